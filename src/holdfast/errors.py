@@ -1,0 +1,129 @@
+"""Everything that Holdfast raises on purpose: one tree, each error with a remedy and an exit code.
+
+    HoldfastError
+    ├── UsageError            the command line makes no sense
+    │   └── UnknownName       a name that does not exist; lists the nearest and the valid ones
+    ├── ConfigurationError    one or more problems in the project's files, each with file, line and key
+    ├── ProjectError          the folder is not what the command needs
+    ├── NotAvailable          known, but this version cannot do it yet
+    ├── StorageError          disk full, read-only folder, permission denied
+    ├── HostError             the machine could not be reached, or what answered was not the far side
+    │   └── FarSideError      the far side answered with an error
+    └── RunError              the run could not be started, or is not in a state that allows this
+
+A run that failed is not an error: it is data (`model.Ending`). Exit codes are in `ExitCode`; a script's own code passes
+through `submit` unchanged, so Holdfast's own failures live in a range of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Holdfast's own exit codes. Documented in `docs/reference/exit-codes.md`, which a test compares with this."""
+
+    USAGE = 240
+    CONFIGURATION = 241
+    PROJECT = 242
+    NOT_AVAILABLE = 243
+    STORAGE = 244
+    HOST = 245
+    RUN = 246
+    CANCELED = 247
+    TIME_LIMIT = 248
+    LOST = 249
+    PREPARATION = 250
+    DETACHED = 253
+    INTERNAL = 254
+
+
+class HoldfastError(Exception):
+    """What happened, in one sentence, and what to do about it."""
+
+    exit_code: ExitCode = ExitCode.INTERNAL
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n{self.hint}" if self.hint else self.message
+
+
+class UsageError(HoldfastError):
+    exit_code = ExitCode.USAGE
+
+
+class UnknownName(UsageError):
+    """`kind` is what the name should have been (`run configuration`); `valid` are the names that exist."""
+
+    def __init__(self, kind: str, name: str, valid: Iterable[str], hint: str = "") -> None:
+        self.kind, self.name, self.valid = kind, name, sorted(valid)
+        guess = nearest(name, self.valid)
+        lines = []
+        if guess:
+            lines.append(f"Did you mean `{guess}`?")
+        if self.valid:
+            shown = ", ".join(self.valid[:20]) + (" …" if len(self.valid) > 20 else "")
+            lines.append(f"There is: {shown}")
+        if hint:
+            lines.append(hint)
+        super().__init__(f"There is no {kind} `{name}`.", "\n".join(lines))
+
+
+class ConfigurationError(HoldfastError):
+    """All problems of the project's files at once; `problems` are `project.problems.Problem` values."""
+
+    exit_code = ExitCode.CONFIGURATION
+
+    def __init__(self, problems: Sequence[object]) -> None:
+        self.problems = tuple(problems)
+        count = len(self.problems)
+        title = "1 problem" if count == 1 else f"{count} problems"
+        super().__init__(f"{title} in the project's files:\n" + "\n".join(f"  {each}" for each in self.problems))
+
+
+class ProjectError(HoldfastError):
+    exit_code = ExitCode.PROJECT
+
+
+class NotAvailable(HoldfastError):
+    exit_code = ExitCode.NOT_AVAILABLE
+
+
+class StorageError(HoldfastError):
+    exit_code = ExitCode.STORAGE
+
+
+class HostError(HoldfastError):
+    exit_code = ExitCode.HOST
+
+
+class FarSideError(HostError):
+    """`kind` is the far side's own word for it (`not-found`, `storage`, `refused`, `internal`)."""
+
+    def __init__(self, kind: str, message: str, hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.kind = kind
+
+
+class RunError(HoldfastError):
+    exit_code = ExitCode.RUN
+
+
+def nearest(name: str, valid: Iterable[str]) -> str | None:
+    """The valid name a person most likely meant, or None."""
+    import difflib  # needed only when something is wrong; costs 6 ms
+
+    names = list(valid)
+    folded = {each.lower(): each for each in names}
+    if name.lower() in folded:
+        return folded[name.lower()]
+    found = difflib.get_close_matches(name.lower(), list(folded), n=1, cutoff=0.6)
+    if found:
+        return folded[found[0]]
+    containing = [each for low, each in folded.items() if name and (name.lower() in low or low in name.lower())]
+    return containing[0] if len(containing) == 1 else None

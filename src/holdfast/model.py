@@ -1,0 +1,343 @@
+"""The values that cross every seam: a submission, its plan, how a run ended. Frozen, no input or output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from holdfast.errors import ExitCode
+
+RECORD_FORMAT = 1
+"""Version of the near run folder (`submission.json`, `plan.json`) and of the far one. Old ones stay readable."""
+
+
+class Status(Enum):
+    """Where a run is. Why it ended is a `Reason`, kept apart."""
+
+    SUBMITTED = "Submitted"
+    PREPARING = "Preparing"
+    RUNNING = "Running"
+    COMPLETED = "Completed"
+    FAILED = "Failed"
+    CANCELED = "Canceled"
+
+    @property
+    def is_final(self) -> bool:
+        return self in (Status.COMPLETED, Status.FAILED, Status.CANCELED)
+
+
+class Reason(Enum):
+    """How a run ended. The values are what the far side writes into the journal."""
+
+    COMPLETED = "completed"
+    EXIT_CODE = "exit-code"
+    SIGNAL = "signal"
+    KILLED = "killed"
+    OUT_OF_MEMORY = "out-of-memory"
+    TIME_LIMIT = "time-limit"
+    CANCELED = "canceled"
+    STOPPED = "stopped"
+    SUPERVISOR_DIED = "supervisor-died"
+    HOST_REBOOTED = "host-rebooted"
+    NOT_STARTED = "not-started"
+    CANNOT_START = "cannot-start"
+    PREPARATION = "preparation"
+    STORAGE = "storage"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a reason means: the status it leads to, the exit code of `submit`, a sentence and a remedy.
+
+    `exit_code` None: the script's own code; -1: 128 + the signal. `sentence` and `remedy` may name {code}, {signal},
+    {detail} and {run}.
+    """
+
+    status: Status
+    exit_code: int | None
+    sentence: str
+    remedy: str = ""
+
+
+OUTCOMES: Mapping[Reason, Outcome] = {
+    Reason.COMPLETED: Outcome(Status.COMPLETED, 0, "The script ended by itself with exit code 0."),
+    Reason.EXIT_CODE: Outcome(
+        Status.FAILED,
+        None,
+        "The script ended with exit code {code}.",
+        "Its output has the cause: holdfast logs -r {run}",
+    ),
+    Reason.SIGNAL: Outcome(
+        Status.FAILED,
+        -1,
+        "The script was ended by {signal}.",
+        "SIGSEGV and SIGABRT come from native code: the last lines of `holdfast logs -r {run}` name the library.",
+    ),
+    Reason.KILLED: Outcome(
+        Status.FAILED,
+        -1,
+        "The script was killed (SIGKILL) by something other than Holdfast; the cause is unknown. {detail}",
+        "If memory is the suspect, watch it during the run, or ask the machine's administrator for the kernel's log.",
+    ),
+    Reason.OUT_OF_MEMORY: Outcome(
+        Status.FAILED,
+        -1,
+        "The kernel ended the script because memory ran out. {detail}",
+        "Use a smaller batch or fewer loader workers, or a machine with more memory.",
+    ),
+    Reason.TIME_LIMIT: Outcome(
+        Status.FAILED,
+        ExitCode.TIME_LIMIT,
+        "The run reached its time limit of {detail} and was ended.",
+        "Give it more with --time-limit, or `TimeLimit:` in the run configuration.",
+    ),
+    Reason.CANCELED: Outcome(Status.CANCELED, ExitCode.CANCELED, "The run was canceled. {detail}"),
+    Reason.STOPPED: Outcome(
+        Status.FAILED,
+        ExitCode.LOST,
+        "The run was ended because its supervisor was told to stop ({signal}), as at shutdown or logout.",
+        "Submit it again; on a machine that ends a user's processes at logout: loginctl enable-linger",
+    ),
+    Reason.SUPERVISOR_DIED: Outcome(
+        Status.FAILED,
+        ExitCode.LOST,
+        "The supervisor of the run died, and the run was ended with it. {detail}",
+        "Something killed it from outside (`kill -9`, a crash, memory); submit the run again.",
+    ),
+    Reason.HOST_REBOOTED: Outcome(
+        Status.FAILED, ExitCode.LOST, "The machine was restarted while the run was on it.", "Submit the run again."
+    ),
+    Reason.NOT_STARTED: Outcome(
+        Status.FAILED,
+        ExitCode.RUN,
+        "The run never started: its submission was interrupted. {detail}",
+        "Submit it again.",
+    ),
+    Reason.CANNOT_START: Outcome(
+        Status.FAILED,
+        ExitCode.RUN,
+        "The script could not be started: {detail}",
+        "Check `pythonLocation` in the compute target; holdfast experiment submit --dry-run shows the command.",
+    ),
+    Reason.PREPARATION: Outcome(
+        Status.FAILED,
+        ExitCode.PREPARATION,
+        "The environment could not be built: {detail}",
+        "The installer's own words: holdfast logs -r {run} --control",
+    ),
+    Reason.STORAGE: Outcome(
+        Status.FAILED,
+        ExitCode.STORAGE,
+        "The machine could not store the run's files: {detail}",
+        "Make room there (holdfast experiment clean --all removes ended runs), then submit again.",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a run ended, as the journal has it."""
+
+    reason: Reason
+    code: int | None = None
+    signal: int | None = None
+    detail: str = ""
+
+    @property
+    def status(self) -> Status:
+        return OUTCOMES[self.reason].status
+
+    @property
+    def exit_code(self) -> int:
+        code = OUTCOMES[self.reason].exit_code
+        if code is None:
+            return self.code if self.code is not None else 1
+        return 128 + (self.signal or 9) if code == -1 else int(code)
+
+    def sentence(self) -> str:
+        return self._fill(OUTCOMES[self.reason].sentence, "")
+
+    def remedy(self, run_id: str) -> str:
+        return self._fill(OUTCOMES[self.reason].remedy, run_id)
+
+    def _fill(self, text: str, run_id: str) -> str:
+        known = {"code": self.code, "signal": signal_name(self.signal), "detail": self.detail, "run": run_id}
+        return text.format(**known).strip()
+
+
+def signal_name(number: int | None) -> str:
+    import signal  # here: importing it at start-up costs more than the few runs that need it
+
+    if number is None:
+        return "no signal"
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What was asked for, fixed when the run id was given: `submission.json` of the run."""
+
+    run_id: str
+    run_number: int
+    project_id: str
+    project_name: str
+    script_name: str
+    arguments: tuple[str, ...]
+    run_configuration: str
+    target: str
+    target_type: str
+    snapshot: str
+    created: float
+    generation: str
+    parent_run_id: str | None = None
+    tracked: bool = True
+    properties: Mapping[str, str] = field(default_factory=dict)
+    format: int = RECORD_FORMAT
+
+
+@dataclass(frozen=True)
+class EndedProcess:
+    """A process of the run that had to be ended, and how: `SIGTERM` or `SIGKILL`."""
+
+    pid: int
+    name: str
+    signal: str
+
+
+@dataclass(frozen=True)
+class FileSize:
+    path: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run as the near copies of its files tell it. Made by `history.records`, a pure fold of the journal."""
+
+    submission: Submission
+    status: Status
+    ending: Ending | None = None
+    started: float | None = None
+    ended: float | None = None
+    phase: str = ""
+    environment: str | None = None
+    packages: tuple[str, ...] = ()
+    ended_processes: tuple[EndedProcess, ...] = ()
+    other_files: tuple[FileSize, ...] = ()
+    other_files_count: int = 0
+    outputs: tuple[FileSize, ...] = ()
+    notes: tuple[str, ...] = ()
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def run_id(self) -> str:
+        return self.submission.run_id
+
+    @property
+    def duration(self) -> float | None:
+        if self.started is None or self.ended is None:
+            return None
+        return max(0.0, self.ended - self.started)
+
+
+class Hole(Enum):
+    """What only the far side knows. `farside/binding.py` fills these, and no others, when it binds a plan."""
+
+    HOME = "home"
+    RUN = "run"
+    WORK = "work"
+    FARSIDE = "farside"
+    ENVIRONMENT = "environment"
+
+
+@dataclass(frozen=True)
+class Text:
+    """A string of the plan made of literals and holes. Literals are never searched for holes: user text is safe."""
+
+    parts: tuple[str | Hole, ...]
+
+    def as_json(self) -> Any:
+        if len(self.parts) == 1 and isinstance(self.parts[0], str):
+            return self.parts[0]
+        return {"join": [part if isinstance(part, str) else {"hole": part.value} for part in self.parts]}
+
+    def __str__(self) -> str:
+        return "".join(part if isinstance(part, str) else f"<{part.value}>" for part in self.parts)
+
+
+def text(*parts: str | Hole) -> Text:
+    return Text(parts)
+
+
+@dataclass(frozen=True)
+class Command:
+    """An argv, what is set in its environment, and where it runs. Containers wrap this, and nothing else."""
+
+    argv: tuple[Text, ...]
+    environment: Mapping[str, Text]
+    directory: Text
+
+
+@dataclass(frozen=True)
+class EnvironmentPlan:
+    """An environment to be built once and reused, named by `id`, made by `steps` that are run in order."""
+
+    id: str
+    steps: tuple[Command, ...]
+    summary: str
+
+
+@dataclass(frozen=True)
+class Limits:
+    grace: float = 10.0
+    time: float | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything the supervisor will do. Frozen; printed by `--dry-run`; `as_json` is what travels and is kept."""
+
+    run_id: str
+    project_id: str
+    generation: str
+    snapshot: str
+    stores: tuple[Text, ...]
+    share: Text
+    command: Command
+    limits: Limits
+    environment: EnvironmentPlan | None = None
+    prepare: bool = True
+    secrets: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "format": RECORD_FORMAT,
+            "run": self.run_id,
+            "project": self.project_id,
+            "generation": self.generation,
+            "snapshot": self.snapshot,
+            "stores": [store.as_json() for store in self.stores],
+            "share": self.share.as_json(),
+            "command": _command_json(self.command),
+            "limits": {"grace": self.limits.grace, "time": self.limits.time},
+            "environment": None if self.environment is None else _environment_json(self.environment),
+            "prepare": self.prepare,
+            "secrets": list(self.secrets),
+        }
+
+
+def _command_json(command: Command) -> dict[str, Any]:
+    return {
+        "argv": [each.as_json() for each in command.argv],
+        "environment": {name: value.as_json() for name, value in command.environment.items()},
+        "directory": command.directory.as_json(),
+    }
+
+
+def _environment_json(plan: EnvironmentPlan) -> dict[str, Any]:
+    return {"id": plan.id, "summary": plan.summary, "steps": [_command_json(step) for step in plan.steps]}
