@@ -41,6 +41,7 @@ class Reason(Enum):
     STOPPED = "stopped"
     SUPERVISOR_DIED = "supervisor-died"
     HOST_REBOOTED = "host-rebooted"
+    LOST = "lost"
     NOT_STARTED = "not-started"
     CANNOT_START = "cannot-start"
     PREPARATION = "preparation"
@@ -108,6 +109,12 @@ OUTCOMES: Mapping[Reason, Outcome] = {
     ),
     Reason.HOST_REBOOTED: Outcome(
         Status.FAILED, ExitCode.LOST, "The machine was restarted while the run was on it.", "Submit the run again."
+    ),
+    Reason.LOST: Outcome(
+        Status.FAILED,
+        ExitCode.LOST,
+        "The run's files are gone from its machine, so nobody can say how it ended.",
+        "What had come home is kept. Submit the run again.",
     ),
     Reason.NOT_STARTED: Outcome(
         Status.FAILED,
@@ -253,6 +260,8 @@ class Hole(Enum):
     WORK = "work"
     FARSIDE = "farside"
     ENVIRONMENT = "environment"
+    PATH = "path"
+    PYTHONPATH = "pythonpath"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""What the script's process sees: wrappers of a command."""

@@ -1,0 +1,1 @@
+"""Who starts the supervisor of a run and owns it."""

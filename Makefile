@@ -1,0 +1,53 @@
+# `make demo` shows Holdfast at work, `make test` proves it. Both set themselves up and need python3 (3.10 or
+# newer), make and git. Everything that is made lies in this folder: .venv, .cache, .demo.
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo check test test-fast bench soak docs clean system-packages
+
+export UV_CACHE_DIR ?= $(CURDIR)/.cache/uv
+export PIP_CACHE_DIR ?= $(CURDIR)/.cache/pip
+
+PYTHON_HERE := .venv/bin/python
+PYTEST := $(PYTHON_HERE) -m pytest
+SETUP_INPUTS := pyproject.toml constraints.txt scripts/setup.py scripts/package_index.py
+
+help: ## Show this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-18s%s\n", $$1, $$2}'
+
+setup: .venv/.setup-dev ## Create .venv with Holdfast and the tools for working on it
+
+.venv/.setup-dev: $(SETUP_INPUTS)
+	@scripts/with-python scripts/setup.py --dev
+
+.venv/.setup-run: $(SETUP_INPUTS)
+	@scripts/with-python scripts/setup.py
+
+demo: .venv/.setup-run ## Create a project, train on this machine, show the history
+	@$(PYTHON_HERE) scripts/demo.py
+
+check: setup ## Format, lint, types, architecture
+	$(PYTHON_HERE) -m ruff format --check .
+	$(PYTHON_HERE) -m ruff check .
+	$(PYTHON_HERE) -m mypy
+	$(PYTEST) -q tests/architecture
+
+test: system-packages check ## Everything: check, then all tests
+	$(PYTEST) -n 2 -m "not soak"
+
+test-fast: setup ## Unit and architecture tests, under a minute
+	$(PYTEST) -n 2 -m "not soak" tests/unit tests/architecture
+
+bench: setup ## Measure
+	$(PYTHON_HERE) bench/run.py
+
+soak: setup ## The long tests under faults
+	$(PYTEST) -m soak
+
+docs: setup ## Write the generated pages of docs/reference anew
+	$(PYTHON_HERE) scripts/generate_cli_reference.py
+
+clean: ## Remove what the targets above have made
+	rm -rf .venv .cache .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+system-packages:
+	@scripts/system-packages

@@ -1,0 +1,193 @@
+"""Showing the workbench's events: the script's output to stdout, everything else to stderr, progress where there is a terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable
+from typing import TextIO
+
+from holdfast.cli import terminal
+from holdfast.model import Run
+from holdfast.project.durations import format_duration
+from holdfast.workbench import events
+
+CAUSES = {"cancel": "Canceling", "time-limit": "Time limit reached; ending", "stopped": "Ending"}
+
+
+class Screen:
+    """One command's view of a run. `output_to` is where the script's bytes go; None hides them."""
+
+    def __init__(self, output_to: TextIO | None, frame: bool = True) -> None:
+        self._output = output_to
+        self._frame = frame
+        self._began = time.monotonic()
+        self._status = ""
+        self._phase = ""
+        self._framed = False
+        self._at_line_start = True
+
+    def show(self, event: events.Event) -> None:
+        match event:
+            case events.Warned():
+                self._warn(event)
+            case events.SnapshotTaken():
+                self._line(terminal.detail, f"snapshot {event.digest[:12]}: {event.files} files, {size(event.size)}")
+            case events.RunCreated():
+                self._line(terminal.notice, f"RunId: {event.run_id}\n")
+            case events.PhaseChanged():
+                self._change_phase(event)
+            case events.OutputArrived():
+                self._write(event.data)
+            case events.EndingBegan():
+                text = f"{CAUSES.get(event.cause, 'Ending')} the run; it has {format_duration(event.grace)} to finish."
+                self._line(terminal.notice, text)
+            case events.Noted():
+                self._line(terminal.notice, f"note: {event.text}")
+            case events.ConnectionLost():
+                text = f"connection lost ({event.reason}), trying again in {event.next_try:g} s …"
+                self._line(terminal.notice, text)
+            case events.Fetched():
+                if event.total > FETCH_WORTH_SHOWING:
+                    self._transient(f"fetching outputs: {size(event.done)} of {size(event.total)}")
+            case events.Ended():
+                self._clear()
+                self._end(event)
+            case _:
+                pass
+
+    def finish_line(self) -> None:
+        """Leave the terminal at the beginning of a line."""
+        self._clear()
+        if not self._at_line_start:
+            terminal.notice("")
+            self._at_line_start = True
+
+    def _change_phase(self, event: events.PhaseChanged) -> None:
+        if event.name == "script":
+            self._clear()
+            if self._frame:
+                self._open_frame()
+        elif event.name == "environment":
+            if self._phase != "environment":
+                self._line(terminal.notice, "Preparing the environment …")
+            elapsed = time.monotonic() - self._began
+            self._transient(f"  {event.text} ({elapsed:.0f} s)")
+        self._phase = event.name
+
+    def _open_frame(self) -> None:
+        if not self._framed:
+            self._line(terminal.notice, f"Executing user inputs .....\n{terminal.rule()}")
+            self._framed = True
+
+    def _write(self, data: bytes) -> None:
+        if self._output is None:
+            return
+        self._clear()
+        if self._frame:
+            self._open_frame()
+        self._output.buffer.write(data)
+        self._output.buffer.flush()
+        self._at_line_start = data.endswith(b"\n")
+
+    def _end(self, event: events.Ended) -> None:
+        self.finish_line()
+        if self._frame:
+            terminal.notice(f"\nExecution Details\n{terminal.rule()}")
+            terminal.notice(f"RunId: {event.run.run_id}")
+        summary(event.run, event.missing_file)
+
+    def _warn(self, event: events.Warned) -> None:
+        self.finish_line()
+        terminal.warning(event.message)
+        terminal.hint(event.remedy)
+
+    def _line(self, write: Callable[[str], None], text: str) -> None:
+        self.finish_line()
+        write(text)
+
+    def _transient(self, text: str) -> None:
+        """A line that the next one replaces; only where somebody watches."""
+        if not terminal.is_terminal(sys.stderr):
+            return
+        shown = terminal.one_line(text)[: terminal.width() - 1]
+        sys.stderr.write("\r\x1b[K" + shown)
+        sys.stderr.flush()
+        self._status = shown
+
+    def _clear(self) -> None:
+        if self._status:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+            self._status = ""
+
+
+FETCH_WORTH_SHOWING = 20 << 20
+OTHERS_SHOWN = 8
+
+
+def summary(run: Run, missing_file: str = "") -> None:
+    """How a run ended, in a few lines for people."""
+    ending = run.ending
+    if ending is None:
+        return
+    took = "" if run.duration is None else f" after {format_duration(run.duration)}"
+    terminal.notice(f"Status: {run.status.value}{took}. {ending.sentence()}")
+    if missing_file:
+        terminal.hint(missing_file)
+    elif ending.remedy(run.run_id):
+        terminal.hint(ending.remedy(run.run_id))
+    if run.metrics:
+        shown = [f"{name} {value_text(value)}" for name, value in sorted(run.metrics.items())]
+        terminal.notice("Metrics: " + ", ".join(shown[:8]) + (" …" if len(shown) > 8 else ""))
+    if run.outputs:
+        total = sum(each.size for each in run.outputs)
+        names = ", ".join(terminal.one_line(each.path) for each in run.outputs[:5]) + (" …" if len(run.outputs) > 5 else "")
+        terminal.notice(f"Outputs: {names} ({size(total)})")
+    if run.ended_processes:
+        _list_ended(run)
+    if run.other_files_count:
+        _list_others(run)
+    for note in run.notes:
+        terminal.notice(f"note: {note}")
+
+
+def _list_ended(run: Run) -> None:
+    names = ", ".join(f"{each.name} ({each.pid}, {each.signal})" for each in run.ended_processes[:5])
+    more = len(run.ended_processes) - 5
+    terminal.notice(f"Processes left behind were ended: {names}" + (f" and {more} more" if more > 0 else ""))
+
+
+def _list_others(run: Run) -> None:
+    names = [terminal.one_line(each.path) for each in run.other_files[:OTHERS_SHOWN]]
+    more = run.other_files_count - len(names)
+    text = ", ".join(names) + (f" and {more} more" if more > 0 else "")
+    terminal.notice(f"Written outside outputs/ (kept until `clean`): {text}")
+    terminal.hint(f"holdfast history download -r {run.run_id} -d DIR --artifact {names[0]}")
+
+
+def value_text(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return terminal.one_line(str(value))[:60]
+
+
+def size(count: int) -> str:
+    amount = float(count)
+    for unit in ("B", "KB", "MB", "GB"):
+        if amount < 1000 or unit == "GB":
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return ""
+
+
+def render(event: events.Event) -> None:
+    """For commands that read: only what a person must know."""
+    if isinstance(event, events.Warned):
+        terminal.warning(event.message)
+        terminal.hint(event.remedy)
+
+
+def drain(happening: Iterable[events.Event]) -> None:
+    for event in happening:
+        render(event)

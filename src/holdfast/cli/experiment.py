@@ -1,0 +1,290 @@
+"""`holdfast experiment`: submit, status, logs, cancel, clean, diagnostics. Their short forms are the same commands."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from holdfast.cli import terminal
+from holdfast.cli.output import Column, Group, Output, output_options
+from holdfast.errors import ExitCode, UsageError
+
+group = Group("experiment", help="Submit, follow, cancel and clean runs.")
+
+_RUN = click.option("-r", "--run", "run", required=True, metavar="RUN", help="Run id, the end of one, or `last`.")
+
+
+class Duration(click.ParamType[float]):
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        from holdfast.project.durations import parse_duration
+
+        return value if isinstance(value, float) else parse_duration(value)
+
+
+@group.command(
+    "submit",
+    context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
+    epilog="Everything after SCRIPT goes to it as it is. Ctrl-C only detaches: the run goes on.",
+)
+@click.option("-c", "--run-configuration", metavar="NAME", help="Run configuration: the stem of a .runconfig. [default: local]")
+@click.option("-t", "--target", metavar="NAME", help="Compute target, instead of the one in the run configuration.")
+@click.option("-a", "--async", "detached", is_flag=True, help="Return at once; prints the run id.")
+@click.option("--wait", "quiet", is_flag=True, help="Wait for the end without showing the script's output.")
+@click.option("--time-limit", type=Duration(), metavar="DURATION", help="End the script after this time, e.g. 90s, 2h30m.")
+@click.option(
+    "--grace", type=Duration(), metavar="DURATION", help="Time between SIGTERM and SIGKILL, for checkpoints. [default: 10s]"
+)
+@click.option("--secret", "secrets", multiple=True, metavar="NAME", help="Pass this variable; its value is never written.")
+@click.option("-d", "--conda-file", metavar="FILE", help="Conda environment file, instead of the run configuration's.")
+@click.option("--dry-run", is_flag=True, help="Show the plan and stop.")
+@click.argument("script")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@output_options
+def submit_command(
+    run_configuration: str | None,
+    target: str | None,
+    detached: bool,
+    quiet: bool,
+    time_limit: float | None,
+    grace: float | None,
+    secrets: tuple[str, ...],
+    conda_file: str | None,
+    dry_run: bool,
+    script: str,
+    arguments: tuple[str, ...],
+    output: Output,
+) -> int:
+    """Run SCRIPT with ARGUMENTS on a compute target.
+
+    The project is copied as it is now; a later edit does not reach the run. `outputs/` comes home by itself. Exits with the
+    script's own exit code; Holdfast's own failures are 240 to 254.
+
+    SCRIPT may also be a run configuration, `NAME.runconfig`: its `ArgumentVector` then names the script.
+    """
+    from holdfast.project.folder import find_project
+    from holdfast.workbench.planning import Request
+    from holdfast.workbench.surroundings import surroundings
+
+    around = surroundings()
+    if script.endswith(".runconfig"):
+        if run_configuration is not None:
+            raise UsageError("A run configuration is named twice.", "Leave out -c, or name a script.")
+        request = Request(None, arguments, script, target, time_limit, grace, secrets, conda_file)
+    else:
+        request = Request(script, arguments, run_configuration, target, time_limit, grace, secrets, conda_file)
+    project = find_project(around.directory)
+    if dry_run:
+        return _show_plan(project, request, around, output)
+    return _submit(project, request, around, detached, quiet, output)
+
+
+def _show_plan(project: Any, request: Any, around: Any, output: Output) -> int:
+    from holdfast.cli.events import render
+    from holdfast.cli.plans import plan_text
+    from holdfast.workbench import events
+    from holdfast.workbench.submit import dry_run
+
+    for event in dry_run(project, request, around):
+        if isinstance(event, events.Planned):
+            if output.chosen_format() == "table":
+                sys.stdout.write(plan_text(event.plan))
+            else:
+                output.show(event.plan.as_json())
+        else:
+            render(event)
+    return 0
+
+
+def _submit(project: Any, request: Any, around: Any, detached: bool, quiet: bool, output: Output) -> int:
+    from holdfast.cli.events import Screen
+    from holdfast.workbench import events
+    from holdfast.workbench.submit import submit
+
+    wants_record = output.format is not None or output.query is not None
+    destination = None if quiet else (sys.stderr if wants_record else sys.stdout)
+    screen = Screen(destination, frame=not detached)
+    run_id, code = "", 0
+    try:
+        for event in submit(project, request, around, wait=not detached):
+            screen.show(event)
+            if isinstance(event, events.RunCreated):
+                run_id = event.run_id
+            elif isinstance(event, events.Ended):
+                code = event.run.ending.exit_code if event.run.ending else 0
+                if wants_record:
+                    _show_record(event.run, output)
+    except KeyboardInterrupt:
+        screen.finish_line()
+        return _say_detached(run_id)
+    if detached:
+        click.echo(run_id)
+        terminal.hint(f"Follow it: holdfast logs -f -r {run_id}\nCancel it: holdfast cancel -r {run_id}")
+    return code
+
+
+def _say_detached(run_id: str) -> int:
+    if not run_id:
+        terminal.notice("Interrupted before the run was created.")
+        return ExitCode.DETACHED
+    terminal.notice(f"Detached. The run goes on: {run_id}")
+    terminal.hint(f"Follow it again: holdfast logs -f -r {run_id}\nCancel it:       holdfast cancel -r {run_id}")
+    return ExitCode.DETACHED
+
+
+def _show_record(run: Any, output: Output) -> None:
+    from holdfast.history.queries import run_as_dict
+
+    output.show(run_as_dict(run))
+
+
+_STATUS_COLUMNS = [
+    Column("run_id", "RunId"),
+    Column("status", "Status"),
+    Column("target", "Target"),
+    Column("script_name", "Script"),
+    Column("duration", "Duration"),
+    Column("reason_text", "How it ended"),
+]
+
+
+@group.command("status")
+@click.option("-r", "--run", "run", metavar="RUN", default="last", help="Run id, the end of one, or `last`.  [default: last]")
+@click.option("-t", "--target", hidden=True, help="Accepted as in the original; the run's record knows its target.")
+@output_options
+def status_command(run: str, target: str | None, output: Output) -> None:
+    """Show where a run is, after asking its machine."""
+    from holdfast.cli.events import drain
+    from holdfast.history.queries import run_as_dict
+    from holdfast.project.folder import find_project
+    from holdfast.workbench.refresh import refresh
+    from holdfast.workbench.runs import follower_of
+    from holdfast.workbench.surroundings import surroundings
+
+    around = surroundings()
+    project = find_project(around.directory)
+    drain(refresh(project, around))
+    record = run_as_dict(follower_of(project, run, around).read())
+    output.show([record] if output.chosen_format() == "table" and output.query is None else record, _STATUS_COLUMNS)
+
+
+@group.command("logs")
+@click.option("-r", "--run", "run", metavar="RUN", default="last", help="Run id, the end of one, or `last`.  [default: last]")
+@click.option("-t", "--target", hidden=True, help="Accepted as in the original; the run's record knows its target.")
+@click.option("-f", "--follow", "following", is_flag=True, help="Stay until the run ends; exits with its code.")
+@click.option("--control", is_flag=True, help="The machinery's log (installers) instead of the script's output.")
+def logs_command(run: str, target: str | None, following: bool, control: bool) -> int:
+    """Print the output of a run, from its first byte."""
+    from holdfast.cli.events import Screen, drain
+    from holdfast.project.folder import find_project
+    from holdfast.workbench import events
+    from holdfast.workbench.refresh import refresh
+    from holdfast.workbench.runs import follower_of
+    from holdfast.workbench.surroundings import surroundings
+
+    around = surroundings()
+    project = find_project(around.directory)
+    follower = follower_of(project, run, around)
+    if following and not control:
+        screen = Screen(sys.stdout, frame=False)
+        try:
+            for event in follower.follow():
+                screen.show(event)
+                if isinstance(event, events.Ended) and event.run.ending:
+                    return event.run.ending.exit_code
+        except KeyboardInterrupt:
+            screen.finish_line()
+            return _say_detached(follower.run_id)
+    drain(refresh(project, around))
+    path = follower.folder / ("control_log" if control else "driver_log")
+    if path.exists():
+        with path.open("rb") as source:
+            while data := source.read(1 << 20):
+                sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    if follower.read().ending is None and not control:
+        terminal.notice("The run has not ended; holdfast logs -f follows it.")
+    return 0
+
+
+@group.command("cancel")
+@_RUN
+@click.option("-t", "--target", hidden=True, help="Accepted as in the original; the run's record knows its target.")
+@click.option("--grace", type=Duration(), metavar="DURATION", help="Time between SIGTERM and SIGKILL, for this once.")
+@click.option("--no-wait", is_flag=True, help="Ask and return at once.")
+def cancel_command(run: str, target: str | None, grace: float | None, no_wait: bool) -> int:
+    """End a run: SIGTERM, a grace time for its checkpoint, then every process of it.
+
+    A run that has ended is left as it is. Ctrl-C stops the waiting, not the canceling.
+    """
+    from holdfast.cli.events import Screen
+    from holdfast.project.folder import find_project
+    from holdfast.workbench import events
+    from holdfast.workbench.cancel import cancel
+    from holdfast.workbench.surroundings import surroundings
+
+    around = surroundings()
+    screen = Screen(None, frame=False)
+    for event in cancel(find_project(around.directory), run, around, grace, wait=not no_wait):
+        screen.show(event)
+        if isinstance(event, events.Ended) and event.run.ending and event.run.ending.reason.value != "canceled":
+            terminal.notice("It had ended before it could be canceled.")
+    if no_wait:
+        terminal.notice("Asked the run to end.")
+    return 0
+
+
+@group.command("clean")
+@click.option("-r", "--run", "runs", multiple=True, metavar="RUN", help="This run; may be repeated.")
+@click.option("--all", "everything", is_flag=True, help="Every ended run of this project.")
+@click.option("-t", "--target", metavar="NAME", help="Only what is on this compute target.")
+@click.option("--environments", is_flag=True, help="Also built environments that no run is using.")
+def clean_command(runs: tuple[str, ...], everything: bool, target: str | None, environments: bool) -> None:
+    """Remove what ended runs left on their machine: working folders and files outside `outputs/`.
+
+    The history stays, with outputs, logs and metrics. A living run and outputs that are not at home are never touched.
+    """
+    from holdfast.cli.events import render, size
+    from holdfast.project.folder import find_project
+    from holdfast.workbench import events
+    from holdfast.workbench.cleaning import clean
+    from holdfast.workbench.surroundings import surroundings
+
+    if bool(runs) == everything:
+        raise UsageError("Say what to clean.", "holdfast experiment clean --run RUN, or --all for every ended run.")
+    around = surroundings()
+    total = count = 0
+    for event in clean(find_project(around.directory), runs or None, target, environments, around):
+        if isinstance(event, events.Removed):
+            if event.kept:
+                terminal.notice(f"kept {event.name}: {event.kept}")
+            else:
+                terminal.notice(f"removed {event.name} ({size(event.size)})")
+                total, count = total + event.size, count + 1
+        else:
+            render(event)
+    terminal.notice(f"{count} removed, {size(total)} freed.")
+
+
+@group.command("diagnostics")
+@_RUN
+@click.option("-t", "--target", hidden=True, help="Accepted as in the original; the run's record knows its target.")
+@click.option("--file", "destination", type=click.Path(path_type=Path), help="Where to write it. [default: RUN.zip]")
+def diagnostics_command(run: str, target: str | None, destination: Path | None) -> None:
+    """Write a zip for a bug report: record, plan, logs, versions; no secrets."""
+    from holdfast.history.folder import RunFolders
+    from holdfast.project.folder import find_project
+    from holdfast.workbench.diagnostics import write_diagnostics
+    from holdfast.workbench.surroundings import surroundings
+
+    around = surroundings()
+    project = find_project(around.directory)
+    run_id = RunFolders(project.state_directory).resolve(run)
+    path = destination or around.directory / f"{run_id}.zip"
+    names = write_diagnostics(project, run_id, path, around)
+    click.echo(path)
+    terminal.notice(f"In it: {', '.join(names)}. The script's output is included: read it before you share it.")

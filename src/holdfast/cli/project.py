@@ -1,0 +1,75 @@
+"""`holdfast project`: create one from a template, restore a run's code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from holdfast.cli import terminal
+from holdfast.cli.output import Column, Group, Output, output_options
+from holdfast.errors import UsageError
+
+group = Group("project", help="Create projects, restore a run's code.")
+sample = Group("sample", help="What projects can be made from.")
+group.add_command(sample)
+
+
+@group.command("create")
+@click.argument("name", required=False)
+@click.option("-n", "--name", "named", metavar="NAME", help="The same as NAME.")
+@click.option("--template", default="blank", show_default=True, metavar="T", help="See `holdfast project sample list`.")
+@click.option("--path", "-p", type=click.Path(path_type=Path), metavar="DIR", help="Folder to make it in. [default: here]")
+def create_command(name: str | None, named: str | None, template: str, path: Path | None) -> None:
+    """Create the project NAME, in a new folder of that name."""
+    from holdfast.project.templates import create_project
+
+    if (name is None) == (named is None):
+        raise UsageError("A project needs one name.", "holdfast project create mnist")
+    chosen = name or named or ""
+    project = create_project((path or Path.cwd()) / chosen, chosen, template)
+    click.echo(project.root)
+    terminal.hint(f"Run it: cd {_typed(project.root)} && holdfast submit -c local train.py")
+
+
+@sample.command("list")
+@output_options
+def sample_list_command(output: Output) -> None:
+    """List the templates."""
+    from holdfast.project.templates import template_names
+
+    rows = [{"name": name, "description": text} for name, text in template_names()]
+    output.show(rows, [Column("name", "Name"), Column("description", "Description")])
+
+
+@group.command("restore")
+@click.option("--run-id", "-r", "run", required=True, metavar="RUN", help="Run id, the end of one, or `last`.")
+@click.option("--path", "-p", type=click.Path(path_type=Path), metavar="DIR", help="Folder to write to. [default: RUN]")
+@click.option("--overwrite", is_flag=True, help="Replace files that are there and differ.")
+def restore_command(run: str, path: Path | None, overwrite: bool) -> None:
+    """Write the project's files as they were when RUN was submitted.
+
+    They go to a new folder, so that the project's own files stay; `--path .` puts them here.
+    """
+    from holdfast.history.folder import RunFolders
+    from holdfast.project.folder import find_project
+    from holdfast.snapshots.restore import restore_snapshot
+    from holdfast.snapshots.store import ObjectStore
+
+    project = find_project(Path.cwd())
+    folders = RunFolders(project.state_directory)
+    submission = folders.submission(folders.resolve(run))
+    destination = path or Path.cwd() / submission.run_id
+    store = ObjectStore(project.state_directory / "objects")
+    count = restore_snapshot(store, submission.snapshot, destination, overwrite)
+    click.echo(destination)
+    terminal.notice(f"{count} files, as they were for {submission.run_id}.")
+
+
+def _typed(path: Path) -> str:
+    import shlex
+
+    try:
+        return shlex.quote(str(path.relative_to(Path.cwd())))
+    except ValueError:
+        return shlex.quote(str(path))

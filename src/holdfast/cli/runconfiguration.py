@@ -1,0 +1,61 @@
+"""`holdfast runconfiguration`: create, list, delete."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from holdfast.cli import terminal
+from holdfast.cli.output import Column, Group, Output, output_options
+
+group = Group("runconfiguration", help="Create, list and delete run configurations.")
+
+_NAME = click.option("-n", "--name", required=True, metavar="NAME", help="The stem of NAME.runconfig.")
+
+
+@group.command("create")
+@_NAME
+@click.option("-t", "--target", required=True, metavar="TARGET", help="Compute target that it runs on.")
+def create_command(name: str, target: str) -> None:
+    """Write aml_config/NAME.runconfig for TARGET."""
+    from holdfast.project.folder import find_project
+    from holdfast.workbench.configuring import create_runconfig
+
+    for file in create_runconfig(find_project(Path.cwd()), name, target):
+        click.echo(file)
+
+
+@group.command("list")
+@output_options
+def list_command(output: Output) -> None:
+    """List the run configurations; a file with problems is named, with them."""
+    from holdfast.project.folder import find_project
+    from holdfast.workbench.configuring import list_runconfigs
+
+    rows = []
+    for each in list_runconfigs(find_project(Path.cwd())):
+        run = each.run
+        rows.append(
+            {
+                "name": each.name,
+                "target": run.target if run else None,
+                "framework": run.framework if run else None,
+                "file": each.file or "(built in)",
+            }
+        )
+        for problem in each.problems:
+            terminal.warning(str(problem))
+    columns = [Column("name", "Name"), Column("target", "Target"), Column("framework", "Framework"), Column("file", "File")]
+    output.show(rows, columns)
+
+
+@group.command("delete")
+@_NAME
+def delete_command(name: str) -> None:
+    """Remove aml_config/NAME.runconfig. Runs that used it keep their own copy of it."""
+    from holdfast.project.folder import find_project
+    from holdfast.workbench.configuring import delete_runconfig
+
+    for file in delete_runconfig(find_project(Path.cwd()), name):
+        terminal.notice(f"removed aml_config/{file}")

@@ -1,0 +1,128 @@
+"""Drawing data as tables: by rich on a terminal, as aligned text in a pipe, or separated by tabs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TextIO
+
+from holdfast.cli import terminal
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table: a key of its rows, under a title. `format` is for tables, never for JSON."""
+
+    key: str
+    title: str
+    align: Literal["left", "right"] = "left"
+    format: Callable[[Any], str] | None = None
+
+
+def draw(data: Any, columns: Sequence[Column], stream: TextIO) -> None:
+    """Write `data` as a table: a list as rows, a dict as two columns, anything else as itself."""
+    if isinstance(data, dict):
+        _draw_fields(data, columns, stream)
+    elif isinstance(data, list):
+        rows, chosen = _rows(data, columns)
+        cells = [[_cell(row.get(column.key), column) for column in chosen] for row in rows]
+        if terminal.is_terminal(stream):
+            _draw_with_rich(chosen, cells, stream)
+        elif chosen:
+            _draw_plain(chosen, cells, stream)
+    elif data is not None:
+        stream.write(_printable(data) + "\n")
+
+
+def tab_separated(data: Any, columns: Sequence[Column]) -> str:
+    """As `az` does it: no header, one line per row, None is empty. Without columns: all values in order."""
+    if data is None:
+        return ""
+    rows = data if isinstance(data, list) else [data]
+    return "".join("\t".join(map(_tab_safe, _values(row, columns))) + "\n" for row in rows)
+
+
+def _rows(data: list[Any], columns: Sequence[Column]) -> tuple[list[dict[str, Any]], Sequence[Column]]:
+    """The data as dicts, and the columns to show: those that were asked for, else whatever the rows have."""
+    rows = [_as_row(each) for each in data]
+    if columns:
+        return rows, columns
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    return rows, [Column(key, key, _natural_alignment(rows, key)) for key in keys]
+
+
+def _as_row(value: Any) -> dict[str, Any]:
+    if isinstance(value, dict):
+        return value
+    if isinstance(value, list):
+        return {f"column{number}": each for number, each in enumerate(value, 1)}
+    return {"result": value}
+
+
+def _natural_alignment(rows: list[dict[str, Any]], key: str) -> Any:
+    present = [row[key] for row in rows if row.get(key) is not None]
+    numeric = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in present)
+    return "right" if present and numeric else "left"
+
+
+def _draw_fields(data: dict[str, Any], columns: Sequence[Column], stream: TextIO) -> None:
+    """A dict, as `title  value` lines. With columns, those that the dict has."""
+    chosen = [each for each in columns if each.key in data] or [Column(key, key) for key in data]
+    longest = max((len(column.title) for column in chosen), default=0)
+    for column in chosen:
+        title = terminal.style(terminal.one_line(column.title).ljust(longest), "bold", stream)
+        stream.write(f"{title}  {_cell(data[column.key], column)}".rstrip() + "\n")
+
+
+def _draw_with_rich(columns: Sequence[Column], cells: list[list[str]], stream: TextIO) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for column in columns:
+        table.add_column(terminal.one_line(column.title), justify=column.align, overflow="fold")
+    for row in cells:
+        table.add_row(*(Text(cell) for cell in row))
+    if columns:
+        colours: Literal["auto"] | None = "auto" if terminal.shows_colour(stream) else None
+        Console(file=stream, highlight=False, color_system=colours).print(table)
+
+
+def _draw_plain(columns: Sequence[Column], cells: list[list[str]], stream: TextIO) -> None:
+    titles = [terminal.one_line(column.title) for column in columns]
+    widths = [max(len(row[index]) for row in [titles, *cells]) for index in range(len(columns))]
+    for row in [titles, ["-" * width for width in widths], *cells]:
+        padded = (
+            cell.rjust(width) if column.align == "right" else cell.ljust(width)
+            for cell, width, column in zip(row, widths, columns, strict=True)
+        )
+        stream.write("  ".join(padded).rstrip() + "\n")
+
+
+def _cell(value: Any, column: Column) -> str:
+    return terminal.one_line(column.format(value)) if column.format else _printable(value)
+
+
+def _printable(value: Any) -> str:
+    return "" if value is None else terminal.one_line(_plain(value))
+
+
+def _values(row: Any, columns: Sequence[Column]) -> list[Any]:
+    if isinstance(row, dict):
+        return [row.get(column.key) for column in columns] if columns else list(row.values())
+    return row if isinstance(row, list) else [row]
+
+
+def _tab_safe(value: Any) -> str:
+    """One value on one line, and in one field."""
+    if value is None:
+        return ""
+    return _plain(value).replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
+
+
+def _plain(value: Any) -> str:
+    """Text as it is, anything else as JSON writes it (`true`, `0.5`, `{"a": 1}`)."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

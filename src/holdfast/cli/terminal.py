@@ -1,0 +1,104 @@
+"""Words for people, on stderr: notices, warnings, hints, errors. Data goes to stdout, by `cli.output`.
+
+Colour only adds to a word that says the same (`warning:`), and is left out where it is not wanted.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from dataclasses import dataclass
+from typing import TextIO
+
+import click
+
+_STYLES = {"error": "1;31", "warning": "1;33", "hint": "36", "dim": "2", "bold": "1", "good": "32"}
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_NAMED_CONTROLS = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+@dataclass
+class Switches:
+    """What `--verbose` and `--debug` set, wherever they stand on the line. One per invocation."""
+
+    verbose: bool = False
+    debug: bool = False
+
+
+def notice(text: str) -> None:
+    """Something worth knowing, as it is."""
+    _write(text)
+
+
+def detail(text: str) -> None:
+    """Something worth knowing only with `--verbose`."""
+    if switches().verbose:
+        _write(style(text, "dim", sys.stderr))
+
+
+def warning(text: str) -> None:
+    _write(f"{style('warning:', 'warning', sys.stderr)} {text}")
+
+
+def error(text: str, kind: str = "error") -> None:
+    _write(f"{style(f'{kind}:', 'error', sys.stderr)} {text}")
+
+
+def hint(text: str) -> None:
+    """What to do now; each line of it is indented, so that it reads as belonging to the line above."""
+    for line in text.splitlines():
+        _write(f"  {style(line, 'hint', sys.stderr)}")
+
+
+def end_of_line() -> None:
+    """Leave the line on which the terminal has shown `^C`."""
+    if is_terminal(sys.stderr):
+        _write("")
+
+
+def rule(character: str = "=") -> str:
+    """A line across the terminal; never wider than a page."""
+    return character * min(width(), 80)
+
+
+def width() -> int:
+    """Columns to write in; `COLUMNS` wins, and 80 where nobody knows."""
+    import shutil
+
+    return max(20, shutil.get_terminal_size((80, 24)).columns)
+
+
+def style(text: str, name: str, stream: TextIO) -> str:
+    """`text` as `error`, `warning`, `hint`, `dim`, `bold` or `good`; unchanged where colour is not shown."""
+    return f"\x1b[{_STYLES[name]}m{text}\x1b[0m" if text and shows_colour(stream) else text
+
+
+def shows_colour(stream: TextIO) -> bool:
+    """True on a terminal that has colours, unless NO_COLOR is set (https://no-color.org)."""
+    return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "") != "dumb"
+
+
+def is_terminal(stream: TextIO) -> bool:
+    try:
+        return stream.isatty()
+    except ValueError:  # closed by whoever started us
+        return False
+
+
+def switches() -> Switches:
+    """The switches of this invocation; all off outside of one."""
+    context = click.get_current_context(silent=True)
+    found = context.find_root().obj if context else None
+    return found if isinstance(found, Switches) else Switches()
+
+
+def one_line(text: str) -> str:
+    """`text` without characters that would break a line or steer the terminal: they are shown escaped."""
+    return _CONTROL.sub(lambda found: _NAMED_CONTROLS.get(found[0], f"\\x{ord(found[0]):02x}"), text)
+
+
+def _write(text: str) -> None:
+    sys.stdout.flush()  # so that both streams read in order when they end up in one place
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()

@@ -1,0 +1,185 @@
+"""The far end of the protocol: answers requests on stdin, pushes a run's new bytes to stdout. One thread, no state of its own:
+all truth is on the disk, and any number of agents may run at once."""
+
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from typing import Any, Callable, Dict, List
+
+from holdfast.farside import frames, guardian, kernel, storage
+from holdfast.farside.following import Subscription, adjudicate, is_alive, subscribe
+from holdfast.farside.frames import Message
+from holdfast.farside.layout import SUPERVISOR_BYTE, Home
+from holdfast.farside.refusal import Refused
+
+LOOK_EVERY = 2.0
+"""Seconds between looks at whether a followed run is still alive, and the fallback where inotify is not to be had."""
+TOGETHER = 0.01
+
+Answer = Any
+
+
+def serve(home_path: str, nonce: str) -> None:
+    home = Home(os.path.expanduser(home_path))
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    output = os.fdopen(os.dup(1), "wb", 0)
+    os.dup2(2, 1)  # nothing but frames may reach the connection
+    output.write(frames.marker(nonce))
+    try:
+        Agent(home, output).main(0)
+    except frames.FrameError as error:
+        sys.exit("holdfast far side: %s" % error)
+
+
+class Agent:
+    def __init__(self, home: Home, output: Any) -> None:
+        self.home, self._output = home, output
+        self._subscriptions = []  # type: List[Subscription]
+        self._watch = None  # type: Any
+        self._pushed = 0.0
+        self._operations = {
+            "hello": self._hello,
+            "missing": lambda message, _: storage.missing(self.home, message),
+            "put": lambda message, body: storage.put(self.home, message, body),
+            "start": self._start,
+            "follow": self._follow,
+            "cancel": self._cancel,
+            "list": lambda message, _: storage.list_files(self.home, message),
+            "fetch": lambda message, _: storage.fetch(self.home, message),
+            "link": lambda message, _: storage.link(self.home, message),
+            "usage": lambda message, _: storage.usage(self.home, message),
+            "remove": lambda message, _: storage.remove(self.home, message),
+        }  # type: Dict[str, Callable[[Message, bytes], Answer]]
+
+    def main(self, source: int) -> None:
+        """Until the near side closes the connection."""
+        while True:
+            poll = select.poll()
+            poll.register(source, select.POLLIN)
+            if self._watch is not None and self._watch.works:
+                poll.register(self._watch.descriptor, select.POLLIN)
+            timeout = LOOK_EVERY if self._watch is None or self._watch.works else 0.1
+            ready = poll.poll(int(timeout * 1000) if self._subscriptions else None)
+            if any(descriptor == source for descriptor, _ in ready):
+                frame = frames.decode(lambda size: _read_exactly(source, size))
+                if frame is None:
+                    return
+                self._handle(*frame)
+            else:
+                self._push_all()
+
+    def _handle(self, message: Message, body: bytes) -> None:
+        number = message.get("id")
+        try:
+            operation = self._operations.get(str(message.get("op")))
+            if operation is None:
+                raise Refused("unknown", "This far side does not know `%s`." % message.get("op"))
+            answer = operation(message, body)
+            if isinstance(answer, bytes):
+                self._reply({"id": number, "ok": len(answer)}, answer)
+            else:
+                self._reply({"id": number, "ok": answer})
+        except Refused as refusal:
+            self._fail(number, refusal.kind, refusal.message, refusal.hint)
+        except OSError as error:
+            text = "%s: %s" % (error.filename, error.strerror) if error.filename else str(error.strerror or error)
+            self._fail(number, "storage", text, "")
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            self._fail(number, "malformed", "The request `%s` is malformed: %r" % (message.get("op"), error), "")
+
+    def _reply(self, message: Message, body: bytes = b"") -> None:
+        data = memoryview(frames.encode(message, body))
+        while data:
+            data = data[self._output.write(data) :]
+
+    def _fail(self, number: Any, kind: str, text: str, hint: str) -> None:
+        self._reply({"id": number, "error": {"kind": kind, "message": text, "hint": hint}})
+
+    def _hello(self, message: Message, body: bytes) -> Answer:
+        self.home.make()
+        return {
+            "host": socket.gethostname(),
+            "home": self.home.path,
+            "uid": os.getuid(),
+            "python": "%d.%d.%d" % sys.version_info[:3],
+            "boot": kernel.boot_id(),
+            "time": time.time(),
+        }
+
+    def _start(self, message: Message, body: bytes) -> Answer:
+        secrets = json.loads(body.decode("utf-8")) if body else {}
+        self.home.make()
+        os.makedirs(os.path.join(self.home.runs(), message["plan"]["project"]), mode=0o700, exist_ok=True)
+        return {"again": not guardian.start(self.home, message["plan"], secrets)}
+
+    def _follow(self, message: Message, body: bytes) -> Answer:
+        """Send what each run has that the follower has not; with `stay`, go on sending until the run ends."""
+        problems = {}
+        for asked in message["runs"]:
+            folder = self.home.run(asked["project"], asked["run"])
+            try:
+                subscription = subscribe(folder, asked)
+            except Refused as refusal:
+                problems[asked["run"]] = refusal.message
+                continue
+            adjudicate(folder)
+            if message.get("stay"):
+                self._watch = self._watch or kernel.Watch()
+                self._watch.add(folder)
+                self._watch.add(os.path.join(folder, "metrics"))
+                self._subscriptions.append(subscription)
+            subscription.push(self._reply)
+            self._drop_ended()
+        return {"missing": problems}
+
+    def _push_all(self) -> None:
+        if self._watch is not None and self._watch.works:
+            self._watch.drain()
+        now = time.monotonic()
+        if now - self._pushed < TOGETHER:
+            time.sleep(TOGETHER)  # a script that prints character by character becomes a frame now and then
+        self._pushed = time.monotonic()
+        for subscription in self._subscriptions:
+            subscription.push(self._reply)
+            if not subscription.ended and now - subscription.looked > LOOK_EVERY:
+                subscription.looked = now
+                adjudicate(subscription.folder)
+        self._drop_ended()
+
+    def _drop_ended(self) -> None:
+        for subscription in [each for each in self._subscriptions if each.ended]:
+            self._subscriptions.remove(subscription)
+            self._reply({"push": "ended", "run": subscription.run})
+
+    def _cancel(self, message: Message, body: bytes) -> Answer:
+        """Ask the run to end. Gone already is success. The request is on disk before the supervisor is woken, so it is not lost."""
+        folder = self.home.run(message["project"], message["run"])
+        if not os.path.isdir(folder):
+            raise Refused("not-found", "The run `%s` is not on this host." % message["run"])
+        adjudicate(folder)
+        if not is_alive(folder):
+            return {"state": "ended"}
+        request = os.path.join(folder, "cancel")
+        with open(request + ".new", "w") as target:
+            json.dump({"detail": message.get("detail", ""), "grace": message.get("grace")}, target)
+        os.rename(request + ".new", request)
+        holder = kernel.lock_holder(os.path.join(folder, "lock"), SUPERVISOR_BYTE)
+        if holder:
+            os.kill(holder, signal.SIGUSR1)
+        return {"state": "asked"}
+
+
+def _read_exactly(descriptor: int, size: int) -> bytes:
+    """Unbuffered, so that `poll` sees every byte that has not been taken."""
+    blocks = []
+    while size:
+        data = os.read(descriptor, min(size, 1 << 20))
+        if not data:
+            break
+        blocks.append(data)
+        size -= len(data)
+    return b"".join(blocks)

@@ -1,0 +1,25 @@
+"""Filling a plan's holes: pure, total over a closed set of names."""
+
+from typing import Any, Dict
+
+HOLES = ("home", "run", "work", "farside", "environment", "path", "pythonpath")
+
+
+def bind(value: Any, facts: Dict[str, str]) -> Any:
+    """`value` with every `{"join": [...]}` made a string. Literals are never searched for holes, so what a user wrote stays."""
+    if isinstance(value, dict):
+        if set(value) == {"join"}:
+            return "".join(_part(part, facts) for part in value["join"])
+        return {key: bind(each, facts) for key, each in value.items()}
+    if isinstance(value, list):
+        return [bind(each, facts) for each in value]
+    return value
+
+
+def _part(part: Any, facts: Dict[str, str]) -> str:
+    if isinstance(part, str):
+        return part
+    name = part["hole"]
+    if name not in HOLES:
+        raise KeyError("the plan has a hole `%s` that this version does not know" % name)
+    return facts[name]

@@ -1,0 +1,175 @@
+"""Starting one process of a run and waiting for it, while output, signals and deadlines are attended to.
+
+The supervisor runs everything through here: the steps that build an environment and the script itself.
+"""
+
+import errno
+import os
+import select
+import signal
+import time
+from typing import Any, Dict, List, NamedTuple, Optional
+
+from holdfast.farside import kernel
+from holdfast.farside.output import Pump
+
+
+class Exit(NamedTuple):
+    code: Optional[int]
+    signal: Optional[int]
+
+
+class CannotStart(Exception):
+    """The program could not be executed; the message says why."""
+
+
+class Stop(NamedTuple):
+    """Why a run is being ended before its script ended by itself."""
+
+    cause: str
+    detail: str
+    signal: Optional[int] = None
+
+
+class Signals:
+    """Signals as bytes in a pipe, so that one `poll` waits for them together with everything else."""
+
+    def __init__(self) -> None:
+        reader, writer = os.pipe()
+        os.set_blocking(reader, False)
+        os.set_blocking(writer, False)
+        self.descriptor = reader
+        signal.set_wakeup_fd(writer)
+        for number in (signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: None)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+
+    def arrived(self) -> List[int]:
+        try:
+            return list(os.read(self.descriptor, 4096))
+        except BlockingIOError:
+            return []
+
+
+def spawn(argv: List[str], environment: Dict[str, str], directory: str, output: int) -> int:
+    """Start a program in a session of its own, stdin from /dev/null, output to the pipe. Returns its pid."""
+    parent = os.getpid()
+    told, tell = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setsid()
+            kernel.die_with_parent(signal.SIGKILL, parent)
+            null = os.open(os.devnull, os.O_RDONLY)
+            os.dup2(null, 0)
+            os.dup2(output, 1)
+            os.dup2(output, 2)
+            signal.set_wakeup_fd(-1)
+            for number in range(1, signal.NSIG):
+                try:
+                    signal.signal(number, signal.SIG_DFL)
+                except (OSError, ValueError):
+                    pass
+            os.chdir(directory)
+            os.execvpe(argv[0], argv, environment)
+        except BaseException as error:
+            os.write(tell, str(_explain(error, argv[0], directory)).encode("utf-8", "replace"))
+        finally:
+            os._exit(127)
+    os.close(tell)
+    problem = b""
+    try:
+        while True:
+            data = os.read(told, 4096)
+            if not data:
+                break
+            problem += data
+    finally:
+        os.close(told)
+    if problem:
+        os.waitpid(pid, 0)
+        raise CannotStart(problem.decode("utf-8", "replace"))
+    return pid
+
+
+class Attendant:
+    """Waits for one main process of the run, and attends to output, cancel requests and the time limit meanwhile."""
+
+    def __init__(self, signals: Signals, grace: float, stop_asked: Any) -> None:
+        self._signals = signals
+        self._stop_asked = stop_asked
+        self.grace = grace
+        self.stop = None  # type: Optional[Stop]
+        self.exits = {}  # type: Dict[int, Exit]
+
+    def attend(self, pid: int, pump: Pump, time_limit: Optional[float], stopping: Any) -> Exit:
+        """Until `pid` ends. `stopping(stop)` is called once, when SIGTERM is about to be sent."""
+        limit_at = None if time_limit is None else time.monotonic() + time_limit
+        kill_at = None  # type: Optional[float]
+        while pid not in self.exits:
+            now = time.monotonic()
+            if limit_at is not None and now >= limit_at and self.stop is None:
+                self.stop = Stop("time-limit", "")
+            if self.stop is not None and kill_at is None:
+                stopping(self.stop)
+                _kill(pid, signal.SIGTERM)
+                kill_at, limit_at = now + self.grace, None
+            if kill_at is not None and now >= kill_at:
+                _kill(pid, signal.SIGKILL)
+                kill_at = now + 1.0
+            due = [moment for moment in (limit_at, kill_at) if moment is not None]
+            self.wait(min(due) - now if due else None, pump)
+        return self.exits[pid]
+
+    def wait(self, seconds: Optional[float], pump: Optional[Pump]) -> None:
+        """Until something happens, at most `seconds`: output is moved, ended children are reaped, requests are noted."""
+        poll = select.poll()
+        poll.register(self._signals.descriptor, select.POLLIN)
+        if pump is not None and pump.open and not pump.blocked:
+            poll.register(pump.pipe, select.POLLIN)
+        if pump is not None and pump.blocked:
+            seconds = 1.0 if seconds is None else min(seconds, 1.0)
+        poll.poll(None if seconds is None else max(0, int(seconds * 1000) + 1))
+        if pump is not None and pump.open:
+            pump.move()
+        self._reap()
+        self._note(self._signals.arrived())
+
+    def _note(self, arrived: List[int]) -> None:
+        if self.stop is not None:
+            return
+        if signal.SIGUSR1 in arrived:
+            self.stop = self._stop_asked()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            if self.stop is None and number in arrived:
+                self.stop = Stop("stopped", "", number)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if os.WIFSIGNALED(status):
+                self.exits[pid] = Exit(None, os.WTERMSIG(status))
+            elif os.WIFEXITED(status):
+                self.exits[pid] = Exit(os.WEXITSTATUS(status), None)
+
+
+def _kill(pid: int, number: int) -> None:
+    """The main process is our unreaped child, so its pid cannot be another's."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
+
+
+def _explain(error: BaseException, program: str, directory: str) -> str:
+    if isinstance(error, FileNotFoundError) and os.path.isdir(directory):
+        return "there is no program `%s` on this machine" % program
+    if isinstance(error, OSError) and error.errno == errno.ENOEXEC:
+        return "`%s` is not a program for this machine" % program
+    return "`%s`: %s" % (program, getattr(error, "strerror", None) or error)

@@ -1,0 +1,143 @@
+"""The run's own copy of the snapshot, and what the script did to it."""
+
+import errno
+import json
+import os
+import time
+from typing import Any, Dict, List, Optional, Tuple
+
+from holdfast.farside.layout import object_path, relative_parts
+from holdfast.farside.refusal import Refused
+
+OUTPUTS = "outputs"
+MOST_LISTED = 1000
+_FICLONE = 0x40049409
+
+Stamp = Tuple[int, int]
+Listing = List[List[Any]]
+
+
+def find_object(stores: List[str], digest: str) -> Optional[str]:
+    for store in stores:
+        path = object_path(store, digest)
+        if os.path.exists(path):
+            return path
+    return None
+
+
+def materialise(snapshot: str, stores: List[str], work: str) -> Dict[str, Stamp]:
+    """Write the snapshot's files below `work`, as copies (or reflinks), never hard links. Returns each file's stamp."""
+    manifest = json.loads(_read_object(stores, snapshot).decode("utf-8"))
+    stamps = {}  # type: Dict[str, Stamp]
+    folders = set()
+    clone = True
+    links = []
+    for path, kind, detail, size in manifest["files"]:
+        parts = relative_parts(path)
+        target = os.path.join(work, *parts)
+        parent = os.path.dirname(target)
+        if parent not in folders:
+            os.makedirs(parent, exist_ok=True)
+            folders.add(parent)
+        if kind == "l":
+            links.append((target, detail))
+            continue
+        source = find_object(stores, detail)
+        if source is None or os.stat(source).st_size != size:
+            raise Refused("storage", "The contents of `%s` are missing or damaged in the store." % path)
+        clone = _copy(source, target, 0o755 if kind == "x" else 0o644, clone)
+        status = os.lstat(target)
+        stamps[path] = (status.st_size, status.st_mtime_ns)
+    for target, detail in links:  # last, so that no file is written through a link
+        os.symlink(detail, target)
+        status = os.lstat(target)
+        stamps[os.path.relpath(target, work)] = (status.st_size, status.st_mtime_ns)
+    os.makedirs(os.path.join(work, OUTPUTS), exist_ok=True)
+    return stamps
+
+
+def written(work: str, stamps: Dict[str, Stamp]) -> Tuple[Listing, Listing, int]:
+    """What the script wrote: in `outputs/`, elsewhere (at most MOST_LISTED), and how many elsewhere."""
+    outputs = []  # type: Listing
+    others = []  # type: Listing
+    count = 0
+    for path, status in walk(work):
+        if path.startswith(OUTPUTS + "/"):
+            outputs.append([path, status.st_size])
+        elif stamps.get(path) != (status.st_size, status.st_mtime_ns) and "__pycache__" not in path.split("/"):
+            count += 1
+            if len(others) < MOST_LISTED:
+                others.append([path, status.st_size])
+    return outputs, others, count
+
+
+def walk(root: str) -> List[Tuple[str, os.stat_result]]:
+    """Files and links below `root` by relative path, sorted; links are not followed."""
+    found = []
+    for folder, folders, names in os.walk(root):
+        linked = [name for name in folders if os.path.islink(os.path.join(folder, name))]
+        for name in names + linked:
+            full = os.path.join(folder, name)
+            try:
+                found.append((os.path.relpath(full, root), os.lstat(full)))
+            except OSError:
+                continue
+    return sorted(found, key=lambda each: each[0])
+
+
+def _read_object(stores: List[str], digest: str) -> bytes:
+    path = find_object(stores, digest)
+    if path is None:
+        raise Refused("storage", "The snapshot `%s` is not in the store." % digest)
+    with open(path, "rb") as source:
+        return source.read()
+
+
+def _copy(source: str, target: str, mode: int, clone: bool) -> bool:
+    """Copy one file; returns whether it is worth trying a reflink for the next one."""
+    reader = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        writer = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        try:
+            if clone and _reflink(reader, writer):
+                return True
+            while True:
+                data = os.read(reader, 1 << 20)
+                if not data:
+                    return False
+                while data:
+                    data = data[os.write(writer, data) :]
+        finally:
+            os.close(writer)
+    finally:
+        os.close(reader)
+
+
+def _reflink(reader: int, writer: int) -> bool:
+    import fcntl
+
+    try:
+        fcntl.ioctl(writer, _FICLONE, reader)
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise
+        return False
+    return True
+
+
+def remove_tree(path: str) -> None:
+    """Delete a folder, also where the script took away its own permissions; links are removed, never followed."""
+    import shutil
+
+    aside = "%s.removing-%d" % (path, int(time.time() * 1000))
+    try:
+        os.rename(path, aside)  # whole or gone: nobody sees a half-removed folder under its name
+    except FileNotFoundError:
+        return
+    os.chmod(aside, 0o700)
+    for folder, folders, _ in os.walk(aside):
+        for name in folders:
+            full = os.path.join(folder, name)
+            if not os.path.islink(full):
+                os.chmod(full, 0o700)
+    shutil.rmtree(aside)

@@ -1,0 +1,154 @@
+"""Copying a run's append-only files to whoever follows it: by offset, with a checksum of what is there already."""
+
+import os
+import time
+import zlib
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from holdfast.farside import kernel
+from holdfast.farside.frames import CHUNK
+from holdfast.farside.journal import Journal
+from holdfast.farside.layout import CONTROL, GUARDIAN_BYTE, JOURNAL, OUTPUT, SUPERVISOR_BYTE, checked
+from holdfast.farside.processes import carrying, send
+from holdfast.farside.refusal import Refused
+
+Push = Callable[[Dict[str, Any], bytes], None]
+
+
+class Subscription:
+    """One follower of one run. `have` says, per file, how many bytes the follower has and their CRC-32."""
+
+    def __init__(self, folder: str, run: str, have: Dict[str, Tuple[int, int]]) -> None:
+        self.folder, self.run = folder, run
+        self._have = have
+        self._sent = {}  # type: Dict[str, int]
+        self._rest = b""
+        self.ended = False
+        self.looked = time.monotonic()
+
+    def push(self, send_frame: Push) -> None:
+        """Send all that is new. The journal is read before the other files and sent after them, so that a follower who sees
+        the run's end has its output complete."""
+        journal = self._read(JOURNAL, send_frame)
+        for name in [OUTPUT, CONTROL] + self._metric_files():
+            for offset, data in self._read(name, send_frame):
+                send_frame({"push": "data", "run": self.run, "file": name, "offset": offset}, data)
+        for offset, data in journal:
+            send_frame({"push": "data", "run": self.run, "file": JOURNAL, "offset": offset}, data)
+            self._notice_end(data)
+
+    def _read(self, name: str, send_frame: Push) -> List[Tuple[int, bytes]]:
+        try:
+            descriptor = os.open(os.path.join(self.folder, name), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            return []
+        try:
+            offset = self._begin(name, descriptor, send_frame)
+            blocks = []
+            size = os.fstat(descriptor).st_size
+            while offset < size:
+                data = os.pread(descriptor, min(CHUNK, size - offset), offset)
+                if not data:
+                    break
+                blocks.append((offset, data))
+                offset += len(data)
+                if name != JOURNAL and len(blocks) >= 4:
+                    self._flush(name, blocks, send_frame)
+            self._sent[name] = offset
+            return blocks
+        finally:
+            os.close(descriptor)
+
+    def _flush(self, name: str, blocks: List[Tuple[int, bytes]], send_frame: Push) -> None:
+        for offset, data in blocks:
+            send_frame({"push": "data", "run": self.run, "file": name, "offset": offset}, data)
+        del blocks[:]
+
+    def _begin(self, name: str, descriptor: int, send_frame: Push) -> int:
+        """Where to go on. A follower whose bytes are not the beginning of this file is told to start it again."""
+        sent = self._sent.get(name)
+        size = os.fstat(descriptor).st_size
+        if sent is not None and sent <= size:
+            return sent
+        if sent is None:
+            length, checksum = self._have.get(name, (0, 0))
+            if length == 0 or (length <= size and _checksum(descriptor, length) == checksum):
+                return length
+        send_frame({"push": "restart", "run": self.run, "file": name}, b"")
+        return 0
+
+    def _metric_files(self) -> List[str]:
+        try:
+            names = sorted(os.listdir(os.path.join(self.folder, "metrics")))
+        except OSError:
+            return []
+        return ["metrics/" + name for name in names if name.endswith(".jsonl")]
+
+    def _notice_end(self, data: bytes) -> None:
+        lines = (self._rest + data).split(b"\n")
+        self._rest = lines.pop()
+        self.ended = self.ended or any(b'"e":"ended"' in line for line in lines)
+
+
+def subscribe(folder: str, asked: Dict[str, Any]) -> Subscription:
+    if not os.path.isdir(folder):
+        raise Refused("not-found", "The run `%s` is not on this host." % asked["run"])
+    have = {}
+    for name, (length, checksum) in asked.get("have", {}).items():
+        parts = name.split("/")
+        for part in parts:
+            checked(part)
+        have[name] = (int(length), int(checksum))
+    return Subscription(folder, asked["run"], have)
+
+
+def adjudicate(folder: str) -> None:
+    """If a run has neither guardian nor supervisor and no end, write down what happened to it. A repeat changes nothing."""
+    path = os.path.join(folder, "lock")
+    if is_alive(folder):
+        return
+    journal = Journal(os.path.join(folder, JOURNAL), os.path.join(folder, "reserve"))
+    if journal.ended() is not None:
+        return
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        if not kernel.lock(descriptor, GUARDIAN_BYTE) or not kernel.lock(descriptor, SUPERVISOR_BYTE):
+            return
+        if journal.ended() is None:
+            _write_end(journal)
+    finally:
+        os.close(descriptor)
+
+
+def is_alive(folder: str) -> bool:
+    path = os.path.join(folder, "lock")
+    return any(kernel.lock_holder(path, byte) is not None for byte in (GUARDIAN_BYTE, SUPERVISOR_BYTE))
+
+
+def _write_end(journal: Journal) -> None:
+    created = next((event for event in journal.events() if event["e"] == "created"), None)  # type: Optional[Any]
+    boot = created.get("boot") if created else None
+    if boot and boot != kernel.boot_id():
+        journal.append("ended", reason="host-rebooted", code=None, signal=None, detail="", by="agent")
+        return
+    generation = str(created.get("generation")) if created else ""
+    killed = []
+    if generation:
+        for process in carrying(b"HOLDFAST_GENERATION=" + generation.encode("ascii", "replace")):
+            if send(process, 9):
+                killed.append([process.pid, process.name, "SIGKILL"])
+    if killed:
+        journal.append("swept", processes=killed[:100], count=len(killed))
+    detail = "Its guardian was gone too; what was left of the run was looked for by its mark."
+    journal.append("ended", reason="supervisor-died", code=None, signal=None, detail=detail, by="agent")
+
+
+def _checksum(descriptor: int, length: int) -> int:
+    checksum, offset = 0, 0
+    while offset < length:
+        data = os.pread(descriptor, min(CHUNK, length - offset), offset)
+        if not data:
+            return -1
+        checksum = zlib.crc32(data, checksum)
+        offset += len(data)
+    return checksum

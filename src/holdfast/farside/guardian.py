@@ -1,0 +1,200 @@
+"""The outer subreaper: starts the supervisor, does nothing but outlive it, and sweeps up if it dies without a word."""
+
+import errno
+import json
+import os
+import signal
+import socket
+import time
+from typing import Any, Dict, List, Optional
+
+from holdfast.farside import kernel, processes
+from holdfast.farside.journal import Journal
+from holdfast.farside.layout import CONTROL, GUARDIAN_BYTE, JOURNAL, OUTPUT, RESERVE, Home
+from holdfast.farside.output import Pump, Redactor, make_pipe
+from holdfast.farside.refusal import Refused
+from holdfast.farside.supervisor import BRIEF_GRACE, Supervisor
+
+_RESERVE_SIZE = 1 << 16
+
+
+def start(home: Home, plan: Dict[str, Any], secrets: Dict[str, str]) -> bool:
+    """Start a run. False if this very run (same generation) was started before; another run of that name is refused.
+
+    The run's folder appears under its name only when a living guardian holds its lock, so a cut at any moment leaves the run
+    existing once or not at all.
+    """
+    final = home.run(plan["project"], plan["run"])
+    if _is_started(final, plan):
+        return False
+    told, tell = os.pipe()
+    middle = os.fork()
+    if middle == 0:
+        try:
+            os.setsid()
+            if os.fork() == 0:
+                _become_guardian(home, plan, secrets, tell)
+        finally:
+            os._exit(0)
+    os.close(tell)
+    os.waitpid(middle, 0)
+    with os.fdopen(told, "rb") as source:
+        answer = source.read().decode("utf-8", "replace")
+    if answer == "ok":
+        return True
+    if _is_started(final, plan):
+        return False
+    raise Refused("storage", "The run could not be created in `%s`: %s" % (home.path, answer or "its guardian died"))
+
+
+def _is_started(final: str, plan: Dict[str, Any]) -> bool:
+    try:
+        with open(os.path.join(final, "plan.json")) as source:
+            there = json.load(source)
+    except FileNotFoundError:
+        return False
+    if there.get("generation") != plan["generation"]:
+        raise Refused("exists", "There is another run `%s` on this host." % plan["run"])
+    return True
+
+
+def _become_guardian(home: Home, plan: Dict[str, Any], secrets: Dict[str, str], tell: int) -> None:
+    """Never returns. Everything up to `ok` may fail and is told; after it nobody listens."""
+    try:
+        new = home.new_run(plan["project"], plan["generation"])
+        _create_folder(new, plan)
+        _detach(os.path.join(new, CONTROL), keep=tell)
+        kernel.become_subreaper()
+        kernel.set_name("hf-guardian")
+        lock = os.open(os.path.join(new, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        kernel.lock(lock, GUARDIAN_BYTE)
+        _write_created(new, plan)
+        folder = home.run(plan["project"], plan["run"])
+        os.rename(new, folder)
+        os.write(tell, b"ok")
+    except BaseException as error:
+        os.write(tell, str(getattr(error, "strerror", None) or error).encode("utf-8", "replace"))
+        os._exit(1)
+    os.close(tell)
+    Guardian(home, folder, secrets).main()
+
+
+def _create_folder(path: str, plan: Dict[str, Any]) -> None:
+    os.makedirs(path, mode=0o700)
+    for name in ("metrics", "uploads"):
+        os.mkdir(os.path.join(path, name))
+    for name in (OUTPUT, CONTROL):
+        os.close(os.open(os.path.join(path, name), os.O_WRONLY | os.O_CREAT, 0o600))
+    with open(os.path.join(path, "plan.json"), "w") as target:
+        json.dump(plan, target)
+        target.flush()
+        os.fsync(target.fileno())
+    with open(os.path.join(path, RESERVE), "wb") as reserve:
+        try:
+            os.posix_fallocate(reserve.fileno(), 0, _RESERVE_SIZE)
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise
+
+
+def _detach(log: str, keep: int) -> None:
+    """No terminal, no stream of the connection: one that is still held would hang `ssh` until the run ends."""
+    null = os.open(os.devnull, os.O_RDWR)
+    errors = os.open(log, os.O_WRONLY | os.O_APPEND)
+    os.dup2(null, 0)
+    os.dup2(null, 1)
+    os.dup2(errors, 2)
+    limit = os.sysconf("SC_OPEN_MAX")
+    os.closerange(3, keep)
+    os.closerange(keep + 1, limit if 0 < limit < 65536 else 65536)
+
+
+def _write_created(folder: str, plan: Dict[str, Any]) -> None:
+    Journal(os.path.join(folder, JOURNAL)).append(
+        "created",
+        format=plan["format"],
+        run=plan["run"],
+        project=plan["project"],
+        generation=plan["generation"],
+        boot=kernel.boot_id(),
+        host=socket.gethostname(),
+        user=_user(),
+        farside=os.path.basename(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))),
+    )
+
+
+def _user() -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
+
+
+class Guardian:
+    def __init__(self, home: Home, folder: str, secrets: Dict[str, str]) -> None:
+        self.home, self.folder, self.secrets = home, folder, secrets
+        self.journal = Journal(os.path.join(folder, JOURNAL), os.path.join(folder, RESERVE))
+
+    def main(self) -> None:
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_IGN)  # the supervisor hears these; this process only outlives
+        pipe = make_pipe()
+        supervisor = os.fork()
+        if supervisor == 0:
+            self._become_supervisor(pipe)
+        os.close(pipe[1])
+        status = self._wait_for(supervisor)
+        if self.journal.ended() is None:
+            self._end_without_supervisor(pipe[0], status)
+        os._exit(0)
+
+    def _become_supervisor(self, pipe: List[int]) -> None:
+        try:
+            Supervisor(self.home, self.folder, self.secrets, pipe).main()
+            os._exit(0)
+        except BaseException:
+            import traceback
+
+            traceback.print_exc()
+        finally:
+            os._exit(70)
+
+    def _wait_for(self, pid: int) -> int:
+        """Until the supervisor ends. Orphans come here only after its death: until then it is the nearer subreaper."""
+        while True:
+            try:
+                ended, status = os.waitpid(-1, 0)
+            except InterruptedError:
+                continue
+            if ended == pid:
+                return status
+
+    def _end_without_supervisor(self, reader: int, status: int) -> None:
+        pump = Pump(reader, os.path.join(self.folder, OUTPUT), Redactor(self.secrets.values()))
+        ended = processes.sweep(BRIEF_GRACE, lambda seconds: self._tick(seconds, pump))
+        pump.finish()
+        if ended:
+            self.journal.append("swept", processes=[list(each) for each in ended[:100]], count=len(ended))
+        how = "signal %d" % os.WTERMSIG(status) if os.WIFSIGNALED(status) else "an error; control_log has it"
+        self.journal.append(
+            "ended",
+            reason="supervisor-died",
+            code=None,
+            signal=os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
+            detail="It ended with %s." % how,
+            by="guardian",
+        )
+
+    def _tick(self, seconds: float, pump: Optional[Pump]) -> None:
+        deadline = time.monotonic() + min(seconds, 0.02)
+        while time.monotonic() < deadline:
+            if pump is not None:
+                pump.move()
+            try:
+                if os.waitpid(-1, os.WNOHANG)[0] != 0:
+                    return
+            except ChildProcessError:
+                return
+            time.sleep(0.002)

@@ -1,0 +1,68 @@
+"""Where things are in the host's one folder, and which names may stand in a path."""
+
+import os
+import re
+from typing import List
+
+from holdfast.farside.refusal import Refused
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}\Z")
+_DIGEST = re.compile(r"[0-9a-f]{64}\Z")
+
+JOURNAL, OUTPUT, CONTROL, RESERVE = "journal.jsonl", "driver_log", "control_log", "reserve"
+GUARDIAN_BYTE, SUPERVISOR_BYTE = 0, 1
+BUILD_BYTE, USE_BYTE = 0, 1
+
+
+class Home:
+    """The host's folder. Every name that came over the wire is checked here before it becomes part of a path."""
+
+    def __init__(self, path: str) -> None:
+        self.path = os.path.abspath(path)
+
+    def make(self) -> None:
+        os.makedirs(self.path, mode=0o700, exist_ok=True)
+
+    def runs(self) -> str:
+        return os.path.join(self.path, "runs")
+
+    def run(self, project: str, run: str) -> str:
+        return os.path.join(self.runs(), checked(project), checked(run))
+
+    def new_run(self, project: str, generation: str) -> str:
+        return os.path.join(self.runs(), checked(project), ".new-" + checked(generation))
+
+    def share(self, project: str) -> str:
+        return os.path.join(self.path, "share", checked(project))
+
+    def objects(self) -> str:
+        return os.path.join(self.path, "objects")
+
+    def environments(self) -> str:
+        return os.path.join(self.path, "environments")
+
+    def environment(self, name: str) -> str:
+        return os.path.join(self.environments(), checked(name))
+
+    def cache(self) -> str:
+        return os.path.join(self.path, "cache")
+
+
+def checked(name: str) -> str:
+    if not isinstance(name, str) or not _NAME.match(name):
+        raise Refused("refused", "`%s` is not a name that may stand in a path." % (name,))
+    return name
+
+
+def object_path(store: str, digest: str) -> str:
+    if not isinstance(digest, str) or not _DIGEST.match(digest):
+        raise Refused("refused", "`%s` is not a digest." % (digest,))
+    return os.path.join(store, digest[:2], digest[2:])
+
+
+def relative_parts(path: str) -> List[str]:
+    """The parts of a relative path that stays below its root."""
+    parts = path.split("/") if isinstance(path, str) else [""]
+    if any(part in ("", ".", "..") or "\0" in part for part in parts):
+        raise Refused("refused", "`%s` is not a path below the run's folder." % (path,))
+    return parts

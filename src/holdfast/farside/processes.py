@@ -1,0 +1,124 @@
+"""The processes of a run: found as descendants of a subreaper, so that no double fork, new session or cleared environment
+hides one; ended politely first, then for certain."""
+
+import os
+import signal
+import time
+from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
+
+
+class Process(NamedTuple):
+    pid: int
+    start: str
+    name: str
+    state: str
+
+
+class Ended(NamedTuple):
+    """`signal` is what ended it: SIGTERM, SIGKILL, or `survived` for one that the kernel would not let go."""
+
+    pid: int
+    name: str
+    signal: str
+
+
+def look(pid: int) -> Optional[Process]:
+    """The process as it is now; None when it is gone. `start` tells it from a later one with the same pid."""
+    try:
+        with open("/proc/%d/stat" % pid, "rb") as source:
+            text = source.read().decode("utf-8", "replace")
+    except OSError:
+        return None
+    name, rest = text[text.index("(") + 1 : text.rindex(")")], text[text.rindex(")") + 2 :].split()
+    return Process(pid, rest[19], name, rest[0])
+
+
+def children(pid: int) -> List[int]:
+    found = []  # type: List[int]
+    try:
+        for task in os.listdir("/proc/%d/task" % pid):
+            with open("/proc/%d/task/%s/children" % (pid, task)) as source:
+                found.extend(int(each) for each in source.read().split())
+    except OSError:
+        pass
+    return found
+
+
+def descendants(pid: int) -> List[Process]:
+    """Living descendants, parents first. Zombies do not count: they hold nothing and wait for their parent."""
+    found, waiting = [], children(pid)
+    seen = set()
+    while waiting:
+        each = waiting.pop(0)
+        if each in seen:
+            continue
+        seen.add(each)
+        process = look(each)
+        if process is not None and process.state not in "ZX":
+            found.append(process)
+        waiting.extend(children(each))
+    return found
+
+
+def send(process: Process, number: int) -> bool:
+    """Signal exactly this process. The pid of a descendant cannot be reused while an ancestor has not reaped it."""
+    now = look(process.pid)
+    if now is None or now.start != process.start:
+        return False
+    try:
+        os.kill(process.pid, number)
+    except OSError:
+        return False
+    return True
+
+
+def sweep(grace: float, tick: Callable[[float], None], patience: float = 20.0) -> List[Ended]:
+    """End every descendant of this process, which must be a subreaper. SIGTERM first, SIGKILL after `grace` seconds.
+
+    `tick(seconds)` waits at most that long, reaps children and drains output; it returns early when a child ended.
+    Returns what had to be ended; what is still there after `patience` more seconds is in the list as `survived`.
+    """
+    ended = {}  # type: Dict[Tuple[int, str], Ended]
+    kill_at = time.monotonic() + grace
+    give_up = kill_at + patience
+    pause = 0.002
+    while True:
+        living = descendants(os.getpid())
+        now = time.monotonic()
+        if not living:
+            return list(ended.values())
+        if now > give_up:
+            for process in living:
+                ended[(process.pid, process.start)] = Ended(process.pid, process.name, "survived")
+            return list(ended.values())
+        _signal_each(living, ended, kill=now >= kill_at)
+        tick(pause if now >= kill_at else min(max(kill_at - now, 0.001), 0.1))
+        pause = min(pause * 1.5, 0.25)
+
+
+def _signal_each(living: List[Process], ended: Dict[Tuple[int, str], Ended], kill: bool) -> None:
+    for process in living:
+        key = (process.pid, process.start)
+        if kill:
+            if send(process, signal.SIGKILL):
+                ended[key] = Ended(process.pid, process.name, "SIGKILL")
+        elif key not in ended and send(process, signal.SIGTERM):
+            ended[key] = Ended(process.pid, process.name, "SIGTERM")
+
+
+def carrying(mark: bytes) -> List[Process]:
+    """Processes of this user whose environment has `mark`: the last resort, for a run that lost guardian and supervisor."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit() or int(entry) == os.getpid():
+            continue
+        try:
+            with open("/proc/%s/environ" % entry, "rb") as source:
+                if mark not in source.read().split(b"\0"):
+                    continue
+        except OSError:
+            continue
+        process = look(int(entry))
+        if process is not None and process.state not in "ZX":
+            found.append(process)
+    return found

@@ -1,0 +1,197 @@
+"""The near folders of runs: given an id, written whole, found again.
+
+A run folder is made in two steps. `reserve` takes the id by making `runs/<id>.new`, which no other process
+can make too; `commit` writes the files there and renames the folder to `runs/<id>`: it is whole or not there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import StorageError, UnknownName, UsageError
+from holdfast.history.storage import storage_error, sync_folder, write_durably
+from holdfast.history.values import UnreadableError, submission_from_json, submission_json
+from holdfast.model import RECORD_FORMAT, Submission
+
+SUBMISSION = "submission.json"
+PLAN = "plan.json"
+CONFIGURATION = "configuration.json"
+COLLECTED = "collected.json"
+"""Written last of all by whoever copies: the run has ended and its outputs are at home."""
+
+
+class RunFolders:
+    """All runs of one project. `state` is the project's `.holdfast`; it need not exist before a run."""
+
+    def __init__(self, state: Path) -> None:
+        self.state = state
+        self.root = state / "runs"
+
+    def reserve(self, prefix: str, now: float) -> str:
+        """Take a new run id, `<prefix>_<epoch ms>`. No two callers get the same, whatever the process."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            self._remove_leftovers(now)
+            milliseconds = int(now * 1000)
+            while True:
+                run_id = f"{_safe(prefix)}_{milliseconds}"
+                if self._take(run_id):
+                    return run_id
+                milliseconds += 1
+        except OSError as error:
+            raise storage_error(error, "make a folder for the run", self.root) from error
+
+    def commit(
+        self, run_id: str, submission: Submission, plan: Mapping[str, Any], configuration: Mapping[str, Any]
+    ) -> Path:
+        """Write the run's files and let the folder appear. When this raises, nothing of the run is left."""
+        draft = self._draft(run_id)
+        values = {SUBMISSION: submission_json(submission), PLAN: plan, CONFIGURATION: configuration}
+        contents = {name: json.dumps(value, indent=1).encode("ascii") for name, value in values.items()}
+        try:
+            for name, data in contents.items():
+                write_durably(draft / name, data + b"\n")
+            sync_folder(draft)
+            draft.rename(self.path(run_id))
+        except OSError as error:
+            self.abandon(run_id)
+            raise storage_error(error, f"write the record of run `{run_id}`", draft) from error
+        sync_folder(self.root)
+        return self.path(run_id)
+
+    def abandon(self, run_id: str) -> None:
+        """Give a reserved id back. Not there any more is success; a committed run is not touched."""
+        _remove_tree(self._draft(run_id))
+
+    def path(self, run_id: str) -> Path:
+        return self.root / run_id
+
+    def all_ids(self) -> tuple[str, ...]:
+        """Every run, oldest first."""
+        return tuple(sorted(self.names(), key=_age))
+
+    def names(self) -> frozenset[str]:
+        """Every run in no order: half the time of `all_ids`, for thousands of them."""
+        try:
+            found = os.listdir(self.root)  # noqa: PTH208 - names only, thousands of them
+        except (FileNotFoundError, NotADirectoryError):
+            return frozenset()
+        except OSError as error:
+            raise storage_error(error, "list the runs", self.root) from error
+        return frozenset(name for name in found if not (name.endswith(".new") or name[0] == "."))
+
+    def resolve(self, text: str) -> str:
+        """The run that a person means: a whole id, the beginning or the end of exactly one, or `last`."""
+        ids = self.all_ids()
+        if text in ids:
+            return text
+        if text == "last" and ids:
+            return ids[-1]
+        found = [each for each in ids if text and (each.startswith(text) or each.endswith(text))]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            shown = ", ".join(found[-5:][::-1]) + (" …" if len(found) > 5 else "")
+            raise UsageError(f"`{text}` could be any of {len(found)} runs.", f"Give more of the id: {shown}")
+        raise _unknown(text, ids)
+
+    def is_collected(self, run_id: str) -> bool:
+        return (self.path(run_id) / COLLECTED).exists()
+
+    def submission(self, run_id: str) -> Submission:
+        data = self._read(run_id, SUBMISSION)
+        try:
+            return submission_from_json(data)
+        except UnreadableError as error:
+            raise _damaged(self.path(run_id) / SUBMISSION, str(error), data) from error
+
+    def plan(self, run_id: str) -> dict[str, Any]:
+        return self._object(run_id, PLAN)
+
+    def configuration(self, run_id: str) -> dict[str, Any]:
+        return self._object(run_id, CONFIGURATION)
+
+    def _draft(self, run_id: str) -> Path:
+        return self.root / f"{run_id}.new"
+
+    def _take(self, run_id: str) -> bool:
+        draft = self._draft(run_id)
+        try:
+            draft.mkdir()
+        except FileExistsError:
+            return False
+        # Looked at only now: while the draft is ours nobody can commit this id, so the answer stays true.
+        if self.path(run_id).exists():
+            draft.rmdir()
+            return False
+        return True
+
+    def _remove_leftovers(self, now: float) -> None:
+        """Drafts of processes that died between `reserve` and `commit`."""
+        for entry in os.scandir(self.root):
+            if entry.name.endswith(".new"):
+                with contextlib.suppress(OSError):  # another process may be removing it, too
+                    if entry.stat(follow_symlinks=False).st_mtime < now - _LEFTOVER_AGE:
+                        _remove_tree(self.root / entry.name)
+
+    def _object(self, run_id: str, name: str) -> dict[str, Any]:
+        data = self._read(run_id, name)
+        if not isinstance(data, dict):
+            raise _damaged(self.path(run_id) / name, "it is not a JSON object", data)
+        return data
+
+    def _read(self, run_id: str, name: str) -> object:
+        path = self.path(run_id) / name
+        try:
+            return json.loads(path.read_bytes())
+        except (FileNotFoundError, NotADirectoryError) as error:
+            if not self.path(run_id).is_dir():
+                raise _unknown(run_id, self.all_ids()) from error
+            raise _damaged(path, "it is missing", None) from error
+        except OSError as error:
+            raise storage_error(error, f"read the record of run `{run_id}`", path) from error
+        except (ValueError, RecursionError) as error:
+            raise _damaged(path, "it is not JSON", None) from error
+
+
+_LEFTOVER_AGE = 24 * 3600.0
+
+
+def _safe(prefix: str) -> str:
+    """Run ids become names of folders and of containers: letters, digits, `-`, `_`, and dots inside."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", prefix).strip("._-")[:48] or "run"
+
+
+def _age(run_id: str) -> tuple[int, str]:
+    """Sorts ids by their milliseconds, whatever the prefix; a folder that is no run of ours comes first."""
+    digits = run_id.rpartition("_")[2]
+    return (int(digits) if digits.isdecimal() and digits.isascii() and len(digits) < 20 else 0, run_id)
+
+
+def _remove_tree(path: Path) -> None:
+    import shutil  # rarely needed
+
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def _unknown(text: str, ids: tuple[str, ...]) -> UnknownName:
+    if not ids:
+        return UnknownName("run", text, (), "Nothing has been run yet: holdfast experiment submit SCRIPT")
+    return UnknownName("run", text, ids, "All runs: holdfast history list")
+
+
+def _damaged(path: Path, why: str, data: object) -> StorageError:
+    version = data.get("format") if isinstance(data, dict) else None
+    if isinstance(version, int) and version > RECORD_FORMAT:
+        hint = (
+            f"A later version of Holdfast wrote it (format {version}, not {RECORD_FORMAT}): update Holdfast."
+        )
+    else:
+        hint = "The run's other files may still be good; they are plain files in the same folder."
+    return StorageError(f"`{path}` cannot be read: {why}.", hint)

@@ -1,0 +1,265 @@
+"""The index of a project's runs: quick to search, never the only place of a fact.
+
+Every use compares it with the run folders first and takes in what is new, gone or unfinished there. So a
+missing, damaged or outdated index mends itself, and a run recorded while it could not be written is found.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import HoldfastError
+from holdfast.history.database import Database, transaction
+from holdfast.history.folder import RunFolders
+from holdfast.history.records import read_run
+from holdfast.history.values import UnreadableError, run_from_json, run_json
+from holdfast.model import Run, Status
+
+if TYPE_CHECKING:
+    import sqlite3
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which runs to list; None is any."""
+
+    script: str | None = None
+    target: str | None = None
+    status: Status | None = None
+    parent: str | None = None
+
+
+EVERY = Filter()
+
+
+@dataclass(frozen=True)
+class Listing:
+    """`total` counts all runs that match; `unreadable` names the folders that are no readable run."""
+
+    runs: tuple[Run, ...]
+    total: int
+    unreadable: tuple[str, ...] = ()
+
+
+class Index:
+    """`state` is the project's `.holdfast`."""
+
+    def __init__(self, state: Path) -> None:
+        self._folders = RunFolders(state)
+        self._database = Database(state)
+
+    def next_run_number(self, script_name: str, run_id: str) -> int:
+        """The next number of this script, never the same twice. Asked again for the same run: the same."""
+
+        def take(connection: sqlite3.Connection) -> int:
+            self._synchronize(connection, unfinished=False)
+            with transaction(connection):
+                found = connection.execute(
+                    "SELECT number FROM numbers WHERE run_id = ?", (run_id,)
+                ).fetchone()
+                if found is not None:
+                    return int(found[0])
+                script = _storable(script_name)
+                last = "SELECT coalesce(max(number), 0) FROM numbers WHERE script = ?"
+                number = int(connection.execute(last, (script,)).fetchone()[0]) + 1
+                connection.execute("INSERT INTO numbers VALUES (?, ?, ?)", (script, number, run_id))
+                return number
+
+        return self._database.write(take)
+
+    def update(self, run: Run) -> None:
+        """Take in what the run's folder says now. A run that has ended stays so, whoever comes late."""
+
+        def store(connection: sqlite3.Connection) -> None:
+            with transaction(connection):
+                self._store(connection, run)
+
+        self._database.write(store)
+
+    def remove(self, run_id: str) -> None:
+        """Forget a run; its number is not given again. Not there is success."""
+
+        def forget(connection: sqlite3.Connection) -> None:
+            with transaction(connection):
+                _forget(connection, run_id)
+
+        self._database.write(forget)
+
+    def look(self, limit: int | None = None, only: Filter = EVERY) -> Listing:
+        """The newest tracked runs, without `packages` and `other_files`: `records.read_run` has them."""
+        condition, values = _condition(only)
+
+        def select(connection: sqlite3.Connection) -> Listing:
+            unreadable = self._synchronize(connection)
+            matching = f"FROM runs WHERE tracked = 1{condition}"
+            newest = f"SELECT record {matching} ORDER BY created DESC, run_id DESC LIMIT ?"
+            rows = connection.execute(newest, (*values, -1 if limit is None else limit)).fetchall()
+            total = connection.execute(f"SELECT count(*) {matching}", values).fetchone()[0]
+            return Listing(tuple(_run(record) for (record,) in rows), int(total), unreadable)
+
+        return self._database.read(select)
+
+    def list(self, limit: int | None = None, only: Filter = EVERY) -> Sequence[Run]:
+        return self.look(limit, only).runs
+
+    def best(self, metric: str, limit: int = 10, largest: bool = True) -> tuple[tuple[str, float], ...]:
+        """Runs by the last value of a metric. NaN and text take no part."""
+        ranked = "SELECT run_id, value FROM metrics JOIN runs USING (run_id)"
+        ranked += " WHERE name = ? AND value IS NOT NULL AND tracked = 1 ORDER BY value"
+        ranked += " DESC, run_id DESC LIMIT ?" if largest else ", run_id LIMIT ?"
+
+        def select(connection: sqlite3.Connection) -> tuple[tuple[str, float], ...]:
+            self._synchronize(connection)
+            rows = connection.execute(ranked, (_storable(metric), limit))
+            return tuple((run_id, float(value)) for run_id, value in rows)
+
+        return self._database.read(select)
+
+    def unfinished(self) -> tuple[tuple[str, str], ...]:
+        """Run id and target of every run, tracked or not, that has not ended or is not at home."""
+
+        def select(connection: sqlite3.Connection) -> tuple[tuple[str, str], ...]:
+            self._synchronize(connection)
+            rows = connection.execute("SELECT record FROM runs WHERE settled = 0 ORDER BY created, run_id")
+            runs = [_run(record) for (record,) in rows]
+            return tuple((run.run_id, run.submission.target) for run in runs)
+
+        return self._database.read(select)
+
+    def rebuild(self) -> int:
+        """Make everything anew from the run folders; how many runs there are."""
+
+        def refill(connection: sqlite3.Connection) -> int:
+            import sqlite3
+
+            if connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+                raise sqlite3.DatabaseError("the check found damage")
+            with transaction(connection):
+                connection.execute("DELETE FROM runs")
+                connection.execute("DELETE FROM metrics")
+            self._synchronize(connection)
+            return int(connection.execute("SELECT count(*) FROM runs").fetchone()[0])
+
+        return self._database.write(refill)
+
+    def _synchronize(self, connection: sqlite3.Connection, unfinished: bool = True) -> tuple[str, ...]:
+        """Make the index agree with the folders; the names of folders that are no readable run.
+
+        A run that has ended and is collected does not change: only new folders and unfinished runs are
+        read. When there is nothing to change, nothing is written and no lock taken.
+        """
+        known = dict(connection.execute("SELECT run_id, settled FROM runs"))
+        present = self._folders.names()
+        gone = known.keys() - present
+        fresh, unreadable = self._read_all(present - known.keys())
+        if unfinished:
+            open_runs = [run_id for run_id, settled in known.items() if not settled and run_id not in gone]
+            fresh += tuple(run for run in self._read_all(open_runs)[0] if self._differs(connection, run))
+        if gone or fresh:
+            with transaction(connection):
+                for run_id in gone:
+                    _forget(connection, run_id)
+                for run in fresh:
+                    self._store(connection, run)
+        return unreadable
+
+    def _read_all(self, run_ids: Iterable[str]) -> tuple[tuple[Run, ...], tuple[str, ...]]:
+        found, unreadable = [], []
+        for run_id in sorted(run_ids):
+            try:
+                run = read_run(self._folders, run_id)
+            except HoldfastError:
+                unreadable.append(run_id)
+                continue
+            if run.run_id == run_id:
+                found.append(run)
+            else:  # a folder that was copied under another name is not a run of its own
+                unreadable.append(run_id)
+        return tuple(found), tuple(unreadable)
+
+    def _store(self, connection: sqlite3.Connection, run: Run) -> None:
+        submission = run.submission
+        # A reader of old files that comes late must not undo the end of a run: its row is left as it is.
+        changed = connection.execute(
+            "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_id) DO UPDATE SET"
+            " created = excluded.created, script = excluded.script, target = excluded.target,"
+            " status = excluded.status, final = excluded.final, settled = excluded.settled,"
+            " tracked = excluded.tracked, parent = excluded.parent, record = excluded.record"
+            " WHERE excluded.final >= runs.final",
+            (
+                run.run_id,
+                submission.created,
+                _storable(submission.script_name),
+                _storable(submission.target),
+                run.status.value,
+                run.status.is_final,
+                self._is_settled(run),
+                submission.tracked,
+                None if submission.parent_run_id is None else _storable(submission.parent_run_id),
+                _record(run),
+            ),
+        )
+        if changed.rowcount > 0:
+            _store_metrics_and_number(connection, run)
+
+    def _differs(self, connection: sqlite3.Connection, run: Run) -> bool:
+        row = connection.execute(
+            "SELECT record, settled FROM runs WHERE run_id = ?", (run.run_id,)
+        ).fetchone()
+        return row is None or row != (_record(run), int(self._is_settled(run)))
+
+    def _is_settled(self, run: Run) -> bool:
+        return run.status.is_final and self._folders.is_collected(run.run_id)
+
+
+def _store_metrics_and_number(connection: sqlite3.Connection, run: Run) -> None:
+    connection.execute("DELETE FROM metrics WHERE run_id = ?", (run.run_id,))
+    # Two names may become one where they hold bytes that are not text: the first stays.
+    rows = [(run.run_id, _storable(name), _real(value)) for name, value in run.metrics.items()]
+    connection.executemany("INSERT OR IGNORE INTO metrics VALUES (?, ?, ?)", rows)
+    # Folders copied together from two places may hold a number twice; the later one changes nothing.
+    connection.execute(
+        "INSERT OR IGNORE INTO numbers VALUES (?, ?, ?)",
+        (_storable(run.submission.script_name), run.submission.run_number, run.run_id),
+    )
+
+
+def _forget(connection: sqlite3.Connection, run_id: str) -> None:
+    connection.execute("DELETE FROM runs WHERE run_id = ?", (run_id,))
+    connection.execute("DELETE FROM metrics WHERE run_id = ?", (run_id,))
+
+
+def _record(run: Run) -> str:
+    return json.dumps(run_json(replace(run, packages=(), other_files=())), separators=(",", ":"))
+
+
+def _run(record: str) -> Run:
+    try:
+        return run_from_json(json.loads(record))
+    except (TypeError, ValueError) as error:
+        raise UnreadableError(str(error)) from error
+
+
+def _condition(only: Filter) -> tuple[str, tuple[str, ...]]:
+    status = None if only.status is None else only.status.value
+    wanted = {"script": only.script, "target": only.target, "status": status, "parent": only.parent}
+    given = {column: _storable(value) for column, value in wanted.items() if value is not None}
+    return "".join(f" AND {column} = ?" for column in given), tuple(given.values())
+
+
+def _storable(text: str) -> str:
+    """SQLite holds UTF-8; names with other bytes in them (`os.fsdecode`) are kept in an escaped spelling."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _real(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return None

@@ -1,0 +1,238 @@
+"""What a run logged: the files that `holdfast.log` wrote, one per process, read as one.
+
+A file may be growing, may end in a torn line, and may have been damaged by a crash: whole lines count, a line
+that cannot be read is left out and counted by `damaged_lines`, and NUL bytes are passed over.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from holdfast.errors import StorageError
+
+MetricValue: TypeAlias = "bool | int | float | str | list[MetricValue]"
+"""A list holds numbers only. It is a list and not a tuple because queries take lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    time: float
+    value: MetricValue
+    step: int | None
+
+
+@dataclass(frozen=True)
+class MetricSummary:
+    """`minimum` and `maximum` are of the numbers, without NaN; None where there are none."""
+
+    name: str
+    last: MetricValue
+    minimum: int | float | None
+    maximum: int | float | None
+    count: int
+    last_step: int | None
+
+
+def read_metrics(folder: Path) -> dict[str, tuple[Point, ...]]:
+    """Every point in the run's `metrics` folder, by name, in order of time.
+
+    Within a process the order is that of the calls, also when its clock was set back.
+    """
+    found: dict[str, list[list[Point]]] = {}
+    for file in _files(folder):
+        own: dict[str, list[Point]] = {}
+        for time, name, value, step in _records(file):
+            points = own.get(name)
+            if points is None:
+                points = own[name] = []
+            points.append(Point(time, value, step))
+        for name, points in own.items():
+            found.setdefault(name, []).append(points)
+    return {name: _merged(lists) for name, lists in found.items()}
+
+
+def summarize(folder: Path) -> dict[str, MetricSummary]:
+    """Each metric of the run in one line, without keeping its points in memory."""
+    found: dict[str, _Tally] = {}
+    for file in _files(folder):
+        own: dict[str, _Tally] = {}
+        for time, name, value, step in _records(file):
+            tally = own.get(name)
+            if tally is None:
+                tally = own[name] = _Tally(time)
+            tally.add(time, value, step)
+        for name, tally in own.items():
+            earlier = found.get(name)
+            found[name] = tally if earlier is None else earlier.joined(tally)
+    return {name: tally.summary(name) for name, tally in found.items()}
+
+
+def final_values(folder: Path) -> dict[str, MetricValue]:
+    """The last value of each metric, as tables show it."""
+    return {name: summary.last for name, summary in summarize(folder).items()}
+
+
+def all_values(folder: Path) -> dict[str, MetricValue]:
+    """Each metric as the JSON of a run has it: its value if it was logged once, else the list of them."""
+    found: dict[str, MetricValue] = {}
+    for name, points in read_metrics(folder).items():
+        found[name] = points[0].value if len(points) == 1 else [point.value for point in points]
+    return found
+
+
+def damaged_lines(folder: Path) -> int:
+    """How many whole lines could not be read."""
+    return sum(
+        1 for file in _files(folder) for lines in _batches(file) for each in _parsed(lines) if each is None
+    )
+
+
+_Record: TypeAlias = "tuple[float, str, MetricValue, int | None]"
+_BATCH = 1 << 18
+_NOT_FINITE = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+
+
+class _Tally:
+    """A metric's summary while it is being made, over one process and then over several."""
+
+    __slots__ = ("clock", "count", "last", "last_step", "maximum", "minimum")
+
+    def __init__(self, time: float) -> None:
+        self.clock = time
+        self.count = 0
+        self.last: MetricValue = 0
+        self.last_step: int | None = None
+        self.minimum: int | float | None = None
+        self.maximum: int | float | None = None
+
+    def add(self, time: float, value: MetricValue, step: int | None) -> None:
+        if time > self.clock:
+            self.clock = time
+        self.count += 1
+        self.last, self.last_step = value, step
+        if (type(value) is float or type(value) is int) and value == value:
+            if self.minimum is None or self.maximum is None:
+                self.minimum = self.maximum = value
+            elif value < self.minimum:
+                self.minimum = value
+            elif value > self.maximum:
+                self.maximum = value
+
+    def joined(self, later: _Tally) -> _Tally:
+        """Both together. Of last values at the same time that of the later file counts, as in `_merged`."""
+        last = later if later.clock >= self.clock else self
+        joined = _Tally(last.clock)
+        joined.count = self.count + later.count
+        joined.last, joined.last_step = last.last, last.last_step
+        joined.minimum = min(
+            (each.minimum for each in (self, later) if each.minimum is not None), default=None
+        )
+        joined.maximum = max(
+            (each.maximum for each in (self, later) if each.maximum is not None), default=None
+        )
+        return joined
+
+    def summary(self, name: str) -> MetricSummary:
+        return MetricSummary(name, self.last, self.minimum, self.maximum, self.count, self.last_step)
+
+
+def _merged(lists: list[list[Point]]) -> tuple[Point, ...]:
+    if len(lists) == 1:
+        return tuple(lists[0])
+    # A clock that was set back must not reorder the calls of a process: it is taken to stand still until it
+    # is past where it was.
+    clocks = [clock for points in lists for clock in accumulate((point.time for point in points), max)]
+    points = [point for each in lists for point in each]
+    order = sorted(range(len(points)), key=clocks.__getitem__)
+    return tuple(points[index] for index in order)
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.glob("*.jsonl")) if folder.is_dir() else []
+    except OSError as error:
+        raise _unreadable(error, folder) from error
+
+
+def _records(file: Path) -> Iterator[_Record]:
+    for lines in _batches(file):
+        for record in _parsed(lines):
+            if record is not None:
+                yield record
+
+
+def _batches(file: Path) -> Iterator[list[bytes]]:
+    """Whole lines, some hundred kilobytes at a time, up to a line that has no end yet."""
+    try:
+        with file.open("rb") as stream:
+            while lines := stream.readlines(_BATCH):
+                torn = not lines[-1].endswith(b"\n")
+                yield lines[:-1] if torn else lines
+                if torn:
+                    return
+    except OSError as error:
+        raise _unreadable(error, file) from error
+
+
+def _unreadable(error: OSError, path: Path) -> StorageError:
+    return StorageError(
+        f"The metrics in `{path}` cannot be read: {error.strerror}.",
+        f"Look at its owner and permissions: ls -ld {path}",
+    )
+
+
+def _parsed(lines: list[bytes]) -> Iterator[_Record | None]:
+    """The record of each line, None where it cannot be read; empty lines are left out."""
+    if any(b"\0" in line for line in lines):
+        lines = [line.replace(b"\0", b"") for line in lines]
+    lines = [line for line in lines if not line.isspace()]
+    try:
+        # One call for many lines is quicker. Were damaged lines to make a whole one, the count would differ.
+        loaded = json.loads(b"[" + b",".join(lines) + b"]")
+    except (ValueError, RecursionError):
+        loaded = []
+    if len(loaded) != len(lines):
+        loaded = [_loaded(line) for line in lines]
+    return map(_record, loaded)
+
+
+def _loaded(line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _record(loaded: Any) -> _Record | None:
+    try:
+        time, name, value, step = loaded["t"], loaded["n"], loaded["v"], loaded["s"]
+        if "f" in loaded:
+            value = _with_not_finite(value)
+    except (TypeError, KeyError):
+        return None
+    kind = type(value)
+    good = (
+        kind is float or kind is int or kind is str or kind is bool or (kind is list and _is_numbers(value))
+    )
+    if good and type(name) is str and type(time) in (float, int) and (step is None or type(step) is int):
+        return time, name, value, step
+    return None
+
+
+def _with_not_finite(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_with_not_finite(each) for each in value]
+    return _NOT_FINITE[value] if isinstance(value, str) else value
+
+
+def _is_numbers(values: list[Any]) -> bool:
+    if set(map(type, values)) <= {float, int, bool}:
+        return True
+    return all(
+        type(each) in (float, int, bool) or (type(each) is list and _is_numbers(each)) for each in values
+    )

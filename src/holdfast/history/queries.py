@@ -1,0 +1,79 @@
+"""A run as the dict that `--query` and `-o json` work on: the keys of `az ml history`, and a few of our own.
+
+The last value of each metric is a key at the top, as it was there (`[?Accuracy != null]`). A metric whose
+name is taken by a key of the run is only found under `metrics`, which has them all.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from holdfast.model import FileSize, Run
+
+
+def run_as_dict(run: Run) -> dict[str, Any]:
+    """What `history list` shows of a run."""
+    record = _record(run)
+    return record | {name: value for name, value in run.metrics.items() if name not in record}
+
+
+def run_in_detail(run: Run) -> dict[str, Any]:
+    """What `history info` shows of a run: `run_as_dict` and everything else that its folder says."""
+    details = _record(run) | {
+        "outputs": _files(run.outputs),
+        "other_files": _files(run.other_files),
+        "other_files_count": run.other_files_count,
+        "ended_processes": [
+            {"pid": each.pid, "name": each.name, "signal": each.signal} for each in run.ended_processes
+        ],
+        "packages": list(run.packages),
+    }
+    return details | {name: value for name, value in run.metrics.items() if name not in details}
+
+
+def iso_utc(seconds: float | None) -> str | None:
+    if seconds is None:
+        return None
+    # Whole microseconds, counted from the epoch: `fromtimestamp` refuses some times on some systems.
+    moment = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=round(seconds * 1_000_000))
+    return moment.isoformat()
+
+
+def duration_text(seconds: float | None) -> str | None:
+    """`0:00:04.892389`, as `az` wrote it."""
+    return None if seconds is None else str(timedelta(microseconds=round(seconds * 1_000_000)))
+
+
+def _record(run: Run) -> dict[str, Any]:
+    submission, ending = run.submission, run.ending
+    return {
+        "run_id": run.run_id,
+        "run_number": submission.run_number,
+        "script_name": submission.script_name,
+        "arguments": list(submission.arguments),
+        "run_configuration": submission.run_configuration,
+        "target": submission.target,
+        "target_type": submission.target_type,
+        "status": run.status.value,
+        "reason": None if ending is None else ending.reason.value,
+        "exit_code": None if ending is None else ending.code,
+        "reason_text": None if ending is None else ending.sentence(),
+        "remedy": (ending.remedy(run.run_id) or None) if ending is not None else None,
+        "phase": run.phase or None,
+        "created_utc": iso_utc(submission.created),
+        "start_time_utc": iso_utc(run.started),
+        "end_time_utc": iso_utc(run.ended),
+        "duration": duration_text(run.duration),
+        "parent_run_id": submission.parent_run_id,
+        "snapshot": submission.snapshot,
+        "environment": run.environment,
+        "properties": dict(submission.properties),
+        "attachments": [each.path for each in run.outputs],
+        "notes": list(run.notes),
+        "metrics": dict(run.metrics),
+    }
+
+
+def _files(files: tuple[FileSize, ...]) -> list[dict[str, Any]]:
+    return [{"path": each.path, "size": each.size} for each in files]

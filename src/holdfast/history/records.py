@@ -1,0 +1,123 @@
+"""A run's record: a pure fold of its journal. Never "Completed" unless the journal says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from holdfast.history.folder import RunFolders
+from holdfast.history.journal import (
+    Created,
+    EnvironmentUsed,
+    FilesListed,
+    Journal,
+    JournalEvent,
+    Noted,
+    PhaseBegan,
+    ProcessesEnded,
+    RunEnded,
+    ScriptStarted,
+    parse_journal,
+)
+from holdfast.history.storage import storage_error
+from holdfast.model import Ending, Reason, Run, Status, Submission
+
+__all__ = ["Journal", "fold", "parse_journal", "read_run"]
+
+
+def fold(submission: Submission, journal: Journal, metrics: Mapping[str, Any]) -> Run:
+    """The run as its journal tells it. Total: any events in any order give a run."""
+    run = Run(submission=submission, status=Status.SUBMITTED, metrics=dict(metrics))
+    for event in journal.events:
+        run = _apply(run, event)
+    if journal.bad_lines:
+        lines = "1 line" if journal.bad_lines == 1 else f"{journal.bad_lines} lines"
+        run = _with_note(run, f"{lines} of the run's journal could not be read.")
+    return run
+
+
+def read_run(folders: RunFolders, run_id: str) -> Run:
+    """Read the near copies of a run's files and fold them. No journal: a run that was only submitted."""
+    from holdfast.history.metrics import final_values  # here, so that the pure half above needs nothing of it
+
+    submission = folders.submission(run_id)
+    folder = folders.path(run_id)
+    try:
+        data = (folder / "journal.jsonl").read_bytes()
+    except FileNotFoundError:
+        data = b""
+    except OSError as error:
+        raise storage_error(error, f"read the journal of run `{run_id}`", folder) from error
+    return fold(submission, parse_journal(data), final_values(folder / "metrics"))
+
+
+def _apply(run: Run, event: JournalEvent) -> Run:
+    match event:
+        case Created():
+            return _at_least(run, Status.PREPARING)
+        case PhaseBegan():
+            return replace(_at_least(run, Status.PREPARING), phase=_phase(run, event.text or event.name))
+        case EnvironmentUsed():
+            run = replace(run, environment=event.id or None, packages=event.packages)
+            return _at_least(run, Status.PREPARING)
+        case ScriptStarted():
+            started = event.time if run.started is None else run.started
+            return replace(_at_least(run, Status.RUNNING), started=started)
+        case ProcessesEnded():
+            return _with_ended_processes(run, event)
+        case FilesListed():
+            return replace(
+                run, outputs=event.outputs, other_files=event.others, other_files_count=event.others_count
+            )
+        case Noted():
+            return _with_note(run, event.text)
+        case RunEnded():
+            return _with_ending(run, event)
+    return run
+
+
+def _at_least(run: Run, status: Status) -> Run:
+    """A run moves forward only: an event that arrives late, or twice, does not take it back."""
+    return replace(run, status=status) if _ORDER[status] > _ORDER[run.status] else run
+
+
+def _phase(run: Run, text: str) -> str:
+    return "" if run.status.is_final else text
+
+
+def _with_ended_processes(run: Run, event: ProcessesEnded) -> Run:
+    run = replace(run, ended_processes=run.ended_processes + event.processes)
+    unnamed = event.count - len(event.processes)
+    if unnamed <= 0:
+        return run
+    return _with_note(run, f"{unnamed} more {'process was' if unnamed == 1 else 'processes were'} ended.")
+
+
+def _with_ending(run: Run, event: RunEnded) -> Run:
+    """The first ending counts: once a run has ended, nothing that is written later can change how."""
+    if run.status.is_final:
+        return run
+    run = replace(run, ended=event.time, phase="")
+    try:
+        reason = Reason(event.reason)
+    except ValueError:
+        # A word of a later version. It is not known to be a success, so it is none.
+        note = f"The run ended for a reason that this version does not know: `{event.reason}`. {event.detail}"
+        return _with_note(replace(run, status=Status.FAILED), note.strip())
+    ending = Ending(reason, event.code, event.signal, event.detail)
+    return replace(run, status=ending.status, ending=ending)
+
+
+def _with_note(run: Run, note: str) -> Run:
+    return replace(run, notes=(*run.notes, note))
+
+
+_ORDER: Mapping[Status, int] = {
+    Status.SUBMITTED: 0,
+    Status.PREPARING: 1,
+    Status.RUNNING: 2,
+    Status.COMPLETED: 3,
+    Status.FAILED: 3,
+    Status.CANCELED: 3,
+}

@@ -1,0 +1,62 @@
+"""Files that are written whole or not at all, and errors of the disk as sentences with a remedy."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from pathlib import Path
+
+from holdfast.errors import StorageError
+
+
+def storage_error(error: OSError, doing: str, path: Path | str) -> StorageError:
+    """`doing` completes "Could not …": `write the record of the run`."""
+    message = f"Could not {doing}: {error.strerror or error} (`{path}`)."
+    return StorageError(message, _REMEDIES.get(error.errno or 0, _OTHER_REMEDY))
+
+
+def write_durably(path: Path, data: bytes) -> None:
+    """Write a new file and wait until the disk has it. The caller sees to it that nobody reads it before."""
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def replace_whole(path: Path, data: bytes) -> None:
+    """Put `data` at `path`: readers see the old contents or the new, also after a crash or on a full disk."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        write_durably(temporary, data)
+        temporary.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make names in `folder` durable. Some file systems refuse, and then there is nothing to do."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+_FULL = "The disk or the quota is full. Make room there, then run the same command again."
+_READ_ONLY = "The folder cannot be written to. Check who owns it and whether its disk is mounted read-only."
+
+_REMEDIES = {
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+    errno.EROFS: _READ_ONLY,
+    errno.EACCES: _READ_ONLY,
+    errno.EPERM: _READ_ONLY,
+    errno.EIO: "The disk reports an error of its own; `dmesg` has more. Keep a copy of the project.",
+    errno.ENAMETOOLONG: "A name is too long for this file system. Move the project to a shorter path.",
+}
+_OTHER_REMEDY = "Check the folder and its disk, then run the same command again."

@@ -1,0 +1,117 @@
+"""Submissions and runs as JSON and back: what `submission.json` and the index's rows hold.
+
+Reading is lenient in one direction: keys that this version does not know are ignored, so that a record of a
+later version stays readable for as long as it holds what this one needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from holdfast.model import EndedProcess, Ending, FileSize, Reason, Run, Status, Submission
+
+YEAR_10000 = 253402300800.0
+"""Seconds since 1970 from which on no calendar can show a time: nothing that a clock wrote."""
+
+
+class UnreadableError(ValueError):
+    """The data is not what it should be; the text says what is missing. Callers add the file's name."""
+
+
+def submission_json(submission: Submission) -> dict[str, Any]:
+    data = {each.name: getattr(submission, each.name) for each in fields(submission)}
+    return data | {"arguments": list(submission.arguments), "properties": dict(submission.properties)}
+
+
+def submission_from_json(data: object) -> Submission:
+    if not isinstance(data, dict):
+        raise UnreadableError("it is not a JSON object")
+    known = {each.name: data[each.name] for each in fields(Submission) if each.name in data}
+    for name, kinds in _REQUIRED.items():
+        value = known.get(name)
+        if not isinstance(value, kinds) or isinstance(value, bool):
+            raise UnreadableError(f"`{name}` is missing or not what it should be")
+    if not (0 <= known["created"] < YEAR_10000 and 0 <= known["run_number"] < 2**53):
+        raise UnreadableError("`created` or `run_number` is out of range")
+    known["created"] = float(known["created"])
+    known["arguments"] = tuple(str(each) for each in known["arguments"])
+    known["parent_run_id"] = _text_or_none(known.get("parent_run_id"))
+    known["tracked"] = known.get("tracked") is not False
+    properties = known.get("properties")
+    pairs = properties.items() if isinstance(properties, dict) else ()
+    known["properties"] = {str(name): str(value) for name, value in pairs}
+    return Submission(**known)
+
+
+def run_json(run: Run) -> dict[str, Any]:
+    """The whole record; `run_from_json` gives back an equal one."""
+    return {
+        "submission": submission_json(run.submission),
+        "status": run.status.value,
+        "ending": None if run.ending is None else _ending_json(run.ending),
+        "started": run.started,
+        "ended": run.ended,
+        "phase": run.phase,
+        "environment": run.environment,
+        "packages": list(run.packages),
+        "ended_processes": [[each.pid, each.name, each.signal] for each in run.ended_processes],
+        "other_files": [[each.path, each.size] for each in run.other_files],
+        "other_files_count": run.other_files_count,
+        "outputs": [[each.path, each.size] for each in run.outputs],
+        "notes": list(run.notes),
+        "metrics": dict(run.metrics),
+    }
+
+
+def run_from_json(data: Mapping[str, Any]) -> Run:
+    """The inverse of `run_json`. Raises `UnreadableError` for what this version did not write."""
+    try:
+        ending = data["ending"]
+        return Run(
+            submission=submission_from_json(data["submission"]),
+            status=Status(data["status"]),
+            ending=None if ending is None else Ending(**(ending | {"reason": Reason(ending["reason"])})),
+            started=data["started"],
+            ended=data["ended"],
+            phase=data["phase"],
+            environment=data["environment"],
+            packages=tuple(data["packages"]),
+            ended_processes=tuple(EndedProcess(*each) for each in data["ended_processes"]),
+            other_files=tuple(FileSize(*each) for each in data["other_files"]),
+            other_files_count=data["other_files_count"],
+            outputs=tuple(FileSize(*each) for each in data["outputs"]),
+            notes=tuple(data["notes"]),
+            metrics=data["metrics"],
+        )
+    except UnreadableError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UnreadableError(f"not a record of this version: {error}") from error
+
+
+def _ending_json(ending: Ending) -> dict[str, Any]:
+    return {each.name: getattr(ending, each.name) for each in fields(ending)} | {
+        "reason": ending.reason.value
+    }
+
+
+def _text_or_none(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+_REQUIRED: Mapping[str, tuple[type, ...]] = {
+    "run_id": (str,),
+    "run_number": (int,),
+    "project_id": (str,),
+    "project_name": (str,),
+    "script_name": (str,),
+    "arguments": (list,),
+    "run_configuration": (str,),
+    "target": (str,),
+    "target_type": (str,),
+    "snapshot": (str,),
+    "created": (int, float),
+    "generation": (str,),
+}

@@ -1,0 +1,26 @@
+"""The seam: a host is whatever can start the far side and hand over its streams."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from holdfast.hosts.connection import Connection
+
+
+class Host(Protocol):
+    """A machine that can be reached."""
+
+    @property
+    def name(self) -> str:
+        """For people: `this machine`, `me@gpu1`."""
+        ...
+
+    @property
+    def is_here(self) -> bool:
+        """Whether its disk is this machine's disk, so that paths here mean the same there."""
+        ...
+
+    def connect(self) -> Connection:
+        """Returns when the far side has answered. Raises HostError when it cannot be reached, StorageError when its folder
+        cannot be written. Each call makes a new connection; the caller closes it."""
+        ...

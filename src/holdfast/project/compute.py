@@ -1,0 +1,221 @@
+"""Compute targets: `aml_config/<name>.compute` says where a run runs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holdfast.project.names import BUILTIN, CONFIGURATION_FOLDER, file_stems, names_with
+from holdfast.project.problems import Problem, errors_in
+
+if TYPE_CHECKING:  # reading YAML is loaded when there is a file to read: a bare folder has none
+    from holdfast.project.documents import Value
+    from holdfast.project.fields import Fields
+
+SUFFIX = ".compute"
+
+TYPES = ("local", "docker", "remote", "remotedocker", "cluster")
+SPELLINGS = (*TYPES, "localdocker")
+REMOTE_TYPES = frozenset(("remote", "remotedocker", "cluster"))
+CONTAINER_TYPES = frozenset(("docker", "remotedocker"))
+USER_MANAGED_TYPES = frozenset(("local", "remote"))
+"""Types whose Python is the user's own unless `userManagedEnvironment: false` is written."""
+
+_OF_EVERY_TYPE = (
+    "type",
+    "pythonLocation",
+    "sparkSubmitLocation",
+    "nativeSharedDirectory",
+    "userManagedEnvironment",
+)
+_OF_REMOTE_TYPES = ("address", "username", "password", "privateKey")
+_OF_CONTAINER_TYPES = ("baseDockerImage", "nvidiaDocker", "sharedVolumes")
+_OF_CLUSTERS = ("yarnDeployMode",)
+KEYS = (*_OF_EVERY_TYPE, *_OF_REMOTE_TYPES, *_OF_CONTAINER_TYPES, *_OF_CLUSTERS)
+
+_SECRET_REFERENCE = "AzureMlSecret="  # noqa: S105 - the prefix of a reference, no secret
+
+
+@dataclass(frozen=True)
+class ComputeTarget:
+    """`type` is one of `TYPES`; `port` is None for the default; `file` is None for the built-in target."""
+
+    name: str
+    type: str
+    address: str | None = None
+    port: int | None = None
+    username: str | None = None
+    private_key: str | None = None
+    base_docker_image: str | None = None
+    nvidia_docker: bool = False
+    shared_volumes: bool = False
+    native_shared_directory: str | None = None
+    python_location: str | None = None
+    spark_submit_location: str = "spark-submit"
+    user_managed_environment: bool = False
+    yarn_deploy_mode: str = "cluster"
+    file: str | None = None
+
+
+BUILTIN_LOCAL = ComputeTarget(name=BUILTIN, type="local", user_managed_environment=True)
+
+
+def compute_names(root: Path) -> list[str]:
+    """Every name that `read_compute` reads: those with a file, and `local`."""
+    return names_with(root, SUFFIX)
+
+
+def read_compute(project_root: Path, name: str) -> tuple[ComputeTarget | None, list[Problem]]:
+    """The target, None when the file has an error; warnings come with a target."""
+    target, problems = examine_compute(project_root, name)
+    return (None if errors_in(problems) else target), problems
+
+
+def examine_compute(project_root: Path, name: str) -> tuple[ComputeTarget | None, list[Problem]]:
+    """As `read_compute`, with whatever could be read of a file with errors: to look on, not to run."""
+    if name == BUILTIN and name not in file_stems(project_root, SUFFIX):
+        return BUILTIN_LOCAL, []
+    from holdfast.project.documents import read_document
+    from holdfast.project.fields import Fields
+
+    relative = f"{CONFIGURATION_FOLDER}/{name}{SUFFIX}"
+    document, problems = read_document(project_root, relative, "See `holdfast computetarget list`.")
+    if document is None:
+        return None, problems
+    fields = Fields(document, problems)
+    fields.check_keys(KEYS, {"baseImage": "Write `baseDockerImage`.", "gpu": "Write `nvidiaDocker: true`."})
+    target = _target(fields, name, relative)
+    return target, fields.in_order()
+
+
+def render_compute(target: ComputeTarget) -> str:
+    """The text of a new file, with the keys that say something."""
+    from holdfast.project.documents import render_scalar
+
+    host = target.address
+    if host is not None and target.port is not None:
+        host = f"[{host}]:{target.port}" if ":" in host else f"{host}:{target.port}"
+    keys: list[tuple[str, Value | None]] = [
+        ("type", target.type),
+        ("address", host),
+        ("username", target.username),
+        ("privateKey", target.private_key),
+        ("baseDockerImage", target.base_docker_image),
+        ("nvidiaDocker", target.nvidia_docker or None),
+        ("sharedVolumes", target.shared_volumes or None),
+        ("nativeSharedDirectory", target.native_shared_directory),
+        ("pythonLocation", target.python_location),
+        (
+            "sparkSubmitLocation",
+            target.spark_submit_location if target.spark_submit_location != "spark-submit" else None,
+        ),
+        ("userManagedEnvironment", target.user_managed_environment),
+        ("yarnDeployMode", target.yarn_deploy_mode if target.type == "cluster" else None),
+    ]
+    return "".join(f"{key}: {render_scalar(value)}\n" for key, value in keys if value is not None)
+
+
+def _target(fields: Fields, name: str, relative: str) -> ComputeTarget:
+    spelling = fields.choice("type", SPELLINGS)
+    kind = "docker" if spelling == "localdocker" else spelling
+    if kind is None and fields.lacks("type"):
+        fields.error("type", "missing", f"Write `type: local`, or another of {', '.join(SPELLINGS)}.")
+    _check_password(fields, name)
+    host, port = _address(fields)
+    username = fields.text("username")
+    if username is not None and not re.fullmatch(r"[^\s@/:-][^\s@/:]*", username):
+        fields.error("username", f"`{username}` is not a user name", "Write the name alone.")
+    target = ComputeTarget(
+        name=name,
+        type=kind or "local",
+        address=host,
+        port=port,
+        username=username,
+        private_key=fields.text("privateKey"),
+        base_docker_image=fields.text("baseDockerImage"),
+        nvidia_docker=fields.boolean("nvidiaDocker", default=False),
+        shared_volumes=fields.boolean("sharedVolumes", default=False),
+        native_shared_directory=fields.text("nativeSharedDirectory"),
+        python_location=fields.text("pythonLocation"),
+        spark_submit_location=fields.text("sparkSubmitLocation") or "spark-submit",
+        user_managed_environment=fields.boolean(
+            "userManagedEnvironment", default=kind is None or kind in USER_MANAGED_TYPES
+        ),
+        yarn_deploy_mode=fields.choice("yarnDeployMode", ("cluster", "client")) or "cluster",
+        file=relative,
+    )
+    if kind is not None:
+        _check_keys_of_type(fields, kind)
+    return target
+
+
+def _check_keys_of_type(fields: Fields, kind: str) -> None:
+    if kind in REMOTE_TYPES:
+        for key in ("address", "username"):
+            if fields.lacks(key):
+                fields.error(key, f"missing, and a `{kind}` target needs it", f"Write `{key}: …`.")
+    groups = (
+        (_OF_REMOTE_TYPES, kind in REMOTE_TYPES),
+        (_OF_CONTAINER_TYPES, kind in CONTAINER_TYPES),
+        (_OF_CLUSTERS, kind == "cluster"),
+    )
+    for keys, belongs in groups:
+        for key in keys:
+            if not belongs and key != "password" and _says_something(fields, key):
+                fields.warn(key, f"has no meaning for a target of type `{kind}`", "Remove the line.")
+
+
+def _says_something(fields: Fields, key: str) -> bool:
+    """Old files name `localhost` or `false` where nothing was meant."""
+    if not fields.has(key):
+        return False
+    written = getattr(fields.value(key), "text", "")
+    return str(written).lower() not in ("localhost", "127.0.0.1", "false", "no", "off")
+
+
+def _check_password(fields: Fields, name: str) -> None:
+    """The value is never repeated, neither here nor in any message."""
+    if not fields.has("password"):
+        return
+    again = (
+        f"Remove the line and run `holdfast computetarget attach … --name {name}`, which asks for it once."
+    )
+    written = getattr(fields.value("password"), "text", "")
+    if written.startswith(_SECRET_REFERENCE):
+        fields.warn("password", "refers to a secret in a service that no longer exists", again)
+    else:
+        fields.error("password", "a password in a file is never used", again)
+
+
+def _address(fields: Fields) -> tuple[str | None, int | None]:
+    written = fields.text("address")
+    if written is None:
+        return None, None
+    host, port = _split_port(written)
+    if "@" in written:
+        fields.error("address", f"`{written}` holds a user name", "Write it as `username:`.")
+    elif not re.fullmatch(
+        r"[A-Za-z0-9_][A-Za-z0-9._-]*|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%\w+)?", host, re.ASCII
+    ):
+        fields.error(
+            "address",
+            f"`{written}` is not a host",
+            "Write a host name or address, such as gpu1 or gpu1:2222.",
+        )
+    elif port is not None and not (re.fullmatch(r"\d{1,5}", port, re.ASCII) and 0 < int(port) < 65_536):
+        fields.error("address", f"`{port}` is not a port", "Write a number from 1 to 65535 after the colon.")
+    else:
+        return host, int(port) if port is not None else None
+    return None, None
+
+
+def _split_port(written: str) -> tuple[str, str | None]:
+    bracketed = re.fullmatch(r"\[([^\]]*)\](?::(.*))?", written)
+    if bracketed:
+        return bracketed[1], bracketed[2]
+    if written.count(":") == 1:
+        host, _, port = written.partition(":")
+        return host, port
+    return written, None

@@ -1,0 +1,106 @@
+"""What `-c` and `-t` mean: a run configuration, its compute target and, where it is managed, the environment.
+
+All problems of all these files are reported at once.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from holdfast.errors import ConfigurationError, UnknownName
+from holdfast.project.compute import ComputeTarget, compute_names, examine_compute
+from holdfast.project.folder import Project
+from holdfast.project.names import BUILTIN, CONFIGURATION_FOLDER, refuse_paths
+from holdfast.project.problems import Problem, errors_in
+from holdfast.project.runconfig import SUFFIX, RunConfiguration, examine_runconfig, runconfig_names
+
+if TYPE_CHECKING:  # loaded when an environment is managed
+    from holdfast.project.conda import CondaDependencies
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """`conda` is None when the target's Python is the user's own."""
+
+    run: RunConfiguration
+    target: ComputeTarget
+    warnings: tuple[Problem, ...] = ()
+    conda: CondaDependencies | None = None
+
+
+def load_configuration(
+    project: Project, run_configuration: str | None, target: str | None, conda_file: str | None = None
+) -> Configuration:
+    """`run_configuration` is a name, `name.runconfig` or a path to it; None is `local`.
+
+    `target` and `conda_file` override the file's own, as `-t` and `-d` do. Raises UnknownName for a name that
+    does not exist and ConfigurationError with every error of the files.
+    """
+    name = _known_runconfig(project, run_configuration)
+    if target is not None:
+        _require_target(project, target)
+    run, problems = examine_runconfig(project.root, name, target)
+    target_name = run.target if run else target
+    found: ComputeTarget | None = None
+    if target_name in compute_names(project.root):
+        found, of_target = examine_compute(project.root, target_name)
+        problems = problems + of_target
+    conda: CondaDependencies | None = None
+    if run and found and uses_managed_environment(found):
+        from holdfast.project.conda import read_conda
+
+        run = replace(run, conda_dependencies_file=conda_file) if conda_file else run
+        conda, of_conda = read_conda(project.root, run.conda_dependencies_file)
+        problems = problems + of_conda
+    errors = errors_in(problems)
+    if errors or run is None or found is None:
+        raise ConfigurationError(errors)
+    return Configuration(run, found, tuple(problems), conda)
+
+
+def managed_environment(configuration: Configuration) -> CondaDependencies | None:
+    """What the environment is made from; None when the user's own Python is used as it is."""
+    return configuration.conda if uses_managed_environment(configuration.target) else None
+
+
+def uses_managed_environment(target: ComputeTarget) -> bool:
+    """Containers and clusters get theirs from the conda file; `local` and `remote` only where they say so."""
+    return not target.user_managed_environment
+
+
+def _known_runconfig(project: Project, written: str | None) -> str:
+    if written is None:
+        return BUILTIN
+    name = _runconfig_name(project, written)
+    valid = runconfig_names(project.root)
+    if name in valid:
+        return name
+    hint = "See `holdfast runconfiguration list`."
+    if name in compute_names(project.root):
+        hint = f"For the compute target of that name: holdfast runconfiguration create -n {name} -t {name}"
+    raise UnknownName("run configuration", name, valid, hint)
+
+
+def _runconfig_name(project: Project, written: str) -> str:
+    if not written.endswith(SUFFIX):
+        refuse_paths("run configuration", written)
+        return written
+    folder, file = os.path.split(written)
+    if folder:
+        home = os.path.realpath(project.root / CONFIGURATION_FOLDER)
+        # Typed in the project's folder, or below it with the way back up.
+        if home not in (os.path.realpath(project.root / folder), os.path.realpath(folder)):
+            refuse_paths("run configuration", written)
+    name = file.removesuffix(SUFFIX)
+    refuse_paths("run configuration", name)
+    return name
+
+
+def _require_target(project: Project, name: str) -> None:
+    refuse_paths("compute target", name)
+    valid = compute_names(project.root)
+    if name not in valid:
+        hint = f"To add it: holdfast computetarget attach remotedocker -n {name} -a HOST -u USER"
+        raise UnknownName("compute target", name, valid, hint)

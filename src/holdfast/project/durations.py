@@ -1,0 +1,43 @@
+"""Durations as people write them: `90`, `45s`, `10m`, `1h30m`, `2d`."""
+
+from __future__ import annotations
+
+import re
+
+from holdfast.errors import UsageError
+
+SECONDS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0}
+LONGEST = 3_650 * SECONDS["d"]
+
+
+def parse_duration(text: str) -> float:
+    """Seconds. A number without a unit is seconds; units go from large to small."""
+    written = text.strip().lower().replace(" ", "")
+    if re.fullmatch(r"\d+(\.\d+)?", written, re.ASCII):
+        written += "s"
+    number = r"(\d+(?:\.\d+)?)"
+    pattern = f"(?:{number}d)?(?:{number}h)?(?:{number}m)?(?:{number}s)?"
+    found = re.fullmatch(pattern, written, re.ASCII)
+    if not found or not written:
+        raise UsageError(
+            f"`{text}` is not a duration.", "Write it like 45s, 10m, 1h30m or 2d; a bare number is seconds."
+        )
+    seconds = sum(
+        float(each) * SECONDS[unit] for each, unit in zip(found.groups(), "dhms", strict=True) if each
+    )
+    if seconds > LONGEST:
+        raise UsageError(f"`{text}` is too long.", "The longest duration is 3650d.")
+    return seconds
+
+
+def format_duration(seconds: float) -> str:
+    """The shortest text that `parse_duration` reads as the same time, to the millisecond."""
+    thousandths = max(0, round(seconds * 1000))
+    parts = []
+    for unit in "dhm":
+        count, thousandths = divmod(thousandths, round(SECONDS[unit] * 1000))
+        if count:
+            parts.append(f"{count}{unit}")
+    if thousandths or not parts:
+        parts.append(f"{thousandths / 1000:.3f}".rstrip("0").rstrip(".") + "s")
+    return "".join(parts)

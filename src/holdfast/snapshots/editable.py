@@ -1,0 +1,127 @@
+"""Packages installed in editable mode: a run imports them from a live folder, which no snapshot holds still."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from holdfast.snapshots.warning import SnapshotWarning, shown
+
+
+def editable_installs(python: Path, home: Path | None = None) -> list[tuple[str, Path]]:
+    """Package and folder of each, read from the interpreter's site-packages; the interpreter is not started.
+
+    `home` adds the packages that `pip install --user` put below it.
+    """
+    found: dict[str, Path] = {}
+    for site in _site_packages(python, home):
+        try:
+            names = sorted(os.listdir(site))  # noqa: PTH208 - names only
+        except OSError:
+            continue
+        for name in names:
+            if name.endswith(".dist-info"):
+                folder = _editable_folder(site / name / "direct_url.json")
+                if folder is not None:
+                    found.setdefault(_package_name(site / name), folder)
+            elif name.endswith(".egg-link"):
+                folder = _linked_folder(site / name)
+                if folder is not None:
+                    found.setdefault(name.removesuffix(".egg-link"), folder)
+    return sorted(found.items())
+
+
+def editable_warnings(python: Path, project_root: Path, home: Path | None = None) -> list[SnapshotWarning]:
+    root = Path(os.path.realpath(project_root))
+    return [_warning(package, folder, root) for package, folder in editable_installs(python, home)]
+
+
+def _warning(package: str, folder: Path, root: Path) -> SnapshotWarning:
+    place = Path(os.path.realpath(folder))
+    if place != root and root not in place.parents:
+        message = f"The package `{package}` is used live from {shown(str(folder))}, so a later edit reaches the run."
+        return SnapshotWarning(str(folder), message, f"To fix it in place: pip install {folder} (without -e)")
+    sources = place / "src" if (place / "src").is_dir() else place
+    relative = os.path.relpath(sources, root)
+    message = (
+        f"The package `{package}` is installed in editable mode from inside the project: "
+        "the run may import the live folder and not the snapshot."
+    )
+    remedy = f"Write `PYTHONPATH: {relative}` below `EnvironmentVariables:` in the run configuration."
+    return SnapshotWarning(os.path.relpath(place, root), message, remedy)
+
+
+def _site_packages(python: Path, home: Path | None) -> Iterator[Path]:
+    """The folders that this interpreter imports packages from, by the layouts of venv, pyenv, conda and Debian."""
+    prefix = python.parent.parent
+    configuration = _read_lines(prefix / "pyvenv.cfg")
+    if configuration is None:
+        yield from _below(Path(os.path.realpath(python)), home)
+        return
+    yield from _libraries(prefix, "python*")
+    settings = dict(_setting(line) for line in configuration)
+    if settings.get("include-system-site-packages") == "true" and settings.get("home"):
+        base = Path(settings["home"])
+        yield from _below(Path(os.path.realpath(base / python.name)), home)
+
+
+def _below(interpreter: Path, home: Path | None) -> Iterator[Path]:
+    version = re.search(r"python(3\.\d+)", interpreter.name)
+    library = f"python{version.group(1)}" if version else "python3.*"
+    prefix = interpreter.parent.parent
+    if home is not None:
+        yield from _libraries(home / ".local", library)
+    for place in dict.fromkeys((prefix, prefix / "local")):
+        yield from _libraries(place, library)
+    yield prefix / "lib/python3/dist-packages"
+
+
+def _libraries(prefix: Path, library: str) -> Iterator[Path]:
+    seen = set()
+    for folder in ("lib", "lib64"):
+        for packages in ("site-packages", "dist-packages"):
+            for site in sorted(prefix.glob(f"{folder}/{library}/{packages}")):
+                real = os.path.realpath(site)
+                if real not in seen:
+                    seen.add(real)
+                    yield site
+
+
+def _setting(line: str) -> tuple[str, str]:
+    name, _, value = line.partition("=")
+    return name.strip().lower(), value.strip()
+
+
+def _editable_folder(direct_url: Path) -> Path | None:
+    """PEP 610: `{"url": "file:///folder", "dir_info": {"editable": true}}`."""
+    try:
+        document = json.loads(direct_url.read_bytes())
+        if document["dir_info"]["editable"] is not True:
+            return None
+        url = urlsplit(document["url"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return Path(unquote(url.path, errors="surrogateescape")) if url.scheme == "file" and url.path else None
+
+
+def _package_name(metadata: Path) -> str:
+    for line in (_read_lines(metadata / "METADATA") or [])[:10]:
+        if line.startswith("Name:"):
+            return line.removeprefix("Name:").strip()
+    return metadata.name.partition("-")[0]
+
+
+def _linked_folder(link: Path) -> Path | None:
+    lines = _read_lines(link)
+    return Path(lines[0].strip()) if lines and lines[0].strip() else None
+
+
+def _read_lines(path: Path) -> list[str] | None:
+    try:
+        return path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return None

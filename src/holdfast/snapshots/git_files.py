@@ -1,0 +1,188 @@
+"""What git says about the files of a folder: which are there, which are repositories of their own, which rule ignores one."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holdfast.snapshots.patterns import Pattern, literal
+
+if TYPE_CHECKING:
+    import subprocess
+
+# A hook or an alias that starts us leaves these behind; they would make git look at another repository or another index.
+_FOREIGN = (
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_PREFIX",
+    "GIT_COMMON_DIR",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_NAMESPACE",
+    "GIT_LITERAL_PATHSPECS",
+    "GIT_GLOB_PATHSPECS",
+    "GIT_NOGLOB_PATHSPECS",
+    "GIT_ICASE_PATHSPECS",
+)
+
+
+class GitError(Exception):
+    """Git gave no answer; the message is its own last word."""
+
+
+class GitMissingError(GitError):
+    """There is no git on PATH."""
+
+
+@dataclass(frozen=True)
+class GitFiles:
+    """Paths relative to the folder that was asked about.
+
+    `repositories` are folders that git does not look into: submodules and repositories that lie in the work tree.
+    `unopened` are folders that git may not read.
+    """
+
+    tracked: tuple[bytes, ...]
+    untracked: tuple[bytes, ...]
+    repositories: tuple[bytes, ...]
+    unopened: tuple[bytes, ...]
+
+
+class PendingGitFiles:
+    """A `git ls-files` that is under way. It is read while it runs: git stops when nobody empties its pipe."""
+
+    def __init__(self, process: subprocess.Popen[bytes], question: Sequence[bytes]) -> None:
+        import threading
+
+        self._process = process
+        self._question = question
+        self._output = self._errors = b""
+        self._reader = threading.Thread(target=self._drain, daemon=True)
+        self._reader.start()
+
+    def wait(self) -> None:
+        """Wait for git. Raises GitError when it did not succeed."""
+        self._reader.join()
+        if self._process.returncode != 0:
+            raise GitError(_last_word(self._errors, self._process.returncode))
+
+    def fingerprint(self) -> str:
+        """Names question and answer: the same name, the same files. Ask for it after `wait`."""
+        hashing = hashlib.blake2b(digest_size=20)
+        for part in (b"\0".join(self._question), b"\0\0", self._errors, b"\0\0", self._output):
+            hashing.update(part)
+        return hashing.hexdigest()
+
+    def files(self) -> GitFiles:
+        return _parse_listing(self._output, self._errors)
+
+    def _drain(self) -> None:
+        self._output, self._errors = self._process.communicate()
+
+
+def work_tree_of(folder: bytes) -> bytes | None:
+    """The nearest folder, this one or above, that has a `.git`: no process is started to find out."""
+    while True:
+        if os.path.lexists(os.path.join(folder, b".git")):
+            return folder
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return None
+        folder = parent
+
+
+def ask_for_files(folder: bytes, excludes: Sequence[bytes]) -> PendingGitFiles:
+    """Start listing; `excludes` are patterns for untracked files, stronger than any ignore file. Raises GitError."""
+    arguments = [b"ls-files", b"-z", b"-t", b"--stage", b"--cached", b"--others", b"--exclude-standard"]
+    arguments += [b"--exclude=" + each for each in excludes]
+    return PendingGitFiles(_start(folder, arguments), arguments)
+
+
+def exclude_arguments(patterns: Iterable[Pattern], prefix: bytes) -> list[bytes]:
+    """Patterns of a folder at `prefix` below the work tree's top, as git's `--exclude` wants them: from the top."""
+    if not prefix:
+        return [pattern.text for pattern in patterns]
+    base = b"/" + literal(prefix) + b"/"
+    found = []
+    for pattern in patterns:
+        body = pattern.glob.removeprefix(b"/") if pattern.anchored else b"**/" + pattern.glob
+        end = b"/" if pattern.directory_only else b""
+        found.append((b"!" if pattern.negated else b"") + base + body + end)
+    return found
+
+
+def is_tracked(folder: bytes, path: bytes) -> bool:
+    return bool(_run(folder, [b"--literal-pathspecs", b"ls-files", b"-z", b"--cached", b"--", path]))
+
+
+def ignoring_rule(folder: bytes, path: bytes) -> tuple[str, int | None, str] | None:
+    """Source, line and pattern of the rule by which git ignores `path`, whether it is tracked or not."""
+    answer = _run(
+        folder, [b"check-ignore", b"-v", b"-z", b"--no-index", b"--stdin"], path + b"\0", no_match=1
+    )
+    fields = answer.split(b"\0")
+    if len(fields) < 4 or not fields[0] or fields[2].startswith(b"!"):
+        return None
+    return os.fsdecode(fields[0]), int(fields[1]) if fields[1].isdigit() else None, os.fsdecode(fields[2])
+
+
+def _run(folder: bytes, arguments: Sequence[bytes], given: bytes = b"", no_match: int = 0) -> bytes:
+    process = _start(folder, arguments)
+    output, errors = process.communicate(given)
+    if process.returncode not in (0, no_match):
+        raise GitError(_last_word(errors, process.returncode))
+    return output
+
+
+def _start(folder: bytes, arguments: Sequence[bytes]) -> subprocess.Popen[bytes]:
+    import subprocess  # costs 10 ms, and only folders under git need it
+
+    environment = {name: value for name, value in os.environ.items() if name not in _FOREIGN}
+    environment.update(LC_ALL="C", GIT_OPTIONAL_LOCKS="0", GIT_TERMINAL_PROMPT="0")
+    command = [b"git", b"-c", b"core.fsmonitor=false", *arguments]
+    pipe = subprocess.PIPE
+    try:
+        return subprocess.Popen(command, cwd=folder, env=environment, stdin=pipe, stdout=pipe, stderr=pipe)
+    except FileNotFoundError as error:
+        raise GitMissingError("there is no git on PATH") from error
+    except OSError as error:
+        raise GitError(f"git could not be started: {error.strerror}") from error
+
+
+_GITLINK = b" 160000 "
+_UNOPENED = re.compile(rb"^warning: could not open directory '(.*?)/?': ", re.MULTILINE)
+
+
+def _parse_listing(output: bytes, errors: bytes) -> GitFiles:
+    lines = output.split(b"\0")
+    lines.pop()
+    untracked = [line[2:] for line in lines if line.startswith(b"? ")]
+    staged = [
+        line for line in lines if not line.startswith((b"? ", b"S "))
+    ]  # S: left out by a sparse checkout
+    start = (
+        staged[0].index(b"\t") + 1 if staged else 0
+    )  # every line has the same head: tag, mode, object, stage
+    repositories = [line[start:] for line in staged if line[1:9] == _GITLINK] if _GITLINK in output else []
+    tracked = [line[start:] for line in staged]
+    if repositories:
+        linked = set(repositories)
+        tracked = [path for path in tracked if path not in linked]
+    nested = [path for path in untracked if path.endswith(b"/")]
+    if nested:
+        repositories += [path[:-1] for path in nested]
+        untracked = [path for path in untracked if not path.endswith(b"/")]
+    if any(line.startswith(b"M ") for line in staged):
+        tracked = list(dict.fromkeys(tracked))  # a path in conflict has up to three stages
+    return GitFiles(tuple(tracked), tuple(untracked), tuple(repositories), tuple(_UNOPENED.findall(errors)))
+
+
+def _last_word(errors: bytes, code: int) -> str:
+    lines = [line for line in os.fsdecode(errors).splitlines() if line.strip()]
+    fatal = [line for line in lines if line.startswith("fatal:")]
+    return (fatal or lines or [f"git ended with code {code}"])[0]

@@ -1,0 +1,368 @@
+"""Which files of a project ship, and which rule leaves one out.
+
+Inside a git work tree git itself is asked; elsewhere `walk` applies the same semantics. In both ways the project's own rules
+come on top: what is built in, then `.amlignore`, whose last matching line decides, also about files that git tracks.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.errors import ProjectError
+from holdfast.snapshots import git_files
+from holdfast.snapshots.git_files import GitError, GitFiles, GitMissingError, PendingGitFiles
+from holdfast.snapshots.patterns import Pattern, RuleSet, literal, parse_rules
+from holdfast.snapshots.walk import (
+    MARK_OF_A_VIRTUAL_ENVIRONMENT,
+    Layer,
+    Layers,
+    deciding,
+    gitignore_layer,
+    is_environment,
+    layers_of_top,
+    walk,
+)
+from holdfast.snapshots.warning import SnapshotWarning, shown
+
+AMLIGNORE = ".amlignore"
+
+BUILT_IN = b"""\
+/docs/
+/outputs
+__pycache__/
+*.pyc
+.ipynb_checkpoints/
+"""
+"""Weaker than `.amlignore`: `!/docs/` there ships the folder."""
+
+ALWAYS = b"""\
+.git
+/.holdfast
+"""
+"""Stronger than anything a project can say."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """`source` is a file relative to the project (`.gitignore`, `src/.gitignore`, `.amlignore`) or `built in`."""
+
+    source: str
+    line: int | None
+    pattern: str
+
+    def __str__(self) -> str:
+        return f"`{self.pattern}` ({self.source}{'' if self.line is None else f', line {self.line}'})"
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Relative paths as `os.fsdecode` gives them, in no order. Some may be gone by the time they are read.
+
+    `fingerprint` names git's whole answer, where that alone decides and there is nothing to warn of; else it is empty.
+    """
+
+    paths: tuple[str, ...]
+    warnings: tuple[SnapshotWarning, ...]
+    fingerprint: str = ""
+
+
+class PendingListing:
+    """A listing that is under way. Between the start and `finish` the caller is free to work: git needs a core of its own."""
+
+    def __init__(self, project: _Project, asked: PendingGitFiles | None) -> None:
+        self._project = project
+        self._asked = asked
+
+    def finish(self) -> Listing:
+        return self.finish_unless("") or Listing((), ())  # no answer has an empty fingerprint
+
+    def finish_unless(self, fingerprint: str) -> Listing | None:
+        """The listing, or None when it is the one that had this fingerprint."""
+        project, found = self._project, ""
+        answer = None
+        try:
+            if self._asked:
+                self._asked.wait()
+                found = self._asked.fingerprint()
+                if found == fingerprint:
+                    return None
+                answer = self._asked.files()
+        except GitError as failure:
+            project.git_failed(project.root, failure)
+        if answer and (answer.tracked or answer.untracked or answer.repositories):
+            project.add_git_files(b"", answer)
+            return project.listing("" if answer.repositories else found)
+        # No answer, or an empty one: then the folder is empty, or ignored as a whole by a repository around it.
+        project.add_walked(project.root, _layers_above(project.root, project.own))
+        return project.listing("")
+
+
+def begin_listing(root: Path) -> PendingListing:
+    project = _Project(root)
+    top = git_files.work_tree_of(project.root)
+    if top is None:
+        return PendingListing(project, None)
+    excludes = git_files.exclude_arguments(project.own.rules.patterns, project.root[len(top) + 1 :])
+    try:
+        return PendingListing(project, git_files.ask_for_files(project.root, excludes))
+    except GitError as failure:
+        project.git_failed(top, failure)
+        return PendingListing(project, None)
+
+
+def list_files(root: Path) -> Listing:
+    """Every file that ships. Raises ProjectError when `root` is not a folder."""
+    return begin_listing(root).finish()
+
+
+def explain(root: Path, relative_path: str) -> Rule | None:
+    """The rule that leaves this path out of a snapshot, or None when nothing does."""
+    project = _Project(root)
+    path = os.fsencode(os.path.normpath(relative_path))
+    if os.path.isabs(path) or path.split(b"/")[0] in (b".", b".."):
+        return None
+    own, reincluded = _explain_by_own_rules(project, path)
+    if own is not None:
+        return own
+    if not reincluded:  # git does not know the lines of .amlignore that take something back in
+        try:
+            return _explain_by_git(project, path)
+        except GitError:
+            pass
+    return _explain_by_gitignore(project, path)
+
+
+class _Project:
+    """A listing in the making."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = os.fsencode(os.path.realpath(root))
+        if not os.path.isdir(self.root):
+            raise ProjectError(f"`{root}` is not a folder.", "Give the project's folder, or change into it.")
+        self.warnings: list[SnapshotWarning] = []
+        self._files: list[bytes] = []
+        patterns = [*parse_rules(BUILT_IN, "built in", numbered=False), *self._amlignore()]
+        patterns += parse_rules(ALWAYS, "built in", numbered=False)
+        self.own = Layer(self.root + b"/", RuleSet(patterns))
+
+    def listing(self, fingerprint: str) -> Listing:
+        joined = os.fsdecode(
+            b"\0".join(self._files)
+        )  # one conversion for all names: none of them can hold a NUL
+        paths = tuple(joined.split("\0")) if joined else ()
+        return Listing(paths, tuple(self.warnings), "" if self.warnings else fingerprint)
+
+    def add_git_files(self, prefix: bytes, answer: GitFiles) -> None:
+        """`prefix` is empty, or the folder of a repository inside the project with a slash at its end."""
+        if not prefix:
+            files = [
+                *_kept(answer.tracked, self.own.rules),
+                *answer.untracked,
+            ]  # git applied our rules to the latter
+        else:
+            files = [*_kept([prefix + each for each in answer.tracked + answer.untracked], self.own.rules)]
+        self._files += self._without_environments(files)
+        for path in answer.unopened:
+            self._unopened(prefix + path)
+        for path in answer.repositories:
+            if path and any(True for _ in _kept([prefix + path], self.own.rules, directories=True)):
+                self._add_repository(prefix + path)
+
+    def add_walked(self, start: bytes, layers: Layers) -> None:
+        found = walk(start, layers, self.own, self._add_repository)
+        self._files += found.files
+        for path in found.environments:
+            self._environment(path)
+        for path in found.unopened:
+            self._unopened(path)
+        for path in found.specials:
+            self.warnings.append(special_file(os.fsdecode(path)))
+
+    def git_failed(self, folder: bytes, failure: GitError) -> None:
+        if isinstance(failure, GitMissingError):
+            return  # reading the .gitignore files ourselves is then what was asked for
+        reason = str(failure)
+        remedy = "Type `git status` there to see what git wants."
+        if "dubious ownership" in reason or "safe.directory" in reason:
+            remedy = f"git config --global --add safe.directory {os.fsdecode(folder)}"
+        message = f"git could not list the files ({reason}); the .gitignore files were read without it."
+        self.warnings.append(SnapshotWarning(_relative(folder, self.root), message, remedy))
+
+    def _amlignore(self) -> list[Pattern]:
+        try:
+            return parse_rules(Path(os.fsdecode(self.root), AMLIGNORE).read_bytes(), AMLIGNORE)
+        except (FileNotFoundError, IsADirectoryError):
+            return []
+        except OSError as error:
+            message = f"`{AMLIGNORE}` cannot be read ({error.strerror}), so its rules do not apply."
+            self.warnings.append(SnapshotWarning(AMLIGNORE, message, f"chmod u+r {AMLIGNORE}"))
+            return []
+
+    def _add_repository(self, path: bytes) -> bool:
+        """A repository inside the project: git is asked there. The answer says that it was dealt with."""
+        folder = self.root + b"/" + path
+        if not os.path.lexists(folder + b"/.git"):
+            self._add_without_git(path, folder)
+            return True
+        # Only lines without a folder mean the same inside; what else is left out is sorted out afterwards.
+        takes_in = [each.text for each in self.own.rules.patterns if each.negated and not each.anchored]
+        try:
+            asked = git_files.ask_for_files(folder, takes_in)
+            asked.wait()
+        except GitError as failure:
+            self.git_failed(folder, failure)
+            self.add_walked(folder, layers_of_top(folder + b"/"))
+        else:
+            self.add_git_files(path + b"/", asked.files())
+        return True
+
+    def _add_without_git(self, path: bytes, folder: bytes) -> None:
+        """The folder of a submodule that has no `.git`."""
+        if not os.path.isdir(folder) or os.path.islink(folder):
+            return
+        if os.listdir(folder):  # noqa: PTH208 - bytes
+            self.add_walked(folder, ())
+            return
+        name = os.fsdecode(path)
+        message = f"The submodule {shown(name)} is empty: its files are not here and do not ship."
+        self.warnings.append(SnapshotWarning(name, message, "git submodule update --init"))
+
+    def _without_environments(self, files: list[bytes]) -> list[bytes]:
+        end = b"/" + MARK_OF_A_VIRTUAL_ENVIRONMENT
+        for mark in [path for path in files if path.endswith(end)]:
+            folder = mark[: -len(end)]
+            if is_environment(self.own.base + folder + b"/", {MARK_OF_A_VIRTUAL_ENVIRONMENT}, (), self.own):
+                files = [path for path in files if not path.startswith(folder + b"/")]
+                self._environment(folder)
+        return files
+
+    def _environment(self, path: bytes) -> None:
+        name, line = os.fsdecode(path), os.fsdecode(literal(path))
+        message = f"{shown(name)} is a virtual environment and is left out."
+        remedy = (
+            f"Write `/{line}/` into {AMLIGNORE} to leave it out without this note, or `!/{line}/` to ship it."
+        )
+        self.warnings.append(SnapshotWarning(name, message, remedy))
+
+    def _unopened(self, path: bytes) -> None:
+        name = os.fsdecode(path)
+        if not name:
+            raise ProjectError(
+                f"{shown(os.fsdecode(self.root))} cannot be read.", "chmod u+rx on it, or ask its owner."
+            )
+        remedy = f"chmod u+rx on it, or write `/{os.fsdecode(literal(path))}/` into {AMLIGNORE}."
+        self.warnings.append(
+            SnapshotWarning(name, f"The folder {shown(name)} cannot be read and is left out.", remedy)
+        )
+
+
+def special_file(path: str) -> SnapshotWarning:
+    line = os.fsdecode(literal(os.fsencode(path)))
+    message = f"{shown(path)} is a socket, a pipe or a device and is left out."
+    return SnapshotWarning(
+        path, message, f"Write `/{line}` into {AMLIGNORE} to leave it out without this note."
+    )
+
+
+def _kept(paths: Iterable[bytes], rules: RuleSet, directories: bool = False) -> Iterator[bytes]:
+    """The paths that neither themselves nor by a folder above them are left out."""
+    folders: dict[bytes, bool] = {b"": True}
+
+    def folder_kept(folder: bytes) -> bool:
+        known = folders.get(folder)
+        if known is None:
+            above, _, name = folder.rpartition(b"/")
+            decision = rules.decide(folder, name, True)
+            known = folder_kept(above) and (decision is None or decision.negated)
+            folders[folder] = known
+        return known
+
+    for path in paths:
+        folder, _, name = path.rpartition(b"/")
+        if folder_kept(folder):
+            decision = rules.decide(path, name, directories)
+            if decision is None or decision.negated:
+                yield path
+
+
+def _layers_above(root: bytes, own: Layer) -> Layers:
+    """The rules of a repository around the project, from its top down to just above `root`."""
+    top = git_files.work_tree_of(root)
+    if top is None:
+        return ()
+    layers = layers_of_top(top + b"/")
+    folder = top
+    for part in root[len(top) + 1 :].split(b"/") if root != top else ():
+        layers = (*layers, *gitignore_layer(folder + b"/", _relative(folder, root) + "/"))
+        folder += b"/" + part
+        decision = deciding(folder, True, layers, Layer(own.base, RuleSet(())))
+        if decision is not None and not decision.negated:
+            return ()  # the repository wants nothing of this project, so the project stands alone
+    return layers
+
+
+def _relative(folder: bytes, root: bytes) -> str:
+    return os.fsdecode(os.path.relpath(folder, root))
+
+
+def _prefixes(root: bytes, path: bytes) -> Iterator[tuple[bytes, bool]]:
+    """The absolute paths from the first part down to `path`, and whether each is a folder."""
+    parts: Sequence[bytes] = path.split(b"/")
+    for count in range(1, len(parts) + 1):
+        whole = root + b"/" + b"/".join(parts[:count])
+        yield whole, count < len(parts) or (os.path.isdir(whole) and not os.path.islink(whole))
+
+
+def _explain_by_own_rules(project: _Project, path: bytes) -> tuple[Rule | None, bool]:
+    reincluded = False
+    for whole, is_directory in _prefixes(project.root, path):
+        decision = project.own.decide(whole, os.path.basename(whole), is_directory)
+        if decision is not None and not decision.negated:
+            return _rule(decision), False
+        reincluded = reincluded or decision is not None
+        if decision is None and is_directory and os.path.isfile(whole + b"/" + MARK_OF_A_VIRTUAL_ENVIRONMENT):
+            return Rule(
+                "built in", None, f"a folder with {os.fsdecode(MARK_OF_A_VIRTUAL_ENVIRONMENT)}"
+            ), False
+    return None, reincluded
+
+
+def _explain_by_git(project: _Project, path: bytes) -> Rule | None:
+    whole = project.root + b"/" + path
+    top = git_files.work_tree_of(os.path.dirname(whole))
+    if top is None:
+        raise GitError("not in a work tree")
+    if len(top) < len(project.root) and git_files.ignoring_rule(top, project.root[len(top) + 1 :]):
+        raise GitError("the project is ignored as a whole")
+    inside = whole[len(top) + 1 :]
+    if git_files.is_tracked(top, inside):
+        return None
+    found = git_files.ignoring_rule(top, inside)
+    if found is None:
+        return None
+    source, line, pattern = found
+    return Rule(_relative(os.path.join(top, os.fsencode(source)), project.root), line, pattern)
+
+
+def _explain_by_gitignore(project: _Project, path: bytes) -> Rule | None:
+    layers = _layers_above(project.root, project.own)
+    folder = project.root
+    for inside, (whole, is_directory) in enumerate(_prefixes(project.root, path)):
+        layers = (
+            *layers,
+            *gitignore_layer(
+                folder + b"/", os.fsdecode(folder[len(project.own.base) :] + b"/" * (inside > 0))
+            ),
+        )
+        decision = deciding(whole, is_directory, layers, project.own)
+        if decision is not None and not decision.negated:
+            return _rule(decision)
+        folder = whole
+    return None
+
+
+def _rule(pattern: Pattern) -> Rule:
+    return Rule(pattern.source, pattern.line, os.fsdecode(pattern.text))

@@ -1,0 +1,162 @@
+"""Write a snapshot's files into a folder: copies, never links into the store, and never outside of that folder."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat as modes
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from holdfast.errors import ProjectError
+from holdfast.snapshots.manifest import Entry, decode
+from holdfast.snapshots.store import CHUNK, ObjectStore, cannot_write, damaged
+from holdfast.snapshots.warning import shown
+
+_NAMED = 20
+
+
+def restore_snapshot(store: ObjectStore, digest: str, destination: Path, overwrite: bool = False) -> int:
+    """Make `destination` hold the snapshot's files; how many there are. Other files there stay.
+
+    Raises ProjectError, before anything is written, when a file there differs and `overwrite` is false, or when a folder is
+    where a file has to be. Raises StorageError when an object is missing or damaged, or nothing can be written.
+    """
+    entries = decode(store.read(digest)).entries
+    for entry in entries:
+        if entry.kind != "l" and not store.has(entry.detail):
+            store.open(entry.detail).close()  # says what is missing
+    base = os.path.realpath(destination)
+    differing = list(_differing(entries, base))
+    _refuse(differing, destination, overwrite)
+    same = _Unchanged(base)
+    try:
+        os.makedirs(base, exist_ok=True)  # noqa: PTH103
+        for entry in entries:
+            if not same.holds(entry):
+                _make_folders(base, entry.path)
+                _write(store, entry, f"{base}/{entry.path}")
+    except OSError as error:
+        raise cannot_write(destination, error) from error
+    return len(entries)
+
+
+class _Unchanged:
+    """Which files are already what they should be."""
+
+    def __init__(self, base: str) -> None:
+        self._base = base
+
+    def holds(self, entry: Entry) -> bool:
+        place = f"{self._base}/{entry.path}"
+        if _link_above(self._base, entry.path) is not None:
+            return False
+        try:
+            stat = os.lstat(place)
+            if entry.kind == "l":
+                return modes.S_ISLNK(stat.st_mode) and os.readlink(place) == entry.detail
+            if not modes.S_ISREG(stat.st_mode) or stat.st_size != entry.size:
+                return False
+            if bool(stat.st_mode & modes.S_IXUSR) != (entry.kind == "x"):
+                return False
+            return _digest_of(place) == entry.detail
+        except OSError:
+            return False
+
+
+def _differing(entries: tuple[Entry, ...], base: str) -> Iterator[tuple[str, bool]]:
+    """What is in the way: its path, and whether it is a folder."""
+    same = _Unchanged(base)
+    seen: set[str] = set()
+    for entry in entries:
+        blocker = _link_above(base, entry.path) or _file_above(base, entry.path)
+        if blocker is None and os.path.lexists(f"{base}/{entry.path}") and not same.holds(entry):
+            blocker = entry.path
+        if blocker is not None and blocker not in seen:
+            seen.add(blocker)
+            place = f"{base}/{blocker}"
+            yield blocker, os.path.isdir(place) and not os.path.islink(place)
+
+
+def _refuse(differing: list[tuple[str, bool]], destination: Path, overwrite: bool) -> None:
+    blocking = [path for path, is_folder in differing if is_folder or not overwrite]
+    if not blocking:
+        return
+    names = "".join(f"\n  {shown(path)}" for path in blocking[:_NAMED])
+    if len(blocking) > _NAMED:
+        names += f"\n  and {len(blocking) - _NAMED} more"
+    if overwrite:
+        message = f"There is a folder in {shown(str(destination))} where the snapshot has a file:{names}"
+        raise ProjectError(message, "Move it away, or restore into another folder.")
+    message = f"{len(blocking)} path(s) in {shown(str(destination))} differ from the snapshot:{names}"
+    raise ProjectError(message, "Restore into another folder, or give --overwrite to replace them.")
+
+
+def _parents(path: str) -> Iterator[str]:
+    position = path.find("/")
+    while position >= 0:
+        yield path[:position]
+        position = path.find("/", position + 1)
+
+
+def _link_above(base: str, path: str) -> str | None:
+    """The first folder above `path` that is a symbolic link: writing would leave the destination through it."""
+    return next((parent for parent in _parents(path) if os.path.islink(f"{base}/{parent}")), None)
+
+
+def _file_above(base: str, path: str) -> str | None:
+    for parent in _parents(path):
+        place = f"{base}/{parent}"
+        if not os.path.isdir(place):
+            return parent if os.path.lexists(place) else None
+    return None
+
+
+def _make_folders(base: str, path: str) -> None:
+    for parent in _parents(path):
+        place = f"{base}/{parent}"
+        try:
+            os.mkdir(place)  # noqa: PTH102
+        except FileExistsError:
+            if not modes.S_ISDIR(
+                os.lstat(place).st_mode
+            ):  # a link or a file, which may be replaced: see _refuse
+                os.unlink(place)  # noqa: PTH108
+                os.mkdir(place)  # noqa: PTH102
+
+
+def _write(store: ObjectStore, entry: Entry, place: str) -> None:
+    """Beside its place first and then renamed over it: an interruption leaves the old file or the new one."""
+    temporary = f"{os.path.dirname(place)}/.holdfast-{os.getpid()}-{os.urandom(6).hex()}"
+    try:
+        if entry.kind == "l":
+            os.symlink(entry.detail, temporary)
+        else:
+            _copy(store, entry, temporary)
+        os.rename(temporary, place)  # noqa: PTH104
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)  # noqa: PTH108
+        raise
+
+
+def _copy(store: ObjectStore, entry: Entry, place: str) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    hashing = hashlib.sha256()
+    descriptor = os.open(place, flags, 0o777 if entry.kind == "x" else 0o666)  # less what the umask takes
+    with store.open(entry.detail) as source, open(descriptor, "wb") as target:
+        while chunk := source.read(CHUNK):
+            hashing.update(chunk)
+            target.write(chunk)
+    if hashing.hexdigest() != entry.detail:
+        raise damaged(entry.detail, store.path_of(entry.detail))
+
+
+def _digest_of(place: str) -> str:
+    hashing = hashlib.sha256()
+    descriptor = os.open(place, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    with open(descriptor, "rb") as stream:
+        while chunk := stream.read(CHUNK):
+            hashing.update(chunk)
+    return hashing.hexdigest()

@@ -1,0 +1,207 @@
+"""The content-addressed store, `.holdfast/objects`: contents by sha256, plain, read-only, written once."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from holdfast.errors import StorageError
+
+CHUNK = 1 << 20
+
+
+class Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+class ObjectStore:
+    """`root` is the folder with the fan-out (`ab/cdef…`); it is made when the first object is put."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def put_bytes(self, data: bytes) -> str:
+        """Store `data` and return its digest. A repeat changes nothing."""
+        digest = hashlib.sha256(data).hexdigest()
+        if not self._holds(digest, len(data)):
+            with self._temporary() as (descriptor, temporary):
+                _write(descriptor, data)
+                self._adopt(temporary, digest)
+        return digest
+
+    def put_file(self, path: bytes | str | Path) -> tuple[str, int]:
+        """Store a file's content as it is now: digest and size. What cannot be read raises the plain OSError."""
+        with open(path, "rb", buffering=0) as stream:  # noqa: PTH123 - bytes paths, which pathlib does not take
+            return self.put_stream(stream)
+
+    def put_stream(self, stream: Readable, on_chunk: Callable[[int], None] | None = None) -> tuple[str, int]:
+        """Store what `stream` yields until its end; `on_chunk` hears the size of every piece."""
+        first = _fill(stream)
+        if on_chunk:
+            on_chunk(len(first))
+        if len(first) < CHUNK:
+            return self.put_bytes(first), len(first)
+        hashing, size = hashlib.sha256(first), len(first)
+        with self._temporary() as (descriptor, temporary):
+            self._guarded_write(descriptor, first)
+            while chunk := stream.read(CHUNK):
+                hashing.update(chunk)
+                size += len(chunk)
+                self._guarded_write(descriptor, chunk)
+                if on_chunk:
+                    on_chunk(len(chunk))
+            digest = hashing.hexdigest()
+            if not self._holds(digest, size):
+                with self._storage_errors():
+                    self._adopt(temporary, digest)
+        return digest, size
+
+    def path_of(self, digest: str) -> Path:
+        return self.root / _checked(digest)[:2] / digest[2:]
+
+    def has(self, digest: str) -> bool:
+        return self.path_of(digest).is_file()
+
+    def read(self, digest: str) -> bytes:
+        """The content, checked against its name."""
+        with self.open(digest) as stream:
+            data = stream.read()
+        if hashlib.sha256(data).hexdigest() != digest:
+            raise damaged(digest, self.path_of(digest))
+        return data
+
+    def open(self, digest: str) -> BinaryIO:
+        path = self.path_of(digest)
+        try:
+            return path.open("rb")
+        except FileNotFoundError:
+            raise StorageError(
+                f"The store has no object `{digest}`.",
+                f"It was removed from {self.root}; a run that needs it has to be submitted again.",
+            ) from None
+        except OSError as error:
+            raise StorageError(
+                f"The object `{digest}` cannot be read: {error.strerror}.",
+                f"Check the permissions of {path}.",
+            ) from None
+
+    def digests(self) -> set[str]:
+        """Everything in the store: one listing per fan-out folder, far cheaper than asking for each object."""
+        found: set[str] = set()
+        root = os.fspath(self.root)
+        try:
+            folders = os.listdir(root)  # noqa: PTH208 - names only, thousands of them
+        except OSError:
+            return found
+        for folder in folders:
+            if len(folder) == 2:
+                with suppress(OSError):
+                    found.update([folder + name for name in os.listdir(f"{root}/{folder}")])  # noqa: PTH208
+        return found
+
+    def folder_times(self) -> dict[str, int]:
+        """When each fan-out folder last changed: where that is as it was, no object has come or gone."""
+        root = os.fspath(self.root)
+        try:
+            folders = os.listdir(root)  # noqa: PTH208
+            return {folder: os.stat(f"{root}/{folder}").st_mtime_ns for folder in folders if len(folder) == 2}  # noqa: PTH116
+        except OSError:
+            return {}
+
+    def _holds(self, digest: str, size: int) -> bool:
+        # A crash of the machine can leave an object shorter than its name promises; its size tells.
+        try:
+            return self.path_of(digest).stat().st_size == size
+        except OSError:
+            return False
+
+    @contextmanager
+    def _temporary(self) -> Iterator[tuple[int, Path]]:
+        """A new file beside the objects; gone afterwards unless it was adopted, whatever happened."""
+        temporary = self.root / f".incoming-{os.getpid()}-{os.urandom(6).hex()}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+        with self._storage_errors():
+            try:
+                descriptor = os.open(temporary, flags, 0o444)
+            except FileNotFoundError:
+                self.root.mkdir(parents=True, exist_ok=True)
+                descriptor = os.open(temporary, flags, 0o444)
+        try:
+            yield descriptor, temporary
+        except BaseException:
+            with suppress(OSError):
+                temporary.unlink()
+            raise
+        finally:
+            os.close(descriptor)
+
+    def _adopt(self, temporary: Path, digest: str) -> None:
+        final = self.path_of(digest)
+        try:
+            temporary.replace(final)
+        except FileNotFoundError:
+            final.parent.mkdir(exist_ok=True)
+            temporary.replace(final)
+
+    def _guarded_write(self, descriptor: int, data: bytes) -> None:
+        with self._storage_errors():
+            _write(descriptor, data)
+
+    @contextmanager
+    def _storage_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise cannot_write(self.root, error) from error
+
+
+def is_digest(text: str) -> bool:
+    return len(text) == 64 and not text.strip("0123456789abcdef") and text.isalnum()
+
+
+def cannot_write(folder: Path, error: OSError) -> StorageError:
+    """The StorageError for a write below `folder` that failed."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StorageError(
+            f"There is no room left for `{folder}`: {error.strerror}.",
+            "Make room on that disk, or remove ended runs: holdfast experiment clean --all",
+        )
+    return StorageError(
+        f"`{folder}` cannot be written: {error.strerror}.",
+        f"Make it writable (ls -ld {folder} shows whose it is), or work in a copy of the project.",
+    )
+
+
+def damaged(digest: str, path: Path) -> StorageError:
+    return StorageError(
+        f"The object `{digest}` is damaged: its content does not have this digest.",
+        f"Remove it (rm {path}); the next submit stores it again if the project still has that file.",
+    )
+
+
+def _checked(digest: str) -> str:
+    if not is_digest(digest):
+        raise StorageError(
+            f"`{digest[:80]!a}` is not a digest: 64 digits of 0-9 and a-f are needed.",
+            "holdfast history list shows the runs and their snapshots.",
+        )
+    return digest
+
+
+def _fill(stream: Readable) -> bytes:
+    """The first CHUNK bytes, or all there is."""
+    data = stream.read(CHUNK)
+    while 0 < len(data) < CHUNK and (more := stream.read(CHUNK - len(data))):
+        data += more
+    return data
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]

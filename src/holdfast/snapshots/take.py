@@ -1,0 +1,248 @@
+"""Take a snapshot: every file that no rule leaves out goes into the store, and a manifest says which is where."""
+
+from __future__ import annotations
+
+import bisect
+import os
+import stat as modes
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from holdfast.snapshots.cache import Cache, CacheWriter, Known, load_cache, writing_cache
+from holdfast.snapshots.contents import LFS_POINTER, LFS_POINTER_LIMIT, Row, content_warnings
+from holdfast.snapshots.ignore import Listing, begin_listing, special_file
+from holdfast.snapshots.manifest import encode_rows
+from holdfast.snapshots.patterns import literal
+from holdfast.snapshots.store import ObjectStore, is_digest
+from holdfast.snapshots.warning import SnapshotWarning, shown
+
+__all__ = ["Progress", "Snapshot", "SnapshotWarning", "take_snapshot"]
+
+Progress = Callable[[int, int], None]
+"""Hears how many files and bytes have been read so far."""
+
+Opener = Callable[[str], BinaryIO]
+
+_TRIES = 3
+_FILES_PER_REPORT = 64
+_BYTES_PER_REPORT = 8_000_000
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """`digest` names it. `files` counts links too; `new_objects` counts contents that the store did not have."""
+
+    digest: str
+    files: int
+    bytes: int
+    new_objects: int
+    warnings: tuple[SnapshotWarning, ...]
+
+
+def take_snapshot(root: Path, state: Path, progress: Progress | None = None) -> Snapshot:
+    """Snapshot the project at `root` into `state`/objects.
+
+    Raises ProjectError when `root` is not a folder and StorageError when the store cannot be written. What a single
+    file does wrong (unreadable, changing, special) is a warning.
+    """
+    return take_with(open_regular, root, state, progress)
+
+
+def take_with(opener: Opener, root: Path, state: Path, progress: Progress | None) -> Snapshot:
+    """`take_snapshot` with another way to open files: the seam for tests of what disks do."""
+    pending = begin_listing(root)
+    # Git lists files on another core while we look at those we know.
+    base = os.path.realpath(root)
+    store = ObjectStore(state / "objects")
+    cache = load_cache(state)
+    unchanged = cache.unchanged(base)
+    if store.folder_times() != cache.folders:
+        unchanged = _still_there(unchanged, store.digests())
+    complete = len(unchanged) == len(cache.known) and is_digest(cache.manifest) and store.has(cache.manifest)
+    listing = pending.finish_unless(cache.listing if complete else "")
+    if listing is None:
+        return _as_before(cache, ())
+    reused = {path: unchanged[path] for path in listing.paths if path in unchanged}
+    unread = [path for path in listing.paths if path not in reused]
+    if (
+        complete
+        and len(reused) == len(unchanged)
+        and not any(os.path.lexists(f"{base}/{path}") for path in unread)
+    ):
+        return _as_before(cache, listing.warnings)
+    with writing_cache(state) as writer:
+        stored = store.digests()
+        reading = _Reading(base, store, writer, opener, progress)
+        reading.read_all(unread)
+        return _assemble(reading, listing, cache, reused, stored)
+
+
+def open_regular(path: str) -> BinaryIO:
+    """Open for reading without following a link and without waiting for the other end of a pipe."""
+    flags = (
+        os.O_RDONLY
+        | getattr(os, "O_NOFOLLOW", 0)
+        | getattr(os, "O_NONBLOCK", 0)
+        | getattr(os, "O_CLOEXEC", 0)
+    )
+    return open(os.open(path, flags), "rb", buffering=0)  # type: ignore[return-value]  # FileIO has all of BinaryIO that is used
+
+
+class _Reading:
+    """The files that have to be read, as they are read."""
+
+    def __init__(
+        self, base: str, store: ObjectStore, writer: CacheWriter, opener: Opener, progress: Progress | None
+    ) -> None:
+        self._base, self._opener, self._progress = base, opener, progress
+        self.store = store
+        self.writer = writer
+        self.rows: list[Row] = []
+        self.known: dict[str, Known] = {}
+        self.pointers: list[str] = []
+        self.warnings: list[SnapshotWarning] = []
+        self._files = self._bytes = self._reported = 0
+
+    def read_all(self, paths: list[str]) -> None:
+        for path in paths:
+            try:
+                self._read(path)
+            except FileNotFoundError:
+                continue  # deleted since it was listed, or tracked by git and deleted before
+            except NotADirectoryError:
+                continue
+            except OSError as error:
+                self.warnings.append(_unreadable(path, error))
+            self._files += 1
+            if self._files % _FILES_PER_REPORT == 0:
+                self._report()
+        self._report()
+
+    def _read(self, path: str) -> None:
+        whole = f"{self._base}/{path}"
+        stat = os.lstat(whole)
+        if modes.S_ISLNK(stat.st_mode):
+            self._enter(path, "l", os.readlink(whole), 0, stat)
+        elif modes.S_ISREG(stat.st_mode):
+            self._read_regular(path, whole)
+        elif not modes.S_ISDIR(
+            stat.st_mode
+        ):  # a folder where git tracks a file: what is in it is listed by itself
+            self.warnings.append(special_file(path))
+
+    def _read_regular(self, path: str, whole: str) -> None:
+        for _ in range(_TRIES):
+            with self._opener(whole) as stream:
+                before = os.fstat(stream.fileno())
+                if not modes.S_ISREG(before.st_mode):
+                    self.warnings.append(special_file(path))
+                    return
+                head = _Head(stream)
+                digest, size = self.store.put_stream(head, self._on_chunk)
+                after = os.fstat(stream.fileno())
+            if _same(before, after) and size == after.st_size:
+                break
+        else:
+            self.warnings.append(_restless(path))
+        if size < LFS_POINTER_LIMIT and head.start.startswith(LFS_POINTER):
+            self.pointers.append(path)
+        kind = "x" if after.st_mode & modes.S_IXUSR else "f"
+        self._enter(path, kind, digest, size, after if _same(before, after) else None)
+
+    def _enter(self, path: str, kind: str, detail: str, size: int, stat: os.stat_result | None) -> None:
+        self.rows.append((path, kind, detail, size))
+        if stat is not None and self.writer.may_enter(stat):
+            self.known[path] = (stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino, kind, detail)
+
+    def _on_chunk(self, size: int) -> None:
+        self._bytes += size
+        if self._bytes - self._reported >= _BYTES_PER_REPORT:
+            self._report()
+
+    def _report(self) -> None:
+        self._reported = self._bytes
+        if self._progress:
+            self._progress(self._files, self._bytes)
+
+
+class _Head:
+    """A stream that remembers how it started."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self.start = b""
+
+    def read(self, size: int, /) -> bytes:
+        data = self._stream.read(size)
+        if not self.start:
+            self.start = data[: len(LFS_POINTER)]
+        return data
+
+
+def _still_there(unchanged: dict[str, Known], stored: set[str]) -> dict[str, Known]:
+    """Those whose content the store still has. A file that it lost is read again."""
+    if {known[5] for known in unchanged.values() if known[4] != "l"} <= stored:
+        return unchanged
+    return {path: known for path, known in unchanged.items() if known[4] == "l" or known[5] in stored}
+
+
+def _as_before(cache: Cache, warnings: tuple[SnapshotWarning, ...]) -> Snapshot:
+    return Snapshot(cache.manifest, len(cache.known), cache.bytes, 0, (*warnings, *cache.warnings))
+
+
+def _assemble(
+    reading: _Reading, listing: Listing, cache: Cache, reused: dict[str, Known], stored: set[str]
+) -> Snapshot:
+    """Put old and new together, store the manifest, and write the cache."""
+    rows: list[Row] = [
+        (path, known[4], known[5], 0 if known[4] == "l" else known[2]) for path, known in reused.items()
+    ]
+    rows = _without_files_behind_links(sorted(rows + reading.rows))
+    pointers = [*(path for path in cache.pointers if path in reused), *reading.pointers]
+    about_contents = content_warnings(rows, pointers)
+    data = encode_rows(rows)
+    store = reading.store
+    digest = store.put_bytes(data)
+    total = sum(row[3] for row in rows)
+    new = {row[2] for row in reading.rows if row[1] != "l"} - stored
+    known = {**reused, **reading.known}
+    fingerprint = listing.fingerprint if len(known) == len(rows) == len(listing.paths) else ""
+    times = store.folder_times()
+    reading.writer.commit(Cache(digest, fingerprint, total, known, tuple(pointers), about_contents, times))
+    warnings = (*listing.warnings, *reading.warnings, *about_contents)
+    return Snapshot(digest, len(rows), total, len(new), warnings)
+
+
+def _without_files_behind_links(rows: list[Row]) -> list[Row]:
+    """Git still names `a/b` when `a` has become a link; the link ships, and what it leads to does not."""
+    links = [row[0] for row in rows if row[1] == "l"]
+    for link in links:
+        start = bisect.bisect_left(rows, (link + "/",))
+        end = bisect.bisect_left(rows, (link + "0",))  # `0` follows `/`
+        del rows[start:end]
+    return rows
+
+
+def _same(before: os.stat_result, after: os.stat_result) -> bool:
+    return (before.st_mtime_ns, before.st_ctime_ns, before.st_size) == (
+        after.st_mtime_ns,
+        after.st_ctime_ns,
+        after.st_size,
+    )
+
+
+def _unreadable(path: str, error: OSError) -> SnapshotWarning:
+    line = os.fsdecode(literal(os.fsencode(path)))
+    message = f"{shown(path)} cannot be read ({error.strerror}) and is left out."
+    return SnapshotWarning(
+        path, message, f"Make it readable (chmod u+r), or write `/{line}` into .amlignore."
+    )
+
+
+def _restless(path: str) -> SnapshotWarning:
+    message = f"{shown(path)} kept changing while it was read; the snapshot has what was read last."
+    return SnapshotWarning(
+        path, message, "Stop what writes to it and submit again, or leave it out in .amlignore."
+    )

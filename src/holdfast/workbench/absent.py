@@ -1,0 +1,66 @@
+"""When a script dies on a missing file that is in the project: which ignore rule left it out of the snapshot."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from holdfast.model import Reason, Run
+
+_TAIL = 16384
+_MISSING = (
+    re.compile(r"No such file or directory: b?'((?:[^'\\\n]|\\.)+)'"),
+    re.compile(r"can't open file '([^'\n]+)'"),
+    re.compile(r"([^\s'\":]+): No such file or directory"),
+)
+_MODULE = re.compile(r"No module named '([A-Za-z0-9_.]+)'")
+
+
+def missing_file_sentence(root: Path, folder: Path, run: Run) -> str:
+    """Empty when the run did not fail, named no missing file, or no rule left it out."""
+    if run.ending is None or run.ending.reason is not Reason.EXIT_CODE:
+        return ""
+    for relative in _candidates(_tail(folder / "driver_log"), run.run_id):
+        if (root / relative).exists():
+            found = _rule(root, relative)
+            if found:
+                return found
+    return ""
+
+
+def _rule(root: Path, relative: str) -> str:
+    from holdfast.snapshots.ignore import explain
+
+    rule = explain(root, relative)
+    if rule is None:
+        return ""
+    where = rule.source if rule.line is None else f"{rule.source}:{rule.line}"
+    return (
+        f"`{relative}` is in the project, but `{rule.pattern}` ({where}) left it out of the snapshot. "
+        f"To ship it, write into .amlignore: !{rule.pattern}"
+    )
+
+
+def _tail(path: Path) -> str:
+    try:
+        with path.open("rb") as source:
+            source.seek(max(0, source.seek(0, os.SEEK_END) - _TAIL))
+            return source.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _candidates(text: str, run_id: str) -> list[str]:
+    """Paths relative to the project that the output's last words may mean, the last mentioned first."""
+    found: list[str] = []
+    for pattern in _MISSING:
+        for name in pattern.findall(text):
+            inside = name.partition(f"/{run_id}/work/")[2] or name
+            normal = os.path.normpath(inside)
+            if not os.path.isabs(normal) and not normal.startswith(".."):
+                found.append(normal)
+    for module in _MODULE.findall(text):
+        path = module.replace(".", "/")
+        found += [f"{path}.py", f"{path}/__init__.py", path, path.split("/")[0]]
+    return found[::-1]

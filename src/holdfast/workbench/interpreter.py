@@ -1,0 +1,83 @@
+"""Which Python a run uses when the user's own is wanted: the active one, where the command is typed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from holdfast.errors import HoldfastError, ProjectError
+from holdfast.workbench.surroundings import Surroundings
+
+_NAMES = ("python", "python3")
+
+
+def find_python(location: str | None, root: Path, around: Surroundings) -> str:
+    """An absolute path. `location` is `pythonLocation` of the compute target; None, `python` and `python3` mean the active one."""
+    if location is None or location in _NAMES:
+        names = _NAMES if location is None else (location,)
+        return _active(names, around)
+    path = Path(location).expanduser()
+    if len(path.parts) == 1:
+        found = _on_path(location, around.environment)
+        if found is None:
+            raise _not_found(location)
+        return _without_shim(found, around)
+    full = path if path.is_absolute() else root / path
+    if not os.access(full, os.X_OK) or full.is_dir():
+        raise _not_found(os.fspath(full))
+    return os.fspath(full)
+
+
+def _active(names: tuple[str, ...], around: Surroundings) -> str:
+    """An activated virtual or conda environment, then PATH, then the Python that runs Holdfast."""
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        prefix = around.environment.get(variable)
+        if prefix:
+            candidate = os.path.join(prefix, "bin", "python")
+            if os.access(candidate, os.X_OK):
+                return candidate
+    for name in names:
+        found = _on_path(name, around.environment)
+        if found is not None:
+            return _without_shim(found, around)
+    return sys.executable
+
+
+def _on_path(name: str, environment: Mapping[str, str]) -> str | None:
+    for folder in environment.get("PATH", os.defpath).split(os.pathsep):
+        candidate = os.path.join(folder or ".", name)
+        if os.path.isfile(candidate) and os.access(candidate, os.X_OK):
+            return os.path.abspath(candidate)
+    return None
+
+
+def _without_shim(path: str, around: Surroundings) -> str:
+    """pyenv's and asdf's shims are scripts that choose by the current folder, at 100 ms a start: ask once, here."""
+    with open(path, "rb") as source:
+        if source.read(2) != b"#!":
+            return path
+    command = [path, "-c", "import sys; print(sys.executable)"]
+    try:
+        answer = subprocess.run(
+            command,
+            cwd=around.directory,
+            env=dict(around.environment),
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        said = (getattr(error, "stderr", "") or str(error)).strip()
+        raise ProjectError(f"The active Python `{path}` does not start: {said}", "Try: python --version") from error
+    return answer.stdout.strip() or path
+
+
+def _not_found(location: str) -> HoldfastError:
+    return ProjectError(
+        f"There is no Python at `{location}`.",
+        "Mend `pythonLocation` in the compute target, or remove the line to use the active Python.",
+    )

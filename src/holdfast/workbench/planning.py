@@ -1,0 +1,239 @@
+"""From what the user asked for to the plan of a run. Looks at the project's files and at nothing over there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.environments.packages import plan_environment, python_of
+from holdfast.errors import NotAvailable, ProjectError, UsageError
+from holdfast.model import Command, EnvironmentPlan, Hole, Limits, Plan, Text, text
+from holdfast.project.configuration import Configuration, managed_environment
+from holdfast.project.folder import Project
+from holdfast.workbench.interpreter import find_python
+from holdfast.workbench.surroundings import Surroundings
+from holdfast.workbench.targets import Product
+
+DEFAULT_GRACE = 10.0
+SHORTEST_SECRET = 4
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was typed. `script` None: the run configuration's `ArgumentVector` names it."""
+
+    script: str | None = None
+    arguments: tuple[str, ...] = ()
+    run_configuration: str | None = None
+    target: str | None = None
+    time_limit: float | None = None
+    grace: float | None = None
+    secrets: tuple[str, ...] = ()
+    conda_file: str | None = None
+
+
+@dataclass(frozen=True)
+class Intent:
+    """The request, read against the project: what it names exists, and can be run by this version."""
+
+    project: Project
+    request: Request
+    configuration: Configuration
+    job: Job
+    product: Product
+
+
+@dataclass(frozen=True)
+class Job:
+    """What will run: the script by its path in the project, and what it is given."""
+
+    script: str
+    words: tuple[str, ...]
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What tells this run from every other; made when its id was reserved."""
+
+    run_id: str
+    generation: str
+    snapshot: str
+
+
+def find_job(project: Project, request: Request, configuration: Configuration, around: Surroundings) -> Job:
+    """The words after `python`, with `$file` replaced. The script must lie inside the project and exist."""
+    vector = configuration.run.argument_vector
+    if request.script is None:
+        if not vector or vector[0] == "$file":
+            raise UsageError(
+                "No script is named.",
+                "Write it after the options: holdfast submit -c CONFIGURATION train.py, or into `ArgumentVector`.",
+            )
+        script = _inside(project, vector[0], project.root)
+        return Job(script, (script, *vector[1:]), tuple(vector[1:]))
+    script = _inside(project, request.script, around.directory)
+    words = [script if word == "$file" else word for word in vector]
+    if script not in words:
+        words = [script]
+    arguments = (*words[words.index(script) + 1 :], *request.arguments)
+    return Job(script, (*words, *request.arguments), tuple(arguments))
+
+
+def make_plan(intent: Intent, identity: Identity, around: Surroundings) -> Plan:
+    project, request, configuration = intent.project, intent.request, intent.configuration
+    run, target = configuration.run, configuration.target
+    if run.framework == "PySpark":
+        raise _spark(configuration)
+    python = find_python(target.python_location, project.root, around)
+    environment = _environment(configuration, python)
+    share = _share(target.native_shared_directory, project)
+    variables = _variables(project, configuration, identity, share, environment is not None)
+    interpreter = text(python) if environment is None else python_of()
+    command = Command((interpreter, *(text(word) for word in intent.job.words)), variables, text(Hole.WORK))
+    grace = next(each for each in (request.grace, run.grace_time, DEFAULT_GRACE) if each is not None)
+    return Plan(
+        run_id=identity.run_id,
+        project_id=project.id,
+        generation=identity.generation,
+        snapshot=identity.snapshot,
+        stores=(text(Hole.HOME, "/objects"), text(os.fspath(project.state_directory / "objects"))),
+        share=share,
+        command=intent.product.container.wrap(command),
+        limits=Limits(grace, request.time_limit if request.time_limit is not None else run.time_limit),
+        environment=environment,
+        prepare=run.prepare_environment,
+        secrets=wanted_secrets(request, configuration),
+    )
+
+
+def wanted_secrets(request: Request, configuration: Configuration) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*configuration.run.secrets, *request.secrets)))
+
+
+def secret_values(names: tuple[str, ...], job: Job, around: Surroundings) -> Mapping[str, str]:
+    """The values, out of the variables of the shell. They go to the far side in memory and nowhere else."""
+    values = {}
+    for name in names:
+        value = around.environment.get(name)
+        if not value:
+            raise UsageError(
+                f"The secret `{name}` has no value in this shell.", f"Set it first: read -rs {name} && export {name}"
+            )
+        if len(value) < SHORTEST_SECRET:
+            raise UsageError(
+                f"The value of the secret `{name}` is shorter than {SHORTEST_SECRET} characters, so it could not be taken "
+                "out of the output.",
+                "Pass something that short under EnvironmentVariables instead.",
+            )
+        if any(value in argument for argument in job.arguments):
+            raise UsageError(
+                f"The value of the secret `{name}` stands in the script's arguments, which are recorded.",
+                f'Let the script read it: os.environ["{name}"]',
+            )
+        values[name] = value
+    return values
+
+
+def _inside(project: Project, script: str, base: Path) -> str:
+    full = Path(os.path.normpath(base / Path(script).expanduser()))
+    try:
+        relative = full.relative_to(project.root)
+    except ValueError:
+        raise ProjectError(
+            f"The script `{script}` lies outside the project `{project.root}`.",
+            "Move it into the project's folder, or submit from the folder that it belongs to.",
+        ) from None
+    if not full.is_file():
+        raise _no_script(script, full)
+    return relative.as_posix()
+
+
+def _no_script(script: str, full: Path) -> ProjectError:
+    from holdfast.errors import nearest
+
+    if full.is_dir():
+        return ProjectError(f"`{script}` is a folder, not a script.", f"Name the script in it: {script}/train.py")
+    names = [each.name for each in full.parent.glob("*.py")] if full.parent.is_dir() else []
+    guess = nearest(full.name, names)
+    shown = ", ".join(sorted(names)[:10]) or "no Python files"
+    return ProjectError(
+        f"There is no script `{script}`.", f"Did you mean `{guess}`?" if guess else f"In that folder there are: {shown}"
+    )
+
+
+def _spark(configuration: Configuration) -> NotAvailable:
+    run = configuration.run
+    if run.framework_was_missing:
+        return NotAvailable(
+            f"`{run.file}` has no `Framework` line, which means PySpark, and PySpark does not work in this version yet.",
+            "If the script is plain Python, add the line: Framework: Python",
+        )
+    return NotAvailable(
+        f"`{run.file}` says `Framework: PySpark`, which does not work in this version yet.",
+        "If the script is plain Python, write: Framework: Python",
+    )
+
+
+def _environment(configuration: Configuration, python: str) -> EnvironmentPlan | None:
+    spec = managed_environment(configuration)
+    if spec is None:
+        return None
+    return plan_environment(spec, configuration.run.conda_dependencies_file, python, _uv())
+
+
+def _uv() -> str:
+    try:
+        from uv import find_uv_bin
+
+        return find_uv_bin()
+    except (ImportError, FileNotFoundError):
+        found = shutil.which("uv")
+        if found is None:
+            raise NotAvailable(
+                "The program `uv`, which builds environments, was not found.",
+                "Install it beside Holdfast (pip install uv), or use your own Python: userManagedEnvironment: true",
+            ) from None
+        return found
+
+
+def _share(directory: str | None, project: Project) -> Text:
+    """The folder shared between a project's runs. A base that the user names keeps projects apart by their id."""
+    if directory is None:
+        return text(Hole.HOME, "/share/", project.id)
+    return text(os.path.join(os.path.expanduser(directory), project.id))
+
+
+def _variables(
+    project: Project, configuration: Configuration, identity: Identity, share: Text, is_managed: bool
+) -> dict[str, Text]:
+    given = {name: text(value) for name, value in configuration.run.environment_variables.items()}
+    own_path = configuration.run.environment_variables.get("PYTHONPATH", "")
+    variables = {
+        **given,
+        "HOLDFAST_RUN_ID": text(identity.run_id),
+        "HOLDFAST_GENERATION": text(identity.generation),
+        "HOLDFAST_RUN_DIRECTORY": text(Hole.RUN),
+        "HOLDFAST_PROJECT": text(project.name),
+        "HOLDFAST_TARGET": text(configuration.target.name),
+        "HOLDFAST_RUN_CONFIGURATION": text(configuration.run.name),
+        "AZUREML_RUN_ID": text(identity.run_id),
+        "AZUREML_NATIVE_SHARE_DIRECTORY": Text((*share.parts, "/")),
+        "PYTHONUNBUFFERED": given.get("PYTHONUNBUFFERED", text("1")),
+        "PYTHONIOENCODING": given.get("PYTHONIOENCODING", text("utf-8")),
+        "PYTHONPATH": text(
+            Hole.FARSIDE,
+            os.pathsep,
+            Hole.FARSIDE,
+            "/holdfast/farside/shim",
+            os.pathsep + own_path if own_path else "",
+            Hole.PYTHONPATH,
+        ),
+    }
+    if is_managed:
+        variables["VIRTUAL_ENV"] = text(Hole.ENVIRONMENT)
+        variables["PATH"] = given.get("PATH", text(Hole.ENVIRONMENT, "/bin", os.pathsep, Hole.PATH))
+    return variables

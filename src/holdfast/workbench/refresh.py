@@ -1,0 +1,53 @@
+"""Bringing the records of unfinished runs up to date: one connection per host, however many runs."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from holdfast.errors import HoldfastError
+from holdfast.history.index import Index
+from holdfast.project.folder import Project
+from holdfast.workbench import events
+from holdfast.workbench.following import Follower
+from holdfast.workbench.mirror import Mirror
+from holdfast.workbench.runs import product_for
+from holdfast.workbench.surroundings import Surroundings
+
+
+def refresh(project: Project, around: Surroundings) -> Iterator[events.Event]:
+    """Ask the hosts about every unfinished run that no other process is copying. What cannot be asked is told, not guessed."""
+    if not project.id:
+        return
+    by_host: dict[str, list[Follower]] = {}
+    for run_id, _ in Index(project.state_directory).unfinished():
+        follower = Follower(project, run_id, product_for(project, run_id, around), around)
+        by_host.setdefault(follower.product.host.name, []).append(follower)
+    for name, followers in by_host.items():
+        try:
+            yield from _refresh_host(followers)
+        except HoldfastError as error:
+            yield events.Warned(f"{name} could not be asked: {error.message}", error.hint)
+
+
+def _refresh_host(followers: list[Follower]) -> Iterator[events.Event]:
+    with contextlib.ExitStack() as stack:
+        mine = [follower for follower in followers if stack.enter_context(follower.writing())]
+        if not mine:
+            return
+        connection = stack.enter_context(mine[0].product.host.connect())
+        mirrors = {follower.run_id: Mirror(follower.folder) for follower in mine}
+        asked = [
+            {"project": follower.project.id, "run": follower.run_id, "have": mirrors[follower.run_id].have()}
+            for follower in mine
+        ]
+        answer = connection.request("follow", {"runs": asked, "stay": False})
+        while (push := connection.next_push(0)) is not None:
+            if push.kind != "ended":
+                mirrors[push.run_id].apply(push)
+        for follower in mine:
+            follower.share(connection)
+            if follower.run_id in answer["missing"]:
+                follower.note_missing()
+            yield from follower.finish()
+            follower.update_index()

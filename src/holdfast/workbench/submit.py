@@ -1,0 +1,178 @@
+"""Submitting a run: read, snapshot, plan, record, start. Nothing is started before the record is on disk."""
+
+from __future__ import annotations
+
+import secrets as random
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import HostError, ProjectError, StorageError
+from holdfast.history.folder import RunFolders
+from holdfast.history.index import Index
+from holdfast.history.records import read_run
+from holdfast.model import Plan, Submission
+from holdfast.project.configuration import Configuration, load_configuration, managed_environment
+from holdfast.project.folder import Project, ensure_identity, ensure_state_directory, run_prefix
+from holdfast.snapshots.editable import editable_warnings
+from holdfast.snapshots.take import Snapshot, take_snapshot
+from holdfast.workbench import events
+from holdfast.workbench.following import Follower
+from holdfast.workbench.interpreter import find_python
+from holdfast.workbench.planning import (
+    Identity,
+    Intent,
+    Job,
+    Request,
+    find_job,
+    make_plan,
+    secret_values,
+    wanted_secrets,
+)
+from holdfast.workbench.sending import send_snapshot
+from holdfast.workbench.surroundings import Surroundings
+from holdfast.workbench.targets import product_of
+
+NO_RUN_YET = "<run>"
+
+
+def dry_run(project: Project, request: Request, around: Surroundings) -> Iterator[events.Event]:
+    """Everything up to the plan. Takes the snapshot, since the plan names it; starts and records nothing."""
+    intent = _read(project, request, around)
+    yield from _warnings(intent, around)
+    snapshot = yield from _snapshot(intent)
+    yield events.Planned(make_plan(intent, Identity(NO_RUN_YET, NO_RUN_YET, snapshot.digest), around))
+
+
+def submit(project: Project, request: Request, around: Surroundings, wait: bool = True) -> Iterator[events.Event]:
+    """Start a run and, if `wait`, follow it to its end. After `RunStarted` the run does not need this process."""
+    intent = _read(project, request, around)
+    values = secret_values(wanted_secrets(request, intent.configuration), intent.job, around)
+    yield from _warnings(intent, around)
+    snapshot = yield from _snapshot(intent)
+    run_id, plan = _record(intent, snapshot, around)
+    yield events.RunCreated(run_id)
+    follower = Follower(intent.project, run_id, intent.product, around)
+    with follower.writing():
+        _start(follower, plan, values)
+        yield events.RunStarted(run_id)
+        if wait:
+            yield from follower.follow()
+
+
+def _read(project: Project, request: Request, around: Surroundings) -> Intent:
+    configuration = load_configuration(project, request.run_configuration, request.target, request.conda_file)
+    job = find_job(project, request, configuration, around)
+    product = product_of(configuration.target, around)
+    project = ensure_identity(project, around.user_home)
+    ensure_state_directory(project, around.user_home)
+    return Intent(project, request, configuration, job, product)
+
+
+def _record(intent: Intent, snapshot: Snapshot, around: Surroundings) -> tuple[str, Plan]:
+    """Give the run its id and its folder, whole or not at all."""
+    state = intent.project.state_directory
+    folders = RunFolders(state)
+    run_id = folders.reserve(run_prefix(intent.project.name), around.now())
+    try:
+        plan = make_plan(intent, Identity(run_id, random.token_hex(16), snapshot.digest), around)
+        submission = _submission(intent, plan, around)
+        folders.commit(run_id, submission, plan.as_json(), _configuration_record(intent.configuration))
+    except BaseException:
+        folders.abandon(run_id)
+        raise
+    if submission.tracked:
+        Index(state).update(read_run(folders, run_id))
+    return run_id, plan
+
+
+def _warnings(intent: Intent, around: Surroundings) -> Iterator[events.Event]:
+    configuration = intent.configuration
+    for problem in configuration.warnings:
+        yield events.Warned(f"{problem.file}:{problem.line}: {problem.key}: {problem.message}", problem.remedy)
+    if configuration.run.ignored:
+        names = ", ".join(f"`{name}`" for name in configuration.run.ignored)
+        yield events.Warned(f"{configuration.run.file}: {names} belong to data preparation and are ignored.")
+    if managed_environment(configuration) is None:
+        python = find_python(configuration.target.python_location, intent.project.root, around)
+        for warning in editable_warnings(Path(python), intent.project.root):
+            yield events.Warned(f"{warning.path}: {warning.message}", warning.remedy)
+
+
+def _snapshot(intent: Intent) -> Generator[events.Event, None, Snapshot]:
+    project = intent.project
+    snapshot = take_snapshot(project.root, project.state_directory, None)
+    for warning in snapshot.warnings:
+        yield events.Warned(f"{warning.path}: {warning.message}" if warning.path else warning.message, warning.remedy)
+    _require_script(project, snapshot, intent.job)
+    yield events.SnapshotTaken(snapshot.digest, snapshot.files, snapshot.bytes, snapshot.new_objects)
+    return snapshot
+
+
+def _require_script(project: Project, snapshot: Snapshot, job: Job) -> None:
+    from holdfast.snapshots.manifest import decode
+    from holdfast.snapshots.store import ObjectStore
+
+    manifest = decode(ObjectStore(project.state_directory / "objects").read(snapshot.digest))
+    if any(entry.path == job.script for entry in manifest.entries):
+        return
+    from holdfast.snapshots.ignore import explain
+
+    rule = explain(project.root, job.script)
+    where = f" by `{rule.pattern}` ({rule.source}:{rule.line})" if rule and rule.line else ""
+    raise ProjectError(
+        f"The script `{job.script}` is left out of the snapshot{where}.",
+        f"Let it in with a line in .amlignore: !/{job.script}",
+    )
+
+
+def _submission(intent: Intent, plan: Plan, around: Surroundings) -> Submission:
+    project, configuration, job = intent.project, intent.configuration, intent.job
+    number = Index(project.state_directory).next_run_number(job.script, plan.run_id)
+    return Submission(
+        run_id=plan.run_id,
+        run_number=number,
+        project_id=project.id,
+        project_name=project.name,
+        script_name=job.script,
+        arguments=job.arguments,
+        run_configuration=configuration.run.name,
+        target=configuration.target.name,
+        target_type=configuration.target.type,
+        snapshot=plan.snapshot,
+        created=around.now(),
+        generation=plan.generation,
+        parent_run_id=around.environment.get("HOLDFAST_RUN_ID") or None,
+        tracked=configuration.run.tracked_run,
+        properties=_properties(project.root),
+    )
+
+
+def _properties(root: Path) -> dict[str, str]:
+    from holdfast import __version__
+    from holdfast.snapshots.revision import revision
+
+    found = revision(root)
+    return {"holdfast": __version__, **({"commit": found} if found else {})}
+
+
+def _configuration_record(configuration: Configuration) -> Mapping[str, Any]:
+    """For comparison. Values of variables are the user's own words in a file of the project, so they are kept here too."""
+    return {"run_configuration": _plain(asdict(configuration.run)), "compute_target": _plain(asdict(configuration.target))}
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
+def _start(follower: Follower, plan: Plan, values: Mapping[str, str]) -> None:
+    """Send what the host lacks and start. What fails here is written down as a run that never started."""
+    try:
+        connection = follower.connection()
+        if not follower.product.host.is_here:
+            send_snapshot(connection, follower.project.state_directory / "objects", plan.snapshot)
+        follower.product.engine.start(connection, plan, values)
+    except (HostError, StorageError) as error:
+        follower.write_end("not-started", error.message)
+        raise

@@ -1,0 +1,125 @@
+"""The source keeps the rules of `docs/architecture.md`; and each rule is shown to notice when it does not."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import source_rules
+from source_rules import Module
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "holdfast"
+RULES: list[Callable[[list[Module]], list[str]]] = [
+    source_rules.forbidden_arrows,
+    source_rules.foreign_imports,
+    source_rules.cycles,
+    source_rules.sizes,
+    source_rules.prints,
+    source_rules.undocumented,
+]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule.__name__))
+def test_the_source_keeps_the_rule(rule: Callable[[list[Module]], list[str]]) -> None:
+    modules = source_rules.read(PACKAGE)
+
+    assert rule(modules) == []
+    assert {"holdfast.errors", "holdfast.cli.main", "holdfast.farside"} <= {module.name for module in modules}
+
+
+def test_no_tracked_file_names_a_machine_or_a_registry() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    texts = {}
+    for name in filter(None, listed.split("\0")):
+        content = (ROOT / name).read_bytes() if (ROOT / name).is_file() else b""
+        if b"\0" not in content:
+            texts[name] = content.decode("utf-8", "replace")
+
+    assert source_rules.private_places(texts) == []
+    assert "pyproject.toml" in texts
+
+
+LONG = "def f():\n" + "    x = 1\n" * 40
+
+RING = {
+    "cli/a.py": "from holdfast.cli import b",
+    "cli/b.py": "import holdfast.cli.c",
+    "cli/c.py": "from . import a",
+}
+
+BROKEN = [
+    ("forbidden_arrows", {"model.py": "from holdfast.project import a"}, "model may not import"),
+    ("forbidden_arrows", {"history/a.py": "from holdfast import snapshots"}, "history.a may not import"),
+    ("forbidden_arrows", {"history/a.py": "from ..workbench import b"}, "history.a may not import"),
+    ("forbidden_arrows", {"project/a.py": "def f():\n    import holdfast.hosts"}, "project.a may not import"),
+    ("forbidden_arrows", {"cli/a.py": "from holdfast.farside.frames import b"}, "cli.a may not import"),
+    ("forbidden_arrows", {"extras/a.py": ""}, "extras has no place in the order of layers"),
+    ("foreign_imports", {"farside/a.py": "from holdfast.errors import b"}, "farside.a may not import"),
+    ("foreign_imports", {"farside/a.py": "import yaml"}, "holdfast.farside.a may not import yaml"),
+    ("foreign_imports", {"__init__.py": "from .errors import b"}, "may not import holdfast.errors.b"),
+    ("foreign_imports", {"farside/shim/a.py": "import holdfast.farside.b"}, "shim.a may not import"),
+    ("cycles", RING, "cycle: holdfast.cli.a"),
+    ("sizes", {"cli/a.py": "\n" * 401}, "holdfast.cli.a has 401 lines; at most 400"),
+    ("sizes", {"cli/a.py": LONG}, "holdfast.cli.a:1 f has 41 lines; at most 40"),
+    ("sizes", {"cli/a.py": "def f(a, b, c, d, *, e, f, g): ..."}, "f has 7 parameters; at most 6"),
+    ("sizes", {"history/a.py": "@group.command()\ndef f(a, b, c, d, e, f, g): ..."}, "f has 7 parameters"),
+    ("prints", {"workbench/a.py": "print(1)"}, "holdfast.workbench.a:1 prints"),
+    ("undocumented", {"workbench/a.py": "x = 1"}, "holdfast.workbench.a has no docstring"),
+]
+
+
+@pytest.mark.parametrize(("rule", "files", "complaint"), BROKEN)
+def test_a_rule_notices_what_breaks_it(
+    rule: str, files: dict[str, str], complaint: str, tmp_path: Path
+) -> None:
+    complaints = getattr(source_rules, rule)(made_up(tmp_path, files))
+
+    assert any(complaint in each for each in complaints), complaints
+
+
+ALLOWED = {
+    "__init__.py": '"""Doc."""\nimport json',
+    "errors.py": '"""Doc."""',
+    "hosts/a.py": '"""Doc."""\nfrom holdfast.farside import frames\nfrom holdfast import errors',
+    "farside/frames.py": '"""Doc."""\nimport zlib\nfrom holdfast.farside import b\nfrom . import b as c',
+    "farside/b.py": '"""Doc."""',
+    "farside/shim/azureml/logging.py": '"""Doc."""\nimport holdfast\nfrom holdfast import log',
+    "cli/a.py": '"""Doc."""\nimport click\n@group.command()\ndef f(a, b, c, d, e, f, g): print(a)',
+    "project/templates/digits/train.py": "import sklearn\nprint(1)",
+    "workbench/__init__.py": "",
+}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule.__name__))
+def test_a_rule_is_silent_about_what_is_allowed(
+    rule: Callable[[list[Module]], list[str]], tmp_path: Path
+) -> None:
+    assert rule(made_up(tmp_path, ALLOWED)) == []
+
+
+def test_a_docstring_does_not_make_a_function_long(tmp_path: Path) -> None:
+    text = 'def f():\n    """One.\n\n    Two.\n    """\n' + "    x = 1\n" * 39
+
+    assert source_rules.sizes(made_up(tmp_path, {"cli/a.py": text})) == []
+
+
+def test_a_machine_path_and_a_registry_host_are_noticed() -> None:
+    files = {
+        "a.md": "one\nsee /" + "root/x\nand files.python" + "hosted.org/packages",
+        "b.md": "/home/me/project",
+    }
+
+    assert [each.split(" ")[0] for each in source_rules.private_places(files)] == ["a.md:2", "a.md:3"]
+
+
+def made_up(folder: Path, files: dict[str, str]) -> list[Module]:
+    for name, text in files.items():
+        path = folder / "holdfast" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text + "\n", encoding="utf-8") if not text.startswith("\n") else path.write_text(text)
+    return source_rules.read(folder / "holdfast")

@@ -1,0 +1,26 @@
+"""What README.md and the guides show is what happens."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from console_examples import collect, complaint, page_environment, run
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_commands_of_the_page_do_what_it_shows(page: Path, tmp_path: Path) -> None:
+    examples = collect(page.read_text(encoding="utf-8"))
+    assert examples, "no block of the page is marked with <!-- run -->"
+    folder = tmp_path / "reader"
+    folder.mkdir()
+
+    answers = run(examples, folder, page_environment(Path(sys.executable)), timeout=300)
+
+    complaints = [complaint(example, answer) for example, answer in zip(examples, answers, strict=False)]
+    assert [each for each in complaints if each] == []
+    assert len(answers) == len(examples)

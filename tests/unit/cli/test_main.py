@@ -1,0 +1,255 @@
+"""How the command line ends: exit codes, words on stderr, nothing imported that is not needed."""
+
+from __future__ import annotations
+
+import errno
+import io
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+import pytest
+
+from holdfast.cli import main as entry
+from holdfast.cli import terminal
+from holdfast.cli.output import Command, Group, Output, output_options
+from holdfast.errors import ExitCode, ProjectError
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """`run(function, *arguments)`: as if `history` had one command `do` that calls the function."""
+
+    def call(action: Callable[[], Any], *arguments: str) -> tuple[int, str, str]:
+        group = Group("history", help="History.")
+
+        @group.command("do")
+        @click.option("--number", type=int, help="A number.")
+        @output_options
+        def do(number: int | None, output: Output) -> Any:
+            """Do it."""
+            del number, output
+            return action()
+
+        monkeypatch.setattr(entry, "_load", lambda _place: group)
+        code = entry.main(list(arguments or ("history", "do")))
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def raising(problem: BaseException) -> Callable[[], None]:
+    def action() -> None:
+        raise problem
+
+    return action
+
+
+def test_help_shows_every_command_and_imports_none() -> None:
+    code = "import sys; from holdfast.cli.main import main; main(['--help']); print(*sorted(sys.modules))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    help_text, _, modules = out.rstrip().rpartition("\n")
+
+    assert all(f"\n  {name} " in help_text for name in [*entry.GROUPS, *entry.SHORT_FORMS])
+    assert not {"rich", "yaml", "jmespath", "sqlite3", "pathspec"} & set(modules.split())
+    assert [name for name in modules.split() if name.startswith("holdfast")] == [
+        "holdfast",
+        "holdfast.cli",
+        "holdfast.cli.main",
+        "holdfast.cli.output",
+        "holdfast.cli.tables",
+        "holdfast.cli.terminal",
+        "holdfast.errors",
+    ]
+
+
+def test_the_version_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    from holdfast import __version__
+
+    assert entry.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"holdfast {__version__}\n"
+
+
+def test_an_unknown_command_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert entry.main(["experment"]) == ExitCode.USAGE
+    error = capsys.readouterr().err.splitlines()
+    assert error[:2] == ["error: There is no `holdfast` command `experment`.", "  Did you mean `experiment`?"]
+
+
+def test_an_unknown_command_of_a_group_names_the_nearest(run: Run) -> None:
+    code, _, error = run(lambda: None, "history", "doo")
+
+    assert code == ExitCode.USAGE
+    assert (
+        error
+        == "error: There is no `holdfast history` command `doo`.\n  Did you mean `do`?\n  There is: do\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "first"),
+    [
+        (["history", "do", "--nmber", "1"], "error: No such option"),
+        (["history", "do", "--number", "one"], "error: Invalid value for '--number'"),
+        (["history", "do", "extra"], "error: Got unexpected extra argument (extra)"),
+        (["history", "do", "-o", "xml"], "error: Invalid value for '-o' / '--output'"),
+        (["history", "do", "--query", "[?a="], "error: The query does not work at position"),
+        (["history"], "Usage: holdfast history [OPTIONS] COMMAND"),
+        ([], "Usage: holdfast [OPTIONS] COMMAND"),
+    ],
+)
+def test_a_wrong_command_line_is_an_error_of_usage(arguments: list[str], first: str, run: Run) -> None:
+    code, out, error = run(lambda: None, *arguments) if arguments else (entry.main([]), "", "")
+
+    assert (code, out) == (ExitCode.USAGE, "")
+    assert not arguments or error.startswith(first)
+
+
+def test_an_error_of_ours_is_a_message_and_its_hint(run: Run) -> None:
+    code, out, error = run(
+        raising(ProjectError("`x` is no project.", "Make one:\nholdfast project create x"))
+    )
+
+    assert (code, out) == (ExitCode.PROJECT, "")
+    assert error == "error: `x` is no project.\n  Make one:\n  holdfast project create x\n"
+
+
+def test_an_unexpected_error_is_one_line_and_says_how_to_see_more(run: Run) -> None:
+    code, _, error = run(raising(KeyError("a\nb")))
+
+    assert code == ExitCode.INTERNAL
+    assert error.splitlines()[0] == "internal error: KeyError: 'a\\nb'"
+    assert "--debug" in error
+    assert "Traceback" not in error
+
+
+@pytest.mark.parametrize(
+    "arguments", [("history", "do", "--debug"), ("history", "--debug", "do"), ("--debug", "history", "do")]
+)
+def test_debug_anywhere_on_the_line_shows_the_traceback(arguments: tuple[str, ...], run: Run) -> None:
+    code, _, error = run(raising(KeyError("a")), *arguments)
+
+    assert code == ExitCode.INTERNAL
+    assert error.startswith("Traceback")
+
+
+def test_the_variable_for_debugging_shows_the_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDFAST_DEBUG", "1")
+
+    assert run(raising(ProjectError("no")))[2].startswith("Traceback")
+
+
+def test_details_are_shown_only_when_asked_for(run: Run) -> None:
+    assert run(lambda: terminal.detail("more"))[2] == ""
+    assert run(lambda: terminal.detail("more"), "history", "do", "--verbose")[2] == "more\n"
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES])
+def test_a_file_that_cannot_be_written_is_no_internal_error(number: int, run: Run) -> None:
+    code, _, error = run(raising(OSError(number, "No room", "/a\nb")))
+
+    assert code == ExitCode.STORAGE
+    assert error.startswith("error: A file `/a\\nb` cannot be read or written: No room.\n")
+
+
+@pytest.mark.parametrize(("result", "code"), [(None, 0), (7, 7), (ExitCode.RUN, 246), (True, 0)])
+def test_what_a_command_returns_is_the_exit_code(result: object, code: int, run: Run) -> None:
+    assert run(lambda: result)[0] == code
+
+
+def test_a_command_can_exit_by_click(run: Run) -> None:
+    assert run(lambda: click.get_current_context().exit(3))[0] == 3
+
+
+@pytest.mark.parametrize("problem", [KeyboardInterrupt(), click.Abort()])
+def test_an_interrupt_ends_as_shells_have_it(problem: BaseException, run: Run) -> None:
+    assert run(raising(problem)) == (130, "", "")
+
+
+def test_a_broken_pipe_to_another_process_is_not_taken_for_ours(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entry, "_reader_is_gone", lambda: False)
+
+    assert run(raising(BrokenPipeError(errno.EPIPE, "Broken pipe")))[0] == ExitCode.INTERNAL
+
+
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    """The output is longer than a pipe holds, so the writer is still at it when the reader goes."""
+    code = (
+        "import sys; from holdfast.cli import main as m; from holdfast.cli.output import Command; "
+        "m._load = lambda place: Command('x', callback=lambda: print('y' * 10_000_000)); "
+        "sys.exit(m.main(['asset']))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.read(1)
+    process.stdout.close()
+
+    assert (process.stderr.read(), process.wait()) == (b"", 141)
+    process.stderr.close()
+
+
+def test_names_that_are_not_utf8_can_be_printed(holdfast: Callable[..., Any]) -> None:
+    result = holdfast("caf\udce9")
+
+    assert result.code == ExitCode.USAGE
+    assert "There is no `holdfast` command `caf\\udce9`." in result.err
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_completion_script_is_for_the_shell(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert entry.main(["completion", shell]) == 0
+    captured = capsys.readouterr()
+    assert f"_HOLDFAST_COMPLETE={shell}_complete" in captured.out
+    assert captured.err == ""
+
+
+def test_completing_a_command_imports_no_command_module(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("_HOLDFAST_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", "holdfast comp")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    monkeypatch.setattr(entry, "_load", raising(AssertionError("imported")))
+
+    assert entry.main([]) == 0
+    assert capsys.readouterr().out.split() == ["plain,computetarget", "plain,completion"]
+
+
+def test_commands_and_groups_inside_a_group_are_ours() -> None:
+    group = Group("outer")
+
+    @group.group("inner")
+    def inner() -> None: ...
+
+    @inner.command("do")
+    def do() -> None: ...
+
+    assert isinstance(inner, Group)
+    assert isinstance(do, Command)
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("variables", "coloured"),
+    [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False), ({"NO_COLOR": ""}, True)],
+)
+def test_colour_is_shown_where_it_is_wanted(
+    variables: dict[str, str], coloured: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_COLOR")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+    assert ("\x1b" in terminal.style("warning:", "warning", Screen())) is coloured
+    assert terminal.style("warning:", "warning", io.StringIO()) == "warning:"

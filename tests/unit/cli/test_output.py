@@ -1,0 +1,146 @@
+"""`-o` and `--query`: what a table, JSON and tab-separated text look like, to the letter."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+
+from holdfast.cli.output import Column, Output, _checked_query
+from holdfast.errors import UsageError
+
+ROWS = [
+    {"run_id": "mnist_1", "status": "Completed", "loss": 0.25, "note": None},
+    {"run_id": "mnist_22", "status": "Failed", "loss": None, "note": "two\nlines\tand \x1b[31mred"},
+]
+COLUMNS = [
+    Column("run_id", "Run"),
+    Column("loss", "Loss", "right", lambda value: f"{value or 0:.1f}"),
+    Column("note", "Note"),
+]
+
+
+class Screen(io.StringIO):
+    """A terminal that remembers."""
+
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
+def shown(
+    output: Output, data: Any, columns: list[Column] | None = None, stream: io.StringIO | None = None
+) -> str:
+    target = stream or io.StringIO()
+    output.show(data, columns if columns is not None else COLUMNS, target)
+    return target.getvalue()
+
+
+def test_the_default_is_json_in_a_pipe_and_a_table_on_a_terminal() -> None:
+    assert json.loads(shown(Output(), ROWS)) == ROWS
+    assert shown(Output(), ROWS, stream=Screen()).split()[:3] == ["Run", "Loss", "Note"]
+
+
+def test_a_table_in_a_pipe_is_aligned_text_without_control_characters() -> None:
+    assert shown(Output("table"), ROWS) == (
+        "Run       Loss  Note\n"
+        "--------  ----  --------------------------------\n"
+        "mnist_1    0.2\n"
+        "mnist_22   0.0  two\\nlines\\tand \\x1b[31mred\n"
+    ).replace("-" * 32, "-" * len(r"two\nlines\tand \x1b[31mred"))
+
+
+def test_a_table_on_a_terminal_has_no_colour_when_it_is_not_wanted() -> None:
+    assert "\x1b" not in shown(Output("table"), ROWS, stream=Screen())
+
+
+def test_a_table_on_a_terminal_does_not_take_values_for_markup() -> None:
+    assert "[bold]loud[/bold]" in shown(Output("table"), [{"note": "[bold]loud[/bold]"}], [], Screen())
+
+
+def test_a_dict_is_a_table_of_titles_and_values() -> None:
+    assert shown(Output("table"), ROWS[0]) == "Run   mnist_1\nLoss  0.2\nNote\n"
+    assert shown(Output("table"), {"a": 1, "long": [1, 2]}, []) == "a     1\nlong  [1, 2]\n"
+
+
+def test_an_empty_list_is_a_table_with_titles_only() -> None:
+    assert shown(Output("table"), [], COLUMNS[:1]) == "Run\n---\n"
+    assert shown(Output("table"), [], []) == ""
+
+
+def test_tabs_separate_values_and_nothing_else() -> None:
+    assert shown(Output("tsv"), ROWS) == "mnist_1\t0.25\t\nmnist_22\t\ttwo\\nlines\\tand \x1b[31mred\n"
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("[].run_id", "mnist_1\nmnist_22\n"),
+        ("[].[run_id, loss]", "mnist_1\t0.25\nmnist_22\t\n"),
+        ("[].{n: run_id, s: status}", "mnist_1\tCompleted\nmnist_22\tFailed\n"),
+        ("length(@)", "2\n"),
+        ("[0].status == 'Completed'", "true\n"),
+        ("[5]", ""),
+    ],
+)
+def test_the_result_of_a_query_separated_by_tabs(query: str, text: str) -> None:
+    assert shown(Output("tsv", query), ROWS) == text
+
+
+def test_with_a_query_the_result_decides_about_the_columns() -> None:
+    assert shown(Output("table", "[].{name: run_id, l: loss}"), ROWS) == (
+        "name         l\n--------  ----\nmnist_1   0.25\nmnist_22\n"
+    )
+    assert shown(Output("table", "[].[run_id]"), ROWS) == "column1\n--------\nmnist_1\nmnist_22\n"
+    assert shown(Output("table", "[?loss].run_id"), ROWS) == "result\n-------\nmnist_1\n"
+    assert shown(Output("table", "[0].run_id"), ROWS) == "mnist_1\n"
+
+
+def test_json_keeps_letters_and_escapes_only_what_cannot_be_written() -> None:
+    text = shown(Output("json"), {"name": "größe-\udcff", "loss": float("nan"), "l": [float("-inf")]}, [])
+
+    assert text == '{\n  "name": "größe-\\udcff",\n  "loss": "NaN",\n  "l": [\n    "-Infinity"\n  ]\n}\n'
+    text.encode("utf-8")
+
+
+def test_json_for_a_stream_that_knows_no_unicode_is_plain_ascii() -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+
+    Output("json").show({"name": "größe 😀"}, [], stream)
+    stream.seek(0)
+
+    assert json.loads(stream.read()) == {"name": "größe 😀"}
+
+
+def test_jsonc_has_colours_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR")
+
+    coloured = shown(Output("jsonc"), {"a": "b", "n": 1}, [], Screen())
+
+    assert (
+        coloured
+        == '{\n  \x1b[36m"a"\x1b[0m: \x1b[32m"b"\x1b[0m,\n  \x1b[36m"n"\x1b[0m: \x1b[33m1\x1b[0m\n}\n'
+    )
+    assert shown(Output("jsonc"), {"a": "b"}, []) == '{\n  "a": "b"\n}\n'
+
+
+@pytest.mark.parametrize(
+    ("query", "position"),
+    [("[?status='Completed']", 9), ("[].{a: ", 8), ("a b", 3), ("a | &", 6)],
+)
+def test_a_query_that_cannot_be_read_is_shown_with_the_place(query: str, position: int) -> None:
+    with pytest.raises(UsageError) as caught:
+        _checked_query(query)
+
+    assert f"at position {position}:" in caught.value.message
+    assert caught.value.hint.splitlines()[:2] == [query, " " * (position - 1) + "^"]
+    assert "For example: --query" in caught.value.hint
+
+
+def test_a_query_that_fails_on_the_data_is_an_error_of_usage() -> None:
+    for query in ("sum([].status)", "nonsense(@)"):
+        with pytest.raises(UsageError, match="The query does not work"):
+            shown(Output("json", query), ROWS)

@@ -1,0 +1,110 @@
+"""Made-up runs: `archive` writes run folders as submitting and following would."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.history.folder import RunFolders
+from holdfast.model import Submission
+
+BEGIN = 1_521_077_190.506
+COMPLETED: tuple[Mapping[str, Any], ...] = (
+    {"t": BEGIN + 1, "e": "created", "format": 1, "host": "bench", "user": "ada"},
+    {"t": BEGIN + 2, "e": "phase", "name": "files", "text": "writing the snapshot's files"},
+    {"t": BEGIN + 3, "e": "environment", "id": "env-1", "packages": ["numpy==1.26.4", "torch==2.1.0"]},
+    {"t": BEGIN + 4, "e": "started", "pid": 7, "argv": ["python", "train.py"]},
+    {"t": BEGIN + 8.892389, "e": "exited", "code": 0},
+    {"t": BEGIN + 8.892389, "e": "swept", "processes": [[9, "loader", "SIGTERM"]], "count": 1},
+    {
+        "t": BEGIN + 8.892389,
+        "e": "files",
+        "outputs": [["outputs/model.pkl", 5]],
+        "others": [["scratch.bin", 12]],
+        "others_count": 1,
+    },
+    {"t": BEGIN + 8.892389, "e": "ended", "reason": "completed", "code": 0, "signal": None, "detail": ""},
+)
+FAILED = (
+    *COMPLETED[:4],
+    {"t": BEGIN + 6, "e": "ended", "reason": "exit-code", "code": 3, "signal": None, "detail": ""},
+)
+RUNNING = COMPLETED[:4]
+
+
+class Archive:
+    """The `.holdfast` of a project, and a way to put runs into it."""
+
+    completed, failed, running = COMPLETED, FAILED, RUNNING
+
+    def __init__(self, state: Path) -> None:
+        self.state = state
+        self.folders = RunFolders(state)
+
+    def add(
+        self,
+        journal: Sequence[Mapping[str, Any]] = COMPLETED,
+        metrics: Mapping[str, Any] | None = None,
+        configuration: Mapping[str, Any] | None = None,
+        **changes: Any,
+    ) -> str:
+        run_id = self.folders.reserve("iris", changes.get("created", BEGIN))
+        changes = {"created": int(run_id.rpartition("_")[2]) / 1000, **changes}
+        self.folders.commit(
+            run_id, replace(SUBMISSION, run_id=run_id, **changes), {"format": 1}, configuration or {}
+        )
+        self.write_journal(run_id, journal)
+        self.write_metrics(run_id, metrics or {})
+        return run_id
+
+    def write_journal(self, run_id: str, journal: Sequence[Mapping[str, Any]]) -> None:
+        if journal:
+            data = b"".join(json.dumps(event).encode() + b"\n" for event in journal)
+            (self.folders.path(run_id) / "journal.jsonl").write_bytes(data)
+            if journal[-1]["e"] == "ended":
+                (self.folders.path(run_id) / "collected.json").write_text("{}")
+
+    def write_metrics(self, run_id: str, metrics: Mapping[str, Any]) -> None:
+        folder = self.folders.path(run_id) / "metrics"
+        folder.mkdir(exist_ok=True)
+        lines = [{"t": BEGIN + 5, "n": name, "v": value, "s": None} for name, value in metrics.items()]
+        (folder / "7-aa.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+SUBMISSION = Submission(
+    run_id="iris_1521077190506",
+    run_number=1,
+    project_id="p-1",
+    project_name="iris",
+    script_name="train.py",
+    arguments=("--rate", "0.1"),
+    run_configuration="local",
+    target="local",
+    target_type="local",
+    snapshot="a" * 64,
+    created=BEGIN,
+    generation="g-1",
+)
+
+
+@pytest.fixture
+def submission() -> Submission:
+    return SUBMISSION
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Archive:
+    return Archive(tmp_path / ".holdfast")
+
+
+@pytest.fixture
+def journal_bytes() -> Callable[..., bytes]:
+    def encode(*events: Mapping[str, Any]) -> bytes:
+        return b"".join(json.dumps(event).encode() + b"\n" for event in events)
+
+    return encode

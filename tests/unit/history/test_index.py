@@ -1,0 +1,336 @@
+"""The index: quick, shared by processes, and never the only place of a fact."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import StorageError
+from holdfast.history import database
+from holdfast.history.index import Filter, Index
+from holdfast.history.records import read_run
+from holdfast.model import Status
+
+
+@pytest.fixture
+def index(archive):
+    return Index(archive.state)
+
+
+def dump(state: Path) -> list[str]:
+    with contextlib.closing(sqlite3.connect(state / "index.sqlite")) as connection:
+        return sorted(connection.iterdump())
+
+
+def test_runs_come_newest_first_and_can_be_limited(archive, index):
+    ids = [archive.add(created=1000.0 + i) for i in range(5)]
+    assert [run.run_id for run in index.list()] == ids[::-1]
+    assert [run.run_id for run in index.list(limit=2)] == ids[:2:-1]
+    assert index.look(limit=2).total == 5
+
+
+def test_a_listed_run_is_the_record_without_its_long_lists(archive, index):
+    run_id = archive.add(metrics={"accuracy": 0.9, "name": "résumé", "curve": [1, 2]}, properties={"a": "b"})
+    whole = read_run(archive.folders, run_id)
+    assert index.list() == (replace(whole, packages=(), other_files=()),)
+
+
+def test_runs_are_filtered_by_script_target_status_and_parent(archive, index):
+    a = archive.add(script_name="a.py")
+    b = archive.add(archive.failed, target="gpu", parent_run_id=a)
+    assert [run.run_id for run in index.list(only=Filter(script="a.py"))] == [a]
+    assert [run.run_id for run in index.list(only=Filter(target="gpu"))] == [b]
+    assert [run.run_id for run in index.list(only=Filter(status=Status.FAILED))] == [b]
+    assert [run.run_id for run in index.list(only=Filter(parent=a))] == [b]
+    assert index.look(only=Filter(script="none")).total == 0
+
+
+def test_an_untracked_run_is_not_listed_but_counts_as_unfinished(archive, index):
+    run_id = archive.add(archive.running, {"loss": 1}, tracked=False)
+    assert index.look().total == 0
+    assert index.best("loss") == ()
+    assert index.unfinished() == ((run_id, "local"),)
+
+
+def test_a_run_that_was_never_reported_is_found_by_its_folder(archive, index):
+    first = archive.add()
+    assert len(index.list()) == 1
+    second = archive.add()
+    assert {run.run_id for run in index.list()} == {first, second}
+
+
+def test_an_unfinished_run_is_read_again_until_it_has_ended(archive, index):
+    run_id = archive.add(archive.running)
+    assert index.unfinished() == ((run_id, "local"),)
+    archive.write_metrics(run_id, {"loss": 3.0})
+    assert index.list()[0].metrics == {"loss": 3.0}
+    archive.write_journal(run_id, archive.completed)
+    assert index.unfinished() == ()
+    assert index.list()[0].status is Status.COMPLETED
+
+
+def test_an_ended_run_whose_outputs_are_not_at_home_is_unfinished(archive, index):
+    run_id = archive.add(archive.completed)
+    mark = archive.folders.path(run_id) / "collected.json"
+    mark.unlink()
+    assert index.unfinished() == ((run_id, "local"),)
+    assert index.list()[0].status is Status.COMPLETED
+    mark.write_text("{}")
+    assert index.unfinished() == ()
+
+
+def test_late_news_do_not_take_an_ended_run_back(archive, index):
+    run_id = archive.add(archive.completed)
+    ended = read_run(archive.folders, run_id)
+    index.update(ended)
+    index.update(replace(ended, status=Status.RUNNING, ending=None))
+    assert index.list()[0].status is Status.COMPLETED
+
+
+def test_a_removed_run_is_gone_and_its_number_is_not_given_again(archive, index):
+    run_id = archive.folders.reserve("iris", 1.0)
+    assert index.next_run_number("train.py", run_id) == 1
+    index.remove(run_id)
+    index.remove(run_id)
+    assert index.list() == ()
+    assert index.next_run_number("train.py", "iris_2") == 2
+
+
+def test_numbers_count_per_script_and_a_repeat_gives_the_same(index):
+    assert [index.next_run_number("a.py", f"r_{i}") for i in range(3)] == [1, 2, 3]
+    assert index.next_run_number("b\udcff.py", "r_9") == 1
+    assert index.next_run_number("a.py", "r_1") == 2
+
+
+def test_numbers_go_on_when_the_index_was_lost(archive, index):
+    archive.add(run_number=7)
+    assert index.next_run_number("train.py", "iris_1") == 8
+    (archive.state / "index.sqlite").unlink()
+    assert index.next_run_number("train.py", "iris_2") == 8
+
+
+TAKE_NUMBERS = """
+import pathlib, sys
+from holdfast.history.index import Index
+index = Index(pathlib.Path(sys.argv[1]))
+sys.stdin.readline()
+print(*(index.next_run_number("train.py", f"{sys.argv[2]}_{i}") for i in range(20)))
+"""
+
+
+def test_two_processes_never_get_the_same_number(archive):
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-c", TAKE_NUMBERS, str(archive.state), name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for name in "ab"
+    ]
+    for worker in workers:  # both are told at once, so that they meet
+        worker.stdin.write("go\n")
+        worker.stdin.flush()
+    numbers = [int(number) for worker in workers for number in worker.communicate(timeout=30)[0].split()]
+    assert sorted(numbers) == list(range(1, 41))
+
+
+def test_rebuilding_gives_what_was_written_step_by_step(archive, index):
+    for journal, metrics in (
+        (archive.running, {"a": 1}),
+        (archive.failed, {"b": float("inf")}),
+        ((), {"c": "x"}),
+    ):
+        run_id = archive.add(journal, metrics)
+        index.update(read_run(archive.folders, run_id))
+    archive.write_journal(run_id, archive.completed)
+    index.update(read_run(archive.folders, run_id))
+    step_by_step = dump(archive.state)
+
+    assert index.rebuild() == 3
+    assert dump(archive.state) == step_by_step
+    (archive.state / "index.sqlite").unlink()
+    assert len(index.list()) == 3
+    assert dump(archive.state) != []
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.write_bytes(b"not a database, but long enough to look like a file of one" * 50),
+        lambda path: path.write_bytes(path.read_bytes()[:512] + b"\xff" * 4096 + path.read_bytes()[4608:]),
+        lambda path: os.truncate(path, path.stat().st_size // 2),
+        lambda path: execute(path, "DROP TABLE metrics"),
+        lambda path: execute(path, "ALTER TABLE runs RENAME COLUMN record TO other"),
+        lambda path: execute(path, "UPDATE runs SET record = '{}'"),
+        lambda path: execute(path, "UPDATE runs SET record = 'x'"),
+    ],
+)
+def test_a_damaged_index_is_set_aside_and_made_anew(archive, index, damage):
+    ids = [archive.add(archive.failed, {f"m{i}": i}) for i in range(12)]
+    assert len(index.list()) == 12
+    damage(archive.state / "index.sqlite")
+
+    assert [run.run_id for run in index.list()] == ids[::-1]
+    assert index.rebuild() == 12
+    assert (archive.state / "index.damaged.sqlite").exists()
+    assert index.next_run_number("train.py", "iris_x") == 2
+
+
+def execute(path: Path, statement: str) -> None:
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(statement)
+
+
+def test_an_empty_file_in_place_of_the_index_is_filled(archive, index):
+    run_id = archive.add()
+    (archive.state / "index.sqlite").write_bytes(b"")
+    assert [run.run_id for run in index.list()] == [run_id]
+
+
+def test_an_index_of_a_later_version_is_left_alone(archive, index):
+    run_id = archive.add()
+    index.list()
+    execute(archive.state / "index.sqlite", "PRAGMA user_version = 99")
+    before = (archive.state / "index.sqlite").read_bytes()
+
+    assert [run.run_id for run in index.list()] == [run_id]
+    assert index.next_run_number("train.py", "iris_x") == 2
+    assert (archive.state / "index.sqlite").read_bytes() == before
+    assert (archive.state / "index-v1.sqlite").exists()
+
+
+def test_folders_that_are_no_readable_run_are_named_and_do_not_stop_the_rest(archive, index):
+    good, bad = archive.add(), archive.add()
+    (archive.folders.path(bad) / "submission.json").write_text("{")
+    copy = archive.folders.root / "iris_copy"
+    copy.mkdir()
+    (copy / "submission.json").write_bytes((archive.folders.path(good) / "submission.json").read_bytes())
+
+    listing = index.look()
+    assert [run.run_id for run in listing.runs] == [good]
+    assert listing.unreadable == (bad, "iris_copy")
+
+
+def test_the_best_runs_by_a_metric(archive, index):
+    values = [0.5, 0.9, "text", float("nan"), 0.7, True]
+    ids = [archive.add(metrics={"accuracy": value}) for value in values]
+    assert index.best("accuracy") == ((ids[1], 0.9), (ids[4], 0.7), (ids[0], 0.5))
+    assert index.best("accuracy", limit=1, largest=False) == ((ids[0], 0.5),)
+    assert index.best("nothing") == ()
+
+
+def test_reading_where_nothing_was_run_makes_no_files(archive, index):
+    assert index.list() == ()
+    assert index.unfinished() == ()
+    assert not archive.state.exists()
+
+
+@pytest.mark.parametrize(
+    "message", ["database or disk is full", "attempt to write a readonly database", "database is locked"]
+)
+def test_runs_are_listed_and_numbers_refused_where_the_index_cannot_be_written(
+    archive, index, monkeypatch, message
+):
+    first = archive.add()
+    index.list()
+    second = archive.add(archive.running)
+
+    @contextlib.contextmanager
+    def refuse(connection):
+        if connection.execute("PRAGMA database_list").fetchone()[2]:
+            raise sqlite3.OperationalError(message)
+        yield
+
+    monkeypatch.setattr("holdfast.history.index.transaction", refuse)
+    assert [run.run_id for run in index.list()] == [second, first]
+    with pytest.raises(StorageError) as caught:
+        index.next_run_number("train.py", "iris_x")
+    assert message in caught.value.message
+    assert caught.value.hint
+    monkeypatch.undo()
+    with contextlib.closing(sqlite3.connect(archive.state / "index.sqlite")) as connection:
+        assert connection.execute("SELECT count(*) FROM runs").fetchone() == (1,)
+
+
+@pytest.mark.parametrize("has_index", [True, False])
+def test_a_read_only_project_can_be_read(archive, tmp_path, has_index):
+    first = archive.add()
+    if has_index:
+        Index(archive.state).list()
+    second = archive.add(archive.running)
+    before = sorted(os.listdir(archive.state))
+    folders = [Path(folder) for folder, _, _ in os.walk(archive.state)]
+    for folder in folders:
+        folder.chmod(0o555)
+    for folder in tmp_path.parents:  # the child is another user where the tests run as root
+        if folder.stat().st_uid == os.getuid() and folder != Path("/"):
+            folder.chmod(folder.stat().st_mode | stat.S_IXOTH)
+    tmp_path.chmod(0o755)
+    try:
+        assert in_child(lambda: _list_without_writing(archive.state, [second, first]))
+    finally:
+        for folder in folders:
+            folder.chmod(0o755)
+    assert sorted(os.listdir(archive.state)) == before
+
+
+def _list_without_writing(state: Path, expected: list[str]) -> bool:
+    index = Index(state)
+    try:
+        index.next_run_number("train.py", "iris_x")
+    except StorageError as error:
+        return [run.run_id for run in index.list()] == expected and "cannot be written" in error.hint
+    return False
+
+
+def in_child(check) -> bool:
+    """Whether `check` is true in a process that permissions apply to."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the child runs no threads of the parent
+        pid = os.fork()
+    if pid == 0:
+        code = 1
+        with contextlib.suppress(BaseException):
+            if os.getuid() == 0:
+                os.setgid(65534)
+                os.setuid(65534)
+            code = 0 if check() else 1
+        os._exit(code)
+    return os.waitpid(pid, 0)[1] == 0
+
+
+def test_each_migration_runs_once_and_in_order(archive, index, monkeypatch):
+    archive.add()
+    index.list()
+    seen = []
+    later = (*database.MIGRATIONS, lambda connection: seen.append(2), lambda connection: seen.append(3))
+    monkeypatch.setattr(database, "MIGRATIONS", later)
+    assert len(index.list()) == 1
+    assert len(index.list()) == 1
+    assert seen == [2, 3]
+
+
+def test_a_migration_that_fails_leaves_the_old_index(archive, index, monkeypatch):
+    run_id = archive.add()
+    index.list()
+
+    def fail(connection):
+        connection.execute("DELETE FROM runs")
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "MIGRATIONS", (*database.MIGRATIONS, fail))
+        with pytest.raises(StorageError):
+            index.update(read_run(archive.folders, run_id))
+    with contextlib.closing(sqlite3.connect(archive.state / "index.sqlite")) as connection:
+        assert connection.execute("SELECT run_id FROM runs").fetchall() == [(run_id,)]

@@ -1,0 +1,207 @@
+"""The fold of a journal: total, and never more optimistic than what is written."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from holdfast.errors import StorageError
+from holdfast.history.records import fold, parse_journal, read_run
+from holdfast.history.values import run_from_json, run_json
+from holdfast.model import OUTCOMES, EndedProcess, Ending, FileSize, Reason, Status
+
+
+def line(**event: Any) -> bytes:
+    return json.dumps({"t": 100.0, **event}).encode() + b"\n"
+
+
+CREATED, STARTED = line(e="created"), line(e="started", pid=1)
+
+
+def test_a_whole_journal_gives_every_field_of_the_run(submission, archive):
+    run_id = archive.add(archive.completed, {"accuracy": 0.9})
+    run = read_run(archive.folders, run_id)
+    begin = run.submission.created
+
+    assert run.status is Status.COMPLETED
+    assert run.ending == Ending(Reason.COMPLETED, code=0)
+    assert run.started == pytest.approx(begin + 4)
+    assert run.duration == pytest.approx(4.892389)
+    assert run.phase == ""
+    assert run.environment == "env-1"
+    assert run.packages == ("numpy==1.26.4", "torch==2.1.0")
+    assert run.ended_processes == (EndedProcess(9, "loader", "SIGTERM"),)
+    assert run.outputs == (FileSize("outputs/model.pkl", 5),)
+    assert run.other_files == (FileSize("scratch.bin", 12),)
+    assert run.other_files_count == 1
+    assert run.metrics == {"accuracy": 0.9}
+    assert run.notes == ()
+
+
+@pytest.mark.parametrize("reason", list(Reason))
+def test_every_reason_gives_its_status(submission, reason):
+    data = CREATED + STARTED + line(e="ended", reason=reason.value, code=3, signal=9, detail="why")
+    run = fold(submission, parse_journal(data), {})
+    assert run.ending == Ending(reason, 3, 9, "why")
+    assert run.status is OUTCOMES[reason].status
+    assert (run.status is Status.COMPLETED) == (reason is Reason.COMPLETED)
+
+
+@pytest.mark.parametrize(
+    ("data", "status", "phase"),
+    [
+        (b"", Status.SUBMITTED, ""),
+        (CREATED, Status.PREPARING, ""),
+        (line(e="phase", name="environment", text="installing"), Status.PREPARING, "installing"),
+        (line(e="phase", name="environment"), Status.PREPARING, "environment"),
+        (CREATED + STARTED, Status.RUNNING, ""),
+        (STARTED + CREATED, Status.RUNNING, ""),
+        (CREATED + STARTED + line(e="exited", code=0), Status.RUNNING, ""),
+        (CREATED + STARTED + line(e="ending", cause="cancel"), Status.RUNNING, ""),
+        (line(e="invented", x=1), Status.SUBMITTED, ""),
+    ],
+)
+def test_a_run_without_an_ending_is_where_its_events_say(submission, data, status, phase):
+    run = fold(submission, parse_journal(data), {})
+    assert (run.status, run.phase, run.ending, run.ended) == (status, phase, None, None)
+
+
+def test_an_unknown_reason_is_a_failure_with_a_note(submission):
+    data = STARTED + line(e="ended", reason="evicted", detail="by the queue")
+    run = fold(submission, parse_journal(data), {})
+    assert (run.status, run.ending, run.ended) == (Status.FAILED, None, 100.0)
+    assert run.notes == (
+        "The run ended for a reason that this version does not know: `evicted`. by the queue",
+    )
+
+
+def test_the_first_ending_counts(submission):
+    data = line(e="ended", reason="exit-code", code=1) + line(e="ended", reason="completed", code=0) + STARTED
+    run = fold(submission, parse_journal(data), {})
+    assert (run.status, run.ending) == (Status.FAILED, Ending(Reason.EXIT_CODE, 1))
+
+
+def test_an_ending_without_its_newline_does_not_count_yet(submission):
+    ended = line(e="ended", reason="completed", code=0)
+    assert fold(submission, parse_journal(STARTED + ended[:-1]), {}).status is Status.RUNNING
+    assert fold(submission, parse_journal(STARTED + ended), {}).status is Status.COMPLETED
+
+
+def test_bad_lines_are_counted_and_the_rest_is_read(submission):
+    data = (
+        CREATED
+        + b"{torn\n"
+        + b"\xff\xfe\n"
+        + b"[1]\n"
+        + line(e=5)
+        + b"\n"
+        + line(e="started", t="x")
+        + STARTED
+    )
+    journal = parse_journal(data)
+    assert journal.bad_lines == 5
+    run = fold(submission, journal, {})
+    assert run.status is Status.RUNNING
+    assert run.notes == ("5 lines of the run's journal could not be read.",)
+
+
+def test_zero_bytes_of_a_power_cut_do_not_hide_the_next_line(submission):
+    journal = parse_journal(CREATED + b"\0" * 4096 + STARTED + b"\0\0\n")
+    assert journal.bad_lines == 2
+    assert fold(submission, journal, {}).status is Status.RUNNING
+
+
+@pytest.mark.parametrize("bad", ["NaN", "Infinity", "-1", "1e999", "true", "null", "253402300800", '"1"'])
+def test_a_time_that_no_clock_gives_makes_the_line_bad(bad):
+    journal = parse_journal(f'{{"t": {bad}, "e": "started"}}\n'.encode())
+    assert (journal.events, journal.bad_lines) == ((), 1)
+
+
+def test_processes_that_are_only_counted_are_noted(submission):
+    data = line(e="swept", processes=[[1, "a", 15], [2, "b", "SIGKILL"], "odd", [1]], count=4)
+    run = fold(submission, parse_journal(data), {})
+    assert run.ended_processes == (EndedProcess(1, "a", "SIGTERM"), EndedProcess(2, "b", "SIGKILL"))
+    assert run.notes == ("2 more processes were ended.",)
+
+
+def test_notes_of_the_journal_are_kept_in_order(submission):
+    data = line(e="note", text="first") + line(e="note", text="second")
+    assert fold(submission, parse_journal(data), {}).notes == ("first", "second")
+
+
+def test_a_run_without_a_journal_was_only_submitted(archive):
+    run = read_run(archive.folders, archive.add(journal=()))
+    assert run.status is Status.SUBMITTED
+
+
+def test_a_journal_that_cannot_be_opened_is_a_storage_error(archive):
+    run_id = archive.add(journal=())
+    (archive.folders.path(run_id) / "journal.jsonl").mkdir()
+    with pytest.raises(StorageError, match="read the journal of run"):
+        read_run(archive.folders, run_id)
+
+
+keys = [
+    "t",
+    "e",
+    "reason",
+    "code",
+    "signal",
+    "detail",
+    "name",
+    "text",
+    "id",
+    "packages",
+    "processes",
+    "count",
+]
+words = ["created", "phase", "environment", "started", "ending", "exited", "swept", "files", "note", "ended"]
+scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=5),
+    st.sampled_from([*words, "completed"]),
+)
+values = scalars | st.lists(scalars | st.lists(scalars, max_size=3), max_size=3)
+events = st.builds(
+    lambda event, rest: {**rest, "e": event},
+    st.sampled_from(words) | values,
+    st.dictionaries(st.sampled_from([*keys, "outputs", "others", "others_count"]), values),
+).flatmap(lambda event: st.just(event) | st.just({**event, "t": 5.0}))
+lines = st.one_of(
+    events.map(lambda event: json.dumps(event).encode()),
+    st.binary(max_size=30),
+    st.just(b'{"t": 1, "e": "ended", "reason": "completed"}'),
+    st.just(b'{"t": 1, "e": "ended", "reason": "compl'),
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(lines, max_size=6), st.sampled_from([b"", b"\n"]))
+def test_any_bytes_give_a_run_and_completed_only_with_a_whole_ending(submission, parts, end):
+    data = b"\n".join(parts) + end
+    run = fold(submission, parse_journal(data), {})
+    assert run_from_json(json.loads(json.dumps(run_json(run)))) == run
+    if run.status is Status.COMPLETED:
+        assert any(_says_completed(part) for part in data.split(b"\n")[:-1])
+
+
+def _says_completed(part: bytes) -> bool:
+    try:
+        event = json.loads(part.strip(b"\0 \t\r"))
+    except ValueError:
+        return False
+    return isinstance(event, dict) and event.get("e") == "ended" and event.get("reason") == "completed"
+
+
+@pytest.mark.parametrize(
+    "data", [b"[" * 200_000 + b"\n", b"1" * 6000 + b"\n", b'{"t":' + b"9" * 6000 + b"}\n"]
+)
+def test_lines_that_upset_the_parser_are_bad_lines(data):
+    assert parse_journal(data).bad_lines == 1

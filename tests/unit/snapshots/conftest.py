@@ -1,0 +1,55 @@
+"""A project folder and a git that knows nothing of the machine's own configuration."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Git = Callable[..., str]
+
+
+@pytest.fixture(autouse=True)
+def isolated_git(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(home / "gitconfig"))
+    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def git() -> Git:
+    """`git(folder, "add", ".")`; commits have a name of their own."""
+
+    def run(folder: Path, *arguments: str) -> str:
+        identity = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "protocol.file.allow=always"]
+        command = ["git", "-c", "init.defaultBranch=main", *identity, *arguments]
+        return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, env=os.environ).stdout
+
+    return run
+
+
+@pytest.fixture
+def write(project: Path) -> Callable[..., None]:
+    """`write("a/b.txt", "c.txt")` makes these files, each with its own name as content."""
+
+    def make(*paths: str, folder: Path | None = None) -> None:
+        for path in paths:
+            place = (folder or project) / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(path)
+
+    return make
