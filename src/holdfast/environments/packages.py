@@ -32,11 +32,6 @@ def plan_environment(spec: CondaDependencies, file: str, python: str, uv: str) -
     return EnvironmentPlan(name, tuple(steps), f"Python {spec.python or 'as active'}: {summary}")
 
 
-def python_of() -> Text:
-    """The interpreter of the environment that the plan names."""
-    return text(Hole.ENVIRONMENT, "/bin/python")
-
-
 def _command(*words: str | Text) -> Command:
     argv = tuple(word if isinstance(word, Text) else text(word) for word in words)
     return Command(argv, _BUILD_ENVIRONMENT, text(Hole.HOME))

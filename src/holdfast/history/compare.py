@@ -60,7 +60,7 @@ def compare_runs(first: RunView, second: RunView) -> Comparison:
         second=b.run_id,
         facts=_differences(_facts(a), _facts(b)),
         arguments=_arguments(a.submission.arguments, b.submission.arguments),
-        configuration=_differences(_flat(first.configuration), _flat(second.configuration)),
+        configuration=_differences(flattened(first.configuration), flattened(second.configuration)),
         packages=_differences(_versions(a.packages), _versions(b.packages)),
         metrics=tuple(
             MetricPair(
@@ -72,6 +72,16 @@ def compare_runs(first: RunView, second: RunView) -> Comparison:
             for name in sorted(a.metrics.keys() | b.metrics.keys())
         ),
     )
+
+
+def flattened(value: Any, name: str = "") -> dict[str, str]:
+    """Nested maps as dotted names. Values are shown as JSON, save for text, which is shown as it is."""
+    if isinstance(value, Mapping) and (value or not name):
+        found: dict[str, str] = {}
+        for key in sorted(value, key=str):
+            found |= flattened(value[key], f"{name}.{key}" if name else str(key))
+        return found
+    return {name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)}
 
 
 def _facts(run: Run) -> dict[str, str]:
@@ -129,16 +139,6 @@ def _line(arguments: tuple[str, ...]) -> str:
     import shlex  # only where lines differ
 
     return shlex.join(arguments)
-
-
-def _flat(value: Any, name: str = "") -> dict[str, str]:
-    """Nested maps as dotted names. Values are shown as JSON, save for text, which is shown as it is."""
-    if isinstance(value, Mapping) and (value or not name):
-        found: dict[str, str] = {}
-        for key in sorted(value, key=str):
-            found |= _flat(value[key], f"{name}.{key}" if name else str(key))
-        return found
-    return {name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)}
 
 
 def _versions(packages: tuple[str, ...]) -> dict[str, str]:

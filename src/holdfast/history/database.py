@@ -9,6 +9,7 @@ The journal mode stays SQLite's default: a write-ahead log needs shared memory, 
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -104,9 +105,11 @@ class Database:
         import sqlite3
 
         beside = self.path.with_name(f"index-v{len(MIGRATIONS)}.sqlite")
-        for path in (self.path, beside):
-            if damaged is not None and _identity(path) == damaged:  # else another process has replaced it
-                _set_aside(path)
+        if damaged is not None:
+            with _alone_in(self.state):
+                for path in (self.path, beside):
+                    if _identity(path) == damaged:  # else another process has replaced it
+                        _set_aside(path)
         with contextlib.suppress(sqlite3.Error), contextlib.closing(_connect(self.path)) as connection:
             if _version(connection) > len(MIGRATIONS):
                 return beside
@@ -174,6 +177,19 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return (found.st_dev, found.st_ino)
+
+
+@contextlib.contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Of two processes that meet a damaged file, the second must not set aside what the first made anew."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(ImportError, OSError):  # Windows, and network disks that do not lock folders
+            import fcntl
+
+            descriptor = os.open(folder, os.O_RDONLY)
+            stack.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
 
 
 def _set_aside(path: Path) -> None:

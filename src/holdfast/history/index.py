@@ -152,13 +152,13 @@ class Index:
         A run that has ended and is collected does not change: only new folders and unfinished runs are
         read. When there is nothing to change, nothing is written and no lock taken.
         """
-        known = dict(connection.execute("SELECT run_id, settled FROM runs"))
+        known = {run_id for (run_id,) in connection.execute("SELECT run_id FROM runs")}
         present = self._folders.names()
-        gone = known.keys() - present
-        fresh, unreadable = self._read_all(present - known.keys())
+        gone = known - present
+        fresh, unreadable = self._read_all(present - known)
         if unfinished:
-            open_runs = [run_id for run_id, settled in known.items() if not settled and run_id not in gone]
-            fresh += tuple(run for run in self._read_all(open_runs)[0] if self._differs(connection, run))
+            moving = self._read_all(self._may_have_changed(connection) - gone)[0]
+            fresh += tuple(run for run in moving if self._differs(connection, run))
         if gone or fresh:
             with transaction(connection):
                 for run_id in gone:
@@ -166,6 +166,11 @@ class Index:
                 for run in fresh:
                     self._store(connection, run)
         return unreadable
+
+    def _may_have_changed(self, connection: sqlite3.Connection) -> set[str]:
+        """Runs that have not ended, and ended ones that came home since: their last metrics may be new."""
+        unsettled = connection.execute("SELECT run_id, final FROM runs WHERE settled = 0")
+        return {run_id for run_id, final in unsettled if not final or self._folders.is_collected(run_id)}
 
     def _read_all(self, run_ids: Iterable[str]) -> tuple[tuple[Run, ...], tuple[str, ...]]:
         found, unreadable = [], []

@@ -15,6 +15,8 @@ from typing import Any, BinaryIO
 from holdfast.errors import FarSideError, HostError, StorageError
 from holdfast.farside import frames
 
+PIECE = frames.CHUNK
+"""Bytes of a file that travel in one frame."""
 STORAGE_HINT = "Check the free space and the permissions of Holdfast's folder there (HOLDFAST_HOME, else ~/.holdfast)."
 
 
@@ -89,11 +91,11 @@ class Connection:
         return self._pushes.pop(0)
 
     def close(self) -> None:
-        """A repeat changes nothing. Does not wait for the far process: it ends by itself when its stdin is closed."""
+        """A repeat changes nothing. Does not wait for the far process: it ends by itself when its stdin is closed, and the
+        thread that reads from it reaps it."""
         if self._process.stdin is not None:
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
-        threading.Thread(target=self._process.wait, daemon=True).start()
 
     def __enter__(self) -> Connection:
         return self
@@ -134,14 +136,14 @@ class Connection:
             self._frames.put(HostError(f"The connection to the far side is damaged: {error}.", "Try again."))
         except (OSError, ValueError):
             self._frames.put(None)
+        finally:
+            stdout.close()
+            self._process.wait()
 
     def _read_complaints(self) -> None:
-        stream = self._stream(self._process.stderr)
-        try:
+        with self._stream(self._process.stderr) as stream:
             for line in stream:
                 self._complaints = [*self._complaints[-19:], line]
-        except (OSError, ValueError):
-            return
 
     def _gone(self) -> HostError:
         self._readers[1].join(1.0)

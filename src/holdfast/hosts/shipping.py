@@ -40,6 +40,7 @@ def install(shipped: FarSide, home: Path) -> Path:
     final = home / "farside" / shipped.digest
     if final.is_dir():
         return final
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
     new = home / "farside" / f".new-{shipped.digest}-{os.getpid()}"
     for name, content in shipped.files:
         target = new / name

@@ -37,7 +37,7 @@ KEYS = (
     "GraceTime",
 )
 DATA_KEYS = ("UseSampling", "DataSourceSettings", "DataSourceSubstitutions")
-"""Data preparation of the original: accepted and ignored, and said."""
+"""Data preparation of the original: accepted and ignored. `RunConfiguration.ignored` is there to say so."""
 EARLY_KEYS = ("Description", "CondaFile", "ManagedEnvironment")
 """Of early versions of the original: `CondaFile` is `CondaDependenciesFile`, the others say nothing."""
 
@@ -238,11 +238,6 @@ def _say_what_is_easily_missed(fields: Fields, configuration: RunConfiguration) 
         fields.warn(
             "Framework", "missing, which means PySpark", "Write `Framework: Python` for a Python script."
         )
-    if configuration.ignored:
-        first = fields.document.entry(configuration.ignored[0])
-        keys = ", ".join(configuration.ignored)
-        at = first.key if first else None
-        fields.warn(keys, "ignored: preparing data is no part of Holdfast", "You may remove it.", at)
     for name in configuration.secrets:
         if name in configuration.environment_variables:
             message = f"`{name}` is under EnvironmentVariables too, and the secret's value is the one used"

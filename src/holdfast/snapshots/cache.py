@@ -1,4 +1,4 @@
-"""`snapshot-cache.json`: what each file's stat was when it was read, so that an unchanged file is not read again."""
+"""`snapshot-cache.json`: each file's stat when it was read, so that an unchanged file is not read again."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ NAME = "snapshot-cache.json"
 FORMAT = 1
 
 Known = tuple[int, int, int, int, str, str]
-"""One file: mtime_ns, ctime_ns, size, inode, kind, detail. A plain tuple: ten thousand are read at every submit."""
+"""One file: mtime_ns, ctime_ns, size, inode, kind, detail. Plain, because each submit reads ten thousand."""
 
 
 @dataclass(frozen=True)
 class Cache:
-    """The last snapshot. `pointers` are files that hold a Git LFS pointer; `warnings` are those about contents.
+    """The last snapshot. `pointers` are files that hold a Git LFS pointer; `warnings` are about contents.
 
-    `listing` is the fingerprint of a listing of exactly the known files, or empty. `folders` are the times of the
-    store's folders, from which one sees that no object is lost without listing ten thousand of them.
+    `listing` is the fingerprint of a listing of exactly the known files, or empty. `folders` are the times of
+    the store's folders, from which one sees that no object is lost without listing ten thousand of them.
     """
 
     manifest: str = ""
@@ -56,7 +56,7 @@ class Cache:
 
 
 def load_cache(state: Path) -> Cache:
-    """The cache as it was written; an empty one when there is none, or when it is damaged or of another version."""
+    """The cache as it was written; an empty one when there is none, or a damaged one, or another's."""
     try:
         document = json.loads((state / NAME).read_bytes())
         if document["format"] != FORMAT:
@@ -76,7 +76,7 @@ def load_cache(state: Path) -> Cache:
 
 
 class CacheWriter:
-    """A cache about to be written. Its file is made first: `begun` is then the file system's own idea of now."""
+    """A cache about to be written. Its file is made first: `begun` is the file system's own idea of now."""
 
     def __init__(self, state: Path, descriptor: int, temporary: Path) -> None:
         self._state, self._descriptor, self._temporary = state, descriptor, temporary
@@ -85,8 +85,8 @@ class CacheWriter:
     def may_enter(self, stat: os.stat_result) -> bool:
         """Whether a file that is read from now on with this stat can be known by it.
 
-        A file that was touched no earlier than `begun` can change once more after it was read without its time
-        changing, because clocks of file systems tick slowly. Git calls such entries racily clean.
+        A file that was touched no earlier than `begun` can change once more after it was read without its
+        time changing, because clocks of file systems tick slowly. Git calls such entries racily clean.
         """
         return stat.st_mtime_ns < self.begun and stat.st_ctime_ns < self.begun
 

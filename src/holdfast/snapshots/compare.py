@@ -10,7 +10,7 @@ from holdfast.snapshots.store import ObjectStore
 from holdfast.snapshots.warning import shown, size_shown
 
 TEXT_LIMIT = 200_000
-"""Files beyond this are named and not compared line by line: the comparison takes seconds, and nobody reads it."""
+"""Files beyond this are named and not compared line by line: it takes seconds, and nobody reads it."""
 
 
 @dataclass(frozen=True)

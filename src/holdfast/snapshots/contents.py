@@ -75,8 +75,8 @@ def _links(rows: Iterable[Row]) -> Iterable[SnapshotWarning]:
             continue
         yield SnapshotWarning(
             path,
-            f"The link {shown(path)} leads out of the project, to {shown(target)}: what is there is not in the snapshot.",
-            "A run on this machine sees what is there at that time; copy it into the project to make it part of the run.",
+            f"The link {shown(path)} leads out of the project, to {shown(target)}, which does not ship.",
+            "A run on this machine sees what is there at that time; copy it into the project to keep it.",
         )
 
 

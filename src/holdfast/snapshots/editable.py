@@ -1,4 +1,4 @@
-"""Packages installed in editable mode: a run imports them from a live folder, which no snapshot holds still."""
+"""Packages installed in editable mode: a run imports them from a live folder that no snapshot holds still."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def editable_installs(python: Path, home: Path | None = None) -> list[tuple[str,
     found: dict[str, Path] = {}
     for site in _site_packages(python, home):
         try:
-            names = sorted(os.listdir(site))  # noqa: PTH208 - names only
+            names = sorted(os.listdir(site))
         except OSError:
             continue
         for name in names:
@@ -43,7 +43,8 @@ def editable_warnings(python: Path, project_root: Path, home: Path | None = None
 def _warning(package: str, folder: Path, root: Path) -> SnapshotWarning:
     place = Path(os.path.realpath(folder))
     if place != root and root not in place.parents:
-        message = f"The package `{package}` is used live from {shown(str(folder))}, so a later edit reaches the run."
+        live = f"The package `{package}` is used live from {shown(str(folder))}"
+        message = f"{live}, so a later edit reaches the run."
         return SnapshotWarning(str(folder), message, f"To fix it in place: pip install {folder} (without -e)")
     sources = place / "src" if (place / "src").is_dir() else place
     relative = os.path.relpath(sources, root)
@@ -56,7 +57,7 @@ def _warning(package: str, folder: Path, root: Path) -> SnapshotWarning:
 
 
 def _site_packages(python: Path, home: Path | None) -> Iterator[Path]:
-    """The folders that this interpreter imports packages from, by the layouts of venv, pyenv, conda and Debian."""
+    """The folders that this interpreter imports from, by the layouts of venv, pyenv, conda and Debian."""
     prefix = python.parent.parent
     configuration = _read_lines(prefix / "pyvenv.cfg")
     if configuration is None:

@@ -1,4 +1,4 @@
-"""What git says about the files of a folder: which are there, which are repositories of their own, which rule ignores one."""
+"""What git says about a folder: which files, which repositories inside it, which rule ignores a path."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.snapshots.patterns import Pattern, literal
 if TYPE_CHECKING:
     import subprocess
 
-# A hook or an alias that starts us leaves these behind; they would make git look at another repository or another index.
+# A hook or an alias that starts us leaves these behind; git would look at another repository or index.
 _FOREIGN = (
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -43,7 +43,7 @@ class GitMissingError(GitError):
 class GitFiles:
     """Paths relative to the folder that was asked about.
 
-    `repositories` are folders that git does not look into: submodules and repositories that lie in the work tree.
+    `repositories` are folders that git does not look into: submodules, and repositories in the work tree.
     `unopened` are folders that git may not read.
     """
 
@@ -54,7 +54,7 @@ class GitFiles:
 
 
 class PendingGitFiles:
-    """A `git ls-files` that is under way. It is read while it runs: git stops when nobody empties its pipe."""
+    """A `git ls-files` under way. It is read while it runs: git stops when nobody empties its pipe."""
 
     def __init__(self, process: subprocess.Popen[bytes], question: Sequence[bytes]) -> None:
         import threading
@@ -97,14 +97,14 @@ def work_tree_of(folder: bytes) -> bytes | None:
 
 
 def ask_for_files(folder: bytes, excludes: Sequence[bytes]) -> PendingGitFiles:
-    """Start listing; `excludes` are patterns for untracked files, stronger than any ignore file. Raises GitError."""
+    """Start listing; `excludes` apply to untracked files, stronger than any ignore file. Raises GitError."""
     arguments = [b"ls-files", b"-z", b"-t", b"--stage", b"--cached", b"--others", b"--exclude-standard"]
     arguments += [b"--exclude=" + each for each in excludes]
     return PendingGitFiles(_start(folder, arguments), arguments)
 
 
 def exclude_arguments(patterns: Iterable[Pattern], prefix: bytes) -> list[bytes]:
-    """Patterns of a folder at `prefix` below the work tree's top, as git's `--exclude` wants them: from the top."""
+    """Patterns of a folder `prefix` below the work tree's top, as `--exclude` wants them: from the top."""
     if not prefix:
         return [pattern.text for pattern in patterns]
     base = b"/" + literal(prefix) + b"/"

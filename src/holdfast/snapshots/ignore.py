@@ -1,7 +1,8 @@
 """Which files of a project ship, and which rule leaves one out.
 
-Inside a git work tree git itself is asked; elsewhere `walk` applies the same semantics. In both ways the project's own rules
-come on top: what is built in, then `.amlignore`, whose last matching line decides, also about files that git tracks.
+Inside a git work tree git itself is asked; elsewhere `walk` applies the same semantics. In both ways the
+project's own rules come on top: what is built in, then `.amlignore`, whose last matching line decides,
+also about files that git tracks.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ ALWAYS = b"""\
 
 @dataclass(frozen=True)
 class Rule:
-    """`source` is a file relative to the project (`.gitignore`, `src/.gitignore`, `.amlignore`) or `built in`."""
+    """`source`: a file relative to the project (`src/.gitignore`, `.amlignore`) or `built in`."""
 
     source: str
     line: int | None
@@ -61,7 +62,7 @@ class Rule:
 class Listing:
     """Relative paths as `os.fsdecode` gives them, in no order. Some may be gone by the time they are read.
 
-    `fingerprint` names git's whole answer, where that alone decides and there is nothing to warn of; else it is empty.
+    `fingerprint` names git's answer, where that alone decides and nothing is to be warned of; else empty.
     """
 
     paths: tuple[str, ...]
@@ -70,7 +71,7 @@ class Listing:
 
 
 class PendingListing:
-    """A listing that is under way. Between the start and `finish` the caller is free to work: git needs a core of its own."""
+    """A listing under way. Until `finish` the caller is free to work: git has a core of its own."""
 
     def __init__(self, project: _Project, asked: PendingGitFiles | None) -> None:
         self._project = project
@@ -95,7 +96,7 @@ class PendingListing:
         if answer and (answer.tracked or answer.untracked or answer.repositories):
             project.add_git_files(b"", answer)
             return project.listing("" if answer.repositories else found)
-        # No answer, or an empty one: then the folder is empty, or ignored as a whole by a repository around it.
+        # No answer, or an empty one: the folder is empty, or a repository around it ignores it as a whole.
         project.add_walked(project.root, _layers_above(project.root, project.own))
         return project.listing("")
 
@@ -223,7 +224,7 @@ class _Project:
         """The folder of a submodule that has no `.git`."""
         if not os.path.isdir(folder) or os.path.islink(folder):
             return
-        if os.listdir(folder):  # noqa: PTH208 - bytes
+        if os.listdir(folder):
             self.add_walked(folder, ())
             return
         name = os.fsdecode(path)

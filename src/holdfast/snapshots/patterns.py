@@ -1,8 +1,8 @@
-"""Git's ignore patterns, byte for byte: a line of a `.gitignore` becomes a regular expression, a file a `RuleSet`.
+"""Git's ignore patterns, byte for byte: a line becomes a regular expression, an ignore file a `RuleSet`.
 
-Written here, and not taken from pathspec, because the result has to be the one that git gives (a test compares the two on
-random trees): classes such as `[[:alpha:]]`, `dir/**` that spares `dir` itself, `\\` at a line's end, names that are not
-UTF-8. See https://git-scm.com/docs/gitignore and git's wildmatch.c for the rules.
+Written here, and not taken from pathspec, because the result has to be the one that git gives (a test
+compares the two on random trees): classes such as `[[:alpha:]]`, `dir/**` that spares `dir` itself, `\\` at a
+line's end, names that are not UTF-8. The rules: https://git-scm.com/docs/gitignore and git's wildmatch.c.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def literal(path: bytes) -> bytes:
 class _Table:
     """The patterns that look at one kind of subject, ready to be asked ten thousand times.
 
-    Plain names (most lines of most files) are looked up; the others are one alternation, the last line first, so that
-    the first alternative that matches is the last line that does.
+    Plain names (most lines of most files) are looked up; the others are one alternation, the last line first,
+    so that the first alternative that matches is the last line that does.
     """
 
     def __init__(self, patterns: Iterable[Pattern], anchored: bool, directories: bool) -> None:
@@ -135,7 +135,7 @@ def _without_trailing_spaces(line: bytes) -> bytes:
 
 
 def _translate(glob: bytes, anchored: bool) -> bytes | None:
-    """`glob` as a regular expression for a whole path (anchored) or a name; None when git would never match it."""
+    """`glob` as a regular expression for a whole path (anchored) or a name; None: it can match nothing."""
     one, many = (b"[^/]", b"[^/]*") if anchored else (b".", b".*")
     out: list[bytes] = []
     position = 0
@@ -167,8 +167,13 @@ def _translate(glob: bytes, anchored: bool) -> bytes | None:
 
 
 def _stars(glob: bytes, start: int, end: int, many: bytes) -> tuple[bytes, int]:
-    """A run of asterisks: two or more between slashes cross folders in an anchored pattern, else they are one."""
-    crossing = many == b"[^/]*" and end - start > 1 and (start == 0 or glob[start - 1 : start] == b"/")
+    """A run of asterisks: two or more that are a whole part of an anchored pattern cross folders.
+
+    Git compares what stands before the first special character by itself and begins the pattern behind it, so
+    there `a**/b` crosses folders too.
+    """
+    whole = glob[start - 1 : start] in (b"", b"/") or not _SPECIAL.search(glob, 0, start)
+    crossing = many == b"[^/]*" and end - start > 1 and whole
     if crossing and end == len(glob):
         return b".*", end
     if crossing and glob[end : end + 1] == b"/":
@@ -177,7 +182,7 @@ def _stars(glob: bytes, start: int, end: int, many: bytes) -> tuple[bytes, int]:
 
 
 def _bracket(glob: bytes, position: int) -> tuple[frozenset[int], int] | None:
-    """The bytes that a `[…]` accepts and where it ends; None when it never closes or names an unknown class."""
+    """The bytes that a `[…]` accepts and where it ends; None when it never closes or has an unknown class."""
     negated = glob[position : position + 1] in (b"!", b"^")
     if negated:
         position += 1

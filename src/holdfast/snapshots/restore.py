@@ -1,4 +1,4 @@
-"""Write a snapshot's files into a folder: copies, never links into the store, and never outside of that folder."""
+"""Write a snapshot's files into a folder: copies, never links into the store, never outside it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ _NAMED = 20
 def restore_snapshot(store: ObjectStore, digest: str, destination: Path, overwrite: bool = False) -> int:
     """Make `destination` hold the snapshot's files; how many there are. Other files there stay.
 
-    Raises ProjectError, before anything is written, when a file there differs and `overwrite` is false, or when a folder is
-    where a file has to be. Raises StorageError when an object is missing or damaged, or nothing can be written.
+    Raises ProjectError, before anything is written, when a file there differs and `overwrite` is false, or
+    when a folder is where a file has to be. Raises StorageError when an object is missing or damaged, or when
+    nothing can be written.
     """
     entries = decode(store.read(digest)).entries
     for entry in entries:
@@ -32,7 +33,7 @@ def restore_snapshot(store: ObjectStore, digest: str, destination: Path, overwri
     _refuse(differing, destination, overwrite)
     same = _Unchanged(base)
     try:
-        os.makedirs(base, exist_ok=True)  # noqa: PTH103
+        os.makedirs(base, exist_ok=True)
         for entry in entries:
             if not same.holds(entry):
                 _make_folders(base, entry.path)
@@ -101,7 +102,7 @@ def _parents(path: str) -> Iterator[str]:
 
 
 def _link_above(base: str, path: str) -> str | None:
-    """The first folder above `path` that is a symbolic link: writing would leave the destination through it."""
+    """The first folder above `path` that is a link: writing would leave the destination through it."""
     return next((parent for parent in _parents(path) if os.path.islink(f"{base}/{parent}")), None)
 
 
@@ -117,13 +118,13 @@ def _make_folders(base: str, path: str) -> None:
     for parent in _parents(path):
         place = f"{base}/{parent}"
         try:
-            os.mkdir(place)  # noqa: PTH102
+            os.mkdir(place)
         except FileExistsError:
             if not modes.S_ISDIR(
                 os.lstat(place).st_mode
             ):  # a link or a file, which may be replaced: see _refuse
-                os.unlink(place)  # noqa: PTH108
-                os.mkdir(place)  # noqa: PTH102
+                os.unlink(place)
+                os.mkdir(place)
 
 
 def _write(store: ObjectStore, entry: Entry, place: str) -> None:
@@ -134,10 +135,10 @@ def _write(store: ObjectStore, entry: Entry, place: str) -> None:
             os.symlink(entry.detail, temporary)
         else:
             _copy(store, entry, temporary)
-        os.rename(temporary, place)  # noqa: PTH104
+        os.rename(temporary, place)
     except BaseException:
         with suppress(OSError):
-            os.unlink(temporary)  # noqa: PTH108
+            os.unlink(temporary)
         raise
 
 

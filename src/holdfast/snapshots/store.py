@@ -29,14 +29,14 @@ class ObjectStore:
         """Store `data` and return its digest. A repeat changes nothing."""
         digest = hashlib.sha256(data).hexdigest()
         if not self._holds(digest, len(data)):
-            with self._temporary() as (descriptor, temporary):
+            with self._temporary() as (descriptor, temporary), self._storage_errors():
                 _write(descriptor, data)
                 self._adopt(temporary, digest)
         return digest
 
     def put_file(self, path: bytes | str | Path) -> tuple[str, int]:
-        """Store a file's content as it is now: digest and size. What cannot be read raises the plain OSError."""
-        with open(path, "rb", buffering=0) as stream:  # noqa: PTH123 - bytes paths, which pathlib does not take
+        """Store a file's content as it is now: digest and size. Reading raises the plain OSError."""
+        with open(path, "rb", buffering=0) as stream:
             return self.put_stream(stream)
 
     def put_stream(self, stream: Readable, on_chunk: Callable[[int], None] | None = None) -> tuple[str, int]:
@@ -56,8 +56,10 @@ class ObjectStore:
                 if on_chunk:
                     on_chunk(len(chunk))
             digest = hashing.hexdigest()
-            if not self._holds(digest, size):
-                with self._storage_errors():
+            with self._storage_errors():
+                if self._holds(digest, size):
+                    temporary.unlink()
+                else:
                     self._adopt(temporary, digest)
         return digest, size
 
@@ -91,25 +93,25 @@ class ObjectStore:
             ) from None
 
     def digests(self) -> set[str]:
-        """Everything in the store: one listing per fan-out folder, far cheaper than asking for each object."""
+        """Everything in the store: one listing per folder, far cheaper than asking for each object."""
         found: set[str] = set()
         root = os.fspath(self.root)
         try:
-            folders = os.listdir(root)  # noqa: PTH208 - names only, thousands of them
+            folders = os.listdir(root)
         except OSError:
             return found
         for folder in folders:
             if len(folder) == 2:
                 with suppress(OSError):
-                    found.update([folder + name for name in os.listdir(f"{root}/{folder}")])  # noqa: PTH208
+                    found.update([folder + name for name in os.listdir(f"{root}/{folder}")])
         return found
 
     def folder_times(self) -> dict[str, int]:
         """When each fan-out folder last changed: where that is as it was, no object has come or gone."""
         root = os.fspath(self.root)
         try:
-            folders = os.listdir(root)  # noqa: PTH208
-            return {folder: os.stat(f"{root}/{folder}").st_mtime_ns for folder in folders if len(folder) == 2}  # noqa: PTH116
+            folders = os.listdir(root)
+            return {folder: os.stat(f"{root}/{folder}").st_mtime_ns for folder in folders if len(folder) == 2}
         except OSError:
             return {}
 

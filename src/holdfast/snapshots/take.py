@@ -1,4 +1,4 @@
-"""Take a snapshot: every file that no rule leaves out goes into the store, and a manifest says which is where."""
+"""Take a snapshot: every file that no rule leaves out goes into the store, and a manifest names them all."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _BYTES_PER_REPORT = 8_000_000
 
 @dataclass(frozen=True)
 class Snapshot:
-    """`digest` names it. `files` counts links too; `new_objects` counts contents that the store did not have."""
+    """`digest` names it. `files` counts links too; `new_objects` counts contents that were not yet stored."""
 
     digest: str
     files: int
@@ -44,8 +44,8 @@ class Snapshot:
 def take_snapshot(root: Path, state: Path, progress: Progress | None = None) -> Snapshot:
     """Snapshot the project at `root` into `state`/objects.
 
-    Raises ProjectError when `root` is not a folder and StorageError when the store cannot be written. What a single
-    file does wrong (unreadable, changing, special) is a warning.
+    Raises ProjectError when `root` is not a folder and StorageError when the store cannot be written. What a
+    single file does wrong (unreadable, changing, special) is a warning.
     """
     return take_with(open_regular, root, state, progress)
 
@@ -87,7 +87,7 @@ def open_regular(path: str) -> BinaryIO:
         | getattr(os, "O_NONBLOCK", 0)
         | getattr(os, "O_CLOEXEC", 0)
     )
-    return open(os.open(path, flags), "rb", buffering=0)  # type: ignore[return-value]  # FileIO has all of BinaryIO that is used
+    return open(os.open(path, flags), "rb", buffering=0)
 
 
 class _Reading:

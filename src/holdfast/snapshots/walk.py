@@ -1,7 +1,7 @@
-"""Which files ship where git cannot be asked: a walk with the semantics of `.gitignore`, nested files included.
+"""Which files ship where git cannot be asked: a walk with the semantics of nested `.gitignore` files.
 
-The last pattern that matches decides, deeper files before higher ones, the project's own rules (`.amlignore` and what is
-built in) before all. Nothing below an excluded folder is looked at, so nothing there can be re-included.
+The last pattern that matches decides, deeper files before higher ones, the project's own rules (`.amlignore`
+and what is built in) before all. Nothing below an excluded folder is looked at, so none of it can come back.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Walked:
 def walk(start: bytes, layers: Layers, own: Layer, repository: Callable[[bytes], bool]) -> Walked:
     """Everything below the folder `start` that no rule leaves out; `own.base` is the project.
 
-    `repository(path)` is asked about each folder below `start` that has a `.git`, and says whether it dealt with it.
+    `repository(path)` hears of each folder below `start` with a `.git`, and says whether it dealt with it.
     """
     found = Walked()
     top, skip = start + b"/", len(own.base)
@@ -83,7 +83,7 @@ def deciding(path: bytes, is_directory: bool, above: Layers, own: Layer) -> Patt
 
 
 def gitignore_layer(folder: bytes, shown_folder: str) -> Iterator[Layer]:
-    """The layer of `folder`'s `.gitignore`, if it is a readable file. As in git, a symbolic link is not followed."""
+    """The layer of `folder`'s `.gitignore`, if it is a readable file. As in git, a link is not followed."""
     yield from _layer(folder, folder + b".gitignore", shown_folder + ".gitignore")
 
 

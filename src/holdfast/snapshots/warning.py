@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class SnapshotWarning:
-    """`path` is relative to the project, as in the manifest; `remedy` is what to type or which line to change."""
+    """`path` is relative to the project; `remedy` is what to type or which line to change."""
 
     path: str
     message: str

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from holdfast.errors import ConfigurationError
 from holdfast.history.folder import RunFolders
-from holdfast.project.compute import BUILTIN_LOCAL
-from holdfast.project.configuration import load_configuration
+from holdfast.project.compute import BUILTIN_LOCAL, read_compute
 from holdfast.project.folder import Project
 from holdfast.workbench.following import Follower
 from holdfast.workbench.surroundings import Surroundings
@@ -21,4 +21,7 @@ def product_for(project: Project, run_id: str, around: Surroundings) -> Product:
     submission = RunFolders(project.state_directory).submission(run_id)
     if submission.target_type == "local":  # this machine needs no file to be found again
         return product_of(BUILTIN_LOCAL, around)
-    return product_of(load_configuration(project, None, submission.target).target, around)
+    target, problems = read_compute(project.root, submission.target)
+    if target is None:
+        raise ConfigurationError(problems)
+    return product_of(target, around)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holdfast.farside.frames import CHUNK
-from holdfast.hosts.connection import Connection
+from holdfast.hosts.connection import PIECE, Connection
 from holdfast.snapshots.manifest import decode
 from holdfast.snapshots.store import ObjectStore
 
@@ -28,7 +27,7 @@ def _put(connection: Connection, path: Path, digest: str) -> list[int]:
     with path.open("rb") as source:
         offset = 0
         while True:
-            data = source.read(CHUNK)
+            data = source.read(PIECE)
             more = offset + len(data) < size
             asked.append(connection.send("put", {"digest": digest, "offset": offset, "more": more}, data))
             offset += len(data)

@@ -90,7 +90,7 @@ def _record(intent: Intent, snapshot: Snapshot, around: Surroundings) -> tuple[s
 def _warnings(intent: Intent, around: Surroundings) -> Iterator[events.Event]:
     configuration = intent.configuration
     for problem in configuration.warnings:
-        yield events.Warned(f"{problem.file}:{problem.line}: {problem.key}: {problem.message}", problem.remedy)
+        yield events.Warned(str(problem))
     if configuration.run.ignored:
         names = ", ".join(f"`{name}`" for name in configuration.run.ignored)
         yield events.Warned(f"{configuration.run.file}: {names} belong to data preparation and are ignored.")

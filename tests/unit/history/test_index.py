@@ -119,15 +119,21 @@ def test_numbers_go_on_when_the_index_was_lost(archive, index):
 
 
 TAKE_NUMBERS = """
-import pathlib, sys
+import pathlib, sqlite3, sys
+import holdfast.history.metrics
 from holdfast.history.index import Index
 index = Index(pathlib.Path(sys.argv[1]))
+print("ready", flush=True)
 sys.stdin.readline()
 print(*(index.next_run_number("train.py", f"{sys.argv[2]}_{i}") for i in range(20)))
 """
 
 
-def test_two_processes_never_get_the_same_number(archive):
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_two_processes_never_get_the_same_number(archive, is_damaged):
+    if is_damaged:
+        archive.state.mkdir()
+        (archive.state / "index.sqlite").write_bytes(b"not a database" * 400)
     workers = [
         subprocess.Popen(
             [sys.executable, "-c", TAKE_NUMBERS, str(archive.state), name],
@@ -137,7 +143,9 @@ def test_two_processes_never_get_the_same_number(archive):
         )
         for name in "ab"
     ]
-    for worker in workers:  # both are told at once, so that they meet
+    for worker in workers:
+        assert worker.stdout.readline() == "ready\n"
+    for worker in workers:  # told at once, so that they meet
         worker.stdin.write("go\n")
         worker.stdin.flush()
     numbers = [int(number) for worker in workers for number in worker.communicate(timeout=30)[0].split()]

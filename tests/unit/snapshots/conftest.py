@@ -1,4 +1,4 @@
-"""A project folder and a git that knows nothing of the machine's own configuration."""
+"""A project folder, files in it, and git."""
 
 from __future__ import annotations
 
@@ -10,17 +10,6 @@ from pathlib import Path
 import pytest
 
 Git = Callable[..., str]
-
-
-@pytest.fixture(autouse=True)
-def isolated_git(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    home = tmp_path_factory.mktemp("home")
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(home / "gitconfig"))
-    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
-        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture
@@ -37,7 +26,9 @@ def git() -> Git:
     def run(folder: Path, *arguments: str) -> str:
         identity = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "protocol.file.allow=always"]
         command = ["git", "-c", "init.defaultBranch=main", *identity, *arguments]
-        return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, env=os.environ).stdout
+        return subprocess.run(
+            command, cwd=folder, check=True, capture_output=True, text=True, env=os.environ
+        ).stdout
 
     return run
 

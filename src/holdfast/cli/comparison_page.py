@@ -1,0 +1,91 @@
+"""Two runs on a page: what differs, section by section, and then what is the same."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any, TextIO
+
+from holdfast.cli import tables, terminal
+from holdfast.cli.run_table import metric_text
+from holdfast.cli.tables import Column
+from holdfast.history.compare import Comparison, Difference
+from holdfast.workbench.comparison import CodeDifference, RunComparison
+
+DIFF_LINES = 60
+"""Of the code's difference, without --code."""
+
+
+def as_dict(comparison: RunComparison) -> dict[str, Any]:
+    return asdict(comparison.records) | {"code": asdict(comparison.code)}
+
+
+def draw(comparison: RunComparison, whole_code: bool, stream: TextIO) -> None:
+    records = comparison.records
+    sections = {
+        "Run": records.facts,
+        "Arguments": records.arguments,
+        "Configuration": records.configuration,
+        "Packages": records.packages,
+    }
+    for title, differences in sections.items():
+        if differences:
+            _draw_section(title, records, differences, stream)
+    if records.metrics:
+        _draw_metrics(records, stream)
+    _draw_code(comparison.code, whole_code, stream)
+    same = [title.lower() for title, differences in sections.items() if not differences and title != "Run"]
+    if comparison.code == CodeDifference():
+        same.append("code")
+    if same:
+        stream.write(f"The same: {', '.join(same)}.\n")
+
+
+def _draw_section(title: str, records: Comparison, found: tuple[Difference, ...], stream: TextIO) -> None:
+    columns = [Column("name", title), Column("first", records.first), Column("second", records.second)]
+    missing = {"first": "-", "second": "-"}
+    rows = [
+        missing | {name: value for name, value in asdict(each).items() if value is not None} for each in found
+    ]
+    tables.draw(rows, columns, stream)
+    stream.write("\n")
+
+
+def _draw_metrics(records: Comparison, stream: TextIO) -> None:
+    columns = [
+        Column("name", "Metrics"),
+        Column("first", records.first, align="right", format=lambda value: metric_text(value) or "-"),
+        Column("second", records.second, align="right", format=lambda value: metric_text(value) or "-"),
+        Column(
+            "change", "change", align="right", format=lambda value: "" if value is None else f"{value:+.5g}"
+        ),
+    ]
+    tables.draw([asdict(each) for each in records.metrics], columns, stream)
+    stream.write("\n")
+
+
+def _draw_code(code: CodeDifference, whole: bool, stream: TextIO) -> None:
+    if code.problem:
+        stream.write(f"{terminal.style('Code', 'bold', stream)}\nIt cannot be compared: {code.problem}\n\n")
+        return
+    files = [("added", code.added), ("removed", code.removed), ("changed", code.changed)]
+    lines = [f"{word:8} {terminal.one_line(path)}" for word, paths in files for path in paths]
+    if not lines:
+        return
+    stream.write(
+        terminal.style("Code", "bold", stream) + "\n" + "".join(f"{line}\n" for line in lines) + "\n"
+    )
+    diff = code.diff.splitlines()
+    shown = diff if whole else diff[:DIFF_LINES]
+    stream.writelines(f"{_painted(line, stream)}\n" for line in shown)
+    if len(diff) > len(shown):
+        stream.write(f"… {len(diff) - len(shown)} more lines: --code\n")
+    stream.write("\n")
+
+
+def _painted(line: str, stream: TextIO) -> str:
+    """Colour only repeats what the first character says."""
+    if line.startswith(("+++", "---", "@@")):
+        return terminal.style(line, "bold", stream)
+    if line.startswith(("+", "-")):
+        return terminal.style(line, "good" if line[0] == "+" else "error", stream)
+    return line

@@ -1,0 +1,118 @@
+"""One run on a page: everything of its record, in two columns."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import Any, TextIO
+
+from holdfast.cli import terminal
+from holdfast.cli.events import size
+from holdfast.cli.run_table import local_time, metric_text, short_duration
+from holdfast.history.compare import flattened
+from holdfast.history.metrics import MetricSummary
+from holdfast.history.queries import run_in_detail
+from holdfast.model import FileSize
+from holdfast.workbench.inspection import Inspection
+
+ROWS_SHOWN = 20
+"""Of files and packages. `-o json` has all of them."""
+
+
+def as_dict(inspection: Inspection) -> dict[str, Any]:
+    return run_in_detail(inspection.run) | {
+        "attachments": [each.path for each in inspection.artifacts],
+        "configuration": dict(inspection.configuration),
+        "children": list(inspection.children),
+    }
+
+
+def draw(inspection: Inspection, stream: TextIO) -> None:
+    rows = list(_rows(inspection))
+    longest = max(len(title) for title, _ in rows)
+    last = ""
+    for title, text in rows:
+        shown = "" if title == last else terminal.style(title.ljust(longest), "bold", stream)
+        stream.write(f"{shown or ' ' * longest}  {terminal.one_line(text)}".rstrip() + "\n")
+        last = title
+
+
+def _rows(inspection: Inspection) -> Iterator[tuple[str, str]]:
+    yield from _what_was_asked(inspection)
+    yield from _what_happened(inspection)
+    for summary in inspection.metrics:
+        yield "Metrics", _metric(summary)
+    yield from _files("Outputs", tuple(FileSize(each.path, each.size) for each in inspection.artifacts))
+    yield from _files("Other files", inspection.run.other_files, inspection.run.other_files_count)
+    if inspection.run.other_files_count:
+        run_id, path = inspection.run.run_id, inspection.run.other_files[:1]
+        name = shlex.quote(path[0].path) if path else "PATH"
+        yield "Other files", f"To fetch one: holdfast history download -r {run_id} -d DIR --artifact {name}"
+    for child in inspection.children:
+        yield "Children", child
+
+
+def _what_was_asked(inspection: Inspection) -> Iterator[tuple[str, str]]:
+    submission = inspection.run.submission
+    yield "Run", submission.run_id
+    yield "Number", str(submission.run_number)
+    if submission.parent_run_id:
+        yield "Parent", submission.parent_run_id
+    yield "Script", submission.script_name
+    if submission.arguments:
+        yield "Arguments", shlex.join(submission.arguments)
+    yield "Run configuration", submission.run_configuration
+    yield "Target", f"{submission.target} ({submission.target_type})"
+    yield "Snapshot", submission.snapshot
+    for name, value in submission.properties.items():
+        yield "Properties", f"{name}: {value}"
+    settings = flattened(inspection.configuration).items()
+    lines = tuple(f"{name}: {value}" for name, value in settings if value not in ("null", "", "{}", "[]"))
+    yield from (("Configuration", line) for line in _some(lines, len(lines)))
+    yield "Submitted", local_time(submission.created)
+
+
+def _what_happened(inspection: Inspection) -> Iterator[tuple[str, str]]:
+    run = inspection.run
+    yield "Status", run.status.value
+    if run.phase:
+        yield "Phase", run.phase
+    if run.started is not None:
+        yield "Started", local_time(run.started)
+    if run.ended is not None:
+        yield "Ended", local_time(run.ended)
+    if run.duration is not None:
+        yield "Duration", short_duration(run.duration)
+    if run.ending is not None:
+        yield "How it ended", run.ending.sentence()
+        for line in run.ending.remedy(run.run_id).splitlines():
+            yield "What to do", line
+    for process in run.ended_processes:
+        yield "Ended processes", f"{process.name} ({process.pid}) by {process.signal}"
+    for note in run.notes:
+        yield "Notes", note
+    if run.environment:
+        yield "Environment", run.environment
+    yield from (("Packages", each) for each in _some(run.packages, len(run.packages)))
+
+
+def _metric(summary: MetricSummary) -> str:
+    text = f"{summary.name}: {metric_text(summary.last)}"
+    if summary.count < 2:
+        return text
+    bounds = ""
+    if summary.minimum is not None and summary.maximum is not None:
+        bounds = f"min {metric_text(summary.minimum)}, max {metric_text(summary.maximum)}, "
+    step = "" if summary.last_step is None else f", last at step {summary.last_step}"
+    return f"{text} ({bounds}{summary.count} values{step})"
+
+
+def _files(title: str, files: tuple[FileSize, ...], count: int = 0) -> Iterator[tuple[str, str]]:
+    lines = tuple(f"{each.path} ({size(each.size)})" for each in files)
+    yield from ((title, line) for line in _some(lines, max(count, len(files))))
+
+
+def _some(lines: tuple[str, ...], count: int) -> Iterator[str]:
+    yield from lines[:ROWS_SHOWN]
+    if count > min(len(lines), ROWS_SHOWN):
+        yield f"… {count - min(len(lines), ROWS_SHOWN)} more: -o json"

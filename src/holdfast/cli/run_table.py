@@ -1,0 +1,89 @@
+"""Runs as rows of a table: what to show of each, in how few words."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.cli.output import Column
+from holdfast.model import Reason, Run, signal_name
+
+METRICS_SHOWN = 3
+
+COLUMNS: tuple[Column, ...] = (
+    Column("run_id", "Run"),
+    Column("run_number", "No", align="right"),
+    Column("script_name", "Script"),
+    Column("target", "Target"),
+    Column("status", "Status"),
+    Column("reason", "Ended by"),
+    Column("start_time_utc", "Started"),
+    Column("duration", "Duration", align="right"),
+)
+
+
+def table(runs: Sequence[Run]) -> tuple[list[dict[str, Any]], list[Column]]:
+    """Rows and columns for `Output.show`, with the metrics that most of the runs have."""
+    counts = Counter(name for run in runs for name in run.metrics)
+    names = [name for name, _ in counts.most_common(METRICS_SHOWN)]
+    columns = [*COLUMNS, *(Column(f"metric {name}", name, align="right") for name in names)]
+    return [_row(run, names) for run in runs], columns
+
+
+def how_it_ended(run: Run) -> str:
+    """A few words: nothing for a success, the phase while it goes on."""
+    ending = run.ending
+    if ending is None:
+        return run.phase
+    match ending.reason:
+        case Reason.COMPLETED:
+            return ""
+        case Reason.EXIT_CODE:
+            return f"exit code {ending.code}"
+        case Reason.SIGNAL:
+            return signal_name(ending.signal)
+        case _:
+            return str(ending.reason.value).replace("-", " ")
+
+
+def local_time(seconds: float | None) -> str:
+    return "" if seconds is None else time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+
+
+def short_duration(seconds: float | None) -> str:
+    """`4.9s`, `3m 20s`, `2h 05m`, `3d 4h`: two units at most."""
+    if seconds is None:
+        return ""
+    if seconds < 59.95:
+        return f"{seconds:.1f}s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes}m {rest:02d}s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h {minutes:02d}m" if hours < 48 else f"{hours // 24}d {hours % 24}h"
+
+
+def metric_text(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.5g}" if math.isfinite(value) else str(value)
+    if isinstance(value, list):
+        return f"[{len(value)} values]"
+    return "" if value is None else str(value)
+
+
+def _row(run: Run, names: list[str]) -> dict[str, Any]:
+    submission = run.submission
+    row = {
+        "run_id": run.run_id,
+        "run_number": submission.run_number,
+        "script_name": submission.script_name,
+        "target": submission.target,
+        "status": run.status.value,
+        "reason": how_it_ended(run),
+        "start_time_utc": local_time(run.started),
+        "duration": short_duration(run.duration),
+    }
+    return row | {f"metric {name}": metric_text(run.metrics.get(name)) for name in names}

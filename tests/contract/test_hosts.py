@@ -1,0 +1,131 @@
+"""What every host promises. A host that shares no disk with the client is this machine with another home."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.errors import FarSideError, HostError, StorageError
+from holdfast.hosts.connection import Connection, new_nonce
+from holdfast.hosts.local import Local
+
+
+class Elsewhere(Local):
+    """This machine, but nothing of the client's disk is used: files travel through the protocol."""
+
+    name = "elsewhere"
+    is_here = False
+
+
+class Noisy(Elsewhere):
+    """A machine whose login shell prints text, colours, binary and a forged marker before anything of ours."""
+
+    name = "noisy"
+
+    def connect(self) -> Connection:
+        quiet = super().connect()
+        argv = list(quiet._process.args)
+        quiet.close()
+        noise = (
+            "import os, sys; os.write(1, b'Welcome!\\n\\x1b[31mred\\x1b[0m\\n' + bytes(range(256)) * 400"
+            " + b'\\nHOLDFAST 0000000000000000\\nHFf1'); os.execv(sys.argv[1], sys.argv[1:])"
+        )
+        nonce = new_nonce()
+        return Connection([sys.executable, "-c", noise, *argv[:-1], nonce], nonce)
+
+
+HOSTS = {"local": Local, "elsewhere": Elsewhere, "noisy": Noisy}
+
+
+@pytest.fixture(params=sorted(HOSTS))
+def host(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    return HOSTS[request.param](tmp_path / "home", dict(os.environ))
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def test_a_host_answers_with_its_facts(host):
+    with host.connect() as connection:
+        facts = connection.request("hello")
+    assert facts["uid"] == os.getuid()
+    assert facts["python"].count(".") == 2
+    assert Path(facts["home"]).stat().st_mode & 0o777 == 0o700
+
+
+def test_only_what_is_missing_is_asked_for_and_a_repeat_stores_nothing_twice(host):
+    data = os.urandom(3 << 20)
+    digest = _digest(data)
+    with host.connect() as connection:
+        assert connection.request("missing", {"digests": [digest]}) == [digest]
+        first = {"digest": digest, "offset": 0, "more": True}
+        assert connection.request("put", first, data[: 1 << 20]) == {"stored": False}
+        assert connection.request("missing", {"digests": [digest]}) == [digest], "not before it is whole"
+        connection.request("put", {"digest": digest, "offset": 1 << 20, "more": False}, data[1 << 20 :])
+        assert connection.request("missing", {"digests": [digest]}) == []
+        assert connection.request("put", {"digest": digest}, data) == {"stored": True}
+
+
+def test_what_does_not_hash_to_its_name_is_not_stored(host):
+    digest = _digest(b"right")
+    with host.connect() as connection:
+        with pytest.raises(FarSideError) as caught:
+            connection.request("put", {"digest": digest}, b"wrong")
+        assert caught.value.kind == "damaged"
+        assert connection.request("missing", {"digests": [digest]}) == [digest]
+
+
+def test_requests_can_be_pipelined_and_answered_in_any_order(host):
+    with host.connect() as connection:
+        numbers = [connection.send("missing", {"digests": [_digest(bytes([each]))]}) for each in range(50)]
+        answers = {number: connection.answer(number) for number in reversed(numbers)}
+    assert [answers[number] for number in numbers] == [[_digest(bytes([each]))] for each in range(50)]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        ("put", {"digest": "../../../../tmp/evil"}),
+        ("put", {"digest": None}),
+        ("missing", {"digests": ["../x"]}),
+        ("start", {"plan": {"project": "../..", "run": "x", "generation": "g"}}),
+        ("start", {"plan": {"project": "p", "run": "/etc/x", "generation": "g"}}),
+        ("start", {"plan": {"project": "p", "run": "r", "generation": "../g"}}),
+        ("start", {}),
+        ("follow", {"runs": [{"project": "p", "run": "..", "have": {}}]}),
+        ("list", {"project": "p", "run": "r", "root": "../../.."}),
+        ("fetch", {"project": "p", "run": "r", "path": "/etc/passwd", "offset": 0}),
+        ("link", {"project": "p", "run": "r", "path": "../plan.json", "destination": "/x"}),
+        ("remove", {"project": "..", "run": ".."}),
+        ("remove", {"environment": "../x"}),
+        ("cancel", {"project": "p", "run": "../../x"}),
+        ("nonsense", {}),
+    ],
+)
+def test_a_hostile_request_is_refused_and_the_connection_goes_on(host, request_, tmp_path):
+    operation, fields = request_
+    with host.connect() as connection:
+        with pytest.raises((FarSideError, StorageError)):
+            connection.request(operation, fields)
+        assert connection.request("hello")["uid"] == os.getuid()
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["home"]
+
+
+def test_a_far_side_that_dies_is_an_error_with_its_last_words(host):
+    with host.connect() as connection:
+        connection.request("hello")
+        connection._process.kill()
+        with pytest.raises(HostError, match="The far side is gone"):
+            connection.request("hello")
+
+
+def test_a_program_that_is_not_the_far_side_is_an_error_with_what_it_said():
+    argv = [sys.executable, "-c", "import sys; print('hello there'); sys.exit('Permission denied (publickey).')"]
+    with Connection(argv, new_nonce()) as connection, pytest.raises(HostError, match=r"Permission denied \(publickey\)"):
+        connection.request("hello")

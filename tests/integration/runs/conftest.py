@@ -1,0 +1,145 @@
+"""A project folder with scripts, and ways to look at what a run left."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+
+@dataclass(frozen=True)
+class Bench:
+    """One project, one host home, one way to run the command line."""
+
+    root: Path
+    home: Path
+    command: Callable[..., Any]
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text))
+        return path
+
+    def run(self, *arguments: str, **options: Any) -> Any:
+        return self.command(*arguments, cwd=self.root, **options)
+
+    def submit(self, *arguments: str, **options: Any) -> Any:
+        return self.run("submit", *arguments, **options)
+
+    def start(self, *arguments: str, **options: Any) -> str:
+        """Submit without waiting; returns the run id."""
+        result = self.run("submit", "-a", *arguments, **options)
+        assert result.code == 0, result.err
+        return str(result.out.strip())
+
+    def record(self, run: str = "last") -> Any:
+        result = self.run("history", "info", "-r", run, "-o", "json")
+        assert result.code == 0, result.err
+        return json.loads(result.out)
+
+    def near(self, run_id: str) -> Path:
+        return self.root / ".holdfast" / "runs" / run_id
+
+    def far(self, run_id: str) -> Path:
+        return next(self.home.glob(f"runs/*/{run_id}"))
+
+    def journal(self, run_id: str) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in (self.far(run_id) / "journal.jsonl").read_bytes().splitlines()]
+
+    def event(self, run_id: str, name: str) -> dict[str, Any]:
+        """The journal's event of that name, waited for."""
+        return wait_for(lambda: next((each for each in self.journal(run_id) if each["e"] == name), None))
+
+    def holder(self, run_id: str, byte: int) -> int:
+        """The pid of the guardian (byte 0) or the supervisor (byte 1)."""
+        from holdfast.farside.kernel import lock_holder
+
+        return int(wait_for(lambda: lock_holder(str(self.far(run_id) / "lock"), byte)))
+
+    def popen(self, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "holdfast", *arguments],
+            cwd=self.root,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            **options,
+        )
+
+
+def wait_for(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
+    """The condition's first true value. The time is only a bound for a test that fails."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            value = condition()
+        except (FileNotFoundError, StopIteration, json.JSONDecodeError):
+            value = None
+        if value:
+            return value
+        time.sleep(0.02)
+    raise AssertionError("the condition did not become true")
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return True
+    return state in "ZX"
+
+
+@pytest.fixture
+def bench(tmp_path: Path, isolated: Path, holdfast: Callable[..., Any]) -> Iterator[Bench]:
+    root = tmp_path / "project"
+    root.mkdir()
+    made = Bench(root, Path(os.environ["HOLDFAST_HOME"]), holdfast)
+    yield made
+    _end_what_is_left(made.home)
+
+
+def _end_what_is_left(home: Path) -> None:
+    """A failing test must not leave a run behind."""
+    from holdfast.farside.kernel import lock_holder
+
+    for lock in home.glob("runs/*/*/lock"):
+        for byte in (0, 1):
+            pid = lock_holder(str(lock), byte)
+            if pid:
+                os.kill(pid, signal.SIGKILL)
+
+
+PR_CAPBSET_DROP, CAP_DAC_OVERRIDE = 24, 1
+
+
+@pytest.fixture
+def obeying_modes(holdfast: Callable[..., Any]) -> Callable[..., Any]:
+    """Runs the command line as a user for whom file modes count: root without the right to override them."""
+    import ctypes
+
+    def drop() -> None:
+        ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, 0, 0, 0)
+
+    def run(cwd: Path, *arguments: str) -> Any:
+        done = subprocess.run(
+            [sys.executable, "-m", "holdfast", *arguments],
+            cwd=cwd,
+            capture_output=True,
+            text=True,
+            preexec_fn=drop if os.getuid() == 0 else None,
+        )
+        return SimpleNamespace(code=done.returncode, out=done.stdout, err=done.stderr)
+
+    return run

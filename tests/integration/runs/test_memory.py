@@ -1,0 +1,46 @@
+"""Out of memory, for real: a control group with a small limit, and the kernel's own killer."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+LIMIT = 200 << 20
+
+
+@pytest.fixture
+def small_group() -> Iterator[Path]:
+    """A memory control group of this test's own, in either version of the interface."""
+    unified = Path("/sys/fs/cgroup/cgroup.controllers")
+    parent = Path("/sys/fs/cgroup") if unified.exists() else Path("/sys/fs/cgroup/memory")
+    group = parent / f"holdfast-test-{os.getpid()}"
+    try:
+        if unified.exists():
+            (parent / "cgroup.subtree_control").write_text("+memory")
+        group.mkdir()
+        (group / ("memory.max" if unified.exists() else "memory.limit_in_bytes")).write_text(str(LIMIT))
+    except OSError as error:
+        say = pytest.fail if os.environ.get("CI") == "true" and os.getuid() == 0 else pytest.skip
+        say(f"needs a writable memory control group: {error}")
+    yield group
+    for pid in (group / "cgroup.procs").read_text().split():
+        (parent / "cgroup.procs").write_text(pid)
+    group.rmdir()
+
+
+def test_a_script_that_the_kernel_ends_for_memory_is_recorded_as_out_of_memory(bench, small_group):
+    bench.write("greedy.py", "print('up', flush=True)\nhoard = bytearray(1 << 30)\nprint('too far')\n")
+    inside = "import os, sys; open(sys.argv[1], 'w').write(str(os.getpid())); os.execv(sys.argv[2], sys.argv[2:])"
+    words = [sys.executable, "-m", "holdfast", "submit", "greedy.py"]
+    done = subprocess.run(
+        [sys.executable, "-c", inside, str(small_group / "cgroup.procs"), *words], cwd=bench.root, capture_output=True, text=True
+    )
+    assert done.returncode == 137, done.stderr
+    assert done.stdout == "up\n"
+    assert "The kernel ended the script because memory ran out." in done.stderr
+    assert bench.record()["reason"] == "out-of-memory"

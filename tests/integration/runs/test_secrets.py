@@ -1,0 +1,65 @@
+"""A secret reaches the script and nothing else."""
+
+from __future__ import annotations
+
+import zipfile
+
+VALUE = "s3cr3t-value-äöü"
+
+
+def _everything(*folders) -> bytes:
+    return b"".join(path.read_bytes() for folder in folders for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_secret_is_passed_redacted_and_never_written(bench):
+    bench.write(
+        "t.py",
+        """
+        import os, sys, time
+        value = os.environ["TOKEN"]
+        print("length", len(value))
+        print("value", value)
+        for letter in value:            # the value in pieces
+            sys.stdout.write(letter)
+            sys.stdout.flush()
+            time.sleep(0.002)
+        print()
+        print(open("/proc/%d/cmdline" % os.getppid(), "rb").read())
+        """,
+    )
+    result = bench.submit("--secret", "TOKEN", "t.py", env={"TOKEN": VALUE})
+    assert result.code == 0, result.err
+    assert f"length {len(VALUE)}\nvalue ***\n***\n" in result.out
+    assert VALUE.encode() not in _everything(bench.root, bench.home)
+    report = bench.run("experiment", "diagnostics", "-r", "last", "--file", "d.zip", env={"TOKEN": VALUE})
+    assert report.code == 0, report.err
+    with zipfile.ZipFile(bench.root / "d.zip") as archive:
+        assert all(VALUE.encode() not in archive.read(name) for name in archive.namelist())
+        assert any(name.endswith("journal.jsonl") for name in archive.namelist())
+
+
+def test_a_secrets_list_in_the_runconfig_does_the_same(bench):
+    bench.write("t.py", "import os\nprint(os.environ['TOKEN'])\n")
+    bench.write("aml_config/s.runconfig", "Target: local\nFramework: Python\nSecrets: [TOKEN]\n")
+    assert bench.submit("-c", "s", "t.py", env={"TOKEN": VALUE}).out == "***\n"
+
+
+def test_a_secret_without_a_value_or_in_the_arguments_is_refused_without_showing_it(bench):
+    bench.write("t.py", "")
+    missing = bench.submit("--secret", "TOKEN", "t.py")
+    assert missing.code == 240
+    assert "export TOKEN" in missing.err
+    shown = bench.submit("--secret", "TOKEN", "t.py", f"--token={VALUE}", env={"TOKEN": VALUE})
+    assert shown.code == 240
+    assert VALUE not in shown.err
+    short = bench.submit("--secret", "TOKEN", "t.py", env={"TOKEN": "abc"})
+    assert short.code == 240
+
+
+def test_diagnostics_hide_the_values_of_variables(bench):
+    bench.write("t.py", "import os\nprint(os.environ['API_KEY'])\n")
+    bench.write("aml_config/v.runconfig", f"Target: local\nFramework: Python\nEnvironmentVariables:\n  API_KEY: {VALUE}\n")
+    bench.submit("-c", "v", "t.py")
+    bench.run("experiment", "diagnostics", "-r", "last", "--file", "d.zip")
+    with zipfile.ZipFile(bench.root / "d.zip") as archive:
+        assert all(VALUE.encode() not in archive.read(name) for name in archive.namelist())

@@ -1,0 +1,356 @@
+"""Submitting to this machine: what the script gets, what comes home, what is recorded."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def test_a_bare_folder_with_a_script_is_enough(bench):
+    bench.write("hello.py", "print('hello')\n")
+    result = bench.submit("hello.py")
+    assert (result.code, result.out) == (0, "hello\n")
+    run_id = result.err.splitlines()[0].removeprefix("RunId: ")
+    assert result.err.splitlines() == [
+        f"RunId: {run_id}",
+        "",
+        "Executing user inputs .....",
+        "=" * 80,
+        "",
+        "Execution Details",
+        "=" * 80,
+        f"RunId: {run_id}",
+        result.err.splitlines()[-1],
+    ]
+    assert result.err.splitlines()[-1].startswith("Status: Completed after ")
+
+
+def test_submit_exits_with_the_scripts_own_code_and_says_why(bench):
+    bench.write("fail.py", "import sys\nsys.exit(7)\n")
+    result = bench.submit("fail.py")
+    assert result.code == 7
+    assert "The script ended with exit code 7." in result.err
+    assert bench.record()["reason"] == "exit-code"
+
+
+def test_a_script_that_dies_of_a_signal_is_recorded_as_that(bench):
+    bench.write("crash.py", "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n")
+    result = bench.submit("crash.py")
+    assert result.code == 128 + 11
+    assert "ended by SIGSEGV" in result.err
+    record = bench.record()
+    assert (record["status"], record["reason"]) == ("Failed", "signal")
+
+
+def test_a_kill_from_outside_is_cause_unknown_and_not_out_of_memory(bench):
+    bench.write("crash.py", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
+    result = bench.submit("crash.py")
+    assert result.code == 137
+    assert bench.record()["reason"] == "killed"
+    assert "the cause is unknown" in result.err
+
+
+def test_everything_after_the_script_goes_to_it_verbatim(bench):
+    bench.write("show.py", "import sys\nprint(sys.argv[1:])\n")
+    words = ["--epochs", "10", "-c", "x y", "$HOME", "'q\"", "--", "{home}", "\n", "ä", "--help"]
+    result = bench.submit("show.py", *words)
+    assert result.code == 0, result.err
+    assert result.out == f"{words}\n"
+    assert bench.record()["arguments"] == words
+
+
+def test_the_script_runs_in_a_copy_so_that_a_later_edit_does_not_reach_it(bench):
+    bench.write("data.txt", "before")
+    bench.write(
+        "slow.py",
+        """
+        import os, time
+        print(os.getcwd(), flush=True)
+        while not os.path.exists("outputs/../../go"):
+            time.sleep(0.01)
+        print(open("data.txt").read())
+        """,
+    )
+    run_id = bench.start("slow.py")
+    bench.event(run_id, "started")
+    bench.write("data.txt", "after")
+    (bench.far(run_id) / "go").write_text("")
+    result = bench.run("logs", "-f", "-r", run_id)
+    assert result.out.splitlines() == [str(bench.far(run_id) / "work"), "before"]
+
+
+def test_outputs_come_home_also_when_the_script_changed_directory_and_failed(bench):
+    bench.write(
+        "train.py",
+        """
+        import os, pathlib
+        pathlib.Path("outputs/deep").mkdir(parents=True)
+        pathlib.Path("outputs/deep/model.bin").write_bytes(bytes(range(256)) * 1000)
+        pathlib.Path("outputs/a name with spaces\\n").write_text("x")
+        os.symlink("deep/model.bin", "outputs/latest")
+        os.symlink("/etc/passwd", "outputs/outside")
+        os.chdir("/")
+        raise SystemExit(3)
+        """,
+    )
+    result = bench.submit("train.py")
+    assert result.code == 3
+    outputs = bench.near(bench.record()["run_id"]) / "outputs"
+    assert (outputs / "deep/model.bin").read_bytes() == bytes(range(256)) * 1000
+    assert (outputs / "a name with spaces\n").read_text() == "x"
+    assert os.readlink(outputs / "latest") == "deep/model.bin"
+    assert not os.path.lexists(outputs / "outside")
+    assert "`outside` is a link to `/etc/passwd`" in result.err
+
+
+def test_files_written_outside_outputs_are_listed_and_can_be_fetched_until_clean(bench, tmp_path):
+    bench.write("kept.txt", "kept")
+    bench.write("train.py", "open('stray.txt', 'w').write('found')\nopen('kept.txt', 'a').write('!')\n")
+    result = bench.submit("train.py")
+    assert "Written outside outputs/ (kept until `clean`): kept.txt, stray.txt" in result.err
+    record = bench.record()
+    destination = tmp_path / "home"
+    fetched = bench.run("history", "download", "-r", "last", "-d", str(destination), "--artifact", "stray.txt")
+    assert fetched.code == 0, fetched.err
+    assert (destination / "stray.txt").read_text() == "found"
+    assert bench.run("experiment", "clean", "--run", record["run_id"]).code == 0
+    gone = bench.run("history", "download", "-r", "last", "-d", str(destination / "2"), "--artifact", "stray.txt")
+    assert gone.code != 0
+    assert "stray.txt" in gone.err
+
+
+def test_the_script_has_the_promised_variables_no_input_and_unbuffered_output(bench):
+    bench.write(
+        "show.py",
+        """
+        import os, sys, json
+        share = os.environ["AZUREML_NATIVE_SHARE_DIRECTORY"]
+        open(share + "note.txt", "a").write("x")
+        print(json.dumps({
+            "input": sys.stdin.read(),
+            "same": os.environ["AZUREML_RUN_ID"] == os.environ["HOLDFAST_RUN_ID"],
+            "share": share.endswith("/") and os.path.isdir(share),
+            "length": len(open(share + "note.txt").read()),
+            "mine": os.environ["MINE"],
+            "unbuffered": os.environ["PYTHONUNBUFFERED"],
+        }))
+        """,
+    )
+    bench.write("aml_config/mine.runconfig", "Target: local\nFramework: Python\nEnvironmentVariables:\n  MINE: 007\n")
+    first = json.loads(bench.submit("-c", "mine", "show.py").out)
+    assert first == {"input": "", "same": True, "share": True, "length": 1, "mine": "007", "unbuffered": "1"}
+    second = json.loads(bench.submit("-c", "mine", "show.py").out)
+    assert second["length"] == 2, "the shared folder survives runs"
+
+
+def test_the_active_python_is_used_and_python_location_overrides_it(bench, tmp_path):
+    bench.write("which.py", "import sys\nprint(sys.executable)\n")
+    folder = tmp_path / "venv" / "bin"
+    folder.mkdir(parents=True)
+    (folder / "python").symlink_to(sys.executable)
+    result = bench.submit("which.py", env={"VIRTUAL_ENV": str(folder.parent)})
+    assert result.out.strip() == str(folder / "python")
+    bench.write("aml_config/other.compute", f"type: local\npythonLocation: {sys.executable}\n")
+    bench.write("aml_config/other.runconfig", "Target: other\nFramework: Python\n")
+    assert bench.submit("-c", "other", "which.py").out.strip() == sys.executable
+
+
+def test_a_python_that_does_not_start_is_a_clear_failure(bench):
+    fake = bench.write("notpython", "this is no program")
+    fake.chmod(0o755)
+    bench.write("aml_config/bad.compute", f"type: local\npythonLocation: {fake}\n")
+    bench.write("aml_config/bad.runconfig", "Target: bad\nFramework: Python\n")
+    bench.write("t.py", "print(1)")
+    result = bench.submit("-c", "bad", "t.py")
+    assert result.code == 246
+    assert "is not a program for this machine" in result.err
+    assert bench.record()["reason"] == "cannot-start"
+
+
+def test_a_runconfig_alone_names_script_and_arguments(bench):
+    bench.write("show.py", "import sys\nprint(sys.argv[1:])\n")
+    bench.write(
+        "aml_config/night.runconfig",
+        'ArgumentVector: [show.py, "--epochs", "3"]\nTarget: local\nFramework: Python\n',
+    )
+    assert bench.submit("night.runconfig").out == "['--epochs', '3']\n"
+    assert bench.submit("-c", "night", "show.py", "x").out == "['x']\n"
+
+
+def test_a_dry_run_shows_the_plan_with_holes_and_starts_nothing(bench):
+    bench.write("t.py", "print(1)")
+    result = bench.submit("--dry-run", "-o", "table", "--time-limit", "1h", "t.py", "--lr", "0.1")
+    assert result.code == 0, result.err
+    assert "directory    <work>" in result.out
+    assert "time limit   1h" in result.out
+    assert result.out.splitlines()[-1].endswith(" t.py --lr 0.1")
+    assert not (bench.root / ".holdfast" / "runs").exists() or not list((bench.root / ".holdfast" / "runs").iterdir())
+    plan = json.loads(bench.submit("--dry-run", "-o", "json", "t.py").out)
+    assert plan["command"]["directory"] == {"join": [{"hole": "work"}]}
+
+
+def test_with_an_explicit_format_the_record_goes_to_stdout_and_the_output_to_stderr(bench):
+    bench.write("t.py", "print('from the script')")
+    result = bench.submit("-o", "json", "t.py")
+    assert json.loads(result.out)["status"] == "Completed"
+    assert "from the script" in result.err
+
+
+def test_wait_shows_no_output_but_the_end(bench):
+    bench.write("t.py", "print('from the script')")
+    result = bench.submit("--wait", "t.py")
+    assert result.out == ""
+    assert "Status: Completed" in result.err
+
+
+def test_output_is_brought_home_byte_for_byte(bench):
+    bench.write(
+        "bytes.py",
+        "import os\nfor i in range(300):\n    os.write(1 + i % 2, bytes(range(256)) * 40)\n",
+    )
+    bench.submit("--wait", "bytes.py")
+    run_id = bench.record()["run_id"]
+    assert (bench.near(run_id) / "driver_log").read_bytes() == bytes(range(256)) * 40 * 300
+
+
+def test_metrics_and_uploads_come_home(bench):
+    bench.write(
+        "train.py",
+        """
+        import holdfast
+        from azureml.logging import get_azureml_logger
+        for step in range(3):
+            holdfast.log("loss", 1.0 / (step + 1), step=step)
+        get_azureml_logger().log("Accuracy", 0.9).wait()
+        holdfast.upload("notes/summary.txt", "done")
+        """,
+    )
+    assert bench.submit("train.py").code == 0
+    record = bench.record()
+    assert record["Accuracy"] == 0.9
+    run_id = record["run_id"]
+    assert (bench.near(run_id) / "uploads/notes/summary.txt").read_text() == "done"
+    query = bench.run("history", "list", "-o", "tsv", "--query", "@[?Accuracy != null] | max_by(@, &Accuracy).Accuracy")
+    assert query.out == "0.9\n"
+
+
+def test_a_run_started_inside_a_run_knows_its_parent(bench):
+    bench.write("child.py", "print('child')")
+    bench.write(
+        "parent.py",
+        f"""
+        import os, subprocess
+        subprocess.run([{sys.executable!r}, "-m", "holdfast", "submit", "child.py"], cwd={str(bench.root)!r}, check=True)
+        """,
+    )
+    assert bench.submit("parent.py").code == 0
+    runs = json.loads(bench.run("history", "list", "-o", "json").out)
+    child = next(run for run in runs if run["script_name"] == "child.py")
+    parent = next(run for run in runs if run["script_name"] == "parent.py")
+    assert child["parent_run_id"] == parent["run_id"]
+    assert parent["parent_run_id"] is None
+
+
+def test_run_numbers_count_per_script(bench):
+    bench.write("a.py", "")
+    bench.write("b.py", "")
+    numbers = []
+    for name in ("a.py", "a.py", "b.py"):
+        bench.submit(name)
+        numbers.append(bench.record()["run_number"])
+    assert numbers == [1, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "words"),
+    [
+        ("tran.py", 242, "Did you mean `train.py`?"),
+        ("../outside.py", 242, "lies outside the project"),
+        ("sub", 242, "is a folder, not a script"),
+    ],
+)
+def test_a_script_that_cannot_be_used_is_refused_before_anything_is_made(bench, script, code, words):
+    bench.write("train.py", "")
+    bench.write("sub/x.py", "")
+    (bench.root.parent / "outside.py").write_text("")
+    result = bench.submit(script)
+    assert result.code == code
+    assert words in result.err
+    assert not (bench.root / ".holdfast" / "runs").exists()
+
+
+def test_a_script_left_out_by_a_rule_is_refused_naming_the_rule(bench):
+    bench.write("train.py", "")
+    bench.write(".amlignore", "# nothing\n*.py\n")
+    result = bench.submit("train.py")
+    assert result.code == 242
+    assert "`*.py` (.amlignore:2)" in result.err
+
+
+def test_a_script_that_misses_an_ignored_file_is_told_which_rule_left_it_out(bench):
+    bench.write("train.py", "open('data/train.csv')\n")
+    bench.write("data/train.csv", "1,2")
+    bench.write(".gitignore", "data/\n")
+    result = bench.submit("train.py")
+    assert result.code == 1
+    assert "`data/train.csv` is in the project, but `data/` (.gitignore:1) left it out" in result.err
+    bench.write(".amlignore", "!data/\n")
+    assert bench.submit("train.py").code == 0
+
+
+def test_the_home_folder_cannot_become_a_project(holdfast, isolated: Path):
+    (isolated / "t.py").write_text("")
+    result = holdfast("submit", "t.py", cwd=isolated)
+    assert result.code == 242
+    assert "cannot be a project" in result.err
+
+
+def test_pyspark_by_a_missing_line_says_so(bench):
+    bench.write("t.py", "")
+    bench.write("aml_config/old.runconfig", "Target: local\n")
+    result = bench.submit("-c", "old", "t.py")
+    assert result.code == 243
+    assert "has no `Framework` line, which means PySpark" in result.err
+
+
+def test_every_problem_of_the_files_is_told_at_once(bench):
+    bench.write("t.py", "")
+    bench.write("aml_config/gpu.compute", "type: local\nbaseImage: x\nnonsense: 1\n")
+    bench.write("aml_config/gpu.runconfig", "Target: gpu\nFramwork: Python\n")
+    result = bench.submit("-c", "gpu", "t.py")
+    assert result.code == 241
+    assert "aml_config/gpu.compute:2: baseImage" in result.err
+    assert "baseDockerImage" in result.err
+    assert "aml_config/gpu.compute:3: nonsense" in result.err
+    assert "aml_config/gpu.runconfig:2: Framwork" in result.err
+
+
+def test_a_read_only_project_gives_a_clear_error_and_leaves_nothing(bench, obeying_modes):
+    bench.write("t.py", "print(1)")
+    bench.root.chmod(0o555)
+    result = obeying_modes(bench.root, "submit", "t.py")
+    assert result.code == 244
+    assert "cannot be written" in result.err
+    assert not (bench.root / ".holdfast").exists()
+
+
+def test_a_read_only_home_gives_a_clear_error_and_a_record_that_says_so(bench, obeying_modes):
+    bench.write("t.py", "print(1)")
+    bench.home.mkdir(mode=0o555)
+    result = obeying_modes(bench.root, "submit", "t.py")
+    assert result.code == 244
+    assert "HOLDFAST_HOME" in result.err
+    assert bench.record()["reason"] == "not-started"
+
+
+def test_a_read_only_project_can_still_be_read(bench, obeying_modes):
+    bench.write("t.py", "print(1)")
+    bench.submit("t.py")
+    for path in (bench.root / ".holdfast", bench.root):
+        path.chmod(0o555)
+    result = obeying_modes(bench.root, "history", "list", "-o", "tsv", "--query", "[].status")
+    assert (result.code, result.out) == (0, "Completed\n")

@@ -1,0 +1,129 @@
+"""Managed environments on this machine: built once with uv, reused, failures with the installer's own reason."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from runs.conftest import Bench, bench, wait_for  # noqa: F401 - a fixture
+
+COMPUTE = "type: local\nuserManagedEnvironment: false\n"
+RUNCONFIG = "Target: local\nFramework: Python\n"
+
+
+def _conda(*packages: str) -> str:
+    return "dependencies:\n  - pip:\n" + "".join(f"      - {package}\n" for package in packages)
+
+
+@pytest.fixture
+def managed(bench: Bench) -> Bench:  # noqa: F811
+    bench.write("aml_config/local.compute", COMPUTE)
+    bench.write("aml_config/local.runconfig", RUNCONFIG)
+    bench.write("aml_config/conda_dependencies.yml", _conda("six==1.16.0"))
+    bench.write("t.py", "import os, shutil, sys, six\nprint(six.__version__, shutil.which('python') == sys.executable)\n")
+    return bench
+
+
+def test_an_environment_is_built_once_and_reused(managed):
+    first = managed.submit("-c", "local", "t.py")
+    assert (first.code, first.out) == (0, "1.16.0 True\n"), first.err
+    assert "Preparing the environment" in first.err
+    built = managed.event(managed.record()["run_id"], "environment")
+    second = managed.submit("-c", "local", "t.py")
+    assert second.out == first.out
+    reused = managed.event(managed.record()["run_id"], "environment")
+    assert (built["built"], reused["built"]) == (True, False)
+    assert built["id"] == reused["id"]
+    assert built["packages"] == ["six==1.16.0"]
+
+
+def test_eight_runs_that_want_one_environment_build_it_once(managed):
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(lambda _: managed.submit("-c", "local", "t.py", timeout=120), range(8)))
+    assert [result.code for result in results] == [0] * 8, results[0].err
+    runs = json.loads(managed.run("history", "list", "-o", "json").out)
+    built = [managed.event(run["run_id"], "environment")["built"] for run in runs]
+    assert sorted(built) == [False] * 7 + [True]
+
+
+def test_a_package_that_does_not_exist_fails_with_the_installers_reason(managed):
+    managed.write("aml_config/conda_dependencies.yml", _conda("six==0.0.0.1"))
+    result = managed.submit("-c", "local", "t.py")
+    assert result.code == 250
+    assert "The environment could not be built" in result.err
+    assert "six==0.0.0.1" in result.err
+    control = managed.run("logs", "--control")
+    assert "pip install" in control.out
+    assert managed.record()["reason"] == "preparation"
+
+
+def test_without_prepare_an_unbuilt_environment_is_an_error(managed):
+    managed.write("aml_config/local.runconfig", RUNCONFIG + "PrepareEnvironment: false\n")
+    result = managed.submit("-c", "local", "t.py")
+    assert result.code == 250
+    assert "`PrepareEnvironment` is false" in result.err
+
+
+def test_a_conda_package_is_refused_with_file_and_line(managed):
+    managed.write("aml_config/conda_dependencies.yml", "dependencies:\n  - numpy=1.26\n")
+    result = managed.submit("-c", "local", "t.py")
+    assert result.code == 241
+    assert "aml_config/conda_dependencies.yml:2" in result.err
+    assert "numpy=1.26" in result.err
+
+
+def test_a_build_killed_in_the_middle_is_begun_anew(managed):
+    def build_again() -> None:
+        run_id = managed.start("-c", "local", "t.py")
+        managed.event(run_id, "phase")
+        for byte in (0, 1):
+            try:
+                os.kill(managed.holder(run_id, byte), signal.SIGKILL)
+            except AssertionError:
+                return
+        wait_for(lambda: managed.record(run_id)["reason"])
+
+    build_again()
+    result = managed.submit("-c", "local", "t.py")
+    assert (result.code, result.out) == (0, "1.16.0 True\n"), result.err
+
+
+def test_cancel_ends_a_build(managed, tmp_path):
+    slow = tmp_path / "slow"
+    slow.write_text("#!/bin/sh\nsleep 300\n")
+    slow.chmod(0o755)
+    managed.write("aml_config/local.compute", COMPUTE + f"pythonLocation: {slow}\n")
+    run_id = managed.start("-c", "local", "t.py")
+    wait_for(lambda: any(event.get("name") == "environment" for event in managed.journal(run_id)))
+    result = managed.run("cancel", "-r", run_id, "--grace", "0.2s")
+    assert "Status: Canceled" in result.err
+    assert not list(Path(managed.home, "environments").glob("*/.complete"))
+
+
+def test_clean_removes_idle_environments_and_keeps_used_ones(managed):
+    managed.submit("-c", "local", "t.py")
+    managed.write("wait.py", "import time\nwhile True:\n    time.sleep(0.05)\n")
+    run_id = managed.start("-c", "local", "wait.py")
+    managed.event(run_id, "started")
+    result = managed.run("experiment", "clean", "--all", "--environments")
+    assert "in use by a run" in result.err
+    managed.run("cancel", "-r", run_id, "--grace", "0")
+    result = managed.run("experiment", "clean", "--all", "--environments")
+    assert not list(Path(managed.home, "environments").glob("*/.complete")), result.err
+
+
+def test_the_digits_template_trains_and_brings_its_results_home(bench: Bench):  # noqa: F811
+    created = bench.run("project", "create", "digits", "--template", "digits")
+    assert created.code == 0, created.err
+    result = bench.command("submit", "-c", "local", "train.py", "--epochs", "5", cwd=bench.root / "digits", timeout=300)
+    assert result.code == 0, result.err
+    listed = bench.command("history", "last", "-o", "json", cwd=bench.root / "digits")
+    record = json.loads(listed.out)
+    assert record["accuracy"] > 0.9 or record["accuracy"][-1] > 0.9
+    outputs = bench.root / "digits" / ".holdfast" / "runs" / record["run_id"] / "outputs"
+    assert (outputs / "confusion_matrix.png").read_bytes().startswith(b"\x89PNG")
+    assert (outputs / "model.pkl").stat().st_size > 1000

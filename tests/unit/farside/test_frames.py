@@ -1,0 +1,70 @@
+"""Frames: what goes in comes out, and nothing else is taken for a frame."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from holdfast.farside import frames
+
+VALUES = some.recursive(
+    some.none() | some.booleans() | some.integers() | some.text(), lambda inner: some.lists(inner, max_size=3), max_leaves=5
+)
+
+
+@given(some.lists(some.tuples(some.dictionaries(some.text(), VALUES, max_size=3), some.binary(max_size=200)), max_size=4))
+def test_a_stream_of_frames_is_read_as_it_was_written(messages):
+    stream = io.BytesIO(b"".join(frames.encode(message, body) for message, body in messages))
+    read = []
+    while (frame := frames.decode(stream.read)) is not None:
+        read.append(frame)
+    assert read == messages
+
+
+@given(some.binary(min_size=1, max_size=300))
+def test_garbage_is_an_error_and_never_a_frame(data):
+    with pytest.raises(frames.FrameError):
+        frames.decode(io.BytesIO(data).read)
+
+
+@given(some.integers(min_value=1, max_value=60), some.binary(min_size=1, max_size=1))
+def test_a_damaged_or_cut_frame_is_an_error(position, byte):
+    whole = frames.encode({"op": "hello"}, b"some body")
+    position %= len(whole)
+    if position:
+        with pytest.raises(frames.FrameError):
+            frames.decode(io.BytesIO(whole[:position]).read)
+    damaged = whole[:position] + byte + whole[position + 1 :]
+    if damaged != whole:
+        with pytest.raises(frames.FrameError):
+            frames.decode(io.BytesIO(damaged).read)
+
+
+def test_a_huge_length_is_refused_before_anything_is_read():
+    header = struct.pack(">4sIII", frames.MAGIC, 0xFFFFFFFF, 0, 0)
+    asked = []
+
+    def read(size: int) -> bytes:
+        asked.append(size)
+        return header[:size]
+
+    with pytest.raises(frames.FrameError, match="claims"):
+        frames.decode(read)
+    assert asked == [16]
+
+
+@pytest.mark.parametrize("header", [b"[1]", b"nonsense", b"\xff", b'"text"', b"[" * 100000])
+def test_a_header_that_is_no_object_is_refused(header):
+    data = struct.pack(">4sIII", frames.MAGIC, len(header), 0, zlib.crc32(header)) + header
+    with pytest.raises(frames.FrameError):
+        frames.decode(io.BytesIO(data).read)
+
+
+def test_a_body_over_the_limit_is_not_sent():
+    with pytest.raises(frames.FrameError):
+        frames.encode({}, b"x" * (frames.MAX_BODY + 1))

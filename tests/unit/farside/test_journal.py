@@ -1,0 +1,52 @@
+"""The journal: whole lines, torn tails, a full disk."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+
+from holdfast.farside.journal import Journal, read_events
+
+
+def test_events_are_read_as_they_were_written(tmp_path):
+    journal = Journal(str(tmp_path / "journal.jsonl"))
+    journal.append("created", run="r")
+    journal.append("ended", reason="completed")
+    assert [event["e"] for event in journal.events()] == ["created", "ended"]
+    assert journal.ended()["reason"] == "completed"
+
+
+def test_a_torn_line_does_not_swallow_the_next_one(tmp_path):
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(b'{"t":1,"e":"created"}\n{"t":2,"e":"sta')
+    Journal(str(path)).append("ended", reason="supervisor-died")
+    assert [event["e"] for event in read_events(str(path))] == ["created", "ended"]
+
+
+def test_a_zeroed_tail_is_passed_over(tmp_path):
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(b'{"t":1,"e":"created"}\n' + b"\0" * 100)
+    Journal(str(path)).append("ended", reason="host-rebooted")
+    assert [event["e"] for event in read_events(str(path))] == ["created", "ended"]
+
+
+def test_on_a_full_disk_the_reserve_is_given_up_for_the_line(tmp_path, monkeypatch):
+    reserve = tmp_path / "reserve"
+    reserve.write_bytes(b"x" * 100)
+    journal = Journal(str(tmp_path / "journal.jsonl"), str(reserve))
+    real = os.write
+
+    def write(descriptor: int, data: bytes) -> int:
+        if reserve.exists():
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(descriptor, data)
+
+    monkeypatch.setattr(os, "write", write)
+    journal.append("ended", reason="completed")
+    assert journal.ended()["reason"] == "completed"
+    reserve.write_bytes(b"")
+    monkeypatch.setattr(os, "unlink", lambda path: (_ for _ in ()).throw(OSError(errno.EIO, "no")))
+    with pytest.raises(OSError, match="No space"):
+        journal.append("note")

@@ -1,0 +1,198 @@
+"""A run's files: found, copied whole, promoted and fetched again."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import ProjectError, StorageError, UnknownName, UsageError
+from holdfast.project.folder import Project
+from holdfast.workbench.artifacts import Copied, Download, LinkLeftOut, artifacts, download, find_artifact
+from holdfast.workbench.promotion import download_asset, promote, read_link
+
+
+@pytest.fixture
+def project(tmp_path):
+    return Project(tmp_path, "0" * 32, "iris", is_bare=False)
+
+
+@pytest.fixture
+def run_id(archive):
+    run_id = archive.add(archive.completed)
+    folder = archive.folders.path(run_id)
+    for path, text in {
+        "outputs/model.pkl": "model",
+        "outputs/a/b.txt": "b",
+        "uploads/note": "hi",
+        "driver_log": "log",
+    }.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    return run_id
+
+
+def tree(folder: Path) -> dict[str, str]:
+    return {p.relative_to(folder).as_posix(): p.read_text() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def test_outputs_and_uploads_are_artifacts_and_logs_can_be_named(project, run_id):
+    assert [each.path for each in artifacts(project, run_id)] == [
+        "outputs/model.pkl",
+        "outputs/a/b.txt",
+        "uploads/note",
+    ]
+    for text, path in {
+        "outputs/model.pkl": "outputs/model.pkl",
+        "model.pkl": "outputs/model.pkl",
+        "./note": "uploads/note",
+        "driver_log": "driver_log",
+    }.items():
+        assert find_artifact(project, run_id, text).path == path
+
+
+@pytest.mark.parametrize(
+    "path", ["outputs/modl.pkl", "../submission.json", "submission.json", "/etc/passwd", ""]
+)
+def test_what_is_no_artifact_is_an_unknown_name(project, run_id, path):
+    with pytest.raises(UnknownName) as caught:
+        find_artifact(project, run_id, path)
+    assert "outputs/model.pkl" in caught.value.hint
+
+
+def test_a_download_copies_everything_under_its_path(project, run_id, tmp_path):
+    target = tmp_path / "copy"
+    events = list(download(project, Download(run_id, target)))
+    assert tree(target) == {"outputs/a/b.txt": "b", "outputs/model.pkl": "model", "uploads/note": "hi"}
+    assert events[-1] == Copied("uploads/note", target / "uploads/note", 2, 3, 3)
+
+
+def test_one_artifact_can_be_downloaded(project, run_id, tmp_path):
+    list(download(project, Download(run_id, tmp_path / "copy", "model.pkl")))
+    assert tree(tmp_path / "copy") == {"outputs/model.pkl": "model"}
+
+
+def test_a_file_in_the_way_stops_the_download_before_anything_is_copied(project, run_id, tmp_path):
+    target = tmp_path / "copy"
+    (target / "uploads").mkdir(parents=True)
+    (target / "uploads" / "note").write_text("mine")
+    with pytest.raises(UsageError, match="--overwrite"):
+        list(download(project, Download(run_id, target)))
+    assert tree(target) == {"uploads/note": "mine"}
+    list(download(project, Download(run_id, target, overwrite=True)))
+    assert tree(target)["uploads/note"] == "hi"
+
+
+def test_links_inside_the_run_are_copied_as_files_and_others_left_out(project, run_id, archive, tmp_path):
+    outputs = archive.folders.path(run_id) / "outputs"
+    (outputs / "latest").symlink_to("model.pkl")
+    (outputs / "secret").symlink_to("/etc/hostname")
+    (outputs / "nowhere").symlink_to("gone")
+    events = list(download(project, Download(run_id, tmp_path / "copy")))
+    assert [each.path for each in events if isinstance(each, LinkLeftOut)] == [
+        "outputs/nowhere",
+        "outputs/secret",
+    ]
+    assert tree(tmp_path / "copy")["outputs/latest"] == "model"
+    assert not (tmp_path / "copy" / "outputs" / "latest").is_symlink()
+
+
+def test_a_full_disk_leaves_no_half_copied_file(project, run_id, tmp_path, monkeypatch):
+    def full(self, target):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(StorageError, match="Make room"):
+        list(download(project, Download(run_id, tmp_path / "copy", "model.pkl")))
+    assert tree(tmp_path / "copy") == {}
+
+
+def test_a_file_outside_of_outputs_is_fetched_from_the_host(project, run_id, tmp_path, monkeypatch):
+    asked = []
+
+    def fetch_file(project, run, path, destination):
+        asked.append((run, path))
+        destination.write_text("far")
+
+    monkeypatch.setattr("holdfast.workbench.fetching.fetch_file", fetch_file)
+    events = list(download(project, Download(run_id, tmp_path / "copy", "scratch.bin")))
+    assert asked == [(run_id, "scratch.bin")]
+    assert tree(tmp_path / "copy") == {"scratch.bin": "far"}
+    assert events == [Copied("scratch.bin", tmp_path / "copy" / "scratch.bin", 3, 1, 1)]
+
+
+def test_a_promoted_artifact_comes_back_by_its_link(project, run_id, tmp_path):
+    done = promote(project, run_id, "model.pkl", "model.pkl")
+    assert done.file == tmp_path / "assets" / "model.pkl.link"
+    assert json.loads(done.file.read_text()) == {
+        "format": 1,
+        "run_id": run_id,
+        "artifact": "outputs/model.pkl",
+        "sha256": "9372c470eeadd5ecd9c3c74c2b3cb633f8e2f2fad799250a0f70d652b6b825e4",
+        "size": 5,
+        "project_id": "0" * 32,
+    }
+    assert done.replaced is None
+    copy = download_asset(project, done.file, tmp_path / "got")
+    assert (copy, copy.read_text()) == (tmp_path / "got" / "model.pkl", "model")
+    with pytest.raises(UsageError, match="--overwrite"):
+        download_asset(project, done.file, tmp_path / "got")
+    assert download_asset(project, done.file, tmp_path / "got", overwrite=True) == copy
+
+
+def test_promoting_again_replaces_the_link_and_says_what_it_was(project, run_id):
+    first = promote(project, run_id, "model.pkl", "best")
+    second = promote(project, run_id, "uploads/note", "best")
+    assert second.replaced == first.link
+    assert read_link(second.file) == second.link
+    assert promote(project, run_id, "uploads/note", "best").replaced is None
+
+
+def test_content_that_changed_since_is_not_handed_out(project, run_id, archive, tmp_path):
+    link = promote(project, run_id, "model.pkl", "best").file
+    (archive.folders.path(run_id) / "outputs" / "model.pkl").write_text("other")
+    with pytest.raises(StorageError, match="not what was promoted"):
+        download_asset(project, link, tmp_path / "got")
+    assert tree(tmp_path / "got") == {}
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "..", ".hidden", "/x"])
+def test_an_asset_needs_a_plain_name(project, run_id, name):
+    with pytest.raises(UsageError, match="not a name for an asset"):
+        promote(project, run_id, "model.pkl", name)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"format": 1, "run_id": 5}', "\xff"])
+def test_a_file_that_is_no_link_is_named(tmp_path, content):
+    (tmp_path / "x.link").write_text(content)
+    with pytest.raises(ProjectError, match="is not a link that Holdfast wrote"):
+        read_link(tmp_path / "x.link")
+
+
+def test_a_link_of_a_later_version_says_to_update(tmp_path):
+    (tmp_path / "x.link").write_text('{"format": 2}')
+    with pytest.raises(ProjectError, match="Update Holdfast"):
+        read_link(tmp_path / "x.link")
+
+
+def test_a_missing_link_names_the_nearest(project, run_id, tmp_path):
+    promote(project, run_id, "model.pkl", "model.pkl")
+    with pytest.raises(UnknownName, match=r"Did you mean .*model\.pkl\.link"):
+        read_link(tmp_path / "assets" / "modl.pkl.link")
+
+
+def test_a_link_to_a_run_that_is_not_here_says_where_it_is(project, run_id, archive, tmp_path):
+    link = promote(project, run_id, "model.pkl", "best").file
+    archive.folders.path(run_id).rename(tmp_path / "elsewhere")
+    with pytest.raises(UnknownName, match="in the copy of the project where it was run"):
+        download_asset(project, link, tmp_path / "got")
+
+
+def test_a_link_of_another_project_is_refused(project, run_id, tmp_path):
+    link = promote(project, run_id, "model.pkl", "best").file
+    other = Project(tmp_path, "1" * 32, "wine", is_bare=False)
+    with pytest.raises(ProjectError, match="another project"):
+        download_asset(other, link, tmp_path / "got")

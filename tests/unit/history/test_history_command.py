@@ -1,0 +1,349 @@
+"""`holdfast history` and `holdfast asset`, by their whole output."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import NamedTuple
+
+import pytest
+
+from holdfast.cli.main import main
+from holdfast.cli.run_table import metric_text, short_duration
+from holdfast.snapshots.manifest import Entry, Manifest, encode
+from holdfast.snapshots.store import ObjectStore
+
+A, B = "iris_1521077190506", "iris_1521077190507"
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def history(tmp_path, monkeypatch, capfd):
+    """`history("list")` runs `holdfast history list` in the project."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+
+    def run(*words: str) -> Outcome:
+        capfd.readouterr()
+        code = main(["asset", *words[1:]] if words[0] == "asset" else ["history", *words])
+        return Outcome(code, *capfd.readouterr())
+
+    yield run
+    monkeypatch.undo()
+    time.tzset()
+
+
+def snapshot(archive, files: dict[str, str]) -> str:
+    store = ObjectStore(archive.state / "objects")
+    entries = tuple(
+        Entry(path, "f", store.put_bytes(text.encode()), len(text)) for path, text in sorted(files.items())
+    )
+    return store.put_bytes(encode(Manifest(entries)))
+
+
+def test_the_table_shows_the_newest_first_with_the_most_frequent_metrics(archive, history):
+    archive.add(archive.completed, {"loss": 0.25, "acc": 0.912345678, "rare": 1})
+    archive.add(archive.failed, {"loss": 0.5, "acc": float("inf"), "curve": [1, 2]}, run_number=2)
+    archive.add((), run_number=3, script_name="new.py")
+    assert history("list", "-o", "table") == Outcome(
+        0,
+        "Run                 No  Script    Target  Status     Ended by     Started           Duration"
+        "  loss      acc       curve\n"
+        "------------------  --  --------  ------  ---------  -----------  ----------------  --------"
+        "  ----  -------  ----------\n"
+        "iris_1521077190508   3  new.py    local   Submitted\n"
+        "iris_1521077190507   2  train.py  local   Failed     exit code 3  2018-03-15 01:26      2.0s"
+        "   0.5      inf  [2 values]\n"
+        "iris_1521077190506   1  train.py  local   Completed               2018-03-15 01:26      4.9s"
+        "  0.25  0.91235\n",
+        "",
+    )
+
+
+def test_a_table_says_how_many_runs_it_leaves_out(archive, history):
+    for _ in range(4):
+        archive.add()
+    shown = history("list", "-o", "table", "--limit", "1")
+    assert len(shown.out.splitlines()) == 3
+    assert shown.err == "3 older runs are not shown: --limit 4\n"
+    assert len(json.loads(history("list").out)) == 4
+    assert [each["run_id"] for each in json.loads(history("list", "--limit", "1").out)] == [
+        "iris_1521077190509"
+    ]
+
+
+def test_queries_work_as_in_the_original(archive, history):
+    archive.add(metrics={"Accuracy": 0.5})
+    archive.add(metrics={"Accuracy": 0.75})
+    archive.add(archive.failed)
+    query = "@[?Accuracy != null] | max_by(@, &Accuracy).Accuracy"
+    assert history("list", "--query", query) == Outcome(0, "0.75\n", "")
+    assert history("list", "--query", "[?status=='Completed'].run_id", "-o", "tsv").out == f"{B}\n{A}\n"
+
+
+def test_an_empty_history_says_what_to_do(history, tmp_path):
+    assert history("list", "-o", "table") == Outcome(
+        0, "", "Nothing has been run here yet.\n  holdfast experiment submit SCRIPT\n"
+    )
+    assert history("list").out == "[]\n"
+    assert history("rebuild").out == "0 runs in the index.\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_damaged_run_is_warned_of_and_the_others_are_shown(archive, history):
+    archive.add()
+    archive.add()
+    (archive.folders.path(A) / "submission.json").write_text("{")
+    shown = history("list", "--query", "[].run_id", "-o", "tsv")
+    assert shown.out == f"{B}\n"
+    assert shown.err == (
+        f"warning: the folder of run `{A}` cannot be read.\n  Why: holdfast history info -r {A}\n"
+    )
+    assert history("info", "-r", A).code == 244
+
+
+def test_the_page_of_a_run_has_everything(archive, history):
+    archive.add(
+        archive.failed[:-1]
+        + archive.completed[5:7]
+        + ({"t": 1521077196.506, "e": "note", "text": "a note\x1b[31m"},)
+        + archive.failed[-1:],
+        {"loss": 0.5},
+        {"run": {"Framework": "Python", "Target": None}, "target": {"type": "local"}},
+        arguments=("--name", "two words"),
+        properties={"git": "abc"},
+    )
+    archive.add(parent_run_id=A)
+    outputs = archive.folders.path(A) / "outputs"
+    outputs.mkdir()
+    (outputs / "model.pkl").write_text("model")
+    assert history("info", "-r", A, "-o", "table") == Outcome(
+        0,
+        f"""\
+Run                {A}
+Number             1
+Script             train.py
+Arguments          --name 'two words'
+Run configuration  local
+Target             local (local)
+Snapshot           {"a" * 64}
+Properties         git: abc
+Configuration      run.Framework: Python
+                   target.type: local
+Submitted          2018-03-15 01:26
+Status             Failed
+Started            2018-03-15 01:26
+Ended              2018-03-15 01:26
+Duration           2.0s
+How it ended       The script ended with exit code 3.
+What to do         Its output has the cause: holdfast logs -r {A}
+Ended processes    loader (9) by SIGTERM
+Notes              a note\\x1b[31m
+Environment        env-1
+Packages           numpy==1.26.4
+                   torch==2.1.0
+Metrics            loss: 0.5
+Outputs            outputs/model.pkl (5 B)
+Other files        scratch.bin (12 B)
+                   To fetch one: holdfast history download -r {A} -d DIR --artifact scratch.bin
+Children           {B}
+""",
+        "",
+    )
+
+
+def test_the_json_of_a_run_has_everything(archive, history):
+    archive.add(metrics={"loss": 0.5, "children": 3}, configuration={"run": {"Framework": "Python"}})
+    record = json.loads(history("info", "-r", "last").out)
+    assert record["configuration"] == {"run": {"Framework": "Python"}}
+    assert record["children"] == []
+    assert record["metrics"] == {"loss": 0.5, "children": 3}
+    assert record["packages"] == ["numpy==1.26.4", "torch==2.1.0"]
+    assert json.loads(history("last").out) == record
+
+
+def test_an_artifact_is_printed_byte_for_byte(archive, tmp_path, monkeypatch, capfdbinary):
+    monkeypatch.chdir(tmp_path)
+    archive.add()
+    (archive.folders.path(A) / "driver_log").write_bytes(b"a\r\n\xff\0")
+    assert main(["history", "info", "-r", A, "-a", "driver_log"]) == 0
+    assert capfdbinary.readouterr().out == b"a\r\n\xff\0"
+
+
+def test_an_unknown_run_is_a_usage_error_with_the_nearest(archive, history):
+    archive.add()
+    failed = history("info", "-r", "iris_1521077190999")
+    assert failed.code == 240
+    assert failed.out == ""
+    assert f"Did you mean `{A}`?" in failed.err
+
+
+def test_comparing_shows_code_arguments_configuration_packages_and_metrics(archive, history):
+    archive.add(
+        archive.completed,
+        {"loss": 0.5, "name": "x"},
+        {"run": {"Framework": "Python", "Target": "local"}},
+        snapshot=snapshot(archive, {"train.py": "rate = 1\nrun()\n", "old.py": "1\n"}),
+    )
+    archive.add(
+        (*archive.failed[:2], {**archive.failed[2], "packages": ["numpy==2.0"]}, *archive.failed[3:]),
+        {"loss": 0.75},
+        {"run": {"Framework": "PySpark", "Target": "local"}},
+        arguments=("--rate", "0.2"),
+        snapshot=snapshot(archive, {"train.py": "rate = 2\nrun()\n", "new.py": "2\n"}),
+    )
+    assert history("compare", A, "last", "-o", "table") == Outcome(
+        0,
+        """\
+Run       iris_1521077190506                            iris_1521077190507
+--------  --------------------------------------------  ----------------------------------
+status    Completed                                     Failed
+ended     The script ended by itself with exit code 0.  The script ended with exit code 3.
+duration  0:00:04.892389                                0:00:02
+
+Arguments  iris_1521077190506  iris_1521077190507
+---------  ------------------  ------------------
+--rate     0.1                 0.2
+
+Configuration  iris_1521077190506  iris_1521077190507
+-------------  ------------------  ------------------
+run.Framework  Python              PySpark
+
+Packages  iris_1521077190506  iris_1521077190507
+--------  ------------------  ------------------
+numpy     1.26.4              2.0
+torch     2.1.0               -
+
+Metrics  iris_1521077190506  iris_1521077190507  change
+-------  ------------------  ------------------  ------
+loss                    0.5                0.75   +0.25
+name                      x                   -
+
+Code
+added    new.py
+removed  old.py
+changed  train.py
+
+--- /dev/null
++++ b/new.py
+@@ -0,0 +1 @@
++2
+--- a/old.py
++++ /dev/null
+@@ -1 +0,0 @@
+-1
+--- a/train.py
++++ b/train.py
+@@ -1,2 +1,2 @@
+-rate = 1
++rate = 2
+ run()
+
+""",
+        "",
+    )
+
+
+def test_comparing_a_run_with_its_like_says_what_is_the_same(archive, history):
+    archive.add()
+    archive.add()
+    assert history("compare", "-r", A, "-r", B, "-o", "table").out == (
+        "The same: arguments, configuration, packages, code.\n"
+    )
+
+
+def test_a_long_difference_of_code_is_cut_unless_asked_for(archive, history):
+    for text in ("", "".join(f"line {i}\n" for i in range(100))):
+        archive.add(snapshot=snapshot(archive, {"a.py": text}))
+    cut, whole = (history("compare", A, B, "-o", "table", *more).out for more in ([], ["--code"]))
+    assert "… 43 more lines: --code\n" in cut
+    assert "+line 99\n" not in cut
+    assert "+line 99\n" in whole
+    assert "more lines" not in whole
+
+
+def test_a_snapshot_that_is_gone_does_not_stop_the_comparison(archive, history):
+    archive.add()
+    archive.add(snapshot="b" * 64)
+    shown = history("compare", A, B, "-o", "table")
+    assert shown.code == 0
+    assert "It cannot be compared: The store has no object" in shown.out
+    assert json.loads(history("compare", A, B).out)["code"]["problem"]
+
+
+def test_comparing_needs_two_runs(archive, history):
+    archive.add()
+    assert history("compare", A) == Outcome(
+        240, "", "error: Two runs are needed, and 1 given.\n  holdfast history compare RUN RUN\n"
+    )
+
+
+def test_outputs_are_downloaded_promoted_and_fetched(archive, history, tmp_path):
+    archive.add()
+    outputs = archive.folders.path(A) / "outputs"
+    outputs.mkdir()
+    (outputs / "model.pkl").write_text("model")
+    assert history("download", "-r", A, "-d", "got") == Outcome(
+        0, "got/outputs/model.pkl\n", "1 file, 5 B.\n"
+    )
+    assert history("download", "-r", A, "-d", "got").code == 240
+    assert history("promote", "-r", A, "-ap", "outputs/model.pkl", "-n", "model.pkl") == Outcome(
+        0,
+        "assets/model.pkl.link\n",
+        "  Fetch it: holdfast asset download -l assets/model.pkl.link -d DIR\n",
+    )
+    assert history("asset", "download", "-l", "assets/model.pkl.link", "-d", "there") == Outcome(
+        0, "there/model.pkl\n", ""
+    )
+    assert (tmp_path / "there" / "model.pkl").read_text() == "model"
+
+
+def test_rebuilding_counts_the_runs(archive, history):
+    archive.add()
+    archive.add(tracked=False)
+    (archive.state / "index.sqlite").write_bytes(b"damaged" * 500)
+    assert history("rebuild") == Outcome(0, "2 runs in the index.\n", "")
+
+
+def test_unfinished_runs_are_asked_about_and_shown_if_that_fails(archive, history, monkeypatch):
+    archive.add(archive.running)
+    asked = []
+
+    def refresh(project, around):
+        asked.append(project.root)
+        raise OSError("no answer")
+        yield
+
+    monkeypatch.setattr("holdfast.workbench.refresh.refresh", refresh)
+    shown = history("list", "--query", "[].status", "-o", "tsv")
+    assert shown == Outcome(
+        0, "Running\n", "warning: unfinished runs are shown as they were last known: no answer\n"
+    )
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.04, "0.0s"),
+        (59.94, "59.9s"),
+        (59.96, "1m 00s"),
+        (3599.7, "1h 00m"),
+        (7500, "2h 05m"),
+        (273600, "3d 4h"),
+        (None, ""),
+    ],
+)
+def test_durations_are_short(seconds, text):
+    assert short_duration(seconds) == text
+
+
+def test_metrics_are_short():
+    values = [0.123456789, 3, "x", [1, 2], True, float("nan"), None]
+    assert [metric_text(value) for value in values] == ["0.12346", "3", "x", "[2 values]", "True", "nan", ""]

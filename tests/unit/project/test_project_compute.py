@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.project.compute import BUILTIN_LOCAL, ComputeTarget, compute_names, read_compute, render_compute
+
+
+def read(tmp_path: Path, text: str, name: str = "x") -> ComputeTarget:
+    (tmp_path / "aml_config").mkdir(exist_ok=True)
+    (tmp_path / "aml_config" / f"{name}.compute").write_text(text, encoding="utf-8")
+    target, problems = read_compute(tmp_path, name)
+    assert target is not None, problems
+    return target
+
+
+def test_a_bare_folder_has_the_built_in_local_target(tmp_path: Path) -> None:
+    assert read_compute(tmp_path, "local") == (BUILTIN_LOCAL, [])
+    assert compute_names(tmp_path) == ["local"]
+    assert BUILTIN_LOCAL.user_managed_environment and BUILTIN_LOCAL.file is None
+
+
+def test_a_file_for_local_takes_the_place_of_the_built_in(tmp_path: Path) -> None:
+    target = read(tmp_path, "type: local\nuserManagedEnvironment: false\n", "local")
+    assert not target.user_managed_environment
+    assert target.file == "aml_config/local.compute"
+
+
+@pytest.mark.parametrize(
+    ("text", "managed_by_user"),
+    [("type: local", True), ("type: docker", False), ("type: localdocker", False)]
+    + [
+        (f"type: {kind}\naddress: a\nusername: b", kind == "remote")
+        for kind in ("remote", "remotedocker", "cluster")
+    ],
+)
+def test_who_manages_the_environment_depends_on_the_type(
+    tmp_path: Path, text: str, managed_by_user: bool
+) -> None:
+    assert read(tmp_path, text).user_managed_environment is managed_by_user
+
+
+def test_both_spellings_of_docker_are_one_type(tmp_path: Path) -> None:
+    assert read(tmp_path, "type: localdocker").type == read(tmp_path, 'type: "Docker"').type == "docker"
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("gpu1", ("gpu1", None)),
+        ("gpu1.example.com:2222", ("gpu1.example.com", 2222)),
+        ("192.0.2.1:22", ("192.0.2.1", 22)),
+        ("'::1'", ("::1", None)),
+        ("'[2001:db8::1]:2222'", ("2001:db8::1", 2222)),
+    ],
+)
+def test_an_address_may_hold_a_port(tmp_path: Path, address: str, expected: tuple[str, int | None]) -> None:
+    target = read(tmp_path, f"type: remote\naddress: {address}\nusername: me\n")
+    assert (target.address, target.port) == expected
+
+
+@pytest.mark.parametrize(
+    "address", ["-oProxyCommand=x", "a b", "ssh://a", "a:0", "a:65536", "a:x", "me@a", "a/b"]
+)
+def test_what_is_not_a_host_is_refused(tmp_path: Path, address: str) -> None:
+    (tmp_path / "aml_config").mkdir()
+    (tmp_path / "aml_config" / "x.compute").write_text(f"type: remote\nusername: me\naddress: {address}\n")
+    target, problems = read_compute(tmp_path, "x")
+    assert target is None
+    assert [(each.line, each.key) for each in problems] == [(3, "address")]
+
+
+@pytest.mark.parametrize("word", ["yes", "On", "TRUE", '"true"', "'Yes'"])
+def test_every_spelling_of_true_is_true(tmp_path: Path, word: str) -> None:
+    assert read(tmp_path, f"type: docker\nnvidiaDocker: {word}\n").nvidia_docker is True
+
+
+@pytest.mark.parametrize("word", ["no", "Off", "FALSE", '"false"'])
+def test_every_spelling_of_false_is_false(tmp_path: Path, word: str) -> None:
+    assert read(tmp_path, f"type: local\nuserManagedEnvironment: {word}\n").user_managed_environment is False
+
+
+def test_a_password_is_never_repeated(tmp_path: Path) -> None:
+    for password in ("hunter2", "AzureMlSecret=hunter2", "[hunter2]", "{hunter2: x}"):
+        (tmp_path / "aml_config").mkdir(exist_ok=True)
+        content = f"type: remote\naddress: a\nusername: b\npassword: {password}\n"
+        (tmp_path / "aml_config" / "x.compute").write_text(content)
+        target, problems = read_compute(tmp_path, "x")
+        assert [each.key for each in problems] == ["password"]
+        assert "hunter2" not in f"{target}{problems}"
+
+
+def test_a_misspelt_required_key_is_said_once(tmp_path: Path) -> None:
+    (tmp_path / "aml_config").mkdir()
+    (tmp_path / "aml_config" / "x.compute").write_text("Type: local\n")
+    assert [str(each) for each in read_compute(tmp_path, "x")[1]] == [
+        "aml_config/x.compute:1: Type: unknown key. Write `type`."
+    ]
+
+
+FILE = "aml_config/x.compute"
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        ComputeTarget("x", "local", user_managed_environment=True, file=FILE),
+        ComputeTarget("x", "cluster", "c", None, "me", yarn_deploy_mode="client", file=FILE),
+        ComputeTarget("x", "remotedocker", "10.0.0.1", 22, "me", "~/.ssh/id", "img:1", True, True, file=FILE),
+        ComputeTarget("x", "remote", "::1", 2222, "no", python_location="C:\\py thon", file=FILE),
+        ComputeTarget("x", "local", native_shared_directory="~", spark_submit_location="/opt/s s", file=FILE),
+    ],
+)
+def test_a_written_target_reads_as_the_same(tmp_path: Path, target: ComputeTarget) -> None:
+    assert read(tmp_path, render_compute(target)) == target

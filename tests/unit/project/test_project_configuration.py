@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import ConfigurationError, UnknownName, UsageError
+from holdfast.project.compute import BUILTIN_LOCAL
+from holdfast.project.configuration import load_configuration, managed_environment
+from holdfast.project.folder import Project, find_project
+from holdfast.project.names import check_name
+from holdfast.project.runconfig import BUILTIN_LOCAL_RUN
+
+CASES = Path(__file__).parents[2] / "cases" / "project-files"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    folder = tmp_path / "aml_config"
+    folder.mkdir()
+    (folder / "gpu.compute").write_text("type: docker\nbaseDockerImage: debian\n")
+    (folder / "gpu.runconfig").write_text("Target: gpu\nFramework: Python\n")
+    (folder / "conda_dependencies.yml").write_text("dependencies: [python=3.11]\n")
+    (folder / "other.compute").write_text("type: local\n")
+    return find_project(tmp_path)
+
+
+@pytest.mark.parametrize("name", [None, "local", "local.runconfig"])
+def test_a_bare_folder_runs_with_the_built_in_configuration(tmp_path: Path, name: str | None) -> None:
+    configuration = load_configuration(find_project(tmp_path), name, None)
+    assert (configuration.run, configuration.target) == (BUILTIN_LOCAL_RUN, BUILTIN_LOCAL)
+    assert configuration.warnings == () and managed_environment(configuration) is None
+
+
+def test_a_bare_folder_needs_no_yaml(tmp_path: Path) -> None:
+    import subprocess
+
+    code = (
+        "import sys; from pathlib import Path; from holdfast.project.configuration import load_configuration;"
+        "from holdfast.project.folder import find_project;"
+        "load_configuration(find_project(Path(sys.argv[1])), None, None); print('yaml' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "False\n"
+
+
+@pytest.mark.parametrize(
+    "form", ["gpu", "gpu.runconfig", "aml_config/gpu.runconfig", "./aml_config/gpu.runconfig"]
+)
+def test_a_run_configuration_may_be_named_or_pointed_at(project: Project, form: str) -> None:
+    assert load_configuration(project, form, None).run.name == "gpu"
+
+
+def test_a_run_configuration_may_be_pointed_at_from_below(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project.root / "src").mkdir()
+    monkeypatch.chdir(project.root / "src")
+    assert load_configuration(project, "../aml_config/gpu.runconfig", None).run.name == "gpu"
+    assert (
+        load_configuration(project, str(project.root / "aml_config" / "gpu.runconfig"), None).run.name
+        == "gpu"
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["../gpu", "a/b", "..", "", "/etc/x.runconfig", "a\\b", "../x/gpu.runconfig"]
+)
+def test_a_name_that_is_a_path_to_elsewhere_is_refused(project: Project, name: str) -> None:
+    with pytest.raises(UsageError):
+        load_configuration(project, name, None)
+    with pytest.raises(UsageError):
+        load_configuration(project, None, name)
+
+
+def test_an_unknown_configuration_lists_the_valid_ones_and_the_nearest(project: Project) -> None:
+    with pytest.raises(UnknownName) as caught:
+        load_configuration(project, "GPU", None)
+    assert caught.value.valid == ["gpu", "local"]
+    assert (
+        "Did you mean `gpu`?" in caught.value.hint and "holdfast runconfiguration list" in caught.value.hint
+    )
+
+
+def test_a_compute_target_without_configuration_says_how_to_make_one(project: Project) -> None:
+    with pytest.raises(UnknownName) as caught:
+        load_configuration(project, "other", None)
+    assert "holdfast runconfiguration create -n other -t other" in caught.value.hint
+
+
+def test_an_unknown_target_says_how_to_attach_it(project: Project) -> None:
+    with pytest.raises(UnknownName) as caught:
+        load_configuration(project, "gpu", "cpu")
+    assert caught.value.valid == ["gpu", "local", "other"]
+    assert "holdfast computetarget attach" in caught.value.hint
+
+
+def test_the_target_of_the_command_line_wins(project: Project) -> None:
+    configuration = load_configuration(project, "gpu", "other")
+    assert (configuration.run.target, configuration.target.name) == ("other", "other")
+
+
+def test_the_conda_file_is_read_where_the_environment_is_managed(project: Project) -> None:
+    managed = managed_environment(load_configuration(project, "gpu", None))
+    assert managed is not None and managed.python == "3.11"
+    (project.root / "aml_config" / "conda_dependencies.yml").write_text("- broken")
+    assert managed_environment(load_configuration(project, "gpu", "local")) is None
+    with pytest.raises(ConfigurationError):
+        load_configuration(project, "gpu", None)
+
+
+def test_another_conda_file_may_be_given(project: Project) -> None:
+    (project.root / "other.yml").write_text("dependencies: [python=3.6]\n")
+    configuration = load_configuration(project, "gpu", None, "other.yml")
+    assert configuration.conda is not None and configuration.conda.python == "3.6"
+    assert configuration.run.conda_dependencies_file == "other.yml"
+
+
+def test_the_problems_of_all_files_are_reported_at_once(project: Project) -> None:
+    folder = project.root / "aml_config"
+    (folder / "gpu.runconfig").write_text("Target: gpu\nFramework: Ruby\n")
+    (folder / "gpu.compute").write_text("type: docker\nbaseImage: debian\n")
+    (folder / "conda_dependencies.yml").write_text("depends: []\n")
+    with pytest.raises(ConfigurationError) as caught:
+        load_configuration(project, "gpu", None)
+    assert [str(each) for each in caught.value.problems] == [
+        "aml_config/gpu.runconfig:2: Framework: `Ruby` is not a valid value. Valid: `Python`, `PySpark`.",
+        "aml_config/gpu.compute:2: baseImage: unknown key. Write `baseDockerImage`.",
+        "aml_config/conda_dependencies.yml:1: depends: unknown key. Write `dependencies`.",
+    ]
+
+
+def test_warnings_come_with_the_configuration() -> None:
+    configuration = load_configuration(find_project(CASES / "original-workbench"), "my_dsvm", None)
+    assert [each.key for each in configuration.warnings] == ["password"]
+
+
+def test_a_target_that_the_file_misnames_is_a_problem_of_that_line(project: Project) -> None:
+    (project.root / "aml_config" / "gpu.runconfig").write_text("Framework: Python\nTarget: gpuu\n")
+    with pytest.raises(ConfigurationError) as caught:
+        load_configuration(project, "gpu", None)
+    assert [str(each) for each in caught.value.problems] == [
+        "aml_config/gpu.runconfig:2: Target: there is no compute target `gpuu`. Write `Target: gpu`."
+    ]
+    assert load_configuration(project, "gpu", "local").target == BUILTIN_LOCAL
+
+
+@pytest.mark.parametrize("name", ["a/b", "..", "", "-x", "a b", ".x", "é", "x" * 65, "a\n"])
+def test_a_new_file_gets_no_odd_name(name: str) -> None:
+    with pytest.raises(UsageError):
+        check_name("compute target", name)

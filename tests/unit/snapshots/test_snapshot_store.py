@@ -1,0 +1,153 @@
+"""The content-addressed store."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import StorageError
+from holdfast.snapshots import store as store_module
+from holdfast.snapshots.store import CHUNK, ObjectStore
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ObjectStore:
+    return ObjectStore(tmp_path / "state" / "objects")
+
+
+def everything(store: ObjectStore) -> list[str]:
+    return sorted(str(each.relative_to(store.root)) for each in store.root.rglob("*") if each.is_file())
+
+
+def test_what_was_put_can_be_read_and_lies_at_its_digest(store: ObjectStore) -> None:
+    digest = store.put_bytes(b"hello")
+    assert digest == hashlib.sha256(b"hello").hexdigest()
+    assert store.path_of(digest) == store.root / digest[:2] / digest[2:]
+    assert store.has(digest)
+    assert store.read(digest) == b"hello"
+    with store.open(digest) as stream:
+        assert stream.read() == b"hello"
+
+
+def test_an_object_is_read_only(store: ObjectStore) -> None:
+    digest = store.put_bytes(b"hello")
+    assert stat.S_IMODE(store.path_of(digest).stat().st_mode) == 0o444
+
+
+@pytest.mark.parametrize("size", [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK])
+def test_a_file_of_any_size_is_stored_under_its_digest(store: ObjectStore, tmp_path: Path, size: int) -> None:
+    content = bytes(range(256)) * (size // 256 + 1)
+    file = tmp_path / "file"
+    file.write_bytes(content[:size])
+    for path in (file, str(file), os.fsencode(file)):
+        assert store.put_file(path) == (hashlib.sha256(content[:size]).hexdigest(), size)
+    assert len(everything(store)) == 1
+
+
+def test_an_object_that_exists_is_not_written_again(store: ObjectStore) -> None:
+    path = store.path_of(store.put_bytes(b"hello"))
+    before = path.stat()
+    store.put_bytes(b"hello")
+    store.put_stream(io.BytesIO(b"hello"))
+    assert path.stat().st_ino == before.st_ino
+
+
+@pytest.mark.parametrize("size", [10, CHUNK + 10])
+def test_an_object_cut_short_by_a_crash_is_written_again(store: ObjectStore, size: int) -> None:
+    content = b"x" * size
+    path = store.path_of(store.put_bytes(content))
+    path.chmod(0o644)
+    path.write_bytes(b"")
+    store.put_stream(io.BytesIO(content))
+    assert path.read_bytes() == content
+
+
+def test_a_stream_that_yields_little_at_a_time_is_stored_whole(store: ObjectStore) -> None:
+    class Dripping(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            return super().read(min(size or 0, 3))
+
+    digest, size = store.put_stream(Dripping(b"0123456789"))
+    assert (store.read(digest), size) == (b"0123456789", 10)
+
+
+@pytest.mark.parametrize(
+    "digest",
+    [
+        "",
+        "..",
+        "../../etc/passwd",
+        "/" * 64,
+        "A" * 64,
+        "a" * 63,
+        "a" * 65,
+        "../" + "a" * 61,
+        "a\n" * 32,
+        "é" * 64,
+    ],
+)
+def test_a_hostile_digest_never_becomes_a_path(store: ObjectStore, digest: str) -> None:
+    for ask in (store.path_of, store.has, store.read, store.open):
+        with pytest.raises(StorageError, match="is not a digest"):
+            ask(digest)
+
+
+def test_a_missing_object_is_named(store: ObjectStore) -> None:
+    with pytest.raises(StorageError, match="0" * 64) as caught:
+        store.read("0" * 64)
+    assert caught.value.hint
+
+
+def test_a_damaged_object_is_not_returned(store: ObjectStore) -> None:
+    path = store.path_of(store.put_bytes(b"hello"))
+    path.chmod(0o644)
+    path.write_bytes(b"hullo")
+    with pytest.raises(StorageError, match="damaged"):
+        store.read(hashlib.sha256(b"hello").hexdigest())
+
+
+@pytest.mark.parametrize("size", [10, CHUNK + 10])
+def test_a_full_disk_is_a_storage_error_and_leaves_nothing_behind(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    def full(descriptor: int, data: bytes) -> None:
+        os.write(descriptor, data[:5])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(store_module, "_write", full)
+    with pytest.raises(StorageError, match="no room left") as caught:
+        store.put_stream(io.BytesIO(b"x" * size))
+    assert "holdfast experiment clean" in caught.value.hint
+    assert everything(store) == []
+
+
+def test_a_store_that_cannot_be_made_is_a_storage_error(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("a file is in the way")
+    with pytest.raises(StorageError, match="cannot be written") as caught:
+        ObjectStore(tmp_path / "state" / "objects").put_bytes(b"hello")
+    assert str(tmp_path) in caught.value.hint
+
+
+def test_an_error_while_reading_stays_what_it_is_and_leaves_nothing_behind(store: ObjectStore) -> None:
+    class Failing(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            if self.tell() >= CHUNK:
+                raise OSError(errno.EIO, "Input/output error")
+            return super().read(size)
+
+    with pytest.raises(OSError, match="Input/output error"):
+        store.put_stream(Failing(b"x" * (CHUNK + 5)))
+    assert everything(store) == []
+
+
+def test_all_digests_are_listed_and_foreign_files_are_not(store: ObjectStore) -> None:
+    assert store.digests() == set()
+    digests = {store.put_bytes(str(number).encode()) for number in range(20)}
+    (store.root / "README").write_text("not ours")
+    assert store.digests() == digests
