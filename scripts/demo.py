@@ -29,9 +29,7 @@ def main() -> None:
 def demo_environment(environment: dict[str, str]) -> dict[str, str]:
     """Everything of ours lies inside the clone; proxies and package indexes stay as this machine has them."""
     environment.update(uv_settings(Path(sys.executable), environment))
-    environment["PATH"] = os.pathsep.join(
-        [str(Path(sys.executable).parent), environment.get("PATH", os.defpath)]
-    )
+    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment.get("PATH", os.defpath)])
     environment["HOLDFAST_HOME"] = str(HOME)
     environment.setdefault("UV_CACHE_DIR", str(ROOT / ".cache" / "uv"))
     return environment
@@ -48,9 +46,7 @@ def closing_words(environment: dict[str, str]) -> str:
     caches = [environment[name] for name in ("UV_CACHE_DIR", "PIP_CACHE_DIR") if environment.get(name)]
     outside = [each for each in caches if not Path(each).is_relative_to(ROOT)]
     where = (
-        f"Caches outside this folder: {', '.join(outside)}"
-        if outside
-        else "Nothing outside this folder was touched."
+        f"Caches outside this folder: {', '.join(outside)}" if outside else "Nothing outside this folder was touched."
     )
     lines = [
         "",

@@ -39,9 +39,7 @@ def main(arguments: list[str]) -> int:
 def reference() -> str:
     root = command_tree()
     sections = [HEAD, short_forms()]
-    sections += [
-        section(path, context) for path, context in commands(root, "holdfast", None) if path != "holdfast"
-    ]
+    sections += [section(path, context) for path, context in commands(root, "holdfast", None) if path != "holdfast"]
     return "\n".join(sections)
 
 
@@ -50,9 +48,7 @@ def short_forms() -> str:
     return "\n".join(["| short form | |", "|---|---|", *rows, ""])
 
 
-def commands(
-    command: click.Command, path: str, parent: click.Context | None
-) -> Iterator[tuple[str, click.Context]]:
+def commands(command: click.Command, path: str, parent: click.Context | None) -> Iterator[tuple[str, click.Context]]:
     """Every command below `command`, groups before their commands, short forms left out."""
     context = click.Context(command, info_name=path.rpartition(" ")[2], parent=parent)
     if command.hidden:

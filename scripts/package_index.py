@@ -23,9 +23,7 @@ _UV_CHOICES = (
 
 def uv_settings(python: Path, environment: Mapping[str, str]) -> dict[str, str]:
     """Variables for uv that say what pip of `python` is set to. Empty if uv has settings of its own."""
-    if any(environment.get(name) for name in _UV_CHOICES) or any(
-        path.exists() for path in _uv_files(environment)
-    ):
+    if any(environment.get(name) for name in _UV_CHOICES) or any(path.exists() for path in _uv_files(environment)):
         return {}
     asked = subprocess.run(
         [str(python), "-m", "pip", "config", "list"],

@@ -23,9 +23,7 @@ CONSTRAINTS = ROOT / "constraints.txt"
 
 def main(arguments: list[str]) -> None:
     dev = "--dev" in arguments
-    environment = {
-        name: value for name, value in os.environ.items() if name not in ("PYTHONHOME", "PYTHONPATH")
-    }
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONHOME", "PYTHONPATH")}
     environment.setdefault("UV_CACHE_DIR", str(ROOT / ".cache" / "uv"))
     environment.setdefault("PIP_CACHE_DIR", str(ROOT / ".cache" / "pip"))
     uv = find_or_make_uv(environment)

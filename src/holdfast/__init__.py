@@ -60,9 +60,7 @@ def upload(path: "Union[str, os.PathLike[str]]", content: "Union[str, bytes]") -
     if isinstance(content, str):
         content = content.encode("utf-8", "backslashreplace")
     elif not isinstance(content, (bytes, bytearray, memoryview)):
-        raise TypeError(
-            "holdfast.upload: the content is a {}; give text or bytes".format(type(content).__name__)
-        )
+        raise TypeError("holdfast.upload: the content is a {}; give text or bytes".format(type(content).__name__))
     try:
         _replace(_folder("uploads"), parts, content)
     except (OSError, UnicodeError) as error:

@@ -79,12 +79,7 @@ def forbidden_arrows(modules: list[Module]) -> list[str]:
     for module in modules:
         for name in imports(module):
             target = name.split(".")[1:2]
-            if (
-                name.split(".")[0] != "holdfast"
-                or _stands_alone(module)
-                or not target
-                or target[0] == module.layer
-            ):
+            if name.split(".")[0] != "holdfast" or _stands_alone(module) or not target or target[0] == module.layer:
                 continue
             allowed = module.layer == "hosts" if target == ["farside"] else True
             if target[0] in RANKS:
@@ -111,8 +106,7 @@ def cycles(modules: list[Module]) -> list[str]:
     """Modules that import each other, directly or around corners."""
     names = {module.name for module in modules}
     graph = {
-        module.name: {_module_of(name, names) for name in imports(module)} - {module.name, ""}
-        for module in modules
+        module.name: {_module_of(name, names) for name in imports(module)} - {module.name, ""} for module in modules
     }
     while True:  # what imports nothing that is left, or is imported by nothing that is left, is on no cycle
         imported = set().union(*graph.values())
@@ -197,9 +191,7 @@ def _length(function: Function) -> int:
     """Lines from `def` to the end, without the docstring: words about a function do not make it long."""
     first = function.body[0]
     is_docstring = (
-        isinstance(first, ast.Expr)
-        and isinstance(first.value, ast.Constant)
-        and isinstance(first.value.value, str)
+        isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
     )
     words = (first.end_lineno or 0) - first.lineno + 1 if is_docstring else 0
     return (function.end_lineno or 0) - function.lineno + 1 - words

@@ -31,9 +31,7 @@ def test_the_source_keeps_the_rule(rule: Callable[[list[Module]], list[str]]) ->
 
 
 def test_no_tracked_file_names_a_machine_or_a_registry() -> None:
-    listed = subprocess.run(
-        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     texts = {}
     for name in filter(None, listed.split("\0")):
         content = (ROOT / name).read_bytes() if (ROOT / name).is_file() else b""
@@ -74,9 +72,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("rule", "files", "complaint"), BROKEN)
-def test_a_rule_notices_what_breaks_it(
-    rule: str, files: dict[str, str], complaint: str, tmp_path: Path
-) -> None:
+def test_a_rule_notices_what_breaks_it(rule: str, files: dict[str, str], complaint: str, tmp_path: Path) -> None:
     complaints = getattr(source_rules, rule)(made_up(tmp_path, files))
 
     assert any(complaint in each for each in complaints), complaints
@@ -96,9 +92,7 @@ ALLOWED = {
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule.__name__))
-def test_a_rule_is_silent_about_what_is_allowed(
-    rule: Callable[[list[Module]], list[str]], tmp_path: Path
-) -> None:
+def test_a_rule_is_silent_about_what_is_allowed(rule: Callable[[list[Module]], list[str]], tmp_path: Path) -> None:
     assert rule(made_up(tmp_path, ALLOWED)) == []
 
 

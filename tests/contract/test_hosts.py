@@ -127,5 +127,8 @@ def test_a_far_side_that_dies_is_an_error_with_its_last_words(host):
 
 def test_a_program_that_is_not_the_far_side_is_an_error_with_what_it_said():
     argv = [sys.executable, "-c", "import sys; print('hello there'); sys.exit('Permission denied (publickey).')"]
-    with Connection(argv, new_nonce()) as connection, pytest.raises(HostError, match=r"Permission denied \(publickey\)"):
+    with (
+        Connection(argv, new_nonce()) as connection,
+        pytest.raises(HostError, match=r"Permission denied \(publickey\)"),
+    ):
         connection.request("hello")

@@ -52,22 +52,16 @@ def collect(text: str) -> list[Example]:
             continue
         fence = lines[number + 1].strip() if number + 1 < len(lines) else ""
         if fence not in ("```console", "```bash"):
-            raise ValueError(
-                f"line {number + 1}: <!-- run --> must stand right above a console or bash block"
-            )
+            raise ValueError(f"line {number + 1}: <!-- run --> must stand right above a console or bash block")
         end = lines.index("```", number + 2)
         block = lines[number + 2 : end]
-        found = (
-            _console(block, number + 3) if fence == "```console" else [Example(number + 3, "\n".join(block))]
-        )
+        found = _console(block, number + 3) if fence == "```console" else [Example(number + 3, "\n".join(block))]
         last = found[-1]
         examples += [*found[:-1], Example(last.line, last.command, int(mark[1] or 0), last.shown)]
     return examples
 
 
-def run(
-    examples: list[Example], folder: Path, environment: Mapping[str, str], timeout: float
-) -> list[Answer]:
+def run(examples: list[Example], folder: Path, environment: Mapping[str, str], timeout: float) -> list[Answer]:
     """Type all examples into one shell that starts in `folder`, up to the first unexpected exit code."""
     records = folder.parent / f"{folder.name}-records"
     records.mkdir()
@@ -126,9 +120,7 @@ def _console(block: list[str], first: int) -> list[Example]:
             continue
         if examples:
             last = examples[-1]
-            examples[-1] = Example(
-                last.line, last.command, 0, tuple(shown) if "".join(shown).strip() else None
-            )
+            examples[-1] = Example(last.line, last.command, 0, tuple(shown) if "".join(shown).strip() else None)
         shown = []
         if line.strip() != "$":
             examples.append(Example(first + offset, line[2:]))

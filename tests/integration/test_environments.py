@@ -24,7 +24,9 @@ def managed(bench: Bench) -> Bench:  # noqa: F811
     bench.write("aml_config/local.compute", COMPUTE)
     bench.write("aml_config/local.runconfig", RUNCONFIG)
     bench.write("aml_config/conda_dependencies.yml", _conda("six==1.16.0"))
-    bench.write("t.py", "import os, shutil, sys, six\nprint(six.__version__, shutil.which('python') == sys.executable)\n")
+    bench.write(
+        "t.py", "import os, shutil, sys, six\nprint(six.__version__, shutil.which('python') == sys.executable)\n"
+    )
     return bench
 
 

@@ -85,9 +85,7 @@ every_python = pytest.mark.parametrize("python", FOUND.values(), ids=FOUND.keys(
 def far(tmp_path: Path) -> Path:
     """The far side as a host has it."""
     far = tmp_path / "far"
-    shutil.copytree(
-        PACKAGE / "farside", far / "holdfast" / "farside", ignore=shutil.ignore_patterns("__pycache__")
-    )
+    shutil.copytree(PACKAGE / "farside", far / "holdfast" / "farside", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(PACKAGE / "__init__.py", far / "holdfast")
     return far
 
@@ -98,9 +96,7 @@ def test_there_is_at_least_one_python_to_try() -> None:
 
 @every_python
 def test_everything_that_is_shipped_compiles(python: Path, far: Path) -> None:
-    done = subprocess.run(
-        [python, "-W", "error", "-m", "compileall", "-q", far], capture_output=True, text=True
-    )
+    done = subprocess.run([python, "-W", "error", "-m", "compileall", "-q", far], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     sources = list(far.rglob("*.py"))
     assert len(list(far.rglob("*.pyc"))) == len(sources) >= 4

@@ -43,9 +43,7 @@ def draw(comparison: RunComparison, whole_code: bool, stream: TextIO) -> None:
 def _draw_section(title: str, records: Comparison, found: tuple[Difference, ...], stream: TextIO) -> None:
     columns = [Column("name", title), Column("first", records.first), Column("second", records.second)]
     missing = {"first": "-", "second": "-"}
-    rows = [
-        missing | {name: value for name, value in asdict(each).items() if value is not None} for each in found
-    ]
+    rows = [missing | {name: value for name, value in asdict(each).items() if value is not None} for each in found]
     tables.draw(rows, columns, stream)
     stream.write("\n")
 
@@ -55,9 +53,7 @@ def _draw_metrics(records: Comparison, stream: TextIO) -> None:
         Column("name", "Metrics"),
         Column("first", records.first, align="right", format=lambda value: metric_text(value) or "-"),
         Column("second", records.second, align="right", format=lambda value: metric_text(value) or "-"),
-        Column(
-            "change", "change", align="right", format=lambda value: "" if value is None else f"{value:+.5g}"
-        ),
+        Column("change", "change", align="right", format=lambda value: "" if value is None else f"{value:+.5g}"),
     ]
     tables.draw([asdict(each) for each in records.metrics], columns, stream)
     stream.write("\n")
@@ -71,9 +67,7 @@ def _draw_code(code: CodeDifference, whole: bool, stream: TextIO) -> None:
     lines = [f"{word:8} {terminal.one_line(path)}" for word, paths in files for path in paths]
     if not lines:
         return
-    stream.write(
-        terminal.style("Code", "bold", stream) + "\n" + "".join(f"{line}\n" for line in lines) + "\n"
-    )
+    stream.write(terminal.style("Code", "bold", stream) + "\n" + "".join(f"{line}\n" for line in lines) + "\n")
     diff = code.diff.splitlines()
     shown = diff if whole else diff[:DIFF_LINES]
     stream.writelines(f"{_painted(line, stream)}\n" for line in shown)

@@ -9,12 +9,15 @@ from typing import Any
 import click
 
 from holdfast.cli import terminal
+from holdfast.cli.names import target_names
 from holdfast.cli.output import Column, Group, Output, output_options
 from holdfast.errors import UnknownName, UsageError
 
 group = Group("computetarget", help="Attach, list and detach compute targets.")
 
-_NAME = click.option("-n", "--name", required=True, metavar="NAME", help="The stem of NAME.compute.")
+_NAME = click.option(
+    "-n", "--name", required=True, metavar="NAME", shell_complete=target_names, help="The stem of NAME.compute."
+)
 
 
 @group.command("attach")
@@ -38,7 +41,9 @@ def attach_command(type: str | None, typed: str | None, name: str, **access: Any
 
     kind = type or typed
     if kind is None or (type and typed and type != typed):
-        raise UsageError("Say which type of machine, once.", "holdfast computetarget attach remotedocker -n NAME -a HOST -u USER")
+        raise UsageError(
+            "Say which type of machine, once.", "holdfast computetarget attach remotedocker -n NAME -a HOST -u USER"
+        )
     for file in attach(find_project(Path.cwd()), Attachment(name, kind, access["address"], access["username"])):
         click.echo(file)
     terminal.hint(f"Run on it: holdfast submit -c {name} SCRIPT")
@@ -70,7 +75,7 @@ def list_command(output: Output) -> None:
 
 
 @group.command("show")
-@click.argument("target", required=False, metavar="[NAME]")
+@click.argument("target", required=False, metavar="[NAME]", shell_complete=target_names)
 @click.option("-n", "--name", metavar="NAME", help="The same as NAME.")
 @output_options
 def show_command(target: str | None, name: str | None, output: Output) -> None:

@@ -1,4 +1,5 @@
-"""Showing the workbench's events: the script's output to stdout, everything else to stderr, progress where there is a terminal."""
+"""Showing the workbench's events: the script's output to stdout, everything else to stderr, progress where there is
+a terminal."""
 
 from __future__ import annotations
 
@@ -34,9 +35,15 @@ class Screen:
             case events.SnapshotTaken():
                 self._line(terminal.detail, f"snapshot {event.digest[:12]}: {event.files} files, {size(event.size)}")
             case events.RunCreated():
-                self._line(terminal.notice, f"RunId: {event.run_id}\n")
+                if self._frame:
+                    self._line(terminal.notice, f"RunId: {event.run_id}\n")
             case events.PhaseChanged():
                 self._change_phase(event)
+            case events.EnvironmentReady():
+                what = "Built the environment" if event.built else "Environment"
+                took = f" in {event.seconds:.1f} s" if event.built else " is there"
+                count = f"{event.packages} package{'' if event.packages == 1 else 's'}"
+                self._line(terminal.notice if event.built else terminal.detail, f"{what}{took}: {count}.")
             case events.OutputArrived():
                 self._write(event.data)
             case events.EndingBegan():
@@ -131,7 +138,9 @@ def summary(run: Run, missing_file: str = "") -> None:
     ending = run.ending
     if ending is None:
         return
-    took = "" if run.duration is None else f" after {format_duration(run.duration)}"
+    took = (
+        "" if run.duration is None else f" after {format_duration(round(run.duration, 1 if run.duration > 1 else 2))}"
+    )
     terminal.notice(f"Status: {run.status.value}{took}. {ending.sentence()}")
     if missing_file:
         terminal.hint(missing_file)
@@ -142,7 +151,9 @@ def summary(run: Run, missing_file: str = "") -> None:
         terminal.notice("Metrics: " + ", ".join(shown[:8]) + (" …" if len(shown) > 8 else ""))
     if run.outputs:
         total = sum(each.size for each in run.outputs)
-        names = ", ".join(terminal.one_line(each.path) for each in run.outputs[:5]) + (" …" if len(run.outputs) > 5 else "")
+        names = ", ".join(terminal.one_line(each.path) for each in run.outputs[:5]) + (
+            " …" if len(run.outputs) > 5 else ""
+        )
         terminal.notice(f"Outputs: {names} ({size(total)})")
     if run.ended_processes:
         _list_ended(run)

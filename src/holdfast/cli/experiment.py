@@ -9,12 +9,11 @@ from typing import Any
 import click
 
 from holdfast.cli import terminal
+from holdfast.cli.names import ignored_target, run_names, run_option, runconfig_names, target_names
 from holdfast.cli.output import Column, Group, Output, output_options
 from holdfast.errors import ExitCode, UsageError
 
 group = Group("experiment", help="Submit, follow, cancel and clean runs.")
-
-_RUN = click.option("-r", "--run", "run", required=True, metavar="RUN", help="Run id, the end of one, or `last`.")
 
 
 class Duration(click.ParamType[float]):
@@ -31,18 +30,37 @@ class Duration(click.ParamType[float]):
     context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
     epilog="Everything after SCRIPT goes to it as it is. Ctrl-C only detaches: the run goes on.",
 )
-@click.option("-c", "--run-configuration", metavar="NAME", help="Run configuration: the stem of a .runconfig. [default: local]")
-@click.option("-t", "--target", metavar="NAME", help="Compute target, instead of the one in the run configuration.")
+@click.option(
+    "-c",
+    "--run-configuration",
+    metavar="NAME",
+    shell_complete=runconfig_names,
+    help="Run configuration: the stem of a .runconfig. [default: local]",
+)
+@click.option(
+    "-t",
+    "--target",
+    metavar="NAME",
+    shell_complete=target_names,
+    help="Compute target, instead of the one in the run configuration.",
+)
 @click.option("-a", "--async", "detached", is_flag=True, help="Return at once; prints the run id.")
 @click.option("--wait", "quiet", is_flag=True, help="Wait for the end without showing the script's output.")
-@click.option("--time-limit", type=Duration(), metavar="DURATION", help="End the script after this time, e.g. 90s, 2h30m.")
 @click.option(
-    "--grace", type=Duration(), metavar="DURATION", help="Time between SIGTERM and SIGKILL, for checkpoints. [default: 10s]"
+    "--time-limit", type=Duration(), metavar="DURATION", help="End the script after this time, e.g. 90s, 2h30m."
 )
-@click.option("--secret", "secrets", multiple=True, metavar="NAME", help="Pass this variable; its value is never written.")
+@click.option(
+    "--grace",
+    type=Duration(),
+    metavar="DURATION",
+    help="Time between SIGTERM and SIGKILL, for checkpoints. [default: 10s]",
+)
+@click.option(
+    "--secret", "secrets", multiple=True, metavar="NAME", help="Pass this variable; its value is never written."
+)
 @click.option("-d", "--conda-file", metavar="FILE", help="Conda environment file, instead of the run configuration's.")
 @click.option("--dry-run", is_flag=True, help="Show the plan and stop.")
-@click.argument("script")
+@click.argument("script", type=click.Path())
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @output_options
 def submit_command(
@@ -61,8 +79,8 @@ def submit_command(
 ) -> int:
     """Run SCRIPT with ARGUMENTS on a compute target.
 
-    The project is copied as it is now; a later edit does not reach the run. `outputs/` comes home by itself. Exits with the
-    script's own exit code; Holdfast's own failures are 240 to 254.
+    The project is copied as it is now; a later edit does not reach the run. `outputs/` comes home by itself. Exits
+    with the script's own exit code; Holdfast's own failures are 240 to 254.
 
     SCRIPT may also be a run configuration, `NAME.runconfig`: its `ArgumentVector` then names the script.
     """
@@ -153,10 +171,10 @@ _STATUS_COLUMNS = [
 
 
 @group.command("status")
-@click.option("-r", "--run", "run", metavar="RUN", default="last", help="Run id, the end of one, or `last`.  [default: last]")
-@click.option("-t", "--target", hidden=True, help="Accepted as in the original; the run's record knows its target.")
+@run_option(required=False)
+@ignored_target()
 @output_options
-def status_command(run: str, target: str | None, output: Output) -> None:
+def status_command(run: str, output: Output) -> None:
     """Show where a run is, after asking its machine."""
     from holdfast.cli.events import drain
     from holdfast.history.queries import run_as_dict
@@ -173,11 +191,11 @@ def status_command(run: str, target: str | None, output: Output) -> None:
 
 
 @group.command("logs")
-@click.option("-r", "--run", "run", metavar="RUN", default="last", help="Run id, the end of one, or `last`.  [default: last]")
-@click.option("-t", "--target", hidden=True, help="Accepted as in the original; the run's record knows its target.")
+@run_option(required=False)
+@ignored_target()
 @click.option("-f", "--follow", "following", is_flag=True, help="Stay until the run ends; exits with its code.")
 @click.option("--control", is_flag=True, help="The machinery's log (installers) instead of the script's output.")
-def logs_command(run: str, target: str | None, following: bool, control: bool) -> int:
+def logs_command(run: str, following: bool, control: bool) -> int:
     """Print the output of a run, from its first byte."""
     from holdfast.cli.events import Screen, drain
     from holdfast.project.folder import find_project
@@ -212,11 +230,11 @@ def logs_command(run: str, target: str | None, following: bool, control: bool) -
 
 
 @group.command("cancel")
-@_RUN
-@click.option("-t", "--target", hidden=True, help="Accepted as in the original; the run's record knows its target.")
+@run_option()
+@ignored_target()
 @click.option("--grace", type=Duration(), metavar="DURATION", help="Time between SIGTERM and SIGKILL, for this once.")
 @click.option("--no-wait", is_flag=True, help="Ask and return at once.")
-def cancel_command(run: str, target: str | None, grace: float | None, no_wait: bool) -> int:
+def cancel_command(run: str, grace: float | None, no_wait: bool) -> int:
     """End a run: SIGTERM, a grace time for its checkpoint, then every process of it.
 
     A run that has ended is left as it is. Ctrl-C stops the waiting, not the canceling.
@@ -239,9 +257,13 @@ def cancel_command(run: str, target: str | None, grace: float | None, no_wait: b
 
 
 @group.command("clean")
-@click.option("-r", "--run", "runs", multiple=True, metavar="RUN", help="This run; may be repeated.")
+@click.option(
+    "-r", "--run", "runs", multiple=True, metavar="RUN", shell_complete=run_names, help="This run; may be repeated."
+)
 @click.option("--all", "everything", is_flag=True, help="Every ended run of this project.")
-@click.option("-t", "--target", metavar="NAME", help="Only what is on this compute target.")
+@click.option(
+    "-t", "--target", metavar="NAME", shell_complete=target_names, help="Only what is on this compute target."
+)
 @click.option("--environments", is_flag=True, help="Also built environments that no run is using.")
 def clean_command(runs: tuple[str, ...], everything: bool, target: str | None, environments: bool) -> None:
     """Remove what ended runs left on their machine: working folders and files outside `outputs/`.
@@ -271,10 +293,10 @@ def clean_command(runs: tuple[str, ...], everything: bool, target: str | None, e
 
 
 @group.command("diagnostics")
-@_RUN
-@click.option("-t", "--target", hidden=True, help="Accepted as in the original; the run's record knows its target.")
+@run_option()
+@ignored_target()
 @click.option("--file", "destination", type=click.Path(path_type=Path), help="Where to write it. [default: RUN.zip]")
-def diagnostics_command(run: str, target: str | None, destination: Path | None) -> None:
+def diagnostics_command(run: str, destination: Path | None) -> None:
     """Write a zip for a bug report: record, plan, logs, versions; no secrets."""
     from holdfast.history.folder import RunFolders
     from holdfast.project.folder import find_project

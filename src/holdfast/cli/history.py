@@ -63,15 +63,14 @@ def list_command(limit: int | None, output: Output) -> None:
     if not as_table:
         output.show([run_as_dict(run) for run in listing.runs], COLUMNS)
     elif listing.runs:
-        output.show(*table(listing.runs))
+        width = terminal.width() if terminal.is_terminal(sys.stdout) else None
+        output.show(*table(listing.runs, width))
     else:
         terminal.notice("Nothing has been run here yet.")
         terminal.hint("holdfast experiment submit SCRIPT")
     more = listing.total - len(listing.runs)
     if more > 0:
-        terminal.notice(
-            f"{more} older {'run is' if more == 1 else 'runs are'} not shown: --limit {listing.total}"
-        )
+        terminal.notice(f"{more} older {'run is' if more == 1 else 'runs are'} not shown: --limit {listing.total}")
     for name in listing.unreadable:
         terminal.warning(f"the folder of run `{terminal.one_line(name)}` cannot be read.")
         terminal.hint(f"Why: holdfast history info -r {terminal.one_line(name)}")
@@ -107,12 +106,8 @@ def info_command(run: str, artifact: str | None, output: Output) -> None:
 
 @group.command("compare")
 @click.argument("runs", nargs=-1, metavar="[A B]", shell_complete=_complete_run)
-@click.option(
-    "-r", "--run", "named", multiple=True, metavar="RUN", help="One of the two runs; give it twice."
-)
-@click.option(
-    "--code", "whole_code", is_flag=True, help="Show the whole difference of the code, however long."
-)
+@click.option("-r", "--run", "named", multiple=True, metavar="RUN", help="One of the two runs; give it twice.")
+@click.option("--code", "whole_code", is_flag=True, help="Show the whole difference of the code, however long.")
 @output_options
 def compare_command(runs: tuple[str, ...], named: tuple[str, ...], whole_code: bool, output: Output) -> None:
     """Show what differs between two runs: code, arguments, configuration, environment, metrics."""
@@ -161,20 +156,14 @@ def download_command(run: str, directory: Path, artifact: str | None, overwrite:
             click.echo(terminal.one_line(str(event.destination)))
             count, total = count + 1, total + event.size
         else:
-            terminal.warning(
-                f"`{terminal.one_line(event.path)}` is a link that leads out of the run: left out."
-            )
+            terminal.warning(f"`{terminal.one_line(event.path)}` is a link that leads out of the run: left out.")
     terminal.notice(f"{count} {'file' if count == 1 else 'files'}, {size(total)}.")
 
 
 @group.command("promote")
 @_RUN
-@click.option(
-    "-ap", "--artifact-path", required=True, metavar="PATH", help="File of the run: outputs/model.pkl."
-)
-@click.option(
-    "-n", "--name", required=True, metavar="NAME", help="Name of the asset: assets/NAME.link is written."
-)
+@click.option("-ap", "--artifact-path", required=True, metavar="PATH", help="File of the run: outputs/model.pkl.")
+@click.option("-n", "--name", required=True, metavar="NAME", help="Name of the asset: assets/NAME.link is written.")
 def promote_command(run: str, artifact_path: str, name: str) -> None:
     """Give a file of a run a name that is committed with the code."""
     from holdfast.workbench.promotion import promote

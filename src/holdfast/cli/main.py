@@ -37,9 +37,7 @@ GROUPS: Mapping[str, Entry] = {
     "experiment": Entry("holdfast.cli.experiment:group", "Submit, follow, cancel and clean runs."),
     "history": Entry("holdfast.cli.history:group", "List, inspect, compare and download runs."),
     "computetarget": Entry("holdfast.cli.computetarget:group", "Attach, list and detach compute targets."),
-    "runconfiguration": Entry(
-        "holdfast.cli.runconfiguration:group", "Create, list and delete run configurations."
-    ),
+    "runconfiguration": Entry("holdfast.cli.runconfiguration:group", "Create, list and delete run configurations."),
     "asset": Entry("holdfast.cli.asset:group", "Download what was promoted from a run."),
     "completion": Entry("holdfast.cli.completion:command", "Print the completion script for a shell."),
 }
@@ -115,9 +113,7 @@ class _LazyGroup(Group):
         if incomplete.startswith("-"):
             return click.Command.shell_complete(self, ctx, incomplete)
         entries = {**GROUPS, **SHORT_FORMS}
-        return [
-            CompletionItem(name, help=entries[name].help) for name in entries if name.startswith(incomplete)
-        ]
+        return [CompletionItem(name, help=entries[name].help) for name in entries if name.startswith(incomplete)]
 
 
 def _load(place: str) -> click.Command:
@@ -195,9 +191,7 @@ def _report(problem: BaseException, switches: terminal.Switches) -> int:
 
 
 def _report_usage(problem: click.UsageError) -> int:
-    if (
-        type(problem).__name__ == "NoArgsIsHelpError"
-    ):  # a group without a command: its message is the help itself
+    if type(problem).__name__ == "NoArgsIsHelpError":  # a group without a command: its message is the help itself
         terminal.notice(problem.format_message())
         return ExitCode.USAGE
     terminal.error(problem.format_message())
@@ -209,9 +203,7 @@ def _report_usage(problem: click.UsageError) -> int:
 
 def _storage_error(problem: OSError) -> StorageError:
     place = (
-        f" `{terminal.one_line(os.fsdecode(problem.filename))}`"
-        if isinstance(problem.filename, (str, bytes))
-        else ""
+        f" `{terminal.one_line(os.fsdecode(problem.filename))}`" if isinstance(problem.filename, (str, bytes)) else ""
     )
     reason = problem.strerror or str(problem)
     return StorageError(

@@ -27,9 +27,7 @@ from holdfast.errors import UnknownName, UsageError
 
 FORMATS = ("json", "jsonc", "table", "tsv")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_JSON_TOKEN = re.compile(
-    r'(?P<text>"(?:[^"\\]|\\.)*")(?P<colon>:?)|(?P<word>\b(?:true|false|null)\b|-?\d[\d.eE+-]*)'
-)
+_JSON_TOKEN = re.compile(r'(?P<text>"(?:[^"\\]|\\.)*")(?P<colon>:?)|(?P<word>\b(?:true|false|null)\b|-?\d[\d.eE+-]*)')
 
 
 @dataclass(frozen=True)
@@ -160,9 +158,7 @@ def _checked_query(query: str | None) -> str | None:
     except ParseError as problem:
         # At the end of an incomplete expression there is no token, and the library gives no position.
         position = len(query) if problem.lex_position is None else problem.lex_position
-        raise _query_error(
-            query, f"{problem.msg}: `{problem.token_value or 'end of the query'}`", position
-        ) from None
+        raise _query_error(query, f"{problem.msg}: `{problem.token_value or 'end of the query'}`", position) from None
     except JMESPathError as problem:
         raise _query_error(query, str(problem), 0) from None
     return query

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from holdfast.cli import terminal
+from holdfast.cli.names import run_names, template_names
 from holdfast.cli.output import Column, Group, Output, output_options
 from holdfast.errors import UsageError
 
@@ -18,8 +19,17 @@ group.add_command(sample)
 @group.command("create")
 @click.argument("name", required=False)
 @click.option("-n", "--name", "named", metavar="NAME", help="The same as NAME.")
-@click.option("--template", default="blank", show_default=True, metavar="T", help="See `holdfast project sample list`.")
-@click.option("--path", "-p", type=click.Path(path_type=Path), metavar="DIR", help="Folder to make it in. [default: here]")
+@click.option(
+    "--template",
+    default="blank",
+    show_default=True,
+    metavar="T",
+    shell_complete=template_names,
+    help="See `holdfast project sample list`.",
+)
+@click.option(
+    "--path", "-p", type=click.Path(path_type=Path), metavar="DIR", help="Folder to make it in. [default: here]"
+)
 def create_command(name: str | None, named: str | None, template: str, path: Path | None) -> None:
     """Create the project NAME, in a new folder of that name."""
     from holdfast.project.templates import create_project
@@ -43,7 +53,15 @@ def sample_list_command(output: Output) -> None:
 
 
 @group.command("restore")
-@click.option("--run-id", "-r", "run", required=True, metavar="RUN", help="Run id, the end of one, or `last`.")
+@click.option(
+    "--run-id",
+    "-r",
+    "run",
+    required=True,
+    metavar="RUN",
+    shell_complete=run_names,
+    help="Run id, the end of one, or `last`.",
+)
 @click.option("--path", "-p", type=click.Path(path_type=Path), metavar="DIR", help="Folder to write to. [default: RUN]")
 @click.option("--overwrite", is_flag=True, help="Replace files that are there and differ.")
 def restore_command(run: str, path: Path | None, overwrite: bool) -> None:

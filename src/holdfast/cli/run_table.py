@@ -25,12 +25,18 @@ COLUMNS: tuple[Column, ...] = (
 )
 
 
-def table(runs: Sequence[Run]) -> tuple[list[dict[str, Any]], list[Column]]:
-    """Rows and columns for `Output.show`, with the metrics that most of the runs have."""
+def table(runs: Sequence[Run], width: int | None) -> tuple[list[dict[str, Any]], list[Column]]:
+    """Rows and columns for `Output.show`, with the metrics that most of the runs have.
+
+    `width` is that of the terminal. Columns that do not fit are left out, the least telling first: a run id
+    that is broken over two lines cannot be copied.
+    """
     counts = Counter(name for run in runs for name in run.metrics)
     names = [name for name, _ in counts.most_common(METRICS_SHOWN)]
-    columns = [*COLUMNS, *(Column(f"metric {name}", name, align="right") for name in names)]
-    return [_row(run, names) for run in runs], columns
+    metrics = [Column(f"metric {name}", name, align="right") for name in names]
+    rows = [_row(run, names) for run in runs]
+    columns = [*COLUMNS, *metrics]
+    return rows, columns if width is None else _fitting(columns, rows, width)
 
 
 def how_it_ended(run: Run) -> str:
@@ -72,6 +78,25 @@ def metric_text(value: Any) -> str:
     if isinstance(value, list):
         return f"[{len(value)} values]"
     return "" if value is None else str(value)
+
+
+def _fitting(columns: list[Column], rows: list[dict[str, Any]], width: int) -> list[Column]:
+    first, *others = [each.key for each in columns[len(COLUMNS) :]] or [""]
+    telling = ["run_id", "status", "script_name", "reason", "duration", first, "start_time_utc", "target"]
+    by_key = {each.key: each for each in columns}
+    chosen: list[str] = []
+    used = -_GAP
+    for key in [*telling, "run_number", *others]:
+        if key in by_key:
+            needed = max(len(by_key[key].title), *(len(str(row[key])) for row in rows)) + _GAP
+            if used + needed <= width or not chosen:
+                used += needed
+                chosen.append(key)
+    return [each for each in columns if each.key in chosen]
+
+
+_GAP = 3
+"""Between two columns, as `tables` draws them on a terminal."""
 
 
 def _row(run: Run, names: list[str]) -> dict[str, Any]:

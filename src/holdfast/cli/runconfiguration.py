@@ -7,16 +7,26 @@ from pathlib import Path
 import click
 
 from holdfast.cli import terminal
+from holdfast.cli.names import runconfig_names, target_names
 from holdfast.cli.output import Column, Group, Output, output_options
 
 group = Group("runconfiguration", help="Create, list and delete run configurations.")
 
-_NAME = click.option("-n", "--name", required=True, metavar="NAME", help="The stem of NAME.runconfig.")
+_NAME = click.option(
+    "-n", "--name", required=True, metavar="NAME", shell_complete=runconfig_names, help="The stem of NAME.runconfig."
+)
 
 
 @group.command("create")
 @_NAME
-@click.option("-t", "--target", required=True, metavar="TARGET", help="Compute target that it runs on.")
+@click.option(
+    "-t",
+    "--target",
+    required=True,
+    metavar="TARGET",
+    shell_complete=target_names,
+    help="Compute target that it runs on.",
+)
 def create_command(name: str, target: str) -> None:
     """Write aml_config/NAME.runconfig for TARGET."""
     from holdfast.project.folder import find_project
@@ -46,7 +56,12 @@ def list_command(output: Output) -> None:
         )
         for problem in each.problems:
             terminal.warning(str(problem))
-    columns = [Column("name", "Name"), Column("target", "Target"), Column("framework", "Framework"), Column("file", "File")]
+    columns = [
+        Column("name", "Name"),
+        Column("target", "Target"),
+        Column("framework", "Framework"),
+        Column("file", "File"),
+    ]
     output.show(rows, columns)
 
 

@@ -1,4 +1,5 @@
-"""The seam: a container is a wrapper of a command. Building the environment and running the script pass through it alike."""
+"""The seam: a container is a wrapper of a command. Building the environment and running the script pass through it
+alike."""
 
 from __future__ import annotations
 

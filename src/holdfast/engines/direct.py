@@ -12,8 +12,8 @@ class Direct:
     """Engine of every host that has no scheduler of its own."""
 
     def start(self, connection: Connection, plan: Plan, secrets: Mapping[str, str]) -> None:
-        """Returns when a living guardian owns the run. A repeat with the same plan changes nothing. Raises StorageError,
-        or FarSideError `exists` when another run has this id there."""
+        """Returns when a living guardian owns the run. A repeat with the same plan changes nothing. Raises
+        StorageError, or FarSideError `exists` when another run has this id there."""
         connection.request("start", {"plan": plan.as_json()}, encode_secrets(secrets))
 
     def cancel(self, connection: Connection, project_id: str, run_id: str, grace: float | None) -> bool:

@@ -68,6 +68,6 @@ def _refuse_what_cannot_be_built(spec: CondaDependencies, file: str) -> None:
         first = requirement.text.split()[0] if requirement.text.split() else ""
         if first in ("-r", "--requirement", "-e", "--editable", "-c", "--constraint") or first.startswith((".", "/")):
             raise NotAvailable(
-                f"`{requirement.text}` ({file}:{requirement.line}) names a file, which this version cannot build from yet.",
+                f"`{requirement.text}` ({file}:{requirement.line}) names a file; this version cannot build from it.",
                 "List the packages themselves below `pip:`.",
             )

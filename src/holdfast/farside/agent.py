@@ -1,5 +1,5 @@
-"""The far end of the protocol: answers requests on stdin, pushes a run's new bytes to stdout. One thread, no state of its own:
-all truth is on the disk, and any number of agents may run at once."""
+"""The far end of the protocol: answers requests on stdin, pushes a run's new bytes to stdout. One thread, no state
+of its own: all truth is on the disk, and any number of agents may run at once."""
 
 import json
 import os
@@ -38,10 +38,10 @@ def serve(home_path: str, nonce: str) -> None:
 class Agent:
     def __init__(self, home: Home, output: Any) -> None:
         self.home, self._output = home, output
-        self._subscriptions = []  # type: List[Subscription]
-        self._watch = None  # type: Any
+        self._subscriptions: List[Subscription] = []
+        self._watch: Any = None
         self._pushed = 0.0
-        self._operations = {
+        self._operations: Dict[str, Callable[[Message, bytes], Answer]] = {
             "hello": self._hello,
             "missing": lambda message, _: storage.missing(self.home, message),
             "put": lambda message, body: storage.put(self.home, message, body),
@@ -53,7 +53,7 @@ class Agent:
             "link": lambda message, _: storage.link(self.home, message),
             "usage": lambda message, _: storage.usage(self.home, message),
             "remove": lambda message, _: storage.remove(self.home, message),
-        }  # type: Dict[str, Callable[[Message, bytes], Answer]]
+        }
 
     def main(self, source: int) -> None:
         """Until the near side closes the connection."""
@@ -75,10 +75,7 @@ class Agent:
     def _handle(self, message: Message, body: bytes) -> None:
         number = message.get("id")
         try:
-            operation = self._operations.get(str(message.get("op")))
-            if operation is None:
-                raise Refused("unknown", "This far side does not know `%s`." % message.get("op"))
-            answer = operation(message, body)
+            answer = self._operations.get(str(message.get("op")), _unknown)(message, body)
             if isinstance(answer, bytes):
                 self._reply({"id": number, "ok": len(answer)}, answer)
             else:
@@ -156,7 +153,8 @@ class Agent:
             self._reply({"push": "ended", "run": subscription.run})
 
     def _cancel(self, message: Message, body: bytes) -> Answer:
-        """Ask the run to end. Gone already is success. The request is on disk before the supervisor is woken, so it is not lost."""
+        """Ask the run to end. Gone already is success. The request is on disk before the supervisor is woken, so it
+        is not lost."""
         folder = self.home.run(message["project"], message["run"])
         if not os.path.isdir(folder):
             raise Refused("not-found", "The run `%s` is not on this host." % message["run"])
@@ -171,6 +169,10 @@ class Agent:
         if holder:
             os.kill(holder, signal.SIGUSR1)
         return {"state": "asked"}
+
+
+def _unknown(message: Message, body: bytes) -> Answer:
+    raise Refused("unknown", "This far side does not know `%s`." % message.get("op"))
 
 
 def _read_exactly(descriptor: int, size: int) -> bytes:

@@ -6,7 +6,8 @@ HOLES = ("home", "run", "work", "farside", "environment", "path", "pythonpath")
 
 
 def bind(value: Any, facts: Dict[str, str]) -> Any:
-    """`value` with every `{"join": [...]}` made a string. Literals are never searched for holes, so what a user wrote stays."""
+    """`value` with every `{"join": [...]}` made a string. Literals are never searched for holes, so what a user
+    wrote stays."""
     if isinstance(value, dict):
         if set(value) == {"join"}:
             return "".join(_part(part, facts) for part in value["join"])

@@ -72,8 +72,8 @@ def spawn(argv: List[str], environment: Dict[str, str], directory: str, output: 
                 except (OSError, ValueError):
                     pass
             os.chdir(directory)
-            os.execvpe(argv[0], argv, environment)
-        except BaseException as error:
+            os.execvpe(argv[0], argv, environment)  # noqa: S606 - there is no shell on purpose
+        except BaseException as error:  # noqa: BLE001 - the parent is told whatever it is
             os.write(tell, str(_explain(error, argv[0], directory)).encode("utf-8", "replace"))
         finally:
             os._exit(127)
@@ -100,13 +100,13 @@ class Attendant:
         self._signals = signals
         self._stop_asked = stop_asked
         self.grace = grace
-        self.stop = None  # type: Optional[Stop]
-        self.exits = {}  # type: Dict[int, Exit]
+        self.stop: Optional[Stop] = None
+        self.exits: Dict[int, Exit] = {}
 
     def attend(self, pid: int, pump: Pump, time_limit: Optional[float], stopping: Any) -> Exit:
         """Until `pid` ends. `stopping(stop)` is called once, when SIGTERM is about to be sent."""
         limit_at = None if time_limit is None else time.monotonic() + time_limit
-        kill_at = None  # type: Optional[float]
+        kill_at: Optional[float] = None
         while pid not in self.exits:
             now = time.monotonic()
             if limit_at is not None and now >= limit_at and self.stop is None:
@@ -123,7 +123,8 @@ class Attendant:
         return self.exits[pid]
 
     def wait(self, seconds: Optional[float], pump: Optional[Pump]) -> None:
-        """Until something happens, at most `seconds`: output is moved, ended children are reaped, requests are noted."""
+        """Until something happens, at most `seconds`: output is moved, ended children are reaped, requests are
+        noted."""
         poll = select.poll()
         poll.register(self._signals.descriptor, select.POLLIN)
         if pump is not None and pump.open and not pump.blocked:

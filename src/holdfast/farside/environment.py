@@ -97,6 +97,6 @@ def failure(output: str) -> str:
     """The installer's own reason out of what it printed."""
     lines = [re.sub(r"\x1b\[[0-9;]*m", "", line).rstrip() for line in output.splitlines()]
     for number, line in enumerate(lines):
-        if line.lstrip().startswith(("error:", "×")):
-            return " ".join(each.strip().lstrip("×╰─▶│ ") for each in lines[number : number + 12]).strip()
+        if line.lstrip().startswith(("error:", "\u00d7")):
+            return " ".join(each.strip().lstrip("\u00d7╰─▶│ ") for each in lines[number : number + 12]).strip()
     return " ".join(line.strip() for line in lines[-3:] if line.strip()) or "the installer gave no reason"

@@ -28,7 +28,7 @@ def find_object(stores: List[str], digest: str) -> Optional[str]:
 def materialise(snapshot: str, stores: List[str], work: str) -> Dict[str, Stamp]:
     """Write the snapshot's files below `work`, as copies (or reflinks), never hard links. Returns each file's stamp."""
     manifest = json.loads(_read_object(stores, snapshot).decode("utf-8"))
-    stamps = {}  # type: Dict[str, Stamp]
+    stamps: Dict[str, Stamp] = {}
     folders = set()
     clone = True
     links = []
@@ -58,8 +58,8 @@ def materialise(snapshot: str, stores: List[str], work: str) -> Dict[str, Stamp]
 
 def written(work: str, stamps: Dict[str, Stamp]) -> Tuple[Listing, Listing, int]:
     """What the script wrote: in `outputs/`, elsewhere (at most MOST_LISTED), and how many elsewhere."""
-    outputs = []  # type: Listing
-    others = []  # type: Listing
+    outputs: Listing = []
+    others: Listing = []
     count = 0
     for path, status in walk(work):
         if path.startswith(OUTPUTS + "/"):

@@ -21,14 +21,14 @@ class Subscription:
     def __init__(self, folder: str, run: str, have: Dict[str, Tuple[int, int]]) -> None:
         self.folder, self.run = folder, run
         self._have = have
-        self._sent = {}  # type: Dict[str, int]
+        self._sent: Dict[str, int] = {}
         self._rest = b""
         self.ended = False
         self.looked = time.monotonic()
 
     def push(self, send_frame: Push) -> None:
-        """Send all that is new. The journal is read before the other files and sent after them, so that a follower who sees
-        the run's end has its output complete."""
+        """Send all that is new. The journal is read before the other files and sent after them, so that a follower
+        who sees the run's end has its output complete."""
         journal = self._read(JOURNAL, send_frame)
         for name in [OUTPUT, CONTROL] + self._metric_files():
             for offset, data in self._read(name, send_frame):
@@ -103,7 +103,8 @@ def subscribe(folder: str, asked: Dict[str, Any]) -> Subscription:
 
 
 def adjudicate(folder: str) -> None:
-    """If a run has neither guardian nor supervisor and no end, write down what happened to it. A repeat changes nothing."""
+    """If a run has neither guardian nor supervisor and no end, write down what happened to it. A repeat changes
+    nothing."""
     path = os.path.join(folder, "lock")
     if is_alive(folder):
         return
@@ -126,7 +127,7 @@ def is_alive(folder: str) -> bool:
 
 
 def _write_end(journal: Journal) -> None:
-    created = next((event for event in journal.events() if event["e"] == "created"), None)  # type: Optional[Any]
+    created: Optional[Any] = next((event for event in journal.events() if event["e"] == "created"), None)
     boot = created.get("boot") if created else None
     if boot and boot != kernel.boot_id():
         journal.append("ended", reason="host-rebooted", code=None, signal=None, detail="", by="agent")

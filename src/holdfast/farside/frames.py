@@ -1,8 +1,9 @@
-"""The protocol's framing, used by both ends: a JSON object and a body of bytes, with magic, bounded lengths and a checksum.
+"""The protocol's framing, used by both ends: a JSON object and a body of bytes, with magic, bounded lengths and a
+checksum.
 
-A login shell may print anything before the far side starts, so the far side first writes a marker line that holds a nonce
-chosen by the near side; frames begin after it. A frame that does not check is an error, never skipped: the connection is
-dropped and taken up again by offset.
+A login shell may print anything before the far side starts, so the far side first writes a marker line that holds a
+nonce chosen by the near side; frames begin after it. A frame that does not check is an error, never skipped: the
+connection is dropped and taken up again by offset.
 """
 
 import json
@@ -35,7 +36,8 @@ def encode(message: Message, body: bytes = b"") -> bytes:
 
 
 def decode(read: Callable[[int], bytes]) -> Optional[Tuple[Message, bytes]]:
-    """One frame from `read(n)`, which returns n bytes, or fewer only at the end. None: the stream ended between frames."""
+    """One frame from `read(n)`, which returns n bytes, or fewer only at the end. None: the stream ended between
+    frames."""
     prefix = read(_PREFIX.size)
     if not prefix:
         return None

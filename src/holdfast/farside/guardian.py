@@ -21,8 +21,8 @@ _RESERVE_SIZE = 1 << 16
 def start(home: Home, plan: Dict[str, Any], secrets: Dict[str, str]) -> bool:
     """Start a run. False if this very run (same generation) was started before; another run of that name is refused.
 
-    The run's folder appears under its name only when a living guardian holds its lock, so a cut at any moment leaves the run
-    existing once or not at all.
+    The run's folder appears under its name only when a living guardian holds its lock, so a cut at any moment leaves
+    the run existing once or not at all.
     """
     final = home.run(plan["project"], plan["run"])
     if _is_started(final, plan):
@@ -72,7 +72,7 @@ def _become_guardian(home: Home, plan: Dict[str, Any], secrets: Dict[str, str], 
         folder = home.run(plan["project"], plan["run"])
         os.rename(new, folder)
         os.write(tell, b"ok")
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - whoever asked is told whatever it is
         os.write(tell, str(getattr(error, "strerror", None) or error).encode("utf-8", "replace"))
         os._exit(1)
     os.close(tell)
@@ -154,7 +154,7 @@ class Guardian:
         try:
             Supervisor(self.home, self.folder, self.secrets, pipe).main()
             os._exit(0)
-        except BaseException:
+        except BaseException:  # noqa: BLE001 - it goes to control_log, and the guardian takes over
             import traceback
 
             traceback.print_exc()

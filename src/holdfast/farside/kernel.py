@@ -45,8 +45,8 @@ def boot_id() -> str:
 
 
 def lock(descriptor: int, byte: int, shared: bool = False) -> bool:
-    """Take a record lock on one byte, without waiting. It is gone within a millisecond of this process's death, whatever its
-    children inherited; closing any descriptor of the same file in this process drops it too."""
+    """Take a record lock on one byte, without waiting. It is gone within a millisecond of this process's death,
+    whatever its children inherited; closing any descriptor of the same file in this process drops it too."""
     try:
         fcntl.lockf(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB, 1, byte, os.SEEK_SET)
     except OSError as error:
@@ -61,8 +61,8 @@ def unlock(descriptor: int, byte: int) -> None:
 
 
 def lock_holder(path: str, byte: int) -> Optional[int]:
-    """The pid of the process that holds the byte, without disturbing it; None when nobody does, 0 when it is on another host
-    or outside this pid namespace."""
+    """The pid of the process that holds the byte, without disturbing it; None when nobody does, 0 when it is on
+    another host or outside this pid namespace."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -76,7 +76,8 @@ def lock_holder(path: str, byte: int) -> Optional[int]:
 
 
 class Watch:
-    """Wakes when something in a folder changes. Without inotify (128 instances per user) it never wakes: callers poll too."""
+    """Wakes when something in a folder changes. Without inotify (128 instances per user) it never wakes: callers
+    poll too."""
 
     def __init__(self) -> None:
         self.descriptor = _libc.inotify_init1(_IN_NONBLOCK | _IN_CLOEXEC)

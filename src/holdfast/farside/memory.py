@@ -25,7 +25,10 @@ class Witness:
             return False, ""
         if self._alone():
             return True, "The kernel counted it in the run's control group."
-        return False, "The kernel ended a process for memory in the same control group meanwhile; which one is not known."
+        return (
+            False,
+            "The kernel ended a process for memory in the same control group meanwhile; which one is not known.",
+        )
 
     def close(self) -> None:
         if self._log is not None:

@@ -12,8 +12,8 @@ _SET_PIPE_SIZE = 1031
 
 
 class Redactor:
-    """Replaces values in a stream. A value may be cut by the stream's blocks: a tail that could be the start of one is held
-    back until it is decided."""
+    """Replaces values in a stream. A value may be cut by the stream's blocks: a tail that could be the start of one
+    is held back until it is decided."""
 
     def __init__(self, values: Iterable[str]) -> None:
         encoded = {value.encode("utf-8", "surrogateescape") for value in values}
@@ -45,12 +45,10 @@ class Redactor:
 
 
 class Pump:
-    """Moves what arrives in `pipe` to the file at `path`. Never loses a byte: on a full disk it keeps what it read and stops
-    reading, so that the writer waits; `blocked` says so."""
+    """Moves what arrives in `pipe` to the file at `path`. Never loses a byte: on a full disk it keeps what it read
+    and stops reading, so that the writer waits; `blocked` says so."""
 
-    def __init__(
-        self, pipe: int, path: str, redactor: Redactor, moved: Optional[Callable[[], None]] = None
-    ) -> None:
+    def __init__(self, pipe: int, path: str, redactor: Redactor, moved: Optional[Callable[[], None]] = None) -> None:
         self.pipe = pipe
         self._moved = moved
         self.open = True

@@ -1,5 +1,5 @@
-"""The processes of a run: found as descendants of a subreaper, so that no double fork, new session or cleared environment
-hides one; ended politely first, then for certain."""
+"""The processes of a run: found as descendants of a subreaper, so that no double fork, new session or cleared
+environment hides one; ended politely first, then for certain."""
 
 import os
 import signal
@@ -34,7 +34,7 @@ def look(pid: int) -> Optional[Process]:
 
 
 def children(pid: int) -> List[int]:
-    found = []  # type: List[int]
+    found: List[int] = []
     try:
         for task in os.listdir("/proc/%d/task" % pid):
             with open("/proc/%d/task/%s/children" % (pid, task)) as source:
@@ -78,7 +78,7 @@ def sweep(grace: float, tick: Callable[[float], None], patience: float = 20.0) -
     `tick(seconds)` waits at most that long, reaps children and drains output; it returns early when a child ended.
     Returns what had to be ended; what is still there after `patience` more seconds is in the list as `survived`.
     """
-    ended = {}  # type: Dict[Tuple[int, str], Ended]
+    ended: Dict[Tuple[int, str], Ended] = {}
     kill_at = time.monotonic() + grace
     give_up = kill_at + patience
     pause = 0.002
@@ -107,7 +107,8 @@ def _signal_each(living: List[Process], ended: Dict[Tuple[int, str], Ended], kil
 
 
 def carrying(mark: bytes) -> List[Process]:
-    """Processes of this user whose environment has `mark`: the last resort, for a run that lost guardian and supervisor."""
+    """Processes of this user whose environment has `mark`: the last resort, for a run that lost guardian and
+    supervisor."""
     found = []
     for entry in os.listdir("/proc"):
         if not entry.isdigit() or int(entry) == os.getpid():

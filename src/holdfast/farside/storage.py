@@ -77,11 +77,7 @@ def link(home: Home, message: Message) -> Dict[str, Any]:
     if not stat.S_ISREG(status.st_mode):
         raise Refused("refused", "`%s` is not a file." % message["path"])
     part = tempfile.mktemp(prefix=".fetch-", dir=os.path.dirname(destination))  # noqa: S306 # linked, not opened: EEXIST is an error
-    try:
-        if is_alive(folder):
-            raise OSError("still written to")
-        os.link(source, part)
-    except OSError:
+    if is_alive(folder) or not _linked(source, part):
         _copy(source, part)
     os.rename(part, destination)
     return {"size": status.st_size}
@@ -119,7 +115,9 @@ def remove(home: Home, message: Message) -> Dict[str, Any]:
         return {"removed": 0}
     adjudicate(folder)
     if is_alive(folder):
-        raise Refused("living", "The run `%s` is still alive." % message["run"], "holdfast cancel -r %s" % message["run"])
+        raise Refused(
+            "living", "The run `%s` is still alive." % message["run"], "holdfast cancel -r %s" % message["run"]
+        )
     size = _size(folder)
     remove_tree(folder)
     return {"removed": size}
@@ -169,6 +167,14 @@ def _digest(path: str) -> str:
         for block in iter(lambda: source.read(CHUNK), b""):
             total.update(block)
     return total.hexdigest()
+
+
+def _linked(source: str, target: str) -> bool:
+    try:
+        os.link(source, target)
+    except OSError:
+        return False
+    return True
 
 
 def _copy(source: str, target: str) -> None:

@@ -1,5 +1,5 @@
-"""The process that owns one run from start to end: binds the plan, makes the files and the environment, runs the script, ends
-every process of the run and writes how it ended."""
+"""The process that owns one run from start to end: binds the plan, makes the files and the environment, runs the
+script, ends every process of the run and writes how it ended."""
 
 import errno
 import json
@@ -35,9 +35,9 @@ class Supervisor:
         self.journal = Journal(os.path.join(folder, JOURNAL), os.path.join(folder, RESERVE))
         self.signals = Signals()
         with open(os.path.join(folder, "plan.json")) as source:
-            self.plan = json.load(source)  # type: Dict[str, Any]
+            self.plan: Dict[str, Any] = json.load(source)
         self.attendant = Attendant(self.signals, float(self.plan["limits"]["grace"]), self._cancel_request)
-        self.stamps = {}  # type: Dict[str, files.Stamp]
+        self.stamps: Dict[str, files.Stamp] = {}
 
     def main(self) -> None:
         """Everything, in order. Whatever goes wrong becomes the reason in the journal's last line."""
@@ -97,7 +97,9 @@ class Supervisor:
     def _prepare(self, environment: Environment) -> None:
         began = time.monotonic()
         self.journal.append("phase", name="environment", text="looking for the environment")
-        built = environment.ensure(bool(self.plan["prepare"]), self._build_step, self._wait_or_stop, self.journal.append)
+        built = environment.ensure(
+            bool(self.plan["prepare"]), self._build_step, self._wait_or_stop, self.journal.append
+        )
         self.journal.append(
             "environment",
             id=environment.id,
@@ -253,7 +255,7 @@ class _Teller:
 
 
 def _duration(seconds: float) -> str:
-    parts = []  # type: List[Tuple[int, str]]
+    parts: List[Tuple[int, str]] = []
     rest = int(seconds)
     for size, unit in ((86400, "d"), (3600, "h"), (60, "m"), (1, "s")):
         if rest >= size:

@@ -79,7 +79,7 @@ class RunFolders:
     def names(self) -> frozenset[str]:
         """Every run in no order: half the time of `all_ids`, for thousands of them."""
         try:
-            found = os.listdir(self.root)  # noqa: PTH208 - names only, thousands of them
+            found = os.listdir(self.root)
         except (FileNotFoundError, NotADirectoryError):
             return frozenset()
         except OSError as error:
@@ -189,9 +189,7 @@ def _unknown(text: str, ids: tuple[str, ...]) -> UnknownName:
 def _damaged(path: Path, why: str, data: object) -> StorageError:
     version = data.get("format") if isinstance(data, dict) else None
     if isinstance(version, int) and version > RECORD_FORMAT:
-        hint = (
-            f"A later version of Holdfast wrote it (format {version}, not {RECORD_FORMAT}): update Holdfast."
-        )
+        hint = f"A later version of Holdfast wrote it (format {version}, not {RECORD_FORMAT}): update Holdfast."
     else:
         hint = "The run's other files may still be good; they are plain files in the same folder."
     return StorageError(f"`{path}` cannot be read: {why}.", hint)

@@ -58,9 +58,7 @@ class Index:
         def take(connection: sqlite3.Connection) -> int:
             self._synchronize(connection, unfinished=False)
             with transaction(connection):
-                found = connection.execute(
-                    "SELECT number FROM numbers WHERE run_id = ?", (run_id,)
-                ).fetchone()
+                found = connection.execute("SELECT number FROM numbers WHERE run_id = ?", (run_id,)).fetchone()
                 if found is not None:
                     return int(found[0])
                 script = _storable(script_name)
@@ -212,9 +210,7 @@ class Index:
             _store_metrics_and_number(connection, run)
 
     def _differs(self, connection: sqlite3.Connection, run: Run) -> bool:
-        row = connection.execute(
-            "SELECT record, settled FROM runs WHERE run_id = ?", (run.run_id,)
-        ).fetchone()
+        row = connection.execute("SELECT record, settled FROM runs WHERE run_id = ?", (run.run_id,)).fetchone()
         return row is None or row != (_record(run), int(self._is_settled(run)))
 
     def _is_settled(self, run: Run) -> bool:

@@ -35,6 +35,8 @@ class EnvironmentUsed:
     time: float
     id: str
     packages: tuple[str, ...]
+    built: bool = False
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,7 @@ def _phase(time: float, data: Mapping[str, Any]) -> PhaseBegan:
 
 def _environment(time: float, data: Mapping[str, Any]) -> EnvironmentUsed:
     packages = tuple(each for each in _list(data, "packages") if isinstance(each, str))
-    return EnvironmentUsed(time, _text(data, "id"), packages)
+    return EnvironmentUsed(time, _text(data, "id"), packages, data.get("built") is True, _seconds(data, "seconds"))
 
 
 def _started(time: float, _: Mapping[str, Any]) -> ScriptStarted:
@@ -157,10 +159,7 @@ def _started(time: float, _: Mapping[str, Any]) -> ScriptStarted:
 
 
 def _ending(time: float, data: Mapping[str, Any]) -> EndingBegan:
-    grace = data.get("grace")
-    if not isinstance(grace, int | float) or not 0 <= grace < YEAR_10000:
-        grace = 0.0
-    return EndingBegan(time, _text(data, "cause"), float(grace))
+    return EndingBegan(time, _text(data, "cause"), _seconds(data, "grace"))
 
 
 def _exited(time: float, data: Mapping[str, Any]) -> ScriptExited:
@@ -179,9 +178,7 @@ def _swept(time: float, data: Mapping[str, Any]) -> ProcessesEnded:
 
 def _files(time: float, data: Mapping[str, Any]) -> FilesListed:
     others = _sizes(data, "others")
-    return FilesListed(
-        time, _sizes(data, "outputs"), others, max(_number(data, "others_count") or 0, len(others))
-    )
+    return FilesListed(time, _sizes(data, "outputs"), others, max(_number(data, "others_count") or 0, len(others)))
 
 
 def _note(time: float, data: Mapping[str, Any]) -> Noted:
@@ -191,9 +188,7 @@ def _note(time: float, data: Mapping[str, Any]) -> Noted:
 def _ended(time: float, data: Mapping[str, Any]) -> RunEnded:
     if not isinstance(data.get("reason"), str):
         raise TypeError("an ending without a reason")
-    return RunEnded(
-        time, data["reason"], _number(data, "code"), _number(data, "signal"), _text(data, "detail")
-    )
+    return RunEnded(time, data["reason"], _number(data, "code"), _number(data, "signal"), _text(data, "detail"))
 
 
 _READERS: Mapping[str, Callable[[float, Mapping[str, Any]], JournalEvent]] = {
@@ -215,6 +210,11 @@ def _text(data: Mapping[str, Any], key: str) -> str:
     return value if isinstance(value, str) else ""
 
 
+def _seconds(data: Mapping[str, Any], key: str) -> float:
+    value = data.get(key)
+    return float(value) if isinstance(value, int | float) and 0 <= value < YEAR_10000 else 0.0
+
+
 def _number(data: Mapping[str, Any], key: str) -> int | None:
     value = data.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
@@ -230,11 +230,6 @@ def _list(data: Mapping[str, Any], key: str) -> list[Any]:
 def _sizes(data: Mapping[str, Any], key: str) -> tuple[FileSize, ...]:
     found = []
     for each in _list(data, key):
-        if (
-            isinstance(each, list)
-            and len(each) >= 2
-            and isinstance(each[0], str)
-            and isinstance(each[1], int)
-        ):
+        if isinstance(each, list) and len(each) >= 2 and isinstance(each[0], str) and isinstance(each[1], int):
             found.append(FileSize(each[0], int(each[1])))
     return tuple(found)

@@ -87,9 +87,7 @@ def all_values(folder: Path) -> dict[str, MetricValue]:
 
 def damaged_lines(folder: Path) -> int:
     """How many whole lines could not be read."""
-    return sum(
-        1 for file in _files(folder) for lines in _batches(file) for each in _parsed(lines) if each is None
-    )
+    return sum(1 for file in _files(folder) for lines in _batches(file) for each in _parsed(lines) if each is None)
 
 
 _Record: TypeAlias = "tuple[float, str, MetricValue, int | None]"
@@ -129,12 +127,8 @@ class _Tally:
         joined = _Tally(last.clock)
         joined.count = self.count + later.count
         joined.last, joined.last_step = last.last, last.last_step
-        joined.minimum = min(
-            (each.minimum for each in (self, later) if each.minimum is not None), default=None
-        )
-        joined.maximum = max(
-            (each.maximum for each in (self, later) if each.maximum is not None), default=None
-        )
+        joined.minimum = min((each.minimum for each in (self, later) if each.minimum is not None), default=None)
+        joined.maximum = max((each.maximum for each in (self, later) if each.maximum is not None), default=None)
         return joined
 
     def summary(self, name: str) -> MetricSummary:
@@ -216,9 +210,7 @@ def _record(loaded: Any) -> _Record | None:
     except (TypeError, KeyError):
         return None
     kind = type(value)
-    good = (
-        kind is float or kind is int or kind is str or kind is bool or (kind is list and _is_numbers(value))
-    )
+    good = kind is float or kind is int or kind is str or kind is bool or (kind is list and _is_numbers(value))
     if good and type(name) is str and type(time) in (float, int) and (step is None or type(step) is int):
         return time, name, value, step
     return None
@@ -233,6 +225,4 @@ def _with_not_finite(value: Any) -> Any:
 def _is_numbers(values: list[Any]) -> bool:
     if set(map(type, values)) <= {float, int, bool}:
         return True
-    return all(
-        type(each) in (float, int, bool) or (type(each) is list and _is_numbers(each)) for each in values
-    )
+    return all(type(each) in (float, int, bool) or (type(each) is list and _is_numbers(each)) for each in values)

@@ -67,9 +67,7 @@ def _apply(run: Run, event: JournalEvent) -> Run:
         case ProcessesEnded():
             return _with_ended_processes(run, event)
         case FilesListed():
-            return replace(
-                run, outputs=event.outputs, other_files=event.others, other_files_count=event.others_count
-            )
+            return replace(run, outputs=event.outputs, other_files=event.others, other_files_count=event.others_count)
         case Noted():
             return _with_note(run, event.text)
         case RunEnded():

@@ -92,9 +92,7 @@ def run_from_json(data: Mapping[str, Any]) -> Run:
 
 
 def _ending_json(ending: Ending) -> dict[str, Any]:
-    return {each.name: getattr(ending, each.name) for each in fields(ending)} | {
-        "reason": ending.reason.value
-    }
+    return {each.name: getattr(ending, each.name) for each in fields(ending)} | {"reason": ending.reason.value}
 
 
 def _text_or_none(value: object) -> str | None:

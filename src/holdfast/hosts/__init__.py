@@ -1,1 +1,2 @@
-"""Where commands run and files land: a host is the argv that starts the far side there, and the near end of its protocol."""
+"""Where commands run and files land: a host is the argv that starts the far side there, and the near end of its
+protocol."""

@@ -1,4 +1,5 @@
-"""The near end of the protocol: one process that is the far side (or the `ssh` to it), requests and pushes over its streams."""
+"""The near end of the protocol: one process that is the far side (or the `ssh` to it), requests and pushes over its
+streams."""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ class Connection:
             reader.start()
 
     def request(self, operation: str, fields: Mapping[str, Any] | None = None, body: bytes = b"") -> Any:
-        """Send one request and wait for its answer. Raises FarSideError, StorageError, or HostError when the link is gone."""
+        """Send one request and wait for its answer. Raises FarSideError, StorageError, or HostError when the link is
+        gone."""
         return self.answer(self.send(operation, fields, body))
 
     def send(self, operation: str, fields: Mapping[str, Any] | None = None, body: bytes = b"") -> int:
@@ -91,8 +93,8 @@ class Connection:
         return self._pushes.pop(0)
 
     def close(self) -> None:
-        """A repeat changes nothing. Does not wait for the far process: it ends by itself when its stdin is closed, and the
-        thread that reads from it reaps it."""
+        """A repeat changes nothing. Does not wait for the far process: it ends by itself when its stdin is closed,
+        and the thread that reads from it reaps it."""
         if self._process.stdin is not None:
             with contextlib.suppress(OSError):
                 self._process.stdin.close()

@@ -21,6 +21,6 @@ class Host(Protocol):
         ...
 
     def connect(self) -> Connection:
-        """Returns when the far side has answered. Raises HostError when it cannot be reached, StorageError when its folder
-        cannot be written. Each call makes a new connection; the caller closes it."""
+        """Returns when the far side has answered. Raises HostError when it cannot be reached, StorageError when its
+        folder cannot be written. Each call makes a new connection; the caller closes it."""
         ...

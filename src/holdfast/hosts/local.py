@@ -41,4 +41,6 @@ class Local:
         try:
             return Connection(argv, nonce, self._environment)
         except OSError as error:
-            raise HostError(f"The far side could not be started: {error}.", "Is the Python of Holdfast still there?") from error
+            raise HostError(
+                f"The far side could not be started: {error}.", "Is the Python of Holdfast still there?"
+            ) from error

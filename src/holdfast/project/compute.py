@@ -179,9 +179,7 @@ def _check_password(fields: Fields, name: str) -> None:
     """The value is never repeated, neither here nor in any message."""
     if not fields.has("password"):
         return
-    again = (
-        f"Remove the line and run `holdfast computetarget attach … --name {name}`, which asks for it once."
-    )
+    again = f"Remove the line and run `holdfast computetarget attach … --name {name}`, which asks for it once."
     written = getattr(fields.value("password"), "text", "")
     if written.startswith(_SECRET_REFERENCE):
         fields.warn("password", "refers to a secret in a service that no longer exists", again)
@@ -196,9 +194,7 @@ def _address(fields: Fields) -> tuple[str | None, int | None]:
     host, port = _split_port(written)
     if "@" in written:
         fields.error("address", f"`{written}` holds a user name", "Write it as `username:`.")
-    elif not re.fullmatch(
-        r"[A-Za-z0-9_][A-Za-z0-9._-]*|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%\w+)?", host, re.ASCII
-    ):
+    elif not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%\w+)?", host, re.ASCII):
         fields.error(
             "address",
             f"`{written}` is not a host",

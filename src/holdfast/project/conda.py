@@ -40,18 +40,14 @@ class CondaDependencies:
 
 def read_conda(root: Path, relative: str) -> tuple[CondaDependencies | None, list[Problem]]:
     """The dependencies, None when the file is missing or has an error."""
-    missing = (
-        "Write one with a line `dependencies:`, or set `userManagedEnvironment: true` in the compute target."
-    )
+    missing = "Write one with a line `dependencies:`, or set `userManagedEnvironment: true` in the compute target."
     document, problems = read_document(root, relative, missing)
     if document is None:
         return None, problems
     fields = Fields(document, problems)
     fields.check_keys(KEYS, {"pip": "Write it as an item of `dependencies:`, as `- pip:`."})
     if fields.has("variables"):
-        fields.warn(
-            "variables", "not used", "Write them under `EnvironmentVariables:` in the run configuration."
-        )
+        fields.warn("variables", "not used", "Write them under `EnvironmentVariables:` in the run configuration.")
     items = _Items()
     _read_items(fields, items)
     channels = fields.texts("channels", "conda-forge") or ()
@@ -79,9 +75,7 @@ def _read_items(fields: Fields, items: _Items) -> None:
     if value is None:
         return
     if not isinstance(value, ListNode):
-        fields.error(
-            "dependencies", "must be a list", "Write `- numpy` on a line of its own below `dependencies:`."
-        )
+        fields.error("dependencies", "must be a list", "Write `- numpy` on a line of its own below `dependencies:`.")
         return
     for item in value.items:
         if isinstance(item, MapNode):
@@ -106,9 +100,7 @@ def _read_pip(fields: Fields, entries: Iterable[Entry], items: _Items) -> None:
             continue
         for item in fields.texts_in("pip", entry.value, "numpy"):
             if not item.text.strip() or not item.text.isprintable():
-                fields.error(
-                    "pip", "an item is empty or holds a line break", "Write one package per line.", item
-                )
+                fields.error("pip", "an item is empty or holds a line break", "Write one package per line.", item)
             else:
                 items.pip.append(Requirement(item.text.strip(), item.place.line))
 

@@ -54,9 +54,7 @@ def read_text(root: Path, relative: str, missing: str = "") -> tuple[str | None,
         return None, [Problem(relative, 1, "", "there is no such file", missing)]
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
-        return None, [
-            Problem(relative, line, "", "is not UTF-8 text", "Save it again with the encoding UTF-8.")
-        ]
+        return None, [Problem(relative, line, "", "is not UTF-8 text", "Save it again with the encoding UTF-8.")]
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         return None, [Problem(relative, 1, "", f"cannot be read: {reason}", "Check its permissions.")]
@@ -89,9 +87,7 @@ def set_value(text: str, key: str, value: Value, file: str = "text") -> str:
     if changed is None or not _is_the_same_but_for(body, changed, key, value):
         line = entry.line if entry else 1
         remedy = f"Write `{key}: {render_scalar(value)}` by hand."
-        raise ConfigurationError(
-            [Problem(file, line, key, "cannot be changed without touching other lines", remedy)]
-        )
+        raise ConfigurationError([Problem(file, line, key, "cannot be changed without touching other lines", remedy)])
     return mark + changed
 
 
@@ -142,9 +138,7 @@ def _escaped(character: str) -> str:
         return character
     short = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(character)
     code = ord(character)
-    return short or (
-        f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-    )
+    return short or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")
 
 
 def _not_a_mapping(node: Node | None, file: str) -> Problem:
@@ -169,9 +163,7 @@ def _replace(text: str, entry: Entry, value: Value) -> str | None:
     if colon is None:
         return None
     between = text[colon.end() : start]
-    if (
-        "\n" in between or "#" in between
-    ):  # a comment stands between the key and its value: keep it, after the value
+    if "\n" in between or "#" in between:  # a comment stands between the key and its value: keep it, after the value
         return f"{text[: colon.end()]} {rendered}{between.rstrip()}{text[end:]}"
     space = between or ("" if end > start else " ")
     return f"{text[: colon.end()]}{space}{rendered}{text[end:]}"

@@ -22,9 +22,7 @@ def parse_duration(text: str) -> float:
         raise UsageError(
             f"`{text}` is not a duration.", "Write it like 45s, 10m, 1h30m or 2d; a bare number is seconds."
         )
-    seconds = sum(
-        float(each) * SECONDS[unit] for each, unit in zip(found.groups(), "dhms", strict=True) if each
-    )
+    seconds = sum(float(each) * SECONDS[unit] for each, unit in zip(found.groups(), "dhms", strict=True) if each)
     if seconds > LONGEST:
         raise UsageError(f"`{text}` is too long.", "The longest duration is 3650d.")
     return seconds

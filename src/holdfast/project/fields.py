@@ -96,9 +96,7 @@ class Fields:
 
     def texts_in(self, key: str, value: Node, example: str) -> list[Scalar]:
         if not isinstance(value, ListNode):
-            self.error(
-                key, "must be a list", f"Write `- {example}` on a line of its own below `{key}:`.", value
-            )
+            self.error(key, "must be a list", f"Write `- {example}` on a line of its own below `{key}:`.", value)
             return []
         found = []
         for item in value.items:
@@ -116,9 +114,7 @@ class Fields:
         if value is None:
             return ()
         if not isinstance(value, MapNode):
-            self.error(
-                key, "must be a mapping", f"Write `NAME: value` lines, indented, below `{key}:`.", value
-            )
+            self.error(key, "must be a mapping", f"Write `NAME: value` lines, indented, below `{key}:`.", value)
             return ()
         return value.entries
 

@@ -40,15 +40,15 @@ def find_project(start: Path) -> Project:
 
     A folder above is never taken for anything else: `~/.holdfast` is this machine's own and has no identity.
     """
-    here = Path(os.path.abspath(start))  # noqa: PTH100 - symbolic links stay as the user typed them
-    if not os.path.isdir(here):  # noqa: PTH112 - says no, rather than raising, where a folder may not be read
+    here = Path(os.path.abspath(start))
+    if not os.path.isdir(here):
         raise ProjectError(f"`{here}` is not a folder.", "Change to the project's folder, or make it.")
     candidates = (here, *here.parents)
     for folder in candidates:
-        if os.path.isdir(folder / CONFIGURATION_FOLDER):  # noqa: PTH112
+        if os.path.isdir(folder / CONFIGURATION_FOLDER):
             return _project(folder, is_bare=False)
     for folder in candidates:
-        if os.path.isfile(folder / STATE_FOLDER / IDENTITY_FILE):  # noqa: PTH113
+        if os.path.isfile(folder / STATE_FOLDER / IDENTITY_FILE):
             return _project(folder, is_bare=True)
     return _project(here, is_bare=True)
 
@@ -135,9 +135,7 @@ def _read_identity(path: Path) -> _Identity:
         except (FileNotFoundError, NotADirectoryError):
             return _Identity()
         except OSError as error:
-            raise StorageError(
-                f"`{path}` cannot be read: {error.strerror}.", "Check its permissions."
-            ) from error
+            raise StorageError(f"`{path}` cannot be read: {error.strerror}.", "Check its permissions.") from error
         if content.strip() or time.monotonic() > give_up:
             break
         time.sleep(0.01)  # made without hard links by another process, and not filled yet
@@ -149,9 +147,7 @@ def _read_identity(path: Path) -> _Identity:
     if not isinstance(values, dict):
         return _Identity()
     name = values.get("name")
-    return _Identity(
-        _valid_id(values.get("id")), name if isinstance(name, str) and name.isprintable() else ""
-    )
+    return _Identity(_valid_id(values.get("id")), name if isinstance(name, str) and name.isprintable() else "")
 
 
 def _valid_id(value: object) -> str:

@@ -23,9 +23,7 @@ def file_stems(root: Path, suffix: str) -> list[str]:
     try:
         with os.scandir(root / CONFIGURATION_FOLDER) as found:
             return sorted(
-                each.name.removesuffix(suffix)
-                for each in found
-                if each.name.endswith(suffix) and each.is_file()
+                each.name.removesuffix(suffix) for each in found if each.name.endswith(suffix) and each.is_file()
             )
     except OSError:
         return []

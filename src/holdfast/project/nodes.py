@@ -120,7 +120,7 @@ def _loader() -> type[yaml.SafeLoader]:
     return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class _Refused(Exception):  # noqa: N818 - a signal inside this module
+class _Refused(Exception):
     def __init__(self, problem: Problem) -> None:
         super().__init__(str(problem))
         self.problem = problem
@@ -153,9 +153,7 @@ class _Builder:
             case "DocumentStartEvent":
                 self._documents += 1
                 if self._documents > 1:
-                    self._refuse(
-                        event, "a second document begins here", "Remove the line `---` and what follows."
-                    )
+                    self._refuse(event, "a second document begins here", "Remove the line `---` and what follows.")
             case "AliasEvent":
                 self._alias(event)
             case "ScalarEvent":
@@ -197,9 +195,7 @@ class _Builder:
                 self._problem(line, "<<", "merging of mappings is not supported", "Write the keys out.")
             elif key.text in seen:
                 first = seen[key.text]
-                self._problem(
-                    line, key.text, f"is written twice, first in line {first}", "Remove one of the two."
-                )
+                self._problem(line, key.text, f"is written twice, first in line {first}", "Remove one of the two.")
             else:
                 seen[key.text] = line
                 yield Entry(key, value, is_alias)
@@ -207,9 +203,7 @@ class _Builder:
     def _alias(self, event: Any) -> None:
         node = self._anchors.get(event.anchor)
         if node is None:
-            self._refuse(
-                event, f"there is no anchor `&{event.anchor}` before this line", "Write the value out."
-            )
+            self._refuse(event, f"there is no anchor `&{event.anchor}` before this line", "Write the value out.")
         self._add(replace(node, place=_place(event, event)), is_alias=True)
 
     def _named(self, event: Any, node: Node) -> Node:
@@ -252,13 +246,9 @@ def _syntax_problem(error: yaml.MarkedYAMLError, text: str, file: str) -> Proble
     if "\t" in indentation:
         return Problem(file, line, "", "a tab is used to indent", "Use spaces.")
     if "expected ':'" in problem:
-        return Problem(
-            file, line, "", "this line is not `key: value`", "Write a colon and a space after the key."
-        )
+        return Problem(file, line, "", "this line is not `key: value`", "Write a colon and a space after the key.")
     if "end of stream" in problem and "quoted" in str(error.context):
         return Problem(file, line, "", "a quote that begins here is never closed", "Close it.")
     if "cannot start any token" in problem:
-        return Problem(
-            file, line, "", "a value begins with a character that YAML reserves", "Put it in quotes."
-        )
+        return Problem(file, line, "", "a value begins with a character that YAML reserves", "Put it in quotes.")
     return Problem(file, line, "", f"is not YAML: {problem}", "Write `key: value`, indented with spaces.")

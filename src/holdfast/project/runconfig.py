@@ -74,9 +74,7 @@ def runconfig_names(root: Path) -> list[str]:
     return names_with(root, SUFFIX)
 
 
-def read_runconfig(
-    root: Path, name: str, target: str | None = None
-) -> tuple[RunConfiguration | None, list[Problem]]:
+def read_runconfig(root: Path, name: str, target: str | None = None) -> tuple[RunConfiguration | None, list[Problem]]:
     """The configuration, None when the file has an error. `target` stands for its `Target`, as `-t` does."""
     configuration, problems = examine_runconfig(root, name, target)
     return (None if errors_in(problems) else configuration), problems
@@ -105,9 +103,7 @@ def examine_runconfig(
         environment_variables=_variables(fields),
         framework="Python" if framework == "Python" else "PySpark",
         framework_was_missing=not fields.has("Framework"),
-        conda_dependencies_file=_path(fields, "CondaDependenciesFile")
-        or _path(fields, "CondaFile")
-        or CONDA_FILE,
+        conda_dependencies_file=_path(fields, "CondaDependenciesFile") or _path(fields, "CondaFile") or CONDA_FILE,
         spark_dependencies_file=_path(fields, "SparkDependenciesFile") or SPARK_FILE,
         prepare_environment=fields.boolean("PrepareEnvironment", default=True),
         tracked_run=fields.boolean("TrackedRun", default=True),
@@ -174,20 +170,14 @@ def _variables(fields: Fields) -> Mapping[str, str]:
         if not entry.name or "=" in entry.name or "\0" in entry.name:
             fields.error(key, "is not the name of a variable", "Write `NAME: value`.", entry.key)
         elif not isinstance(entry.value, Scalar):
-            fields.error(
-                key, "must be a single value", f"Write `{entry.name}: value` on one line.", entry.key
-            )
+            fields.error(key, "must be a single value", f"Write `{entry.name}: value` on one line.", entry.key)
         elif "\0" in entry.value.text:
             fields.error(key, "holds a zero byte, which no variable can", "Remove it.", entry.key)
         else:
             variables[entry.name] = "" if entry.value.is_null else entry.value.text
             if variables[entry.name] and _looks_secret(entry.name):
-                remedy = (
-                    f"Write `- {entry.name}` below `Secrets:` instead, and set the variable in your shell."
-                )
-                fields.warn(
-                    key, "looks like a secret, and this file is stored with every run", remedy, entry.key
-                )
+                remedy = f"Write `- {entry.name}` below `Secrets:` instead, and set the variable in your shell."
+                fields.warn(key, "looks like a secret, and this file is stored with every run", remedy, entry.key)
     return variables
 
 
@@ -235,9 +225,7 @@ def _duration(fields: Fields, key: str, least: float) -> float | None:
 
 def _say_what_is_easily_missed(fields: Fields, configuration: RunConfiguration) -> None:
     if fields.lacks("Framework"):
-        fields.warn(
-            "Framework", "missing, which means PySpark", "Write `Framework: Python` for a Python script."
-        )
+        fields.warn("Framework", "missing, which means PySpark", "Write `Framework: Python` for a Python script.")
     for name in configuration.secrets:
         if name in configuration.environment_variables:
             message = f"`{name}` is under EnvironmentVariables too, and the secret's value is the one used"

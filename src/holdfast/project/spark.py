@@ -38,9 +38,7 @@ class SparkDependencies:
 
 def read_spark(root: Path, relative: str) -> tuple[SparkDependencies | None, list[Problem]]:
     """The dependencies, None when the file is missing or has an error."""
-    document, problems = read_document(
-        root, relative, "Write one, or name another as `SparkDependenciesFile`."
-    )
+    document, problems = read_document(root, relative, "Write one, or name another as `SparkDependenciesFile`.")
     if document is None:
         return None, problems
     fields = Fields(document, problems)
@@ -60,9 +58,7 @@ def _configuration(fields: Fields) -> Mapping[str, str]:
     for entry in fields.pairs("configuration"):
         if not isinstance(entry.value, Scalar):
             key = f"configuration.{entry.name}"
-            fields.error(
-                key, "must be a single value", f"Write `{entry.name}: value` on one line.", entry.key
-            )
+            fields.error(key, "must be a single value", f"Write `{entry.name}: value` on one line.", entry.key)
         elif not entry.value.is_null:
             found[entry.name] = entry.value.text
     return found
@@ -87,9 +83,7 @@ def _package(fields: Fields, item: Node) -> SparkPackage | None:
     for entry in item.entries:
         if entry.name not in _PARTS:
             guess = nearest(entry.name, _PARTS)
-            fields.error(
-                f"packages.{entry.name}", "unknown key", f"Write `{guess}`." if guess else _FORM, entry.key
-            )
+            fields.error(f"packages.{entry.name}", "unknown key", f"Write `{guess}`." if guess else _FORM, entry.key)
         elif isinstance(entry.value, Scalar) and entry.value.text and not entry.value.is_null:
             values[entry.name] = entry.value.text
     for part in _PARTS:

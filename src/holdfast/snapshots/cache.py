@@ -115,9 +115,7 @@ def writing_cache(state: Path) -> Iterator[CacheWriter]:
     temporary = state / f".{NAME}-{os.getpid()}-{os.urandom(4).hex()}"
     try:
         state.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(
-            temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o644
-        )
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o644)
     except OSError as error:
         raise cannot_write(state, error) from error
     try:

@@ -62,9 +62,7 @@ def _pointers(paths: Sequence[str]) -> Iterable[SnapshotWarning]:
     if more > 0:
         names += f" and {more} more"
     verb = (
-        "is a Git LFS pointer and not the file itself"
-        if len(paths) == 1
-        else "are Git LFS pointers and not the files"
+        "is a Git LFS pointer and not the file itself" if len(paths) == 1 else "are Git LFS pointers and not the files"
     )
     yield SnapshotWarning(paths[0], f"{names} {verb}.", "git lfs pull")
 

@@ -11,6 +11,9 @@ from urllib.parse import unquote, urlsplit
 
 from holdfast.snapshots.warning import SnapshotWarning, shown
 
+OURS = "holdfast"
+"""A run gets its own copy of the in-run API, whatever is installed."""
+
 
 def editable_installs(python: Path, home: Path | None = None) -> list[tuple[str, Path]]:
     """Package and folder of each, read from the interpreter's site-packages; the interpreter is not started.
@@ -37,7 +40,8 @@ def editable_installs(python: Path, home: Path | None = None) -> list[tuple[str,
 
 def editable_warnings(python: Path, project_root: Path, home: Path | None = None) -> list[SnapshotWarning]:
     root = Path(os.path.realpath(project_root))
-    return [_warning(package, folder, root) for package, folder in editable_installs(python, home)]
+    installs = editable_installs(python, home)
+    return [_warning(package, folder, root) for package, folder in installs if package != OURS]
 
 
 def _warning(package: str, folder: Path, root: Path) -> SnapshotWarning:

@@ -56,10 +56,11 @@ class GitFiles:
 class PendingGitFiles:
     """A `git ls-files` under way. It is read while it runs: git stops when nobody empties its pipe."""
 
-    def __init__(self, process: subprocess.Popen[bytes], question: Sequence[bytes]) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], question: Sequence[bytes], prefix: bytes) -> None:
         import threading
 
         self._process = process
+        self._prefix = prefix
         self._question = question
         self._output = self._errors = b""
         self._reader = threading.Thread(target=self._drain, daemon=True)
@@ -79,7 +80,10 @@ class PendingGitFiles:
         return hashing.hexdigest()
 
     def files(self) -> GitFiles:
-        return _parse_listing(self._output, self._errors)
+        # The names in git's warnings count from the top of the work tree, and not from the folder.
+        skip = len(self._prefix) + 1 if self._prefix else 0
+        unopened = tuple([path[skip:] for path in _UNOPENED.findall(self._errors)])
+        return _parse_listing(self._output, unopened)
 
     def _drain(self) -> None:
         self._output, self._errors = self._process.communicate()
@@ -96,11 +100,14 @@ def work_tree_of(folder: bytes) -> bytes | None:
         folder = parent
 
 
-def ask_for_files(folder: bytes, excludes: Sequence[bytes]) -> PendingGitFiles:
-    """Start listing; `excludes` apply to untracked files, stronger than any ignore file. Raises GitError."""
+def ask_for_files(folder: bytes, excludes: Sequence[bytes], prefix: bytes = b"") -> PendingGitFiles:
+    """Start listing a folder that lies at `prefix` in its work tree. Raises GitError.
+
+    `excludes` are patterns for untracked files, stronger than those of any ignore file.
+    """
     arguments = [b"ls-files", b"-z", b"-t", b"--stage", b"--cached", b"--others", b"--exclude-standard"]
     arguments += [b"--exclude=" + each for each in excludes]
-    return PendingGitFiles(_start(folder, arguments), arguments)
+    return PendingGitFiles(_start(folder, arguments), arguments, prefix)
 
 
 def exclude_arguments(patterns: Iterable[Pattern], prefix: bytes) -> list[bytes]:
@@ -122,9 +129,7 @@ def is_tracked(folder: bytes, path: bytes) -> bool:
 
 def ignoring_rule(folder: bytes, path: bytes) -> tuple[str, int | None, str] | None:
     """Source, line and pattern of the rule by which git ignores `path`, whether it is tracked or not."""
-    answer = _run(
-        folder, [b"check-ignore", b"-v", b"-z", b"--no-index", b"--stdin"], path + b"\0", no_match=1
-    )
+    answer = _run(folder, [b"check-ignore", b"-v", b"-z", b"--no-index", b"--stdin"], path + b"\0", no_match=1)
     fields = answer.split(b"\0")
     if len(fields) < 4 or not fields[0] or fields[2].startswith(b"!"):
         return None
@@ -158,16 +163,12 @@ _GITLINK = b" 160000 "
 _UNOPENED = re.compile(rb"^warning: could not open directory '(.*?)/?': ", re.MULTILINE)
 
 
-def _parse_listing(output: bytes, errors: bytes) -> GitFiles:
+def _parse_listing(output: bytes, unopened: tuple[bytes, ...]) -> GitFiles:
     lines = output.split(b"\0")
     lines.pop()
     untracked = [line[2:] for line in lines if line.startswith(b"? ")]
-    staged = [
-        line for line in lines if not line.startswith((b"? ", b"S "))
-    ]  # S: left out by a sparse checkout
-    start = (
-        staged[0].index(b"\t") + 1 if staged else 0
-    )  # every line has the same head: tag, mode, object, stage
+    staged = [line for line in lines if not line.startswith((b"? ", b"S "))]  # S: left out by a sparse checkout
+    start = staged[0].index(b"\t") + 1 if staged else 0  # every line has the same head: tag, mode, object, stage
     repositories = [line[start:] for line in staged if line[1:9] == _GITLINK] if _GITLINK in output else []
     tracked = [line[start:] for line in staged]
     if repositories:
@@ -179,7 +180,7 @@ def _parse_listing(output: bytes, errors: bytes) -> GitFiles:
         untracked = [path for path in untracked if not path.endswith(b"/")]
     if any(line.startswith(b"M ") for line in staged):
         tracked = list(dict.fromkeys(tracked))  # a path in conflict has up to three stages
-    return GitFiles(tuple(tracked), tuple(untracked), tuple(repositories), tuple(_UNOPENED.findall(errors)))
+    return GitFiles(tuple(tracked), tuple(untracked), tuple(repositories), unopened)
 
 
 def _last_word(errors: bytes, code: int) -> str:

@@ -106,9 +106,10 @@ def begin_listing(root: Path) -> PendingListing:
     top = git_files.work_tree_of(project.root)
     if top is None:
         return PendingListing(project, None)
-    excludes = git_files.exclude_arguments(project.own.rules.patterns, project.root[len(top) + 1 :])
+    prefix = project.root[len(top) + 1 :]
+    excludes = git_files.exclude_arguments(project.own.rules.patterns, prefix)
     try:
-        return PendingListing(project, git_files.ask_for_files(project.root, excludes))
+        return PendingListing(project, git_files.ask_for_files(project.root, excludes, prefix))
     except GitError as failure:
         project.git_failed(top, failure)
         return PendingListing(project, None)
@@ -150,9 +151,7 @@ class _Project:
         self.own = Layer(self.root + b"/", RuleSet(patterns))
 
     def listing(self, fingerprint: str) -> Listing:
-        joined = os.fsdecode(
-            b"\0".join(self._files)
-        )  # one conversion for all names: none of them can hold a NUL
+        joined = os.fsdecode(b"\0".join(self._files))  # one conversion for all names: none of them can hold a NUL
         paths = tuple(joined.split("\0")) if joined else ()
         return Listing(paths, tuple(self.warnings), "" if self.warnings else fingerprint)
 
@@ -243,9 +242,7 @@ class _Project:
     def _environment(self, path: bytes) -> None:
         name, line = os.fsdecode(path), os.fsdecode(literal(path))
         message = f"{shown(name)} is a virtual environment and is left out."
-        remedy = (
-            f"Write `/{line}/` into {AMLIGNORE} to leave it out without this note, or `!/{line}/` to ship it."
-        )
+        remedy = f"Write `/{line}/` into {AMLIGNORE} to leave it out without this note, or `!/{line}/` to ship it."
         self.warnings.append(SnapshotWarning(name, message, remedy))
 
     def _unopened(self, path: bytes) -> None:
@@ -255,17 +252,13 @@ class _Project:
                 f"{shown(os.fsdecode(self.root))} cannot be read.", "chmod u+rx on it, or ask its owner."
             )
         remedy = f"chmod u+rx on it, or write `/{os.fsdecode(literal(path))}/` into {AMLIGNORE}."
-        self.warnings.append(
-            SnapshotWarning(name, f"The folder {shown(name)} cannot be read and is left out.", remedy)
-        )
+        self.warnings.append(SnapshotWarning(name, f"The folder {shown(name)} cannot be read and is left out.", remedy))
 
 
 def special_file(path: str) -> SnapshotWarning:
     line = os.fsdecode(literal(os.fsencode(path)))
     message = f"{shown(path)} is a socket, a pipe or a device and is left out."
-    return SnapshotWarning(
-        path, message, f"Write `/{line}` into {AMLIGNORE} to leave it out without this note."
-    )
+    return SnapshotWarning(path, message, f"Write `/{line}` into {AMLIGNORE} to leave it out without this note.")
 
 
 def _kept(paths: Iterable[bytes], rules: RuleSet, directories: bool = False) -> Iterator[bytes]:
@@ -325,9 +318,7 @@ def _explain_by_own_rules(project: _Project, path: bytes) -> tuple[Rule | None, 
             return _rule(decision), False
         reincluded = reincluded or decision is not None
         if decision is None and is_directory and os.path.isfile(whole + b"/" + MARK_OF_A_VIRTUAL_ENVIRONMENT):
-            return Rule(
-                "built in", None, f"a folder with {os.fsdecode(MARK_OF_A_VIRTUAL_ENVIRONMENT)}"
-            ), False
+            return Rule("built in", None, f"a folder with {os.fsdecode(MARK_OF_A_VIRTUAL_ENVIRONMENT)}"), False
     return None, reincluded
 
 
@@ -354,9 +345,7 @@ def _explain_by_gitignore(project: _Project, path: bytes) -> Rule | None:
     for inside, (whole, is_directory) in enumerate(_prefixes(project.root, path)):
         layers = (
             *layers,
-            *gitignore_layer(
-                folder + b"/", os.fsdecode(folder[len(project.own.base) :] + b"/" * (inside > 0))
-            ),
+            *gitignore_layer(folder + b"/", os.fsdecode(folder[len(project.own.base) :] + b"/" * (inside > 0))),
         )
         decision = deciding(whole, is_directory, layers, project.own)
         if decision is not None and not decision.negated:

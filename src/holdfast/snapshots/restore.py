@@ -120,9 +120,7 @@ def _make_folders(base: str, path: str) -> None:
         try:
             os.mkdir(place)
         except FileExistsError:
-            if not modes.S_ISDIR(
-                os.lstat(place).st_mode
-            ):  # a link or a file, which may be replaced: see _refuse
+            if not modes.S_ISDIR(os.lstat(place).st_mode):  # a link or a file, which may be replaced: see _refuse
                 os.unlink(place)
                 os.mkdir(place)
 

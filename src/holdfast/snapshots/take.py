@@ -66,11 +66,7 @@ def take_with(opener: Opener, root: Path, state: Path, progress: Progress | None
         return _as_before(cache, ())
     reused = {path: unchanged[path] for path in listing.paths if path in unchanged}
     unread = [path for path in listing.paths if path not in reused]
-    if (
-        complete
-        and len(reused) == len(unchanged)
-        and not any(os.path.lexists(f"{base}/{path}") for path in unread)
-    ):
+    if complete and len(reused) == len(unchanged) and not any(os.path.lexists(f"{base}/{path}") for path in unread):
         return _as_before(cache, listing.warnings)
     with writing_cache(state) as writer:
         stored = store.digests()
@@ -81,12 +77,7 @@ def take_with(opener: Opener, root: Path, state: Path, progress: Progress | None
 
 def open_regular(path: str) -> BinaryIO:
     """Open for reading without following a link and without waiting for the other end of a pipe."""
-    flags = (
-        os.O_RDONLY
-        | getattr(os, "O_NOFOLLOW", 0)
-        | getattr(os, "O_NONBLOCK", 0)
-        | getattr(os, "O_CLOEXEC", 0)
-    )
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
     return open(os.open(path, flags), "rb", buffering=0)
 
 
@@ -127,9 +118,7 @@ class _Reading:
             self._enter(path, "l", os.readlink(whole), 0, stat)
         elif modes.S_ISREG(stat.st_mode):
             self._read_regular(path, whole)
-        elif not modes.S_ISDIR(
-            stat.st_mode
-        ):  # a folder where git tracks a file: what is in it is listed by itself
+        elif not modes.S_ISDIR(stat.st_mode):  # a folder where git tracks a file: what is in it is listed by itself
             self.warnings.append(special_file(path))
 
     def _read_regular(self, path: str, whole: str) -> None:
@@ -196,9 +185,7 @@ def _assemble(
     reading: _Reading, listing: Listing, cache: Cache, reused: dict[str, Known], stored: set[str]
 ) -> Snapshot:
     """Put old and new together, store the manifest, and write the cache."""
-    rows: list[Row] = [
-        (path, known[4], known[5], 0 if known[4] == "l" else known[2]) for path, known in reused.items()
-    ]
+    rows: list[Row] = [(path, known[4], known[5], 0 if known[4] == "l" else known[2]) for path, known in reused.items()]
     rows = _without_files_behind_links(sorted(rows + reading.rows))
     pointers = [*(path for path in cache.pointers if path in reused), *reading.pointers]
     about_contents = content_warnings(rows, pointers)
@@ -236,13 +223,9 @@ def _same(before: os.stat_result, after: os.stat_result) -> bool:
 def _unreadable(path: str, error: OSError) -> SnapshotWarning:
     line = os.fsdecode(literal(os.fsencode(path)))
     message = f"{shown(path)} cannot be read ({error.strerror}) and is left out."
-    return SnapshotWarning(
-        path, message, f"Make it readable (chmod u+r), or write `/{line}` into .amlignore."
-    )
+    return SnapshotWarning(path, message, f"Make it readable (chmod u+r), or write `/{line}` into .amlignore.")
 
 
 def _restless(path: str) -> SnapshotWarning:
     message = f"{shown(path)} kept changing while it was read; the snapshot has what was read last."
-    return SnapshotWarning(
-        path, message, "Stop what writes to it and submit again, or leave it out in .amlignore."
-    )
+    return SnapshotWarning(path, message, "Stop what writes to it and submit again, or leave it out in .amlignore.")

@@ -59,9 +59,7 @@ def find_artifact(project: Project, run_id: str, path: str) -> Artifact:
     for name in (wanted, *(f"{folder}/{wanted}" for folder in FOLDERS)):
         if name in found:
             return found[name]
-    raise UnknownName(
-        f"artifact of run `{run_id}`", path, found, f"All of them: holdfast history info -r {run_id}"
-    )
+    raise UnknownName(f"artifact of run `{run_id}`", path, found, f"All of them: holdfast history info -r {run_id}")
 
 
 @dataclass(frozen=True)
@@ -132,10 +130,10 @@ def _walk(folder: Path) -> Iterator[Artifact | LinkLeftOut]:
                 file = Path(place, name)
                 path = file.relative_to(folder).as_posix()
                 real = os.path.realpath(file)
-                if os.path.commonpath([inside, real]) != inside or not os.path.isfile(real):  # noqa: PTH113
+                if os.path.commonpath([inside, real]) != inside or not os.path.isfile(real):
                     yield LinkLeftOut(path)
                 else:
-                    yield Artifact(path, file, os.path.getsize(real))  # noqa: PTH202
+                    yield Artifact(path, file, os.path.getsize(real))
 
 
 def _logs(project: Project, run_id: str) -> list[Artifact]:
@@ -183,9 +181,7 @@ def _require_room(targets: list[Path], overwrite: bool) -> None:
         raise UsageError(f"`{folders[0]}` is a folder and in the way.", "Choose another folder with -d.")
     if in_the_way and not overwrite:
         shown = ", ".join(f"`{each}`" for each in in_the_way[:3]) + (" …" if len(in_the_way) > 3 else "")
-        raise UsageError(
-            f"Already there: {shown}", "Replace them with --overwrite, or choose another folder with -d."
-        )
+        raise UsageError(f"Already there: {shown}", "Replace them with --overwrite, or choose another folder with -d.")
 
 
 def _copy(source: Path, target: Path, digest: str | None) -> None:

@@ -1,4 +1,5 @@
-"""Removing what runs left on their host. The record at home stays; a living run and unfetched outputs are never touched."""
+"""Removing what runs left on their host. The record at home stays; a living run and unfetched outputs are never
+touched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Bringing a run's outputs home after its end: each file whole or not at all, what is here already is not fetched again."""
+"""Bringing a run's outputs home after its end: each file whole or not at all, what is here already is not fetched
+again."""
 
 from __future__ import annotations
 
@@ -8,11 +9,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from holdfast.errors import FarSideError, HostError, StorageError
+from holdfast.history.folder import COLLECTED
 from holdfast.hosts.connection import Connection
 from holdfast.model import Reason, Run
 from holdfast.workbench import events
 
-COLLECTED = "collected.json"
 _ROOTS = {"work/outputs": "outputs", "uploads": "uploads"}
 
 

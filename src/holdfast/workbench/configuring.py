@@ -38,7 +38,8 @@ class Listed:
 
 
 def attach(project: Project, wanted: Attachment) -> list[str]:
-    """Check the target, then write `<name>.compute` and `<name>.runconfig`. Returns the files; writes none if it cannot."""
+    """Check the target, then write `<name>.compute` and `<name>.runconfig`. Returns the files; writes none if it
+    cannot."""
     check_name("compute target", wanted.name)
     kind = "docker" if wanted.type == "localdocker" else wanted.type
     if kind not in compute.TYPES:

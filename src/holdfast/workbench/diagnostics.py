@@ -1,4 +1,5 @@
-"""A zip for a bug report: the record, the plan, the ends of the logs, the versions; no secrets, no values of variables."""
+"""A zip for a bug report: the record, the plan, the ends of the logs, the versions; no secrets, no values of
+variables."""
 
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ def _without_values(record: Any, inside: bool = False) -> Any:
     """The record with the values of all environment variables masked, whoever set them."""
     if isinstance(record, Mapping):
         return {
-            key: {name: MASK for name in value}
+            key: dict.fromkeys(value, MASK)
             if key in ("environment", "environment_variables") and isinstance(value, Mapping) and "steps" not in value
             else _without_values(value)
             for key, value in record.items()

@@ -57,6 +57,16 @@ class PhaseChanged:
 
 
 @dataclass(frozen=True)
+class EnvironmentReady:
+    """`built`: in `seconds`, just now; else it was there."""
+
+    id: str
+    packages: int
+    built: bool
+    seconds: float
+
+
+@dataclass(frozen=True)
 class OutputArrived:
     """Bytes of the script's output, exactly once each, in order."""
 
@@ -113,6 +123,7 @@ Event = (
     | RunCreated
     | RunStarted
     | PhaseChanged
+    | EnvironmentReady
     | OutputArrived
     | EndingBegan
     | Noted

@@ -12,9 +12,7 @@ from holdfast.workbench.runs import follower_of
 from holdfast.workbench.surroundings import Surroundings, surroundings
 
 
-def fetch_file(
-    project: Project, run_id: str, path: str, destination: Path, around: Surroundings | None = None
-) -> None:
+def fetch_file(project: Project, run_id: str, path: str, destination: Path, around: Surroundings | None = None) -> None:
     """`path` as `history info` lists it, relative to the script's working directory."""
     follower = follower_of(project, run_id, around or surroundings())
     name = checked(os.path.normpath(path).replace(os.sep, "/"))

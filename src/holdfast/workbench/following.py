@@ -1,7 +1,7 @@
 """Following a run: one process copies its files home, everybody shows the copies.
 
-A follower that holds the run's `writer.lock` copies; one that does not waits for the copies to grow, and takes over when the
-lock becomes free. Both show bytes from the copies, from their own place, so no line is shown twice or lost.
+A follower that holds the run's `writer.lock` copies; one that does not waits for the copies to grow, and takes over
+when the lock becomes free. Both show bytes from the copies, from their own place, so no line is shown twice or lost.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
-from holdfast.errors import HostError
+from holdfast.errors import HostError, StorageError
 from holdfast.history import journal as journals
 from holdfast.history.folder import RunFolders
 from holdfast.history.index import Index
@@ -89,10 +89,13 @@ class Follower:
     def finish(self) -> Iterator[events.Event]:
         """Bring the outputs home and write the index; for the writer, after the end. A repeat changes nothing."""
         run = self.read()
-        if run.ending is None or is_collected(self.folder):
+        if not run.status.is_final or is_collected(self.folder):
             return
         yield from collect(self.connection, self.product.host.is_here, self.project.id, self.folder, run)
-        self.update_index()
+        try:
+            self.update_index()
+        except StorageError as error:  # the run's folder has everything; the index takes it in when it can be written
+            yield events.Warned(error.message, error.hint)
 
     def read(self) -> Run:
         return read_run(self.folders, self.run_id)
@@ -176,15 +179,17 @@ class View:
             return journals.parse_journal(b"")
 
     def news(self) -> Iterator[events.Event]:
-        """What the copies have that was not shown. The journal is read first, so that its end implies the whole output."""
+        """What the copies have that was not shown. The journal is read first, so that its end implies the whole
+        output."""
         lines = self._take("journal.jsonl", whole_lines=True)
         output = self._take("driver_log")
         parsed = journals.parse_journal(lines).events
+        phases = [each for each in parsed if isinstance(each, journals.PhaseBegan | journals.ScriptStarted)]
         for event in parsed:
-            if isinstance(event, journals.PhaseBegan):
-                yield events.PhaseChanged(event.name, event.text)
-            elif isinstance(event, journals.ScriptStarted):
-                yield events.PhaseChanged("script", "running the script")
+            if event in phases[-1:]:  # those before it are over
+                yield _phase(event)
+            elif isinstance(event, journals.EnvironmentUsed):
+                yield events.EnvironmentReady(event.id, len(event.packages), event.built, event.seconds)
             elif isinstance(event, journals.EndingBegan):
                 yield events.EndingBegan(event.cause, event.grace)
             elif isinstance(event, journals.Noted):
@@ -207,3 +212,9 @@ class View:
             data = data[: data.rfind(b"\n") + 1]
         self._shown[name] += len(data)
         return data
+
+
+def _phase(event: journals.JournalEvent) -> events.PhaseChanged:
+    if isinstance(event, journals.PhaseBegan):
+        return events.PhaseChanged(event.name, event.text)
+    return events.PhaseChanged("script", "running the script")

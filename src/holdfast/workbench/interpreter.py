@@ -15,7 +15,8 @@ _NAMES = ("python", "python3")
 
 
 def find_python(location: str | None, root: Path, around: Surroundings) -> str:
-    """An absolute path. `location` is `pythonLocation` of the compute target; None, `python` and `python3` mean the active one."""
+    """An absolute path. `location` is `pythonLocation` of the compute target; None, `python` and `python3` mean the
+    active one."""
     if location is None or location in _NAMES:
         names = _NAMES if location is None else (location,)
         return _active(names, around)

@@ -31,7 +31,8 @@ class Mirror:
         return found
 
     def apply(self, push: Push) -> None:
-        """Write what came. Bytes that do not continue the copy are refused: the connection is then taken up again by offset."""
+        """Write what came. Bytes that do not continue the copy are refused: the connection is then taken up again by
+        offset."""
         if not _NAME.match(push.file):
             raise HostError(f"The far side sent a file `{push.file}` that no run has.")
         path = self._folder / push.file

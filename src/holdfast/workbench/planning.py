@@ -123,8 +123,8 @@ def secret_values(names: tuple[str, ...], job: Job, around: Surroundings) -> Map
             )
         if len(value) < SHORTEST_SECRET:
             raise UsageError(
-                f"The value of the secret `{name}` is shorter than {SHORTEST_SECRET} characters, so it could not be taken "
-                "out of the output.",
+                f"The value of the secret `{name}` is shorter than {SHORTEST_SECRET} characters: "
+                "it could not be taken out of the output.",
                 "Pass something that short under EnvironmentVariables instead.",
             )
         if any(value in argument for argument in job.arguments):
@@ -167,7 +167,7 @@ def _spark(configuration: Configuration) -> NotAvailable:
     run = configuration.run
     if run.framework_was_missing:
         return NotAvailable(
-            f"`{run.file}` has no `Framework` line, which means PySpark, and PySpark does not work in this version yet.",
+            f"`{run.file}` has no `Framework` line, which means PySpark, and that does not work in this version yet.",
             "If the script is plain Python, add the line: Framework: Python",
         )
     return NotAvailable(
@@ -180,7 +180,9 @@ def _environment(configuration: Configuration, python: str) -> EnvironmentPlan |
     spec = managed_environment(configuration)
     if spec is None:
         return None
-    from holdfast.environments.packages import plan_environment  # only here: a run on one's own Python starts 20 ms sooner
+    from holdfast.environments.packages import (
+        plan_environment,
+    )  # only here: a run on one's own Python starts 20 ms sooner
 
     return plan_environment(spec, configuration.run.conda_dependencies_file, python, _uv())
 

@@ -44,9 +44,7 @@ class Promotion:
 def promote(project: Project, run_id: str, artifact: str, name: str) -> Promotion:
     """Write the link. A name that is promoted again leads to the new artifact from then on."""
     if not name or name != Path(name).name or name.startswith("."):
-        raise UsageError(
-            f"`{name}` is not a name for an asset.", "Give a file name without folders: -n model.pkl"
-        )
+        raise UsageError(f"`{name}` is not a name for an asset.", "Give a file name without folders: -n model.pkl")
     found = find_artifact(project, run_id, artifact)
     link = Link(run_id, found.path, digest_of(found.file), found.size, project.id)
     file = project.root / ASSETS / f"{name}.link"
@@ -75,9 +73,7 @@ def download_asset(project: Project, file: Path, destination: Path, overwrite: b
         )
     target = destination / Path(link.artifact).name
     if target.exists() and not overwrite:
-        raise UsageError(
-            f"Already there: `{target}`", "Replace it with --overwrite, or choose another folder with -d."
-        )
+        raise UsageError(f"Already there: `{target}`", "Replace it with --overwrite, or choose another folder with -d.")
     source = find_artifact(project, link.run_id, link.artifact)
     copy_whole(source.file, target, link.sha256)
     return target
@@ -89,9 +85,7 @@ def read_link(file: Path) -> Link:
     except FileNotFoundError as error:
         folder = file.parent
         known = [str(folder / each.name) for each in folder.glob("*.link")] if folder.is_dir() else []
-        raise UnknownName(
-            "link", str(file), known, "A link is written by: holdfast history promote"
-        ) from error
+        raise UnknownName("link", str(file), known, "A link is written by: holdfast history promote") from error
     except OSError as error:
         raise storage_error(error, "read the link", file) from error
     except (ValueError, RecursionError) as error:
@@ -99,9 +93,7 @@ def read_link(file: Path) -> Link:
     version = data.get("format") if isinstance(data, dict) else None
     if isinstance(version, int) and version > LINK_FORMAT:
         raise ProjectError(f"`{file}` was written by a later version of Holdfast.", "Update Holdfast.")
-    if not isinstance(data, dict) or not all(
-        isinstance(data.get(name), kind) for name, kind in _KINDS.items()
-    ):
+    if not isinstance(data, dict) or not all(isinstance(data.get(name), kind) for name, kind in _KINDS.items()):
         raise _not_a_link(file)
     return Link(**{each.name: data[each.name] for each in fields(Link) if each.name in data})
 

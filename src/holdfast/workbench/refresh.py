@@ -16,12 +16,17 @@ from holdfast.workbench.surroundings import Surroundings
 
 
 def refresh(project: Project, around: Surroundings) -> Iterator[events.Event]:
-    """Ask the hosts about every unfinished run that no other process is copying. What cannot be asked is told, not guessed."""
+    """Ask the hosts about every unfinished run that no other process is copying. What cannot be asked is told, not
+    guessed."""
     if not project.id:
         return
     by_host: dict[str, list[Follower]] = {}
-    for run_id, _ in Index(project.state_directory).unfinished():
-        follower = Follower(project, run_id, product_for(project, run_id, around), around)
+    for run_id, target in Index(project.state_directory).unfinished():
+        try:
+            follower = Follower(project, run_id, product_for(project, run_id, around), around)
+        except HoldfastError as error:
+            yield events.Warned(f"{run_id} on `{target}` could not be asked about: {error.message}", error.hint)
+            continue
         by_host.setdefault(follower.product.host.name, []).append(follower)
     for name, followers in by_host.items():
         try:
@@ -50,4 +55,3 @@ def _refresh_host(followers: list[Follower]) -> Iterator[events.Event]:
             if follower.run_id in answer["missing"]:
                 follower.note_missing()
             yield from follower.finish()
-            follower.update_index()

@@ -96,8 +96,8 @@ def _warnings(intent: Intent, around: Surroundings) -> Iterator[events.Event]:
         yield events.Warned(f"{configuration.run.file}: {names} belong to data preparation and are ignored.")
     if managed_environment(configuration) is None:
         python = find_python(configuration.target.python_location, intent.project.root, around)
-        for warning in editable_warnings(Path(python), intent.project.root):
-            yield events.Warned(f"{warning.path}: {warning.message}", warning.remedy)
+        for warning in editable_warnings(Path(python), intent.project.root, around.user_home):
+            yield events.Warned(warning.message, warning.remedy)
 
 
 def _snapshot(intent: Intent) -> Generator[events.Event, None, Snapshot]:
@@ -158,8 +158,12 @@ def _properties(root: Path) -> dict[str, str]:
 
 
 def _configuration_record(configuration: Configuration) -> Mapping[str, Any]:
-    """For comparison. Values of variables are the user's own words in a file of the project, so they are kept here too."""
-    return {"run_configuration": _plain(asdict(configuration.run)), "compute_target": _plain(asdict(configuration.target))}
+    """For comparison. Values of variables are the user's own words in a file of the project, so they are kept here
+    too."""
+    return {
+        "run_configuration": _plain(asdict(configuration.run)),
+        "compute_target": _plain(asdict(configuration.target)),
+    }
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:

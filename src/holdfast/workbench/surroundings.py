@@ -11,7 +11,8 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Surroundings:
-    """`home` is Holdfast's folder on this machine, `environment` the variables, `directory` where the command was typed."""
+    """`home` is Holdfast's folder on this machine, `environment` the variables, `directory` where the command was
+    typed."""
 
     home: Path
     environment: Mapping[str, str]

@@ -158,14 +158,16 @@ def test_a_guardian_killed_with_9_does_not_stop_the_run(bench):
     bench.write("t.py", "import os, time\nwhile not os.path.exists('../go'):\n    time.sleep(0.01)\nprint('end')\n")
     run_id = bench.start("t.py")
     os.kill(bench.holder(run_id, 0), signal.SIGKILL)
-    wait_for(lambda: (bench.far(run_id) / "work").is_dir())
+    wait_for((bench.far(run_id) / "work").is_dir)
     (bench.far(run_id) / "go").write_text("")
     result = bench.run("logs", "-f", "-r", run_id)
     assert (result.code, result.out) == (0, "end\n")
 
 
 def test_with_guardian_and_supervisor_gone_the_next_look_says_so_and_ends_what_carries_the_mark(bench):
-    bench.write("t.py", "import subprocess, sys\nsubprocess.Popen(['sleep', '300'], start_new_session=True)\n" + SLEEPER)
+    bench.write(
+        "t.py", "import subprocess, sys\nsubprocess.Popen(['sleep', '300'], start_new_session=True)\n" + SLEEPER
+    )
     run_id = bench.start("t.py")
     wait_for(lambda: b"up" in (bench.far(run_id) / "driver_log").read_bytes())
     script = bench.event(run_id, "started")["pid"]

@@ -38,7 +38,10 @@ def test_a_script_that_the_kernel_ends_for_memory_is_recorded_as_out_of_memory(b
     inside = "import os, sys; open(sys.argv[1], 'w').write(str(os.getpid())); os.execv(sys.argv[2], sys.argv[2:])"
     words = [sys.executable, "-m", "holdfast", "submit", "greedy.py"]
     done = subprocess.run(
-        [sys.executable, "-c", inside, str(small_group / "cgroup.procs"), *words], cwd=bench.root, capture_output=True, text=True
+        [sys.executable, "-c", inside, str(small_group / "cgroup.procs"), *words],
+        cwd=bench.root,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 137, done.stderr
     assert done.stdout == "up\n"

@@ -58,7 +58,9 @@ def test_a_secret_without_a_value_or_in_the_arguments_is_refused_without_showing
 
 def test_diagnostics_hide_the_values_of_variables(bench):
     bench.write("t.py", "import os\nprint(os.environ['API_KEY'])\n")
-    bench.write("aml_config/v.runconfig", f"Target: local\nFramework: Python\nEnvironmentVariables:\n  API_KEY: {VALUE}\n")
+    bench.write(
+        "aml_config/v.runconfig", f"Target: local\nFramework: Python\nEnvironmentVariables:\n  API_KEY: {VALUE}\n"
+    )
     bench.submit("-c", "v", "t.py")
     bench.run("experiment", "diagnostics", "-r", "last", "--file", "d.zip")
     with zipfile.ZipFile(bench.root / "d.zip") as archive:

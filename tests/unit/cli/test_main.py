@@ -85,10 +85,7 @@ def test_an_unknown_command_of_a_group_names_the_nearest(run: Run) -> None:
     code, _, error = run(lambda: None, "history", "doo")
 
     assert code == ExitCode.USAGE
-    assert (
-        error
-        == "error: There is no `holdfast history` command `doo`.\n  Did you mean `do`?\n  There is: do\n"
-    )
+    assert error == "error: There is no `holdfast history` command `doo`.\n  Did you mean `do`?\n  There is: do\n"
 
 
 @pytest.mark.parametrize(
@@ -111,9 +108,7 @@ def test_a_wrong_command_line_is_an_error_of_usage(arguments: list[str], first: 
 
 
 def test_an_error_of_ours_is_a_message_and_its_hint(run: Run) -> None:
-    code, out, error = run(
-        raising(ProjectError("`x` is no project.", "Make one:\nholdfast project create x"))
-    )
+    code, out, error = run(raising(ProjectError("`x` is no project.", "Make one:\nholdfast project create x")))
 
     assert (code, out) == (ExitCode.PROJECT, "")
     assert error == "error: `x` is no project.\n  Make one:\n  holdfast project create x\n"
@@ -171,9 +166,7 @@ def test_an_interrupt_ends_as_shells_have_it(problem: BaseException, run: Run) -
     assert run(raising(problem)) == (130, "", "")
 
 
-def test_a_broken_pipe_to_another_process_is_not_taken_for_ours(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broken_pipe_to_another_process_is_not_taken_for_ours(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entry, "_reader_is_gone", lambda: False)
 
     assert run(raising(BrokenPipeError(errno.EPIPE, "Broken pipe")))[0] == ExitCode.INTERNAL

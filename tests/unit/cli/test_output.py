@@ -31,9 +31,7 @@ class Screen(io.StringIO):
         return True
 
 
-def shown(
-    output: Output, data: Any, columns: list[Column] | None = None, stream: io.StringIO | None = None
-) -> str:
+def shown(output: Output, data: Any, columns: list[Column] | None = None, stream: io.StringIO | None = None) -> str:
     target = stream or io.StringIO()
     output.show(data, columns if columns is not None else COLUMNS, target)
     return target.getvalue()
@@ -120,10 +118,7 @@ def test_jsonc_has_colours_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -
 
     coloured = shown(Output("jsonc"), {"a": "b", "n": 1}, [], Screen())
 
-    assert (
-        coloured
-        == '{\n  \x1b[36m"a"\x1b[0m: \x1b[32m"b"\x1b[0m,\n  \x1b[36m"n"\x1b[0m: \x1b[33m1\x1b[0m\n}\n'
-    )
+    assert coloured == '{\n  \x1b[36m"a"\x1b[0m: \x1b[32m"b"\x1b[0m,\n  \x1b[36m"n"\x1b[0m: \x1b[33m1\x1b[0m\n}\n'
     assert shown(Output("jsonc"), {"a": "b"}, []) == '{\n  "a": "b"\n}\n'
 
 

@@ -16,9 +16,7 @@ DOCS = Path(__file__).resolve().parents[3] / "docs"
 
 
 def test_the_page_of_exit_codes_lists_every_code_and_no_other() -> None:
-    rows = re.findall(
-        r"^\| (\d+) \| `(\w+)` \|", (DOCS / "reference" / "exit-codes.md").read_text(), re.MULTILINE
-    )
+    rows = re.findall(r"^\| (\d+) \| `(\w+)` \|", (DOCS / "reference" / "exit-codes.md").read_text(), re.MULTILINE)
 
     assert rows == [(str(code.value), code.name) for code in ExitCode]
 

@@ -20,7 +20,9 @@ def test_a_text_becomes_its_literals_and_the_facts():
     assert bind(text(Hole.HOME, "/share/", "p").as_json(), FACTS) == "<home>/share/p"
 
 
-@given(some.recursive(some.text(), lambda inner: some.lists(inner) | some.dictionaries(some.text(), inner), max_leaves=8))
+@given(
+    some.recursive(some.text(), lambda inner: some.lists(inner) | some.dictionaries(some.text(), inner), max_leaves=8)
+)
 def test_what_a_user_wrote_is_never_changed(value):
     wrapped = {"argv": [text(each).as_json() for each in _texts(value)]}
     assert bind(wrapped, FACTS) == {"argv": _texts(value)}

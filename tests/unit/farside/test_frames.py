@@ -13,11 +13,15 @@ from hypothesis import strategies as some
 from holdfast.farside import frames
 
 VALUES = some.recursive(
-    some.none() | some.booleans() | some.integers() | some.text(), lambda inner: some.lists(inner, max_size=3), max_leaves=5
+    some.none() | some.booleans() | some.integers() | some.text(),
+    lambda inner: some.lists(inner, max_size=3),
+    max_leaves=5,
 )
 
 
-@given(some.lists(some.tuples(some.dictionaries(some.text(), VALUES, max_size=3), some.binary(max_size=200)), max_size=4))
+@given(
+    some.lists(some.tuples(some.dictionaries(some.text(), VALUES, max_size=3), some.binary(max_size=200)), max_size=4)
+)
 def test_a_stream_of_frames_is_read_as_it_was_written(messages):
     stream = io.BytesIO(b"".join(frames.encode(message, body) for message, body in messages))
     read = []

@@ -16,7 +16,11 @@ HOSTILE = ["", ".", "..", "../x", "a/b", "/etc", "a\0b", "-r", ".hidden", "x" * 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_name_is_refused(name):
-    for make in (lambda: Home("/h").run(name, "r"), lambda: Home("/h").run("p", name), lambda: Home("/h").environment(name)):
+    for make in (
+        lambda: Home("/h").run(name, "r"),
+        lambda: Home("/h").run("p", name),
+        lambda: Home("/h").environment(name),
+    ):
         with pytest.raises(Refused):
             make()
 
@@ -24,10 +28,10 @@ def test_a_hostile_name_is_refused(name):
 @given(some.text(max_size=30))
 def test_any_name_stays_inside_or_is_refused(name):
     try:
-        path = Home("/home/x").run("project", name)
+        path = Home("/h/x").run("project", name)
     except Refused:
         return
-    assert os.path.dirname(os.path.normpath(path)) == "/home/x/runs/project"
+    assert os.path.dirname(os.path.normpath(path)) == "/h/x/runs/project"
 
 
 @given(some.text(alphabet="./a\0\\", max_size=12))
@@ -36,7 +40,7 @@ def test_any_path_stays_below_its_root_or_is_refused(path):
         parts = relative_parts(path)
     except Refused:
         return
-    assert os.path.normpath(os.path.join("/root", *parts)).startswith("/root/")
+    assert os.path.normpath(os.path.join("/below", *parts)).startswith("/below/")
 
 
 @pytest.mark.parametrize("digest", ["", "ab", "../" + "a" * 61, "A" * 64, "g" * 64, "a" * 64 + "\n", None])

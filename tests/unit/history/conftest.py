@@ -55,9 +55,7 @@ class Archive:
     ) -> str:
         run_id = self.folders.reserve("iris", changes.get("created", BEGIN))
         changes = {"created": int(run_id.rpartition("_")[2]) / 1000, **changes}
-        self.folders.commit(
-            run_id, replace(SUBMISSION, run_id=run_id, **changes), {"format": 1}, configuration or {}
-        )
+        self.folders.commit(run_id, replace(SUBMISSION, run_id=run_id, **changes), {"format": 1}, configuration or {})
         self.write_journal(run_id, journal)
         self.write_metrics(run_id, metrics or {})
         return run_id

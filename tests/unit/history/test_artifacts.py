@@ -54,9 +54,7 @@ def test_outputs_and_uploads_are_artifacts_and_logs_can_be_named(project, run_id
         assert find_artifact(project, run_id, text).path == path
 
 
-@pytest.mark.parametrize(
-    "path", ["outputs/modl.pkl", "../submission.json", "submission.json", "/etc/passwd", ""]
-)
+@pytest.mark.parametrize("path", ["outputs/modl.pkl", "../submission.json", "submission.json", "/etc/passwd", ""])
 def test_what_is_no_artifact_is_an_unknown_name(project, run_id, path):
     with pytest.raises(UnknownName) as caught:
         find_artifact(project, run_id, path)

@@ -78,9 +78,7 @@ def test_metrics_stand_side_by_side_with_their_change(run):
 
 
 def test_how_the_runs_ended_is_compared(run):
-    failed = replace(
-        run, status=Status.FAILED, ending=Ending(Reason.EXIT_CODE, code=3), started=1.0, ended=3.5
-    )
+    failed = replace(run, status=Status.FAILED, ending=Ending(Reason.EXIT_CODE, code=3), started=1.0, ended=3.5)
     assert compare_runs(RunView(run, {}), RunView(failed, {})).facts == (
         Difference("status", "Submitted", "Failed"),
         Difference("ended", None, "The script ended with exit code 3."),

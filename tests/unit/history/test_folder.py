@@ -29,9 +29,7 @@ def commit(folders, submission, run_id):
 
 def test_a_committed_run_reads_back_as_it_was_written(folders, submission):
     run_id = folders.reserve("iris", NOW)
-    tricky = replace(
-        submission, arguments=("a b", "\udcff\n", "é"), properties={"grid": "1"}, parent_run_id="p_1"
-    )
+    tricky = replace(submission, arguments=("a b", "\udcff\n", "é"), properties={"grid": "1"}, parent_run_id="p_1")
     own = commit(folders, tricky, run_id)
 
     assert run_id == "iris_1700000000250"

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import pytest
 
 from holdfast.cli.main import main
-from holdfast.cli.run_table import metric_text, short_duration
+from holdfast.cli.run_table import metric_text, short_duration, table
+from holdfast.history.records import read_run
 from holdfast.snapshots.manifest import Entry, Manifest, encode
 from holdfast.snapshots.store import ObjectStore
 
@@ -41,9 +42,7 @@ def history(tmp_path, monkeypatch, capfd):
 
 def snapshot(archive, files: dict[str, str]) -> str:
     store = ObjectStore(archive.state / "objects")
-    entries = tuple(
-        Entry(path, "f", store.put_bytes(text.encode()), len(text)) for path, text in sorted(files.items())
-    )
+    entries = tuple(Entry(path, "f", store.put_bytes(text.encode()), len(text)) for path, text in sorted(files.items()))
     return store.put_bytes(encode(Manifest(entries)))
 
 
@@ -66,6 +65,16 @@ def test_the_table_shows_the_newest_first_with_the_most_frequent_metrics(archive
     )
 
 
+def test_a_narrow_terminal_gets_fewer_columns_and_whole_run_ids(archive):
+    runs = [read_run(archive.folders, archive.add(archive.failed, {"loss": 0.5, "acc": 1})) for _ in range(2)]
+    shown = {width: [column.title for column in table(runs, width)[1]] for width in (10, 80, 120)}
+    assert shown == {
+        10: ["Run"],
+        80: ["Run", "Script", "Target", "Status", "Ended by", "Duration", "loss"],
+        120: ["Run", "No", "Script", "Target", "Status", "Ended by", "Started", "Duration", "loss", "acc"],
+    }
+
+
 def test_a_table_says_how_many_runs_it_leaves_out(archive, history):
     for _ in range(4):
         archive.add()
@@ -73,9 +82,7 @@ def test_a_table_says_how_many_runs_it_leaves_out(archive, history):
     assert len(shown.out.splitlines()) == 3
     assert shown.err == "3 older runs are not shown: --limit 4\n"
     assert len(json.loads(history("list").out)) == 4
-    assert [each["run_id"] for each in json.loads(history("list", "--limit", "1").out)] == [
-        "iris_1521077190509"
-    ]
+    assert [each["run_id"] for each in json.loads(history("list", "--limit", "1").out)] == ["iris_1521077190509"]
 
 
 def test_queries_work_as_in_the_original(archive, history):
@@ -102,9 +109,7 @@ def test_a_damaged_run_is_warned_of_and_the_others_are_shown(archive, history):
     (archive.folders.path(A) / "submission.json").write_text("{")
     shown = history("list", "--query", "[].run_id", "-o", "tsv")
     assert shown.out == f"{B}\n"
-    assert shown.err == (
-        f"warning: the folder of run `{A}` cannot be read.\n  Why: holdfast history info -r {A}\n"
-    )
+    assert shown.err == (f"warning: the folder of run `{A}` cannot be read.\n  Why: holdfast history info -r {A}\n")
     assert history("info", "-r", A).code == 244
 
 
@@ -289,9 +294,7 @@ def test_outputs_are_downloaded_promoted_and_fetched(archive, history, tmp_path)
     outputs = archive.folders.path(A) / "outputs"
     outputs.mkdir()
     (outputs / "model.pkl").write_text("model")
-    assert history("download", "-r", A, "-d", "got") == Outcome(
-        0, "got/outputs/model.pkl\n", "1 file, 5 B.\n"
-    )
+    assert history("download", "-r", A, "-d", "got") == Outcome(0, "got/outputs/model.pkl\n", "1 file, 5 B.\n")
     assert history("download", "-r", A, "-d", "got").code == 240
     assert history("promote", "-r", A, "-ap", "outputs/model.pkl", "-n", "model.pkl") == Outcome(
         0,
@@ -322,9 +325,7 @@ def test_unfinished_runs_are_asked_about_and_shown_if_that_fails(archive, histor
 
     monkeypatch.setattr("holdfast.workbench.refresh.refresh", refresh)
     shown = history("list", "--query", "[].status", "-o", "tsv")
-    assert shown == Outcome(
-        0, "Running\n", "warning: unfinished runs are shown as they were last known: no answer\n"
-    )
+    assert shown == Outcome(0, "Running\n", "warning: unfinished runs are shown as they were last known: no answer\n")
     assert len(asked) == 1
 
 

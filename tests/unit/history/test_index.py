@@ -246,9 +246,7 @@ def test_reading_where_nothing_was_run_makes_no_files(archive, index):
 @pytest.mark.parametrize(
     "message", ["database or disk is full", "attempt to write a readonly database", "database is locked"]
 )
-def test_runs_are_listed_and_numbers_refused_where_the_index_cannot_be_written(
-    archive, index, monkeypatch, message
-):
+def test_runs_are_listed_and_numbers_refused_where_the_index_cannot_be_written(archive, index, monkeypatch, message):
     first = archive.add()
     index.list()
     second = archive.add(archive.running)
@@ -277,19 +275,24 @@ def test_a_read_only_project_can_be_read(archive, tmp_path, has_index):
         Index(archive.state).list()
     second = archive.add(archive.running)
     before = sorted(os.listdir(archive.state))
-    folders = [Path(folder) for folder, _, _ in os.walk(archive.state)]
-    for folder in folders:
-        folder.chmod(0o555)
-    for folder in tmp_path.parents:  # the child is another user where the tests run as root
-        if folder.stat().st_uid == os.getuid() and folder != Path("/"):
-            folder.chmod(folder.stat().st_mode | stat.S_IXOTH)
-    tmp_path.chmod(0o755)
-    try:
+    modes = {Path(folder): 0o555 for folder, _, _ in os.walk(archive.state)}
+    if os.getuid() == 0:  # the child is another user then, and has to get through to the project
+        modes |= {each: each.stat().st_mode | stat.S_IXOTH for each in (tmp_path, *tmp_path.parents)}
+    with changed_modes({path: mode for path, mode in modes.items() if path.stat().st_mode != mode}):
         assert in_child(lambda: _list_without_writing(archive.state, [second, first]))
-    finally:
-        for folder in folders:
-            folder.chmod(0o755)
     assert sorted(os.listdir(archive.state)) == before
+
+
+@contextlib.contextmanager
+def changed_modes(modes: dict[Path, int]):
+    old = {path: path.stat().st_mode for path in modes}
+    try:
+        for path, mode in modes.items():
+            path.chmod(stat.S_IMODE(mode))
+        yield
+    finally:
+        for path, mode in old.items():
+            path.chmod(stat.S_IMODE(mode))
 
 
 def _list_without_writing(state: Path, expected: list[str]) -> bool:

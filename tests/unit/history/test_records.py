@@ -74,9 +74,7 @@ def test_an_unknown_reason_is_a_failure_with_a_note(submission):
     data = STARTED + line(e="ended", reason="evicted", detail="by the queue")
     run = fold(submission, parse_journal(data), {})
     assert (run.status, run.ending, run.ended) == (Status.FAILED, None, 100.0)
-    assert run.notes == (
-        "The run ended for a reason that this version does not know: `evicted`. by the queue",
-    )
+    assert run.notes == ("The run ended for a reason that this version does not know: `evicted`. by the queue",)
 
 
 def test_the_first_ending_counts(submission):
@@ -92,16 +90,7 @@ def test_an_ending_without_its_newline_does_not_count_yet(submission):
 
 
 def test_bad_lines_are_counted_and_the_rest_is_read(submission):
-    data = (
-        CREATED
-        + b"{torn\n"
-        + b"\xff\xfe\n"
-        + b"[1]\n"
-        + line(e=5)
-        + b"\n"
-        + line(e="started", t="x")
-        + STARTED
-    )
+    data = CREATED + b"{torn\n" + b"\xff\xfe\n" + b"[1]\n" + line(e=5) + b"\n" + line(e="started", t="x") + STARTED
     journal = parse_journal(data)
     assert journal.bad_lines == 5
     run = fold(submission, journal, {})
@@ -200,8 +189,6 @@ def _says_completed(part: bytes) -> bool:
     return isinstance(event, dict) and event.get("e") == "ended" and event.get("reason") == "completed"
 
 
-@pytest.mark.parametrize(
-    "data", [b"[" * 200_000 + b"\n", b"1" * 6000 + b"\n", b'{"t":' + b"9" * 6000 + b"}\n"]
-)
+@pytest.mark.parametrize("data", [b"[" * 200_000 + b"\n", b"1" * 6000 + b"\n", b'{"t":' + b"9" * 6000 + b"}\n"])
 def test_lines_that_upset_the_parser_are_bad_lines(data):
     assert parse_journal(data).bad_lines == 1

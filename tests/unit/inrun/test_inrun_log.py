@@ -136,9 +136,7 @@ def test_each_call_writes_one_line_in_the_documented_format(api: ModuleType, run
     ]
 
 
-@pytest.mark.parametrize(
-    "name", ['quote " and \\', "100 %d %s %%", "Genauigkeit äöü", "tab\there", "x" * 250]
-)
+@pytest.mark.parametrize("name", ['quote " and \\', "100 %d %s %%", "Genauigkeit äöü", "tab\there", "x" * 250])
 def test_a_name_may_hold_any_character_of_a_line(api: ModuleType, run: InRun, name: str) -> None:
     api.log(name, 1.0, step=1)
     api.log(name, 2.0, step=2)
@@ -208,9 +206,7 @@ def test_a_value_that_cannot_be_logged_is_dropped_and_named_once(
     assert run.values() == {"loss": 1.0}
 
 
-def test_a_list_that_holds_itself_is_dropped(
-    api: ModuleType, run: InRun, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_list_that_holds_itself_is_dropped(api: ModuleType, run: InRun, capsys: pytest.CaptureFixture[str]) -> None:
     endless: list[Any] = []
     endless.append(endless)
     api.log("loss", endless)
@@ -218,9 +214,7 @@ def test_a_list_that_holds_itself_is_dropped(
     assert run.values() == {}
 
 
-@pytest.mark.parametrize(
-    "name", ["", "two\nlines", "x" * 251, 3, None, ["loss"]], ids=lambda each: repr(each)[:12]
-)
+@pytest.mark.parametrize("name", ["", "two\nlines", "x" * 251, 3, None, ["loss"]], ids=lambda each: repr(each)[:12])
 def test_a_name_that_cannot_be_used_is_dropped_and_said_once(
     api: ModuleType, run: InRun, name: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:

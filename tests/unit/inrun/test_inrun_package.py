@@ -16,15 +16,11 @@ from .conftest import SOURCE, InRun
 
 def python(script: str, path: list[Path], **variables: str) -> subprocess.CompletedProcess[str]:
     environment = {"PYTHONPATH": os.pathsep.join(map(str, path)), "PYTHONDONTWRITEBYTECODE": "1", **variables}
-    return subprocess.run(
-        [sys.executable, "-S", "-c", script], env=environment, capture_output=True, text=True
-    )
+    return subprocess.run([sys.executable, "-S", "-c", script], env=environment, capture_output=True, text=True)
 
 
 def test_importing_it_loads_next_to_nothing() -> None:
-    script = (
-        "import os, sys; before = set(sys.modules); import holdfast; print(sorted(set(sys.modules) - before))"
-    )
+    script = "import os, sys; before = set(sys.modules); import holdfast; print(sorted(set(sys.modules) - before))"
     done = python(script, [SOURCE])
     assert done.stdout == "['errno', 'holdfast']\n"
 

@@ -25,14 +25,10 @@ def test_an_upload_is_stored_under_its_path(api: ModuleType, run: InRun, content
     assert (run.directory / "uploads/report/a b/summary.txt").read_bytes() == stored
 
 
-def test_a_second_upload_of_a_path_replaces_the_first_and_leaves_nothing_else(
-    api: ModuleType, run: InRun
-) -> None:
+def test_a_second_upload_of_a_path_replaces_the_first_and_leaves_nothing_else(api: ModuleType, run: InRun) -> None:
     api.upload("./summary.txt", "first")
     api.upload(PurePosixPath("summary.txt"), "second")
-    assert {path.name: path.read_text() for path in (run.directory / "uploads").iterdir()} == {
-        "summary.txt": "second"
-    }
+    assert {path.name: path.read_text() for path in (run.directory / "uploads").iterdir()} == {"summary.txt": "second"}
 
 
 @pytest.mark.parametrize(

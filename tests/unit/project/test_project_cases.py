@@ -32,9 +32,7 @@ def describe(root: Path) -> str:
     lines = []
     for path in sorted((root / "aml_config").iterdir()):
         value, problems = _read(root, path)
-        assert (value is None) == bool(errors_in(problems)), (
-            f"{path}: a value if and only if there is no error"
-        )
+        assert (value is None) == bool(errors_in(problems)), f"{path}: a value if and only if there is no error"
         lines += [f"{problem.severity} {problem}" for problem in problems]
     return "".join(f"{line}\n" for line in lines)
 

@@ -30,14 +30,9 @@ def test_a_file_for_local_takes_the_place_of_the_built_in(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("text", "managed_by_user"),
     [("type: local", True), ("type: docker", False), ("type: localdocker", False)]
-    + [
-        (f"type: {kind}\naddress: a\nusername: b", kind == "remote")
-        for kind in ("remote", "remotedocker", "cluster")
-    ],
+    + [(f"type: {kind}\naddress: a\nusername: b", kind == "remote") for kind in ("remote", "remotedocker", "cluster")],
 )
-def test_who_manages_the_environment_depends_on_the_type(
-    tmp_path: Path, text: str, managed_by_user: bool
-) -> None:
+def test_who_manages_the_environment_depends_on_the_type(tmp_path: Path, text: str, managed_by_user: bool) -> None:
     assert read(tmp_path, text).user_managed_environment is managed_by_user
 
 
@@ -60,9 +55,7 @@ def test_an_address_may_hold_a_port(tmp_path: Path, address: str, expected: tupl
     assert (target.address, target.port) == expected
 
 
-@pytest.mark.parametrize(
-    "address", ["-oProxyCommand=x", "a b", "ssh://a", "a:0", "a:65536", "a:x", "me@a", "a/b"]
-)
+@pytest.mark.parametrize("address", ["-oProxyCommand=x", "a b", "ssh://a", "a:0", "a:65536", "a:x", "me@a", "a/b"])
 def test_what_is_not_a_host_is_refused(tmp_path: Path, address: str) -> None:
     (tmp_path / "aml_config").mkdir()
     (tmp_path / "aml_config" / "x.compute").write_text(f"type: remote\nusername: me\naddress: {address}\n")

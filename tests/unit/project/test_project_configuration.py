@@ -41,34 +41,23 @@ def test_a_bare_folder_needs_no_yaml(tmp_path: Path) -> None:
         "from holdfast.project.folder import find_project;"
         "load_configuration(find_project(Path(sys.argv[1])), None, None); print('yaml' in sys.modules)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 
 
-@pytest.mark.parametrize(
-    "form", ["gpu", "gpu.runconfig", "aml_config/gpu.runconfig", "./aml_config/gpu.runconfig"]
-)
+@pytest.mark.parametrize("form", ["gpu", "gpu.runconfig", "aml_config/gpu.runconfig", "./aml_config/gpu.runconfig"])
 def test_a_run_configuration_may_be_named_or_pointed_at(project: Project, form: str) -> None:
     assert load_configuration(project, form, None).run.name == "gpu"
 
 
-def test_a_run_configuration_may_be_pointed_at_from_below(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_configuration_may_be_pointed_at_from_below(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     (project.root / "src").mkdir()
     monkeypatch.chdir(project.root / "src")
     assert load_configuration(project, "../aml_config/gpu.runconfig", None).run.name == "gpu"
-    assert (
-        load_configuration(project, str(project.root / "aml_config" / "gpu.runconfig"), None).run.name
-        == "gpu"
-    )
+    assert load_configuration(project, str(project.root / "aml_config" / "gpu.runconfig"), None).run.name == "gpu"
 
 
-@pytest.mark.parametrize(
-    "name", ["../gpu", "a/b", "..", "", "/etc/x.runconfig", "a\\b", "../x/gpu.runconfig"]
-)
+@pytest.mark.parametrize("name", ["../gpu", "a/b", "..", "", "/etc/x.runconfig", "a\\b", "../x/gpu.runconfig"])
 def test_a_name_that_is_a_path_to_elsewhere_is_refused(project: Project, name: str) -> None:
     with pytest.raises(UsageError):
         load_configuration(project, name, None)
@@ -80,9 +69,7 @@ def test_an_unknown_configuration_lists_the_valid_ones_and_the_nearest(project: 
     with pytest.raises(UnknownName) as caught:
         load_configuration(project, "GPU", None)
     assert caught.value.valid == ["gpu", "local"]
-    assert (
-        "Did you mean `gpu`?" in caught.value.hint and "holdfast runconfiguration list" in caught.value.hint
-    )
+    assert "Did you mean `gpu`?" in caught.value.hint and "holdfast runconfiguration list" in caught.value.hint
 
 
 def test_a_compute_target_without_configuration_says_how_to_make_one(project: Project) -> None:

@@ -178,9 +178,7 @@ def test_a_file_is_changed_with_its_line_ends_and_mode(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["x.compute"]
 
 
-@pytest.mark.parametrize(
-    "text", ["[" * 200_000, "{a: " * 100_000, "- " * 200_000, "? " * 200_000, "- a\n" * 200_000]
-)
+@pytest.mark.parametrize("text", ["[" * 200_000, "{a: " * 100_000, "- " * 200_000, "? " * 200_000, "- a\n" * 200_000])
 def test_a_hostile_document_is_refused_quickly(text: str) -> None:
     begun = time.monotonic()
     document, problems = parse_document(text, "f")
@@ -193,9 +191,7 @@ def test_an_alias_bomb_is_refused_by_its_size_written_out() -> None:
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 12)]
     document, problems = parse_document("\n".join(lines), "f")
     assert document is None
-    assert [str(each) for each in problems] == [
-        "f:5: has more than 20000 values. Remove aliases (`*name`) or values."
-    ]
+    assert [str(each) for each in problems] == ["f:5: has more than 20000 values. Remove aliases (`*name`) or values."]
 
 
 def test_a_few_aliases_are_read_as_their_values() -> None:

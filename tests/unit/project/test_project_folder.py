@@ -101,9 +101,7 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("has_links", [True, False])
-def test_many_at_once_end_with_the_same_id(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_links: bool
-) -> None:
+def test_many_at_once_end_with_the_same_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_links: bool) -> None:
     if not has_links:
         monkeypatch.setattr(os, "link", _refuse)
     project = find_project(tmp_path)
@@ -132,9 +130,7 @@ def test_nothing_of_the_state_is_committed_by_accident(tmp_path: Path) -> None:
     assert (directory / ".gitignore").read_text() == "mine\n"
 
 
-def test_a_read_only_folder_is_a_storage_error_with_a_remedy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_read_only_folder_is_a_storage_error_with_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "mkdir", _refuse)
     with pytest.raises(StorageError) as caught:
         ensure_identity(find_project(tmp_path))

@@ -76,12 +76,8 @@ def test_the_early_name_of_the_conda_file_is_understood(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "name", ["API_KEY", "apikey", "HF_TOKEN", "DB_PASSWORD", "MY_SECRET", "AWS_SECRET_ACCESS_KEY"]
-)
-def test_a_variable_that_looks_like_a_secret_is_warned_of_without_its_value(
-    tmp_path: Path, name: str
-) -> None:
+@pytest.mark.parametrize("name", ["API_KEY", "apikey", "HF_TOKEN", "DB_PASSWORD", "MY_SECRET", "AWS_SECRET_ACCESS_KEY"])
+def test_a_variable_that_looks_like_a_secret_is_warned_of_without_its_value(tmp_path: Path, name: str) -> None:
     text = f"Target: local\nFramework: Python\nEnvironmentVariables:\n  {name}: hunter2\n"
     _, problems = read_runconfig(write(tmp_path, text), "x")
     assert [(each.line, each.severity) for each in problems] == [(4, "warning")]
@@ -144,9 +140,7 @@ def test_durations_are_read_as_people_write_them(text: str, seconds: float) -> N
     assert parse_duration(text) == seconds
 
 
-@pytest.mark.parametrize(
-    "text", ["", " ", "soon", "-5", "1:30", "5w", "30m1h", "1h1h", "h", "9" * 400, "٣s", "nan"]
-)
+@pytest.mark.parametrize("text", ["", " ", "soon", "-5", "1:30", "5w", "30m1h", "1h1h", "h", "9" * 400, "٣s", "nan"])
 def test_what_is_not_a_duration_says_how_to_write_one(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_duration(text)

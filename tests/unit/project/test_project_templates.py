@@ -20,9 +20,7 @@ NAMES = [name for name, _ in template_names()]
 
 def test_every_folder_of_templates_is_listed_with_a_description() -> None:
     here = Path(templates.__file__).parent
-    assert (
-        sorted(each.name for each in here.iterdir() if each.is_dir() and each.name != "__pycache__") == NAMES
-    )
+    assert sorted(each.name for each in here.iterdir() if each.is_dir() and each.name != "__pycache__") == NAMES
     assert all(description and "\n" not in description for _, description in template_names())
 
 
@@ -61,9 +59,7 @@ def test_the_digits_template_names_what_it_imports(tmp_path: Path) -> None:
 def test_the_blank_script_runs_with_nothing_but_holdfast(tmp_path: Path) -> None:
     made = create_project(tmp_path / "new", "b", "blank")
     environment = {**os.environ, "PYTHONPATH": str(Path(holdfast.__file__).parents[1])}
-    subprocess.run(
-        [sys.executable, "-S", "train.py"], cwd=made.root, env=environment, check=True, capture_output=True
-    )
+    subprocess.run([sys.executable, "-S", "train.py"], cwd=made.root, env=environment, check=True, capture_output=True)
     assert (made.root / "outputs" / "hello.txt").read_text() == "hello\n"
 
 
@@ -92,9 +88,7 @@ def test_a_folder_that_is_not_empty_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("exists", [True, False])
-def test_a_failure_leaves_nothing_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exists: bool
-) -> None:
+def test_a_failure_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exists: bool) -> None:
     if exists:
         (tmp_path / "new").mkdir()
     rename, calls = Path.rename, []

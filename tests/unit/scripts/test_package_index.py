@@ -51,8 +51,5 @@ def test_whoever_has_told_uv_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / ".config" / "uv").mkdir(parents=True)
     (tmp_path / ".config" / "uv" / "uv.toml").touch()
 
-    assert (
-        uv_settings(python, {"UV_INDEX": "https://mine.example", "PIP_INDEX_URL": "https://one.example"})
-        == {}
-    )
+    assert uv_settings(python, {"UV_INDEX": "https://mine.example", "PIP_INDEX_URL": "https://one.example"}) == {}
     assert uv_settings(python, by_file) == {}

@@ -26,9 +26,7 @@ def git() -> Git:
     def run(folder: Path, *arguments: str) -> str:
         identity = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "protocol.file.allow=always"]
         command = ["git", "-c", "init.defaultBranch=main", *identity, *arguments]
-        return subprocess.run(
-            command, cwd=folder, check=True, capture_output=True, text=True, env=os.environ
-        ).stdout
+        return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, env=os.environ).stdout
 
     return run
 

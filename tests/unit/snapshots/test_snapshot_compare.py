@@ -56,14 +56,8 @@ def test_binary_and_large_files_are_only_named(store: ObjectStore) -> None:
 
 def test_a_change_of_kind_is_said(store: ObjectStore) -> None:
     a = snapshot(store, {"run": b"x\n"})
-    assert (
-        unified_diff(store, a, snapshot(store, {"run": b"x\n"}, "x"))
-        == "run: a file became an executable file\n"
-    )
-    assert (
-        unified_diff(store, a, snapshot(store, {"run": b"t"}, "l")).splitlines()[0]
-        == "run: a file became a link"
-    )
+    assert unified_diff(store, a, snapshot(store, {"run": b"x\n"}, "x")) == "run: a file became an executable file\n"
+    assert unified_diff(store, a, snapshot(store, {"run": b"t"}, "l")).splitlines()[0] == "run: a file became a link"
 
 
 def test_the_text_can_be_printed_whatever_the_names_and_bytes_are(store: ObjectStore) -> None:

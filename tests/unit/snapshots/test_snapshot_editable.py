@@ -58,9 +58,7 @@ def test_a_linked_interpreter_outside_a_venv_uses_its_own_version_only(tmp_path:
 
 
 @pytest.mark.parametrize(("setting", "found"), [("true", ["inner", "outer"]), ("false", ["inner"])])
-def test_a_venv_sees_the_packages_below_it_only_when_it_says_so(
-    tmp_path: Path, setting: str, found: list[str]
-) -> None:
+def test_a_venv_sees_the_packages_below_it_only_when_it_says_so(tmp_path: Path, setting: str, found: list[str]) -> None:
     interpreter(tmp_path / "base", configuration=None)
     install(tmp_path / "base", "outer", editable(tmp_path / "outer"))
     configuration = f"home = {tmp_path}/base/bin\ninclude-system-site-packages = {setting}\n"

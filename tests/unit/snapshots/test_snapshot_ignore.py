@@ -49,9 +49,7 @@ def test_what_is_built_in_stays_out(project: Path, either: str, write: Write) ->
     assert shipped(project) == ["kept", "p/.holdfast/a", "p/docs/a", "p/outputs/a"]
 
 
-def test_amlignore_takes_built_in_folders_back_but_not_git_and_ours(
-    project: Path, either: str, write: Write
-) -> None:
+def test_amlignore_takes_built_in_folders_back_but_not_git_and_ours(project: Path, either: str, write: Write) -> None:
     write("docs/a", "outputs/a", ".holdfast/a", "p/a.pyc", "sub/.git/x")
     (project / ".amlignore").write_text("!docs/\n!outputs\n!*.pyc\n!.git\n!.git/\n!.holdfast\n!/.holdfast/\n")
     found = shipped(project)
@@ -65,18 +63,14 @@ def test_a_link_named_outputs_stays_out(project: Path, either: str, write: Write
     assert shipped(project) == ["a"]
 
 
-def test_amlignore_is_stronger_than_gitignore_in_both_directions(
-    project: Path, either: str, write: Write
-) -> None:
+def test_amlignore_is_stronger_than_gitignore_in_both_directions(project: Path, either: str, write: Write) -> None:
     write("a.csv", "b.csv", "data/c.csv", "c.txt", "data/c.bin")
     (project / ".gitignore").write_text("*.csv\ndata/\n")
     (project / ".amlignore").write_text("!b.csv\n!data/\n*.txt\n")
     assert shipped(project) == [".amlignore", ".gitignore", "b.csv", "data/c.bin"]
 
 
-def test_amlignore_cannot_take_back_a_file_below_an_excluded_folder(
-    project: Path, either: str, write: Write
-) -> None:
+def test_amlignore_cannot_take_back_a_file_below_an_excluded_folder(project: Path, either: str, write: Write) -> None:
     write("data/a", "data/b")
     (project / ".gitignore").write_text("data/\n")
     (project / ".amlignore").write_text("!data/a\n")
@@ -101,9 +95,7 @@ def test_a_tracked_file_ships_although_gitignore_names_it(project: Path, git: Gi
     assert explain(project, "other.bin") == Rule(".gitignore", 1, "*.bin")
 
 
-def test_a_project_inside_a_repository_obeys_the_rules_above_it(
-    tmp_path: Path, git: Git, write: Write
-) -> None:
+def test_a_project_inside_a_repository_obeys_the_rules_above_it(tmp_path: Path, git: Git, write: Write) -> None:
     project = tmp_path / "re[po" / "sub folder"
     write("a.log", "b.txt", "data/x", "deep/data/x", folder=project)
     git(tmp_path / "re[po", "init", "-q")
@@ -113,9 +105,7 @@ def test_a_project_inside_a_repository_obeys_the_rules_above_it(
     assert explain(project, "a.log") == Rule("../.gitignore", 1, "*.log")
 
 
-def test_a_project_that_its_repository_ignores_as_a_whole_stands_alone(
-    tmp_path: Path, git: Git, write: Write
-) -> None:
+def test_a_project_that_its_repository_ignores_as_a_whole_stands_alone(tmp_path: Path, git: Git, write: Write) -> None:
     home = tmp_path / "home"
     write("train.py", "skip.log", folder=home / "project")
     git(home, "init", "-q")
@@ -140,9 +130,7 @@ def test_a_foreign_git_environment_is_not_obeyed(
     assert (listing.paths, listing.warnings) == (("a",), ())
 
 
-def test_a_git_that_fails_is_replaced_by_the_walk_with_a_warning(
-    project: Path, git: Git, write: Write
-) -> None:
+def test_a_git_that_fails_is_replaced_by_the_walk_with_a_warning(project: Path, git: Git, write: Write) -> None:
     write("a", "b.log")
     (project / ".gitignore").write_text("*.log\n")
     git(project, "init", "-q")
@@ -177,9 +165,7 @@ def test_without_git_on_the_path_the_ignore_files_are_read_in_silence(
     assert (sorted(listing.paths), listing.warnings) == ([".gitignore", "a"], ())
 
 
-def test_a_nested_repository_ships_by_its_own_rules(
-    project: Path, either: str, git: Git, write: Write
-) -> None:
+def test_a_nested_repository_ships_by_its_own_rules(project: Path, either: str, git: Git, write: Write) -> None:
     write("a.log", "lib/a.log", "lib/b.tmp", "lib/docs/x", "lib/c.csv", "lib/sub/d")
     (project / ".gitignore").write_text("*.log\n")
     (project / "lib" / ".gitignore").write_text("*.tmp\n")
@@ -192,18 +178,14 @@ def test_a_nested_repository_ships_by_its_own_rules(
     assert explain(project, "lib/a.log") is None
 
 
-def test_a_nested_repository_that_is_left_out_is_not_asked(
-    project: Path, either: str, git: Git, write: Write
-) -> None:
+def test_a_nested_repository_that_is_left_out_is_not_asked(project: Path, either: str, git: Git, write: Write) -> None:
     write("a", "lib/x")
     (project / ".amlignore").write_text("/lib\n")
     git(project / "lib", "init", "-q")
     assert shipped(project) == [".amlignore", "a"]
 
 
-def test_a_submodule_ships_and_an_empty_one_is_named(
-    project: Path, tmp_path: Path, git: Git, write: Write
-) -> None:
+def test_a_submodule_ships_and_an_empty_one_is_named(project: Path, tmp_path: Path, git: Git, write: Write) -> None:
     library = tmp_path / "library"
     write("x.py", folder=library)
     git(library, "init", "-q")
@@ -242,9 +224,7 @@ def test_a_virtual_environment_is_left_out_with_a_note(project: Path, either: st
     assert shipped(project) == [".amlignore", "a", "my env/lib/x.py", "my env/pyvenv.cfg"]
 
 
-def test_an_ignored_virtual_environment_is_left_out_in_silence(
-    project: Path, either: str, write: Write
-) -> None:
+def test_an_ignored_virtual_environment_is_left_out_in_silence(project: Path, either: str, write: Write) -> None:
     write("a", ".venv/pyvenv.cfg", "env/pyvenv.cfg")
     (project / ".gitignore").write_text(".venv\n")
     (project / "env" / ".gitignore").write_text("*\n")
@@ -268,9 +248,7 @@ def test_pipes_and_sockets_are_named_outside_git(project: Path, write: Write) ->
     write("a")
     os.mkfifo(project / "pipe")
     with socket.socket(socket.AF_UNIX) as server:
-        server.bind(
-            f"/proc/self/cwd/{os.path.relpath(project)}/s" if len(str(project)) > 90 else str(project / "s")
-        )
+        server.bind(f"/proc/self/cwd/{os.path.relpath(project)}/s" if len(str(project)) > 90 else str(project / "s"))
         listing = list_files(project)
     assert listing.paths == ("a",)
     assert sorted(warning.path for warning in listing.warnings) == ["pipe", "s"]

@@ -26,22 +26,16 @@ def test_the_bytes_are_the_documented_ones() -> None:
 
 
 def test_the_order_of_entries_does_not_change_the_bytes() -> None:
-    entries = tuple(
-        Entry(name, "f", DIGEST, 1) for name in ("a/b", "a-b", "a.b", "é", "\udcff", "\U0001f600")
-    )
+    entries = tuple(Entry(name, "f", DIGEST, 1) for name in ("a/b", "a-b", "a.b", "é", "\udcff", "\U0001f600"))
     assert encode(Manifest(entries)) == encode(Manifest(entries[::-1]))
-    assert {entry.path for entry in decode(encode(Manifest(entries))).entries} == {
-        entry.path for entry in entries
-    }
+    assert {entry.path for entry in decode(encode(Manifest(entries))).entries} == {entry.path for entry in entries}
 
 
 def test_an_empty_manifest_is_one() -> None:
     assert decode(encode(Manifest(()))) == Manifest(())
 
 
-NAMES = st.binary(min_size=1, max_size=6).filter(
-    lambda name: name not in (b".", b"..") and not set(name) & {0, 47}
-)
+NAMES = st.binary(min_size=1, max_size=6).filter(lambda name: name not in (b".", b"..") and not set(name) & {0, 47})
 
 
 @settings(max_examples=60, deadline=None)

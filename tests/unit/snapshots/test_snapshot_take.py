@@ -60,9 +60,7 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def test_files_links_and_executables_are_in_the_manifest(
-    project: Path, state: Path, take: Any, write: Write
-) -> None:
+def test_files_links_and_executables_are_in_the_manifest(project: Path, state: Path, take: Any, write: Write) -> None:
     write("train.py", "sub/a b")
     (project / "run.sh").write_text("#!/bin/sh\n")
     (project / "run.sh").chmod(0o755)
@@ -194,11 +192,12 @@ def test_a_cache_with_wrong_values_does_no_harm(
 ) -> None:
     write("a")
     file = state / "snapshot-cache.json"
+    values: list[Any] = [None, "x", 0, [], "\0"]
     with later(monkeypatch):
         first = take()
         good = file.read_bytes()
         for column in range(7):
-            for value in (None, "x", 0, [], "\0"):
+            for value in values:
                 document = json.loads(good)
                 document["known"][column] = [value]
                 file.write_text(json.dumps(document))
@@ -261,9 +260,7 @@ def test_lfs_pointers_are_named_also_when_they_come_from_the_cache(
         (project / "new").write_text("x")
         assert take().warnings == (warning,)
     assert warning.remedy == "git lfs pull"
-    assert warning.message.startswith(
-        "`model0.bin`, `model1.bin`, `model2.bin` and 2 more are Git LFS pointers"
-    )
+    assert warning.message.startswith("`model0.bin`, `model1.bin`, `model2.bin` and 2 more are Git LFS pointers")
 
 
 @pytest.mark.parametrize(
@@ -344,16 +341,20 @@ def powerless() -> Iterator[Path]:
             os.setegid(0)
 
 
-def test_unreadable_files_and_folders_are_left_out_and_named(powerless: Path) -> None:
-    (powerless / "locked").mkdir()
+@pytest.mark.parametrize("way", ["walk", "git", "folder of a repository"])
+def test_unreadable_files_and_folders_are_left_out_and_named(powerless: Path, git: Git, way: str) -> None:
+    project = powerless / "sub" if way == "folder of a repository" else powerless
+    if way != "walk":
+        git(powerless, "init", "-q")
+    (project / "locked").mkdir(parents=True)
     for name in ("a", "secret", "locked/x"):
-        (powerless / name).write_text(name)
-    (powerless / "secret").chmod(0)
-    (powerless / "locked").chmod(0)
+        (project / name).write_text(name)
+    (project / "secret").chmod(0)
+    (project / "locked").chmod(0)
     try:
-        snapshot = take_snapshot(powerless, powerless / ".holdfast", None)
+        snapshot = take_snapshot(project, project / ".holdfast", None)
     finally:
-        (powerless / "locked").chmod(0o700)
+        (project / "locked").chmod(0o700)
     assert snapshot.files == 1
     assert {each.path: each.remedy for each in snapshot.warnings} == {
         "locked": "chmod u+rx on it, or write `/locked/` into .amlignore.",
@@ -375,9 +376,7 @@ class Restless(io.FileIO):
         return data
 
 
-@pytest.mark.parametrize(
-    ("times", "content", "warned"), [(1, b"a+", False), (2, b"a++", False), (9, b"a+++", True)]
-)
+@pytest.mark.parametrize(("times", "content", "warned"), [(1, b"a+", False), (2, b"a++", False), (9, b"a+++", True)])
 def test_a_file_that_changes_while_it_is_read_is_tried_three_times(
     project: Path, state: Path, write: Write, times: int, content: bytes, warned: bool
 ) -> None:
@@ -395,9 +394,7 @@ def test_a_file_that_changes_while_it_is_read_is_tried_three_times(
     assert "a" not in json.loads((state / "snapshot-cache.json").read_bytes())["known"][0]
 
 
-def test_a_disk_that_fails_under_a_file_leaves_that_file_out(
-    project: Path, state: Path, write: Write
-) -> None:
+def test_a_disk_that_fails_under_a_file_leaves_that_file_out(project: Path, state: Path, write: Write) -> None:
     def failing(path: str) -> BinaryIO:
         if path.endswith("/bad"):
             raise OSError(errno.EIO, "Input/output error")

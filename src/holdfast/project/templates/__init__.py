@@ -53,9 +53,7 @@ def _require_empty(folder: Path) -> None:
     except NotADirectoryError as error:
         raise ProjectError(f"`{folder}` is a file.", hint) from error
     except OSError as error:
-        raise StorageError(
-            f"`{folder}` cannot be read: {error.strerror}.", "Check its permissions."
-        ) from error
+        raise StorageError(f"`{folder}` cannot be read: {error.strerror}.", "Check its permissions.") from error
 
 
 def _write(folder: Path, name: str, template: str, identity: str) -> None:
@@ -83,9 +81,7 @@ def _fill(building: Path, name: str, template: str, identity: str) -> None:
         for file in files:
             text = (Path(directory) / file).read_text(encoding="utf-8")
             (target / file).write_text(text.replace("{{project}}", name), encoding="utf-8", newline="\n")
-    (building / CONFIGURATION_FOLDER / IDENTITY_FILE).write_text(
-        render_identity(identity, name), encoding="utf-8"
-    )
+    (building / CONFIGURATION_FOLDER / IDENTITY_FILE).write_text(render_identity(identity, name), encoding="utf-8")
 
 
 def _move_up(building: Path, folder: Path) -> None:
