@@ -61,8 +61,6 @@ class Place:
 
 
 def make_place(scratch: Path, name: str, tool: Tool) -> Place:
-    if tool.problem:
-        raise FailedError(tool.problem)
     place = Place(scratch / name, tool)
     for folder in (place.project, place.home, place.root / "tmp"):
         folder.mkdir(parents=True, exist_ok=True)
@@ -77,6 +75,8 @@ class Done:
 
 def run(place: Place, argv: Sequence[str | Path], expect: str = "") -> Done:
     """Run to the end in the project folder. Raises FailedError unless it succeeds and its output has `expect`."""
+    if place.tool.problem:
+        raise FailedError(place.tool.problem)
     words = [str(word) for word in argv]
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         begin = time.perf_counter()

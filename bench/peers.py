@@ -63,7 +63,8 @@ def measure_size(folder: Path) -> Size:
     total = packages = 0
     for parent, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if name != "__pycache__"]
-        packages += sum(name.endswith(".dist-info") for name in folders)
+        if os.path.basename(parent) == "site-packages":  # deeper ones are copies that a package carries inside
+            packages += sum(name.endswith(".dist-info") for name in folders)
         for name in (*folders, *files):
             stat = os.lstat(os.path.join(parent, name))
             if stat.st_ino not in seen:

@@ -192,7 +192,7 @@ def test_a_step_that_is_no_integer_is_left_out_and_the_value_kept(
         (1 << 1024, "the integer is too large"),
         (BrokenTensor(), "RuntimeError: the device is gone"),
     ],
-    ids=str,
+    ids=lambda each: each[:40] if isinstance(each, str) else type(each).__name__,
 )
 def test_a_value_that_cannot_be_logged_is_dropped_and_named_once(
     api: ModuleType, run: InRun, value: Any, reason: str, capsys: pytest.CaptureFixture[str]
