@@ -109,7 +109,7 @@ class Worker:
 
     def __init__(self, place: Place, program: str, *arguments: str) -> None:
         self._name = program
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the worker
         self._process = subprocess.Popen(
             ["python", str(PROGRAMS / program), *arguments],
             cwd=place.project,

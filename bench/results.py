@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -29,11 +29,12 @@ class Bar:
 
 @dataclass(frozen=True)
 class Line:
-    """One thing that was measured."""
+    """One thing that was measured. `is_peer` False: another figure of our own, with which ours is not compared."""
 
     name: str
     figures: Figures
     bar: Bar | None = None
+    is_peer: bool = True
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,8 @@ class Row:
 
 
 def ratio(table: Table, line: Line) -> float | None:
-    """Ours divided by the other's, or None where one of them is missing."""
-    if not table.ours.figures.values or not line.figures.values or line.figures.median == 0:
+    """Ours divided by the other's, or None where one of them is missing or there is nothing to compare."""
+    if not line.is_peer or not table.ours.figures.values or not line.figures.values or line.figures.median == 0:
         return None
     return table.ours.figures.median / line.figures.median
 
@@ -75,6 +76,8 @@ def verdict(table: Table, line: Line) -> Verdict:
     return Verdict.UNKNOWN if value is None else line.bar.verdict(value)
 
 
-def lines(names: Mapping[str, Bar | None], figures: Mapping[str, Figures]) -> tuple[Line, ...]:
-    """The lines of a table in the order of `names`, each with its bar."""
-    return tuple(Line(name, figures[name], bar) for name, bar in names.items())
+def lines(
+    names: Mapping[str, Bar | None], figures: Mapping[str, Figures], own: Collection[str] = ()
+) -> tuple[Line, ...]:
+    """The lines of a table in the order of `names`, each with its bar. `own` are figures of ours."""
+    return tuple(Line(name, figures[name], bar, name not in own) for name, bar in names.items())

@@ -28,6 +28,11 @@ class Session:
         """A folder of its own for a contender. The same name gives the same place."""
         return make_place(self.scratch, name, self.tools[tool])
 
+    def fresh_place(self, name: str, tool: str = OURS) -> Place:
+        """Another folder of its own each time."""
+        number = len(list(self.scratch.glob(f"{name}-*")))
+        return self.place(f"{name}-{number}", tool)
+
     def rounds(self, usual: int) -> int:
         if self.repeat is not None:
             return self.repeat

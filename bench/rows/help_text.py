@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import children
-import profiling
+import profiles
 from measuring import Contender
 from results import Bar, Row, Table, lines
 from session import Session
 
 NAME = "help"
 TITLE = "The help text"
-TOOLS = ("holdfast",)
+TOOLS: tuple[str, ...] = ("holdfast",)
 
 _OURS, _CLICK, _NOTHING = "`holdfast --help`", '`python -c "import click"`', '`python -c ""`'
-_HOW = """Whole processes of one environment. click is the library that Holdfast parses its command line with, so this
+_HOW = """\
+Whole processes of one environment. click is the library that Holdfast parses its command line with, so this
 says how much is added to it."""
 
 
@@ -35,4 +36,4 @@ def measure(session: Session) -> Row:
 def profile(session: Session) -> str:
     place = session.place("help-profile")
     children.run(place, ["holdfast", "--help"])
-    return profiling.import_times(place, ["--help"])
+    return profiles.import_times(place, ["--help"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import children
-import profiling
+import profiles
 from children import PROGRAMS, Place
 from measuring import Contender, Figures
 from results import Bar, Row, Table, lines
@@ -11,13 +11,14 @@ from session import Session
 
 NAME = "one-run"
 TITLE = "A one-line script, from submit to its end"
-TOOLS = ("holdfast", "submitit", "mlflow")
+TOOLS: tuple[str, ...] = ("holdfast", "submitit", "mlflow")
 
 _HOLDFAST, _SUBMITIT, _MLFLOW, _PLAIN = "`holdfast submit s.py`", "submitit local", "`mlflow run`", "`python s.py`"
 _MLPROJECT = 'name: bench\nentry_points:\n  main:\n    command: "python s.py"\n'
-_HOW = """The script prints one word, and the output is checked. submitit: a program that submits `print` to a
-`LocalExecutor` and waits for the result. mlflow: `mlflow run --env-manager local .` in a folder with an `MLproject` file
-and its usual SQLite store. Each is a whole process, from its start to its exit."""
+_HOW = """\
+The script prints one word, and the output is checked. submitit: a program that submits `print` to a
+`LocalExecutor` and waits for the result. mlflow: `mlflow run --env-manager local .` in a folder with an
+`MLproject` file and its usual SQLite store. Each is a whole process, from its start to its exit."""
 
 
 def measure(session: Session) -> Row:
@@ -32,7 +33,7 @@ def measure(session: Session) -> Row:
             Contender(_MLFLOW, lambda: children.seconds(mlflow, _mlflow_command(), "hi")),
             Contender(_PLAIN, lambda: children.seconds(plain, ["python", "s.py"], "hi")),
         ],
-        usual=15,
+        usual=11,
     )
     first, *others = lines({_HOLDFAST: None, _SUBMITIT: Bar(0.4), _MLFLOW: Bar(0.06), _PLAIN: None}, figures)
     return Row(NAME, TITLE, _HOW, (Table("", "ms", 1000, first, tuple(others), _over_plain(figures)),))
@@ -44,9 +45,9 @@ def profile(session: Session) -> str:
     children.run(place, ["holdfast", *command])
     return "\n\n".join(
         [
-            profiling.run_timeline(place, command),
-            profiling.import_times(place, command),
-            profiling.cpu_profile(place, command),
+            profiles.run_timeline(place, command),
+            profiles.import_times(place, command),
+            profiles.cpu_profile(place, command),
         ]
     )
 

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import children
-import profiling
-from children import Place
+import profiles
 from measuring import Contender
 from results import Bar, Row, Table, lines
 from session import Session
 
 NAME = "scalars"
 TITLE = "Scalars logged per second"
-TOOLS = ("holdfast", "trackio")
+TOOLS: tuple[str, ...] = ("holdfast", "trackio")
 
 _OURS, _APPEND = "`holdfast.log`", "`os.write(fd, json.dumps(record))`"
 _STORED, _CALLS = "trackio, until stored", "trackio, calls alone"
-_HOW = """{count:,} calls with a name, a float and a step, in a process of its own. `holdfast.log` has written each value when
-it returns. trackio (offline, metrics of the machine off) keeps values in memory and stores them in batches: "until
-stored" includes `finish()`, "calls alone" does not. The append makes the same record, with its time, and writes it with one
-call."""
+_HOW = """\
+{count:,} calls with a name, a float and a step, in a process of its own. `holdfast.log` has written each
+value when it returns. trackio (offline, metrics of the machine off) keeps values in memory and stores them in
+batches: "until stored" includes `finish()`, "calls alone" does not. The append makes the same record, with
+its time, and writes it with one call."""
 
 
 def measure(session: Session) -> Row:
     count = session.amount(100_000)
-    ours, append = run_place(session, "scalars"), session.place("scalars-append")
+    ours, append = session.place("scalars"), session.place("scalars-append")
     trackio = session.place("scalars-trackio", "trackio")
     figures = session.compare(
         [
@@ -34,16 +34,12 @@ def measure(session: Session) -> Row:
         ],
         usual=7,
     )
-    bars = {_OURS: None, _STORED: Bar(3, at_most=False), _CALLS: None, _APPEND: Bar(0.7, at_most=False)}
+    thrice, most = Bar(3, at_most=False), Bar(0.7, at_most=False)
+    bars = {_OURS: None, _STORED: thrice, _CALLS: thrice, _APPEND: most}
     first, *others = lines(bars, figures)
     how = _HOW.format(count=count)
     return Row(NAME, TITLE, how, (Table("", "thousand/s", 0.001, first, tuple(others)),))
 
 
 def profile(session: Session) -> str:
-    return profiling.program_profile(run_place(session, "scalars-profile"), "log_holdfast.py", "20000")
-
-
-def run_place(session: Session, name: str) -> Place:
-    """A place whose project folder stands for the folder of a run."""
-    return session.place(name)
+    return profiles.program_profile(session.place("scalars-profile"), "log_holdfast.py", "20000")

@@ -46,6 +46,7 @@ class Agent:
             "missing": lambda message, _: storage.missing(self.home, message),
             "put": lambda message, body: storage.put(self.home, message, body),
             "start": self._start,
+            "give-up": self._give_up,
             "follow": self._follow,
             "cancel": self._cancel,
             "list": lambda message, _: storage.list_files(self.home, message),
@@ -112,6 +113,10 @@ class Agent:
         self.home.make()
         os.makedirs(os.path.join(self.home.runs(), message["plan"]["project"]), mode=0o700, exist_ok=True)
         return {"again": not guardian.start(self.home, message["plan"], secrets)}
+
+    def _give_up(self, message: Message, body: bytes) -> Answer:
+        self.home.make()
+        return {"given_up": guardian.give_up(self.home, message)}
 
     def _follow(self, message: Message, body: bytes) -> Answer:
         """Send what each run has that the follower has not; with `stay`, go on sending until the run ends."""

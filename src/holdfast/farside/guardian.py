@@ -9,6 +9,7 @@ import time
 from typing import Any, Dict, List, Optional
 
 from holdfast.farside import kernel, processes
+from holdfast.farside.files import remove_tree
 from holdfast.farside.journal import Journal
 from holdfast.farside.layout import CONTROL, GUARDIAN_BYTE, JOURNAL, OUTPUT, RESERVE, Home
 from holdfast.farside.output import Pump, Redactor, make_pipe
@@ -47,6 +48,28 @@ def start(home: Home, plan: Dict[str, Any], secrets: Dict[str, str]) -> bool:
     raise Refused("storage", "The run could not be created in `%s`: %s" % (home.path, answer or "its guardian died"))
 
 
+def give_up(home: Home, message: Dict[str, Any]) -> bool:
+    """Take the name of a run that was submitted and did not begin, so that a late `start` cannot begin it. False if it
+    did begin. Whoever renames first has the name: a run begins once, or never, and both sides know which."""
+    plan = {key: message[key] for key in ("run", "project", "generation")}
+    final = home.run(plan["project"], plan["run"])
+    new = home.new_run(plan["project"], plan["generation"] + "-given-up-%d" % os.getpid())
+    _create_folder(new, dict(plan, format=1, given_up=True))
+    _write_created(new, dict(plan, format=1))
+    Journal(os.path.join(new, JOURNAL)).append(
+        "ended", reason="not-started", code=None, signal=None, detail="", by="agent"
+    )
+    os.close(os.open(os.path.join(new, "lock"), os.O_WRONLY | os.O_CREAT, 0o600))
+    try:
+        os.rename(new, final)
+    except OSError:
+        remove_tree(new)
+        if not os.path.isdir(final):
+            raise
+        return False
+    return True
+
+
 def _is_started(final: str, plan: Dict[str, Any]) -> bool:
     try:
         with open(os.path.join(final, "plan.json")) as source:
@@ -55,6 +78,8 @@ def _is_started(final: str, plan: Dict[str, Any]) -> bool:
         return False
     if there.get("generation") != plan["generation"]:
         raise Refused("exists", "There is another run `%s` on this host." % plan["run"])
+    if there.get("given_up"):
+        raise Refused("exists", "The run `%s` was given up before it started." % plan["run"])
     return True
 
 

@@ -19,6 +19,7 @@ from holdfast.farside.output import Pump, Redactor, make_pipe
 from holdfast.farside.refusal import Refused
 
 BRIEF_GRACE = 2.0
+LEFT_FOR_THE_END = 16384
 LONGEST_GRACE = 10.0
 """For what the script left behind when it ended by itself; a run's own grace time is for its checkpoints."""
 _REASONS = {"cancel": "canceled", "time-limit": "time-limit", "stopped": "stopped"}
@@ -157,8 +158,12 @@ class Supervisor:
         return self._script_ending(result, proven, detail)
 
     def _finish_output(self, pump: Pump) -> None:
-        """On a full disk the last output waits for room, as the script did; `cancel` ends the waiting."""
+        """On a full disk the last output gets the reserve; what is more waits for room, as the script did. `cancel` ends
+        the waiting."""
         pump.move()
+        if pump.blocked:
+            self.journal.shrink_reserve(LEFT_FOR_THE_END)
+            pump.move()
         if pump.blocked:
             self.journal.append("note", text="The disk is full; the last output waits for room.")
         while pump.blocked and self.attendant.stop is None:

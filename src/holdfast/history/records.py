@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -24,6 +25,9 @@ from holdfast.history.storage import storage_error
 from holdfast.model import Ending, Reason, Run, Status, Submission
 
 __all__ = ["Journal", "fold", "parse_journal", "read_run"]
+
+DIVERGED = ".diverged-"
+"""In the name of a copy that turned out not to be the beginning of the host's file: kept, never spliced."""
 
 
 def fold(submission: Submission, journal: Journal, metrics: Mapping[str, Any]) -> Run:
@@ -49,7 +53,13 @@ def read_run(folders: RunFolders, run_id: str) -> Run:
         data = b""
     except OSError as error:
         raise storage_error(error, f"read the journal of run `{run_id}`", folder) from error
-    return fold(submission, parse_journal(data), final_values(folder / "metrics"))
+    run = fold(submission, parse_journal(data), final_values(folder / "metrics"))
+    for name in sorted(each for each in os.listdir(folder) if DIVERGED in each):
+        original = name.partition(DIVERGED)[0]
+        run = _with_note(
+            run, f"`{original}` on the host differed from the copy here; the old copy is kept as `{name}`."
+        )
+    return run
 
 
 def _apply(run: Run, event: JournalEvent) -> Run:

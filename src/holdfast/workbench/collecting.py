@@ -35,8 +35,10 @@ def collect(
             if error.kind != "not-found":
                 raise
             notes.append(error.message)
+        except StorageError as error:
+            raise _cannot_store(error.message, run.run_id) from error
         except OSError as error:
-            raise _cannot_store(error, folder, run.run_id) from error
+            raise _cannot_store(f"{folder}: {error.strerror}", run.run_id) from error
     _mark(folder, notes)
     for note in notes:
         yield events.Noted(note)
@@ -111,8 +113,8 @@ def _mark(folder: Path, notes: list[str]) -> None:
     new.rename(folder / COLLECTED)
 
 
-def _cannot_store(error: OSError, folder: Path, run_id: str) -> StorageError:
+def _cannot_store(reason: str, run_id: str) -> StorageError:
     return StorageError(
-        f"The outputs of `{run_id}` cannot be stored in `{folder}`: {error.strerror}.",
+        f"The outputs of `{run_id}` cannot be brought home: {reason}.",
         f"They are kept on their machine. Make room, then: holdfast logs -r {run_id}",
     )

@@ -122,9 +122,11 @@ class Follower:
 
     def _copy_and_show(self) -> Iterator[events.Event]:
         """Until the run has ended. A lost connection is taken up again where it broke."""
-        yield from self._view.news()
         failures = 0
-        while not self._view.ended:
+        while True:
+            yield from self._view.news()
+            if self._view.ended:
+                return
             try:
                 for each in self._pump():
                     failures = 0
@@ -142,8 +144,7 @@ class Follower:
         asked = {"project": self.project.id, "run": self.run_id, "have": mirror.have()}
         answer = connection.request("follow", {"runs": [asked], "stay": True})
         if self.run_id in answer["missing"]:
-            self.note_missing()
-            yield from self._view.news()
+            self.settle_missing()
             return
         while not self._view.ended:
             push = connection.next_push(None)
@@ -152,10 +153,15 @@ class Follower:
                 push = connection.next_push(0)
             yield from self._view.news()
 
-    def note_missing(self) -> None:
-        """The host does not have the run: it never began there, or its files were removed."""
-        seen = any(isinstance(event, journals.Created) for event in self._view.journal().events)
-        self.write_end("lost" if seen else "not-started", "")
+    def settle_missing(self) -> None:
+        """The host does not have the run. If it was there once, its files were removed; if not, nobody shall start it
+        any more: the host takes its name, and the next look finds how that went."""
+        if any(isinstance(event, journals.Created) for event in self._view.journal().events):
+            self.write_end("lost", "")
+            return
+        submission = self.folders.submission(self.run_id)
+        fields = {"project": self.project.id, "run": self.run_id, "generation": submission.generation}
+        self.connection().request("give-up", fields)
 
     def _show_others_copies(self) -> Generator[events.Event, None, None]:
         """One look at what another process has copied, then a pause; the caller tries for the lock again."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from holdfast.errors import HostError, StorageError
+from holdfast.history.records import DIVERGED
 from holdfast.hosts.connection import Push
 
 _NAME = re.compile(r"(journal\.jsonl|driver_log|control_log|metrics/[A-Za-z0-9][A-Za-z0-9._-]{0,150}\.jsonl)\Z")
@@ -79,7 +80,7 @@ def _set_aside(path: Path) -> None:
     """A copy that is not the beginning of the far file is kept under another name, never spliced."""
     number = 1
     while path.exists():
-        other = path.with_name(f"{path.name}.diverged-{number}")
+        other = path.with_name(f"{path.name}{DIVERGED}{number}")
         if not other.exists():
             path.rename(other)
         number += 1

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from holdfast.errors import HoldfastError
 from holdfast.history.index import Index
+from holdfast.hosts.connection import Connection
 from holdfast.project.folder import Project
 from holdfast.workbench import events
 from holdfast.workbench.following import Follower
@@ -41,17 +42,25 @@ def _refresh_host(followers: list[Follower]) -> Iterator[events.Event]:
         if not mine:
             return
         connection = stack.enter_context(mine[0].product.host.connect())
-        mirrors = {follower.run_id: Mirror(follower.folder) for follower in mine}
-        asked = [
-            {"project": follower.project.id, "run": follower.run_id, "have": mirrors[follower.run_id].have()}
-            for follower in mine
-        ]
-        answer = connection.request("follow", {"runs": asked, "stay": False})
-        while (push := connection.next_push(0)) is not None:
-            if push.kind != "ended":
-                mirrors[push.run_id].apply(push)
         for follower in mine:
             follower.share(connection)
-            if follower.run_id in answer["missing"]:
-                follower.note_missing()
+        missing = _pull(connection, mine)
+        for follower in missing:
+            follower.settle_missing()
+        _pull(connection, missing)
+        for follower in mine:
             yield from follower.finish()
+
+
+def _pull(connection: Connection, followers: list[Follower]) -> list[Follower]:
+    """Copy what is new of each run; returns those that the host does not have."""
+    mirrors = {follower.run_id: Mirror(follower.folder) for follower in followers}
+    asked = [
+        {"project": follower.project.id, "run": follower.run_id, "have": mirrors[follower.run_id].have()}
+        for follower in followers
+    ]
+    answer = connection.request("follow", {"runs": asked, "stay": False})
+    while (push := connection.next_push(0)) is not None:
+        if push.kind != "ended":
+            mirrors[push.run_id].apply(push)
+    return [follower for follower in followers if follower.run_id in answer["missing"]]

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import HostError, ProjectError, StorageError
+from holdfast.errors import FarSideError, HostError, ProjectError, StorageError
 from holdfast.history.folder import RunFolders
 from holdfast.history.index import Index
 from holdfast.history.records import read_run
@@ -171,12 +171,22 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _start(follower: Follower, plan: Plan, values: Mapping[str, str]) -> None:
-    """Send what the host lacks and start. What fails here is written down as a run that never started."""
+    """Send what the host lacks and start. A run that certainly did not start is written down as that; where the link
+    broke while it was being started, the next look at the run settles it."""
     try:
         connection = follower.connection()
         if not follower.product.host.is_here:
             send_snapshot(connection, follower.project.state_directory / "objects", plan.snapshot)
-        follower.product.engine.start(connection, plan, values)
     except (HostError, StorageError) as error:
         follower.write_end("not-started", error.message)
         raise
+    try:
+        follower.product.engine.start(connection, plan, values)
+    except (FarSideError, StorageError) as error:  # the far side has answered: it did not start
+        follower.write_end("not-started", error.message)
+        raise
+    except HostError as error:
+        raise HostError(
+            f"The connection broke while the run was being started: {error.message}",
+            f"Whether it started: holdfast status -r {plan.run_id}",
+        ) from error

@@ -56,7 +56,9 @@ class Bench:
         return next(self.home.glob(f"runs/*/{run_id}"))
 
     def journal(self, run_id: str) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in (self.far(run_id) / "journal.jsonl").read_bytes().splitlines()]
+        from holdfast.farside.journal import read_events
+
+        return read_events(str(self.far(run_id) / "journal.jsonl"))
 
     def event(self, run_id: str, name: str) -> dict[str, Any]:
         """The journal's event of that name, waited for."""

@@ -1,0 +1,15 @@
+"""Take a snapshot of the project in the current folder; print the seconds."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from holdfast.project.folder import ensure_state_directory, find_project
+from holdfast.snapshots.take import take_snapshot
+
+project = find_project(Path.cwd())
+state = ensure_state_directory(project)
+begin = time.perf_counter()
+take_snapshot(project.root, state)
+print(time.perf_counter() - begin)

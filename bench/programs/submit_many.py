@@ -1,0 +1,25 @@
+"""Submit `s.py` many times from one process, then refresh until every run has ended and is at home."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+
+from holdfast.history.index import Index
+from holdfast.project.folder import find_project
+from holdfast.workbench.planning import Request
+from holdfast.workbench.refresh import refresh
+from holdfast.workbench.submit import submit
+from holdfast.workbench.surroundings import surroundings
+
+count = int(sys.argv[1])
+around = surroundings()
+for _ in range(count):
+    deque(submit(find_project(around.directory), Request("s.py"), around, wait=False), maxlen=0)
+project = find_project(around.directory)
+index = Index(project.state_directory)
+while index.unfinished():
+    deque(refresh(project, around), maxlen=0)
+completed = sum(run.status.value == "Completed" for run in index.list())
+if completed != count:
+    sys.exit(f"{completed} runs completed")

@@ -1,0 +1,90 @@
+"""`kill -9` at random moments: of the client, the supervisor, the guardian, both. Nothing lost, nothing doubled."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import time
+
+from runs.conftest import is_gone, wait_for
+
+LINES = 100
+SCRIPT = f"""
+import os, sys, time
+open(os.environ["AZUREML_NATIVE_SHARE_DIRECTORY"] + "starts", "a").write("x")
+for number in range({LINES}):
+    print("line", number, "x" * 50, flush=True)
+    time.sleep(0.006)
+open("outputs/result", "w").write("whole")
+"""
+EXPECTED = "".join(f"line {number} {'x' * 50}\n" for number in range(LINES))
+
+
+def _starts(bench) -> int:
+    return sum(len(path.read_text()) for path in bench.home.glob("share/*/starts"))
+
+
+def _runs(bench) -> list[dict]:
+    result = bench.run("history", "list", "-o", "json")
+    assert result.code == 0, result.err
+    return json.loads(result.out)
+
+
+def test_a_client_killed_at_any_moment_leaves_the_run_once_or_not_at_all(bench, target, seed, chance):
+    bench.write("train.py", SCRIPT)
+    client = bench.popen("submit", "-t", target, "train.py")
+    time.sleep(chance.uniform(0.0, 0.9))  # the moment is the point; nothing is waited for
+    client.kill()
+    client.communicate()
+    runs = _runs(bench)
+    assert len(runs) <= 1
+    if not runs:
+        assert _starts(bench) == 0, "a run that nobody knows of"
+        assert not list(bench.home.glob("runs/*/*/lock"))
+        return
+    followed = bench.run("logs", "-f", "-r", runs[0]["run_id"])
+    record = bench.record(runs[0]["run_id"])
+    if record["reason"] == "not-started":
+        assert _starts(bench) == 0
+        return
+    assert record["status"] == "Completed"
+    assert followed.out == EXPECTED
+    assert _starts(bench) == 1
+    assert (bench.near(record["run_id"]) / "outputs" / "result").read_text() == "whole"
+
+
+def test_followers_killed_again_and_again_lose_no_byte(bench, target, seed, chance):
+    bench.write("train.py", SCRIPT)
+    run_id = bench.start("-t", target, "train.py")
+    for _ in range(4):
+        follower = bench.popen("logs", "-f", "-r", run_id)
+        time.sleep(chance.uniform(0.05, 0.4))
+        follower.kill()
+        follower.communicate()
+    assert bench.run("logs", "-f", "-r", run_id).out == EXPECTED
+    assert (bench.near(run_id) / "driver_log").read_text() == EXPECTED
+
+
+def test_owners_killed_at_any_moment_are_recorded_as_what_happened(bench, target, seed, chance):
+    bench.write("train.py", SCRIPT)
+    run_id = bench.start("-t", target, "train.py")
+    victims = chance.choice([(0,), (1,), (0, 1), (1, 0)])
+    pids = [bench.holder(run_id, byte) for byte in victims] if chance.random() < 0.9 else []
+    time.sleep(chance.uniform(0.0, 0.5))
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):  # the run was quicker
+            os.kill(pid, signal.SIGKILL)
+    result = bench.run("logs", "-f", "-r", run_id)
+    record = bench.record(run_id)
+    assert record["status"] in ("Completed", "Failed")
+    assert EXPECTED.startswith(result.out), "whatever came home is the beginning of what was written"
+    if record["status"] == "Completed":
+        assert result.out == EXPECTED
+    else:
+        assert record["reason"] == "supervisor-died"
+        assert 1 in victims
+    started = [event["pid"] for event in bench.journal(run_id) if event["e"] == "started"]
+    wait_for(lambda: all(is_gone(pid) for pid in started))
+    assert _starts(bench) <= 1
