@@ -158,8 +158,8 @@ class Supervisor:
         return self._script_ending(result, proven, detail)
 
     def _finish_output(self, pump: Pump) -> None:
-        """On a full disk the last output gets the reserve; what is more waits for room, as the script did. `cancel` ends
-        the waiting."""
+        """On a full disk the last output gets the reserve; what is more waits for room, as the script did. `cancel`
+        ends the waiting."""
         pump.move()
         if pump.blocked:
             self.journal.shrink_reserve(LEFT_FOR_THE_END)

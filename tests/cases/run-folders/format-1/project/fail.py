@@ -1,0 +1,3 @@
+import sys
+print("hello from an old run")
+sys.exit(3)
