@@ -15,11 +15,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import IO
 
 from measuring import FailedError
 from peers import Tool
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
+
+PATIENCE = 300.0
+"""Seconds after which a child that has not ended counts as failed: a hang is a result, and is reported."""
 
 _SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 _NO_TRAFFIC = {
@@ -74,15 +78,13 @@ class Done:
 
 
 def run(place: Place, argv: Sequence[str | Path], expect: str = "") -> Done:
-    """Run to the end in the project folder. Raises FailedError unless it succeeds and its output has `expect`."""
+    """Run to the end in the project folder. Raises FailedError unless it succeeds in time and prints `expect`."""
     if place.tool.problem:
         raise FailedError(place.tool.problem)
     words = [str(word) for word in argv]
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         begin = time.perf_counter()
-        code = subprocess.run(
-            words, cwd=place.project, env=place.environment(), stdin=subprocess.DEVNULL, stdout=out, stderr=err
-        ).returncode
+        code = _wait_for(place, words, out, err)
         seconds = time.perf_counter() - begin
         out.seek(0)
         err.seek(0)
@@ -145,6 +147,21 @@ class Worker:
         self._process.wait()
         self._process.stdout.close()
         self._errors.close()
+
+
+def _wait_for(place: Place, words: Sequence[str], out: IO[bytes], err: IO[bytes]) -> int:
+    try:
+        return subprocess.run(
+            words,
+            cwd=place.project,
+            env=place.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            timeout=PATIENCE,
+        ).returncode
+    except subprocess.TimeoutExpired:
+        raise FailedError(f"`{Path(words[0]).name}` had not ended after {PATIENCE:.0f} s") from None
 
 
 def _failure(name: str, code: int, complaint: str) -> str:

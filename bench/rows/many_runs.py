@@ -21,6 +21,8 @@ _PROCESS, _COMMANDS, _SUBMITIT = (
     "`holdfast submit -a`, a command each",
     "submitit local",
 )
+LONGEST_WAIT = 60.0
+"""Seconds after the last submit in which a one-line run must have ended."""
 _HOW = """\
 {count} runs of a script that prints one word, until the last has ended, its output is at home, and the record
 says `Completed`. submitit: one process calls `LocalExecutor.submit` {count} times, then asks each job for its
@@ -73,9 +75,14 @@ def _as_commands(session: Session, count: int) -> float:
     begin = time.perf_counter()
     for _ in range(count):
         children.run(place, ["holdfast", "submit", "-a", "s.py"])
+    submitted = time.perf_counter()
     while True:
         statuses = json.loads(children.run(place, ["holdfast", "history", "list", "--query", "[].status"]).out)
+        now = time.perf_counter()
         if statuses.count("Completed") == count:
-            return time.perf_counter() - begin
+            return now - begin
         if {"Failed", "Canceled"} & set(statuses):
             raise FailedError("a run did not complete")
+        if now - submitted > LONGEST_WAIT:
+            left = count - statuses.count("Completed")
+            raise FailedError(f"{left} of {count} runs had not ended {LONGEST_WAIT:.0f} s after the last submit")

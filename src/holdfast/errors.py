@@ -7,9 +7,8 @@
     ├── ProjectError          the folder is not what the command needs
     ├── NotAvailable          known, but this version cannot do it yet
     ├── StorageError          disk full, read-only folder, permission denied
-    ├── HostError             the machine could not be reached, or what answered was not the far side
-    │   └── FarSideError      the far side answered with an error
-    └── RunError              the run could not be started, or is not in a state that allows this
+    └── HostError             the machine could not be reached, or what answered was not the far side
+        └── FarSideError      the far side answered with an error
 
 A run that failed is not an error: it is data (`model.Ending`). Exit codes are in `ExitCode`; a script's own code passes
 through `submit` unchanged, so Holdfast's own failures live in a range of their own.
@@ -108,10 +107,6 @@ class FarSideError(HostError):
     def __init__(self, kind: str, message: str, hint: str = "") -> None:
         super().__init__(message, hint)
         self.kind = kind
-
-
-class RunError(HoldfastError):
-    exit_code = ExitCode.RUN
 
 
 def nearest(name: str, valid: Iterable[str]) -> str | None:

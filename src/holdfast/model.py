@@ -46,6 +46,7 @@ class Reason(Enum):
     CANNOT_START = "cannot-start"
     PREPARATION = "preparation"
     STORAGE = "storage"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ OUTCOMES: Mapping[Reason, Outcome] = {
         Status.FAILED,
         -1,
         "The script was ended by {signal}.",
-        "SIGSEGV and SIGABRT come from native code: the last lines of `holdfast logs -r {run}` name the library.",
+        "If it is SIGSEGV, SIGABRT or SIGBUS, native code failed; the stack is in: holdfast logs -r {run}",
     ),
     Reason.KILLED: Outcome(
         Status.FAILED,
@@ -133,6 +134,12 @@ OUTCOMES: Mapping[Reason, Outcome] = {
         ExitCode.PREPARATION,
         "The environment could not be built: {detail}",
         "The installer's own words: holdfast logs -r {run} --control",
+    ),
+    Reason.UNKNOWN: Outcome(
+        Status.FAILED,
+        ExitCode.LOST,
+        "The run ended in a way that this version of Holdfast does not know: {detail}.",
+        "A newer version ran it; update this one.",
     ),
     Reason.STORAGE: Outcome(
         Status.FAILED,

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
-from typing import Any
 
 import click
 
 from holdfast.cli import terminal
-from holdfast.cli.names import target_names
+from holdfast.cli.here import current_project
+from holdfast.cli.options import target_names
 from holdfast.cli.output import Column, Group, Output, output_options
 from holdfast.errors import UnknownName, UsageError
 
@@ -30,13 +29,22 @@ _NAME = click.option(
 @click.option("-k", "--use-azureml-ssh-key", is_flag=True, help="Print a public key to append on the machine instead.")
 @click.option("--private-key-file", metavar="F", help="A private key that already opens the account.")
 @click.option("--private-key-passphrase", metavar="P", help="Its passphrase. Better: use ssh-agent.")
-def attach_command(type: str | None, typed: str | None, name: str, **access: Any) -> None:  # noqa: A002 - the word users type
+def attach_command(
+    type: str | None,  # noqa: A002 - the word users type
+    typed: str | None,
+    name: str,
+    address: str | None,
+    username: str | None,
+    password: str | None,
+    use_azureml_ssh_key: bool,
+    private_key_file: str | None,
+    private_key_passphrase: str | None,
+) -> None:
     """Attach a machine as the compute target NAME.
 
     TYPE is one of local, docker, remote, remotedocker, cluster. Looks at the machine first, and writes
     aml_config/NAME.compute and NAME.runconfig only when runs will work there.
     """
-    from holdfast.project.folder import find_project
     from holdfast.workbench.configuring import Attachment, attach
 
     kind = type or typed
@@ -44,7 +52,8 @@ def attach_command(type: str | None, typed: str | None, name: str, **access: Any
         raise UsageError(
             "Say which type of machine, once.", "holdfast computetarget attach remotedocker -n NAME -a HOST -u USER"
         )
-    for file in attach(find_project(Path.cwd()), Attachment(name, kind, access["address"], access["username"])):
+    del password, use_azureml_ssh_key, private_key_file, private_key_passphrase  # for types that are reached over SSH
+    for file in attach(current_project(), Attachment(name, kind, address, username)):
         click.echo(file)
     terminal.hint(f"Run on it: holdfast submit -c {name} SCRIPT")
 
@@ -53,11 +62,10 @@ def attach_command(type: str | None, typed: str | None, name: str, **access: Any
 @output_options
 def list_command(output: Output) -> None:
     """List the compute targets; a file with problems is named, with them."""
-    from holdfast.project.folder import find_project
     from holdfast.workbench.configuring import list_targets
 
     rows = []
-    for each in list_targets(find_project(Path.cwd())):
+    for each in list_targets(current_project()):
         target = each.target
         rows.append(
             {
@@ -81,13 +89,12 @@ def list_command(output: Output) -> None:
 def show_command(target: str | None, name: str | None, output: Output) -> None:
     """Show one compute target: every setting, defaults included."""
     from holdfast.errors import ConfigurationError
-    from holdfast.project.folder import find_project
     from holdfast.workbench.configuring import list_targets
 
     wanted = target or name
     if wanted is None:
         raise UsageError("Say which compute target.", "holdfast computetarget list")
-    listed = {each.name: each for each in list_targets(find_project(Path.cwd()))}
+    listed = {each.name: each for each in list_targets(current_project())}
     if wanted not in listed:
         raise UnknownName("compute target", wanted, listed)
     found = listed[wanted]
@@ -102,10 +109,9 @@ def show_command(target: str | None, name: str | None, output: Output) -> None:
 @_NAME
 def detach_command(name: str) -> None:
     """Remove NAME.compute, and NAME.runconfig if it points there. The machine and past runs stay as they are."""
-    from holdfast.project.folder import find_project
     from holdfast.workbench.configuring import detach
 
-    removed, others = detach(find_project(Path.cwd()), name)
+    removed, others = detach(current_project(), name)
     for file in removed:
         terminal.notice(f"removed aml_config/{file}")
     if others:

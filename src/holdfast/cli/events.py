@@ -11,6 +11,7 @@ from typing import TextIO
 from holdfast.cli import terminal
 from holdfast.model import Run
 from holdfast.project.durations import format_duration
+from holdfast.project.sizes import format_size
 from holdfast.workbench import events
 
 CAUSES = {"cancel": "Canceling", "time-limit": "Time limit reached; ending", "stopped": "Ending"}
@@ -33,7 +34,9 @@ class Screen:
             case events.Warned():
                 self._warn(event)
             case events.SnapshotTaken():
-                self._line(terminal.detail, f"snapshot {event.digest[:12]}: {event.files} files, {size(event.size)}")
+                self._line(
+                    terminal.detail, f"snapshot {event.digest[:12]}: {event.files} files, {format_size(event.size)}"
+                )
             case events.RunCreated():
                 if self._frame:
                     self._line(terminal.notice, f"RunId: {event.run_id}\n")
@@ -56,7 +59,7 @@ class Screen:
                 self._line(terminal.notice, text)
             case events.Fetched():
                 if event.total > FETCH_WORTH_SHOWING:
-                    self._transient(f"fetching outputs: {size(event.done)} of {size(event.total)}")
+                    self._transient(f"fetching outputs: {format_size(event.done)} of {format_size(event.total)}")
             case events.Ended():
                 self._clear()
                 self._end(event)
@@ -154,7 +157,7 @@ def summary(run: Run, missing_file: str = "") -> None:
         names = ", ".join(terminal.one_line(each.path) for each in run.outputs[:5]) + (
             " …" if len(run.outputs) > 5 else ""
         )
-        terminal.notice(f"Outputs: {names} ({size(total)})")
+        terminal.notice(f"Outputs: {names} ({format_size(total)})")
     if run.ended_processes:
         _list_ended(run)
     if run.other_files_count:
@@ -181,15 +184,6 @@ def value_text(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return terminal.one_line(str(value))[:60]
-
-
-def size(count: int) -> str:
-    amount = float(count)
-    for unit in ("B", "KB", "MB", "GB"):
-        if amount < 1000 or unit == "GB":
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1000
-    return ""
 
 
 def render(event: events.Event) -> None:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from holdfast.cli import terminal
-from holdfast.cli.names import ignored_target, run_names, run_option, runconfig_names, target_names
+from holdfast.cli.here import current_project
+from holdfast.cli.options import ignored_target, run_names, run_option, runconfig_names, target_names
 from holdfast.cli.output import Column, Group, Output, output_options
 from holdfast.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from holdfast.model import Run
+    from holdfast.project.folder import Project
+    from holdfast.workbench.planning import Request
+    from holdfast.workbench.surroundings import Surroundings
 
 group = Group("experiment", help="Submit, follow, cancel and clean runs.")
 
@@ -59,6 +66,7 @@ class Duration(click.ParamType[float]):
     "--secret", "secrets", multiple=True, metavar="NAME", help="Pass this variable; its value is never written."
 )
 @click.option("-d", "--conda-file", metavar="FILE", help="Conda environment file, instead of the run configuration's.")
+@click.option("-s", "--spark-file", metavar="FILE", help="Spark dependencies, instead of the run configuration's.")
 @click.option("--dry-run", is_flag=True, help="Show the plan and stop.")
 @click.argument("script", type=click.Path())
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
@@ -72,6 +80,7 @@ def submit_command(
     grace: float | None,
     secrets: tuple[str, ...],
     conda_file: str | None,
+    spark_file: str | None,
     dry_run: bool,
     script: str,
     arguments: tuple[str, ...],
@@ -82,26 +91,24 @@ def submit_command(
     The project is copied as it is now; a later edit does not reach the run. `outputs/` comes home by itself. Exits
     with the script's own exit code; Holdfast's own failures are 240 to 254.
 
-    SCRIPT may also be a run configuration, `NAME.runconfig`: its `ArgumentVector` then names the script.
+    SCRIPT may also be a run configuration, `NAME.runconfig`: its `ArgumentVector` then names the script, and
+    ARGUMENTS follow its own.
     """
-    from holdfast.project.folder import find_project
     from holdfast.workbench.planning import Request
     from holdfast.workbench.surroundings import surroundings
 
     around = surroundings()
-    if script.endswith(".runconfig"):
-        if run_configuration is not None:
-            raise UsageError("A run configuration is named twice.", "Leave out -c, or name a script.")
-        request = Request(None, arguments, script, target, time_limit, grace, secrets, conda_file)
-    else:
-        request = Request(script, arguments, run_configuration, target, time_limit, grace, secrets, conda_file)
-    project = find_project(around.directory)
+    if script.endswith(".runconfig") and run_configuration is not None:
+        raise UsageError("A run configuration is named twice.", "Leave out -c, or name a script.")
+    named, chosen = (None, script) if script.endswith(".runconfig") else (script, run_configuration)
+    request = Request(named, arguments, chosen, target, time_limit, grace, secrets, conda_file, spark_file)
+    project = current_project(around)
     if dry_run:
         return _show_plan(project, request, around, output)
     return _submit(project, request, around, detached, quiet, output)
 
 
-def _show_plan(project: Any, request: Any, around: Any, output: Output) -> int:
+def _show_plan(project: Project, request: Request, around: Surroundings, output: Output) -> int:
     from holdfast.cli.events import render
     from holdfast.cli.plans import plan_text
     from holdfast.workbench import events
@@ -118,7 +125,9 @@ def _show_plan(project: Any, request: Any, around: Any, output: Output) -> int:
     return 0
 
 
-def _submit(project: Any, request: Any, around: Any, detached: bool, quiet: bool, output: Output) -> int:
+def _submit(
+    project: Project, request: Request, around: Surroundings, detached: bool, quiet: bool, output: Output
+) -> int:
     from holdfast.cli.events import Screen
     from holdfast.workbench import events
     from holdfast.workbench.submit import submit
@@ -154,7 +163,7 @@ def _say_detached(run_id: str) -> int:
     return ExitCode.DETACHED
 
 
-def _show_record(run: Any, output: Output) -> None:
+def _show_record(run: Run, output: Output) -> None:
     from holdfast.history.queries import run_as_dict
 
     output.show(run_as_dict(run))
@@ -178,13 +187,12 @@ def status_command(run: str, output: Output) -> None:
     """Show where a run is, after asking its machine."""
     from holdfast.cli.events import drain
     from holdfast.history.queries import run_as_dict
-    from holdfast.project.folder import find_project
     from holdfast.workbench.refresh import refresh
     from holdfast.workbench.runs import follower_of
     from holdfast.workbench.surroundings import surroundings
 
     around = surroundings()
-    project = find_project(around.directory)
+    project = current_project(around)
     drain(refresh(project, around))
     record = run_as_dict(follower_of(project, run, around).read())
     output.show([record] if output.chosen_format() == "table" and output.query is None else record, _STATUS_COLUMNS)
@@ -198,14 +206,13 @@ def status_command(run: str, output: Output) -> None:
 def logs_command(run: str, following: bool, control: bool) -> int:
     """Print the output of a run, from its first byte."""
     from holdfast.cli.events import Screen, drain
-    from holdfast.project.folder import find_project
     from holdfast.workbench import events
     from holdfast.workbench.refresh import refresh
     from holdfast.workbench.runs import follower_of
     from holdfast.workbench.surroundings import surroundings
 
     around = surroundings()
-    project = find_project(around.directory)
+    project = current_project(around)
     follower = follower_of(project, run, around)
     if following and not control:
         screen = Screen(sys.stdout, frame=False)
@@ -240,14 +247,13 @@ def cancel_command(run: str, grace: float | None, no_wait: bool) -> int:
     A run that has ended is left as it is. Ctrl-C stops the waiting, not the canceling.
     """
     from holdfast.cli.events import Screen
-    from holdfast.project.folder import find_project
     from holdfast.workbench import events
     from holdfast.workbench.cancel import cancel
     from holdfast.workbench.surroundings import surroundings
 
     around = surroundings()
     screen = Screen(None, frame=False)
-    for event in cancel(find_project(around.directory), run, around, grace, wait=not no_wait):
+    for event in cancel(current_project(around), run, around, grace, wait=not no_wait):
         screen.show(event)
         if isinstance(event, events.Ended) and event.run.ending and event.run.ending.reason.value != "canceled":
             terminal.notice("It had ended before it could be canceled.")
@@ -270,8 +276,8 @@ def clean_command(runs: tuple[str, ...], everything: bool, target: str | None, e
 
     The history stays, with outputs, logs and metrics. A living run and outputs that are not at home are never touched.
     """
-    from holdfast.cli.events import render, size
-    from holdfast.project.folder import find_project
+    from holdfast.cli.events import render
+    from holdfast.project.sizes import format_size
     from holdfast.workbench import events
     from holdfast.workbench.cleaning import clean
     from holdfast.workbench.surroundings import surroundings
@@ -280,16 +286,16 @@ def clean_command(runs: tuple[str, ...], everything: bool, target: str | None, e
         raise UsageError("Say what to clean.", "holdfast experiment clean --run RUN, or --all for every ended run.")
     around = surroundings()
     total = count = 0
-    for event in clean(find_project(around.directory), runs or None, target, environments, around):
+    for event in clean(current_project(around), runs or None, target, environments, around):
         if isinstance(event, events.Removed):
             if event.kept:
                 terminal.notice(f"kept {event.name}: {event.kept}")
             else:
-                terminal.notice(f"removed {event.name} ({size(event.size)})")
+                terminal.notice(f"removed {event.name} ({format_size(event.size)})")
                 total, count = total + event.size, count + 1
         else:
             render(event)
-    terminal.notice(f"{count} removed, {size(total)} freed.")
+    terminal.notice(f"{count} removed, {format_size(total)} freed.")
 
 
 @group.command("diagnostics")
@@ -299,12 +305,11 @@ def clean_command(runs: tuple[str, ...], everything: bool, target: str | None, e
 def diagnostics_command(run: str, destination: Path | None) -> None:
     """Write a zip for a bug report: record, plan, logs, versions; no secrets."""
     from holdfast.history.folder import RunFolders
-    from holdfast.project.folder import find_project
     from holdfast.workbench.diagnostics import write_diagnostics
     from holdfast.workbench.surroundings import surroundings
 
     around = surroundings()
-    project = find_project(around.directory)
+    project = current_project(around)
     run_id = RunFolders(project.state_directory).resolve(run)
     path = destination or around.directory / f"{run_id}.zip"
     names = write_diagnostics(project, run_id, path, around)

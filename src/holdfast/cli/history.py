@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,37 +10,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdfast.cli import terminal
+from holdfast.cli.here import current_project
+from holdfast.cli.options import download_options, run_names, run_option, target_names
 from holdfast.cli.output import Column, Group, Output, output_options
 from holdfast.errors import HoldfastError, UsageError
+from holdfast.model import Status
 
 if TYPE_CHECKING:
+    from holdfast.history.index import Listing
     from holdfast.project.folder import Project
 
 group = Group("history", help="List, inspect, compare and download runs.")
 
 TABLE_ROWS = 50
 """A table without --limit shows this many: more does not fit a screen. JSON has all, as `az` had."""
-
-
-def _complete_run(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    from holdfast.history.folder import RunFolders
-
-    try:
-        ids = RunFolders(_project().state_directory).all_ids()
-    except HoldfastError:
-        return []  # completing a word is no place to complain
-    return [each for each in (*ids[::-1], "last") if each.startswith(incomplete)]
-
-
-_RUN = click.option(
-    "-r",
-    "--run",
-    "run",
-    required=True,
-    metavar="RUN",
-    shell_complete=_complete_run,
-    help="Run id, the beginning or the end of one, or `last`.",
-)
 
 
 @group.command("list")
@@ -49,25 +33,37 @@ _RUN = click.option(
     metavar="N",
     help=f"Only the newest N. [default: {TABLE_ROWS} in a table, else all]",
 )
+@click.option(
+    "--status", type=click.Choice([each.value for each in Status], case_sensitive=False), help="Only runs that are so."
+)
+@click.option("--script", metavar="SCRIPT", help="Only runs of this script, by its path in the project.")
+@click.option("--target", metavar="NAME", shell_complete=target_names, help="Only runs on this compute target.")
 @output_options
-def list_command(limit: int | None, output: Output) -> None:
+def list_command(limit: int | None, status: str | None, script: str | None, target: str | None, output: Output) -> None:
     """List the runs of this project, newest first."""
     from holdfast.cli.run_table import COLUMNS, table
-    from holdfast.history.index import Index
+    from holdfast.history.index import EVERY, Filter, Index
     from holdfast.history.queries import run_as_dict
 
-    project = _project()
-    _refresh(project)
+    project = current_project()
     as_table = output.chosen_format() == "table" and output.query is None
-    listing = Index(project.state_directory).look(limit or (TABLE_ROWS if as_table else None))
+    only = Filter(os.path.normpath(script) if script else None, target, Status(status) if status else None)
+    index, shown = Index(project.state_directory), limit or (TABLE_ROWS if as_table else None)
+    listing = index.look(shown, only)
+    if listing.has_unfinished:
+        _refresh(project)
+        listing = index.look(shown, only)
     if not as_table:
         output.show([run_as_dict(run) for run in listing.runs], COLUMNS)
     elif listing.runs:
-        width = terminal.width() if terminal.is_terminal(sys.stdout) else None
-        output.show(*table(listing.runs, width))
+        output.show(*table(listing.runs, terminal.width() if terminal.is_terminal(sys.stdout) else None))
     else:
-        terminal.notice("Nothing has been run here yet.")
-        terminal.hint("holdfast experiment submit SCRIPT")
+        terminal.notice("Nothing has been run here yet." if only == EVERY else "No run is like that.")
+        terminal.hint("holdfast experiment submit SCRIPT" if only == EVERY else "All runs: holdfast history list")
+    _say_what_is_missing(listing)
+
+
+def _say_what_is_missing(listing: Listing) -> None:
     more = listing.total - len(listing.runs)
     if more > 0:
         terminal.notice(f"{more} older {'run is' if more == 1 else 'runs are'} not shown: --limit {listing.total}")
@@ -84,7 +80,7 @@ def last_command(output: Output) -> None:
 
 
 @group.command("info")
-@_RUN
+@run_option()
 @click.option("-a", "--artifact", metavar="PATH", help="Print the content of this file of the run instead.")
 @output_options
 def info_command(run: str, artifact: str | None, output: Output) -> None:
@@ -94,9 +90,9 @@ def info_command(run: str, artifact: str | None, output: Output) -> None:
         return
     from holdfast.workbench.artifacts import find_artifact
 
-    project = _project()
-    _refresh(project)
-    found = find_artifact(project, _resolve(project, run), artifact)
+    project = current_project()
+    (run_id,) = _up_to_date(project, run)
+    found = find_artifact(project, run_id, artifact)
     sys.stdout.flush()
     with found.file.open("rb") as source:
         while data := source.read(1 << 20):
@@ -105,7 +101,7 @@ def info_command(run: str, artifact: str | None, output: Output) -> None:
 
 
 @group.command("compare")
-@click.argument("runs", nargs=-1, metavar="[A B]", shell_complete=_complete_run)
+@click.argument("runs", nargs=-1, metavar="[A B]", shell_complete=run_names)
 @click.option("-r", "--run", "named", multiple=True, metavar="RUN", help="One of the two runs; give it twice.")
 @click.option("--code", "whole_code", is_flag=True, help="Show the whole difference of the code, however long.")
 @output_options
@@ -117,10 +113,8 @@ def compare_command(runs: tuple[str, ...], named: tuple[str, ...], whole_code: b
     given = (*runs, *named)
     if len(given) != 2:
         raise UsageError(f"Two runs are needed, and {len(given)} given.", "holdfast history compare RUN RUN")
-    project = _project()
-    _refresh(project)
-    first, second = (_resolve(project, each) for each in given)
-    comparison = compare(project, first, second)
+    project = current_project()
+    comparison = compare(project, *_up_to_date(project, *given))
     if output.chosen_format() == "table" and output.query is None:
         draw(comparison, whole_code, sys.stdout)
     else:
@@ -128,48 +122,43 @@ def compare_command(runs: tuple[str, ...], named: tuple[str, ...], whole_code: b
 
 
 @group.command("download")
-@_RUN
-@click.option(
-    "-d",
-    "--directory",
-    required=True,
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Where to put the files.",
-)
+@run_option()
+@download_options
 @click.option(
     "--artifact",
     metavar="PATH",
     help="Only this file, e.g. outputs/model.pkl. [default: outputs and uploads]",
 )
-@click.option("--overwrite", is_flag=True, help="Replace files that are there.")
-def download_command(run: str, directory: Path, artifact: str | None, overwrite: bool) -> None:
+def download_command(run: str, directory: Path, overwrite: bool, artifact: str | None) -> None:
     """Copy the files of a run to a folder. Each keeps its path: DIR/outputs/model.pkl."""
-    from holdfast.cli.events import size
+    from holdfast.project.sizes import format_size
     from holdfast.workbench.artifacts import Copied, Download, download
+    from holdfast.workbench.surroundings import surroundings
 
-    project = _project()
-    _refresh(project)
+    around = surroundings()
+    project = current_project(around)
+    (run_id,) = _up_to_date(project, run)
     count = total = 0
-    for event in download(project, Download(_resolve(project, run), directory, artifact, overwrite)):
+    for event in download(project, Download(run_id, directory, artifact, overwrite), around):
         if isinstance(event, Copied):
             click.echo(terminal.one_line(str(event.destination)))
             count, total = count + 1, total + event.size
         else:
             terminal.warning(f"`{terminal.one_line(event.path)}` is a link that leads out of the run: left out.")
-    terminal.notice(f"{count} {'file' if count == 1 else 'files'}, {size(total)}.")
+    terminal.notice(f"{count} {'file' if count == 1 else 'files'}, {format_size(total)}.")
 
 
 @group.command("promote")
-@_RUN
+@run_option()
 @click.option("-ap", "--artifact-path", required=True, metavar="PATH", help="File of the run: outputs/model.pkl.")
 @click.option("-n", "--name", required=True, metavar="NAME", help="Name of the asset: assets/NAME.link is written.")
 def promote_command(run: str, artifact_path: str, name: str) -> None:
     """Give a file of a run a name that is committed with the code."""
+    from holdfast.history.folder import RunFolders
     from holdfast.workbench.promotion import promote
 
-    project = _project()
-    done = promote(project, _resolve(project, run), artifact_path, name)
+    project = current_project()
+    done = promote(project, RunFolders(project.state_directory).resolve(run), artifact_path, name)
     click.echo(done.file.relative_to(project.root))
     if done.replaced is not None:
         terminal.notice(f"It led to `{done.replaced.artifact}` of run {done.replaced.run_id} before.")
@@ -181,7 +170,7 @@ def rebuild_command() -> None:
     """Make the index of the runs anew from their folders."""
     from holdfast.history.index import Index
 
-    state = _project().state_directory
+    state = current_project().state_directory
     count = Index(state).rebuild() if state.is_dir() else 0
     click.echo(f"{count} {'run' if count == 1 else 'runs'} in the index.")
 
@@ -190,9 +179,9 @@ def _show_run(run: str, output: Output) -> None:
     from holdfast.cli.run_page import as_dict, draw
     from holdfast.workbench.inspection import inspect
 
-    project = _project()
-    _refresh(project)
-    inspection = inspect(project, _resolve(project, run))
+    project = current_project()
+    (run_id,) = _up_to_date(project, run)
+    inspection = inspect(project, run_id)
     if output.chosen_format() == "table" and output.query is None:
         draw(inspection, sys.stdout)
     else:
@@ -207,24 +196,19 @@ _INFO_COLUMNS = [
 ]
 
 
-def _project() -> Project:
-    from holdfast.project.folder import find_project
-
-    return find_project(Path.cwd())
-
-
-def _resolve(project: Project, run: str) -> str:
+def _up_to_date(project: Project, *runs: str) -> list[str]:
+    """The ids of the runs that are meant. If one is not at home yet, the hosts are asked first."""
     from holdfast.history.folder import RunFolders
 
-    return RunFolders(project.state_directory).resolve(run)
+    folders = RunFolders(project.state_directory)
+    found = [folders.resolve(each) for each in runs]
+    if not all(folders.is_collected(each) for each in found):
+        _refresh(project)
+    return found
 
 
 def _refresh(project: Project) -> None:
     """Ask the hosts about unfinished runs. What is at home can be read whether they answer or not."""
-    from holdfast.history.index import Index
-
-    if not Index(project.state_directory).unfinished():
-        return  # the usual case: nothing to ask, so nothing of the hosts is imported
     from holdfast.cli.events import drain
     from holdfast.workbench.refresh import refresh
     from holdfast.workbench.surroundings import surroundings

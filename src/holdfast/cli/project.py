@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from holdfast.cli import terminal
-from holdfast.cli.names import run_names, template_names
+from holdfast.cli.here import current_project
+from holdfast.cli.options import RUN_HELP, run_names, template_names
 from holdfast.cli.output import Column, Group, Output, output_options
 from holdfast.errors import UsageError
 
@@ -33,13 +34,15 @@ group.add_command(sample)
 def create_command(name: str | None, named: str | None, template: str, path: Path | None) -> None:
     """Create the project NAME, in a new folder of that name."""
     from holdfast.project.templates import create_project
+    from holdfast.workbench.surroundings import surroundings
 
     if (name is None) == (named is None):
         raise UsageError("A project needs one name.", "holdfast project create mnist")
     chosen = name or named or ""
-    project = create_project((path or Path.cwd()) / chosen, chosen, template)
+    here = surroundings().directory
+    project = create_project((path or here) / chosen, chosen, template)
     click.echo(project.root)
-    terminal.hint(f"Run it: cd {_typed(project.root)} && holdfast submit -c local train.py")
+    terminal.hint(f"Run it: cd {_typed(project.root, here)} && holdfast submit -c local train.py")
 
 
 @sample.command("list")
@@ -60,7 +63,7 @@ def sample_list_command(output: Output) -> None:
     required=True,
     metavar="RUN",
     shell_complete=run_names,
-    help="Run id, the end of one, or `last`.",
+    help=RUN_HELP,
 )
 @click.option("--path", "-p", type=click.Path(path_type=Path), metavar="DIR", help="Folder to write to. [default: RUN]")
 @click.option("--overwrite", is_flag=True, help="Replace files that are there and differ.")
@@ -70,24 +73,25 @@ def restore_command(run: str, path: Path | None, overwrite: bool) -> None:
     They go to a new folder, so that the project's own files stay; `--path .` puts them here.
     """
     from holdfast.history.folder import RunFolders
-    from holdfast.project.folder import find_project
     from holdfast.snapshots.restore import restore_snapshot
     from holdfast.snapshots.store import ObjectStore
+    from holdfast.workbench.surroundings import surroundings
 
-    project = find_project(Path.cwd())
+    around = surroundings()
+    project = current_project(around)
     folders = RunFolders(project.state_directory)
     submission = folders.submission(folders.resolve(run))
-    destination = path or Path.cwd() / submission.run_id
+    destination = path or around.directory / submission.run_id
     store = ObjectStore(project.state_directory / "objects")
     count = restore_snapshot(store, submission.snapshot, destination, overwrite)
     click.echo(destination)
     terminal.notice(f"{count} files, as they were for {submission.run_id}.")
 
 
-def _typed(path: Path) -> str:
+def _typed(path: Path, here: Path) -> str:
     import shlex
 
     try:
-        return shlex.quote(str(path.relative_to(Path.cwd())))
+        return shlex.quote(str(path.relative_to(here)))
     except ValueError:
         return shlex.quote(str(path))

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import Any, TextIO
 
 from holdfast.cli import terminal
-from holdfast.cli.events import size
 from holdfast.cli.run_table import local_time, metric_text, short_duration
 from holdfast.history.compare import flattened
 from holdfast.history.metrics import MetricSummary
 from holdfast.history.queries import run_in_detail
 from holdfast.model import FileSize
+from holdfast.project.sizes import format_size
 from holdfast.workbench.inspection import Inspection
 
 ROWS_SHOWN = 20
@@ -108,7 +108,7 @@ def _metric(summary: MetricSummary) -> str:
 
 
 def _files(title: str, files: tuple[FileSize, ...], count: int = 0) -> Iterator[tuple[str, str]]:
-    lines = tuple(f"{each.path} ({size(each.size)})" for each in files)
+    lines = tuple(f"{each.path} ({format_size(each.size)})" for each in files)
     yield from ((title, line) for line in _some(lines, max(count, len(files))))
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from holdfast.cli import terminal
-from holdfast.cli.names import runconfig_names, target_names
+from holdfast.cli.here import current_project
+from holdfast.cli.options import runconfig_names, target_names
 from holdfast.cli.output import Column, Group, Output, output_options
 
 group = Group("runconfiguration", help="Create, list and delete run configurations.")
@@ -29,10 +28,9 @@ _NAME = click.option(
 )
 def create_command(name: str, target: str) -> None:
     """Write aml_config/NAME.runconfig for TARGET."""
-    from holdfast.project.folder import find_project
     from holdfast.workbench.configuring import create_runconfig
 
-    for file in create_runconfig(find_project(Path.cwd()), name, target):
+    for file in create_runconfig(current_project(), name, target):
         click.echo(file)
 
 
@@ -40,11 +38,10 @@ def create_command(name: str, target: str) -> None:
 @output_options
 def list_command(output: Output) -> None:
     """List the run configurations; a file with problems is named, with them."""
-    from holdfast.project.folder import find_project
     from holdfast.workbench.configuring import list_runconfigs
 
     rows = []
-    for each in list_runconfigs(find_project(Path.cwd())):
+    for each in list_runconfigs(current_project()):
         run = each.run
         rows.append(
             {
@@ -69,8 +66,7 @@ def list_command(output: Output) -> None:
 @_NAME
 def delete_command(name: str) -> None:
     """Remove aml_config/NAME.runconfig. Runs that used it keep their own copy of it."""
-    from holdfast.project.folder import find_project
     from holdfast.workbench.configuring import delete_runconfig
 
-    for file in delete_runconfig(find_project(Path.cwd()), name):
+    for file in delete_runconfig(current_project(), name):
         terminal.notice(f"removed aml_config/{file}")

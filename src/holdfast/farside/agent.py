@@ -8,18 +8,22 @@ import signal
 import socket
 import sys
 import time
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Tuple
 
 from holdfast.farside import frames, guardian, kernel, storage
 from holdfast.farside.following import Subscription, adjudicate, is_alive, subscribe
 from holdfast.farside.frames import Message
+from holdfast.farside.giving_up import give_up
 from holdfast.farside.layout import SUPERVISOR_BYTE, Home
 from holdfast.farside.refusal import Refused
 
 LOOK_EVERY = 2.0
 """Seconds between looks at whether a followed run is still alive, and the fallback where inotify is not to be had."""
 TOGETHER = 0.01
+PAGE = 5000
 
+ANSWERED = object()
+"""What an operation returns that has sent its answer itself."""
 Answer = Any
 
 
@@ -41,6 +45,7 @@ class Agent:
         self._subscriptions: List[Subscription] = []
         self._watch: Any = None
         self._pushed = 0.0
+        self._listing: Tuple[List[List[Any]], List[str]] = ([], [])
         self._operations: Dict[str, Callable[[Message, bytes], Answer]] = {
             "hello": self._hello,
             "missing": lambda message, _: storage.missing(self.home, message),
@@ -49,7 +54,7 @@ class Agent:
             "give-up": self._give_up,
             "follow": self._follow,
             "cancel": self._cancel,
-            "list": lambda message, _: storage.list_files(self.home, message),
+            "list": self._list,
             "fetch": lambda message, _: storage.fetch(self.home, message),
             "link": lambda message, _: storage.link(self.home, message),
             "usage": lambda message, _: storage.usage(self.home, message),
@@ -77,6 +82,8 @@ class Agent:
         number = message.get("id")
         try:
             answer = self._operations.get(str(message.get("op")), _unknown)(message, body)
+            if answer is ANSWERED:
+                return
             if isinstance(answer, bytes):
                 self._reply({"id": number, "ok": len(answer)}, answer)
             else:
@@ -86,7 +93,9 @@ class Agent:
         except OSError as error:
             text = "%s: %s" % (error.filename, error.strerror) if error.filename else str(error.strerror or error)
             self._fail(number, "storage", text, "")
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except frames.FrameError as error:
+            self._fail(number, "too-large", "The answer to `%s` does not fit: %s." % (message.get("op"), error), "")
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             self._fail(number, "malformed", "The request `%s` is malformed: %r" % (message.get("op"), error), "")
 
     def _reply(self, message: Message, body: bytes = b"") -> None:
@@ -111,32 +120,43 @@ class Agent:
     def _start(self, message: Message, body: bytes) -> Answer:
         secrets = json.loads(body.decode("utf-8")) if body else {}
         self.home.make()
-        os.makedirs(os.path.join(self.home.runs(), message["plan"]["project"]), mode=0o700, exist_ok=True)
         return {"again": not guardian.start(self.home, message["plan"], secrets)}
 
     def _give_up(self, message: Message, body: bytes) -> Answer:
         self.home.make()
-        return {"given_up": guardian.give_up(self.home, message)}
+        return {"given_up": give_up(self.home, message)}
 
     def _follow(self, message: Message, body: bytes) -> Answer:
-        """Send what each run has that the follower has not; with `stay`, go on sending until the run ends."""
-        problems = {}
+        """Name the runs that are not here; then send what each other has that the follower has not, and a `level`
+        when it has all; with `stay`, go on sending until the run ends. The answer comes first, so that nobody
+        collects pushes."""
+        missing, found = {}, []
         for asked in message["runs"]:
             folder = self.home.run(asked["project"], asked["run"])
             try:
-                subscription = subscribe(folder, asked)
+                found.append(subscribe(folder, asked))
             except Refused as refusal:
-                problems[asked["run"]] = refusal.message
-                continue
-            adjudicate(folder)
+                missing[asked["run"]] = refusal.message
+        self._reply({"id": message.get("id"), "ok": {"missing": missing}})
+        for subscription in found:
+            adjudicate(subscription.folder)
             if message.get("stay"):
                 self._watch = self._watch or kernel.Watch()
-                self._watch.add(folder)
-                self._watch.add(os.path.join(folder, "metrics"))
+                self._watch.add(subscription.folder)
+                self._watch.add(os.path.join(subscription.folder, "metrics"))
                 self._subscriptions.append(subscription)
             subscription.push(self._reply)
+            self._reply({"push": "level", "run": subscription.run})
             self._drop_ended()
-        return {"missing": problems}
+        return ANSWERED
+
+    def _list(self, message: Message, body: bytes) -> Answer:
+        """A page of a run's files. The first page looks, the others come from the same look."""
+        begin = int(message.get("from", 0))
+        if begin == 0:
+            self._listing = storage.list_files(self.home, message)
+        rows, problems = self._listing
+        return {"files": rows[begin : begin + PAGE], "total": len(rows), "problems": problems[:100]}
 
     def _push_all(self) -> None:
         if self._watch is not None and self._watch.works:
@@ -166,13 +186,13 @@ class Agent:
         adjudicate(folder)
         if not is_alive(folder):
             return {"state": "ended"}
-        request = os.path.join(folder, "cancel")
-        with open(request + ".new", "w") as target:
-            json.dump({"detail": message.get("detail", ""), "grace": message.get("grace")}, target)
-        os.rename(request + ".new", request)
+        storage.write_request(folder, "cancel", {"detail": message.get("detail", ""), "grace": message.get("grace")})
         holder = kernel.lock_holder(os.path.join(folder, "lock"), SUPERVISOR_BYTE)
-        if holder:
-            os.kill(holder, signal.SIGUSR1)
+        try:
+            if holder:
+                os.kill(holder, signal.SIGUSR1)
+        except ProcessLookupError:
+            return {"state": "ended"}
         return {"state": "asked"}
 
 

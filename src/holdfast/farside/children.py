@@ -13,6 +13,11 @@ from typing import Any, Dict, List, NamedTuple, Optional
 from holdfast.farside import kernel
 from holdfast.farside.output import Pump
 
+OLD_LOCALE = "HOLDFAST_OLD_LOCALE"
+"""Set by `main.py` where it had to change the locale for itself."""
+LONGEST_WAIT = 86400.0
+"""Seconds; `poll` takes no more than 24 days. Whoever waits longer comes round again."""
+
 
 class Exit(NamedTuple):
     code: Optional[int]
@@ -102,25 +107,32 @@ class Attendant:
         self.grace = grace
         self.stop: Optional[Stop] = None
         self.exits: Dict[int, Exit] = {}
+        self.kill_at: Optional[float] = None
 
     def attend(self, pid: int, pump: Pump, time_limit: Optional[float], stopping: Any) -> Exit:
         """Until `pid` ends. `stopping(stop)` is called once, when SIGTERM is about to be sent."""
+        self.exits.pop(pid, None)  # of an earlier process with this pid
         limit_at = None if time_limit is None else time.monotonic() + time_limit
-        kill_at: Optional[float] = None
+        self.kill_at = None
         while pid not in self.exits:
             now = time.monotonic()
             if limit_at is not None and now >= limit_at and self.stop is None:
                 self.stop = Stop("time-limit", "")
-            if self.stop is not None and kill_at is None:
+            if self.stop is not None and self.kill_at is None:
                 stopping(self.stop)
                 _kill(pid, signal.SIGTERM)
-                kill_at, limit_at = now + self.grace, None
-            if kill_at is not None and now >= kill_at:
+                self.kill_at, limit_at = now + self.grace, None
+            again = None
+            if self.kill_at is not None and now >= self.kill_at:
                 _kill(pid, signal.SIGKILL)
-                kill_at = now + 1.0
-            due = [moment for moment in (limit_at, kill_at) if moment is not None]
+                again = now + 1.0
+            due = [moment for moment in (limit_at, again or self.kill_at) if moment is not None]
             self.wait(min(due) - now if due else None, pump)
-        return self.exits[pid]
+        return self.exits.pop(pid)
+
+    def grace_left(self) -> float:
+        """What is left of the grace time once the main process is gone, for the other processes of the run."""
+        return 0.0 if self.kill_at is None else self.kill_at - time.monotonic()
 
     def wait(self, seconds: Optional[float], pump: Optional[Pump]) -> None:
         """Until something happens, at most `seconds`: output is moved, ended children are reaped, requests are
@@ -131,17 +143,18 @@ class Attendant:
             poll.register(pump.pipe, select.POLLIN)
         if pump is not None and pump.blocked:
             seconds = 1.0 if seconds is None else min(seconds, 1.0)
-        poll.poll(None if seconds is None else max(0, int(seconds * 1000) + 1))
+        poll.poll(None if seconds is None else max(0, int(min(seconds, LONGEST_WAIT) * 1000) + 1))
         if pump is not None and pump.open:
             pump.move()
         self._reap()
         self._note(self._signals.arrived())
 
     def _note(self, arrived: List[int]) -> None:
-        if self.stop is not None:
-            return
         if signal.SIGUSR1 in arrived:
-            self.stop = self._stop_asked()
+            asked = self._stop_asked()  # may have shortened the grace time
+            self.stop = self.stop or asked
+            if self.kill_at is not None:
+                self.kill_at = min(self.kill_at, time.monotonic() + self.grace)
         for number in (signal.SIGTERM, signal.SIGINT):
             if self.stop is None and number in arrived:
                 self.stop = Stop("stopped", "", number)
@@ -158,6 +171,18 @@ class Attendant:
                 self.exits[pid] = Exit(None, os.WTERMSIG(status))
             elif os.WIFEXITED(status):
                 self.exits[pid] = Exit(os.WEXITSTATUS(status), None)
+
+
+def inherited_environment() -> Dict[str, str]:
+    """What a process of the run inherits from this one: without what was set for the far side alone."""
+    environment = dict(os.environ)
+    environment.pop("HOLDFAST_PASSWORD", None)
+    locale = environment.pop(OLD_LOCALE, None)
+    if locale is not None:
+        environment.pop("LC_ALL", None)
+        if locale:
+            environment["LC_ALL"] = locale
+    return environment
 
 
 def _kill(pid: int, number: int) -> None:

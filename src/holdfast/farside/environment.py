@@ -4,7 +4,7 @@ import json
 import os
 import re
 import time
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from holdfast.farside import kernel
 from holdfast.farside.files import remove_tree
@@ -74,17 +74,43 @@ class Environment:
         os.rename(mark + ".new", mark)
 
 
-def installed(path: str) -> List[str]:
+def installed(prefix: str) -> List[str]:
     """`name==version` of each package, read from the names of the metadata folders."""
     found = set()
-    for folder, folders, _ in os.walk(os.path.join(path, "lib")):
-        if os.path.basename(folder) == "site-packages":
-            for name in folders:
-                if name.endswith(".dist-info") and "-" in name:
-                    package, version = name[: -len(".dist-info")].rsplit("-", 1)
-                    found.add("%s==%s" % (package.replace("_", "-"), version))
-            del folders[:]
+    for library in ("lib", "lib64"):
+        for python in _names(os.path.join(prefix, library)):
+            if not python.startswith("python"):
+                continue
+            for kind in ("site-packages", "dist-packages"):
+                for name in _names(os.path.join(prefix, library, python, kind)):
+                    if name.endswith(".dist-info") and "-" in name:
+                        package, version = name[: -len(".dist-info")].rsplit("-", 1)
+                        found.add("%s==%s" % (package.replace("_", "-"), version))
     return sorted(found, key=str.lower)
+
+
+def _names(folder: str) -> List[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def beside(python: str) -> Tuple[str, List[str]]:
+    """The version of a Python that is the user's own, and the packages that it finds, read from its folders."""
+    prefix = os.path.dirname(os.path.dirname(python))
+    version, real = "", os.path.realpath(python)
+    try:
+        with open(os.path.join(prefix, "pyvenv.cfg")) as source:
+            settings = dict(line.split("=", 1) for line in source.read().replace(" ", "").splitlines() if "=" in line)
+        version = settings.get("version") or settings.get("version_info", "")
+    except OSError:
+        prefix = os.path.dirname(os.path.dirname(real))
+    named = re.search(r"python(3\.[0-9]+)", os.path.basename(real))
+    found = set(installed(prefix))
+    if prefix == "/usr":
+        found.update(installed("/usr/local"))
+    return version or (named.group(1) if named else ""), sorted(found, key=str.lower)
 
 
 def progress_line(line: str) -> Optional[str]:

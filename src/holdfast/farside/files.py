@@ -1,8 +1,10 @@
 """The run's own copy of the snapshot, and what the script did to it."""
 
 import errno
+import hashlib
 import json
 import os
+import stat
 import time
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -45,7 +47,9 @@ def materialise(snapshot: str, stores: List[str], work: str) -> Dict[str, Stamp]
         source = find_object(stores, detail)
         if source is None or os.stat(source).st_size != size:
             raise Refused("storage", "The contents of `%s` are missing or damaged in the store." % path)
-        clone = _copy(source, target, 0o755 if kind == "x" else 0o644, clone)
+        clone, digest = _copy(source, target, 0o755 if kind == "x" else 0o644, clone)
+        if digest != detail:
+            raise Refused("storage", "The contents of `%s` are damaged in the store." % path)
         status = os.lstat(target)
         stamps[path] = (status.st_size, status.st_mtime_ns)
     for target, detail in links:  # last, so that no file is written through a link
@@ -61,7 +65,7 @@ def written(work: str, stamps: Dict[str, Stamp]) -> Tuple[Listing, Listing, int]
     outputs: Listing = []
     others: Listing = []
     count = 0
-    for path, status in walk(work):
+    for path, status in walk(work, []):
         if path.startswith(OUTPUTS + "/"):
             outputs.append([path, status.st_size])
         elif stamps.get(path) != (status.st_size, status.st_mtime_ns) and "__pycache__" not in path.split("/"):
@@ -71,10 +75,18 @@ def written(work: str, stamps: Dict[str, Stamp]) -> Tuple[Listing, Listing, int]
     return outputs, others, count
 
 
-def walk(root: str) -> List[Tuple[str, os.stat_result]]:
-    """Files and links below `root` by relative path, sorted; links are not followed."""
+def walk(root: str, problems: List[str]) -> List[Tuple[str, os.stat_result]]:
+    """Files and links below `root` by relative path, sorted; links are not followed. A folder that the script closed to
+    itself is opened again: it is the user's. What still cannot be looked at is added to `problems`."""
     found = []
-    for folder, folders, names in os.walk(root):
+
+    def note(error: OSError) -> None:
+        if os.path.exists(root):
+            problems.append("`%s` cannot be looked at: %s." % (error.filename, error.strerror))
+
+    for folder, folders, names in os.walk(root, onerror=note):
+        for name in folders:
+            _open_folder(os.path.join(folder, name))
         linked = [name for name in folders if os.path.islink(os.path.join(folder, name))]
         for name in names + linked:
             full = os.path.join(folder, name)
@@ -85,6 +97,15 @@ def walk(root: str) -> List[Tuple[str, os.stat_result]]:
     return sorted(found, key=lambda each: each[0])
 
 
+def _open_folder(path: str) -> None:
+    try:
+        status = os.lstat(path)
+        if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_IRWXU != stat.S_IRWXU:
+            os.chmod(path, status.st_mode | stat.S_IRWXU)
+    except OSError:
+        pass
+
+
 def _read_object(stores: List[str], digest: str) -> bytes:
     path = find_object(stores, digest)
     if path is None:
@@ -93,19 +114,21 @@ def _read_object(stores: List[str], digest: str) -> bytes:
         return source.read()
 
 
-def _copy(source: str, target: str, mode: int, clone: bool) -> bool:
-    """Copy one file; returns whether it is worth trying a reflink for the next one."""
+def _copy(source: str, target: str, mode: int, clone: bool) -> Tuple[bool, str]:
+    """Copy one file; returns whether it is worth trying a reflink for the next one, and the digest of what was
+    copied."""
+    total = hashlib.sha256()
     reader = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
     try:
         writer = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
         try:
-            if clone and _reflink(reader, writer):
-                return True
+            cloned = clone and _reflink(reader, writer)
             while True:
                 data = os.read(reader, 1 << 20)
                 if not data:
-                    return False
-                while data:
+                    return cloned, total.hexdigest()
+                total.update(data)
+                while data and not cloned:
                     data = data[os.write(writer, data) :]
         finally:
             os.close(writer)
@@ -129,7 +152,7 @@ def remove_tree(path: str) -> None:
     """Delete a folder, also where the script took away its own permissions; links are removed, never followed."""
     import shutil
 
-    aside = "%s.removing-%d" % (path, int(time.time() * 1000))
+    aside = os.path.join(os.path.dirname(path), ".removing-%s-%d" % (os.path.basename(path), int(time.time() * 1000)))
     try:
         os.rename(path, aside)  # whole or gone: nobody sees a half-removed folder under its name
     except FileNotFoundError:

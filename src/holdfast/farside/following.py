@@ -1,78 +1,77 @@
 """Copying a run's append-only files to whoever follows it: by offset, with a checksum of what is there already."""
 
 import os
+import re
 import time
-import zlib
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from holdfast.farside import kernel
 from holdfast.farside.frames import CHUNK
 from holdfast.farside.journal import Journal
 from holdfast.farside.layout import CONTROL, GUARDIAN_BYTE, JOURNAL, OUTPUT, SUPERVISOR_BYTE, checked
+from holdfast.farside.prefix import prefix_checksum
 from holdfast.farside.processes import carrying, send
 from holdfast.farside.refusal import Refused
+
+METRICS = re.compile(r"[0-9]+-[A-Za-z0-9]{1,64}\.jsonl\Z")
+"""What `holdfast.log` calls its files; anything else there is the script's own affair."""
 
 Push = Callable[[Dict[str, Any], bytes], None]
 
 
 class Subscription:
-    """One follower of one run. `have` says, per file, how many bytes the follower has and their CRC-32."""
+    """One follower of one run. `have` says, per file, how many bytes the follower has and their checksum."""
 
     def __init__(self, folder: str, run: str, have: Dict[str, Tuple[int, int]]) -> None:
         self.folder, self.run = folder, run
         self._have = have
-        self._sent: Dict[str, int] = {}
+        self._sent: Dict[str, Tuple[int, bytes]] = {}
         self._rest = b""
         self.ended = False
         self.looked = time.monotonic()
 
     def push(self, send_frame: Push) -> None:
-        """Send all that is new. The journal is read before the other files and sent after them, so that a follower
-        who sees the run's end has its output complete."""
-        journal = self._read(JOURNAL, send_frame)
+        """Send all that is new. The journal's length is taken before the other files are sent, and it is sent after
+        them up to that length, so that a follower who sees the run's end has its output complete."""
+        try:
+            length = os.stat(os.path.join(self.folder, JOURNAL)).st_size
+        except OSError:
+            length = 0
         for name in [OUTPUT, CONTROL] + self._metric_files():
-            for offset, data in self._read(name, send_frame):
-                send_frame({"push": "data", "run": self.run, "file": name, "offset": offset}, data)
-        for offset, data in journal:
-            send_frame({"push": "data", "run": self.run, "file": JOURNAL, "offset": offset}, data)
-            self._notice_end(data)
+            self._send(name, None, send_frame)
+        self._send(JOURNAL, length, send_frame)
 
-    def _read(self, name: str, send_frame: Push) -> List[Tuple[int, bytes]]:
+    def _send(self, name: str, limit: Optional[int], send_frame: Push) -> None:
         try:
             descriptor = os.open(os.path.join(self.folder, name), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError:
-            return []
+            return
         try:
             offset = self._begin(name, descriptor, send_frame)
-            blocks = []
-            size = os.fstat(descriptor).st_size
-            while offset < size:
-                data = os.pread(descriptor, min(CHUNK, size - offset), offset)
+            end = os.fstat(descriptor).st_size if limit is None else limit
+            while offset < end:
+                data = os.pread(descriptor, min(CHUNK, end - offset), offset)
                 if not data:
                     break
-                blocks.append((offset, data))
+                send_frame({"push": "data", "run": self.run, "file": name, "offset": offset}, data)
                 offset += len(data)
-                if name != JOURNAL and len(blocks) >= 4:
-                    self._flush(name, blocks, send_frame)
-            self._sent[name] = offset
-            return blocks
+                if name == JOURNAL:
+                    self._notice_end(data)
+            self._sent[name] = (offset, _before(descriptor, offset))
         finally:
             os.close(descriptor)
 
-    def _flush(self, name: str, blocks: List[Tuple[int, bytes]], send_frame: Push) -> None:
-        for offset, data in blocks:
-            send_frame({"push": "data", "run": self.run, "file": name, "offset": offset}, data)
-        del blocks[:]
-
     def _begin(self, name: str, descriptor: int, send_frame: Push) -> int:
         """Where to go on. A follower whose bytes are not the beginning of this file is told to start it again."""
-        sent = self._sent.get(name)
-        size = os.fstat(descriptor).st_size
-        if sent is not None and sent <= size:
-            return sent
-        if sent is None:
+        if name in self._sent:
+            sent, before = self._sent[name]
+            if _before(descriptor, sent) == before:
+                return sent
+        else:
             length, checksum = self._have.get(name, (0, 0))
-            if length == 0 or (length <= size and _checksum(descriptor, length) == checksum):
+            if length == 0 or prefix_checksum(descriptor, length) == checksum:
+                if name == JOURNAL:
+                    self._notice_end(os.pread(descriptor, length, 0))
                 return length
         send_frame({"push": "restart", "run": self.run, "file": name}, b"")
         return 0
@@ -82,12 +81,18 @@ class Subscription:
             names = sorted(os.listdir(os.path.join(self.folder, "metrics")))
         except OSError:
             return []
-        return ["metrics/" + name for name in names if name.endswith(".jsonl")]
+        return ["metrics/" + name for name in names if METRICS.match(name)]
 
     def _notice_end(self, data: bytes) -> None:
         lines = (self._rest + data).split(b"\n")
         self._rest = lines.pop()
         self.ended = self.ended or any(b'"e":"ended"' in line for line in lines)
+
+
+def _before(descriptor: int, offset: int) -> bytes:
+    """The last bytes before a place: if they are not the same any more, the file is another or was cut."""
+    begin = max(0, offset - 64)
+    return os.pread(descriptor, offset - begin, begin)
 
 
 def subscribe(folder: str, asked: Dict[str, Any]) -> Subscription:
@@ -142,14 +147,3 @@ def _write_end(journal: Journal) -> None:
         journal.append("swept", processes=killed[:100], count=len(killed))
     detail = "Its guardian was gone too; what was left of the run was looked for by its mark."
     journal.append("ended", reason="supervisor-died", code=None, signal=None, detail=detail, by="agent")
-
-
-def _checksum(descriptor: int, length: int) -> int:
-    checksum, offset = 0, 0
-    while offset < length:
-        data = os.pread(descriptor, min(CHUNK, length - offset), offset)
-        if not data:
-            return -1
-        checksum = zlib.crc32(data, checksum)
-        offset += len(data)
-    return checksum

@@ -6,12 +6,13 @@ import os
 import signal
 import socket
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Set
 
 from holdfast.farside import kernel, processes
 from holdfast.farside.files import remove_tree
 from holdfast.farside.journal import Journal
-from holdfast.farside.layout import CONTROL, GUARDIAN_BYTE, JOURNAL, OUTPUT, RESERVE, Home
+from holdfast.farside.kin import other_guardians
+from holdfast.farside.layout import CONTROL, GUARDIAN_BYTE, GUARDIAN_NAME, JOURNAL, OUTPUT, RESERVE, Home
 from holdfast.farside.output import Pump, Redactor, make_pipe
 from holdfast.farside.refusal import Refused
 from holdfast.farside.supervisor import BRIEF_GRACE, Supervisor
@@ -48,28 +49,6 @@ def start(home: Home, plan: Dict[str, Any], secrets: Dict[str, str]) -> bool:
     raise Refused("storage", "The run could not be created in `%s`: %s" % (home.path, answer or "its guardian died"))
 
 
-def give_up(home: Home, message: Dict[str, Any]) -> bool:
-    """Take the name of a run that was submitted and did not begin, so that a late `start` cannot begin it. False if it
-    did begin. Whoever renames first has the name: a run begins once, or never, and both sides know which."""
-    plan = {key: message[key] for key in ("run", "project", "generation")}
-    final = home.run(plan["project"], plan["run"])
-    new = home.new_run(plan["project"], plan["generation"] + "-given-up-%d" % os.getpid())
-    _create_folder(new, dict(plan, format=1, given_up=True))
-    _write_created(new, dict(plan, format=1))
-    Journal(os.path.join(new, JOURNAL)).append(
-        "ended", reason="not-started", code=None, signal=None, detail="", by="agent"
-    )
-    os.close(os.open(os.path.join(new, "lock"), os.O_WRONLY | os.O_CREAT, 0o600))
-    try:
-        os.rename(new, final)
-    except OSError:
-        remove_tree(new)
-        if not os.path.isdir(final):
-            raise
-        return False
-    return True
-
-
 def _is_started(final: str, plan: Dict[str, Any]) -> bool:
     try:
         with open(os.path.join(final, "plan.json")) as source:
@@ -84,27 +63,46 @@ def _is_started(final: str, plan: Dict[str, Any]) -> bool:
 
 
 def _become_guardian(home: Home, plan: Dict[str, Any], secrets: Dict[str, str], tell: int) -> None:
-    """Never returns. Everything up to `ok` may fail and is told; after it nobody listens."""
+    """Never returns. Everything up to the rename may fail and is told; after it the run is this process's, listened
+    to or not."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)  # the supervisor hears these; this process only outlives
+    new = ""
     try:
-        new = home.new_run(plan["project"], plan["generation"])
-        _create_folder(new, plan)
+        new = home.new_run(plan["project"], "%s-%d" % (plan["generation"], os.getpid()))
+        create_folder(new, plan)
         _detach(os.path.join(new, CONTROL), keep=tell)
         kernel.become_subreaper()
-        kernel.set_name("hf-guardian")
+        kernel.set_name(GUARDIAN_NAME)
         lock = os.open(os.path.join(new, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         kernel.lock(lock, GUARDIAN_BYTE)
-        _write_created(new, plan)
+        write_created(new, plan)
         folder = home.run(plan["project"], plan["run"])
         os.rename(new, folder)
-        os.write(tell, b"ok")
     except BaseException as error:  # noqa: BLE001 - whoever asked is told whatever it is
-        os.write(tell, str(getattr(error, "strerror", None) or error).encode("utf-8", "replace"))
+        _tell(tell, str(getattr(error, "strerror", None) or error))
+        _forget(new)
         os._exit(1)
+    _tell(tell, "ok")
     os.close(tell)
     Guardian(home, folder, secrets).main()
 
 
-def _create_folder(path: str, plan: Dict[str, Any]) -> None:
+def _tell(descriptor: int, text: str) -> None:
+    try:
+        os.write(descriptor, text.encode("utf-8", "replace"))
+    except OSError:
+        pass  # whoever asked is gone; the next look at the run finds what there is
+
+
+def _forget(folder: str) -> None:
+    try:
+        remove_tree(folder)
+    except OSError:
+        pass  # `clean` finds it
+
+
+def create_folder(path: str, plan: Dict[str, Any]) -> None:
     os.makedirs(path, mode=0o700)
     for name in ("metrics", "uploads"):
         os.mkdir(os.path.join(path, name))
@@ -134,7 +132,7 @@ def _detach(log: str, keep: int) -> None:
     os.closerange(keep + 1, limit if 0 < limit < 65536 else 65536)
 
 
-def _write_created(folder: str, plan: Dict[str, Any]) -> None:
+def write_created(folder: str, plan: Dict[str, Any]) -> None:
     Journal(os.path.join(folder, JOURNAL)).append(
         "created",
         format=plan["format"],
@@ -163,8 +161,6 @@ class Guardian:
         self.journal = Journal(os.path.join(folder, JOURNAL), os.path.join(folder, RESERVE))
 
     def main(self) -> None:
-        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
-            signal.signal(number, signal.SIG_IGN)  # the supervisor hears these; this process only outlives
         pipe = make_pipe()
         supervisor = os.fork()
         if supervisor == 0:
@@ -173,7 +169,12 @@ class Guardian:
         status = self._wait_for(supervisor)
         if self.journal.ended() is None:
             self._end_without_supervisor(pipe[0], status)
+        while processes.descendants(os.getpid(), self._spared):  # what the kernel would not let go keeps the run's lock
+            self._tick(1.0, None)
         os._exit(0)
+
+    def _spared(self) -> Set[int]:
+        return other_guardians(self.home, self.folder)
 
     def _become_supervisor(self, pipe: List[int]) -> None:
         try:
@@ -198,7 +199,7 @@ class Guardian:
 
     def _end_without_supervisor(self, reader: int, status: int) -> None:
         pump = Pump(reader, os.path.join(self.folder, OUTPUT), Redactor(self.secrets.values()))
-        ended = processes.sweep(BRIEF_GRACE, lambda seconds: self._tick(seconds, pump))
+        ended = processes.sweep(BRIEF_GRACE, lambda seconds: self._tick(seconds, pump), self._spared)
         pump.finish()
         if ended:
             self.journal.append("swept", processes=[list(each) for each in ended[:100]], count=len(ended))
@@ -213,7 +214,7 @@ class Guardian:
         )
 
     def _tick(self, seconds: float, pump: Optional[Pump]) -> None:
-        deadline = time.monotonic() + min(seconds, 0.02)
+        deadline = time.monotonic() + (min(seconds, 0.02) if pump is not None else seconds)
         while time.monotonic() < deadline:
             if pump is not None:
                 pump.move()
@@ -222,4 +223,4 @@ class Guardian:
                     return
             except ChildProcessError:
                 return
-            time.sleep(0.002)
+            time.sleep(0.002 if pump is not None else 0.25)

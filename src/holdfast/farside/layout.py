@@ -14,6 +14,9 @@ GUARDIAN_BYTE, SUPERVISOR_BYTE = 0, 1
 BUILD_BYTE, USE_BYTE = 0, 1
 
 
+GUARDIAN_NAME = "hf-guardian"
+
+
 class Home:
     """The host's folder. Every name that came over the wire is checked here before it becomes part of a path."""
 

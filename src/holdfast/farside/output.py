@@ -2,46 +2,85 @@
 
 import errno
 import fcntl
+import json
 import os
-from typing import Callable, Iterable, List, Optional
+from typing import Callable, Iterable, List, Optional, Set, Tuple
 
 MASK = b"***"
 SHORTEST_SECRET = 4
+MOST_HELD = 1 << 16
 _PIPE_SIZE = 1 << 20
 _SET_PIPE_SIZE = 1031
 
 
 class Redactor:
-    """Replaces values in a stream. A value may be cut by the stream's blocks: a tail that could be the start of one
-    is held back until it is decided."""
+    """Masks values in a stream. A value may be cut by the stream's blocks, begin another or overlap it: what is not
+    decided yet is held back. Each line of a value of several lines counts, and its form in JSON."""
 
     def __init__(self, values: Iterable[str]) -> None:
-        encoded = {value.encode("utf-8", "surrogateescape") for value in values}
-        self._values = sorted((value for value in encoded if len(value) >= SHORTEST_SECRET), key=len, reverse=True)
+        self._values = sorted(_forms(values))
+        self._longest = max([len(value) for value in self._values] or [0])
         self._held = b""
 
     def feed(self, data: bytes) -> bytes:
         if not self._values:
             return data
         data = self._held + data
-        for value in self._values:
-            data = data.replace(value, MASK)
-        keep = self._undecided(data)
-        self._held = data[len(data) - keep :]
-        return data[: len(data) - keep]
+        spans = self._spans(data)
+        end = self._undecided(data)
+        for begin, stop in spans:
+            if begin < end < stop:
+                end = begin
+        if len(data) - end > MOST_HELD:
+            end = len(data) - self._longest
+        self._held = data[end:]
+        return self._masked(data[:end], spans)
 
     def finish(self) -> bytes:
         held, self._held = self._held, b""
-        return held
+        return self._masked(held, self._spans(held))
+
+    def _spans(self, data: bytes) -> List[Tuple[int, int]]:
+        """Where values stand, overlapping ones joined."""
+        found = []
+        for value in self._values:
+            place = data.find(value)
+            while place >= 0:
+                found.append((place, place + len(value)))
+                place = data.find(value, place + 1)
+        joined: List[Tuple[int, int]] = []
+        for begin, stop in sorted(found):
+            if joined and begin < joined[-1][1]:
+                joined[-1] = (joined[-1][0], max(stop, joined[-1][1]))
+            else:
+                joined.append((begin, stop))
+        return joined
 
     def _undecided(self, data: bytes) -> int:
-        """Length of the longest tail that is a proper beginning of a value."""
-        longest = min(len(data), max(len(value) for value in self._values) - 1)
-        for length in range(longest, 0, -1):
-            tail = data[-length:]
-            if any(value.startswith(tail) for value in self._values):
-                return length
-        return 0
+        """Where the longest tail begins that is a proper beginning of a value."""
+        for begin in range(max(0, len(data) - self._longest + 1), len(data)):
+            tail = data[begin:]
+            if any(len(tail) < len(value) and value.startswith(tail) for value in self._values):
+                return begin
+        return len(data)
+
+    @staticmethod
+    def _masked(data: bytes, spans: List[Tuple[int, int]]) -> bytes:
+        parts, place = [], 0
+        for begin, stop in spans:
+            if begin >= len(data):
+                break
+            parts += [data[place:begin], MASK]
+            place = stop
+        return b"".join(parts) + data[place:]
+
+
+def _forms(values: Iterable[str]) -> Set[bytes]:
+    found: Set[bytes] = set()
+    for value in values:
+        forms = [value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]] + value.splitlines()
+        found.update(form.encode("utf-8", "surrogateescape") for form in forms)
+    return {form for form in found if len(form) >= SHORTEST_SECRET}
 
 
 class Pump:

@@ -4,7 +4,9 @@ environment hides one; ended politely first, then for certain."""
 import os
 import signal
 import time
-from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Callable, Dict, List, NamedTuple, Optional, Set, Tuple
+
+from holdfast.farside.layout import GUARDIAN_NAME
 
 
 class Process(NamedTuple):
@@ -20,6 +22,9 @@ class Ended(NamedTuple):
     pid: int
     name: str
     signal: str
+
+
+Spared = Callable[[], Set[int]]
 
 
 def look(pid: int) -> Optional[Process]:
@@ -44,9 +49,10 @@ def children(pid: int) -> List[int]:
     return found
 
 
-def descendants(pid: int) -> List[Process]:
-    """Living descendants, parents first. Zombies do not count: they hold nothing and wait for their parent."""
-    found, waiting = [], children(pid)
+def descendants(pid: int, spared: Spared, look_up: Callable[[int], List[int]] = children) -> List[Process]:
+    """Living descendants, parents first, without those that are `spared` and what is below them. Zombies do not count:
+    they hold nothing and wait for their parent."""
+    found, waiting = [], look_up(pid)
     seen = set()
     while waiting:
         each = waiting.pop(0)
@@ -54,10 +60,27 @@ def descendants(pid: int) -> List[Process]:
             continue
         seen.add(each)
         process = look(each)
+        if process is not None and process.name == GUARDIAN_NAME and each in spared():
+            continue
         if process is not None and process.state not in "ZX":
             found.append(process)
-        waiting.extend(children(each))
+        waiting.extend(look_up(each))
     return found
+
+
+def all_children() -> Callable[[int], List[int]]:
+    """Children by the parent that every process names: slower than `children`, and right where the kernel's lists are
+    not: they may miss a child while others come and go, and some kernels do not have them."""
+    by_parent: Dict[int, List[int]] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open("/proc/%s/stat" % entry, "rb") as source:
+                    parent = int(source.read().rpartition(b")")[2].split()[1])
+            except (OSError, IndexError, ValueError):
+                continue
+            by_parent.setdefault(parent, []).append(int(entry))
+    return lambda pid: by_parent.get(pid, [])
 
 
 def send(process: Process, number: int) -> bool:
@@ -72,7 +95,7 @@ def send(process: Process, number: int) -> bool:
     return True
 
 
-def sweep(grace: float, tick: Callable[[float], None], patience: float = 20.0) -> List[Ended]:
+def sweep(grace: float, tick: Callable[[float], None], spared: Spared, patience: float = 20.0) -> List[Ended]:
     """End every descendant of this process, which must be a subreaper. SIGTERM first, SIGKILL after `grace` seconds.
 
     `tick(seconds)` waits at most that long, reaps children and drains output; it returns early when a child ended.
@@ -83,7 +106,7 @@ def sweep(grace: float, tick: Callable[[float], None], patience: float = 20.0) -
     give_up = kill_at + patience
     pause = 0.002
     while True:
-        living = descendants(os.getpid())
+        living = descendants(os.getpid(), spared) or descendants(os.getpid(), spared, all_children())
         now = time.monotonic()
         if not living:
             return list(ended.values())

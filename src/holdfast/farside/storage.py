@@ -1,17 +1,18 @@
 """What the agent does with stored files: objects that arrive, files that go home, and what may be removed."""
 
 import hashlib
+import json
 import os
 import stat
-import tempfile
-from typing import Any, Dict, List
+import time
+from typing import Any, Dict, List, Tuple
 
 from holdfast.farside import kernel
 from holdfast.farside.files import find_object, remove_tree, walk
 from holdfast.farside.following import adjudicate, is_alive
 from holdfast.farside.frames import CHUNK
 from holdfast.farside.journal import Journal
-from holdfast.farside.layout import BUILD_BYTE, JOURNAL, USE_BYTE, Home, object_path, relative_parts
+from holdfast.farside.layout import BUILD_BYTE, JOURNAL, RESERVE, USE_BYTE, Home, object_path, relative_parts
 from holdfast.farside.refusal import Refused
 
 Message = Dict[str, Any]
@@ -44,22 +45,29 @@ def put(home: Home, message: Message, body: bytes) -> Dict[str, Any]:
     return {"stored": True}
 
 
-def list_files(home: Home, message: Message) -> List[List[Any]]:
-    """`[path, kind, size, link target]` of what the run keeps in `root` (`work/outputs`, `uploads`, …)."""
-    root = _inside(home, message, message["root"])
-    found = []
-    for path, status in walk(root):
+def list_files(home: Home, message: Message) -> Tuple[List[List[Any]], List[str]]:
+    """`[path, kind, size, link target]` of what the run keeps in `root` (`work/outputs`, `uploads`), and what could
+    not be looked at or cannot travel. A root that is not there is empty; one that is a link leads elsewhere and is
+    not followed."""
+    root = _inside(home, message, message["root"], must_exist=False)
+    if os.path.islink(root):
+        return [], ["`%s` is a link to `%s`, outside the run: not fetched." % (message["root"], os.readlink(root))]
+    found: List[List[Any]] = []
+    problems: List[str] = []
+    for path, status in walk(root, problems):
         if stat.S_ISLNK(status.st_mode):
             found.append([path, "l", 0, os.readlink(os.path.join(root, path))])
         elif stat.S_ISREG(status.st_mode):
             found.append([path, "f", status.st_size, ""])
-    return found
+        else:
+            problems.append("`%s` is neither a file nor a folder: not fetched." % path)
+    return found, problems
 
 
 def fetch(home: Home, message: Message) -> bytes:
     """A piece of a file of the run; an empty one at its end."""
     source = _inside(home, message, message["path"])
-    descriptor = os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    descriptor = _open(source)
     try:
         return os.pread(descriptor, CHUNK, int(message["offset"]))
     finally:
@@ -67,20 +75,39 @@ def fetch(home: Home, message: Message) -> bytes:
 
 
 def link(home: Home, message: Message) -> Dict[str, Any]:
-    """Bring one file of an ended run home on the same machine: a hard link where the disk is the same, else a copy.
+    """Bring one file home on the same machine: of an ended run as a hard link where the disk is the same, else as a
+    copy.
 
     The near side names the destination; it exists only when it is whole."""
     source = _inside(home, message, message["path"])
-    folder = home.run(message["project"], message["run"])
     destination = str(message["destination"])
     status = os.lstat(source)
     if not stat.S_ISREG(status.st_mode):
         raise Refused("refused", "`%s` is not a file." % message["path"])
-    part = tempfile.mktemp(prefix=".fetch-", dir=os.path.dirname(destination))  # noqa: S306 # linked, not opened: EEXIST is an error
-    if is_alive(folder) or not _linked(source, part):
-        _copy(source, part)
-    os.rename(part, destination)
+    part = os.path.join(os.path.dirname(destination), ".fetch-%d" % os.getpid())
+    try:
+        if not message.get("ended") or not _linked(source, part):
+            _copy(source, part)
+        os.rename(part, destination)
+    except OSError as error:
+        _unlink(part)
+        raise Refused("destination", "%s: %s" % (destination, error.strerror))
     return {"size": status.st_size}
+
+
+def write_request(folder: str, name: str, request: Dict[str, Any]) -> None:
+    """A request to the supervisor, whole or not there. On a full disk it gets the reserve."""
+    path = os.path.join(folder, name)
+    for attempt in (1, 2):
+        try:
+            with open(path + ".new", "w") as target:
+                json.dump(request, target)
+            os.rename(path + ".new", path)
+            return
+        except OSError:
+            if attempt == 2:
+                raise
+            _unlink(os.path.join(folder, RESERVE))
 
 
 def usage(home: Home, message: Message) -> Dict[str, Any]:
@@ -91,15 +118,13 @@ def usage(home: Home, message: Message) -> Dict[str, Any]:
             continue
         for run in _names(os.path.join(home.runs(), project)):
             folder = os.path.join(home.runs(), project, run)
-            if run.startswith("."):
-                continue
             adjudicate(folder)
             ended = Journal(os.path.join(folder, JOURNAL)).ended() is not None
             runs.append([project, run, _size(folder), "ended" if ended and not is_alive(folder) else "living"])
     environments = []
     for name in _names(home.environments()):
         path = os.path.join(home.environments(), name)
-        if os.path.isdir(path) and ".removing-" not in name:
+        if os.path.isdir(path):
             used = kernel.lock_holder(path + ".lock", USE_BYTE) is not None
             when = os.path.getmtime(path + ".lock") if os.path.exists(path + ".lock") else 0
             environments.append([name, _size(path), "used" if used else "idle", when])
@@ -120,7 +145,16 @@ def remove(home: Home, message: Message) -> Dict[str, Any]:
         )
     size = _size(folder)
     remove_tree(folder)
+    _remove_leftovers(os.path.dirname(folder))
     return {"removed": size}
+
+
+def _remove_leftovers(folder: str) -> None:
+    """What was being made or removed there when its process died, a day ago or more."""
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        if name.startswith((".new-", ".removing-")) and time.time() - os.lstat(path).st_mtime > 86400:
+            remove_tree(path)
 
 
 def _remove_environment(path: str) -> Dict[str, Any]:
@@ -137,7 +171,7 @@ def _remove_environment(path: str) -> Dict[str, Any]:
     return {"removed": size}
 
 
-def _inside(home: Home, message: Message, path: str) -> str:
+def _inside(home: Home, message: Message, path: str, must_exist: bool = True) -> str:
     """A path of the run's folder that no link leads out of."""
     folder = home.run(message["project"], message["run"])
     full = os.path.join(folder, *relative_parts(path))
@@ -145,20 +179,22 @@ def _inside(home: Home, message: Message, path: str) -> str:
         raise Refused("not-found", "The run `%s` is not on this host." % message["run"])
     if os.path.realpath(os.path.dirname(full)) != os.path.join(os.path.realpath(folder), *path.split("/")[:-1]):
         raise Refused("refused", "`%s` leads out of the run's folder." % path)
-    if not os.path.lexists(full):
+    if must_exist and not os.path.lexists(full):
         raise Refused("not-found", "The run `%s` has no file `%s` on its host." % (message["run"], path))
     return full
 
 
 def _names(folder: str) -> List[str]:
+    """Without hidden ones: those are being made or removed."""
     try:
-        return sorted(os.listdir(folder))
+        return sorted(name for name in os.listdir(folder) if not name.startswith("."))
     except FileNotFoundError:
         return []
 
 
 def _size(path: str) -> int:
-    return sum(status.st_size for _, status in walk(path))
+    """Bytes that removing it would free: a hard link into a cache or home frees nothing."""
+    return sum(status.st_size for _, status in walk(path, []) if status.st_nlink == 1)
 
 
 def _digest(path: str) -> str:
@@ -177,7 +213,24 @@ def _linked(source: str, target: str) -> bool:
     return True
 
 
+def _open(path: str) -> int:
+    """The script may have taken away its own right to read what it wrote; it is the user's all the same."""
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        return os.open(path, flags)
+    except PermissionError:
+        os.chmod(path, os.stat(path).st_mode | stat.S_IRUSR)
+        return os.open(path, flags)
+
+
+def _unlink(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
+
+
 def _copy(source: str, target: str) -> None:
-    with open(source, "rb") as reader, open(target, "xb") as writer:
+    with os.fdopen(_open(source), "rb") as reader, open(target, "wb") as writer:
         for block in iter(lambda: reader.read(CHUNK), b""):
             writer.write(block)

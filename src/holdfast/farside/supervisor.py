@@ -10,9 +10,10 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from holdfast.farside import files, kernel, processes
 from holdfast.farside.binding import bind
-from holdfast.farside.children import Attendant, CannotStart, Exit, Signals, Stop, spawn
-from holdfast.farside.environment import Environment, failure, progress_line
+from holdfast.farside.children import Attendant, CannotStart, Exit, Signals, Stop, inherited_environment, spawn
+from holdfast.farside.environment import Environment, beside, failure, progress_line
 from holdfast.farside.journal import Journal
+from holdfast.farside.kin import other_guardians
 from holdfast.farside.layout import CONTROL, JOURNAL, OUTPUT, RESERVE, SUPERVISOR_BYTE, Home
 from holdfast.farside.memory import Witness
 from holdfast.farside.output import Pump, Redactor, make_pipe
@@ -56,7 +57,7 @@ class Supervisor:
         except CannotStart as problem:
             ending = {"reason": "cannot-start", "detail": str(problem)}
         except Stopped:
-            ending = self._stopped_ending()
+            ending = self._stopped_ending(self.attendant.stop or Stop("stopped", ""))
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO):
                 raise
@@ -77,6 +78,9 @@ class Supervisor:
             self._prepare(Environment(self.home, bind(environment, facts)))
         self._check_stop()
         command = bind(self.plan["command"], facts)
+        if environment is None:
+            version, packages = beside(command["argv"][0])
+            self.journal.append("environment", id="", python=version, packages=packages, built=False, seconds=0)
         with open(os.path.join(self.folder, "bound.json"), "w") as target:
             json.dump(command, target, indent=1)
         return self._run_script(command)
@@ -120,7 +124,7 @@ class Supervisor:
         teller = _Teller(self.journal, log, begin)
         pump = Pump(reader, log, Redactor(self.secrets.values()), teller.tell)
         try:
-            pid = spawn(step["argv"], dict(os.environ, **step["environment"]), step["directory"], writer)
+            pid = spawn(step["argv"], dict(inherited_environment(), **step["environment"]), step["directory"], writer)
         except CannotStart as problem:
             return str(problem)
         finally:
@@ -140,9 +144,8 @@ class Supervisor:
         reader, writer = self.pipe
         pump = Pump(reader, os.path.join(self.folder, OUTPUT), Redactor(self.secrets.values()))
         witness = Witness()
-        environment = dict(os.environ, **command["environment"])
+        environment = dict(inherited_environment(), **command["environment"])
         environment.update(self.secrets)
-        environment.pop("HOLDFAST_PASSWORD", None)
         try:
             pid = spawn(command["argv"], environment, command["directory"], writer)
         finally:
@@ -150,12 +153,14 @@ class Supervisor:
         self.journal.append("started", pid=pid, argv=command["argv"])
         result = self.attendant.attend(pid, pump, self.plan["limits"]["time"], self._tell_stopping)
         self.journal.append("exited", code=result.code, signal=result.signal)
-        self._sweep(min(self.attendant.grace, LONGEST_GRACE) if self.attendant.stop is None else BRIEF_GRACE, pump)
+        stop = self.attendant.stop  # a request that comes later finds a script that ended by itself
+        left = self.attendant.grace_left() if stop else min(self.attendant.grace, LONGEST_GRACE)
+        self._sweep(max(left, BRIEF_GRACE), pump)
         self._finish_output(pump)
         self._list_files()
         proven, detail = witness.verdict(pid) if result.signal == signal.SIGKILL else (False, "")
         witness.close()
-        return self._script_ending(result, proven, detail)
+        return dict(self._stopped_ending(stop), code=result.code) if stop else _own_ending(result, proven, detail)
 
     def _finish_output(self, pump: Pump) -> None:
         """On a full disk the last output gets the reserve; what is more waits for room, as the script did. `cancel`
@@ -172,18 +177,7 @@ class Supervisor:
         if lost:
             self.journal.append("note", text="%d bytes of output were lost because the disk is full." % lost)
 
-    def _script_ending(self, result: Exit, proven: bool, detail: str) -> Dict[str, Any]:
-        if self.attendant.stop is not None:
-            return dict(self._stopped_ending(), code=result.code)
-        if result.signal == signal.SIGKILL:
-            reason = "out-of-memory" if proven else "killed"
-            return {"reason": reason, "signal": result.signal, "detail": detail}
-        if result.signal is not None:
-            return {"reason": "signal", "signal": result.signal}
-        return {"reason": "exit-code" if result.code else "completed", "code": result.code}
-
-    def _stopped_ending(self) -> Dict[str, Any]:
-        stop = self.attendant.stop or Stop("stopped", "")
+    def _stopped_ending(self, stop: Stop) -> Dict[str, Any]:
         detail = stop.detail
         if stop.cause == "time-limit":
             detail = _duration(float(self.plan["limits"]["time"]))
@@ -193,7 +187,9 @@ class Supervisor:
         self.journal.append("ending", cause=stop.cause, grace=self.attendant.grace, detail=stop.detail)
 
     def _sweep(self, grace: float, pump: Optional[Pump] = None) -> None:
-        ended = processes.sweep(grace, lambda seconds: self.attendant.wait(seconds, pump))
+        ended = processes.sweep(
+            grace, lambda seconds: self.attendant.wait(seconds, pump), lambda: other_guardians(self.home, self.folder)
+        )
         if ended:
             shown = [list(each) for each in ended[:100]]
             self.journal.append("swept", processes=shown, count=len(ended))
@@ -234,6 +230,15 @@ class Supervisor:
                     raise
                 time.sleep(1.0)
         self.journal.give_up_reserve()
+
+
+def _own_ending(result: Exit, proven: bool, detail: str) -> Dict[str, Any]:
+    """Of a script that nobody asked to end."""
+    if result.signal == signal.SIGKILL:
+        return {"reason": "out-of-memory" if proven else "killed", "signal": result.signal, "detail": detail}
+    if result.signal is not None:
+        return {"reason": "signal", "signal": result.signal}
+    return {"reason": "exit-code" if result.code else "completed", "code": result.code}
 
 
 class _Teller:

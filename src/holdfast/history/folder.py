@@ -51,7 +51,7 @@ class RunFolders:
         self, run_id: str, submission: Submission, plan: Mapping[str, Any], configuration: Mapping[str, Any]
     ) -> Path:
         """Write the run's files and let the folder appear. When this raises, nothing of the run is left."""
-        draft = self._draft(run_id)
+        draft = self.draft(run_id)
         values = {SUBMISSION: submission_json(submission), PLAN: plan, CONFIGURATION: configuration}
         contents = {name: json.dumps(value, indent=1).encode("ascii") for name, value in values.items()}
         try:
@@ -67,7 +67,7 @@ class RunFolders:
 
     def abandon(self, run_id: str) -> None:
         """Give a reserved id back. Not there any more is success; a committed run is not touched."""
-        _remove_tree(self._draft(run_id))
+        _remove_tree(self.draft(run_id))
 
     def path(self, run_id: str) -> Path:
         return self.root / run_id
@@ -117,11 +117,12 @@ class RunFolders:
     def configuration(self, run_id: str) -> dict[str, Any]:
         return self._object(run_id, CONFIGURATION)
 
-    def _draft(self, run_id: str) -> Path:
+    def draft(self, run_id: str) -> Path:
+        """Where a reserved run is being written; `commit` renames it."""
         return self.root / f"{run_id}.new"
 
     def _take(self, run_id: str) -> bool:
-        draft = self._draft(run_id)
+        draft = self.draft(run_id)
         try:
             draft.mkdir()
         except FileExistsError:

@@ -38,11 +38,15 @@ EVERY = Filter()
 
 @dataclass(frozen=True)
 class Listing:
-    """`total` counts all runs that match; `unreadable` names the folders that are no readable run."""
+    """`total` counts all runs that match; `unreadable` names the folders that are no readable run.
+
+    `has_unfinished`: some run of the project, matching or not, has not ended or is not at home.
+    """
 
     runs: tuple[Run, ...]
     total: int
     unreadable: tuple[str, ...] = ()
+    has_unfinished: bool = False
 
 
 class Index:
@@ -78,15 +82,6 @@ class Index:
 
         self._database.write(store)
 
-    def remove(self, run_id: str) -> None:
-        """Forget a run; its number is not given again. Not there is success."""
-
-        def forget(connection: sqlite3.Connection) -> None:
-            with transaction(connection):
-                _forget(connection, run_id)
-
-        self._database.write(forget)
-
     def look(self, limit: int | None = None, only: Filter = EVERY) -> Listing:
         """The newest tracked runs, without `packages` and `other_files`: `records.read_run` has them."""
         condition, values = _condition(only)
@@ -97,7 +92,8 @@ class Index:
             newest = f"SELECT record {matching} ORDER BY created DESC, run_id DESC LIMIT ?"
             rows = connection.execute(newest, (*values, -1 if limit is None else limit)).fetchall()
             total = connection.execute(f"SELECT count(*) {matching}", values).fetchone()[0]
-            return Listing(tuple(_run(record) for (record,) in rows), int(total), unreadable)
+            unfinished = connection.execute("SELECT EXISTS (SELECT 1 FROM runs WHERE settled = 0)").fetchone()[0]
+            return Listing(tuple(_run(record) for (record,) in rows), int(total), unreadable, bool(unfinished))
 
         return self._database.read(select)
 

@@ -37,6 +37,7 @@ class EnvironmentUsed:
     packages: tuple[str, ...]
     built: bool = False
     seconds: float = 0.0
+    python: str = ""
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,9 @@ def _phase(time: float, data: Mapping[str, Any]) -> PhaseBegan:
 
 def _environment(time: float, data: Mapping[str, Any]) -> EnvironmentUsed:
     packages = tuple(each for each in _list(data, "packages") if isinstance(each, str))
-    return EnvironmentUsed(time, _text(data, "id"), packages, data.get("built") is True, _seconds(data, "seconds"))
+    return EnvironmentUsed(
+        time, _text(data, "id"), packages, data.get("built") is True, _seconds(data, "seconds"), _text(data, "python")
+    )
 
 
 def _started(time: float, _: Mapping[str, Any]) -> ScriptStarted:

@@ -1,7 +1,7 @@
 """What a run logged: the files that `holdfast.log` wrote, one per process, read as one.
 
 A file may be growing, may end in a torn line, and may have been damaged by a crash: whole lines count, a line
-that cannot be read is left out and counted by `damaged_lines`, and NUL bytes are passed over.
+that cannot be read is left out, and NUL bytes are passed over.
 """
 
 from __future__ import annotations
@@ -75,19 +75,6 @@ def summarize(folder: Path) -> dict[str, MetricSummary]:
 def final_values(folder: Path) -> dict[str, MetricValue]:
     """The last value of each metric, as tables show it."""
     return {name: summary.last for name, summary in summarize(folder).items()}
-
-
-def all_values(folder: Path) -> dict[str, MetricValue]:
-    """Each metric as the JSON of a run has it: its value if it was logged once, else the list of them."""
-    found: dict[str, MetricValue] = {}
-    for name, points in read_metrics(folder).items():
-        found[name] = points[0].value if len(points) == 1 else [point.value for point in points]
-    return found
-
-
-def damaged_lines(folder: Path) -> int:
-    """How many whole lines could not be read."""
-    return sum(1 for file in _files(folder) for lines in _batches(file) for each in _parsed(lines) if each is None)
 
 
 _Record: TypeAlias = "tuple[float, str, MetricValue, int | None]"

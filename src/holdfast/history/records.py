@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from holdfast.history.folder import RunFolders
@@ -22,7 +23,7 @@ from holdfast.history.journal import (
     parse_journal,
 )
 from holdfast.history.storage import storage_error
-from holdfast.model import Ending, Reason, Run, Status, Submission
+from holdfast.model import Ending, FileSize, Reason, Run, Status, Submission
 
 __all__ = ["Journal", "fold", "parse_journal", "read_run"]
 
@@ -54,12 +55,36 @@ def read_run(folders: RunFolders, run_id: str) -> Run:
     except OSError as error:
         raise storage_error(error, f"read the journal of run `{run_id}`", folder) from error
     run = fold(submission, parse_journal(data), final_values(folder / "metrics"))
-    for name in sorted(each for each in os.listdir(folder) if DIVERGED in each):
+    if not run.outputs and folders.is_collected(run_id):  # the supervisor died before it could list them
+        run = replace(run, outputs=_outputs_at_home(folder))
+    for name in _diverged(folder):
         original = name.partition(DIVERGED)[0]
         run = _with_note(
             run, f"`{original}` on the host differed from the copy here; the old copy is kept as `{name}`."
         )
     return run
+
+
+def _outputs_at_home(folder: Path) -> tuple[FileSize, ...]:
+    files = sorted(each for each in (folder / "outputs").rglob("*") if each.is_file() and not each.is_symlink())
+    return tuple(FileSize(each.relative_to(folder).as_posix(), each.stat().st_size) for each in files)
+
+
+def _diverged(folder: Path) -> list[str]:
+    names = [
+        os.path.relpath(os.path.join(place, name), folder)
+        for place in (folder, folder / "metrics")
+        for name in _names(place)
+        if DIVERGED in name
+    ]
+    return sorted(names)
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
 
 
 def _apply(run: Run, event: JournalEvent) -> Run:
@@ -111,9 +136,9 @@ def _with_ending(run: Run, event: RunEnded) -> Run:
         reason = Reason(event.reason)
     except ValueError:
         # A word of a later version. It is not known to be a success, so it is none.
-        note = f"The run ended for a reason that this version does not know: `{event.reason}`. {event.detail}"
-        return _with_note(replace(run, status=Status.FAILED), note.strip())
-    ending = Ending(reason, event.code, event.signal, event.detail)
+        ending = Ending(Reason.UNKNOWN, event.code, event.signal, f"{event.reason} {event.detail}".strip())
+    else:
+        ending = Ending(reason, event.code, event.signal, event.detail)
     return replace(run, status=ending.status, ending=ending)
 
 

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 
 from holdfast.errors import FarSideError, HostError, StorageError
 from holdfast.farside import frames
+from holdfast.farside.prefix import prefix_checksum as prefix_checksum
 
 PIECE = frames.CHUNK
 """Bytes of a file that travel in one frame."""
@@ -46,7 +47,9 @@ class Connection:
             start_new_session=True,
         )
         self._nonce = nonce
-        self._frames: queue.SimpleQueue[tuple[frames.Message, bytes] | HostError | None] = queue.SimpleQueue()
+        self._is_closed = False
+        # Bounded, so that a far side that sends faster than anybody takes it waits, and memory stays small.
+        self._frames: queue.Queue[tuple[frames.Message, bytes] | HostError | None] = queue.Queue(64)
         self._pushes: list[Push] = []
         self._answers: dict[int, tuple[frames.Message, bytes]] = {}
         self._number = 0
@@ -70,7 +73,9 @@ class Connection:
             stdin = self._stream(self._process.stdin)
             stdin.write(frames.encode({**(fields or {}), "id": self._number, "op": operation}, body))
             stdin.flush()
-        except (BrokenPipeError, ValueError):
+        except frames.FrameError as error:
+            raise HostError(f"The request `{operation}` does not fit into a frame: {error}.") from error
+        except (OSError, ValueError):
             raise self._gone() from None
         return self._number
 
@@ -95,6 +100,7 @@ class Connection:
     def close(self) -> None:
         """A repeat changes nothing. Does not wait for the far process: it ends by itself when its stdin is closed,
         and the thread that reads from it reaps it."""
+        self._is_closed = True
         if self._process.stdin is not None:
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
@@ -127,20 +133,29 @@ class Connection:
         stdout = self._stream(self._process.stdout)
         try:
             if not _skip_to(stdout, frames.marker(self._nonce)):
-                self._frames.put(None)
+                self._hand_over(None)
                 return
             while True:
                 frame = frames.decode(stdout.read)
-                self._frames.put(frame)
+                self._hand_over(frame)
                 if frame is None:
                     return
         except frames.FrameError as error:
-            self._frames.put(HostError(f"The connection to the far side is damaged: {error}.", "Try again."))
+            self._hand_over(HostError(f"The connection to the far side is damaged: {error}.", "Try again."))
         except (OSError, ValueError):
-            self._frames.put(None)
+            self._hand_over(None)
         finally:
             stdout.close()
             self._process.wait()
+
+    def _hand_over(self, item: tuple[frames.Message, bytes] | HostError | None) -> None:
+        """Wait until there is room; once the connection is closed nobody will take it."""
+        while not self._is_closed:
+            try:
+                self._frames.put(item, timeout=0.2)
+            except queue.Full:
+                continue
+            return
 
     def _read_complaints(self) -> None:
         with self._stream(self._process.stderr) as stream:
@@ -182,6 +197,8 @@ def _skip_to(stream: BinaryIO, marker: bytes) -> bool:
 
 
 def _translated(error: Mapping[str, str]) -> FarSideError | StorageError:
+    if error["kind"] == "destination":
+        return StorageError(error["message"], error["hint"] or "Check the free space and the permissions there.")
     if error["kind"] == "storage":
         return StorageError(error["message"], error["hint"] or STORAGE_HINT)
     return FarSideError(error["kind"], error["message"], error["hint"])

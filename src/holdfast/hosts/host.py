@@ -21,6 +21,7 @@ class Host(Protocol):
         ...
 
     def connect(self) -> Connection:
-        """Returns when the far side has answered. Raises HostError when it cannot be reached, StorageError when its
-        folder cannot be written. Each call makes a new connection; the caller closes it."""
+        """Returns when what leads there was started: whether it can be reached shows at the first request, which raises
+        HostError if not. Raises StorageError when Holdfast's folder cannot be written. Each call makes a new
+        connection; the caller closes it."""
         ...

@@ -42,16 +42,19 @@ def install(shipped: FarSide, home: Path) -> Path:
         return final
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     new = home / "farside" / f".new-{shipped.digest}-{os.getpid()}"
-    for name, content in shipped.files:
-        target = new / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(content)
     try:
+        for name, content in shipped.files:
+            target = new / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())  # a power cut must not leave empty files under the right name
         new.rename(final)
     except OSError:
         import shutil
 
-        shutil.rmtree(new)
+        shutil.rmtree(new, ignore_errors=True)
         if not final.is_dir():
             raise
     return final

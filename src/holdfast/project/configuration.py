@@ -1,4 +1,4 @@
-"""What `-c` and `-t` mean: a run configuration, its compute target and, where it is managed, the environment.
+"""What `-c` and `-t` mean: a run configuration, its compute target and, where they count, conda and Spark files.
 
 All problems of all these files are reported at once.
 """
@@ -14,34 +14,41 @@ from holdfast.project.compute import ComputeTarget, compute_names, examine_compu
 from holdfast.project.folder import Project
 from holdfast.project.names import BUILTIN, CONFIGURATION_FOLDER, refuse_paths
 from holdfast.project.problems import Problem, errors_in
-from holdfast.project.runconfig import SUFFIX, RunConfiguration, examine_runconfig, runconfig_names
+from holdfast.project.runconfig import SPARK_FILE, SUFFIX, RunConfiguration, examine_runconfig, runconfig_names
 
-if TYPE_CHECKING:  # loaded when an environment is managed
+if TYPE_CHECKING:  # loaded when an environment is managed, or a run is a PySpark run
     from holdfast.project.conda import CondaDependencies
+    from holdfast.project.spark import SparkDependencies
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """`conda` is None when the target's Python is the user's own."""
+    """`conda` is None when the target's Python is the user's own, `spark` when the framework is not PySpark."""
 
     run: RunConfiguration
     target: ComputeTarget
     warnings: tuple[Problem, ...] = ()
     conda: CondaDependencies | None = None
+    spark: SparkDependencies | None = None
 
 
 def load_configuration(
-    project: Project, run_configuration: str | None, target: str | None, conda_file: str | None = None
+    project: Project,
+    run_configuration: str | None,
+    target: str | None,
+    conda_file: str | None = None,
+    spark_file: str | None = None,
 ) -> Configuration:
     """`run_configuration` is a name, `name.runconfig` or a path to it; None is `local`.
 
-    `target` and `conda_file` override the file's own, as `-t` and `-d` do. Raises UnknownName for a name that
-    does not exist and ConfigurationError with every error of the files.
+    `target`, `conda_file` and `spark_file` override the file's own, as `-t`, `-d` and `-s` do. Raises UnknownName
+    for a name that does not exist and ConfigurationError with every error of the files.
     """
     name = _known_runconfig(project, run_configuration)
     if target is not None:
         _require_target(project, target)
     run, problems = examine_runconfig(project.root, name, target)
+    run = run and _with_files(run, conda_file, spark_file)
     target_name = run.target if run else target
     found: ComputeTarget | None = None
     if target_name in compute_names(project.root):
@@ -51,13 +58,13 @@ def load_configuration(
     if run and found and uses_managed_environment(found):
         from holdfast.project.conda import read_conda
 
-        run = replace(run, conda_dependencies_file=conda_file) if conda_file else run
         conda, of_conda = read_conda(project.root, run.conda_dependencies_file)
         problems = problems + of_conda
-    errors = errors_in(problems)
+    spark, of_spark = _spark(project, run)
+    errors = errors_in(problems + of_spark)
     if errors or run is None or found is None:
-        raise ConfigurationError(errors)
-    return Configuration(run, found, tuple(problems), conda)
+        raise ConfigurationError(_why_spark(run, problems) + errors if errors_in(of_spark) else errors)
+    return Configuration(run, found, tuple(problems + of_spark), conda, spark)
 
 
 def managed_environment(configuration: Configuration) -> CondaDependencies | None:
@@ -68,6 +75,29 @@ def managed_environment(configuration: Configuration) -> CondaDependencies | Non
 def uses_managed_environment(target: ComputeTarget) -> bool:
     """Containers and clusters get theirs from the conda file; `local` and `remote` only where they say so."""
     return not target.user_managed_environment
+
+
+def _with_files(run: RunConfiguration, conda_file: str | None, spark_file: str | None) -> RunConfiguration:
+    return replace(
+        run,
+        conda_dependencies_file=conda_file or run.conda_dependencies_file,
+        spark_dependencies_file=spark_file or run.spark_dependencies_file,
+    )
+
+
+def _spark(project: Project, run: RunConfiguration | None) -> tuple[SparkDependencies | None, list[Problem]]:
+    if run is None or run.framework != "PySpark":
+        return None, []
+    from holdfast.project.spark import SparkDependencies, read_spark
+
+    if run.spark_dependencies_file == SPARK_FILE and not os.path.lexists(project.root / SPARK_FILE):
+        return SparkDependencies(), []  # nobody named it, and a script may need nothing of Spark's own
+    return read_spark(project.root, run.spark_dependencies_file)
+
+
+def _why_spark(run: RunConfiguration | None, problems: list[Problem]) -> list[Problem]:
+    """Whoever fell into PySpark by a line that is not there has to hear of it before the Spark file's problems."""
+    return [each for each in problems if each.key == "Framework"] if run and run.framework_was_missing else []
 
 
 def _known_runconfig(project: Project, written: str | None) -> str:

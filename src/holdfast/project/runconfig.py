@@ -66,9 +66,6 @@ class RunConfiguration:
     file: str | None = None
 
 
-BUILTIN_LOCAL_RUN = RunConfiguration(name=BUILTIN, target=BUILTIN)
-
-
 def runconfig_names(root: Path) -> list[str]:
     """Every name that `read_runconfig` reads: those with a file, and `local`."""
     return names_with(root, SUFFIX)
@@ -143,6 +140,12 @@ def render_runconfig(configuration: RunConfiguration) -> str:
     return "\n".join(lines) + "\n"
 
 
+def looks_secret(name: str) -> bool:
+    """Whether a variable of this name is likely to hold something that nobody else may see."""
+    words = name.upper().split("_")
+    return words[-1] not in _PLACE_WORDS and any(re.fullmatch(_SECRET_WORD, word) for word in words)
+
+
 def _target(fields: Fields, root: Path) -> str:
     valid = compute_names(root)
     written = fields.text("Target")
@@ -175,15 +178,10 @@ def _variables(fields: Fields) -> Mapping[str, str]:
             fields.error(key, "holds a zero byte, which no variable can", "Remove it.", entry.key)
         else:
             variables[entry.name] = "" if entry.value.is_null else entry.value.text
-            if variables[entry.name] and _looks_secret(entry.name):
+            if variables[entry.name] and looks_secret(entry.name):
                 remedy = f"Write `- {entry.name}` below `Secrets:` instead, and set the variable in your shell."
                 fields.warn(key, "looks like a secret, and this file is stored with every run", remedy, entry.key)
     return variables
-
-
-def _looks_secret(name: str) -> bool:
-    words = name.upper().split("_")
-    return words[-1] not in _PLACE_WORDS and any(re.fullmatch(_SECRET_WORD, word) for word in words)
 
 
 def _path(fields: Fields, key: str) -> str | None:

@@ -23,11 +23,6 @@ class SparkPackage:
     artifact: str
     version: str
 
-    @property
-    def coordinates(self) -> str:
-        """As `spark-submit --packages` takes it."""
-        return f"{self.group}:{self.artifact}:{self.version}"
-
 
 @dataclass(frozen=True)
 class SparkDependencies:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from holdfast.project.sizes import format_size
 from holdfast.snapshots.manifest import Entry, decode
 from holdfast.snapshots.store import ObjectStore
-from holdfast.snapshots.warning import shown, size_shown
+from holdfast.snapshots.warning import shown
 
 TEXT_LIMIT = 200_000
 """Files beyond this are named and not compared line by line: it takes seconds, and nobody reads it."""
@@ -66,7 +67,7 @@ def _file_diff(store: ObjectStore, old: Entry | None, new: Entry | None, max_byt
             return
     largest = max(each.size for each in (old, new) if each)
     if largest > max_bytes:
-        yield f"{name}: differs, and is too large to show ({size_shown(largest)})"
+        yield f"{name}: differs, and is too large to show ({format_size(largest)})"
         return
     old_content, new_content = _content(store, old), _content(store, new)
     if b"\0" in old_content or b"\0" in new_content:

@@ -6,8 +6,9 @@ import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from holdfast.project.sizes import format_size
 from holdfast.snapshots.patterns import literal
-from holdfast.snapshots.warning import SnapshotWarning, shown, size_shown
+from holdfast.snapshots.warning import SnapshotWarning, shown
 
 LARGE = 100_000_000
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
@@ -49,7 +50,7 @@ def _large_path(path: str, size: int) -> SnapshotWarning:
     line = os.fsdecode(literal(os.fsencode(path)))
     return SnapshotWarning(
         path.removesuffix("/"),
-        f"{shown(path)} has {size_shown(size)} and is part of the snapshot.",
+        f"{shown(path)} has {format_size(size)} and is part of the snapshot.",
         f"To leave it out, write this line into .amlignore: /{line}",
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -100,14 +100,38 @@ def work_tree_of(folder: bytes) -> bytes | None:
         folder = parent
 
 
-def ask_for_files(folder: bytes, excludes: Sequence[bytes], prefix: bytes = b"") -> PendingGitFiles:
-    """Start listing a folder that lies at `prefix` in its work tree. Raises GitError.
+@dataclass(frozen=True)
+class Git:
+    """Git with the variables of whoever asks; None: those of this process."""
 
-    `excludes` are patterns for untracked files, stronger than those of any ignore file.
-    """
-    arguments = [b"ls-files", b"-z", b"-t", b"--stage", b"--cached", b"--others", b"--exclude-standard"]
-    arguments += [b"--exclude=" + each for each in excludes]
-    return PendingGitFiles(_start(folder, arguments), arguments, prefix)
+    environment: Mapping[str, str] | None = None
+
+    def ask_for_files(self, folder: bytes, excludes: Sequence[bytes], prefix: bytes = b"") -> PendingGitFiles:
+        """Start listing a folder that lies at `prefix` in its work tree. Raises GitError.
+
+        `excludes` are patterns for untracked files, stronger than those of any ignore file.
+        """
+        arguments = [b"ls-files", b"-z", b"-t", b"--stage", b"--cached", b"--others", b"--exclude-standard"]
+        arguments += [b"--exclude=" + each for each in excludes]
+        return PendingGitFiles(_start(folder, arguments, self.environment), arguments, prefix)
+
+    def is_tracked(self, folder: bytes, path: bytes) -> bool:
+        return bool(self._run(folder, [b"--literal-pathspecs", b"ls-files", b"-z", b"--cached", b"--", path]))
+
+    def ignoring_rule(self, folder: bytes, path: bytes) -> tuple[str, int | None, str] | None:
+        """Source, line and pattern of the rule by which git ignores `path`, whether it is tracked or not."""
+        question = [b"check-ignore", b"-v", b"-z", b"--no-index", b"--stdin"]
+        fields = self._run(folder, question, path + b"\0", no_match=1).split(b"\0")
+        if len(fields) < 4 or not fields[0] or fields[2].startswith(b"!"):
+            return None
+        return os.fsdecode(fields[0]), int(fields[1]) if fields[1].isdigit() else None, os.fsdecode(fields[2])
+
+    def _run(self, folder: bytes, arguments: Sequence[bytes], given: bytes = b"", no_match: int = 0) -> bytes:
+        process = _start(folder, arguments, self.environment)
+        output, errors = process.communicate(given)
+        if process.returncode not in (0, no_match):
+            raise GitError(_last_word(errors, process.returncode))
+        return output
 
 
 def exclude_arguments(patterns: Iterable[Pattern], prefix: bytes) -> list[bytes]:
@@ -123,31 +147,28 @@ def exclude_arguments(patterns: Iterable[Pattern], prefix: bytes) -> list[bytes]
     return found
 
 
-def is_tracked(folder: bytes, path: bytes) -> bool:
-    return bool(_run(folder, [b"--literal-pathspecs", b"ls-files", b"-z", b"--cached", b"--", path]))
+def taken_in_below(path: bytes, patterns: Iterable[Pattern]) -> list[bytes]:
+    """The `!` lines of a project, as they read in the repository at `path` inside it.
+
+    Only those without a folder, or with this one spelt out, mean something there. What other lines leave out has
+    to be sorted out of git's answer.
+    """
+    base = literal(path) + b"/"
+    found = []
+    for pattern in patterns:
+        inside = pattern.glob.removeprefix(b"/").removeprefix(base)
+        if pattern.negated and not pattern.anchored:
+            found.append(pattern.text)
+        elif pattern.negated and inside != pattern.glob.removeprefix(b"/"):
+            found.append(b"!/" + inside + (b"/" if pattern.directory_only else b""))
+    return found
 
 
-def ignoring_rule(folder: bytes, path: bytes) -> tuple[str, int | None, str] | None:
-    """Source, line and pattern of the rule by which git ignores `path`, whether it is tracked or not."""
-    answer = _run(folder, [b"check-ignore", b"-v", b"-z", b"--no-index", b"--stdin"], path + b"\0", no_match=1)
-    fields = answer.split(b"\0")
-    if len(fields) < 4 or not fields[0] or fields[2].startswith(b"!"):
-        return None
-    return os.fsdecode(fields[0]), int(fields[1]) if fields[1].isdigit() else None, os.fsdecode(fields[2])
-
-
-def _run(folder: bytes, arguments: Sequence[bytes], given: bytes = b"", no_match: int = 0) -> bytes:
-    process = _start(folder, arguments)
-    output, errors = process.communicate(given)
-    if process.returncode not in (0, no_match):
-        raise GitError(_last_word(errors, process.returncode))
-    return output
-
-
-def _start(folder: bytes, arguments: Sequence[bytes]) -> subprocess.Popen[bytes]:
+def _start(folder: bytes, arguments: Sequence[bytes], given: Mapping[str, str] | None) -> subprocess.Popen[bytes]:
     import subprocess  # costs 10 ms, and only folders under git need it
 
-    environment = {name: value for name, value in os.environ.items() if name not in _FOREIGN}
+    variables = os.environ if given is None else given
+    environment = {name: value for name, value in variables.items() if name not in _FOREIGN}
     environment.update(LC_ALL="C", GIT_OPTIONAL_LOCKS="0", GIT_TERMINAL_PROMPT="0")
     command = [b"git", b"-c", b"core.fsmonitor=false", *arguments]
     pipe = subprocess.PIPE

@@ -8,13 +8,13 @@ also about files that git tracks.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.errors import ProjectError
 from holdfast.snapshots import git_files
-from holdfast.snapshots.git_files import GitError, GitFiles, GitMissingError, PendingGitFiles
+from holdfast.snapshots.git_files import Git, GitError, GitFiles, GitMissingError, PendingGitFiles
 from holdfast.snapshots.patterns import Pattern, RuleSet, literal, parse_rules
 from holdfast.snapshots.walk import (
     MARK_OF_A_VIRTUAL_ENVIRONMENT,
@@ -101,52 +101,63 @@ class PendingListing:
         return project.listing("")
 
 
-def begin_listing(root: Path) -> PendingListing:
-    project = _Project(root)
+def begin_listing(root: Path, environment: Mapping[str, str] | None = None, more_rules: bytes = b"") -> PendingListing:
+    """`environment` is what git is started with; `more_rules` are read as if they stood at the end of `.amlignore`."""
+    project = _Project(root, environment, more_rules)
     top = git_files.work_tree_of(project.root)
     if top is None:
         return PendingListing(project, None)
     prefix = project.root[len(top) + 1 :]
     excludes = git_files.exclude_arguments(project.own.rules.patterns, prefix)
     try:
-        return PendingListing(project, git_files.ask_for_files(project.root, excludes, prefix))
+        return PendingListing(project, project.git.ask_for_files(project.root, excludes, prefix))
     except GitError as failure:
         project.git_failed(top, failure)
         return PendingListing(project, None)
 
 
-def list_files(root: Path) -> Listing:
+def list_files(root: Path, environment: Mapping[str, str] | None = None, more_rules: bytes = b"") -> Listing:
     """Every file that ships. Raises ProjectError when `root` is not a folder."""
-    return begin_listing(root).finish()
+    return begin_listing(root, environment, more_rules).finish()
 
 
-def explain(root: Path, relative_path: str) -> Rule | None:
+def explain(root: Path, relative_path: str, environment: Mapping[str, str] | None = None) -> Rule | None:
     """The rule that leaves this path out of a snapshot, or None when nothing does."""
-    project = _Project(root)
+    project = _Project(root, environment)
     path = os.fsencode(os.path.normpath(relative_path))
     if os.path.isabs(path) or path.split(b"/")[0] in (b".", b".."):
         return None
+    path = up_to_link(project.root, path)
     own, reincluded = _explain_by_own_rules(project, path)
     if own is not None:
         return own
-    if not reincluded:  # git does not know the lines of .amlignore that take something back in
-        try:
-            return _explain_by_git(project, path)
-        except GitError:
-            pass
-    return _explain_by_gitignore(project, path)
+    if reincluded:  # git does not know the lines of .amlignore that take something back in
+        return _explain_by_gitignore(project, path)
+    return _explain_by_rules_of_git(project, path)
+
+
+def up_to_link(root: bytes, path: bytes) -> bytes:
+    """The part of `path` that a snapshot knows: a link ships, and what lies behind it does not."""
+    parts = path.split(b"/")
+    for count in range(1, len(parts)):
+        above = b"/".join(parts[:count])
+        if os.path.islink(root + b"/" + above):
+            return above
+    return path
 
 
 class _Project:
     """A listing in the making."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, environment: Mapping[str, str] | None, more_rules: bytes = b"") -> None:
         self.root = os.fsencode(os.path.realpath(root))
+        self.git = Git(environment)
         if not os.path.isdir(self.root):
             raise ProjectError(f"`{root}` is not a folder.", "Give the project's folder, or change into it.")
         self.warnings: list[SnapshotWarning] = []
         self._files: list[bytes] = []
         patterns = [*parse_rules(BUILT_IN, "built in", numbered=False), *self._amlignore()]
+        patterns += parse_rules(more_rules, AMLIGNORE)
         patterns += parse_rules(ALWAYS, "built in", numbered=False)
         self.own = Layer(self.root + b"/", RuleSet(patterns))
 
@@ -207,10 +218,9 @@ class _Project:
         if not os.path.lexists(folder + b"/.git"):
             self._add_without_git(path, folder)
             return True
-        # Only lines without a folder mean the same inside; what else is left out is sorted out afterwards.
-        takes_in = [each.text for each in self.own.rules.patterns if each.negated and not each.anchored]
+        takes_in = git_files.taken_in_below(path, self.own.rules.patterns)
         try:
-            asked = git_files.ask_for_files(folder, takes_in)
+            asked = self.git.ask_for_files(folder, takes_in)
             asked.wait()
         except GitError as failure:
             self.git_failed(folder, failure)
@@ -322,17 +332,28 @@ def _explain_by_own_rules(project: _Project, path: bytes) -> tuple[Rule | None, 
     return None, reincluded
 
 
+def _explain_by_rules_of_git(project: _Project, path: bytes) -> Rule | None:
+    try:
+        return _explain_by_git(project, path)
+    except GitError:
+        return _explain_by_gitignore(project, path)
+
+
 def _explain_by_git(project: _Project, path: bytes) -> Rule | None:
     whole = project.root + b"/" + path
     top = git_files.work_tree_of(os.path.dirname(whole))
     if top is None:
         raise GitError("not in a work tree")
-    if len(top) < len(project.root) and git_files.ignoring_rule(top, project.root[len(top) + 1 :]):
+    if len(top) > len(project.root):  # a repository inside the project: the rules around it come first
+        around = _explain_by_rules_of_git(project, top[len(project.own.base) :])
+        if around is not None:
+            return around
+    if len(top) < len(project.root) and project.git.ignoring_rule(top, project.root[len(top) + 1 :]):
         raise GitError("the project is ignored as a whole")
     inside = whole[len(top) + 1 :]
-    if git_files.is_tracked(top, inside):
+    if project.git.is_tracked(top, inside):
         return None
-    found = git_files.ignoring_rule(top, inside)
+    found = project.git.ignoring_rule(top, inside)
     if found is None:
         return None
     source, line, pattern = found

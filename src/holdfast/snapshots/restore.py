@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat as modes
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from pathlib import Path
 
 from holdfast.errors import ProjectError
 from holdfast.snapshots.manifest import Entry, decode
-from holdfast.snapshots.store import CHUNK, ObjectStore, cannot_write, damaged
+from holdfast.snapshots.store import ObjectStore, cannot_write, copy_stream, damaged, digest_of_stream
 from holdfast.snapshots.warning import shown
 
 _NAMED = 20
@@ -142,20 +141,14 @@ def _write(store: ObjectStore, entry: Entry, place: str) -> None:
 
 def _copy(store: ObjectStore, entry: Entry, place: str) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
-    hashing = hashlib.sha256()
     descriptor = os.open(place, flags, 0o777 if entry.kind == "x" else 0o666)  # less what the umask takes
     with store.open(entry.detail) as source, open(descriptor, "wb") as target:
-        while chunk := source.read(CHUNK):
-            hashing.update(chunk)
-            target.write(chunk)
-    if hashing.hexdigest() != entry.detail:
+        found = copy_stream(source, target)
+    if found != entry.detail:
         raise damaged(entry.detail, store.path_of(entry.detail))
 
 
 def _digest_of(place: str) -> str:
-    hashing = hashlib.sha256()
     descriptor = os.open(place, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
     with open(descriptor, "rb") as stream:
-        while chunk := stream.read(CHUNK):
-            hashing.update(chunk)
-    return hashing.hexdigest()
+        return digest_of_stream(stream)

@@ -34,11 +34,6 @@ class ObjectStore:
                 self._adopt(temporary, digest)
         return digest
 
-    def put_file(self, path: bytes | str | Path) -> tuple[str, int]:
-        """Store a file's content as it is now: digest and size. Reading raises the plain OSError."""
-        with open(path, "rb", buffering=0) as stream:
-            return self.put_stream(stream)
-
     def put_stream(self, stream: Readable, on_chunk: Callable[[int], None] | None = None) -> tuple[str, int]:
         """Store what `stream` yields until its end; `on_chunk` hears the size of every piece."""
         first = _fill(stream)
@@ -160,6 +155,23 @@ class ObjectStore:
             yield
         except OSError as error:
             raise cannot_write(self.root, error) from error
+
+
+def digest_of_stream(stream: Readable) -> str:
+    """The name that the store would give to what `stream` yields until its end."""
+    hashing = hashlib.sha256()
+    while chunk := stream.read(CHUNK):
+        hashing.update(chunk)
+    return hashing.hexdigest()
+
+
+def copy_stream(source: Readable, target: BinaryIO) -> str:
+    """Write everything from `source` to `target`; its digest."""
+    hashing = hashlib.sha256()
+    while chunk := source.read(CHUNK):
+        hashing.update(chunk)
+        target.write(chunk)
+    return hashing.hexdigest()
 
 
 def is_digest(text: str) -> bool:

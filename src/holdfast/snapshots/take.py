@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import os
 import stat as modes
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -41,18 +41,26 @@ class Snapshot:
     warnings: tuple[SnapshotWarning, ...]
 
 
-def take_snapshot(root: Path, state: Path, progress: Progress | None = None) -> Snapshot:
-    """Snapshot the project at `root` into `state`/objects.
+def take_snapshot(
+    root: Path, state: Path, progress: Progress | None = None, environment: Mapping[str, str] | None = None
+) -> Snapshot:
+    """Snapshot the project at `root` into `state`/objects; git is started with `environment`, or with ours.
 
     Raises ProjectError when `root` is not a folder and StorageError when the store cannot be written. What a
     single file does wrong (unreadable, changing, special) is a warning.
     """
-    return take_with(open_regular, root, state, progress)
+    return take_with(open_regular, root, state, progress, environment)
 
 
-def take_with(opener: Opener, root: Path, state: Path, progress: Progress | None) -> Snapshot:
+def take_with(
+    opener: Opener,
+    root: Path,
+    state: Path,
+    progress: Progress | None,
+    environment: Mapping[str, str] | None = None,
+) -> Snapshot:
     """`take_snapshot` with another way to open files: the seam for tests of what disks do."""
-    pending = begin_listing(root)
+    pending = begin_listing(root, environment)
     # Git lists files on another core while we look at those we know.
     base = os.path.realpath(root)
     store = ObjectStore(state / "objects")

@@ -22,15 +22,6 @@ def shown(path: str) -> str:
     return f"`{escaped}`"
 
 
-def size_shown(size: int) -> str:
-    value = float(size)
-    for unit in ("B", "kB", "MB", "GB"):
-        if value < 1000:
-            return f"{value:.0f} {unit}" if unit in ("B", "kB") or value >= 100 else f"{value:.1f} {unit}"
-        value /= 1000
-    return f"{value:.1f} TB"
-
-
 def _escape(character: str) -> str:
     if "\udc80" <= character <= "\udcff":
         return f"\\x{ord(character) - 0xDC00:02x}"  # a byte that is not UTF-8, as `os.fsdecode` keeps it

@@ -1,9 +1,11 @@
-"""When a script dies on a missing file that is in the project: which ignore rule left it out of the snapshot."""
+"""When a script dies on a missing file that is in the project: which ignore rule left it out of the snapshot, and
+which lines let it in."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from holdfast.model import Reason, Run
@@ -17,29 +19,40 @@ _MISSING = (
 _MODULE = re.compile(r"No module named '([A-Za-z0-9_.]+)'")
 
 
-def missing_file_sentence(root: Path, folder: Path, run: Run) -> str:
-    """Empty when the run did not fail, named no missing file, or no rule left it out."""
+def missing_file_sentence(root: Path, folder: Path, run: Run, environment: Mapping[str, str] | None = None) -> str:
+    """Empty when the run did not fail, named no missing file, or no rule left it out. `environment` is for git."""
     if run.ending is None or run.ending.reason is not Reason.EXIT_CODE:
         return ""
     for relative in _candidates(_tail(folder / "driver_log"), run.run_id):
-        if (root / relative).exists():
-            found = _rule(root, relative)
+        if os.path.exists(root / relative):
+            found = _rule(root, relative, environment)
             if found:
                 return found
     return ""
 
 
-def _rule(root: Path, relative: str) -> str:
+def _rule(root: Path, relative: str, environment: Mapping[str, str] | None) -> str:
     from holdfast.snapshots.ignore import explain
 
-    rule = explain(root, relative)
+    rule = explain(root, relative, environment)
     if rule is None:
         return ""
     where = rule.source if rule.line is None else f"{rule.source}:{rule.line}"
-    return (
-        f"`{relative}` is in the project, but `{rule.pattern}` ({where}) left it out of the snapshot. "
-        f"To ship it, write into .amlignore: !{rule.pattern}"
-    )
+    left_out = f"`{relative}` is in the project, but `{rule.pattern}` ({where}) left it out of the snapshot."
+    return f"{left_out} {way_in(root, relative, environment)}"
+
+
+def way_in(root: Path, relative: str, environment: Mapping[str, str] | None = None) -> str:
+    """What to do so that a path that a rule leaves out ships after all."""
+    from holdfast.snapshots.inclusion import lines_to_ship
+
+    match lines_to_ship(root, relative, environment):
+        case ():
+            return "No rule can let it in: copy it to another place in the project."
+        case (line,):
+            return f"To ship it, write into .amlignore: {line}"
+        case lines:
+            return "To ship it, write at the end of .amlignore:\n" + "\n".join(lines)
 
 
 def _tail(path: Path) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,8 @@ from holdfast.history.folder import RunFolders
 from holdfast.history.records import read_run
 from holdfast.history.storage import storage_error
 from holdfast.project.folder import Project
+from holdfast.snapshots.store import CHUNK, copy_stream, digest_of_stream
+from holdfast.workbench.surroundings import Surroundings
 
 FOLDERS = ("outputs", "uploads")
 LOGS = ("driver_log", "control_log")
@@ -72,13 +74,13 @@ class Download:
     overwrite: bool = False
 
 
-def download(project: Project, wanted: Download) -> Iterator[Copied | LinkLeftOut]:
+def download(project: Project, wanted: Download, around: Surroundings) -> Iterator[Copied | LinkLeftOut]:
     """Copy artifacts of a run. A file in the way, without `overwrite`, is an error before any is copied."""
     folders = RunFolders(project.state_directory)
     if wanted.artifact is None:
         found = list(_walk(folders.path(wanted.run_id)))
     elif _is_away(folders, wanted.run_id, wanted.artifact):
-        yield from _fetch(project, wanted, wanted.artifact)
+        yield from _fetch(project, wanted, wanted.artifact, around)
         return
     else:
         found = [find_artifact(project, wanted.run_id, wanted.artifact)]
@@ -107,17 +109,11 @@ def copy_whole(source: Path, target: Path, digest: str | None = None) -> None:
 
 
 def digest_of(file: Path) -> str:
-    hashing = hashlib.sha256()
     try:
         with file.open("rb") as stream:
-            while block := stream.read(_BLOCK):
-                hashing.update(block)
+            return digest_of_stream(stream)
     except OSError as error:
         raise storage_error(error, "read the artifact", file) from error
-    return hashing.hexdigest()
-
-
-_BLOCK = 1 << 20
 
 
 def _walk(folder: Path) -> Iterator[Artifact | LinkLeftOut]:
@@ -151,7 +147,7 @@ def _is_away(folders: RunFolders, run_id: str, path: str) -> bool:
     return is_listed_in_part and not path.startswith(FOLDERS) and path not in LOGS
 
 
-def _fetch(project: Project, wanted: Download, path: str) -> Iterator[Copied]:
+def _fetch(project: Project, wanted: Download, path: str, around: Surroundings) -> Iterator[Copied]:
     from holdfast.workbench.fetching import fetch_file
 
     parts = path.split("/")
@@ -165,7 +161,7 @@ def _fetch(project: Project, wanted: Download, path: str) -> Iterator[Copied]:
         raise storage_error(error, "make the folder of the download", target.parent) from error
     temporary = target.with_name(f".{target.name}.{os.getpid()}.new")
     try:
-        fetch_file(project, wanted.run_id, path, temporary)
+        fetch_file(project, wanted.run_id, path, temporary, around)
         temporary.replace(target)
     except OSError as error:
         raise storage_error(error, f"fetch `{path}`", target) from error
@@ -185,13 +181,12 @@ def _require_room(targets: list[Path], overwrite: bool) -> None:
 
 
 def _copy(source: Path, target: Path, digest: str | None) -> None:
-    hashing = hashlib.sha256()
     with source.open("rb") as reading, target.open("xb") as writing:
-        while block := reading.read(_BLOCK):
-            if digest is not None:
-                hashing.update(block)
-            writing.write(block)
-    if digest is not None and hashing.hexdigest() != digest:
+        if digest is None:
+            shutil.copyfileobj(reading, writing, CHUNK)
+            return
+        found = copy_stream(reading, writing)
+    if found != digest:
         raise StorageError(
             f"`{source}` is not what was promoted: its content has changed since.",
             "Promote it again if the new content is right: holdfast history promote",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from holdfast.errors import FarSideError
 from holdfast.project.folder import Project
 from holdfast.workbench import events
+from holdfast.workbench.mirror import stopped_writer
 from holdfast.workbench.runs import follower_of
 from holdfast.workbench.surroundings import Surroundings
 
@@ -18,8 +20,16 @@ def cancel(
     if follower.read().ending is not None:
         yield from follower.follow()
         return
-    connection = follower.connection()
-    follower.product.engine.cancel(connection, project.id, follower.run_id, grace)
-    follower.disconnect()
-    if wait:
+    try:
+        with follower.product.host.connect() as connection:
+            follower.product.engine.cancel(connection, project.id, follower.run_id, grace)
+    except FarSideError as error:
+        if error.kind != "not-found":
+            raise  # a run that its host does not know is settled by following it
+    if wait and stopped_writer(follower.folder) is None:
         yield from follower.follow()
+    elif wait:
+        yield events.Warned(
+            "The run was asked to end. How it ends is not seen here: the process that copies it is stopped.",
+            f"Continue that one, or look later: holdfast status -r {follower.run_id}",
+        )

@@ -4,11 +4,13 @@ variables."""
 from __future__ import annotations
 
 import json
+import os
 import platform
 import re
 import sys
 import zipfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +18,20 @@ from holdfast import __version__
 from holdfast.errors import StorageError
 from holdfast.history.folder import RunFolders
 from holdfast.project.folder import Project
+from holdfast.project.runconfig import looks_secret
 from holdfast.workbench.surroundings import Surroundings
+
+MASK = "***"
+SHORTEST_HIDDEN = 4
+"""Shorter values stand in too many words to be taken out of them."""
 
 _LOG_TAIL = 1 << 20
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
-_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW", re.IGNORECASE)
-MASK = "***"
+_SHORT_NUMBER = re.compile(r"[+-]?[0-9][0-9.,:_-]{0,6}")
+_EVERYDAY = frozenset(
+    ("true", "false", "none", "null", "auto", "default", "info", "debug", "warn", "warning", "error", "utf8", "utf-8")
+)
+"""Hiding these would spoil the logs and tell nobody less."""
 
 
 def write_diagnostics(project: Project, run: str, destination: Path, around: Surroundings) -> list[str]:
@@ -29,20 +39,22 @@ def write_diagnostics(project: Project, run: str, destination: Path, around: Sur
     folders = RunFolders(project.state_directory)
     run_id = folders.resolve(run)
     folder = folders.path(run_id)
+    hiding = _Hiding(tuple(_values_to_hide(folders, run_id, around)))
     contents = {
-        "versions.json": json.dumps(_versions(), indent=1).encode(),
-        "submission.json": _json_file(folder / "submission.json"),
-        "plan.json": json.dumps(_without_values(folders.plan(run_id)), indent=1).encode(),
-        "configuration.json": json.dumps(_without_values(folders.configuration(run_id)), indent=1).encode(),
-        "journal.jsonl": _tail(folder / "journal.jsonl"),
-        "driver_log": _tail(folder / "driver_log"),
-        "control_log": _tail(folder / "control_log"),
+        "versions.json": json.dumps(_versions()).encode(),
+        "submission.json": hiding.in_json(_tail(folder / "submission.json")),
+        "plan.json": hiding.in_json(_tail(folder / "plan.json")),
+        "configuration.json": hiding.in_json(_tail(folder / "configuration.json")),
+        "journal.jsonl": b"".join(
+            hiding.in_json(line) for line in _tail(folder / "journal.jsonl").splitlines(keepends=True)
+        ),
+        "driver_log": hiding.in_bytes(_tail(folder / "driver_log")),
+        "control_log": hiding.in_bytes(_tail(folder / "control_log")),
     }
-    hidden = _values_to_hide(folders, run_id, around)
     try:
         with zipfile.ZipFile(destination, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, data in contents.items():
-                archive.writestr(f"{run_id}/{name}", _masked(data, hidden))
+                archive.writestr(f"{run_id}/{name}", data)
     except OSError as error:
         raise StorageError(
             f"`{destination}` cannot be written: {error.strerror}.", "Name another file with --file."
@@ -54,41 +66,67 @@ def _versions() -> dict[str, str]:
     return {"holdfast": __version__, "python": sys.version, "system": platform.platform()}
 
 
-def _without_values(record: Any, inside: bool = False) -> Any:
-    """The record with the values of all environment variables masked, whoever set them."""
-    if isinstance(record, Mapping):
-        return {
-            key: dict.fromkeys(value, MASK)
-            if key in ("environment", "environment_variables") and isinstance(value, Mapping) and "steps" not in value
-            else _without_values(value)
-            for key, value in record.items()
-        }
-    if isinstance(record, list):
-        return [_without_values(value) for value in record]
-    return record
-
-
-def _values_to_hide(folders: RunFolders, run_id: str, around: Surroundings) -> list[bytes]:
-    """Secrets that this shell still has, and variables of the run configuration that look like one."""
-    names = folders.plan(run_id).get("secrets", [])
+def _values_to_hide(folders: RunFolders, run_id: str, around: Surroundings) -> list[str]:
+    """The secrets, as far as this shell still has them, and the values of the run configuration's variables: whatever
+    they are called, they are nobody else's business. Longest first, so that none leaves a part of another."""
+    secrets = [around.environment.get(name, "") for name in folders.plan(run_id).get("secrets", [])]
     configured = folders.configuration(run_id).get("run_configuration", {}).get("environment_variables") or {}
-    values = [around.environment.get(name, "") for name in names]
-    values += [str(value) for name, value in configured.items() if _SECRET_NAME.search(name)]
-    return sorted((value.encode() for value in values if len(value) >= 4), key=len, reverse=True)
+    values = secrets + [
+        str(value) for name, value in configured.items() if looks_secret(name) or not _is_everyday(str(value))
+    ]
+    lines = {line for value in values for line in (value, *value.splitlines()) if len(line) >= SHORTEST_HIDDEN}
+    escaped = {json.dumps(line, ensure_ascii=is_ascii)[1:-1] for line in lines for is_ascii in (True, False)}
+    return sorted(lines | escaped, key=len, reverse=True)
 
 
-def _masked(data: bytes, hidden: list[bytes]) -> bytes:
-    for value in hidden:
-        data = data.replace(value, MASK.encode())
-    return _CREDENTIALS.sub(f"{MASK}@", data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+def _is_everyday(value: str) -> bool:
+    return value.lower() in _EVERYDAY or _SHORT_NUMBER.fullmatch(value) is not None
 
 
-def _json_file(path: Path) -> bytes:
-    return path.read_bytes()
+@dataclass(frozen=True)
+class _Hiding:
+    values: tuple[str, ...]
+
+    def in_text(self, text: str) -> str:
+        for value in self.values:
+            text = text.replace(value, MASK)
+        return _CREDENTIALS.sub(f"{MASK}@", text)
+
+    def in_bytes(self, data: bytes) -> bytes:
+        return self.in_text(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+    def in_record(self, record: Any) -> Any:
+        """The record with every text hidden in, and the values of all environment variables masked, whoever set
+        them. Keys and numbers stay, so that it can still be read."""
+        if isinstance(record, Mapping):
+            return {
+                key: dict.fromkeys(value, MASK) if _are_variables(key, value) else self.in_record(value)
+                for key, value in record.items()
+            }
+        if isinstance(record, list):
+            return [self.in_record(value) for value in record]
+        return self.in_text(record) if isinstance(record, str) else record
+
+    def in_json(self, data: bytes) -> bytes:
+        """One JSON text; what is none, because it was damaged, is masked as it is."""
+        try:
+            return json.dumps(self.in_record(json.loads(data))).encode() + b"\n"
+        except (ValueError, RecursionError):
+            return self.in_bytes(data)
+
+
+def _are_variables(key: str, value: Any) -> bool:
+    is_plan = isinstance(value, Mapping) and "steps" in value  # of an environment to build, not of variables
+    return key in ("environment", "environment_variables") and isinstance(value, Mapping) and not is_plan
 
 
 def _tail(path: Path) -> bytes:
+    """The end of the file in whole lines: a secret that is cut in two would not be found."""
     try:
-        return path.read_bytes()[-_LOG_TAIL:]
+        with path.open("rb") as source:
+            skipped = max(0, source.seek(0, os.SEEK_END) - _LOG_TAIL)
+            source.seek(skipped)
+            data = source.read(_LOG_TAIL)
     except FileNotFoundError:
         return b""
+    return data[data.find(b"\n") + 1 :] if skipped else data

@@ -22,6 +22,11 @@ class SnapshotProgressed:
 
 
 @dataclass(frozen=True)
+class StillWaiting:
+    """Nothing has happened for a second; for clocks on the screen."""
+
+
+@dataclass(frozen=True)
 class SnapshotTaken:
     digest: str
     files: int
@@ -118,6 +123,7 @@ class Removed:
 Event = (
     Warned
     | SnapshotProgressed
+    | StillWaiting
     | SnapshotTaken
     | Planned
     | RunCreated

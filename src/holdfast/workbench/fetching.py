@@ -18,7 +18,9 @@ def fetch_file(project: Project, run_id: str, path: str, destination: Path, arou
     name = checked(os.path.normpath(path).replace(os.sep, "/"))
     try:
         with follower.product.host.connect() as connection:
-            fetcher = Fetcher(connection, follower.product.host.is_here, project.id, follower.run_id)
+            ended = follower.read().status.is_final
+            run = {"project": project.id, "run": follower.run_id, "ended": ended}
+            fetcher = Fetcher(connection, follower.product.host.is_here, run)
             fetcher.fetch_file(f"work/{name}", destination)
     except FarSideError as error:
         if error.kind != "not-found":

@@ -1,16 +1,18 @@
 """Following a run: one process copies its files home, everybody shows the copies.
 
-A follower that holds the run's `writer.lock` copies; one that does not waits for the copies to grow, and takes over
-when the lock becomes free. Both show bytes from the copies, from their own place, so no line is shown twice or lost.
-"""
+A follower that holds the run's `writer.lock` copies, in a thread of its own, so that a terminal that does not take
+output (`| less`) does not keep the run from coming home. One that does not hold it waits for the copies to grow, and
+takes over when the lock becomes free. Both show bytes from the copies, from their own place, so no line is shown
+twice or lost."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import queue
+import threading
 import time
-from collections.abc import Generator, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 from holdfast.errors import HostError, StorageError
 from holdfast.history import journal as journals
@@ -23,13 +25,16 @@ from holdfast.project.folder import Project
 from holdfast.workbench import events
 from holdfast.workbench.absent import missing_file_sentence
 from holdfast.workbench.collecting import collect, is_collected
-from holdfast.workbench.mirror import Mirror, writer_lock
+from holdfast.workbench.mirror import Mirror, stopped_writer, writer_lock
 from holdfast.workbench.surroundings import Surroundings
 from holdfast.workbench.targets import Product
+from holdfast.workbench.view import View
 
 WAIT = 0.25
 """Seconds between looks at copies that another process writes."""
 TRIES = (0.2, 1.0, 2.0, 5.0, 10.0)
+
+_GREW, _DONE = object(), object()
 
 
 class Follower:
@@ -40,12 +45,14 @@ class Follower:
         self._connection: Connection | None = None
         self._view = View(self.folder)
         self._is_writer = False
+        self._warned = False
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[bool]:
-        """Try to be the one who copies, for as long as the block lasts. False: another process is."""
+    def writing(self, held: bool = False) -> Iterator[bool]:
+        """Be the one who copies, for as long as the block lasts; `held`: the caller has the lock already. False:
+        another process is, and this one only shows."""
         try:
-            with writer_lock(self.folder) as mine:
+            with contextlib.nullcontext(True) if held else writer_lock(self.folder) as mine:
                 self._is_writer = mine
                 yield mine
         finally:
@@ -58,7 +65,7 @@ class Follower:
         return self._connection
 
     def share(self, connection: Connection) -> None:
-        """Use a connection that somebody else made, for several runs of one host."""
+        """Use a connection that somebody else made."""
         self._connection = connection
 
     def disconnect(self) -> None:
@@ -68,21 +75,13 @@ class Follower:
 
     def follow(self) -> Iterator[events.Event]:
         """Every event until the run has ended and its outputs are at home; last an `Ended`."""
-        while not self._view.ended:
+        while not is_collected(self.folder):
             if self._is_writer:
                 yield from self._copy_and_show()
             else:
                 with self.writing() as mine:
                     yield from self._copy_and_show() if mine else self._show_others_copies()
-        while not is_collected(self.folder):
-            if self._is_writer:
-                yield from self.finish()
-            else:
-                with self.writing() as mine:
-                    if mine:
-                        yield from self.finish()
-                    else:
-                        time.sleep(WAIT)
+        yield from self._view.news()
         run = self.read()
         yield events.Ended(run, missing_file_sentence(self.project.root, self.folder, run))
 
@@ -107,51 +106,16 @@ class Follower:
 
     def write_end(self, reason: str, detail: str) -> None:
         """For the writer, when no far side will: the run is not on its host. The near journal then says so itself."""
-        record = {
-            "t": self._around.now(),
-            "e": "ended",
-            "reason": reason,
-            "code": None,
-            "signal": None,
-            "detail": detail,
-            "by": "client",
-        }
-        with (self.folder / "journal.jsonl").open("ab") as target:
-            target.write(json.dumps(record).encode() + b"\n")
+        ending = {"reason": reason, "code": None, "signal": None, "detail": detail, "by": "client"}
+        record = {"t": self._around.now(), "e": "ended", **ending}
+        try:
+            with (self.folder / "journal.jsonl").open("ab") as target:
+                target.write(json.dumps(record).encode() + b"\n")
+        except OSError as error:
+            raise StorageError(
+                f"The end of `{self.run_id}` cannot be recorded: {error.strerror}.", "Make room on the project's disk."
+            ) from error
         self.update_index()
-
-    def _copy_and_show(self) -> Iterator[events.Event]:
-        """Until the run has ended. A lost connection is taken up again where it broke."""
-        failures = 0
-        while True:
-            yield from self._view.news()
-            if self._view.ended:
-                return
-            try:
-                for each in self._pump():
-                    failures = 0
-                    yield each
-            except HostError as error:
-                self.disconnect()
-                if failures == len(TRIES):
-                    raise
-                yield events.ConnectionLost(error.message, TRIES[failures])
-                time.sleep(TRIES[failures])
-                failures += 1
-
-    def _pump(self) -> Iterator[events.Event]:
-        connection, mirror = self.connection(), Mirror(self.folder)
-        asked = {"project": self.project.id, "run": self.run_id, "have": mirror.have()}
-        answer = connection.request("follow", {"runs": [asked], "stay": True})
-        if self.run_id in answer["missing"]:
-            self.settle_missing()
-            return
-        while not self._view.ended:
-            push = connection.next_push(None)
-            while push is not None and push.kind != "ended":
-                mirror.apply(push)
-                push = connection.next_push(0)
-            yield from self._view.news()
 
     def settle_missing(self) -> None:
         """The host does not have the run. If it was there once, its files were removed; if not, nobody shall start it
@@ -163,64 +127,73 @@ class Follower:
         fields = {"project": self.project.id, "run": self.run_id, "generation": submission.generation}
         self.connection().request("give-up", fields)
 
-    def _show_others_copies(self) -> Generator[events.Event, None, None]:
+    def _copy_and_show(self) -> Iterator[events.Event]:
+        """Copy in a thread until everything is at home; show what has come meanwhile."""
+        happened: queue.SimpleQueue[object] = queue.SimpleQueue()
+        copier = threading.Thread(target=self._copy, args=(happened,), daemon=True)
+        copier.start()
+        while True:
+            try:
+                item = happened.get(timeout=1.0)
+            except queue.Empty:
+                yield events.StillWaiting()
+                continue
+            yield from self._view.news()
+            if item is _DONE:
+                break
+            if isinstance(item, BaseException):
+                raise item
+            if item is not _GREW:
+                yield item  # type: ignore[misc] # the copier puts events, errors and the two marks, nothing else
+        copier.join()
+
+    def _copy(self, happened: queue.SimpleQueue[object]) -> None:
+        """A lost connection is taken up again where it broke."""
+        failures = 0
+        try:
+            while True:
+                try:
+                    for _ in self._pump():
+                        failures = 0
+                        happened.put(_GREW)
+                    for event in self.finish():
+                        happened.put(event)
+                except HostError as error:
+                    self.disconnect()
+                    if failures == len(TRIES):
+                        raise
+                    happened.put(events.ConnectionLost(error.message, TRIES[failures]))
+                    time.sleep(TRIES[failures])
+                    failures += 1
+                else:
+                    break
+        except BaseException as error:  # noqa: BLE001 - handed to whoever follows, whatever it is
+            happened.put(error)
+        happened.put(_DONE)
+
+    def _pump(self) -> Iterator[None]:
+        """Copy until the journal at home has the run's end; yields whenever something was written."""
+        mirror = Mirror(self.folder)
+        while not self.read().status.is_final:
+            connection = self.connection()
+            asked = {"project": self.project.id, "run": self.run_id, "have": mirror.have()}
+            answer = connection.request("follow", {"runs": [asked], "stay": True})
+            if self.run_id in answer["missing"]:
+                self.settle_missing()
+                yield
+                continue
+            while (push := connection.next_push(None)) is None or push.kind != "ended":
+                if push is not None and mirror.apply(push):
+                    yield
+
+    def _show_others_copies(self) -> Iterator[events.Event]:
         """One look at what another process has copied, then a pause; the caller tries for the lock again."""
         yield from self._view.news()
-        if not self._view.ended:
-            time.sleep(WAIT)
-
-
-class View:
-    """What one reader has shown of a run's copies so far."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._shown = {"journal.jsonl": 0, "driver_log": 0}
-        self.ended = False
-
-    def journal(self) -> journals.Journal:
-        try:
-            return journals.parse_journal((self._folder / "journal.jsonl").read_bytes())
-        except FileNotFoundError:
-            return journals.parse_journal(b"")
-
-    def news(self) -> Iterator[events.Event]:
-        """What the copies have that was not shown. The journal is read first, so that its end implies the whole
-        output."""
-        lines = self._take("journal.jsonl", whole_lines=True)
-        output = self._take("driver_log")
-        parsed = journals.parse_journal(lines).events
-        phases = [each for each in parsed if isinstance(each, journals.PhaseBegan | journals.ScriptStarted)]
-        for event in parsed:
-            if event in phases[-1:]:  # those before it are over
-                yield _phase(event)
-            elif isinstance(event, journals.EnvironmentUsed):
-                yield events.EnvironmentReady(event.id, len(event.packages), event.built, event.seconds)
-            elif isinstance(event, journals.EndingBegan):
-                yield events.EndingBegan(event.cause, event.grace)
-            elif isinstance(event, journals.Noted):
-                yield events.Noted(event.text)
-        if output:
-            yield events.OutputArrived(output)
-        self.ended = self.ended or any(isinstance(event, journals.RunEnded) for event in parsed)
-
-    def _take(self, name: str, whole_lines: bool = False) -> bytes:
-        try:
-            with (self._folder / name).open("rb") as source:
-                size = source.seek(0, 2)
-                if size < self._shown[name]:  # the copy was set aside and begun again
-                    self._shown[name] = 0
-                source.seek(self._shown[name])
-                data = source.read()
-        except FileNotFoundError:
-            return b""
-        if whole_lines:
-            data = data[: data.rfind(b"\n") + 1]
-        self._shown[name] += len(data)
-        return data
-
-
-def _phase(event: journals.JournalEvent) -> events.PhaseChanged:
-    if isinstance(event, journals.PhaseBegan):
-        return events.PhaseChanged(event.name, event.text)
-    return events.PhaseChanged("script", "running the script")
+        stopped = stopped_writer(self.folder)
+        if stopped and not self._warned:
+            self._warned = True
+            yield events.Warned(
+                f"Process {stopped}, which copies this run's output, is stopped; nothing new is seen until it goes on.",
+                f"Continue it (fg in its terminal, or kill -CONT {stopped}), or end it: kill {stopped}",
+            )
+        time.sleep(WAIT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -29,6 +30,8 @@ def find_python(location: str | None, root: Path, around: Surroundings) -> str:
     full = path if path.is_absolute() else root / path
     if not os.access(full, os.X_OK) or full.is_dir():
         raise _not_found(os.fspath(full))
+    if not re.match(r"python3|python$|pypy", full.name):
+        _require_python(os.fspath(full), around)
     return os.fspath(full)
 
 
@@ -75,6 +78,20 @@ def _without_shim(path: str, around: Surroundings) -> str:
         said = (getattr(error, "stderr", "") or str(error)).strip()
         raise ProjectError(f"The active Python `{path}` does not start: {said}", "Try: python --version") from error
     return answer.stdout.strip() or path
+
+
+def _require_python(path: str, around: Surroundings) -> None:
+    """Asked only of programs whose name does not say it."""
+    command = [path, "-c", "import sys; print(sys.version_info[0])"]
+    try:
+        answer = subprocess.run(command, env=dict(around.environment), capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.SubprocessError):
+        return  # the run itself will say what is wrong with it
+    if answer.returncode == 0 and answer.stdout.strip() == "3":
+        return
+    raise ProjectError(
+        f"`{path}` is not a Python 3.", "Mend `pythonLocation` in the compute target, or remove the line."
+    )
 
 
 def _not_found(location: str) -> HoldfastError:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
 from holdfast.errors import HostError, StorageError
 from holdfast.history.records import DIVERGED
-from holdfast.hosts.connection import Push
+from holdfast.hosts.connection import Push, prefix_checksum
 
-_NAME = re.compile(r"(journal\.jsonl|driver_log|control_log|metrics/[A-Za-z0-9][A-Za-z0-9._-]{0,150}\.jsonl)\Z")
+WRITER = "writer.lock"
+_NAME = re.compile(r"(journal\.jsonl|driver_log|control_log|metrics/[0-9]+-[A-Za-z0-9]{1,64}\.jsonl)\Z")
 
 
 class Mirror:
@@ -28,12 +28,16 @@ class Mirror:
         for name in ("journal.jsonl", "driver_log", "control_log", *self._metric_files()):
             path = self._folder / name
             if path.exists():
-                found[name] = list(_size_and_checksum(path))
+                with path.open("rb") as source:
+                    size = os.fstat(source.fileno()).st_size
+                    found[name] = [size, prefix_checksum(source.fileno(), size)]
         return found
 
-    def apply(self, push: Push) -> None:
-        """Write what came. Bytes that do not continue the copy are refused: the connection is then taken up again by
-        offset."""
+    def apply(self, push: Push) -> bool:
+        """Write what came; True if it was something to write. Bytes that do not continue the copy are refused: the
+        connection is then taken up again by offset."""
+        if push.kind not in ("data", "restart"):
+            return False
         if not _NAME.match(push.file):
             raise HostError(f"The far side sent a file `{push.file}` that no run has.")
         path = self._folder / push.file
@@ -41,7 +45,7 @@ class Mirror:
             path.parent.mkdir(exist_ok=True)
             if push.kind == "restart":
                 _set_aside(path)
-                return
+                return True
             with path.open("ab") as target:
                 if target.tell() != push.offset:
                     raise HostError(f"The far side sent `{push.file}` from byte {push.offset}, not {target.tell()}.")
@@ -51,10 +55,12 @@ class Mirror:
                 f"The run's output cannot be stored at `{path}`: {error.strerror}.",
                 "The run goes on. Make room, then: holdfast logs -f",
             ) from error
+        return True
 
     def _metric_files(self) -> list[str]:
         try:
-            return [f"metrics/{name}" for name in sorted(os.listdir(self._folder / "metrics"))]
+            names = [f"metrics/{name}" for name in sorted(os.listdir(self._folder / "metrics"))]
+            return [name for name in names if _NAME.match(name)]
         except FileNotFoundError:
             return []
 
@@ -64,16 +70,32 @@ def writer_lock(folder: Path) -> Iterator[bool]:
     """Whether this process is the one that may write the copies. Released when it ends, however it ends."""
     import fcntl  # only where runs are; a client without it has no local runs
 
-    descriptor = os.open(folder / "writer.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        descriptor = os.open(folder / WRITER, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StorageError(
+            f"The run's folder `{folder}` cannot be written: {error.strerror}.", "Check its permissions and the disk."
+        ) from error
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             yield False
         else:
+            os.pwrite(descriptor, f"{os.getpid():<12}".encode(), 0)
             yield True
     finally:
         os.close(descriptor)
+
+
+def stopped_writer(folder: Path) -> int | None:
+    """The pid of the process that copies this run and is stopped (Ctrl-Z), so that the copies do not grow."""
+    try:
+        pid = int((folder / WRITER).read_text() or 0)
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (OSError, ValueError, IndexError):
+        return None
+    return pid if state in "Tt" else None
 
 
 def _set_aside(path: Path) -> None:
@@ -84,12 +106,3 @@ def _set_aside(path: Path) -> None:
         if not other.exists():
             path.rename(other)
         number += 1
-
-
-def _size_and_checksum(path: Path) -> tuple[int, int]:
-    size = checksum = 0
-    with path.open("rb") as source:
-        while data := source.read(1 << 20):
-            checksum = zlib.crc32(data, checksum)
-            size += len(data)
-    return size, checksum

@@ -11,7 +11,7 @@ from holdfast.hosts.connection import Connection
 from holdfast.project.folder import Project
 from holdfast.workbench import events
 from holdfast.workbench.following import Follower
-from holdfast.workbench.mirror import Mirror
+from holdfast.workbench.mirror import Mirror, stopped_writer
 from holdfast.workbench.runs import product_for
 from holdfast.workbench.surroundings import Surroundings
 
@@ -39,6 +39,13 @@ def refresh(project: Project, around: Surroundings) -> Iterator[events.Event]:
 def _refresh_host(followers: list[Follower]) -> Iterator[events.Event]:
     with contextlib.ExitStack() as stack:
         mine = [follower for follower in followers if stack.enter_context(follower.writing())]
+        for follower in followers:
+            stopped = None if follower in mine else stopped_writer(follower.folder)
+            if stopped:
+                yield events.Warned(
+                    f"What is shown of {follower.run_id} is old: process {stopped}, which copies it, is stopped.",
+                    f"Continue it (kill -CONT {stopped}) or end it (kill {stopped}).",
+                )
         if not mine:
             return
         connection = stack.enter_context(mine[0].product.host.connect())
@@ -49,7 +56,10 @@ def _refresh_host(followers: list[Follower]) -> Iterator[events.Event]:
             follower.settle_missing()
         _pull(connection, missing)
         for follower in mine:
-            yield from follower.finish()
+            try:
+                yield from follower.finish()
+            except HoldfastError as error:  # of this run alone
+                yield events.Warned(error.message, error.hint)
 
 
 def _pull(connection: Connection, followers: list[Follower]) -> list[Follower]:
@@ -59,8 +69,12 @@ def _pull(connection: Connection, followers: list[Follower]) -> list[Follower]:
         {"project": follower.project.id, "run": follower.run_id, "have": mirrors[follower.run_id].have()}
         for follower in followers
     ]
+    if not asked:
+        return []
     answer = connection.request("follow", {"runs": asked, "stay": False})
-    while (push := connection.next_push(0)) is not None:
-        if push.kind != "ended":
-            mirrors[push.run_id].apply(push)
+    waiting = set(mirrors) - set(answer["missing"])
+    while waiting:
+        push = connection.next_push(None)
+        if push is not None and not mirrors[push.run_id].apply(push) and push.kind == "level":
+            waiting.discard(push.run_id)
     return [follower for follower in followers if follower.run_id in answer["missing"]]

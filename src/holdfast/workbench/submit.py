@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets as random
+import threading
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -20,6 +22,7 @@ from holdfast.snapshots.take import Snapshot, take_snapshot
 from holdfast.workbench import events
 from holdfast.workbench.following import Follower
 from holdfast.workbench.interpreter import find_python
+from holdfast.workbench.mirror import writer_lock
 from holdfast.workbench.planning import (
     Identity,
     Intent,
@@ -49,16 +52,40 @@ def submit(project: Project, request: Request, around: Surroundings, wait: bool 
     """Start a run and, if `wait`, follow it to its end. After `RunStarted` the run does not need this process."""
     intent = _read(project, request, around)
     values = secret_values(wanted_secrets(request, intent.configuration), intent.job, around)
+    yield from _news(intent, bool(project.id))
     yield from _warnings(intent, around)
-    snapshot = yield from _snapshot(intent)
-    run_id, plan = _record(intent, snapshot, around)
-    yield events.RunCreated(run_id)
-    follower = Follower(intent.project, run_id, intent.product, around)
-    with follower.writing():
+    folders = RunFolders(intent.project.state_directory)
+    with contextlib.ExitStack() as stack:
+        connection = stack.enter_context(
+            intent.product.host.connect()
+        )  # the far side starts while the snapshot is taken
+        snapshot = yield from _snapshot(intent)
+        run_id = folders.reserve(run_prefix(intent.project.name), around.now())
+        plan = _record(intent, folders, run_id, snapshot, around, stack)
+        yield events.RunCreated(run_id)
+        follower = Follower(intent.project, run_id, intent.product, around)
+        stack.enter_context(follower.writing(held=True))
+        follower.share(connection)
         _start(follower, plan, values)
         yield events.RunStarted(run_id)
         if wait:
             yield from follower.follow()
+
+
+def _news(intent: Intent, was_known: bool) -> Iterator[events.Event]:
+    """What a person should know before the run, that is neither an error nor a warning."""
+    root = intent.project.root
+    if not was_known and any((above / ".git").exists() for above in root.parents):
+        yield events.Noted(
+            f"`{root}` is a project of its own from now on, and only this folder ships. To ship all of the repository, "
+            "submit from its top folder."
+        )
+    target, run = intent.configuration.target, intent.configuration.run
+    if target.file and target.user_managed_environment and (root / run.conda_dependencies_file).exists():
+        yield events.Noted(
+            f"The target `{target.name}` runs on your own Python, so {run.conda_dependencies_file} is not used; "
+            f"`userManagedEnvironment: false` in {target.file} would build it."
+        )
 
 
 def _read(project: Project, request: Request, around: Surroundings) -> Intent:
@@ -70,12 +97,18 @@ def _read(project: Project, request: Request, around: Surroundings) -> Intent:
     return Intent(project, request, configuration, job, product)
 
 
-def _record(intent: Intent, snapshot: Snapshot, around: Surroundings) -> tuple[str, Plan]:
-    """Give the run its id and its folder, whole or not at all."""
-    state = intent.project.state_directory
-    folders = RunFolders(state)
-    run_id = folders.reserve(run_prefix(intent.project.name), around.now())
+def _record(
+    intent: Intent,
+    folders: RunFolders,
+    run_id: str,
+    snapshot: Snapshot,
+    around: Surroundings,
+    stack: contextlib.ExitStack,
+) -> Plan:
+    """Write the run's folder, whole or not at all. It appears with its writer's lock held, on `stack`, so that nobody
+    else takes it for one whose submission was cut."""
     try:
+        stack.enter_context(writer_lock(folders.draft(run_id)))
         plan = make_plan(intent, Identity(run_id, random.token_hex(16), snapshot.digest), around)
         submission = _submission(intent, plan, around)
         folders.commit(run_id, submission, plan.as_json(), _configuration_record(intent.configuration))
@@ -83,8 +116,8 @@ def _record(intent: Intent, snapshot: Snapshot, around: Surroundings) -> tuple[s
         folders.abandon(run_id)
         raise
     if submission.tracked:
-        Index(state).update(read_run(folders, run_id))
-    return run_id, plan
+        Index(intent.project.state_directory).update(read_run(folders, run_id))
+    return plan
 
 
 def _warnings(intent: Intent, around: Surroundings) -> Iterator[events.Event]:
@@ -102,12 +135,38 @@ def _warnings(intent: Intent, around: Surroundings) -> Iterator[events.Event]:
 
 def _snapshot(intent: Intent) -> Generator[events.Event, None, Snapshot]:
     project = intent.project
-    snapshot = take_snapshot(project.root, project.state_directory, None)
+    snapshot = yield from _in_background(project)
     for warning in snapshot.warnings:
         yield events.Warned(f"{warning.path}: {warning.message}" if warning.path else warning.message, warning.remedy)
     _require_script(project, snapshot, intent.job)
     yield events.SnapshotTaken(snapshot.digest, snapshot.files, snapshot.bytes, snapshot.new_objects)
     return snapshot
+
+
+def _in_background(project: Project) -> Generator[events.Event, None, Snapshot]:
+    """Take the snapshot in a thread, so that a large one can tell how far it is."""
+    done: list[Snapshot] = []
+    failed: list[BaseException] = []
+    progress = [(0, 0)]
+
+    def tell(files: int, size: int) -> None:
+        progress[0] = (files, size)
+
+    def take() -> None:
+        try:
+            done.append(take_snapshot(project.root, project.state_directory, tell))
+        except BaseException as error:  # noqa: BLE001 - raised again by whoever waits
+            failed.append(error)
+
+    worker = threading.Thread(target=take, daemon=True)
+    worker.start()
+    while worker.is_alive():
+        worker.join(0.5)
+        if worker.is_alive():
+            yield events.SnapshotProgressed(*progress[0])
+    if failed:
+        raise failed[0]
+    return done[0]
 
 
 def _require_script(project: Project, snapshot: Snapshot, job: Job) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from holdfast.errors import ProjectError, UsageError
+
 
 @dataclass(frozen=True)
 class Surroundings:
@@ -23,6 +25,31 @@ class Surroundings:
 
 def surroundings() -> Surroundings:
     environment = dict(os.environ)
+    user_home = _user_home(environment)
     named = environment.get("HOLDFAST_HOME")
-    home = Path(named).expanduser() if named else Path.home() / ".holdfast"
-    return Surroundings(home.absolute(), environment, Path.cwd(), Path.home())
+    home = Path(named).expanduser() if named else user_home / ".holdfast"
+    if not home.is_absolute():
+        raise UsageError(
+            f"HOLDFAST_HOME is `{named}`, which means another folder in every folder.", "Give it an absolute path."
+        )
+    return Surroundings(home, environment, current_directory(), user_home)
+
+
+def current_directory() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise ProjectError("The current folder does not exist any more.", "Change to a folder that does.") from None
+
+
+def _user_home(environment: Mapping[str, str]) -> Path:
+    """HOME where it says something, else the account's own."""
+    named = Path(environment.get("HOME") or "")
+    if named.is_absolute():
+        return named
+    import pwd  # only where HOME is missing or strange
+
+    try:
+        return Path(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError:
+        raise UsageError("This account has no home folder.", "Set HOLDFAST_HOME to a folder of yours.") from None

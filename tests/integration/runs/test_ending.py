@@ -223,3 +223,58 @@ def test_a_run_that_is_gone_from_its_machine_is_lost_and_not_completed(bench):
         os.kill(bench.holder(run_id, byte), signal.SIGKILL)
     shutil.rmtree(bench.far(run_id))
     assert bench.record(run_id)["reason"] == "lost"
+
+
+WORKERS = """
+import os, signal, sys, time
+if os.fork() == 0:
+    def save(*_):
+        time.sleep(3)
+        open("outputs/checkpoint", "w").write("saved")
+        os._exit(0)
+    signal.signal(signal.SIGTERM, save)
+    print("worker", flush=True)
+    while True:
+        time.sleep(0.05)
+while True:
+    time.sleep(0.05)
+"""
+
+
+def test_the_grace_time_is_also_for_the_scripts_children(bench):
+    bench.write("t.py", WORKERS)
+    run_id = bench.start("--grace", "30s", "t.py")
+    wait_for(lambda: b"worker" in (bench.far(run_id) / "driver_log").read_bytes())
+    assert bench.run("cancel", "-r", run_id).code == 0
+    assert (bench.near(run_id) / "outputs/checkpoint").read_text() == "saved"
+
+
+def test_a_second_cancel_can_shorten_the_grace_time(bench):
+    bench.write("t.py", "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + SLEEPER)
+    run_id = bench.start("t.py")
+    wait_for(lambda: b"up" in (bench.far(run_id) / "driver_log").read_bytes())
+    bench.run("cancel", "-r", run_id, "--grace", "10m", "--no-wait")
+    bench.event(run_id, "ending")
+    assert bench.run("cancel", "-r", run_id, "--grace", "0").code == 0
+    assert bench.record(run_id)["reason"] == "canceled"
+
+
+def test_a_time_limit_of_months_is_no_problem(bench):
+    bench.write("t.py", "import time\ntime.sleep(0.2)\nprint('done')\n")
+    result = bench.submit("--time-limit", "90d", "--grace", "40d", "t.py")
+    assert (result.code, result.out) == (0, "done\n")
+
+
+def test_cancel_of_a_run_that_never_reached_its_host_settles_it(bench):
+    import shutil
+
+    bench.write("t.py", "")
+    run_id = bench.start("t.py")
+    bench.event(run_id, "ended")
+    near = bench.near(run_id)
+    for name in ("journal.jsonl", "collected.json"):
+        (near / name).unlink(missing_ok=True)
+    shutil.rmtree(bench.far(run_id))
+    result = bench.run("cancel", "-r", run_id)
+    assert result.code == 0, result.err
+    assert bench.record(run_id)["reason"] == "not-started"

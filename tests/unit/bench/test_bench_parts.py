@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import children
 import peers
 import profiles
 import pytest
@@ -64,6 +65,13 @@ def test_a_child_that_fails_or_says_something_else_is_no_measurement(tmp_path: P
         run_child(place, ["sh", "-c", "echo oh >&2; exit 3"])
     with pytest.raises(FailedError, match="`echo` failed with exit code 0: no"):
         run_child(place, ["echo", "no"], expect="yes")
+
+
+def test_a_child_that_hangs_is_ended_and_is_no_measurement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(children, "PATIENCE", 0.05)
+    place = make_place(tmp_path, "one", Tool("tool", tmp_path / "tool"))
+    with pytest.raises(FailedError, match="`sleep` had not ended"):
+        run_child(place, ["sleep", "60"])
 
 
 def test_a_tool_that_is_not_installed_says_why_when_it_is_called(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 
 from hypothesis import given
@@ -23,6 +24,31 @@ def test_a_secret_is_masked_wherever_the_stream_was_cut(blocks):
 def test_of_two_secrets_the_longer_one_is_masked_whole():
     redactor = Redactor(["secret", "secret-and-more"])
     assert redactor.feed(b"secret-and-more!") + redactor.finish() == b"***!"
+
+
+@given(some.lists(some.sampled_from([b"abcd", b"efgh", b"secretAA", b"token9", b"AA", b"x"]), max_size=10))
+def test_values_that_begin_or_overlap_each_other_leave_nothing_readable(blocks):
+    values = ["abcd", "abcdefgh", "secretAA", "AAtoken9"]
+    redactor = Redactor(values)
+    shown = b"".join(redactor.feed(block) for block in blocks) + redactor.finish()
+    whole = b"".join(blocks)
+    masked = set()
+    for value in values:
+        place = whole.find(value.encode())
+        while place >= 0:
+            masked.update(range(place, place + len(value)))
+            place = whole.find(value.encode(), place + 1)
+    left = bytes(each for place, each in enumerate(whole) if place not in masked)
+    assert shown.replace(b"***", b"") == left
+
+
+def test_each_line_of_a_long_value_and_its_form_in_json_are_masked():
+    key = "-----BEGIN-----\nfirst line\nsecond line"
+    redactor = Redactor([key])
+    text = f"{key}|first line|{json.dumps(key)}|second line".encode()
+    shown = redactor.feed(text) + redactor.finish()
+    assert b"first" not in shown
+    assert b"second" not in shown
 
 
 def test_without_secrets_nothing_is_held_back():

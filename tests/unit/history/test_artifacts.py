@@ -13,6 +13,9 @@ from holdfast.errors import ProjectError, StorageError, UnknownName, UsageError
 from holdfast.project.folder import Project
 from holdfast.workbench.artifacts import Copied, Download, LinkLeftOut, artifacts, download, find_artifact
 from holdfast.workbench.promotion import download_asset, promote, read_link
+from holdfast.workbench.surroundings import Surroundings
+
+AROUND = Surroundings(Path("/nowhere/home"), {}, Path("/nowhere"), Path("/nowhere"))
 
 
 @pytest.fixture
@@ -63,13 +66,13 @@ def test_what_is_no_artifact_is_an_unknown_name(project, run_id, path):
 
 def test_a_download_copies_everything_under_its_path(project, run_id, tmp_path):
     target = tmp_path / "copy"
-    events = list(download(project, Download(run_id, target)))
+    events = list(download(project, Download(run_id, target), AROUND))
     assert tree(target) == {"outputs/a/b.txt": "b", "outputs/model.pkl": "model", "uploads/note": "hi"}
     assert events[-1] == Copied("uploads/note", target / "uploads/note", 2, 3, 3)
 
 
 def test_one_artifact_can_be_downloaded(project, run_id, tmp_path):
-    list(download(project, Download(run_id, tmp_path / "copy", "model.pkl")))
+    list(download(project, Download(run_id, tmp_path / "copy", "model.pkl"), AROUND))
     assert tree(tmp_path / "copy") == {"outputs/model.pkl": "model"}
 
 
@@ -78,9 +81,9 @@ def test_a_file_in_the_way_stops_the_download_before_anything_is_copied(project,
     (target / "uploads").mkdir(parents=True)
     (target / "uploads" / "note").write_text("mine")
     with pytest.raises(UsageError, match="--overwrite"):
-        list(download(project, Download(run_id, target)))
+        list(download(project, Download(run_id, target), AROUND))
     assert tree(target) == {"uploads/note": "mine"}
-    list(download(project, Download(run_id, target, overwrite=True)))
+    list(download(project, Download(run_id, target, overwrite=True), AROUND))
     assert tree(target)["uploads/note"] == "hi"
 
 
@@ -89,7 +92,7 @@ def test_links_inside_the_run_are_copied_as_files_and_others_left_out(project, r
     (outputs / "latest").symlink_to("model.pkl")
     (outputs / "secret").symlink_to("/etc/hostname")
     (outputs / "nowhere").symlink_to("gone")
-    events = list(download(project, Download(run_id, tmp_path / "copy")))
+    events = list(download(project, Download(run_id, tmp_path / "copy"), AROUND))
     assert [each.path for each in events if isinstance(each, LinkLeftOut)] == [
         "outputs/nowhere",
         "outputs/secret",
@@ -104,20 +107,20 @@ def test_a_full_disk_leaves_no_half_copied_file(project, run_id, tmp_path, monke
 
     monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(StorageError, match="Make room"):
-        list(download(project, Download(run_id, tmp_path / "copy", "model.pkl")))
+        list(download(project, Download(run_id, tmp_path / "copy", "model.pkl"), AROUND))
     assert tree(tmp_path / "copy") == {}
 
 
 def test_a_file_outside_of_outputs_is_fetched_from_the_host(project, run_id, tmp_path, monkeypatch):
     asked = []
 
-    def fetch_file(project, run, path, destination):
-        asked.append((run, path))
+    def fetch_file(project, run, path, destination, around):
+        asked.append((run, path, around))
         destination.write_text("far")
 
     monkeypatch.setattr("holdfast.workbench.fetching.fetch_file", fetch_file)
-    events = list(download(project, Download(run_id, tmp_path / "copy", "scratch.bin")))
-    assert asked == [(run_id, "scratch.bin")]
+    events = list(download(project, Download(run_id, tmp_path / "copy", "scratch.bin"), AROUND))
+    assert asked == [(run_id, "scratch.bin", AROUND)]
     assert tree(tmp_path / "copy") == {"scratch.bin": "far"}
     assert events == [Copied("scratch.bin", tmp_path / "copy" / "scratch.bin", 3, 1, 1)]
 

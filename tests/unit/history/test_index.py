@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sqlite3
 import stat
 import subprocess
@@ -97,10 +98,9 @@ def test_late_news_do_not_take_an_ended_run_back(archive, index):
 
 
 def test_a_removed_run_is_gone_and_its_number_is_not_given_again(archive, index):
-    run_id = archive.folders.reserve("iris", 1.0)
+    run_id = archive.add()
     assert index.next_run_number("train.py", run_id) == 1
-    index.remove(run_id)
-    index.remove(run_id)
+    shutil.rmtree(archive.folders.path(run_id))
     assert index.list() == ()
     assert index.next_run_number("train.py", "iris_2") == 2
 

@@ -70,11 +70,11 @@ def test_a_run_without_an_ending_is_where_its_events_say(submission, data, statu
     assert (run.status, run.phase, run.ending, run.ended) == (status, phase, None, None)
 
 
-def test_an_unknown_reason_is_a_failure_with_a_note(submission):
+def test_an_unknown_reason_is_a_failure_that_names_it(submission):
     data = STARTED + line(e="ended", reason="evicted", detail="by the queue")
     run = fold(submission, parse_journal(data), {})
-    assert (run.status, run.ending, run.ended) == (Status.FAILED, None, 100.0)
-    assert run.notes == ("The run ended for a reason that this version does not know: `evicted`. by the queue",)
+    assert (run.status, run.ended) == (Status.FAILED, 100.0)
+    assert run.ending == Ending(Reason.UNKNOWN, detail="evicted by the queue")
 
 
 def test_the_first_ending_counts(submission):

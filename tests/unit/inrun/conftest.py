@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.history.metrics import all_values, read_metrics
+from holdfast.history.metrics import read_metrics
 
 SOURCE = Path(__file__).parents[3] / "src"
 SHIM = SOURCE / "holdfast" / "farside" / "shim"
@@ -52,7 +52,9 @@ class InRun:
         return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
     def values(self) -> dict[str, Any]:
-        return dict(all_values(self.directory / "metrics"))
+        """What was logged under each name: the value if there is one, else the list of them."""
+        found = read_metrics(self.directory / "metrics")
+        return {name: each[0].value if len(each) == 1 else [point.value for point in each] for name, each in found.items()}
 
     def steps(self, name: str) -> list[int | None]:
         return [point.step for point in read_metrics(self.directory / "metrics")[name]]

@@ -10,7 +10,8 @@ from holdfast.project.compute import BUILTIN_LOCAL
 from holdfast.project.configuration import load_configuration, managed_environment
 from holdfast.project.folder import Project, find_project
 from holdfast.project.names import check_name
-from holdfast.project.runconfig import BUILTIN_LOCAL_RUN
+from holdfast.project.runconfig import RunConfiguration
+from holdfast.project.spark import SparkDependencies
 
 CASES = Path(__file__).parents[2] / "cases" / "project-files"
 
@@ -29,7 +30,7 @@ def project(tmp_path: Path) -> Project:
 @pytest.mark.parametrize("name", [None, "local", "local.runconfig"])
 def test_a_bare_folder_runs_with_the_built_in_configuration(tmp_path: Path, name: str | None) -> None:
     configuration = load_configuration(find_project(tmp_path), name, None)
-    assert (configuration.run, configuration.target) == (BUILTIN_LOCAL_RUN, BUILTIN_LOCAL)
+    assert (configuration.run, configuration.target) == (RunConfiguration("local", "local"), BUILTIN_LOCAL)
     assert configuration.warnings == () and managed_environment(configuration) is None
 
 
@@ -104,6 +105,42 @@ def test_another_conda_file_may_be_given(project: Project) -> None:
     configuration = load_configuration(project, "gpu", None, "other.yml")
     assert configuration.conda is not None and configuration.conda.python == "3.6"
     assert configuration.run.conda_dependencies_file == "other.yml"
+
+
+def test_the_spark_file_is_read_for_pyspark_only(project: Project) -> None:
+    folder = project.root / "aml_config"
+    (folder / "spark_dependencies.yml").write_text("configuration: {spark.app.name: x}\n")
+    assert load_configuration(project, "gpu", "local").spark is None
+    (folder / "gpu.runconfig").write_text("Target: gpu\nFramework: PySpark\n")
+    assert load_configuration(project, "gpu", "local").spark == SparkDependencies({"spark.app.name": "x"})
+    (folder / "spark_dependencies.yml").unlink()
+    assert load_configuration(project, "gpu", "local").spark == SparkDependencies()
+
+
+def test_another_spark_file_may_be_given_and_must_be_there(project: Project) -> None:
+    (project.root / "aml_config" / "gpu.runconfig").write_text("Target: gpu\nFramework: PySpark\n")
+    (project.root / "other.yml").write_text("repositories: [https://host/maven]\n")
+    configuration = load_configuration(project, "gpu", "local", spark_file="other.yml")
+    assert configuration.spark == SparkDependencies(repositories=("https://host/maven",))
+    assert configuration.run.spark_dependencies_file == "other.yml"
+    with pytest.raises(ConfigurationError, match=r"gone\.yml:1: there is no such file"):
+        load_configuration(project, "gpu", "local", spark_file="gone.yml")
+
+
+def test_problems_of_the_spark_file_come_with_the_others_and_with_why_it_was_read(project: Project) -> None:
+    folder = project.root / "aml_config"
+    (folder / "gpu.runconfig").write_text("Target: gpu\n")
+    (folder / "gpu.compute").write_text("type: docker\nbaseImage: debian\n")
+    (folder / "spark_dependencies.yml").write_text("packages: [{group: a, artifact: b}]\n")
+    with pytest.raises(ConfigurationError) as caught:
+        load_configuration(project, "gpu", None)
+    assert [str(each) for each in caught.value.problems] == [
+        "aml_config/gpu.runconfig:1: Framework: missing, which means PySpark. "
+        "Write `Framework: Python` for a Python script.",
+        "aml_config/gpu.compute:2: baseImage: unknown key. Write `baseDockerImage`.",
+        "aml_config/spark_dependencies.yml:1: packages: a package has no `version`. "
+        "Write `group:`, `artifact:` and `version:`.",
+    ]
 
 
 def test_the_problems_of_all_files_are_reported_at_once(project: Project) -> None:

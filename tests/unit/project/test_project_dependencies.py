@@ -86,4 +86,3 @@ def test_the_spark_file_of_the_original_is_read() -> None:
             SparkPackage("com.microsoft.sqlserver", "mssql-jdbc", "6.2.1.jre8"),
         ),
     )
-    assert found.packages[0].coordinates == "com.microsoft.ml.spark:mmlspark_2.11:0.9.9"

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from holdfast.errors import UsageError
 from holdfast.project.durations import format_duration, parse_duration
 from holdfast.project.runconfig import (
-    BUILTIN_LOCAL_RUN,
     KEYS,
     RunConfiguration,
     read_runconfig,
@@ -31,9 +30,9 @@ def read(tmp_path: Path, text: str) -> RunConfiguration:
 
 
 def test_a_bare_folder_has_the_built_in_local_configuration(tmp_path: Path) -> None:
-    assert read_runconfig(tmp_path, "local") == (BUILTIN_LOCAL_RUN, [])
+    built_in = RunConfiguration("local", "local", framework="Python")
+    assert read_runconfig(tmp_path, "local") == (built_in, [])
     assert runconfig_names(tmp_path) == ["local"]
-    assert BUILTIN_LOCAL_RUN.framework == "Python"
 
 
 def test_null_means_the_default_everywhere(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.errors import StorageError
 from holdfast.snapshots import store as store_module
-from holdfast.snapshots.store import CHUNK, ObjectStore
+from holdfast.snapshots.store import CHUNK, ObjectStore, digest_of_stream
 
 
 @pytest.fixture
@@ -45,8 +45,10 @@ def test_a_file_of_any_size_is_stored_under_its_digest(store: ObjectStore, tmp_p
     content = bytes(range(256)) * (size // 256 + 1)
     file = tmp_path / "file"
     file.write_bytes(content[:size])
-    for path in (file, str(file), os.fsencode(file)):
-        assert store.put_file(path) == (hashlib.sha256(content[:size]).hexdigest(), size)
+    with file.open("rb", buffering=0) as stream:
+        assert store.put_stream(stream) == (hashlib.sha256(content[:size]).hexdigest(), size)
+    with file.open("rb") as stream:
+        assert digest_of_stream(stream) == hashlib.sha256(content[:size]).hexdigest()
     assert len(everything(store)) == 1
 
 

@@ -243,7 +243,7 @@ def test_large_files_and_folders_are_named_with_the_line_that_leaves_them_out(
     assert sorted(found) == ["big file", "data/one", "many"]
     assert found["big file"].remedy.endswith(": /big\\ file")
     assert found["many"].remedy.endswith(": /many/")
-    assert "1 kB" in found["many"].message
+    assert "has 1.2 kB and" in found["many"].message
     write("many/c")
     assert sorted(each.path for each in take().warnings) == ["big file", "data/one", "many"]
 

@@ -1,0 +1,86 @@
+"""Options that several commands share, and what shells complete them with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from holdfast.cli.here import current_project
+from holdfast.errors import HoldfastError
+
+RUN_HELP = "Run id, the beginning or the end of one, or `last`."
+COMPLETED = 50
+"""So many runs are offered: more are not looked through."""
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def run_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Newest first, as a person looks for them."""
+    from holdfast.history.folder import RunFolders
+
+    def names() -> Iterable[str]:
+        return ("last", *reversed(RunFolders(current_project().state_directory).all_ids()))
+
+    return _beginning_with(incomplete, names)[:COMPLETED]
+
+
+def runconfig_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    from holdfast.project.runconfig import runconfig_names as names
+
+    return _beginning_with(incomplete, lambda: names(current_project().root))
+
+
+def target_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    from holdfast.project.compute import compute_names
+
+    return _beginning_with(incomplete, lambda: compute_names(current_project().root))
+
+
+def template_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    from holdfast.project.templates import template_names as names
+
+    return _beginning_with(incomplete, lambda: [name for name, _ in names()])
+
+
+def run_option(required: bool = True) -> Decorator:
+    """`-r/--run`; without one the newest run is meant, where that is safe."""
+    return click.option(
+        "-r",
+        "--run",
+        "run",
+        metavar="RUN",
+        required=required,
+        default=None if required else "last",
+        shell_complete=run_names,
+        help=RUN_HELP + ("" if required else " [default: last]"),
+    )
+
+
+def download_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`-d/--directory` and `--overwrite`, of commands that put files somewhere."""
+    directory = click.option(
+        "-d",
+        "--directory",
+        required=True,
+        metavar="DIR",
+        type=click.Path(path_type=Path),
+        help="Folder to put it in.",
+    )
+    overwrite = click.option("--overwrite", is_flag=True, help="Replace files that are there.")
+    return directory(overwrite(command))
+
+
+def ignored_target() -> Decorator:
+    """`-t` where the original needed it and the run's own record knows better."""
+    return click.option("-t", "--target", "ignored_target", hidden=True, expose_value=False)
+
+
+def _beginning_with(incomplete: str, names: Callable[[], Iterable[str]]) -> list[str]:
+    try:
+        return [each for each in names() if each.startswith(incomplete)]
+    except HoldfastError:
+        return []  # completing a word is no place to complain

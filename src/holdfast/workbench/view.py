@@ -1,0 +1,64 @@
+"""What one reader has shown of a run's copies so far, and what is new."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from holdfast.history import journal as journals
+from holdfast.workbench import events
+
+
+class View:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._shown: dict[str, tuple[int, int]] = {}
+
+    def journal(self) -> journals.Journal:
+        try:
+            return journals.parse_journal((self._folder / "journal.jsonl").read_bytes())
+        except FileNotFoundError:
+            return journals.parse_journal(b"")
+
+    def news(self) -> Iterator[events.Event]:
+        """What the copies have that was not shown. The journal is read first: its end implies the whole output."""
+        lines = self._take("journal.jsonl", whole_lines=True)
+        parsed = journals.parse_journal(lines).events
+        phases = [each for each in parsed if isinstance(each, journals.PhaseBegan | journals.ScriptStarted)]
+        for event in parsed:
+            if event in phases[-1:]:  # those before it are over
+                yield _phase(event)
+            elif isinstance(event, journals.EnvironmentUsed) and event.id:
+                yield events.EnvironmentReady(event.id, len(event.packages), event.built, event.seconds)
+            elif isinstance(event, journals.EndingBegan):
+                yield events.EndingBegan(event.cause, event.grace)
+            elif isinstance(event, journals.Noted):
+                yield events.Noted(event.text)
+        while output := self._take("driver_log"):
+            yield events.OutputArrived(output)
+
+    def _take(self, name: str, whole_lines: bool = False) -> bytes:
+        """The next bytes of a copy; from its beginning if it was set aside and begun again."""
+        try:
+            with (self._folder / name).open("rb") as source:
+                identity = os.fstat(source.fileno()).st_ino
+                seen, offset = self._shown.get(name, (identity, 0))
+                source.seek(offset if seen == identity else 0)
+                begin = source.tell()
+                data = source.read() if whole_lines else source.read(_PIECE)
+        except FileNotFoundError:
+            return b""
+        if whole_lines:
+            data = data[: data.rfind(b"\n") + 1]
+        self._shown[name] = (identity, begin + len(data))
+        return data
+
+
+_PIECE = 1 << 20
+
+
+def _phase(event: journals.JournalEvent) -> events.PhaseChanged:
+    if isinstance(event, journals.PhaseBegan):
+        return events.PhaseChanged(event.name, event.text)
+    return events.PhaseChanged("script", "running the script")
