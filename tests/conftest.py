@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -22,6 +23,8 @@ FOREIGN_NAMES = (
     "LS_COLORS",
 )
 KEPT = ("GIT_SSL_CAINFO",)
+_HOMES = itertools.count()
+"""Numbered here: `mktemp` looks through all folders for the next number and renews a link, for every test."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,8 @@ def isolated(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     for name in list(os.environ):
         if (name.startswith(FOREIGN) and name not in KEPT) or name in FOREIGN_NAMES:
             monkeypatch.delenv(name)
-    home = tmp_path_factory.mktemp("home")
+    home = tmp_path_factory.getbasetemp() / f"home{next(_HOMES)}"
+    home.mkdir()
     settings = {
         "HOME": home,
         "HOLDFAST_HOME": home / ".holdfast",

@@ -9,20 +9,20 @@ from pathlib import Path
 import jmespath
 
 from holdfast.history.index import Index
-from holdfast.history.queries import run_as_dict
+from holdfast.history.narrowing import metric_conditions
+from holdfast.history.queries import RESERVED
 from holdfast.project.folder import find_project
 
+QUERY = "[?accuracy > `0.99`].run_id"
 state = find_project(Path.cwd()).state_directory
 for line in sys.stdin:
     begin = time.perf_counter()
     match line.strip():
         case "newest":
-            found = len([run_as_dict(run) for run in Index(state).look(50).runs])
+            found = len(Index(state).documents(50).documents)
         case "query":
-            records = [run_as_dict(run) for run in Index(state).look().runs]
-            found = len(jmespath.search("[?accuracy > `0.99`].run_id", records))
-        case "best":
-            found = len(Index(state).best("accuracy", 50))
+            records = list(Index(state).documents(metrics=metric_conditions(QUERY, RESERVED)).documents)
+            found = len(jmespath.search(QUERY, records))
         case other:
             sys.exit(f"unknown request {other}")
     seconds = time.perf_counter() - begin

@@ -17,7 +17,6 @@ TITLE = "History of 10,000 runs"
 TOOLS: tuple[str, ...] = ("holdfast", "mlflow")
 
 _NEWEST, _QUERY = "newest", "query"
-_BEST = "`Index.best`"
 _COMMANDS = {
     _NEWEST: ["holdfast", "history", "list", "-o", "table"],
     _QUERY: ["holdfast", "history", "list", "--query", f"[?{METRIC} > `{THRESHOLD}`].run_id", "-o", "json"],
@@ -75,9 +74,6 @@ def _as_library(session: Session, workers: list[Worker], work: str, title: str) 
         Contender("mlflow", lambda: mlflow.ask(work)),
     ]
     bars: dict[str, Bar | None] = {"holdfast": None, "mlflow": Bar(0.3)}
-    if work == _QUERY:
-        contenders.append(Contender(_BEST, lambda: ours.ask("best")))
-        bars[_BEST] = None
     return _table(f"{title}, library call", bars, session.compare(contenders, usual=15, warm_up=2))
 
 
@@ -92,5 +88,5 @@ def _as_commands(session: Session, ours: Place, mlflow: Place, work: str, title:
 
 
 def _table(title: str, bars: dict[str, Bar | None], figures: dict[str, Figures]) -> Table:
-    first, *others = lines(bars, figures, (_BEST,))
+    first, *others = lines(bars, figures)
     return Table(title, "ms", 1000, first, tuple(others))

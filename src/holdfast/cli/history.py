@@ -17,7 +17,7 @@ from holdfast.errors import HoldfastError, UsageError
 from holdfast.model import Status
 
 if TYPE_CHECKING:
-    from holdfast.history.index import Listing
+    from holdfast.history.index import Filter, Index
     from holdfast.project.folder import Project
 
 group = Group("history", help="List, inspect, compare and download runs.")
@@ -34,7 +34,10 @@ TABLE_ROWS = 50
     help=f"Only the newest N. [default: {TABLE_ROWS} in a table, else all]",
 )
 @click.option(
-    "--status", type=click.Choice([each.value for each in Status], case_sensitive=False), help="Only runs that are so."
+    "--status",
+    type=click.Choice([each.value for each in Status], case_sensitive=False),
+    metavar="STATUS",
+    help=f"Only runs that are so: {', '.join(each.value for each in Status)}.",
 )
 @click.option("--script", metavar="SCRIPT", help="Only runs of this script, by its path in the project.")
 @click.option("--target", metavar="NAME", shell_complete=target_names, help="Only runs on this compute target.")
@@ -43,31 +46,47 @@ def list_command(limit: int | None, status: str | None, script: str | None, targ
     """List the runs of this project, newest first."""
     from holdfast.cli.run_table import COLUMNS, table
     from holdfast.history.index import EVERY, Filter, Index
-    from holdfast.history.queries import run_as_dict
 
     project = current_project()
     as_table = output.chosen_format() == "table" and output.query is None
     only = Filter(os.path.normpath(script) if script else None, target, Status(status) if status else None)
-    index, shown = Index(project.state_directory), limit or (TABLE_ROWS if as_table else None)
-    listing = index.look(shown, only)
+    index = Index(project.state_directory)
+    if not as_table:
+        output.show(_documents(index, project, limit, only, output.query), COLUMNS)
+        return
+    listing = index.look(limit or TABLE_ROWS, only)
     if listing.has_unfinished:
         _refresh(project)
-        listing = index.look(shown, only)
-    if not as_table:
-        output.show([run_as_dict(run) for run in listing.runs], COLUMNS)
-    elif listing.runs:
+        listing = index.look(limit or TABLE_ROWS, only)
+    if listing.runs:
         output.show(*table(listing.runs, terminal.width() if terminal.is_terminal(sys.stdout) else None))
     else:
         terminal.notice("Nothing has been run here yet." if only == EVERY else "No run is like that.")
         terminal.hint("holdfast experiment submit SCRIPT" if only == EVERY else "All runs: holdfast history list")
-    _say_what_is_missing(listing)
-
-
-def _say_what_is_missing(listing: Listing) -> None:
-    more = listing.total - len(listing.runs)
+    more = 0 if limit else listing.total - len(listing.runs)
     if more > 0:
         terminal.notice(f"{more} older {'run is' if more == 1 else 'runs are'} not shown: --limit {listing.total}")
-    for name in listing.unreadable:
+    _say_what_is_unreadable(listing.unreadable)
+
+
+def _documents(
+    index: Index, project: Project, limit: int | None, only: Filter, query: str | None
+) -> list[dict[str, Any]]:
+    """The runs as dicts; where a query looks for metrics, only those that it can let through."""
+    from holdfast.history.narrowing import metric_conditions
+    from holdfast.history.queries import RESERVED
+
+    metrics = metric_conditions(query, RESERVED) if query and limit is None else ()
+    found = index.documents(limit, only, metrics)
+    if found.has_unfinished:
+        _refresh(project)
+        found = index.documents(limit, only, metrics)
+    _say_what_is_unreadable(found.unreadable)
+    return list(found.documents)
+
+
+def _say_what_is_unreadable(names: tuple[str, ...]) -> None:
+    for name in names:
         terminal.warning(f"the folder of run `{terminal.one_line(name)}` cannot be read.")
         terminal.hint(f"Why: holdfast history info -r {terminal.one_line(name)}")
 

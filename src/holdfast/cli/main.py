@@ -52,17 +52,18 @@ SHORT_FORMS: Mapping[str, Entry] = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a name that is not UTF-8 must not end the command
-            stream.reconfigure(errors="backslashreplace")
+    terminal.provide_streams()
     switches = terminal.Switches(debug=bool(os.environ.get("HOLDFAST_DEBUG")))
     try:
         code = _run(sys.argv[1:] if argv is None else list(argv), switches)
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as problem:  # noqa: BLE001 - the one place that turns anything into a code
-        return _report(problem, switches)
-    else:
-        return code
+        try:
+            code = _report(problem, switches)
+        except BrokenPipeError:  # nobody reads what went wrong
+            code = READER_GONE
+    terminal.drop_unwritten()
+    return code
 
 
 def command_tree() -> Group:
@@ -162,7 +163,7 @@ def _report(problem: BaseException, switches: terminal.Switches) -> int:
     if switches.debug:
         import traceback
 
-        traceback.print_exception(problem)
+        terminal.notice("".join(traceback.format_exception(problem)).rstrip())
     match problem:
         case click.UsageError():
             return _report_usage(problem)
@@ -216,18 +217,10 @@ def _in_one_line(problem: BaseException) -> str:
 
 
 def _reader_is_gone() -> bool:
-    """True if our own stdout or stderr is the broken pipe, and not one to a process that we talk to.
-
-    Whatever is still buffered then goes nowhere: Python would complain about it once more at exit.
-    """
+    """True if our own stdout or stderr is the broken pipe, and not one to a process that we talk to."""
     import select
 
     poll = select.poll()
     for descriptor in (1, 2):
         poll.register(descriptor, 0)
-    broken = {descriptor for descriptor, events in poll.poll(0) if events & select.POLLERR}
-    if 1 in broken:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, 1)
-        os.close(nowhere)
-    return bool(broken)
+    return any(events & select.POLLERR for _, events in poll.poll(0))

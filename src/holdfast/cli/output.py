@@ -172,6 +172,14 @@ def _search(query: str, data: Any) -> Any:
         return jmespath.search(query, data)
     except JMESPathError as problem:
         raise _query_error(query, str(problem), None) from None
+    except (
+        TypeError,
+        ValueError,
+        ArithmeticError,
+    ) as problem:  # the library leaves these to Python: 'a' > 1, ceil(NaN)
+        error = _query_error(query, f"{problem}.", None)
+        hint = "A metric may be a number in one run and text in another: [?type(loss) == 'number']"
+        raise UsageError(error.message, f"{hint}\n{error.hint}") from None
 
 
 def _query_error(query: str, problem: str, position: int | None) -> UsageError:

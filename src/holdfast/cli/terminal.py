@@ -5,9 +5,11 @@ Colour only adds to a word that says the same (`warning:`), and is left out wher
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -24,6 +26,35 @@ class Switches:
 
     verbose: bool = False
     debug: bool = False
+
+
+def provide_streams() -> None:
+    """Put /dev/null where whoever started us has closed a stream (`2>&-`), before anything is opened: the next file
+    would get its number, and what is meant for the terminal would be written into that file."""
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest free number: this one
+    # Python has None where a stream was closed; these last as long as the process.
+    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a name that is not UTF-8 must not end the command
+            stream.reconfigure(errors="backslashreplace")
+
+
+def drop_unwritten() -> None:
+    """At the very end: what a full disk or a closed pipe does not take goes nowhere. Python would try once more when
+    it exits, complain, and exit with a code of its own."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            with contextlib.suppress(OSError, ValueError):
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, stream.fileno())
+                os.close(nowhere)
 
 
 def notice(text: str) -> None:
@@ -99,6 +130,19 @@ def one_line(text: str) -> str:
 
 
 def _write(text: str) -> None:
-    sys.stdout.flush()  # so that both streams read in order when they end up in one place
-    sys.stderr.write(text + "\n")
-    sys.stderr.flush()
+    with _even_if_full():
+        sys.stdout.flush()  # so that both streams read in order when they end up in one place
+    with _even_if_full():
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+
+
+@contextlib.contextmanager
+def _even_if_full() -> Iterator[None]:
+    """Words that the disk does not take must not end the command that they are about. Lost data does, at its end."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError:
+        pass

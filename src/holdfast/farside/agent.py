@@ -5,7 +5,6 @@ import json
 import os
 import select
 import signal
-import socket
 import sys
 import time
 from typing import Any, Callable, Dict, List, Tuple
@@ -109,7 +108,7 @@ class Agent:
     def _hello(self, message: Message, body: bytes) -> Answer:
         self.home.make()
         return {
-            "host": socket.gethostname(),
+            "host": os.uname().nodename,
             "home": self.home.path,
             "uid": os.getuid(),
             "python": "%d.%d.%d" % sys.version_info[:3],

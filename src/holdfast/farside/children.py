@@ -146,8 +146,9 @@ class Attendant:
         poll.poll(None if seconds is None else max(0, int(min(seconds, LONGEST_WAIT) * 1000) + 1))
         if pump is not None and pump.open:
             pump.move()
+        arrived = self._signals.arrived()  # before reaping: a child that ends after that sends a signal that stays
         self._reap()
-        self._note(self._signals.arrived())
+        self._note(arrived)
 
     def _note(self, arrived: List[int]) -> None:
         if signal.SIGUSR1 in arrived:

@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import signal
-import socket
 import time
 from typing import Any, Dict, List, Optional, Set
 
@@ -140,7 +139,7 @@ def write_created(folder: str, plan: Dict[str, Any]) -> None:
         project=plan["project"],
         generation=plan["generation"],
         boot=kernel.boot_id(),
-        host=socket.gethostname(),
+        host=os.uname().nodename,
         user=_user(),
         farside=os.path.basename(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))),
     )

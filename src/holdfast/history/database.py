@@ -29,8 +29,9 @@ def _create(connection: sqlite3.Connection) -> None:
     connection.execute(
         "CREATE TABLE runs (run_id TEXT PRIMARY KEY, created REAL NOT NULL, script TEXT NOT NULL,"
         " target TEXT NOT NULL, status TEXT NOT NULL, final INTEGER NOT NULL, settled INTEGER NOT NULL,"
-        " tracked INTEGER NOT NULL, parent TEXT, record TEXT NOT NULL)"
+        " tracked INTEGER NOT NULL, parent TEXT, record TEXT NOT NULL, shown TEXT NOT NULL)"
     )
+    connection.execute("CREATE TABLE seen (folder_time INTEGER NOT NULL)")
     connection.execute("CREATE INDEX runs_by_age ON runs (created DESC, run_id DESC)")
     connection.execute("CREATE INDEX runs_unsettled ON runs (run_id) WHERE settled = 0")
     connection.execute("CREATE INDEX runs_by_parent ON runs (parent) WHERE parent IS NOT NULL")

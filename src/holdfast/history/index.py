@@ -7,6 +7,8 @@ missing, damaged or outdated index mends itself, and a run recorded while it cou
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 from holdfast.errors import HoldfastError
 from holdfast.history.database import Database, transaction
 from holdfast.history.folder import RunFolders
+from holdfast.history.narrowing import MetricCondition
+from holdfast.history.queries import run_as_dict
 from holdfast.history.records import read_run
 from holdfast.history.values import UnreadableError, run_from_json, run_json
 from holdfast.model import Run, Status
@@ -49,6 +53,15 @@ class Listing:
     has_unfinished: bool = False
 
 
+@dataclass(frozen=True)
+class Documents:
+    """Runs as the dicts of `queries.run_as_dict`, for `-o json` and `--query`; the rest as in `Listing`."""
+
+    documents: tuple[dict[str, Any], ...]
+    unreadable: tuple[str, ...] = ()
+    has_unfinished: bool = False
+
+
 class Index:
     """`state` is the project's `.holdfast`."""
 
@@ -73,15 +86,6 @@ class Index:
 
         return self._database.write(take)
 
-    def update(self, run: Run) -> None:
-        """Take in what the run's folder says now. A run that has ended stays so, whoever comes late."""
-
-        def store(connection: sqlite3.Connection) -> None:
-            with transaction(connection):
-                self._store(connection, run)
-
-        self._database.write(store)
-
     def look(self, limit: int | None = None, only: Filter = EVERY) -> Listing:
         """The newest tracked runs, without `packages` and `other_files`: `records.read_run` has them."""
         condition, values = _condition(only)
@@ -92,24 +96,34 @@ class Index:
             newest = f"SELECT record {matching} ORDER BY created DESC, run_id DESC LIMIT ?"
             rows = connection.execute(newest, (*values, -1 if limit is None else limit)).fetchall()
             total = connection.execute(f"SELECT count(*) {matching}", values).fetchone()[0]
-            unfinished = connection.execute("SELECT EXISTS (SELECT 1 FROM runs WHERE settled = 0)").fetchone()[0]
-            return Listing(tuple(_run(record) for (record,) in rows), int(total), unreadable, bool(unfinished))
+            runs = tuple(_run(record) for (record,) in rows)
+            return Listing(runs, int(total), unreadable, _has_unfinished(connection))
 
         return self._database.read(select)
 
     def list(self, limit: int | None = None, only: Filter = EVERY) -> Sequence[Run]:
         return self.look(limit, only).runs
 
-    def best(self, metric: str, limit: int = 10, largest: bool = True) -> tuple[tuple[str, float], ...]:
-        """Runs by the last value of a metric. NaN and text take no part."""
-        ranked = "SELECT run_id, value FROM metrics JOIN runs USING (run_id)"
-        ranked += " WHERE name = ? AND value IS NOT NULL AND tracked = 1 ORDER BY value"
-        ranked += " DESC, run_id DESC LIMIT ?" if largest else ", run_id LIMIT ?"
+    def documents(
+        self, limit: int | None = None, only: Filter = EVERY, metrics: tuple[MetricCondition, ...] = ()
+    ) -> Documents:
+        """The newest tracked runs as dicts, kept in the index as they are shown. `metrics` narrows them."""
+        condition, values = _condition(only)
+        for each in metrics:
+            condition += " AND run_id IN (SELECT run_id FROM metrics WHERE name = ?"
+            condition += f" AND value {each.operator} ?)" if each.operator else ")"
+            values = (*values, _storable(each.name), *((each.number,) if each.operator else ()))
 
-        def select(connection: sqlite3.Connection) -> tuple[tuple[str, float], ...]:
-            self._synchronize(connection)
-            rows = connection.execute(ranked, (_storable(metric), limit))
-            return tuple((run_id, float(value)) for run_id, value in rows)
+        def select(connection: sqlite3.Connection) -> Documents:
+            unreadable = self._synchronize(connection)
+            newest = f"SELECT shown FROM runs WHERE tracked = 1{condition}"  # noqa: S608 - names and operators are ours
+            newest += " ORDER BY created DESC, run_id DESC LIMIT ?"
+            rows = connection.execute(newest, (*values, -1 if limit is None else limit)).fetchall()
+            try:  # one text for all: the parser is entered once
+                found = json.loads("[" + ",".join(shown for (shown,) in rows) + "]")
+            except ValueError as error:
+                raise UnreadableError(str(error)) from error
+            return Documents(tuple(found), unreadable, _has_unfinished(connection))
 
         return self._database.read(select)
 
@@ -135,6 +149,7 @@ class Index:
             with transaction(connection):
                 connection.execute("DELETE FROM runs")
                 connection.execute("DELETE FROM metrics")
+                connection.execute("DELETE FROM seen")
             self._synchronize(connection)
             return int(connection.execute("SELECT count(*) FROM runs").fetchone()[0])
 
@@ -146,20 +161,39 @@ class Index:
         A run that has ended and is collected does not change: only new folders and unfinished runs are
         read. When there is nothing to change, nothing is written and no lock taken.
         """
-        known = {run_id for (run_id,) in connection.execute("SELECT run_id FROM runs")}
-        present = self._folders.names()
-        gone = known - present
-        fresh, unreadable = self._read_all(present - known)
+        gone: set[str] = set()
+        fresh: tuple[Run, ...] = ()
+        unreadable: tuple[str, ...] = ()
+        folder_time = self._folder_time()
+        seen = connection.execute("SELECT folder_time FROM seen").fetchone()
+        if folder_time is None or seen is None or seen[0] != folder_time:
+            known = {run_id for (run_id,) in connection.execute("SELECT run_id FROM runs")}
+            present = self._folders.names()
+            gone = known - present
+            fresh, unreadable = self._read_all(present - known)
         if unfinished:
             moving = self._read_all(self._may_have_changed(connection) - gone)[0]
             fresh += tuple(run for run in moving if self._differs(connection, run))
-        if gone or fresh:
+        is_new_time = folder_time is not None and not unreadable and (seen is None or seen[0] != folder_time)
+        if gone or fresh or is_new_time:
             with transaction(connection):
+                if is_new_time:
+                    connection.execute("DELETE FROM seen")
+                    connection.execute("INSERT INTO seen VALUES (?)", (folder_time,))
                 for run_id in gone:
                     _forget(connection, run_id)
                 for run in fresh:
                     self._store(connection, run)
         return unreadable
+
+    def _folder_time(self) -> int | None:
+        """When a run folder was last made, renamed or removed; None while that is so recent that another one could
+        bear the same time."""
+        try:
+            changed = os.stat(self._folders.root).st_mtime_ns
+        except OSError:
+            return None
+        return changed if time.time_ns() - changed > _FRESH else None
 
     def _may_have_changed(self, connection: sqlite3.Connection) -> set[str]:
         """Runs that have not ended, and ended ones that came home since: their last metrics may be new."""
@@ -184,10 +218,10 @@ class Index:
         submission = run.submission
         # A reader of old files that comes late must not undo the end of a run: its row is left as it is.
         changed = connection.execute(
-            "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_id) DO UPDATE SET"
+            "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_id) DO UPDATE SET"
             " created = excluded.created, script = excluded.script, target = excluded.target,"
             " status = excluded.status, final = excluded.final, settled = excluded.settled,"
-            " tracked = excluded.tracked, parent = excluded.parent, record = excluded.record"
+            " tracked = excluded.tracked, parent = excluded.parent, record = excluded.record, shown = excluded.shown"
             " WHERE excluded.final >= runs.final",
             (
                 run.run_id,
@@ -200,6 +234,7 @@ class Index:
                 submission.tracked,
                 None if submission.parent_run_id is None else _storable(submission.parent_run_id),
                 _record(run),
+                json.dumps(run_as_dict(run), separators=(",", ":")),
             ),
         )
         if changed.rowcount > 0:
@@ -211,6 +246,14 @@ class Index:
 
     def _is_settled(self, run: Run) -> bool:
         return run.status.is_final and self._folders.is_collected(run.run_id)
+
+
+_FRESH = 2_000_000_000
+"""Nanoseconds; coarser than the clock of any file system."""
+
+
+def _has_unfinished(connection: sqlite3.Connection) -> bool:
+    return bool(connection.execute("SELECT EXISTS (SELECT 1 FROM runs WHERE settled = 0)").fetchone()[0])
 
 
 def _store_metrics_and_number(connection: sqlite3.Connection, run: Run) -> None:

@@ -9,29 +9,25 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from holdfast.history.values import YEAR_10000
 from holdfast.model import EndedProcess, FileSize, signal_name
 
 
-@dataclass(frozen=True)
-class Created:
+class Created(NamedTuple):
     time: float
     host: str
     user: str
 
 
-@dataclass(frozen=True)
-class PhaseBegan:
+class PhaseBegan(NamedTuple):
     time: float
     name: str
     text: str
 
 
-@dataclass(frozen=True)
-class EnvironmentUsed:
+class EnvironmentUsed(NamedTuple):
     time: float
     id: str
     packages: tuple[str, ...]
@@ -40,48 +36,41 @@ class EnvironmentUsed:
     python: str = ""
 
 
-@dataclass(frozen=True)
-class ScriptStarted:
+class ScriptStarted(NamedTuple):
     time: float
 
 
-@dataclass(frozen=True)
-class EndingBegan:
+class EndingBegan(NamedTuple):
     time: float
     cause: str
     grace: float
 
 
-@dataclass(frozen=True)
-class ScriptExited:
+class ScriptExited(NamedTuple):
     time: float
     code: int | None
     signal: int | None
 
 
-@dataclass(frozen=True)
-class ProcessesEnded:
+class ProcessesEnded(NamedTuple):
     time: float
     processes: tuple[EndedProcess, ...]
-    count: int
+    total: int
 
 
-@dataclass(frozen=True)
-class FilesListed:
+class FilesListed(NamedTuple):
     time: float
     outputs: tuple[FileSize, ...]
     others: tuple[FileSize, ...]
     others_count: int
 
 
-@dataclass(frozen=True)
-class Noted:
+class Noted(NamedTuple):
     time: float
     text: str
 
 
-@dataclass(frozen=True)
-class RunEnded:
+class RunEnded(NamedTuple):
     """`reason` is the word as written: a later version may know more of them than `model.Reason` does."""
 
     time: float
@@ -105,8 +94,7 @@ JournalEvent: TypeAlias = (
 )
 
 
-@dataclass(frozen=True)
-class Journal:
+class Journal(NamedTuple):
     """`bad_lines` counts whole lines that could not be read."""
 
     events: tuple[JournalEvent, ...] = ()

@@ -11,6 +11,36 @@ from typing import Any
 
 from holdfast.model import FileSize, Run
 
+RESERVED = frozenset(
+    (
+        "run_id",
+        "run_number",
+        "script_name",
+        "arguments",
+        "run_configuration",
+        "target",
+        "target_type",
+        "status",
+        "reason",
+        "exit_code",
+        "reason_text",
+        "remedy",
+        "phase",
+        "created_utc",
+        "start_time_utc",
+        "end_time_utc",
+        "duration",
+        "parent_run_id",
+        "snapshot",
+        "environment",
+        "properties",
+        "attachments",
+        "notes",
+        "metrics",
+    )
+)
+"""Keys of a run that no metric can take."""
+
 
 def run_as_dict(run: Run) -> dict[str, Any]:
     """What `history list` shows of a run."""

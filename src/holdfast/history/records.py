@@ -121,7 +121,7 @@ def _phase(run: Run, text: str) -> str:
 
 def _with_ended_processes(run: Run, event: ProcessesEnded) -> Run:
     run = replace(run, ended_processes=run.ended_processes + event.processes)
-    unnamed = event.count - len(event.processes)
+    unnamed = event.total - len(event.processes)
     if unnamed <= 0:
         return run
     return _with_note(run, f"{unnamed} more {'process was' if unnamed == 1 else 'processes were'} ended.")

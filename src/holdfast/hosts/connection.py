@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import queue
-import secrets
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
@@ -178,7 +178,7 @@ class Connection:
 
 
 def new_nonce() -> str:
-    return secrets.token_hex(8)
+    return os.urandom(8).hex()
 
 
 def encode_secrets(values: Mapping[str, str]) -> bytes:

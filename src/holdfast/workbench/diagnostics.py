@@ -41,13 +41,11 @@ def write_diagnostics(project: Project, run: str, destination: Path, around: Sur
     folder = folders.path(run_id)
     hiding = _Hiding(tuple(_values_to_hide(folders, run_id, around)))
     contents = {
-        "versions.json": json.dumps(_versions()).encode(),
-        "submission.json": hiding.in_json(_tail(folder / "submission.json")),
-        "plan.json": hiding.in_json(_tail(folder / "plan.json")),
-        "configuration.json": hiding.in_json(_tail(folder / "configuration.json")),
-        "journal.jsonl": b"".join(
-            hiding.in_json(line) for line in _tail(folder / "journal.jsonl").splitlines(keepends=True)
-        ),
+        "versions.json": json.dumps(_versions(), indent=1).encode(),
+        "submission.json": hiding.in_json((folder / "submission.json").read_bytes(), indent=1),
+        "plan.json": hiding.in_json((folder / "plan.json").read_bytes(), indent=1),
+        "configuration.json": hiding.in_json((folder / "configuration.json").read_bytes(), indent=1),
+        "journal.jsonl": b"".join(map(hiding.in_json, _tail(folder / "journal.jsonl").splitlines(keepends=True))),
         "driver_log": hiding.in_bytes(_tail(folder / "driver_log")),
         "control_log": hiding.in_bytes(_tail(folder / "control_log")),
     }
@@ -107,10 +105,10 @@ class _Hiding:
             return [self.in_record(value) for value in record]
         return self.in_text(record) if isinstance(record, str) else record
 
-    def in_json(self, data: bytes) -> bytes:
+    def in_json(self, data: bytes, indent: int | None = None) -> bytes:
         """One JSON text; what is none, because it was damaged, is masked as it is."""
         try:
-            return json.dumps(self.in_record(json.loads(data))).encode() + b"\n"
+            return json.dumps(self.in_record(json.loads(data)), indent=indent).encode() + b"\n"
         except (ValueError, RecursionError):
             return self.in_bytes(data)
 

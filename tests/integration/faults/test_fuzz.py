@@ -18,11 +18,12 @@ from holdfast.farside import frames
 from holdfast.hosts.shipping import far_side, install
 
 OPERATIONS = [
-    "hello", "missing", "put", "start", "give-up", "follow", "cancel", "list", "fetch", "link", "usage", "remove", "", "x",
+    "hello", "missing", "put", "start", "give-up", "follow", "cancel", "list", "fetch", "link", "usage", "remove",
+    "", "x",
 ]  # fmt: skip
 KEYS = [
-    "project", "run", "generation", "plan", "runs", "have", "digest", "digests", "path", "root", "destination", "offset",
-    "more", "stay", "environment", "stores", "grace", "detail",
+    "project", "run", "generation", "plan", "runs", "have", "digest", "digests", "path", "root", "destination",
+    "offset", "more", "stay", "environment", "stores", "grace", "detail",
 ]  # fmt: skip
 
 
@@ -58,7 +59,8 @@ def _talk(home: Path, data: bytes) -> tuple[int, list[tuple[dict[str, Any], byte
 def _hostile(chance: random.Random, home: Path, depth: int = 0) -> Any:
     plain = [
         None, True, -1, 0, 1 << 70, 1.5, "", ".", "..", "/", "../precious", "../../precious/file", "a/../../precious",
-        str(home.parent / "precious" / "file"), "p", "r", "a" * 64, "../" * 21 + "x", "\0", "x\0y", "\ud800", "-rf", "~",
+        str(home.parent / "precious" / "file"), "p", "r", "a" * 64, "../" * 21 + "x",
+        "\0", "x\0y", "\ud800", "-rf", "~",
         "work/../../../precious", "lock", "plan.json",
     ]  # fmt: skip
     kind = chance.random()

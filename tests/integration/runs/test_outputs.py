@@ -24,7 +24,12 @@ def test_outputs_that_are_a_link_elsewhere_are_told_and_do_not_harm_the_run(benc
     (tmp_path / "scratch").mkdir()
     bench.write(
         "t.py",
-        f"import os\nos.rmdir('outputs')\nos.symlink({str(tmp_path / 'scratch')!r}, 'outputs')\nopen('outputs/x', 'w')\n",
+        f"""
+        import os
+        os.rmdir("outputs")
+        os.symlink({str(tmp_path / "scratch")!r}, "outputs")
+        open("outputs/x", "w")
+        """,
     )
     result = bench.submit("t.py")
     assert result.code == 0
@@ -57,7 +62,12 @@ def test_outputs_that_the_script_made_unreadable_come_home(bench, obeying_modes)
 def test_hidden_files_and_links_to_the_folder_itself_come_home_and_pipes_are_told(bench):
     bench.write(
         "t.py",
-        "import os\nopen('outputs/.unfinished-mine', 'w')\nos.symlink('.', 'outputs/loop')\nos.mkfifo('outputs/pipe')\n",
+        """
+        import os
+        open("outputs/.unfinished-mine", "w")
+        os.symlink(".", "outputs/loop")
+        os.mkfifo("outputs/pipe")
+        """,
     )
     result = bench.submit("t.py")
     outputs = bench.near(bench.record()["run_id"]) / "outputs"
@@ -113,7 +123,7 @@ def test_a_reader_that_takes_nothing_does_not_keep_the_run_from_coming_home(benc
     bench.write("t.py", "for i in range(50000):\n    print('line', i)\nopen('outputs/x', 'w').write('kept')\n")
     client = bench.popen("submit", "t.py")
     run_id = wait_for(lambda: next(iter(each.name for each in (bench.root / ".holdfast/runs").glob("*_*[0-9]")), None))
-    wait_for(lambda: (bench.near(run_id) / "collected.json").exists())
+    wait_for((bench.near(run_id) / "collected.json").exists)
     assert bench.record(run_id)["status"] == "Completed"
     assert client.poll() is None, "it still waits for its reader"
     out, _ = client.communicate(timeout=60)

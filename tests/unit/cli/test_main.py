@@ -7,6 +7,7 @@ import io
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -186,6 +187,51 @@ def test_a_reader_that_has_seen_enough_is_no_error() -> None:
 
     assert (process.stderr.read(), process.wait()) == (b"", 141)
     process.stderr.close()
+
+
+def test_a_current_folder_that_was_removed_is_no_defect(tmp_path: Path) -> None:
+    typed = 'mkdir gone && cd gone && rmdir ../gone && exec "$0" -m holdfast history list'
+    done = subprocess.run(["sh", "-c", typed, sys.executable], cwd=tmp_path, capture_output=True, check=False)
+
+    assert done.returncode == ExitCode.PROJECT
+    assert done.stderr.startswith(b"error: The current folder does not exist any more.")
+
+
+@pytest.mark.parametrize(
+    ("streams", "words", "code"),
+    [
+        (">&-", "project sample list", 0),
+        ("2>&-", "history info -r none", ExitCode.USAGE),
+        ("<&- >&- 2>&-", "history info -r none", ExitCode.USAGE),
+        ("2>/dev/full", "history info -r none", ExitCode.USAGE),
+    ],
+)
+def test_a_stream_that_is_closed_or_full_does_not_change_the_exit_code(
+    streams: str, words: str, code: int, tmp_path: Path
+) -> None:
+    typed = f'exec "$0" -m holdfast {words} {streams}'
+    done = subprocess.run(["sh", "-c", typed, sys.executable], cwd=tmp_path, capture_output=True, check=False)
+
+    assert done.returncode == code
+    assert b"Traceback" not in done.stderr
+
+
+def test_output_that_finds_no_room_is_an_error_of_storage_said_once(tmp_path: Path) -> None:
+    typed = 'exec "$0" -m holdfast project sample list >/dev/full'
+    done = subprocess.run(["sh", "-c", typed, sys.executable], cwd=tmp_path, capture_output=True, check=False)
+
+    assert done.returncode == ExitCode.STORAGE
+    assert done.stderr.splitlines()[0] == b"error: A file cannot be read or written: No space left on device."
+    assert b"Exception ignored" not in done.stderr
+
+
+def test_a_file_is_never_opened_under_the_number_of_a_closed_stream() -> None:
+    """What is meant for the terminal would be written into it."""
+    code = "import os; from holdfast.cli import terminal; terminal.provide_streams(); print(os.open('/', 0) > 2)"
+    typed = f'exec "$0" -c "{code}" <&- 2>&-'
+    done = subprocess.run(["sh", "-c", typed, sys.executable], capture_output=True, text=True, check=False)
+
+    assert done.stdout == "True\n"
 
 
 def test_names_that_are_not_utf8_can_be_printed(holdfast: Callable[..., Any]) -> None:

@@ -139,3 +139,16 @@ def test_a_query_that_fails_on_the_data_is_an_error_of_usage() -> None:
     for query in ("sum([].status)", "nonsense(@)"):
         with pytest.raises(UsageError, match="The query does not work"):
             shown(Output("json", query), ROWS)
+
+
+@pytest.mark.parametrize("query", ["[?loss > `1`]", "max_by(@, &loss)", "[].ceil(loss)"])
+def test_a_query_that_mixes_text_and_numbers_is_an_error_of_usage(query: str) -> None:
+    rows = [{"loss": 1}, {"loss": "diverged"}, {"loss": float("nan")}]
+    with pytest.raises(UsageError, match="The query does not work: ") as caught:
+        shown(Output("json", query), rows)
+    assert query in caught.value.hint
+
+
+def test_a_query_that_counts_with_what_is_no_number_is_an_error_of_usage() -> None:
+    with pytest.raises(UsageError, match="cannot convert float NaN to integer"):
+        shown(Output("json", "[].ceil(loss)"), [{"loss": float("nan")}])

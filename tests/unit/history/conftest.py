@@ -100,6 +100,12 @@ def archive(tmp_path: Path) -> Archive:
     return Archive(tmp_path / ".holdfast")
 
 
+@pytest.fixture(scope="session")
+def made_archive() -> Callable[[Path], Archive]:
+    """`made_archive(folder)`, for tests that need several of them."""
+    return Archive
+
+
 @pytest.fixture
 def journal_bytes() -> Callable[..., bytes]:
     def encode(*events: Mapping[str, Any]) -> bytes:

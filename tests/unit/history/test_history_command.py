@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 import pytest
 
+from holdfast.cli import history as history_commands
 from holdfast.cli.main import main
 from holdfast.cli.run_table import metric_text, short_duration, table
+from holdfast.history.index import Index
 from holdfast.history.records import read_run
 from holdfast.snapshots.manifest import Entry, Manifest, encode
 from holdfast.snapshots.store import ObjectStore
@@ -75,12 +77,14 @@ def test_a_narrow_terminal_gets_fewer_columns_and_whole_run_ids(archive):
     }
 
 
-def test_a_table_says_how_many_runs_it_leaves_out(archive, history):
+def test_a_table_says_how_many_runs_it_leaves_out(archive, history, monkeypatch):
     for _ in range(4):
         archive.add()
     shown = history("list", "-o", "table", "--limit", "1")
     assert len(shown.out.splitlines()) == 3
-    assert shown.err == "3 older runs are not shown: --limit 4\n"
+    assert shown.err == "", "who asks for one run knows that there are more"
+    monkeypatch.setattr(history_commands, "TABLE_ROWS", 1)
+    assert history("list", "-o", "table").err == "3 older runs are not shown: --limit 4\n"
     assert len(json.loads(history("list").out)) == 4
     assert [each["run_id"] for each in json.loads(history("list", "--limit", "1").out)] == ["iris_1521077190509"]
 
@@ -327,6 +331,48 @@ def test_unfinished_runs_are_asked_about_and_shown_if_that_fails(archive, histor
     shown = history("list", "--query", "[].status", "-o", "tsv")
     assert shown == Outcome(0, "Running\n", "warning: unfinished runs are shown as they were last known: no answer\n")
     assert len(asked) == 1
+
+
+def test_where_every_run_is_at_home_the_folders_are_looked_at_once_and_no_host_is_asked(archive, history, monkeypatch):
+    archive.add()
+    archive.add(archive.failed)
+    looked = []
+    synchronize = Index._synchronize
+    monkeypatch.setattr(Index, "_synchronize", lambda *words, **more: looked.append(1) or synchronize(*words, **more))
+    monkeypatch.setattr("holdfast.workbench.refresh.refresh", lambda *_: pytest.fail("a host was asked"))
+    assert len(json.loads(history("list").out)) == 2
+    assert len(looked) == 1
+    assert history("info", "-r", "last").code == 0
+    assert len(looked) == 2
+
+
+def test_a_run_that_is_at_home_is_shown_without_asking_about_the_others(archive, history, monkeypatch):
+    archive.add()
+    archive.add(archive.running)
+    asked = []
+    monkeypatch.setattr("holdfast.workbench.refresh.refresh", lambda *_: asked.append(1) or iter(()))
+    assert history("info", "-r", A).code == 0
+    assert asked == []
+    assert history("info", "-r", B).code == history("compare", A, B).code == 0
+    assert asked == [1, 1]
+
+
+def test_runs_are_listed_by_status_script_and_target(archive, history):
+    archive.add()
+    archive.add(archive.failed)
+    archive.add(script_name="deep/other.py", target="gpu")
+    third = "iris_1521077190508"
+
+    def listed(*words):
+        return [each["run_id"] for each in json.loads(history("list", *words).out)]
+
+    assert listed("--status", "failed") == [B]
+    assert listed("--status", "Completed", "--target", "local") == [A]
+    assert listed("--script", "./deep/other.py") == listed("--target", "gpu") == [third]
+    assert history("list", "--status", "Canceled", "-o", "table") == Outcome(
+        0, "", "No run is like that.\n  All runs: holdfast history list\n"
+    )
+    assert history("list", "--status", "done").code == 240
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import sqlite3
@@ -18,6 +19,8 @@ import pytest
 from holdfast.errors import StorageError
 from holdfast.history import database
 from holdfast.history.index import Filter, Index
+from holdfast.history.narrowing import MetricCondition
+from holdfast.history.queries import run_as_dict
 from holdfast.history.records import read_run
 from holdfast.model import Status
 
@@ -58,7 +61,7 @@ def test_runs_are_filtered_by_script_target_status_and_parent(archive, index):
 def test_an_untracked_run_is_not_listed_but_counts_as_unfinished(archive, index):
     run_id = archive.add(archive.running, {"loss": 1}, tracked=False)
     assert index.look().total == 0
-    assert index.best("loss") == ()
+    assert index.documents().documents == ()
     assert index.unfinished() == ((run_id, "local"),)
 
 
@@ -87,14 +90,6 @@ def test_an_ended_run_whose_outputs_are_not_at_home_is_unfinished(archive, index
     assert index.list()[0].status is Status.COMPLETED
     mark.write_text("{}")
     assert index.unfinished() == ()
-
-
-def test_late_news_do_not_take_an_ended_run_back(archive, index):
-    run_id = archive.add(archive.completed)
-    ended = read_run(archive.folders, run_id)
-    index.update(ended)
-    index.update(replace(ended, status=Status.RUNNING, ending=None))
-    assert index.list()[0].status is Status.COMPLETED
 
 
 def test_a_removed_run_is_gone_and_its_number_is_not_given_again(archive, index):
@@ -159,9 +154,9 @@ def test_rebuilding_gives_what_was_written_step_by_step(archive, index):
         ((), {"c": "x"}),
     ):
         run_id = archive.add(journal, metrics)
-        index.update(read_run(archive.folders, run_id))
+        assert index.list()[0].run_id == run_id
     archive.write_journal(run_id, archive.completed)
-    index.update(read_run(archive.folders, run_id))
+    assert index.list()[0].status is Status.COMPLETED
     step_by_step = dump(archive.state)
 
     assert index.rebuild() == 3
@@ -229,12 +224,35 @@ def test_folders_that_are_no_readable_run_are_named_and_do_not_stop_the_rest(arc
     assert listing.unreadable == (bad, "iris_copy")
 
 
-def test_the_best_runs_by_a_metric(archive, index):
+def test_documents_are_narrowed_by_metrics(archive, index):
     values = [0.5, 0.9, "text", float("nan"), 0.7, True]
-    ids = [archive.add(metrics={"accuracy": value}) for value in values]
-    assert index.best("accuracy") == ((ids[1], 0.9), (ids[4], 0.7), (ids[0], 0.5))
-    assert index.best("accuracy", limit=1, largest=False) == ((ids[0], 0.5),)
-    assert index.best("nothing") == ()
+    ids = [archive.add(metrics={"accuracy": value, "number": number}) for number, value in enumerate(values)]
+
+    def found(*conditions: MetricCondition) -> list[str]:
+        return [each["run_id"] for each in index.documents(metrics=conditions).documents]
+
+    assert found(MetricCondition("accuracy", ">", 0.6)) == [ids[4], ids[1]]
+    assert found(MetricCondition("accuracy", ">", 0.6), MetricCondition("number", "<", 2)) == [ids[1]]
+    assert found(MetricCondition("accuracy")) == ids[::-1]
+    assert found(MetricCondition("nothing")) == []
+
+
+def test_documents_are_the_runs_as_dicts(archive, index):
+    for metrics in ({"accuracy": 0.5, "status": 3}, {"loss": float("nan")}, {}):
+        archive.add(archive.completed, metrics)
+    expected = [run_as_dict(read_run(archive.folders, run_id)) for run_id in reversed(archive.folders.all_ids())]
+    assert json.dumps(list(index.documents().documents)) == json.dumps(expected)
+    assert len(index.documents(limit=2).documents) == 2
+
+
+def test_a_folder_that_appears_later_is_found_although_the_listing_is_remembered(archive, index):
+    first = archive.add()
+    os.utime(archive.folders.root, (1, 1))
+    assert [run.run_id for run in index.list()] == [first]
+    second = archive.add()
+    assert [run.run_id for run in index.list()] == [second, first]
+    shutil.rmtree(archive.folders.path(first))
+    assert [run.run_id for run in index.list()] == [second]
 
 
 def test_reading_where_nothing_was_run_makes_no_files(archive, index):
@@ -342,6 +360,6 @@ def test_a_migration_that_fails_leaves_the_old_index(archive, index, monkeypatch
     with monkeypatch.context() as patch:
         patch.setattr(database, "MIGRATIONS", (*database.MIGRATIONS, fail))
         with pytest.raises(StorageError):
-            index.update(read_run(archive.folders, run_id))
+            index.next_run_number("train.py", run_id)
     with contextlib.closing(sqlite3.connect(archive.state / "index.sqlite")) as connection:
         assert connection.execute("SELECT run_id FROM runs").fetchall() == [(run_id,)]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import jmespath
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from holdfast.cli.output import Output
+from holdfast.errors import UsageError
 from holdfast.history.index import Index
 from holdfast.history.queries import duration_text, iso_utc, run_as_dict, run_in_detail
 from holdfast.history.records import read_run
@@ -28,6 +33,52 @@ def test_completed_runs_are_found_as_in_the_original(records):
 
 def test_the_best_metric_is_found_as_in_the_original(records):
     assert jmespath.search("@[?Accuracy != null] | max_by(@, &Accuracy).Accuracy", records) == 0.9
+
+
+QUERIES = (
+    "[]",
+    "[?status=='Completed']",
+    "[?loss != null] | max_by(@, &loss).run_id",
+    "sort_by([?type(loss) == 'number'], &loss)[].[run_id, loss]",
+    "[?loss > `0`].metrics",
+    "[?name == 'x'].{id: run_id, when: created_utc, took: duration}",
+    "[?contains(keys(metrics), 'curve')].curve[0]",
+    "[].metrics.loss | [?@ != null] | length(@)",
+    "[-1].[reason, exit_code, notes, attachments]",
+    "[].metrics.*",
+)
+_NUMBERS = st.one_of(st.integers(-(2**70), 2**70), st.floats(), st.booleans())
+_METRICS = st.dictionaries(
+    st.sampled_from(["loss", "name", "curve", "status", "a\u00e9\ud800", ""]),
+    st.one_of(_NUMBERS, st.sampled_from(["x", "NaN", "\udcff", ""]), st.lists(_NUMBERS, max_size=3)),
+    max_size=4,
+)
+_RUNS = st.lists(st.tuples(st.sampled_from(["completed", "failed", "running"]), _METRICS), max_size=6)
+
+
+@settings(max_examples=15, deadline=None)
+@given(_RUNS, st.booleans())
+def test_a_query_over_the_index_is_one_over_the_folders(tmp_path_factory, made_archive, runs, looked_before):
+    archive = made_archive(tmp_path_factory.mktemp("project") / ".holdfast")
+    index = Index(archive.state)
+    for number, (journal, metrics) in enumerate(runs):
+        archive.add(getattr(archive, journal), metrics, run_number=number + 1, created=1.5e9 + number // 2)
+        if looked_before:
+            index.list()
+    by_folder = [run_as_dict(read_run(archive.folders, run_id)) for run_id in reversed(archive.folders.all_ids())]
+    by_index = [run_as_dict(run) for run in index.list()]
+    for query in QUERIES:
+        assert answer(query, by_index) == answer(query, by_folder), query
+
+
+def answer(query, records):
+    """What the command line prints for `--query`, or how it refuses."""
+    stream = io.StringIO()
+    try:
+        Output("json", query).show(records, stream=stream)
+    except UsageError as error:
+        return error.message
+    return stream.getvalue()
 
 
 def test_a_run_has_the_keys_of_the_original_and_our_own(archive):

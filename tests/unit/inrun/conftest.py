@@ -54,7 +54,9 @@ class InRun:
     def values(self) -> dict[str, Any]:
         """What was logged under each name: the value if there is one, else the list of them."""
         found = read_metrics(self.directory / "metrics")
-        return {name: each[0].value if len(each) == 1 else [point.value for point in each] for name, each in found.items()}
+        return {
+            name: each[0].value if len(each) == 1 else [point.value for point in each] for name, each in found.items()
+        }
 
     def steps(self, name: str) -> list[int | None]:
         return [point.step for point in read_metrics(self.directory / "metrics")[name]]

@@ -59,7 +59,7 @@ PIECES = (
 YAML_LIKE = st.lists(st.sampled_from(PIECES), max_size=30).map("".join)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.one_of(YAML_LIKE, st.text()))
 def test_no_text_makes_a_reader_raise(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     root = tmp_path_factory.getbasetemp() / "any-text"
@@ -99,7 +99,7 @@ COMMENT = st.sampled_from(["", "  # why", " # 'odd\" : [comment", "\t# tab"])
 BETWEEN = st.sampled_from(["", "# a comment: with colon", "   ", "#"])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     st.lists(st.tuples(NAMES, WRITTEN, COMMENT, BETWEEN), max_size=6, unique_by=lambda each: each[0]),
     st.one_of(NAMES, st.integers(0, 5)),

@@ -30,6 +30,7 @@ def test_the_walk_lists_what_git_lists_on_random_trees(
             (root / ".amlignore").write_text(random_ignore_file(chance), newline="")
         git(top, "init", "-q")  # type: ignore[operator]
         if chance.random() < 0.3:
+            (top / ".git/info").mkdir()
             (top / ".git/info/exclude").write_text(random_ignore_file(chance), newline="")
         by_git = list_files(root)
         with monkeypatch.context() as patch:

@@ -53,7 +53,9 @@ def report(project: Project, variables: Mapping[str, str], shell: Mapping[str, s
 
 def test_values_of_variables_are_masked_in_the_logs_whatever_their_name(project: Project) -> None:
     variables = {"WHERE": "db.example.org/private", "PERSON": "ada@example.org", "PHRASE": 'with "quotes" é'}
-    told = f"{variables['WHERE']} {variables['PERSON']} {variables['PHRASE']} {json.dumps(variables['PHRASE'])} loss 0.5\n"
+    told = (
+        f"{variables['WHERE']} {variables['PERSON']} {variables['PHRASE']} {json.dumps(variables['PHRASE'])} loss 0.5\n"
+    )
     texts = report(project, variables, {}, driver_log=told, control_log=told, journal__jsonl=told)
     assert texts["driver_log"] == texts["control_log"] == '*** *** *** "***" loss 0.5\n'
     assert not [name for name, text in texts.items() if "example.org" in text]

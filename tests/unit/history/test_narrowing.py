@@ -1,0 +1,88 @@
+"""Conditions on metrics that a query is narrowed by: never more than the query itself leaves out."""
+
+from __future__ import annotations
+
+import jmespath
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from holdfast.history.narrowing import MetricCondition, metric_conditions
+from holdfast.history.queries import RESERVED, run_as_dict
+from holdfast.model import Run, Status
+
+NAMES = ["accuracy", "loss"]
+
+
+def test_the_reserved_keys_are_those_of_a_run(submission):
+    assert set(run_as_dict(Run(submission, Status.RUNNING))) == RESERVED
+
+
+@pytest.mark.parametrize(
+    ("query", "conditions"),
+    [
+        ("[?accuracy > `0.9`]", [("accuracy", ">", 0.9)]),
+        ("[?accuracy >= `1` && loss < `0.1`].run_id", [("accuracy", ">=", 1.0), ("loss", "<", 0.1)]),
+        ("@[?Accuracy != null] | max_by(@, &Accuracy).Accuracy", [("Accuracy", "", 0.0)]),
+        ("max_by([?accuracy != `null`], &accuracy).run_id", [("accuracy", "", 0.0)]),
+        ("[?status=='Completed' && accuracy == `1`]", [("accuracy", "=", 1.0)]),
+        ("[?accuracy > `0.9` || loss < `1`]", []),
+        ("[?status=='Completed']", []),
+        ("[?run_number > `3`]", []),
+        ("[].accuracy", []),
+        ("{all: length(@), good: [?accuracy > `0.9`]}", []),
+        ("[?!(accuracy > `0.9`)]", []),
+        ("[?`0.9` < accuracy]", []),
+    ],
+)
+def test_what_a_query_says_about_metrics(query, conditions):
+    assert metric_conditions(query, RESERVED) == tuple(MetricCondition(*each) for each in conditions)
+
+
+COMPARISONS = some.builds(
+    "{} {} {}".format,
+    some.sampled_from(NAMES),
+    some.sampled_from([">", ">=", "<", "<=", "==", "!="]),
+    some.sampled_from(["`0.5`", "`1`", "null", "`null`", "'text'", "loss"]),
+)
+FILTERS = some.lists(COMPARISONS, min_size=1, max_size=3).flatmap(
+    lambda parts: some.lists(some.sampled_from([" && ", " || "]), min_size=len(parts), max_size=len(parts)).map(
+        lambda joins: "".join(part + join for part, join in zip(parts, joins, strict=True)).rstrip(" &|")
+    )
+)
+QUERIES = some.builds(
+    str.format,
+    some.sampled_from(["[?{}]", "[?{}].accuracy", "@[?{}] | [0]", "[?{}] | length(@)", "sort_by([?{}], &run_id)"]),
+    FILTERS,
+)
+VALUES = some.one_of(some.sampled_from([0.0, 0.5, 1, 2]), some.just("text"), some.just([1, 2]))
+
+
+@settings(max_examples=200)
+@given(QUERIES, some.lists(some.dictionaries(some.sampled_from(NAMES), VALUES), max_size=6))
+def test_a_narrowed_query_gives_what_the_query_gives(query, metrics):
+    runs = [{"run_id": str(number), **each} for number, each in enumerate(metrics)]
+    conditions = metric_conditions(query, RESERVED)
+    left = [run for run in runs if all(_holds(condition, run) for condition in conditions)]
+    try:
+        expected = jmespath.search(query, runs)
+    except TypeError:  # the library compares a number with a text; the command says so
+        return
+    assert jmespath.search(query, left) == expected
+
+
+def _holds(condition: MetricCondition, run: dict) -> bool:
+    """As the index decides it: numbers are compared, anything else is only there or not."""
+    value = run.get(condition.name)
+    if not condition.operator:
+        return value is not None
+    if not isinstance(value, int | float):
+        return False
+    number = condition.number
+    return {
+        ">": value > number,
+        ">=": value >= number,
+        "<": value < number,
+        "<=": value <= number,
+        "=": value == number,
+    }[condition.operator]
