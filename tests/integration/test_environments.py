@@ -95,7 +95,7 @@ def test_a_build_killed_in_the_middle_is_begun_anew(managed):
 
 
 def test_cancel_ends_a_build(managed, tmp_path):
-    slow = tmp_path / "slow"
+    slow = tmp_path / "python3"
     slow.write_text("#!/bin/sh\nsleep 300\n")
     slow.chmod(0o755)
     managed.write("aml_config/local.compute", COMPUTE + f"pythonLocation: {slow}\n")

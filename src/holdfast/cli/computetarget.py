@@ -49,9 +49,7 @@ def attach_command(
 
     kind = type or typed
     if kind is None or (type and typed and type != typed):
-        raise UsageError(
-            "Say which type of machine, once.", "holdfast computetarget attach remotedocker -n NAME -a HOST -u USER"
-        )
+        raise UsageError("Say which type of machine, once.", "holdfast computetarget attach local -n NAME")
     del password, use_azureml_ssh_key, private_key_file, private_key_passphrase  # for types that are reached over SSH
     for file in attach(current_project(), Attachment(name, kind, address, username)):
         click.echo(file)

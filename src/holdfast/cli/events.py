@@ -26,6 +26,7 @@ class Screen:
         self._began = time.monotonic()
         self._status = ""
         self._phase = ""
+        self._phase_text = ""
         self._framed = False
         self._at_line_start = True
 
@@ -37,6 +38,10 @@ class Screen:
                 self._line(
                     terminal.detail, f"snapshot {event.digest[:12]}: {event.files} files, {format_size(event.size)}"
                 )
+            case events.SnapshotProgressed():
+                self._transient(f"taking the snapshot: {event.files} files, {format_size(event.size)} read")
+            case events.StillWaiting():
+                self._tick()
             case events.RunCreated():
                 if self._frame:
                     self._line(terminal.notice, f"RunId: {event.run_id}\n")
@@ -75,15 +80,20 @@ class Screen:
 
     def _change_phase(self, event: events.PhaseChanged) -> None:
         if event.name == "script":
+            self._phase_text = ""
             self._clear()
             if self._frame:
                 self._open_frame()
         elif event.name == "environment":
             if self._phase != "environment":
                 self._line(terminal.notice, "Preparing the environment …")
-            elapsed = time.monotonic() - self._began
-            self._transient(f"  {event.text} ({elapsed:.0f} s)")
+            self._phase_text = event.text
+            self._tick()
         self._phase = event.name
+
+    def _tick(self) -> None:
+        if self._phase_text:
+            self._transient(f"  {self._phase_text} ({time.monotonic() - self._began:.0f} s)")
 
     def _open_frame(self) -> None:
         if not self._framed:
@@ -154,9 +164,9 @@ def summary(run: Run, missing_file: str = "") -> None:
         terminal.notice("Metrics: " + ", ".join(shown[:8]) + (" …" if len(shown) > 8 else ""))
     if run.outputs:
         total = sum(each.size for each in run.outputs)
-        names = ", ".join(terminal.one_line(each.path) for each in run.outputs[:5]) + (
-            " …" if len(run.outputs) > 5 else ""
-        )
+        names = ", ".join(terminal.one_line(each.path) for each in run.outputs[:5])
+        more = len(run.outputs) - 5
+        names += f" and {more} more" if more > 0 else ""
         terminal.notice(f"Outputs: {names} ({format_size(total)})")
     if run.ended_processes:
         _list_ended(run)

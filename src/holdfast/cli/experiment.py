@@ -100,6 +100,10 @@ def submit_command(
     around = surroundings()
     if script.endswith(".runconfig") and run_configuration is not None:
         raise UsageError("A run configuration is named twice.", "Leave out -c, or name a script.")
+    if detached and quiet:
+        raise UsageError("-a does not wait, and --wait does.", "Leave out one of them.")
+    if time_limit == 0:
+        raise UsageError("A time limit of 0 leaves no time.", "Leave out --time-limit for none.")
     named, chosen = (None, script) if script.endswith(".runconfig") else (script, run_configuration)
     request = Request(named, arguments, chosen, target, time_limit, grace, secrets, conda_file, spark_file)
     project = current_project(around)
@@ -149,9 +153,16 @@ def _submit(
         screen.finish_line()
         return _say_detached(run_id)
     if detached:
-        click.echo(run_id)
+        _show_started(project, run_id, output) if wants_record else click.echo(run_id)
         terminal.hint(f"Follow it: holdfast logs -f -r {run_id}\nCancel it: holdfast cancel -r {run_id}")
     return code
+
+
+def _show_started(project: Project, run_id: str, output: Output) -> None:
+    from holdfast.history.folder import RunFolders
+    from holdfast.history.records import read_run
+
+    _show_record(read_run(RunFolders(project.state_directory), run_id), output)
 
 
 def _say_detached(run_id: str) -> int:
@@ -172,10 +183,12 @@ def _show_record(run: Run, output: Output) -> None:
 _STATUS_COLUMNS = [
     Column("run_id", "RunId"),
     Column("status", "Status"),
+    Column("phase", "Phase"),
     Column("target", "Target"),
     Column("script_name", "Script"),
     Column("duration", "Duration"),
     Column("reason_text", "How it ended"),
+    Column("remedy", "Remedy"),
 ]
 
 
@@ -187,6 +200,7 @@ def status_command(run: str, output: Output) -> None:
     """Show where a run is, after asking its machine."""
     from holdfast.cli.events import drain
     from holdfast.history.queries import run_as_dict
+    from holdfast.project.durations import format_duration
     from holdfast.workbench.refresh import refresh
     from holdfast.workbench.runs import follower_of
     from holdfast.workbench.surroundings import surroundings
@@ -194,8 +208,15 @@ def status_command(run: str, output: Output) -> None:
     around = surroundings()
     project = current_project(around)
     drain(refresh(project, around))
-    record = run_as_dict(follower_of(project, run, around).read())
-    output.show([record] if output.chosen_format() == "table" and output.query is None else record, _STATUS_COLUMNS)
+    found = follower_of(project, run, around).read()
+    record = run_as_dict(found)
+    if output.chosen_format() == "table" and output.query is None:
+        running = None if found.started is None else (found.ended or around.now()) - found.started
+        record["duration"] = None if running is None else format_duration(round(max(0.0, running)))
+        columns = [column for column in _STATUS_COLUMNS if record.get(column.key)]
+        output.show({column.key: record[column.key] for column in columns}, columns)
+    else:
+        output.show(record)
 
 
 @group.command("logs")
@@ -255,8 +276,10 @@ def cancel_command(run: str, grace: float | None, no_wait: bool) -> int:
     screen = Screen(None, frame=False)
     for event in cancel(current_project(around), run, around, grace, wait=not no_wait):
         screen.show(event)
-        if isinstance(event, events.Ended) and event.run.ending and event.run.ending.reason.value != "canceled":
-            terminal.notice("It had ended before it could be canceled.")
+        if isinstance(event, events.Ended):
+            if event.run.ending and event.run.ending.reason.value != "canceled":
+                terminal.notice("It had ended before it could be canceled.")
+            return 0
     if no_wait:
         terminal.notice("Asked the run to end.")
     return 0

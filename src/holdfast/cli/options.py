@@ -48,15 +48,16 @@ def template_names(_context: click.Context, _parameter: click.Parameter, incompl
 
 def run_option(required: bool = True) -> Decorator:
     """`-r/--run`; without one the newest run is meant, where that is safe."""
+    default: dict[str, Any] = {} if required else {"default": "last"}  # click takes even an explicit None for a value
     return click.option(
         "-r",
         "--run",
         "run",
         metavar="RUN",
         required=required,
-        default=None if required else "last",
         shell_complete=run_names,
         help=RUN_HELP + ("" if required else " [default: last]"),
+        **default,
     )
 
 

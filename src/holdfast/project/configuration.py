@@ -132,5 +132,5 @@ def _require_target(project: Project, name: str) -> None:
     refuse_paths("compute target", name)
     valid = compute_names(project.root)
     if name not in valid:
-        hint = f"To add it: holdfast computetarget attach remotedocker -n {name} -a HOST -u USER"
+        hint = f"To add it: holdfast computetarget attach local -n {name}"
         raise UnknownName("compute target", name, valid, hint)

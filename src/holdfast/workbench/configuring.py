@@ -60,7 +60,7 @@ def attach(project: Project, wanted: Attachment) -> list[str]:
 def create_runconfig(project: Project, name: str, target: str) -> list[str]:
     check_name("run configuration", name)
     if target not in compute_names(project.root):
-        hint = f"To add it: holdfast computetarget attach remotedocker -n {target} -a HOST -u USER"
+        hint = f"To add it: holdfast computetarget attach local -n {target}"
         raise UnknownName("compute target", target, compute_names(project.root), hint)
     text = render_runconfig(RunConfiguration(name, target))
     return _write_new(project, {f"{name}{runconfig.SUFFIX}": text}, f"holdfast runconfiguration delete -n {name}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from holdfast.errors import NotAvailable, ProjectError, UsageError
@@ -68,6 +68,9 @@ def find_job(project: Project, request: Request, configuration: Configuration, a
     """The words after `python`, with `$file` replaced. The script must lie inside the project and exist."""
     vector = configuration.run.argument_vector
     if request.script is None:
+        if vector and vector[0] == "$file" and request.arguments:
+            named = replace(request, script=request.arguments[0], arguments=request.arguments[1:])
+            return find_job(project, named, configuration, around)
         if not vector or vector[0] == "$file":
             raise UsageError(
                 "No script is named.",
@@ -89,11 +92,17 @@ def make_plan(intent: Intent, identity: Identity, around: Surroundings) -> Plan:
     if run.framework == "PySpark":
         raise _spark(configuration)
     python = find_python(target.python_location, project.root, around)
+    container = intent.product.container
     environment = _environment(configuration, python)
+    if environment is not None:
+        environment = replace(environment, steps=tuple(container.wrap(step) for step in environment.steps))
     share = _share(target.native_shared_directory, project)
     variables = _variables(project, configuration, identity, share, environment is not None)
     interpreter = text(python) if environment is None else text(Hole.ENVIRONMENT, "/bin/python")
-    command = Command((interpreter, *(text(word) for word in intent.job.words)), variables, text(Hole.WORK))
+    words = intent.job.words
+    if words[0].startswith("-"):  # a script of such a name would be an option of Python
+        words = (f"./{words[0]}", *words[1:])
+    command = Command((interpreter, *(text(word) for word in words)), variables, text(Hole.WORK))
     grace = next(each for each in (request.grace, run.grace_time, DEFAULT_GRACE) if each is not None)
     return Plan(
         run_id=identity.run_id,
@@ -102,7 +111,7 @@ def make_plan(intent: Intent, identity: Identity, around: Surroundings) -> Plan:
         snapshot=identity.snapshot,
         stores=(text(Hole.HOME, "/objects"), text(os.fspath(project.state_directory / "objects"))),
         share=share,
-        command=intent.product.container.wrap(command),
+        command=container.wrap(command),
         limits=Limits(grace, request.time_limit if request.time_limit is not None else run.time_limit),
         environment=environment,
         prepare=run.prepare_environment,
@@ -226,6 +235,7 @@ def _variables(
         "AZUREML_RUN_ID": text(identity.run_id),
         "AZUREML_NATIVE_SHARE_DIRECTORY": Text((*share.parts, "/")),
         "PYTHONUNBUFFERED": given.get("PYTHONUNBUFFERED", text("1")),
+        "PYTHONFAULTHANDLER": given.get("PYTHONFAULTHANDLER", text("1")),
         "PYTHONIOENCODING": given.get("PYTHONIOENCODING", text("utf-8")),
         "PYTHONPATH": text(
             Hole.FARSIDE,

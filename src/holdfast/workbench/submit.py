@@ -88,12 +88,18 @@ def _news(intent: Intent, was_known: bool) -> Iterator[events.Event]:
 
 
 def _read(project: Project, request: Request, around: Surroundings) -> Intent:
-    configuration = load_configuration(project, request.run_configuration, request.target, request.conda_file)
+    files = [_from_here(each, project, around) for each in (request.conda_file, request.spark_file)]
+    configuration = load_configuration(project, request.run_configuration, request.target, *files)
     job = find_job(project, request, configuration, around)
     product = product_of(configuration.target, around)
     project = ensure_identity(project, around.user_home)
     ensure_state_directory(project, around.user_home)
     return Intent(project, request, configuration, job, product)
+
+
+def _from_here(file: str | None, project: Project, around: Surroundings) -> str | None:
+    """A file named on the command line is meant from where that was typed; in the configuration, from the project."""
+    return None if file is None else os.path.relpath(around.directory / file, project.root)
 
 
 def _record(

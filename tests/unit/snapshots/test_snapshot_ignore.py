@@ -11,6 +11,7 @@ import pytest
 
 from holdfast.errors import ProjectError
 from holdfast.snapshots.ignore import Rule, explain, list_files
+from holdfast.snapshots.take import take_snapshot
 
 Write = Callable[..., None]
 Git = Callable[..., str]
@@ -281,6 +282,24 @@ def test_a_rule_that_amlignore_overrides_is_not_named(project: Path, either: str
     (project / ".amlignore").write_text("!data/\n")
     assert explain(project, "data/x.csv") is None
     assert explain(project, "data/y.bin") == Rule(".gitignore", 2, "*.bin")
+
+
+def test_git_is_started_with_the_variables_that_are_given(
+    project: Path, tmp_path: Path, git: Git, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gitconfig").write_text(f"[core]\n\texcludesFile = {tmp_path}/mine\n")
+    (tmp_path / "mine").write_text("*.swp\n")
+    given = {**os.environ, "GIT_CONFIG_GLOBAL": str(tmp_path / "gitconfig")}
+    git(project, "init", "-q")
+    write("a.swp", "b")
+    assert sorted(list_files(project).paths) == ["a.swp", "b"]
+    assert list_files(project, given).paths == ("b",)
+    assert explain(project, "a.swp") is None
+    assert explain(project, "a.swp", given) is not None
+    first = take_snapshot(project, tmp_path / "state", None, given)
+    assert first.files == 1
+    monkeypatch.setenv("PATH", str(tmp_path))  # what is around us does not count
+    assert take_snapshot(project, tmp_path / "state", None, given).digest == first.digest
 
 
 def test_a_rule_of_the_users_own_git_configuration_is_named(

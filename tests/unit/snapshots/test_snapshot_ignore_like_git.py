@@ -13,7 +13,7 @@ from random_trees import make_tree, random_ignore_file
 from holdfast.snapshots import git_files
 from holdfast.snapshots.ignore import list_files
 
-SEEDS = int(os.environ.get("HOLDFAST_FUZZ", "30"))
+SEEDS = int(os.environ.get("HOLDFAST_FUZZ", "20"))
 
 
 @pytest.mark.parametrize("with_own_rules", [False, True])

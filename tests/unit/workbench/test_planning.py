@@ -31,6 +31,7 @@ def job(root: Path, vector: str, script: str | None, *arguments: str) -> Job:
         ("[train.py]", None, ["--epochs"], ["train.py", "--epochs"]),
         ("[train.py, --rate]", None, [], ["train.py", "--rate"]),
         ("[$file, --rate]", "train.py", ["--epochs"], ["train.py", "--rate", "--epochs"]),
+        ("[$file, --rate]", None, ["train.py", "--epochs"], ["train.py", "--rate", "--epochs"]),
         ("[other.py, --rate]", "train.py", ["--epochs"], ["train.py", "--epochs"]),
     ],
 )
@@ -42,4 +43,4 @@ def test_typed_arguments_follow_those_of_the_run_configuration(
 
 def test_a_run_configuration_that_names_no_script_needs_one(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="No script is named"):
-        job(tmp_path, "[$file]", None, "--epochs")
+        job(tmp_path, "[$file]", None)

@@ -1,0 +1,71 @@
+"""What the options of a command become, and what shells offer for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from holdfast.cli.main import main
+from holdfast.cli.options import run_names, runconfig_names, target_names, template_names
+from holdfast.workbench.planning import Request
+
+
+@pytest.fixture
+def requests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Request]:
+    """What `submit --dry-run` asked the workbench for."""
+    asked: list[Request] = []
+
+    def dry_run(_project: Any, request: Request, _around: Any) -> Iterator[Any]:
+        asked.append(request)
+        return iter(())
+
+    monkeypatch.setattr("holdfast.workbench.submit.dry_run", dry_run)
+    monkeypatch.chdir(tmp_path)
+    return asked
+
+
+def test_submit_hands_on_every_file_that_stands_in_for_the_run_configurations(requests: list[Request]) -> None:
+    assert main(["submit", "--dry-run", "-c", "gpu", "-d", "c.yml", "-s", "s.yml", "t.py", "-s", "x"]) == 0
+    assert requests == [Request("t.py", ("-s", "x"), "gpu", conda_file="c.yml", spark_file="s.yml")]
+
+
+def test_a_run_configuration_in_the_place_of_the_script_takes_arguments(requests: list[Request]) -> None:
+    assert main(["submit", "--dry-run", "gpu.runconfig", "--epochs", "3"]) == 0
+    assert requests == [Request(None, ("--epochs", "3"), "gpu.runconfig")]
+    assert main(["submit", "--dry-run", "-c", "other", "gpu.runconfig"]) == 240
+
+
+COMPLETERS = [run_names, runconfig_names, target_names, template_names]
+
+
+def completed(complete: Any, incomplete: str) -> list[str]:
+    command = click.Command("x")
+    found: list[str] = complete(click.Context(command), click.Option(["-x"]), incomplete)
+    return found
+
+
+def test_names_are_completed_from_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "aml_config").mkdir()
+    (tmp_path / "aml_config" / "gpu.compute").write_text("")
+    (tmp_path / "aml_config" / "gpu.runconfig").write_text("")
+    for run in ("iris_1", "iris_20", "iris_3"):
+        (tmp_path / ".holdfast" / "runs" / run).mkdir(parents=True)
+    assert [completed(each, "") for each in COMPLETERS] == [
+        ["last", "iris_20", "iris_3", "iris_1"],
+        ["gpu", "local"],
+        ["gpu", "local"],
+        ["blank", "digits"],
+    ]
+    assert completed(run_names, "iris_2") == ["iris_20"]
+
+
+def test_completing_a_word_is_no_place_to_complain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "aml_config").mkdir()
+    (tmp_path / "aml_config" / "project.json").write_text("{broken")
+    assert [completed(each, "") for each in COMPLETERS[:3]] == [[], [], []]
