@@ -57,9 +57,10 @@ class UsageError(HoldfastError):
 
 
 class UnknownName(UsageError):
-    """`kind` is what the name should have been (`run configuration`); `valid` are the names that exist."""
+    """`kind` is what the name should have been (`run configuration`); `valid` are the names that exist, `place` where
+    they do (`run iris_1`)."""
 
-    def __init__(self, kind: str, name: str, valid: Iterable[str], hint: str = "") -> None:
+    def __init__(self, kind: str, name: str, valid: Iterable[str], hint: str = "", place: str = "") -> None:
         self.kind, self.name, self.valid = kind, name, sorted(valid)
         guess = nearest(name, self.valid)
         lines = []
@@ -70,7 +71,8 @@ class UnknownName(UsageError):
             lines.append(f"There is: {shown}")
         if hint:
             lines.append(hint)
-        super().__init__(f"There is no {kind} `{name}`.", "\n".join(lines))
+        where = f" in {place}" if place else ""
+        super().__init__(f"There is no {kind} `{name}`{where}.", "\n".join(lines))
 
 
 class ConfigurationError(HoldfastError):

@@ -240,6 +240,7 @@ class Run:
     ended: float | None = None
     phase: str = ""
     environment: str | None = None
+    python: str = ""
     packages: tuple[str, ...] = ()
     ended_processes: tuple[EndedProcess, ...] = ()
     other_files: tuple[FileSize, ...] = ()

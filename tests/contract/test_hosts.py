@@ -5,14 +5,25 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from interpreters import FOUND
 
+from holdfast.containers.bare import Bare
+from holdfast.engines.direct import Direct
 from holdfast.errors import FarSideError, HostError, StorageError
 from holdfast.hosts.connection import Connection, new_nonce
 from holdfast.hosts.local import Local
+from holdfast.model import Reason
+from holdfast.project.folder import find_project
+from holdfast.workbench import submit as submitting
+from holdfast.workbench.planning import Request
+from holdfast.workbench.sending import send_snapshot
+from holdfast.workbench.surroundings import Surroundings
+from holdfast.workbench.targets import Product
 
 
 class Elsewhere(Local):
@@ -39,12 +50,65 @@ class Noisy(Elsewhere):
         return Connection([sys.executable, "-c", noise, *argv[:-1], nonce], nonce)
 
 
-HOSTS = {"local": Local, "elsewhere": Elsewhere, "noisy": Noisy}
+class OtherPython(Elsewhere):
+    """A machine with another Python, and the bare locale that a login without a terminal has."""
+
+    name = "other python"
+    python = ""
+
+    def connect(self) -> Connection:
+        quiet = super().connect()
+        argv = list(quiet._process.args)
+        quiet.close()
+        nonce = new_nonce()
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("LC_", "LANG"))}
+        return Connection([self.python, *argv[1:-1], nonce], nonce, {**environment, "LC_ALL": "C"})
+
+
+HOSTS = {"local": Local, "elsewhere": Elsewhere, "noisy": Noisy} | {
+    version: type(version, (OtherPython,), {"python": str(python)}) for version, python in FOUND.items()
+}
 
 
 @pytest.fixture(params=sorted(HOSTS))
 def host(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     return HOSTS[request.param](tmp_path / "home", dict(os.environ))
+
+
+def test_a_run_on_a_host_gets_its_files_and_sends_everything_home(host, tmp_path, monkeypatch):
+    """The whole way: snapshot sent, script run, output, metrics and outputs fetched, cleaned up."""
+    root = tmp_path / "project"
+    root.mkdir()
+    (root / "é \n.txt").write_text("contents")
+    (root / os.fsdecode(b"not-utf8-\xff")).write_text("")
+    (root / "t.py").write_text(
+        "import os, sys\n"
+        "open('outputs/big', 'wb').write(b'0123456789' * 300000)\n"
+        "open('outputs/\\u00e9', 'w').close()\n"
+        "sys.stdout.buffer.write(open(u'\\u00e9 \\n.txt', 'rb').read() + repr(os.environ.get('LC_ALL')).encode())\n"
+    )
+    around = Surroundings(tmp_path / "home", {**os.environ, "PATH": os.path.dirname(sys.executable)}, root, tmp_path)
+    monkeypatch.setattr(submitting, "product_of", lambda target, around: Product(host, Direct(), Bare()))
+    happened = list(submitting.submit(find_project(root), Request("t.py"), around))
+    ended = happened[-1]
+    assert ended.run.ending.reason is Reason.COMPLETED, ended.run
+    folder = root / ".holdfast" / "runs" / ended.run.run_id
+    outside = None if host.name == "this machine" and "LC_ALL" not in os.environ else os.environ.get("LC_ALL")
+    expected = "C" if host.name == "other python" else outside
+    assert (folder / "driver_log").read_bytes() == b"contents" + repr(expected).encode()
+    assert (folder / "outputs/big").read_bytes() == b"0123456789" * 300000
+    assert (folder / "outputs/é").exists()
+    sent = list((tmp_path / "home" / "objects").glob("??/*"))
+    assert bool(sent) == (not host.is_here)
+    assert list(send_again(host, root, ended.run)) == [0]
+
+
+def send_again(host: Any, root: Path, run: Any) -> Iterator[int]:
+    with host.connect() as connection:
+        if host.is_here:
+            yield 0
+        else:
+            yield send_snapshot(connection, root / ".holdfast/objects", run.submission.snapshot)
 
 
 def _digest(data: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Two runs on a page: what differs, section by section, and then what is the same."""
+"""Two runs on a page: what differs, section by section, what is the same, and last the code, which may be long."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from holdfast.history.compare import Comparison, Difference
 from holdfast.workbench.comparison import CodeDifference, RunComparison
 
 DIFF_LINES = 60
+FILES_SHOWN = 20
+LINE_LENGTH = 200
 """Of the code's difference, without --code."""
 
 
@@ -32,12 +34,16 @@ def draw(comparison: RunComparison, whole_code: bool, stream: TextIO) -> None:
             _draw_section(title, records, differences, stream)
     if records.metrics:
         _draw_metrics(records, stream)
-    _draw_code(comparison.code, whole_code, stream)
+    if records.packages_not_recorded:
+        stream.write(f"Packages: not recorded for {' and '.join(records.packages_not_recorded)}.\n")
     same = [title.lower() for title, differences in sections.items() if not differences and title != "Run"]
+    if records.packages_not_recorded:
+        same.remove("packages")
     if comparison.code == CodeDifference():
         same.append("code")
     if same:
         stream.write(f"The same: {', '.join(same)}.\n")
+    _draw_code(comparison.code, whole_code, stream)
 
 
 def _draw_section(title: str, records: Comparison, found: tuple[Difference, ...], stream: TextIO) -> None:
@@ -60,20 +66,30 @@ def _draw_metrics(records: Comparison, stream: TextIO) -> None:
 
 
 def _draw_code(code: CodeDifference, whole: bool, stream: TextIO) -> None:
+    if code == CodeDifference():
+        return
+    stream.write(terminal.style("Code", "bold", stream) + "\n")
     if code.problem:
-        stream.write(f"{terminal.style('Code', 'bold', stream)}\nIt cannot be compared: {code.problem}\n\n")
+        stream.write(f"It cannot be compared: {code.problem}\n")
         return
     files = [("added", code.added), ("removed", code.removed), ("changed", code.changed)]
-    lines = [f"{word:8} {terminal.one_line(path)}" for word, paths in files for path in paths]
-    if not lines:
-        return
-    stream.write(terminal.style("Code", "bold", stream) + "\n" + "".join(f"{line}\n" for line in lines) + "\n")
-    diff = code.diff.splitlines()
-    shown = diff if whole else diff[:DIFF_LINES]
-    stream.writelines(f"{_painted(line, stream)}\n" for line in shown)
-    if len(diff) > len(shown):
-        stream.write(f"… {len(diff) - len(shown)} more lines: --code\n")
+    names = [f"{word:8} {terminal.one_line(path)}" for word, paths in files for path in paths]
+    shown = names if whole else names[:FILES_SHOWN]
+    stream.writelines(f"{line}\n" for line in shown)
+    if len(names) > len(shown):
+        stream.write(f"… {len(names) - len(shown)} more files: --code\n")
     stream.write("\n")
+    diff = code.diff.splitlines()
+    lines = diff if whole else [_cut(line) for line in diff[:DIFF_LINES]]
+    stream.writelines(f"{_painted(line, stream)}\n" for line in lines)
+    if len(diff) > len(lines):
+        stream.write(f"… {len(diff) - len(lines)} more lines: --code\n")
+
+
+def _cut(line: str) -> str:
+    return (
+        line if len(line) <= LINE_LENGTH else f"{line[:LINE_LENGTH]}… {len(line) - LINE_LENGTH} more characters: --code"
+    )
 
 
 def _painted(line: str, stream: TextIO) -> str:

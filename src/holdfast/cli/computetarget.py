@@ -8,7 +8,7 @@ import click
 
 from holdfast.cli import terminal
 from holdfast.cli.here import current_project
-from holdfast.cli.options import target_names
+from holdfast.cli.options import target_names, target_types
 from holdfast.cli.output import Column, Group, Output, output_options
 from holdfast.errors import UnknownName, UsageError
 
@@ -20,8 +20,10 @@ _NAME = click.option(
 
 
 @group.command("attach")
-@click.argument("type", required=False, metavar="[TYPE]")
-@click.option("--type", "typed", metavar="TYPE", help="The same as TYPE, as older versions wrote it.")
+@click.argument("type", required=False, metavar="[TYPE]", shell_complete=target_types)
+@click.option(
+    "--type", "typed", metavar="TYPE", shell_complete=target_types, help="The same as TYPE, as older versions wrote it."
+)
 @_NAME
 @click.option("-a", "--address", metavar="HOST[:PORT]", help="Host name, IP address, or a name of ~/.ssh/config.")
 @click.option("-u", "--username", metavar="USER", help="Account on that machine.")

@@ -11,13 +11,16 @@ import click
 
 from holdfast.cli import terminal
 from holdfast.cli.here import current_project
-from holdfast.cli.options import download_options, run_names, run_option, target_names
+from holdfast.cli.options import artifact_names, download_options, run_names, run_option, target_names
 from holdfast.cli.output import Column, Group, Output, output_options
-from holdfast.errors import HoldfastError, UsageError
+from holdfast.errors import HoldfastError, StorageError, UsageError
 from holdfast.model import Status
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from holdfast.history.index import Filter, Index
+    from holdfast.model import Run
     from holdfast.project.folder import Project
 
 group = Group("history", help="List, inspect, compare and download runs.")
@@ -44,7 +47,7 @@ TABLE_ROWS = 50
 @output_options
 def list_command(limit: int | None, status: str | None, script: str | None, target: str | None, output: Output) -> None:
     """List the runs of this project, newest first."""
-    from holdfast.cli.run_table import COLUMNS, table
+    from holdfast.cli.run_table import COLUMNS
     from holdfast.history.index import EVERY, Filter, Index
 
     project = current_project()
@@ -59,7 +62,7 @@ def list_command(limit: int | None, status: str | None, script: str | None, targ
         _refresh(project)
         listing = index.look(limit or TABLE_ROWS, only)
     if listing.runs:
-        output.show(*table(listing.runs, terminal.width() if terminal.is_terminal(sys.stdout) else None))
+        _show_table(listing.runs, output)
     else:
         terminal.notice("Nothing has been run here yet." if only == EVERY else "No run is like that.")
         terminal.hint("holdfast experiment submit SCRIPT" if only == EVERY else "All runs: holdfast history list")
@@ -67,6 +70,16 @@ def list_command(limit: int | None, status: str | None, script: str | None, targ
     if more > 0:
         terminal.notice(f"{more} older {'run is' if more == 1 else 'runs are'} not shown: --limit {listing.total}")
     _say_what_is_unreadable(listing.unreadable)
+
+
+def _show_table(runs: Sequence[Run], output: Output) -> None:
+    from holdfast.cli.run_table import in_brief, table
+
+    width = terminal.width() if terminal.is_terminal(sys.stdout) else None
+    rows, columns, left_out = table(runs, width)
+    output.show(rows, columns)
+    if left_out:
+        terminal.notice(in_brief(left_out, terminal.width()))
 
 
 def _documents(
@@ -100,7 +113,13 @@ def last_command(output: Output) -> None:
 
 @group.command("info")
 @run_option()
-@click.option("-a", "--artifact", metavar="PATH", help="Print the content of this file of the run instead.")
+@click.option(
+    "-a",
+    "--artifact",
+    metavar="PATH",
+    shell_complete=artifact_names,
+    help="Print the content of this file of the run instead.",
+)
 @output_options
 def info_command(run: str, artifact: str | None, output: Output) -> None:
     """Show everything that is known about a run."""
@@ -121,7 +140,15 @@ def info_command(run: str, artifact: str | None, output: Output) -> None:
 
 @group.command("compare")
 @click.argument("runs", nargs=-1, metavar="[A B]", shell_complete=run_names)
-@click.option("-r", "--run", "named", multiple=True, metavar="RUN", help="One of the two runs; give it twice.")
+@click.option(
+    "-r",
+    "--run",
+    "named",
+    multiple=True,
+    metavar="RUN",
+    shell_complete=run_names,
+    help="One of the two runs; give it twice.",
+)
 @click.option("--code", "whole_code", is_flag=True, help="Show the whole difference of the code, however long.")
 @output_options
 def compare_command(runs: tuple[str, ...], named: tuple[str, ...], whole_code: bool, output: Output) -> None:
@@ -145,10 +172,13 @@ def compare_command(runs: tuple[str, ...], named: tuple[str, ...], whole_code: b
 @download_options
 @click.option(
     "--artifact",
+    "wanted",
+    multiple=True,
     metavar="PATH",
-    help="Only this file, e.g. outputs/model.pkl. [default: outputs and uploads]",
+    shell_complete=artifact_names,
+    help='Only this file, folder (outputs/plots/) or glob ("*.pkl"); may be repeated. [default: outputs and uploads]',
 )
-def download_command(run: str, directory: Path, overwrite: bool, artifact: str | None) -> None:
+def download_command(run: str, directory: Path, overwrite: bool, wanted: tuple[str, ...]) -> None:
     """Copy the files of a run to a folder. Each keeps its path: DIR/outputs/model.pkl."""
     from holdfast.project.sizes import format_size
     from holdfast.workbench.artifacts import Copied, Download, download
@@ -158,18 +188,29 @@ def download_command(run: str, directory: Path, overwrite: bool, artifact: str |
     project = current_project(around)
     (run_id,) = _up_to_date(project, run)
     count = total = 0
-    for event in download(project, Download(run_id, directory, artifact, overwrite), around):
-        if isinstance(event, Copied):
-            click.echo(terminal.one_line(str(event.destination)))
-            count, total = count + 1, total + event.size
-        else:
-            terminal.warning(f"`{terminal.one_line(event.path)}` is a link that leads out of the run: left out.")
+    try:
+        for event in download(project, Download(run_id, directory, wanted, overwrite), around):
+            if isinstance(event, Copied):
+                click.echo(terminal.one_line(str(event.destination)))
+                count, total = count + 1, total + event.size
+            else:
+                terminal.warning(f"`{terminal.one_line(event.path)}` is a link that leads out of the run: left out.")
+    except StorageError:
+        terminal.notice(f"{count} {'file' if count == 1 else 'files'}, {format_size(total)}; not all:")
+        raise
     terminal.notice(f"{count} {'file' if count == 1 else 'files'}, {format_size(total)}.")
 
 
 @group.command("promote")
 @run_option()
-@click.option("-ap", "--artifact-path", required=True, metavar="PATH", help="File of the run: outputs/model.pkl.")
+@click.option(
+    "-ap",
+    "--artifact-path",
+    required=True,
+    metavar="PATH",
+    shell_complete=artifact_names,
+    help="File of the run: outputs/model.pkl.",
+)
 @click.option("-n", "--name", required=True, metavar="NAME", help="Name of the asset: assets/NAME.link is written.")
 def promote_command(run: str, artifact_path: str, name: str) -> None:
     """Give a file of a run a name that is committed with the code."""

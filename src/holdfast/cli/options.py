@@ -40,6 +40,25 @@ def target_names(_context: click.Context, _parameter: click.Parameter, incomplet
     return _beginning_with(incomplete, lambda: compute_names(current_project().root))
 
 
+def artifact_names(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """The files of the run that stands on the line already."""
+    from holdfast.history.folder import RunFolders
+    from holdfast.workbench.artifacts import LOGS, artifacts
+
+    def names() -> Iterable[str]:
+        project = current_project()
+        run_id = RunFolders(project.state_directory).resolve(context.params.get("run") or "last")
+        return (*(each.path for each in artifacts(project, run_id)), *LOGS)
+
+    return _beginning_with(incomplete, names)
+
+
+def target_types(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    from holdfast.project.compute import TYPES
+
+    return _beginning_with(incomplete, lambda: TYPES)
+
+
 def template_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     from holdfast.project.templates import template_names as names
 
@@ -68,7 +87,7 @@ def download_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--directory",
         required=True,
         metavar="DIR",
-        type=click.Path(path_type=Path),
+        type=click.Path(path_type=Path, file_okay=False),
         help="Folder to put it in.",
     )
     overwrite = click.option("--overwrite", is_flag=True, help="Replace files that are there.")

@@ -29,7 +29,11 @@ group.add_command(sample)
     help="See `holdfast project sample list`.",
 )
 @click.option(
-    "--path", "-p", type=click.Path(path_type=Path), metavar="DIR", help="Folder to make it in. [default: here]"
+    "--path",
+    "-p",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Folder to make it in. [default: here]",
 )
 def create_command(name: str | None, named: str | None, template: str, path: Path | None) -> None:
     """Create the project NAME, in a new folder of that name."""
@@ -65,7 +69,13 @@ def sample_list_command(output: Output) -> None:
     shell_complete=run_names,
     help=RUN_HELP,
 )
-@click.option("--path", "-p", type=click.Path(path_type=Path), metavar="DIR", help="Folder to write to. [default: RUN]")
+@click.option(
+    "--path",
+    "-p",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Folder to write to. [default: RUN]",
+)
 @click.option("--overwrite", is_flag=True, help="Replace files that are there and differ.")
 def restore_command(run: str, path: Path | None, overwrite: bool) -> None:
     """Write the project's files as they were when RUN was submitted.

@@ -1,4 +1,4 @@
-"""One run on a page: everything of its record, in two columns."""
+"""One run on a page: everything of its record, in two columns, what came of it first."""
 
 from __future__ import annotations
 
@@ -28,18 +28,34 @@ def as_dict(inspection: Inspection) -> dict[str, Any]:
 
 
 def draw(inspection: Inspection, stream: TextIO) -> None:
+    """On a terminal lines are broken between words, and never inside of a command: it has to be copied."""
     rows = list(_rows(inspection))
     longest = max(len(title) for title, _ in rows)
+    room = terminal.width() - longest - 2 if terminal.is_terminal(stream) else None
     last = ""
     for title, text in rows:
         shown = "" if title == last else terminal.style(title.ljust(longest), "bold", stream)
-        stream.write(f"{shown or ' ' * longest}  {terminal.one_line(text)}".rstrip() + "\n")
+        for line in _lines(terminal.one_line(text), room):
+            stream.write(f"{shown or ' ' * longest}  {line}".rstrip() + "\n")
+            shown = ""
         last = title
 
 
+def _lines(text: str, room: int | None) -> list[str]:
+    if room is None or len(text) <= room:
+        return [text]
+    import textwrap
+
+    before, word, after = text.partition("holdfast ")
+    words = before if word and before.rstrip().endswith(":") else text
+    found = textwrap.wrap(words, max(room, 20), break_long_words=False, break_on_hyphens=False)
+    return found if words is text else [*found, word + after]
+
+
 def _rows(inspection: Inspection) -> Iterator[tuple[str, str]]:
-    yield from _what_was_asked(inspection)
-    yield from _what_happened(inspection)
+    """What people look for first: how it ended and what came of it. What was asked for comes last."""
+    yield "Run", inspection.run.run_id
+    yield from _how_it_went(inspection)
     for summary in inspection.metrics:
         yield "Metrics", _metric(summary)
     yield from _files("Outputs", tuple(FileSize(each.path, each.size) for each in inspection.artifacts))
@@ -48,52 +64,59 @@ def _rows(inspection: Inspection) -> Iterator[tuple[str, str]]:
         run_id, path = inspection.run.run_id, inspection.run.other_files[:1]
         name = shlex.quote(path[0].path) if path else "PATH"
         yield "Other files", f"To fetch one: holdfast history download -r {run_id} -d DIR --artifact {name}"
-    for child in inspection.children:
-        yield "Children", child
+    yield from _what_happened(inspection)
+    yield from _what_was_asked(inspection)
 
 
-def _what_was_asked(inspection: Inspection) -> Iterator[tuple[str, str]]:
-    submission = inspection.run.submission
-    yield "Run", submission.run_id
-    yield "Number", str(submission.run_number)
-    if submission.parent_run_id:
-        yield "Parent", submission.parent_run_id
-    yield "Script", submission.script_name
-    if submission.arguments:
-        yield "Arguments", shlex.join(submission.arguments)
-    yield "Run configuration", submission.run_configuration
-    yield "Target", f"{submission.target} ({submission.target_type})"
-    yield "Snapshot", submission.snapshot
-    for name, value in submission.properties.items():
-        yield "Properties", f"{name}: {value}"
-    settings = flattened(inspection.configuration).items()
-    lines = tuple(f"{name}: {value}" for name, value in settings if value not in ("null", "", "{}", "[]"))
-    yield from (("Configuration", line) for line in _some(lines, len(lines)))
-    yield "Submitted", local_time(submission.created)
-
-
-def _what_happened(inspection: Inspection) -> Iterator[tuple[str, str]]:
+def _how_it_went(inspection: Inspection) -> Iterator[tuple[str, str]]:
     run = inspection.run
     yield "Status", run.status.value
     if run.phase:
         yield "Phase", run.phase
-    if run.started is not None:
-        yield "Started", local_time(run.started)
-    if run.ended is not None:
-        yield "Ended", local_time(run.ended)
-    if run.duration is not None:
-        yield "Duration", short_duration(run.duration)
     if run.ending is not None:
         yield "How it ended", run.ending.sentence()
         for line in run.ending.remedy(run.run_id).splitlines():
             yield "What to do", line
-    for process in run.ended_processes:
-        yield "Ended processes", f"{process.name} ({process.pid}) by {process.signal}"
+    if run.duration is not None:
+        yield "Duration", short_duration(run.duration)
+
+
+def _what_happened(inspection: Inspection) -> Iterator[tuple[str, str]]:
+    run = inspection.run
     for note in run.notes:
         yield "Notes", note
+    for process in run.ended_processes:
+        yield "Processes", f"{process.name} ({process.pid}) ended by {process.signal}"
+    for child in inspection.children:
+        yield "Children", child
+    yield "Submitted", local_time(run.submission.created)
+    if run.started is not None:
+        yield "Started", local_time(run.started)
+    if run.ended is not None:
+        yield "Ended", local_time(run.ended)
+
+
+def _what_was_asked(inspection: Inspection) -> Iterator[tuple[str, str]]:
+    run, submission = inspection.run, inspection.run.submission
+    yield "Script", submission.script_name
+    if submission.arguments:
+        yield "Arguments", shlex.join(submission.arguments)
+    yield "Number", str(submission.run_number)
+    if submission.parent_run_id:
+        yield "Parent", submission.parent_run_id
+    yield "Target", f"{submission.target} ({submission.target_type})"
+    yield "Snapshot", submission.snapshot
+    for name, value in submission.properties.items():
+        yield "Properties", f"{name}: {value}"
     if run.environment:
         yield "Environment", run.environment
+    if run.python:
+        yield "Python", run.python
     yield from (("Packages", each) for each in _some(run.packages, len(run.packages)))
+    yield "Configuration", submission.run_configuration
+    settings = flattened(inspection.configuration).items()
+    lines = tuple(f"{name}: {value}" for name, value in settings if value not in ("null", "", "{}", "[]"))
+    yield from (("Settings", line) for line in _some(lines, len(lines)))
 
 
 def _metric(summary: MetricSummary) -> str:

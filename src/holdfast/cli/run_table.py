@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.cli.output import Column
+from holdfast.cli.terminal import one_line
 from holdfast.model import Reason, Run, signal_name
 
 METRICS_SHOWN = 3
@@ -25,8 +26,8 @@ COLUMNS: tuple[Column, ...] = (
 )
 
 
-def table(runs: Sequence[Run], width: int | None) -> tuple[list[dict[str, Any]], list[Column]]:
-    """Rows and columns for `Output.show`, with the metrics that most of the runs have.
+def table(runs: Sequence[Run], width: int | None) -> tuple[list[dict[str, Any]], list[Column], list[str]]:
+    """Rows and columns for `Output.show`, with the metrics that most of the runs have; and the titles left out.
 
     `width` is that of the terminal. Columns that do not fit are left out, the least telling first: a run id
     that is broken over two lines cannot be copied.
@@ -36,7 +37,22 @@ def table(runs: Sequence[Run], width: int | None) -> tuple[list[dict[str, Any]],
     metrics = [Column(f"metric {name}", name, align="right") for name in names]
     rows = [_row(run, names) for run in runs]
     columns = [*COLUMNS, *metrics]
-    return rows, columns if width is None else _fitting(columns, rows, width)
+    if width is None:
+        return rows, columns, []
+    chosen = _fitting(columns, rows, width)
+    others = [each.title for each in columns if each not in chosen] + [name for name in counts if name not in names]
+    return rows, chosen, others
+
+
+def in_brief(left_out: Sequence[str], width: int) -> str:
+    """One line that says which columns are missing, and where they are."""
+    where = ": -o json, or a wider terminal"
+    for count in range(len(left_out), 0, -1):
+        more = f" and {len(left_out) - count} more" if count < len(left_out) else ""
+        text = f"Left out: {one_line(', '.join(left_out[:count]))}{more}{where}"
+        if len(text) <= width:
+            return text
+    return f"{len(left_out)} columns are left out{where}"
 
 
 def how_it_ended(run: Run) -> str:

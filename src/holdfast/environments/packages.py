@@ -56,7 +56,7 @@ def _refuse_what_cannot_be_built(spec: CondaDependencies, file: str) -> None:
             file,
             requirement.line,
             "dependencies",
-            f"`{requirement.text}` is a conda package, and this version builds Python packages only.",
+            f"`{requirement.text}` is a conda package, and this version builds Python packages only",
             "Move it below `pip:` under the name that the Python package index has for it.",
             "error",
         )

@@ -44,14 +44,16 @@ def materialise(snapshot: str, stores: List[str], work: str) -> Dict[str, Stamp]
         if kind == "l":
             links.append((target, detail))
             continue
-        source = find_object(stores, detail)
-        if source is None or os.stat(source).st_size != size:
-            raise Refused("storage", "The contents of `%s` are missing or damaged in the store." % path)
-        clone, digest = _copy(source, target, 0o755 if kind == "x" else 0o644, clone)
-        if digest != detail:
+        reader = _open_object(stores, detail)
+        if reader is None:
+            raise Refused("storage", "The contents of `%s` are missing in the store." % path)
+        try:
+            clone, digest, stamp = _copy(reader, target, 0o755 if kind == "x" else 0o644, clone)
+        finally:
+            os.close(reader)
+        if digest != detail or stamp[0] != size:
             raise Refused("storage", "The contents of `%s` are damaged in the store." % path)
-        status = os.lstat(target)
-        stamps[path] = (status.st_size, status.st_mtime_ns)
+        stamps[path] = stamp
     for target, detail in links:  # last, so that no file is written through a link
         os.symlink(detail, target)
         status = os.lstat(target)
@@ -114,26 +116,33 @@ def _read_object(stores: List[str], digest: str) -> bytes:
         return source.read()
 
 
-def _copy(source: str, target: str, mode: int, clone: bool) -> Tuple[bool, str]:
-    """Copy one file; returns whether it is worth trying a reflink for the next one, and the digest of what was
-    copied."""
-    total = hashlib.sha256()
-    reader = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        writer = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+def _open_object(stores: List[str], digest: str) -> Optional[int]:
+    for store in stores:
         try:
-            cloned = clone and _reflink(reader, writer)
-            while True:
-                data = os.read(reader, 1 << 20)
-                if not data:
-                    return cloned, total.hexdigest()
-                total.update(data)
-                while data and not cloned:
-                    data = data[os.write(writer, data) :]
-        finally:
-            os.close(writer)
+            return os.open(object_path(store, digest), os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
+    return None
+
+
+def _copy(reader: int, target: str, mode: int, clone: bool) -> Tuple[bool, str, Stamp]:
+    """Copy one file; returns whether it is worth trying a reflink for the next one, the digest of what was copied and
+    the copy's stamp."""
+    total = hashlib.sha256()
+    writer = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        cloned = clone and _reflink(reader, writer)
+        while True:
+            data = os.read(reader, 1 << 20)
+            if not data:
+                break
+            total.update(data)
+            while data and not cloned:
+                data = data[os.write(writer, data) :]
+        status = os.fstat(writer)
+        return cloned, total.hexdigest(), (status.st_size, status.st_mtime_ns)
     finally:
-        os.close(reader)
+        os.close(writer)
 
 
 def _reflink(reader: int, writer: int) -> bool:

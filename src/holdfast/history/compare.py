@@ -42,7 +42,10 @@ class MetricPair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Only what differs, except for `metrics`, which has every metric of both."""
+    """Only what differs, except for `metrics`, which has every metric of both.
+
+    `packages_not_recorded` are the runs of which nobody knows the packages; then `packages` says nothing.
+    """
 
     first: str
     second: str
@@ -51,17 +54,19 @@ class Comparison:
     configuration: tuple[Difference, ...]
     packages: tuple[Difference, ...]
     metrics: tuple[MetricPair, ...]
+    packages_not_recorded: tuple[str, ...] = ()
 
 
 def compare_runs(first: RunView, second: RunView) -> Comparison:
     a, b = first.run, second.run
+    unknown = tuple(run.run_id for run in (a, b) if not _has_recorded_packages(run))
     return Comparison(
         first=a.run_id,
         second=b.run_id,
         facts=_differences(_facts(a), _facts(b)),
         arguments=_arguments(a.submission.arguments, b.submission.arguments),
         configuration=_differences(flattened(first.configuration), flattened(second.configuration)),
-        packages=_differences(_versions(a.packages), _versions(b.packages)),
+        packages=() if unknown else _differences(_versions(a.packages), _versions(b.packages)),
         metrics=tuple(
             MetricPair(
                 name,
@@ -71,6 +76,7 @@ def compare_runs(first: RunView, second: RunView) -> Comparison:
             )
             for name in sorted(a.metrics.keys() | b.metrics.keys())
         ),
+        packages_not_recorded=unknown,
     )
 
 
@@ -88,14 +94,21 @@ def _facts(run: Run) -> dict[str, str]:
     submission = run.submission
     facts = {
         "script": submission.script_name,
+        "commit": submission.properties.get("commit"),
         "run configuration": submission.run_configuration,
         "target": submission.target,
         "status": run.status.value,
         "ended": run.ending.sentence() if run.ending else None,
         "duration": duration_text(run.duration),
         "environment": run.environment,
+        "Python": run.python or None,
     }
     return {name: value for name, value in facts.items() if value is not None}
+
+
+def _has_recorded_packages(run: Run) -> bool:
+    """A built environment may have none; of the user's own Python an empty list says that none were looked for."""
+    return bool(run.packages) or run.environment is not None
 
 
 def _differences(first: Mapping[str, str], second: Mapping[str, str]) -> tuple[Difference, ...]:

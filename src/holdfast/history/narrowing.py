@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 _OPERATORS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<=", "eq": "="}
+_EXACT = 2**53
+"""The index holds floats; beyond this they are not every integer."""
 _SAME_LIST = ("pipe", "subexpression", "index_expression")
 _OF_A_LIST = ("max_by", "min_by", "sort_by", "length")
 
@@ -53,7 +55,7 @@ def _conditions(node: dict[str, Any]) -> list[MetricCondition]:
         return [MetricCondition(left["value"])]
     number = right.get("value")
     is_number = right["type"] == "literal" and isinstance(number, int | float) and not isinstance(number, bool)
-    if not is_number or node["value"] not in _OPERATORS:
+    if not is_number or abs(number) > _EXACT or node["value"] not in _OPERATORS:
         return []
     return [MetricCondition(left["value"], _OPERATORS[node["value"]], float(number))]
 

@@ -16,6 +16,12 @@ def storage_error(error: OSError, doing: str, path: Path | str) -> StorageError:
     return StorageError(message, _REMEDIES.get(error.errno or 0, _OTHER_REMEDY))
 
 
+def beside(path: Path) -> Path:
+    """Where the new content of `path` is written before it is moved there. Short whatever `path` is called: a name of
+    255 bytes is a name."""
+    return path.with_name(f".holdfast-{os.getpid()}-{os.urandom(4).hex()}.new")
+
+
 def write_durably(path: Path, data: bytes) -> None:
     """Write a new file and wait until the disk has it. The caller sees to it that nobody reads it before."""
     with path.open("wb") as file:
@@ -26,7 +32,7 @@ def write_durably(path: Path, data: bytes) -> None:
 
 def replace_whole(path: Path, data: bytes) -> None:
     """Put `data` at `path`: readers see the old contents or the new, also after a crash or on a full disk."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
+    temporary = beside(path)
     try:
         write_durably(temporary, data)
         temporary.replace(path)
@@ -57,6 +63,6 @@ _REMEDIES = {
     errno.EACCES: _READ_ONLY,
     errno.EPERM: _READ_ONLY,
     errno.EIO: "The disk reports an error of its own; `dmesg` has more. Keep a copy of the project.",
-    errno.ENAMETOOLONG: "A name is too long for this file system. Move the project to a shorter path.",
+    errno.ENAMETOOLONG: "Names have at most 255 bytes and paths 4095 on most disks: use a folder whose path is shorter.",
 }
 _OTHER_REMEDY = "Check the folder and its disk, then run the same command again."

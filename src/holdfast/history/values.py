@@ -55,6 +55,7 @@ def run_json(run: Run) -> dict[str, Any]:
         "ended": run.ended,
         "phase": run.phase,
         "environment": run.environment,
+        "python": run.python,
         "packages": list(run.packages),
         "ended_processes": [[each.pid, each.name, each.signal] for each in run.ended_processes],
         "other_files": [[each.path, each.size] for each in run.other_files],
@@ -77,6 +78,7 @@ def run_from_json(data: Mapping[str, Any]) -> Run:
             ended=data["ended"],
             phase=data["phase"],
             environment=data["environment"],
+            python=data.get("python", ""),  # not in records that an earlier version indexed
             packages=tuple(data["packages"]),
             ended_processes=tuple(EndedProcess(*each) for each in data["ended_processes"]),
             other_files=tuple(FileSize(*each) for each in data["other_files"]),

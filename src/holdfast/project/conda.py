@@ -75,13 +75,14 @@ def _read_items(fields: Fields, items: _Items) -> None:
     if value is None:
         return
     if not isinstance(value, ListNode):
-        fields.error("dependencies", "must be a list", "Write `- numpy` on a line of its own below `dependencies:`.")
+        remedy = "Write `- python=3.11` and `- pip:` on lines of their own below it; packages go below `- pip:`."
+        fields.error("dependencies", "must be a list", remedy)
         return
     for item in value.items:
         if isinstance(item, MapNode):
             _read_pip(fields, item.entries, items)
         elif not isinstance(item, Scalar):
-            fields.error("dependencies", "an item must be a single value", "Write it like `- numpy`.", item)
+            fields.error("dependencies", "an item must be a single value", "Write it like `- python=3.11`.", item)
         elif item.is_null or not item.text.strip():
             fields.error("dependencies", "an item is empty", "Remove the line, or write a package.", item)
         elif not item.text.isprintable():

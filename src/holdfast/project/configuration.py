@@ -64,7 +64,9 @@ def load_configuration(
     errors = errors_in(problems + of_spark)
     if errors or run is None or found is None:
         raise ConfigurationError(_why_spark(run, problems) + errors if errors_in(of_spark) else errors)
-    return Configuration(run, found, tuple(problems + of_spark), conda, spark)
+    # Nothing runs PySpark yet, and who refuses it says that the line is missing: once is enough.
+    warnings = [each for each in problems + of_spark if each not in _why_spark(run, problems)]
+    return Configuration(run, found, tuple(warnings), conda, spark)
 
 
 def managed_environment(configuration: Configuration) -> CondaDependencies | None:

@@ -45,19 +45,19 @@ def read_text(root: Path, relative: str, missing: str = "") -> tuple[str | None,
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):
-            return None, [Problem(relative, 1, "", "is not a file", "Remove it, or name another.")]
+            return None, [Problem(relative, 0, "", "is not a file", "Remove it, or name another.")]
         if found.st_size > MAXIMUM_BYTES:
             message = f"is larger than {MAXIMUM_BYTES // 1_000_000} MB"
-            return None, [Problem(relative, 1, "", message, "This is no configuration file: name another.")]
+            return None, [Problem(relative, 0, "", message, "This is no configuration file: name another.")]
         return path.read_bytes().decode("utf-8"), []
     except FileNotFoundError:
-        return None, [Problem(relative, 1, "", "there is no such file", missing)]
+        return None, [Problem(relative, 0, "", "there is no such file", missing)]
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         return None, [Problem(relative, line, "", "is not UTF-8 text", "Save it again with the encoding UTF-8.")]
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        return None, [Problem(relative, 1, "", f"cannot be read: {reason}", "Check its permissions.")]
+        return None, [Problem(relative, 0, "", f"cannot be read: {reason}", "Check its permissions.")]
 
 
 def parse_document(text: str, file: str) -> tuple[Document | None, list[Problem]]:

@@ -14,7 +14,8 @@ SHOWN = 300
 
 @dataclass(frozen=True)
 class Problem:
-    """`file` is relative to the project, with `/`; `key` may be empty; `message` has no full stop."""
+    """`file` is relative to the project, with `/`; `line` 0: the file as a whole; `key` may be empty; `message` has no
+    full stop."""
 
     file: str
     line: int
@@ -24,7 +25,7 @@ class Problem:
     severity: Severity = "error"
 
     def __str__(self) -> str:
-        place = f"{_one_line(self.file)}:{self.line}: "
+        place = f"{_one_line(self.file)}:{self.line}: " if self.line else f"{_one_line(self.file)}: "
         key = f"{_one_line(self.key)}: " if self.key else ""
         remedy = f" {_one_line(self.remedy)}" if self.remedy else ""
         return f"{place}{key}{_one_line(self.message)}.{remedy}"

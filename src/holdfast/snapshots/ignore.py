@@ -14,6 +14,7 @@ from pathlib import Path
 
 from holdfast.errors import ProjectError
 from holdfast.snapshots import git_files
+from holdfast.snapshots.copies import copies_of_runs
 from holdfast.snapshots.git_files import Git, GitError, GitFiles, GitMissingError, PendingGitFiles
 from holdfast.snapshots.patterns import Pattern, RuleSet, literal, parse_rules
 from holdfast.snapshots.walk import (
@@ -156,7 +157,8 @@ class _Project:
             raise ProjectError(f"`{root}` is not a folder.", "Give the project's folder, or change into it.")
         self.warnings: list[SnapshotWarning] = []
         self._files: list[bytes] = []
-        patterns = [*parse_rules(BUILT_IN, "built in", numbered=False), *self._amlignore()]
+        built_in = BUILT_IN + copies_of_runs(self.root)
+        patterns = [*parse_rules(built_in, "built in", numbered=False), *self._amlignore()]
         patterns += parse_rules(more_rules, AMLIGNORE)
         patterns += parse_rules(ALWAYS, "built in", numbered=False)
         self.own = Layer(self.root + b"/", RuleSet(patterns))

@@ -28,6 +28,7 @@ def restore_snapshot(store: ObjectStore, digest: str, destination: Path, overwri
         if entry.kind != "l" and not store.has(entry.detail):
             store.open(entry.detail).close()  # says what is missing
     base = os.path.realpath(destination)
+    _require_folder(base, destination)
     differing = list(_differing(entries, base))
     _refuse(differing, destination, overwrite)
     same = _Unchanged(base)
@@ -40,6 +41,16 @@ def restore_snapshot(store: ObjectStore, digest: str, destination: Path, overwri
     except OSError as error:
         raise cannot_write(destination, error) from error
     return len(entries)
+
+
+def _require_folder(base: str, destination: Path) -> None:
+    """A file where a folder has to be, at the destination or above it, is no question of permissions."""
+    place = base
+    while not os.path.lexists(place):
+        place = os.path.dirname(place)
+    if not os.path.isdir(place):
+        name = shown(str(destination) if place == base else place)
+        raise ProjectError(f"{name} is a file, and a folder is needed there.", "Name another folder with --path.")
 
 
 class _Unchanged:

@@ -5,20 +5,23 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.errors import StorageError, UnknownName, UsageError
+from holdfast.errors import FarSideError, HoldfastError, StorageError, UnknownName, UsageError
 from holdfast.history.folder import RunFolders
 from holdfast.history.records import read_run
-from holdfast.history.storage import storage_error
+from holdfast.history.storage import beside, storage_error
 from holdfast.project.folder import Project
+from holdfast.snapshots.patterns import RuleSet, parse_rules
 from holdfast.snapshots.store import CHUNK, copy_stream, digest_of_stream
 from holdfast.workbench.surroundings import Surroundings
 
 FOLDERS = ("outputs", "uploads")
 LOGS = ("driver_log", "control_log")
+_NAMED = 20
+"""So many files are named where all of them failed."""
 
 
 @dataclass(frozen=True)
@@ -57,45 +60,51 @@ def artifacts(project: Project, run_id: str) -> tuple[Artifact, ...]:
 def find_artifact(project: Project, run_id: str, path: str) -> Artifact:
     """The artifact that a person means: `outputs/model.pkl`, `model.pkl`, `driver_log`."""
     found = {each.path: each for each in (*artifacts(project, run_id), *_logs(project, run_id))}
-    wanted = path.replace(os.sep, "/").removeprefix("./")
-    for name in (wanted, *(f"{folder}/{wanted}" for folder in FOLDERS)):
+    for name in _spellings(path):
         if name in found:
             return found[name]
-    raise UnknownName(f"artifact of run `{run_id}`", path, found, f"All of them: holdfast history info -r {run_id}")
+    raise _unknown(run_id, path, found)
 
 
 @dataclass(frozen=True)
 class Download:
-    """What to bring where. `artifact` None: everything; it keeps its path below `destination`."""
+    """What to bring where. `wanted` are paths, folders and globs as in `.gitignore`; none: everything at home. Each
+    file keeps its path below `destination`."""
 
     run_id: str
     destination: Path
-    artifact: str | None = None
+    wanted: tuple[str, ...] = ()
     overwrite: bool = False
 
 
-def download(project: Project, wanted: Download, around: Surroundings) -> Iterator[Copied | LinkLeftOut]:
-    """Copy artifacts of a run. A file in the way, without `overwrite`, is an error before any is copied."""
-    folders = RunFolders(project.state_directory)
-    if wanted.artifact is None:
-        found = list(_walk(folders.path(wanted.run_id)))
-    elif _is_away(folders, wanted.run_id, wanted.artifact):
-        yield from _fetch(project, wanted, wanted.artifact, around)
-        return
+def download(project: Project, asked: Download, around: Surroundings) -> Iterator[Copied | LinkLeftOut]:
+    """Copy artifacts of a run. A file in the way, without `overwrite`, is an error before any is copied; a file that
+    cannot be copied does not keep the others from it, and is an error at the end."""
+    if asked.wanted:
+        chosen = _chosen(project, asked)
     else:
-        found = [find_artifact(project, wanted.run_id, wanted.artifact)]
-    yield from (each for each in found if isinstance(each, LinkLeftOut))
-    chosen = [each for each in found if isinstance(each, Artifact)]
-    _require_room([wanted.destination / each.path for each in chosen], wanted.overwrite)
+        found = list(_walk(RunFolders(project.state_directory).path(asked.run_id)))
+        yield from (each for each in found if isinstance(each, LinkLeftOut))
+        chosen = [each for each in found if isinstance(each, Artifact)]
+    _require_room([asked.destination / each.path for each in chosen], asked.overwrite)
+    failures: list[HoldfastError] = []
     for done, each in enumerate(chosen, 1):
-        target = wanted.destination / each.path
-        copy_whole(each.file, target)
-        yield Copied(each.path, target, each.size, done, len(chosen))
+        target = asked.destination / each.path
+        try:
+            if isinstance(each, Artifact):
+                copy_whole(each.file, target)
+            else:
+                _fetch(project, asked.run_id, each.path, target, around)
+            yield Copied(each.path, target, target.stat().st_size, done, len(chosen))
+        except (StorageError, FarSideError) as error:
+            failures.append(error)
+    if failures:
+        raise _together(failures, len(chosen))
 
 
 def copy_whole(source: Path, target: Path, digest: str | None = None) -> None:
     """Copy a file: whole under its name, or not there. With `digest`, only if the content has it."""
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.new")
+    temporary = beside(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -138,36 +147,97 @@ def _logs(project: Project, run_id: str) -> list[Artifact]:
     return [Artifact(each.name, each, each.stat().st_size) for each in files if each.is_file()]
 
 
-def _is_away(folders: RunFolders, run_id: str, path: str) -> bool:
-    """Whether the file is one of those that the script wrote outside of `outputs/`: they stay on the host."""
-    run = read_run(folders, run_id)
-    if any(each.path == path for each in run.other_files):
-        return True
+@dataclass(frozen=True)
+class _Away:
+    """A file that the script wrote outside of `outputs/`: it stays on the host."""
+
+    path: str
+
+
+def _chosen(project: Project, asked: Download) -> list[Artifact | _Away]:
+    """Every file that one of the words means, once, in the order of the words."""
+    run = read_run(RunFolders(project.state_directory), asked.run_id)
+    at_home = (*artifacts(project, asked.run_id), *_logs(project, asked.run_id))
+    found: dict[str, Artifact | _Away] = {each.path: _Away(each.path) for each in run.other_files}
+    found |= {each.path: each for each in at_home}
     is_listed_in_part = run.other_files_count > len(run.other_files)
-    return is_listed_in_part and not path.startswith(FOLDERS) and path not in LOGS
+    chosen: dict[str, Artifact | _Away] = {}
+    for word in asked.wanted:
+        names = _meant(word, found)
+        if names:
+            chosen |= {name: found[name] for name in names}
+        elif is_listed_in_part and not word.startswith(FOLDERS) and word not in LOGS:
+            chosen[word] = _Away(_checked(word))  # the host knows whether it has it
+        else:
+            raise _unknown(asked.run_id, word, found)
+    return list(chosen.values())
 
 
-def _fetch(project: Project, wanted: Download, path: str, around: Surroundings) -> Iterator[Copied]:
-    from holdfast.workbench.fetching import fetch_file
+def _meant(word: str, paths: Iterable[str]) -> list[str]:
+    """The path itself, or else all that it takes in as a line of a `.gitignore`: a folder, a glob."""
+    known = list(paths) if word.strip("./") else []
+    for name in _spellings(word):
+        if name in known:
+            return [name]
+    for name in _spellings(word):
+        line = b"\\" + os.fsencode(name) if name.startswith(("!", "#")) else os.fsencode(name)
+        rules = RuleSet(parse_rules(line, ""))
+        found = [path for path in known if _takes_in(rules, os.fsencode(path))]
+        if found:
+            return found
+    return []
 
+
+def _takes_in(rules: RuleSet, path: bytes) -> bool:
+    parts = path.split(b"/")
+    return any(
+        rules.decide(b"/".join(parts[:count]), parts[count - 1], count < len(parts)) is not None
+        for count in range(1, len(parts) + 1)
+    )
+
+
+def _spellings(path: str) -> list[str]:
+    wanted = path.replace(os.sep, "/").removeprefix("./")
+    return [wanted, *(f"{folder}/{wanted}" for folder in FOLDERS)]
+
+
+def _unknown(run_id: str, path: str, valid: Iterable[str]) -> UnknownName:
+    return UnknownName(
+        "artifact", path, valid, f"All of them: holdfast history info -r {run_id}", place=f"run {run_id}"
+    )
+
+
+def _checked(path: str) -> str:
     parts = path.split("/")
     if path.startswith("/") or ".." in parts or "" in parts:
         raise UsageError(f"`{path}` is not a path inside of the run.", "Give it as `history info` shows it.")
-    target = wanted.destination / path
-    _require_room([target], wanted.overwrite)
+    return path
+
+
+def _fetch(project: Project, run_id: str, path: str, target: Path, around: Surroundings) -> None:
+    from holdfast.workbench.fetching import fetch_file
+
+    temporary = beside(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise storage_error(error, "make the folder of the download", target.parent) from error
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.new")
-    try:
-        fetch_file(project, wanted.run_id, path, temporary, around)
-        temporary.replace(target)
+        try:
+            fetch_file(project, run_id, _checked(path), temporary, around)
+            temporary.replace(target)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                temporary.unlink()
     except OSError as error:
         raise storage_error(error, f"fetch `{path}`", target) from error
-    finally:
-        temporary.unlink(missing_ok=True)
-    yield Copied(path, target, target.stat().st_size, 1, 1)
+
+
+def _together(failures: list[HoldfastError], count: int) -> HoldfastError:
+    if len(failures) == 1:
+        return failures[0]
+    lines = [f"  {each.message}" for each in failures[:_NAMED]]
+    if len(failures) > _NAMED:
+        lines.append(f"  and {len(failures) - _NAMED} more")
+    hints = dict.fromkeys(each.hint for each in failures)
+    return StorageError(f"{len(failures)} of {count} files were not copied:\n" + "\n".join(lines), "\n".join(hints))
 
 
 def _require_room(targets: list[Path], overwrite: bool) -> None:

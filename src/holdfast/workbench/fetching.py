@@ -9,12 +9,12 @@ from holdfast.errors import FarSideError, ProjectError
 from holdfast.project.folder import Project
 from holdfast.workbench.collecting import Fetcher, checked
 from holdfast.workbench.runs import follower_of
-from holdfast.workbench.surroundings import Surroundings, surroundings
+from holdfast.workbench.surroundings import Surroundings
 
 
-def fetch_file(project: Project, run_id: str, path: str, destination: Path, around: Surroundings | None = None) -> None:
+def fetch_file(project: Project, run_id: str, path: str, destination: Path, around: Surroundings) -> None:
     """`path` as `history info` lists it, relative to the script's working directory."""
-    follower = follower_of(project, run_id, around or surroundings())
+    follower = follower_of(project, run_id, around)
     name = checked(os.path.normpath(path).replace(os.sep, "/"))
     try:
         with follower.product.host.connect() as connection:

@@ -82,7 +82,7 @@ class Follower:
                     yield from self._copy_and_show() if mine else self._show_others_copies()
         yield from self._view.news()
         run = self.read()
-        yield events.Ended(run, missing_file_sentence(self.project.root, self.folder, run))
+        yield events.Ended(run, missing_file_sentence(self.project.root, self.folder, run, self._around.environment))
 
     def finish(self) -> Iterator[events.Event]:
         """Bring the outputs home; for the writer, after the end. A repeat changes nothing."""

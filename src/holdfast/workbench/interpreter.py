@@ -26,7 +26,7 @@ def find_python(location: str | None, root: Path, around: Surroundings) -> str:
         found = _on_path(location, around.environment)
         if found is None:
             raise _not_found(location)
-        return _without_shim(found, around)
+        return _without_shim(found, around, f"`pythonLocation: {location}`")
     full = path if path.is_absolute() else root / path
     if not os.access(full, os.X_OK) or full.is_dir():
         raise _not_found(os.fspath(full))
@@ -58,7 +58,7 @@ def _on_path(name: str, environment: Mapping[str, str]) -> str | None:
     return None
 
 
-def _without_shim(path: str, around: Surroundings) -> str:
+def _without_shim(path: str, around: Surroundings, asked_for: str = "") -> str:
     """pyenv's and asdf's shims are scripts that choose by the current folder, at 100 ms a start: ask once, here."""
     with open(path, "rb") as source:
         if source.read(2) != b"#!":
@@ -76,7 +76,9 @@ def _without_shim(path: str, around: Surroundings) -> str:
         )
     except (OSError, subprocess.SubprocessError) as error:
         said = (getattr(error, "stderr", "") or str(error)).strip()
-        raise ProjectError(f"The active Python `{path}` does not start: {said}", "Try: python --version") from error
+        what = f"`{path}`, which {asked_for} names," if asked_for else f"The active Python `{path}`"
+        remedy = "Mend the line in the compute target, or remove it." if asked_for else "Try: python --version"
+        raise ProjectError(f"{what} does not start: {said}", remedy) from error
     return answer.stdout.strip() or path
 
 

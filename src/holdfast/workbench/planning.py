@@ -109,7 +109,7 @@ def make_plan(intent: Intent, identity: Identity, around: Surroundings) -> Plan:
         project_id=project.id,
         generation=identity.generation,
         snapshot=identity.snapshot,
-        stores=(text(Hole.HOME, "/objects"), text(os.fspath(project.state_directory / "objects"))),
+        stores=_stores(intent),
         share=share,
         command=container.wrap(command),
         limits=Limits(grace, request.time_limit if request.time_limit is not None else run.time_limit),
@@ -210,6 +210,14 @@ def _uv() -> str:
                 "Install it beside Holdfast (pip install uv), or use your own Python: userManagedEnvironment: true",
             ) from None
         return found
+
+
+def _stores(intent: Intent) -> tuple[Text, ...]:
+    """Where the far side finds contents: a host on this disk reads the project's own store, others what was sent."""
+    there = text(Hole.HOME, "/objects")
+    if not intent.product.host.is_here:
+        return (there,)
+    return (text(os.fspath(intent.project.state_directory / "objects")), there)
 
 
 def _share(directory: str | None, project: Project) -> Text:

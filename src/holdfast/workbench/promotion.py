@@ -18,6 +18,7 @@ from holdfast.workbench.artifacts import copy_whole, digest_of, find_artifact
 
 LINK_FORMAT = 1
 ASSETS = "assets"
+LINK_SUFFIX = ".link"
 
 
 @dataclass(frozen=True)
@@ -42,12 +43,14 @@ class Promotion:
 
 
 def promote(project: Project, run_id: str, artifact: str, name: str) -> Promotion:
-    """Write the link. A name that is promoted again leads to the new artifact from then on."""
+    """Write the link. A name that is promoted again leads to the new artifact from then on. The name may be given as
+    the file is called, `N.link`."""
+    name = name.removesuffix(LINK_SUFFIX)
     if not name or name != Path(name).name or name.startswith("."):
         raise UsageError(f"`{name}` is not a name for an asset.", "Give a file name without folders: -n model.pkl")
     found = find_artifact(project, run_id, artifact)
     link = Link(run_id, found.path, digest_of(found.file), found.size, project.id)
-    file = project.root / ASSETS / f"{name}.link"
+    file = project.root / ASSETS / f"{name}{LINK_SUFFIX}"
     replaced = _existing(file)
     try:
         file.parent.mkdir(exist_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import threading
 from collections.abc import Generator, Iterator, Mapping
@@ -43,7 +44,7 @@ def dry_run(project: Project, request: Request, around: Surroundings) -> Iterato
     """Everything up to the plan. Takes the snapshot, since the plan names it; starts and records nothing."""
     intent = _read(project, request, around)
     yield from _warnings(intent, around)
-    snapshot = yield from _snapshot(intent)
+    snapshot = yield from _snapshot(intent, around)
     yield events.Planned(make_plan(intent, Identity(NO_RUN_YET, NO_RUN_YET, snapshot.digest), around))
 
 
@@ -58,7 +59,7 @@ def submit(project: Project, request: Request, around: Surroundings, wait: bool 
         connection = stack.enter_context(
             intent.product.host.connect()
         )  # the far side starts while the snapshot is taken
-        snapshot = yield from _snapshot(intent)
+        snapshot = yield from _snapshot(intent, around)
         run_id = folders.reserve(run_prefix(intent.project.name), around.now())
         plan = _record(intent, folders, run_id, snapshot, around, stack)
         yield events.RunCreated(run_id)
@@ -136,17 +137,17 @@ def _warnings(intent: Intent, around: Surroundings) -> Iterator[events.Event]:
             yield events.Warned(warning.message, warning.remedy)
 
 
-def _snapshot(intent: Intent) -> Generator[events.Event, None, Snapshot]:
+def _snapshot(intent: Intent, around: Surroundings) -> Generator[events.Event, None, Snapshot]:
     project = intent.project
-    snapshot = yield from _in_background(project)
+    snapshot = yield from _in_background(project, around)
     for warning in snapshot.warnings:
         yield events.Warned(f"{warning.path}: {warning.message}" if warning.path else warning.message, warning.remedy)
-    _require_script(project, snapshot, intent.job)
+    _require_script(project, snapshot, intent.job, around)
     yield events.SnapshotTaken(snapshot.digest, snapshot.files, snapshot.bytes, snapshot.new_objects)
     return snapshot
 
 
-def _in_background(project: Project) -> Generator[events.Event, None, Snapshot]:
+def _in_background(project: Project, around: Surroundings) -> Generator[events.Event, None, Snapshot]:
     """Take the snapshot in a thread, so that a large one can tell how far it is."""
     done: list[Snapshot] = []
     failed: list[BaseException] = []
@@ -157,7 +158,7 @@ def _in_background(project: Project) -> Generator[events.Event, None, Snapshot]:
 
     def take() -> None:
         try:
-            done.append(take_snapshot(project.root, project.state_directory, tell))
+            done.append(take_snapshot(project.root, project.state_directory, tell, around.environment))
         except BaseException as error:  # noqa: BLE001 - raised again by whoever waits
             failed.append(error)
 
@@ -172,20 +173,20 @@ def _in_background(project: Project) -> Generator[events.Event, None, Snapshot]:
     return done[0]
 
 
-def _require_script(project: Project, snapshot: Snapshot, job: Job) -> None:
-    from holdfast.snapshots.manifest import decode
+def _require_script(project: Project, snapshot: Snapshot, job: Job, around: Surroundings) -> None:
     from holdfast.snapshots.store import ObjectStore
 
-    manifest = decode(ObjectStore(project.state_directory / "objects").read(snapshot.digest))
-    if any(entry.path == job.script for entry in manifest.entries):
+    manifest = ObjectStore(project.state_directory / "objects").read(snapshot.digest)
+    if b"[" + json.dumps(job.script).encode() + b"," in manifest:  # an entry begins with its path
         return
     from holdfast.snapshots.ignore import explain
+    from holdfast.workbench.absent import way_in
 
-    rule = explain(project.root, job.script)
+    rule = explain(project.root, job.script, around.environment)
     where = f" by `{rule.pattern}` ({rule.source}:{rule.line})" if rule and rule.line else ""
     raise ProjectError(
         f"The script `{job.script}` is left out of the snapshot{where}.",
-        f"Let it in with a line in .amlignore: !/{job.script}",
+        way_in(project.root, job.script, around.environment),
     )
 
 
