@@ -6,6 +6,7 @@ import concurrent.futures
 import json
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -78,19 +79,25 @@ def test_a_conda_package_is_refused_with_file_and_line(managed):
     assert "numpy=1.26" in result.err
 
 
-def test_a_build_killed_in_the_middle_is_begun_anew(managed):
-    def build_again() -> None:
-        run_id = managed.start("-c", "local", "t.py")
-        managed.event(run_id, "phase")
-        for byte in (0, 1):
-            try:
-                os.kill(managed.holder(run_id, byte), signal.SIGKILL)
-            except AssertionError:
-                return
-        wait_for(lambda: managed.record(run_id)["reason"])
-
-    build_again()
-    result = managed.submit("-c", "local", "t.py")
+def test_a_build_killed_in_the_middle_is_begun_anew(managed, tmp_path):
+    slow = tmp_path / "python3"
+    slow.write_text("#!/bin/sh\nsleep 300\n")
+    slow.chmod(0o755)
+    managed.write("aml_config/slow.compute", COMPUTE + f"pythonLocation: {slow}\n")
+    managed.write("aml_config/slow.runconfig", "Target: slow\nFramework: Python\n")
+    run_id = managed.start("-c", "slow", "t.py")
+    wait_for(lambda: any("uv" in line for line in (managed.far(run_id) / "control_log").read_text().splitlines()))
+    environment = (
+        managed.home / "environments" / json.loads((managed.far(run_id) / "plan.json").read_text())["environment"]["id"]
+    )
+    (environment / "bin").mkdir(parents=True, exist_ok=True)
+    (environment / "bin" / "python").write_text("half of it")
+    for byte in (0, 1):
+        os.kill(managed.holder(run_id, byte), signal.SIGKILL)
+    assert managed.record(run_id)["reason"] == "supervisor-died"
+    slow.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    result = managed.submit("-c", "slow", "t.py")
+    assert environment.joinpath(".complete").exists(), "the same environment, whole"
     assert (result.code, result.out) == (0, "1.16.0 True\n"), result.err
 
 

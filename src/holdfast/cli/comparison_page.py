@@ -70,7 +70,7 @@ def _draw_code(code: CodeDifference, whole: bool, stream: TextIO) -> None:
         return
     stream.write(terminal.style("Code", "bold", stream) + "\n")
     if code.problem:
-        stream.write(f"It cannot be compared: {code.problem}\n")
+        stream.write(f"It cannot be compared: {code.problem}\n\n")
         return
     files = [("added", code.added), ("removed", code.removed), ("changed", code.changed)]
     names = [f"{word:8} {terminal.one_line(path)}" for word, paths in files for path in paths]
@@ -84,12 +84,12 @@ def _draw_code(code: CodeDifference, whole: bool, stream: TextIO) -> None:
     stream.writelines(f"{_painted(line, stream)}\n" for line in lines)
     if len(diff) > len(lines):
         stream.write(f"… {len(diff) - len(lines)} more lines: --code\n")
+    stream.write("\n")
 
 
 def _cut(line: str) -> str:
-    return (
-        line if len(line) <= LINE_LENGTH else f"{line[:LINE_LENGTH]}… {len(line) - LINE_LENGTH} more characters: --code"
-    )
+    more = len(line) - LINE_LENGTH
+    return line if more <= 0 else f"{line[:LINE_LENGTH]}… {more} more characters: --code"
 
 
 def _painted(line: str, stream: TextIO) -> str:

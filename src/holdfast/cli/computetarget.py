@@ -22,7 +22,11 @@ _NAME = click.option(
 @group.command("attach")
 @click.argument("type", required=False, metavar="[TYPE]", shell_complete=target_types)
 @click.option(
-    "--type", "typed", metavar="TYPE", shell_complete=target_types, help="The same as TYPE, as older versions wrote it."
+    "--type",
+    "typed",
+    metavar="TYPE",
+    shell_complete=target_types,
+    help="The same as TYPE, as older versions wrote it.",
 )
 @_NAME
 @click.option("-a", "--address", metavar="HOST[:PORT]", help="Host name, IP address, or a name of ~/.ssh/config.")

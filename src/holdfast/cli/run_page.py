@@ -28,27 +28,30 @@ def as_dict(inspection: Inspection) -> dict[str, Any]:
 
 
 def draw(inspection: Inspection, stream: TextIO) -> None:
-    """On a terminal lines are broken between words, and never inside of a command: it has to be copied."""
     rows = list(_rows(inspection))
     longest = max(len(title) for title, _ in rows)
     room = terminal.width() - longest - 2 if terminal.is_terminal(stream) else None
     last = ""
     for title, text in rows:
-        shown = "" if title == last else terminal.style(title.ljust(longest), "bold", stream)
+        shown = "" if title == last else title
         for line in _lines(terminal.one_line(text), room):
-            stream.write(f"{shown or ' ' * longest}  {line}".rstrip() + "\n")
+            if room is not None and len(line) > room:  # a path, a command: it has to be copied in one piece
+                stream.write((terminal.style(shown, "bold", stream) + "\n" if shown else "") + f"  {line}\n")
+            else:
+                stream.write(f"{terminal.style(shown.ljust(longest), 'bold', stream)}  {line}".rstrip() + "\n")
             shown = ""
         last = title
 
 
 def _lines(text: str, room: int | None) -> list[str]:
+    """On a terminal, broken between words; a command at the end stands by itself."""
     if room is None or len(text) <= room:
         return [text]
     import textwrap
 
     before, word, after = text.partition("holdfast ")
     words = before if word and before.rstrip().endswith(":") else text
-    found = textwrap.wrap(words, max(room, 20), break_long_words=False, break_on_hyphens=False)
+    found = textwrap.wrap(words, max(room, 20), subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
     return found if words is text else [*found, word + after]
 
 
@@ -112,7 +115,8 @@ def _what_was_asked(inspection: Inspection) -> Iterator[tuple[str, str]]:
         yield "Environment", run.environment
     if run.python:
         yield "Python", run.python
-    yield from (("Packages", each) for each in _some(run.packages, len(run.packages)))
+    if run.packages:
+        yield "Packages", ", ".join(_some(run.packages, len(run.packages)))
     yield "Configuration", submission.run_configuration
     settings = flattened(inspection.configuration).items()
     lines = tuple(f"{name}: {value}" for name, value in settings if value not in ("null", "", "{}", "[]"))

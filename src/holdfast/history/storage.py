@@ -63,6 +63,6 @@ _REMEDIES = {
     errno.EACCES: _READ_ONLY,
     errno.EPERM: _READ_ONLY,
     errno.EIO: "The disk reports an error of its own; `dmesg` has more. Keep a copy of the project.",
-    errno.ENAMETOOLONG: "Names have at most 255 bytes and paths 4095 on most disks: use a folder whose path is shorter.",
+    errno.ENAMETOOLONG: "Names have at most 255 bytes and paths 4095: use a folder whose path is shorter.",
 }
 _OTHER_REMEDY = "Check the folder and its disk, then run the same command again."

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from holdfast.errors import ProjectError
+from holdfast.errors import ProjectError, StorageError
 from holdfast.snapshots.manifest import Entry, decode
 from holdfast.snapshots.store import ObjectStore, cannot_write, copy_stream, damaged, digest_of_stream
 from holdfast.snapshots.warning import shown
@@ -49,8 +49,9 @@ def _require_folder(base: str, destination: Path) -> None:
     while not os.path.lexists(place):
         place = os.path.dirname(place)
     if not os.path.isdir(place):
-        name = shown(str(destination) if place == base else place)
-        raise ProjectError(f"{name} is a file, and a folder is needed there.", "Name another folder with --path.")
+        what = "it" if place == base else shown(place)
+        message = f"{shown(str(destination))} cannot be written: {what} is a file, not a folder."
+        raise StorageError(message, "Name another folder with --path.")
 
 
 class _Unchanged:

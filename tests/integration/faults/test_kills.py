@@ -22,6 +22,27 @@ open("outputs/result", "w").write("whole")
 EXPECTED = "".join(f"line {number} {'x' * 50}\n" for number in range(LINES))
 
 
+STAGES = ("at once", "reserved", "recorded", "created", "started", "output")
+"""How far a submission has come when its client is killed, whatever the speed of the machine."""
+
+
+def _has_reached(bench, stage: str) -> bool:
+    near, far = bench.root / ".holdfast" / "runs", list(bench.home.glob("runs/*/*_*"))
+    match stage:
+        case "at once":
+            return True
+        case "reserved":
+            return near.is_dir() and any(near.iterdir())
+        case "recorded":
+            return near.is_dir() and any(not each.name.endswith(".new") for each in near.iterdir())
+        case "created":
+            return bool(far)
+        case "started":
+            return bool(far) and any(event["e"] == "started" for event in bench.journal(far[0].name))
+        case _:
+            return bool(far) and (far[0] / "driver_log").stat().st_size > 0
+
+
 def _starts(bench) -> int:
     return sum(len(path.read_text()) for path in bench.home.glob("share/*/starts"))
 
@@ -35,7 +56,9 @@ def _runs(bench) -> list[dict]:
 def test_a_client_killed_at_any_moment_leaves_the_run_once_or_not_at_all(bench, target, seed, chance):
     bench.write("train.py", SCRIPT)
     client = bench.popen("submit", "-t", target, "train.py")
-    time.sleep(chance.uniform(0.0, 0.9))  # the moment is the point; nothing is waited for
+    stage = STAGES[seed % len(STAGES)]
+    wait_for(lambda: _has_reached(bench, stage) or client.poll() is not None)
+    time.sleep(chance.uniform(0.0, 0.06))  # the moment is the point; nothing is waited for
     client.kill()
     client.communicate()
     runs = _runs(bench)
@@ -71,8 +94,10 @@ def test_owners_killed_at_any_moment_are_recorded_as_what_happened(bench, target
     bench.write("train.py", SCRIPT)
     run_id = bench.start("-t", target, "train.py")
     victims = chance.choice([(0,), (1,), (0, 1), (1, 0)])
-    pids = [bench.holder(run_id, byte) for byte in victims] if chance.random() < 0.9 else []
-    time.sleep(chance.uniform(0.0, 0.5))
+    pids = [bench.holder(run_id, byte) for byte in victims]
+    stage = ("created", "started", "output")[seed % 3]
+    wait_for(lambda: _has_reached(bench, stage))
+    time.sleep(chance.uniform(0.0, 0.2))
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):  # the run was quicker
             os.kill(pid, signal.SIGKILL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -115,12 +116,17 @@ def bench(tmp_path: Path, isolated: Path, holdfast: Callable[..., Any]) -> Itera
 def _end_what_is_left(home: Path) -> None:
     """A failing test must not leave a run behind."""
     from holdfast.farside.kernel import lock_holder
+    from holdfast.farside.processes import descendants
 
     for lock in home.glob("runs/*/*/lock"):
-        for byte in (0, 1):
+        for byte in (1, 0):  # the supervisor first: its guardian then ends what is left of the run
             pid = lock_holder(str(lock), byte)
             if pid:
+                left = descendants(pid, set)
                 os.kill(pid, signal.SIGKILL)
+                for process in left:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(process.pid, signal.SIGKILL)
 
 
 PR_CAPBSET_DROP, CAP_DAC_OVERRIDE = 24, 1

@@ -123,7 +123,7 @@ def test_another_spark_file_may_be_given_and_must_be_there(project: Project) -> 
     configuration = load_configuration(project, "gpu", "local", spark_file="other.yml")
     assert configuration.spark == SparkDependencies(repositories=("https://host/maven",))
     assert configuration.run.spark_dependencies_file == "other.yml"
-    with pytest.raises(ConfigurationError, match=r"gone\.yml:1: there is no such file"):
+    with pytest.raises(ConfigurationError, match=r"gone\.yml: there is no such file"):
         load_configuration(project, "gpu", "local", spark_file="gone.yml")
 
 

@@ -72,7 +72,7 @@ def test_a_file_without_dependencies_needs_nothing(tmp_path: Path) -> None:
 def test_a_missing_file_is_named_with_what_to_do(tmp_path: Path) -> None:
     found, problems = read_conda(tmp_path, "aml_config/gone.yml")
     assert found is None
-    assert str(problems[0]).startswith("aml_config/gone.yml:1: there is no such file. Write one")
+    assert str(problems[0]).startswith("aml_config/gone.yml: there is no such file. Write one")
 
 
 def test_the_spark_file_of_the_original_is_read() -> None:
