@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.errors import ExitCode
 
@@ -49,8 +49,7 @@ class Reason(Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What a reason means: the status it leads to, the exit code of `submit`, a sentence and a remedy.
 
     `exit_code` None: the script's own code; -1: 128 + the signal. `sentence` and `remedy` may name {code}, {signal},
@@ -214,8 +213,7 @@ class Submission:
     format: int = RECORD_FORMAT
 
 
-@dataclass(frozen=True)
-class EndedProcess:
+class EndedProcess(NamedTuple):
     """A process of the run that had to be ended, and how: `SIGTERM` or `SIGKILL`."""
 
     pid: int
@@ -223,8 +221,7 @@ class EndedProcess:
     signal: str
 
 
-@dataclass(frozen=True)
-class FileSize:
+class FileSize(NamedTuple):
     path: str
     size: int
 
@@ -291,8 +288,7 @@ def text(*parts: str | Hole) -> Text:
     return Text(parts)
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(NamedTuple):
     """An argv, what is set in its environment, and where it runs. Containers wrap this, and nothing else."""
 
     argv: tuple[Text, ...]
@@ -300,8 +296,7 @@ class Command:
     directory: Text
 
 
-@dataclass(frozen=True)
-class EnvironmentPlan:
+class EnvironmentPlan(NamedTuple):
     """An environment to be built once and reused, named by `id`, made by `steps` that are run in order."""
 
     id: str
@@ -309,8 +304,7 @@ class EnvironmentPlan:
     summary: str
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(NamedTuple):
     grace: float = 10.0
     time: float | None = None
 

@@ -65,8 +65,20 @@ class Duration(click.ParamType[float]):
 @click.option(
     "--secret", "secrets", multiple=True, metavar="NAME", help="Pass this variable; its value is never written."
 )
-@click.option("-d", "--conda-file", metavar="FILE", help="Conda environment file, instead of the run configuration's.")
-@click.option("-s", "--spark-file", metavar="FILE", help="Spark dependencies, instead of the run configuration's.")
+@click.option(
+    "-d",
+    "--conda-file",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Conda environment file, instead of the run configuration's.",
+)
+@click.option(
+    "-s",
+    "--spark-file",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Spark dependencies, instead of the run configuration's.",
+)
 @click.option("--dry-run", is_flag=True, help="Show the plan and stop.")
 @click.argument("script", type=click.Path())
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)

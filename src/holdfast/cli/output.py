@@ -72,7 +72,8 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--query",
         metavar="JMESPATH",
         callback=lambda _context, _parameter, value: _checked_query(value),
-        help="Choose from the result, e.g. \"[?status=='Completed'].run_id\".",
+        help="Choose from the result, e.g. \"[?status=='Completed'].run_id\". In tsv it also decides the fields: "
+        '"[].[run_id, status]".',
     )
     form = click.option(
         "-o",

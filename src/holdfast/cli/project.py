@@ -95,7 +95,8 @@ def restore_command(run: str, path: Path | None, overwrite: bool) -> None:
     store = ObjectStore(project.state_directory / "objects")
     count = restore_snapshot(store, submission.snapshot, destination, overwrite)
     click.echo(destination)
-    terminal.notice(f"{count} files, as they were for {submission.run_id}.")
+    files = "1 file, as it was" if count == 1 else f"{count} files, as they were"
+    terminal.notice(f"{files} for {submission.run_id}.")
 
 
 def _typed(path: Path, here: Path) -> str:

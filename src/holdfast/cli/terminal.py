@@ -6,6 +6,7 @@ Colour only adds to a word that says the same (`warning:`), and is left out wher
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import re
 import sys
@@ -39,6 +40,9 @@ def provide_streams() -> None:
     # Python has None where a stream was closed; these last as long as the process.
     sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    if isinstance(getattr(sys.stdout, "buffer", None), io.RawIOBase):
+        # PYTHONUNBUFFERED: without a buffer Python drops what a write did not take, and nobody hears of it.
+        sys.stdout = open(1, "w", encoding=sys.stdout.encoding, closefd=False)  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a name that is not UTF-8 must not end the command
             stream.reconfigure(errors="backslashreplace")

@@ -19,6 +19,7 @@ from holdfast.farside.refusal import Refused
 LOOK_EVERY = 2.0
 """Seconds between looks at whether a followed run is still alive, and the fallback where inotify is not to be had."""
 TOGETHER = 0.01
+MANY = 10
 PAGE = 5000
 
 ANSWERED = object()
@@ -44,6 +45,7 @@ class Agent:
         self._subscriptions: List[Subscription] = []
         self._watch: Any = None
         self._pushed = 0.0
+        self._quick = 0
         self._listing: Tuple[List[List[Any]], List[str]] = ([], [])
         self._operations: Dict[str, Callable[[Message, bytes], Answer]] = {
             "hello": self._hello,
@@ -161,7 +163,8 @@ class Agent:
         if self._watch is not None and self._watch.works:
             self._watch.drain()
         now = time.monotonic()
-        if now - self._pushed < TOGETHER:
+        self._quick = self._quick + 1 if now - self._pushed < TOGETHER else 0
+        if self._quick > MANY:
             time.sleep(TOGETHER)  # a script that prints character by character becomes a frame now and then
         self._pushed = time.monotonic()
         for subscription in self._subscriptions:

@@ -124,5 +124,10 @@ def failure(output: str) -> str:
     lines = [re.sub(r"\x1b\[[0-9;]*m", "", line).rstrip() for line in output.splitlines()]
     for number, line in enumerate(lines):
         if line.lstrip().startswith(("error:", "\u00d7")):
-            return " ".join(each.strip().lstrip("\u00d7╰─▶│ ") for each in lines[number : number + 12]).strip()
-    return " ".join(line.strip() for line in lines[-3:] if line.strip()) or "the installer gave no reason"
+            return _short(" ".join(each.strip().lstrip("\u00d7╰─▶│ ") for each in lines[number : number + 12]).strip())
+    return _short(" ".join(line.strip() for line in lines[-3:] if line.strip())) or "the installer gave no reason"
+
+
+def _short(text: str) -> str:
+    """A sentence for the record; control_log has all of it."""
+    return text if len(text) <= 300 else text[:300].rsplit(" ", 1)[0] + " …"

@@ -152,7 +152,8 @@ def _connect(path: Path) -> sqlite3.Connection:
 
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
     try:
-        connection.execute("PRAGMA synchronous = NORMAL")
+        # Nothing is only here: what a power cut damages is made anew from the run folders.
+        connection.execute("PRAGMA synchronous = OFF")
     except sqlite3.Error:
         connection.close()
         raise

@@ -95,7 +95,7 @@ def make_plan(intent: Intent, identity: Identity, around: Surroundings) -> Plan:
     container = intent.product.container
     environment = _environment(configuration, python)
     if environment is not None:
-        environment = replace(environment, steps=tuple(container.wrap(step) for step in environment.steps))
+        environment = environment._replace(steps=tuple(container.wrap(step) for step in environment.steps))
     share = _share(target.native_shared_directory, project)
     variables = _variables(project, configuration, identity, share, environment is not None)
     interpreter = text(python) if environment is None else text(Hole.ENVIRONMENT, "/bin/python")
@@ -127,6 +127,14 @@ def secret_values(names: tuple[str, ...], job: Job, around: Surroundings) -> Map
     """The values, out of the variables of the shell. They go to the far side in memory and nowhere else."""
     values = {}
     for name in names:
+        if not name.isidentifier():  # `--secret TOKEN=value`: the value must not be shown once more
+            variable = name.partition("=")[0]
+            known = variable if variable.isidentifier() else "TOKEN"
+            raise UsageError(
+                "`--secret` takes the name of a variable, not its value.",
+                f"Set it first: read -rs {known} && export {known}; then: --secret {known}. What was typed is in the "
+                "shell's history now.",
+            )
         value = around.environment.get(name)
         if not value:
             raise UsageError(

@@ -52,6 +52,9 @@ def test_a_secret_without_a_value_or_in_the_arguments_is_refused_without_showing
     shown = bench.submit("--secret", "TOKEN", "t.py", f"--token={VALUE}", env={"TOKEN": VALUE})
     assert shown.code == 240
     assert VALUE not in shown.err
+    typed = bench.submit("--secret", f"TOKEN={VALUE}", "t.py")
+    assert typed.code == 240
+    assert VALUE not in typed.err
     short = bench.submit("--secret", "TOKEN", "t.py", env={"TOKEN": "abc"})
     assert short.code == 240
 

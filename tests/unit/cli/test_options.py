@@ -9,8 +9,15 @@ from typing import Any
 import click
 import pytest
 
-from holdfast.cli.main import main
-from holdfast.cli.options import run_names, runconfig_names, target_names, template_names
+from holdfast.cli.main import command_tree, main
+from holdfast.cli.options import (
+    artifact_names,
+    run_names,
+    runconfig_names,
+    target_names,
+    target_types,
+    template_names,
+)
 from holdfast.workbench.planning import Request
 
 
@@ -69,3 +76,37 @@ def test_completing_a_word_is_no_place_to_complain(tmp_path: Path, monkeypatch: 
     (tmp_path / "aml_config").mkdir()
     (tmp_path / "aml_config" / "project.json").write_text("{broken")
     assert [completed(each, "") for each in COMPLETERS[:3]] == [[], [], []]
+
+
+def test_types_of_targets_and_files_of_the_named_run_are_completed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for run, name in (("iris_1", "a.txt"), ("iris_2", "b.txt")):
+        outputs = tmp_path / ".holdfast" / "runs" / run / "outputs"
+        outputs.mkdir(parents=True)
+        (outputs / name).write_text("")
+    assert completed(target_types, "re") == ["remote", "remotedocker"]
+    assert completed(artifact_names, "out") == ["outputs/b.txt"]
+    context = click.Context(click.Command("x"))
+    context.params["run"] = "iris_1"
+    assert artifact_names(context, click.Option(["-x"]), "") == ["outputs/a.txt", "driver_log", "control_log"]
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (["history", "download"], "directory"),
+        (["asset", "download"], "directory"),
+        (["project", "restore"], "path"),
+        (["project", "create"], "path"),
+    ],
+)
+def test_an_option_for_a_folder_is_completed_with_folders_only(words: list[str], option: str) -> None:
+    tree = command_tree()
+    command: Any = tree
+    for word in words:
+        command = command.get_command(click.Context(tree), word)
+    (parameter,) = (each for each in command.params if each.name == option)
+    (item,) = parameter.shell_complete(click.Context(command), "")
+    assert item.type == "dir"

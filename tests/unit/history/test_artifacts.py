@@ -72,7 +72,7 @@ def test_a_download_copies_everything_under_its_path(project, run_id, tmp_path):
 
 
 def test_one_artifact_can_be_downloaded(project, run_id, tmp_path):
-    list(download(project, Download(run_id, tmp_path / "copy", "model.pkl"), AROUND))
+    list(download(project, Download(run_id, tmp_path / "copy", ("model.pkl",)), AROUND))
     assert tree(tmp_path / "copy") == {"outputs/model.pkl": "model"}
 
 
@@ -107,7 +107,7 @@ def test_a_full_disk_leaves_no_half_copied_file(project, run_id, tmp_path, monke
 
     monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(StorageError, match="Make room"):
-        list(download(project, Download(run_id, tmp_path / "copy", "model.pkl"), AROUND))
+        list(download(project, Download(run_id, tmp_path / "copy", ("model.pkl",)), AROUND))
     assert tree(tmp_path / "copy") == {}
 
 
@@ -119,7 +119,7 @@ def test_a_file_outside_of_outputs_is_fetched_from_the_host(project, run_id, tmp
         destination.write_text("far")
 
     monkeypatch.setattr("holdfast.workbench.fetching.fetch_file", fetch_file)
-    events = list(download(project, Download(run_id, tmp_path / "copy", "scratch.bin"), AROUND))
+    events = list(download(project, Download(run_id, tmp_path / "copy", ("scratch.bin",)), AROUND))
     assert asked == [(run_id, "scratch.bin", AROUND)]
     assert tree(tmp_path / "copy") == {"scratch.bin": "far"}
     assert events == [Copied("scratch.bin", tmp_path / "copy" / "scratch.bin", 3, 1, 1)]

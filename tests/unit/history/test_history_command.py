@@ -135,33 +135,32 @@ def test_the_page_of_a_run_has_everything(archive, history):
     assert history("info", "-r", A, "-o", "table") == Outcome(
         0,
         f"""\
-Run                {A}
-Number             1
-Script             train.py
-Arguments          --name 'two words'
-Run configuration  local
-Target             local (local)
-Snapshot           {"a" * 64}
-Properties         git: abc
-Configuration      run.Framework: Python
-                   target.type: local
-Submitted          2018-03-15 01:26
-Status             Failed
-Started            2018-03-15 01:26
-Ended              2018-03-15 01:26
-Duration           2.0s
-How it ended       The script ended with exit code 3.
-What to do         Its output has the cause: holdfast logs -r {A}
-Ended processes    loader (9) by SIGTERM
-Notes              a note\\x1b[31m
-Environment        env-1
-Packages           numpy==1.26.4
-                   torch==2.1.0
-Metrics            loss: 0.5
-Outputs            outputs/model.pkl (5 B)
-Other files        scratch.bin (12 B)
-                   To fetch one: holdfast history download -r {A} -d DIR --artifact scratch.bin
-Children           {B}
+Run            {A}
+Status         Failed
+How it ended   The script ended with exit code 3.
+What to do     Its output has the cause: holdfast logs -r {A}
+Duration       2.0s
+Metrics        loss: 0.5
+Outputs        outputs/model.pkl (5 B)
+Other files    scratch.bin (12 B)
+               To fetch one: holdfast history download -r {A} -d DIR --artifact scratch.bin
+Notes          a note\\x1b[31m
+Processes      loader (9) ended by SIGTERM
+Children       {B}
+Submitted      2018-03-15 01:26
+Started        2018-03-15 01:26
+Ended          2018-03-15 01:26
+Script         train.py
+Arguments      --name 'two words'
+Number         1
+Target         local (local)
+Snapshot       {"a" * 64}
+Properties     git: abc
+Environment    env-1
+Packages       numpy==1.26.4, torch==2.1.0
+Configuration  local
+Settings       run.Framework: Python
+               target.type: local
 """,
         "",
     )

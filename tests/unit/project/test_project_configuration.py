@@ -176,3 +176,11 @@ def test_a_target_that_the_file_misnames_is_a_problem_of_that_line(project: Proj
 def test_a_new_file_gets_no_odd_name(name: str) -> None:
     with pytest.raises(UsageError):
         check_name("compute target", name)
+
+
+def test_a_missing_framework_is_left_to_whoever_refuses_to_run_pyspark(tmp_path: Path) -> None:
+    (tmp_path / "aml_config").mkdir()
+    (tmp_path / "aml_config" / "old.runconfig").write_text("Target: local\n")
+    configuration = load_configuration(Project(tmp_path, "0" * 32, "iris", is_bare=False), "old", None)
+    assert configuration.run.framework_was_missing
+    assert [each for each in configuration.warnings if each.key == "Framework"] == []

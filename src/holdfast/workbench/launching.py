@@ -1,0 +1,210 @@
+"""Launching a run: snapshot, record, start, follow. Nothing is started before the record is on disk."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import FarSideError, HostError, ProjectError, StorageError
+from holdfast.history.folder import RunFolders
+from holdfast.history.index import Index
+from holdfast.hosts.connection import Connection
+from holdfast.model import Plan, Submission
+from holdfast.project.configuration import Configuration, managed_environment
+from holdfast.project.folder import Project, run_prefix
+from holdfast.snapshots.editable import editable_warnings
+from holdfast.snapshots.take import Snapshot, take_snapshot
+from holdfast.workbench import events
+from holdfast.workbench.following import Follower
+from holdfast.workbench.interpreter import find_python
+from holdfast.workbench.mirror import writer_lock
+from holdfast.workbench.planning import Identity, Intent, Job, make_plan
+from holdfast.workbench.sending import send_snapshot
+from holdfast.workbench.surroundings import Surroundings
+
+NO_RUN_YET = "<run>"
+
+
+def rehearse(intent: Intent, around: Surroundings) -> Iterator[events.Event]:
+    """Up to the plan, which is shown and not carried out."""
+    yield from _warnings(intent, around)
+    snapshot = yield from _snapshot(intent, around)
+    yield events.Planned(make_plan(intent, Identity(NO_RUN_YET, NO_RUN_YET, snapshot.digest), around))
+
+
+def launch(
+    intent: Intent, connection: Connection, secrets: Mapping[str, str], around: Surroundings, wait: bool
+) -> Iterator[events.Event]:
+    yield from _warnings(intent, around)
+    snapshot = yield from _snapshot(intent, around)
+    folders = RunFolders(intent.project.state_directory)
+    run_id = folders.reserve(run_prefix(intent.project.name), around.now())
+    with contextlib.ExitStack() as stack:
+        plan = _record(intent, folders, run_id, snapshot, around, stack)
+        yield events.RunCreated(run_id)
+        follower = Follower(intent.project, run_id, intent.product, around)
+        stack.enter_context(follower.writing(held=True))
+        follower.share(connection)
+        _start(follower, plan, secrets)
+        yield events.RunStarted(run_id)
+        if wait:
+            yield from follower.follow()
+
+
+def _record(
+    intent: Intent,
+    folders: RunFolders,
+    run_id: str,
+    snapshot: Snapshot,
+    around: Surroundings,
+    stack: contextlib.ExitStack,
+) -> Plan:
+    """Write the run's folder, whole or not at all. It appears with its writer's lock held, on `stack`, so that nobody
+    else takes it for one whose submission was cut."""
+    try:
+        stack.enter_context(writer_lock(folders.draft(run_id)))
+        plan = make_plan(intent, Identity(run_id, os.urandom(16).hex(), snapshot.digest), around)
+        submission = _submission(intent, plan, around)
+        folders.commit(run_id, submission, plan.as_json(), _configuration_record(intent.configuration))
+    except BaseException:
+        folders.abandon(run_id)
+        raise
+    return plan
+
+
+def _warnings(intent: Intent, around: Surroundings) -> Iterator[events.Event]:
+    configuration = intent.configuration
+    for problem in configuration.warnings:
+        yield events.Warned(str(problem))
+    if configuration.run.ignored:
+        names = ", ".join(f"`{name}`" for name in configuration.run.ignored)
+        verb, are = ("belongs", "is") if len(configuration.run.ignored) == 1 else ("belong", "are")
+        yield events.Warned(f"{configuration.run.file}: {names} {verb} to data preparation and {are} ignored.")
+    if managed_environment(configuration) is None:
+        python = find_python(configuration.target.python_location, intent.project.root, around)
+        for warning in editable_warnings(Path(python), intent.project.root, around.user_home):
+            yield events.Warned(warning.message, warning.remedy)
+
+
+def _snapshot(intent: Intent, around: Surroundings) -> Generator[events.Event, None, Snapshot]:
+    project = intent.project
+    snapshot = yield from _in_background(project, around)
+    for warning in snapshot.warnings:
+        yield events.Warned(f"{warning.path}: {warning.message}" if warning.path else warning.message, warning.remedy)
+    _require_script(project, snapshot, intent.job, around)
+    yield events.SnapshotTaken(snapshot.digest, snapshot.files, snapshot.bytes, snapshot.new_objects)
+    return snapshot
+
+
+def _in_background(project: Project, around: Surroundings) -> Generator[events.Event, None, Snapshot]:
+    """Take the snapshot in a thread, so that a large one can tell how far it is."""
+    done: list[Snapshot] = []
+    failed: list[BaseException] = []
+    progress = [(0, 0)]
+
+    def tell(files: int, size: int) -> None:
+        progress[0] = (files, size)
+
+    def take() -> None:
+        try:
+            done.append(take_snapshot(project.root, project.state_directory, tell, around.environment))
+        except BaseException as error:  # noqa: BLE001 - raised again by whoever waits
+            failed.append(error)
+
+    worker = threading.Thread(target=take, daemon=True)
+    worker.start()
+    while worker.is_alive():
+        worker.join(0.5)
+        if worker.is_alive():
+            yield events.SnapshotProgressed(*progress[0])
+    if failed:
+        raise failed[0]
+    return done[0]
+
+
+def _require_script(project: Project, snapshot: Snapshot, job: Job, around: Surroundings) -> None:
+    from holdfast.snapshots.store import ObjectStore
+
+    manifest = ObjectStore(project.state_directory / "objects").read(snapshot.digest)
+    if b"[" + json.dumps(job.script).encode() + b"," in manifest:  # an entry begins with its path
+        return
+    from holdfast.snapshots.ignore import explain
+    from holdfast.workbench.absent import way_in
+
+    rule = explain(project.root, job.script, around.environment)
+    where = f" by `{rule.pattern}` ({rule.source}:{rule.line})" if rule and rule.line else ""
+    raise ProjectError(
+        f"The script `{job.script}` is left out of the snapshot{where}.",
+        way_in(project.root, job.script, around.environment),
+    )
+
+
+def _submission(intent: Intent, plan: Plan, around: Surroundings) -> Submission:
+    project, configuration, job = intent.project, intent.configuration, intent.job
+    number = Index(project.state_directory).next_run_number(job.script, plan.run_id)
+    return Submission(
+        run_id=plan.run_id,
+        run_number=number,
+        project_id=project.id,
+        project_name=project.name,
+        script_name=job.script,
+        arguments=job.arguments,
+        run_configuration=configuration.run.name,
+        target=configuration.target.name,
+        target_type=configuration.target.type,
+        snapshot=plan.snapshot,
+        created=around.now(),
+        generation=plan.generation,
+        parent_run_id=around.environment.get("HOLDFAST_RUN_ID") or None,
+        tracked=configuration.run.tracked_run,
+        properties=_properties(project.root),
+    )
+
+
+def _properties(root: Path) -> dict[str, str]:
+    from holdfast import __version__
+    from holdfast.snapshots.revision import revision
+
+    found = revision(root)
+    return {"holdfast": __version__, **({"commit": found} if found else {})}
+
+
+def _configuration_record(configuration: Configuration) -> Mapping[str, Any]:
+    """For comparison. Values of variables are the user's own words in a file of the project, so they are kept here
+    too."""
+    return {
+        "run_configuration": _plain(asdict(configuration.run)),
+        "compute_target": _plain(asdict(configuration.target)),
+    }
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
+def _start(follower: Follower, plan: Plan, values: Mapping[str, str]) -> None:
+    """Send what the host lacks and start. A run that certainly did not start is written down as that; where the link
+    broke while it was being started, the next look at the run settles it."""
+    try:
+        connection = follower.connection()
+        if not follower.product.host.is_here:
+            send_snapshot(connection, follower.project.state_directory / "objects", plan.snapshot)
+    except (HostError, StorageError) as error:
+        follower.write_end("not-started", error.message)
+        raise
+    try:
+        follower.product.engine.start(connection, plan, values)
+    except (FarSideError, StorageError) as error:  # the far side has answered: it did not start
+        follower.write_end("not-started", error.message)
+        raise
+    except HostError as error:
+        raise HostError(
+            f"The connection broke while the run was being started: {error.message}",
+            f"Whether it started: holdfast status -r {plan.run_id}",
+        ) from error

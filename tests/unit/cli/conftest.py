@@ -1,0 +1,85 @@
+"""A project with a made-up run, for commands that show what is at home."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from holdfast.cli.main import main
+from holdfast.history.folder import RunFolders
+from holdfast.model import Submission
+
+BEGIN = 1_521_077_190.506
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+class Recorded:
+    """The runs of a project, and a way to add one."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.folders = RunFolders(root / ".holdfast")
+
+    def add(
+        self,
+        environment: Mapping[str, Any] | None = None,
+        files: Mapping[str, str] | None = None,
+        metrics: Sequence[str] = (),
+        others: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+    ) -> str:
+        run_id = self.folders.reserve("iris", BEGIN)
+        submission = Submission(run_id, 1, "p", "iris", "train.py", (), "local", "local", "local", "a" * 64, BEGIN, "g")
+        submission = Submission(**{**vars(submission), "properties": properties or {}})
+        self.folders.commit(run_id, submission, {"format": 1}, {"run": {"Framework": "Python"}})
+        folder = self.folders.path(run_id)
+        events: list[Mapping[str, Any]] = [
+            {"t": BEGIN + 1, "e": "created"},
+            {"t": BEGIN + 2, "e": "environment", **(environment or {})},
+            {"t": BEGIN + 3, "e": "started", "pid": 7, "argv": []},
+            {
+                "t": BEGIN + 4,
+                "e": "files",
+                "outputs": [],
+                "others": [[each, 1] for each in others],
+                "others_count": len(others),
+            },
+            {"t": BEGIN + 5, "e": "ended", "reason": "exit-code", "code": 3, "signal": None, "detail": ""},
+        ]
+        (folder / "journal.jsonl").write_text("".join(json.dumps(each) + "\n" for each in events))
+        (folder / "collected.json").write_text("{}")
+        for path, text in (files or {}).items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text)
+        (folder / "metrics").mkdir(exist_ok=True)
+        lines = [json.dumps({"t": BEGIN, "n": name, "v": 0.5, "s": None}) + "\n" for name in metrics]
+        (folder / "metrics" / "7-aa.jsonl").write_text("".join(lines))
+        return run_id
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Recorded:
+    return Recorded(tmp_path)
+
+
+@pytest.fixture
+def command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Callable[..., Outcome]:
+    """`command("history", "list")` runs it in the project."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: str) -> Outcome:
+        capfd.readouterr()
+        return Outcome(main(list(words)), *capfd.readouterr())
+
+    return run

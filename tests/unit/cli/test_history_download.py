@@ -1,0 +1,144 @@
+"""`history download`: what may be asked for, and what happens to the others when one file fails."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+LONG = "n" * 250
+FILES = {
+    "outputs/a.txt": "a",
+    "outputs/deep/b.pkl": "b",
+    "outputs/deep/er/c.pkl": "c",
+    "uploads/d.pkl": "d",
+    "driver_log": "log",
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], ["outputs/a.txt", "outputs/deep/b.pkl", "outputs/deep/er/c.pkl", "uploads/d.pkl"]),
+        (["outputs/deep/"], ["outputs/deep/b.pkl", "outputs/deep/er/c.pkl"]),
+        (["deep"], ["outputs/deep/b.pkl", "outputs/deep/er/c.pkl"]),
+        (["*.pkl"], ["outputs/deep/b.pkl", "outputs/deep/er/c.pkl", "uploads/d.pkl"]),
+        (["outputs/deep/*.pkl"], ["outputs/deep/b.pkl"]),
+        (["outputs/deep/**"], ["outputs/deep/b.pkl", "outputs/deep/er/c.pkl"]),
+        (["uploads", "a.txt", "outputs/a.txt", "driver_log"], ["uploads/d.pkl", "outputs/a.txt", "driver_log"]),
+    ],
+)
+def test_files_folders_and_globs_may_be_asked_for(recorded, command, words, expected):
+    recorded.add(files=FILES)
+    options = [part for word in words for part in ("--artifact", word)]
+    done = command("history", "download", "-r", "last", "-d", "got", *options)
+    assert done.code == 0
+    assert done.out.splitlines() == [f"got/{path}" for path in expected]
+    assert all((recorded.root / "got" / path).read_text() == FILES[path] for path in expected)
+
+
+@pytest.mark.parametrize("word", ["outputs/nope/", "*.zip", "", ".", "../x", "!*", "#x"])
+def test_what_takes_in_nothing_is_an_unknown_name(recorded, command, word):
+    run_id = recorded.add(files=FILES)
+    done = command("history", "download", "-r", run_id, "-d", "got", "--artifact", word)
+    assert done.code == 240
+    assert done.err.startswith(f"error: There is no artifact `{word}` in run {run_id}.\n")
+
+
+def test_a_folder_that_stayed_on_the_host_is_fetched(recorded, command, monkeypatch):
+    recorded.add(files=FILES, others=["logs/x.txt", "logs/y.txt", "z.txt"])
+
+    def fetch_file(project, run, path, destination, around):
+        destination.write_text(path)
+
+    monkeypatch.setattr("holdfast.workbench.fetching.fetch_file", fetch_file)
+    done = command("history", "download", "-r", "last", "-d", "got", "--artifact", "logs/", "--artifact", "a.txt")
+    assert done.out.splitlines() == ["got/logs/x.txt", "got/logs/y.txt", "got/outputs/a.txt"]
+    assert (recorded.root / "got/logs/y.txt").read_text() == "logs/y.txt"
+
+
+def test_a_name_as_long_as_names_can_be_is_copied(recorded, command):
+    recorded.add(files={f"outputs/{LONG}": "x"})
+    assert command("history", "download", "-r", "last", "-d", "got").code == 0
+    assert [each.name for each in (recorded.root / "got" / "outputs").iterdir()] == [LONG]
+
+
+def test_files_that_fail_do_not_stop_the_others_and_are_listed_at_the_end(recorded, command):
+    recorded.add(files={"outputs/a/x": "1", "outputs/b/y": "2", "outputs/c/z": "3"})
+    (recorded.root / "got" / "outputs").mkdir(parents=True)
+    for name in ("a", "b"):
+        (recorded.root / "got" / "outputs" / name).write_text("a file where a folder has to be")
+    done = command("history", "download", "-r", "last", "-d", "got")
+    assert (done.code, done.out) == (244, "got/outputs/c/z\n")
+    assert done.err.startswith("1 file, 1 B; not all:\nerror: 2 of 3 files were not copied:\n  Could not copy `x`: ")
+    assert done.err.count("Could not copy") == 2
+
+
+def test_a_folder_is_asked_for_and_not_a_file(recorded, command):
+    recorded.add(files=FILES)
+    (recorded.root / "got").write_text("")
+    done = command("history", "download", "-r", "last", "-d", "got")
+    assert done.code == 240
+    assert "is a file" in done.err
+
+
+def test_a_name_with_the_ending_of_a_link_gets_it_once(recorded, command):
+    recorded.add(files=FILES)
+    assert command("history", "promote", "-r", "last", "-ap", "a.txt", "-n", "best.link").out == "assets/best.link\n"
+
+
+def test_what_restore_and_diagnostics_leave_behind_does_not_ship(recorded, command):
+    from holdfast.snapshots.ignore import explain, list_files
+
+    run_id = recorded.add()
+    other = "data_1521077190506"
+    for name in (run_id, other):
+        (recorded.root / name).mkdir()
+        (recorded.root / name / "train.py").write_text("")
+        (recorded.root / f"{name}.zip").write_text("")
+    assert sorted(list_files(recorded.root).paths) == [f"{other}.zip", f"{other}/train.py"]
+    assert str(explain(recorded.root, f"{run_id}/train.py")) == f"`/{run_id}/` (built in)"
+    assert str(explain(recorded.root, f"{run_id}.zip")) == f"`/{run_id}.zip` (built in)"
+    (recorded.root / ".amlignore").write_text(f"!/{run_id}/\n")
+    assert f"{run_id}/train.py" in list_files(recorded.root).paths
+
+
+def test_a_restore_onto_a_file_says_that_it_is_one(recorded, tmp_path):
+    from holdfast.errors import StorageError
+    from holdfast.snapshots.manifest import Manifest, encode
+    from holdfast.snapshots.restore import restore_snapshot
+    from holdfast.snapshots.store import ObjectStore
+
+    store = ObjectStore(tmp_path / "objects")
+    snapshot = store.put_bytes(encode(Manifest(())))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="it is a file, not a folder") as caught:
+        restore_snapshot(store, snapshot, tmp_path / "file")
+    assert "writable" not in caught.value.hint
+
+
+def test_output_that_python_does_not_buffer_ends_as_any_other_when_nobody_reads_on(recorded, holdfast):
+    import subprocess
+    import sys
+
+    recorded.add(files={"outputs/big": "x" * 400_000})
+    words = [
+        sys.executable,
+        "-m",
+        "holdfast",
+        "history",
+        "info",
+        "-r",
+        "last",
+        "-o",
+        "json",
+        "--query",
+        "[" + ", ".join(["@"] * 800) + "]",
+    ]
+    process = subprocess.Popen(
+        words, cwd=recorded.root, env={**os.environ, "PYTHONUNBUFFERED": "1"}, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    process.stdout.read(1)
+    process.stdout.close()
+    assert process.wait(30) == 141

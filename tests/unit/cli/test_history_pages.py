@@ -1,0 +1,113 @@
+"""`history info`, `list` and `compare` as people read them: order, width, what is not said."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+
+from holdfast.cli import run_page, terminal
+from holdfast.cli.run_table import in_brief, table
+from holdfast.history.records import read_run
+from holdfast.project.folder import Project
+from holdfast.workbench.inspection import inspect
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def page(recorded, monkeypatch):
+    """The page of a run on a terminal of 80 columns."""
+
+    def draw(run_id: str) -> list[str]:
+        monkeypatch.setenv("COLUMNS", "80")
+        screen = Screen()
+        run_page.draw(inspect(Project(recorded.root, "0" * 32, "iris", is_bare=False), run_id), screen)
+        return screen.getvalue().splitlines()
+
+    return draw
+
+
+def test_the_page_begins_with_how_the_run_ended_and_ends_with_what_was_asked(recorded, page):
+    run_id = recorded.add({"id": "", "python": "3.11"}, {"outputs/model.pkl": "x"}, ["loss"], ["stray.txt"])
+    titles = list(dict.fromkeys(line.split("  ")[0] for line in page(run_id) if line[0] != " "))
+    assert titles == [
+        "Run",
+        "Status",
+        "How it ended",
+        "What to do",
+        "Duration",
+        "Metrics",
+        "Outputs",
+        "Other files",
+        "Submitted",
+        "Started",
+        "Ended",
+        "Script",
+        "Number",
+        "Target",
+        "Snapshot",
+        "Python",
+        "Configuration",
+        "Settings",
+    ]
+
+
+def test_lines_of_the_page_are_broken_between_words_and_never_inside_of_a_command(recorded, page):
+    packages = [f"package-{number}==1.0" for number in range(9)]
+    lines = page(recorded.add({"id": "", "packages": packages}, others=["stray.txt"]))
+    assert max(map(len, lines)) <= 80
+    assert "  holdfast history download -r iris_1521077190506 -d DIR --artifact stray.txt" in lines
+    shown = next(number for number, line in enumerate(lines) if line.startswith("Packages"))
+    assert lines[shown + 1].startswith(" " * 17 + "package-")
+
+
+def test_a_path_that_is_wider_than_the_terminal_is_one_line_that_can_be_copied(recorded, page):
+    name = "n" * 90
+    lines = page(recorded.add(files={f"outputs/{name}": "x"}))
+    at = lines.index("Outputs")
+    assert lines[at + 1] == f"  outputs/{name}"
+
+
+def test_a_narrow_table_says_which_columns_it_leaves_out(recorded):
+    run = read_run(recorded.folders, recorded.add(metrics=["loss", "accuracy", "recall", "rare"]))
+    _, columns, left_out = table([run], 80)
+    assert [each.title for each in columns][-1] == "loss"
+    assert left_out == ["No", "Started", "accuracy", "recall", "rare"]
+    assert in_brief(left_out, 80) == "Left out: No, Started, accuracy, recall, rare: -o json, or a wider terminal"
+    assert in_brief(left_out, 60) == "Left out: No and 4 more: -o json, or a wider terminal"
+    assert table([run], None)[2] == []
+
+
+def test_a_table_in_a_pipe_leaves_nothing_out_and_says_nothing(recorded, command, monkeypatch):
+    recorded.add(metrics=["loss"])
+    monkeypatch.setenv("COLUMNS", "40")
+    assert command("history", "list", "-o", "table").err == ""
+    monkeypatch.setattr(terminal, "is_terminal", lambda stream: True)
+    assert command("history", "list", "-o", "table").err.endswith("-o json, or a wider terminal\n")
+
+
+def test_commit_and_python_are_compared(recorded, command):
+    first = recorded.add({"id": "", "python": "3.11", "packages": ["a==1"]}, properties={"commit": "abc"})
+    second = recorded.add({"id": "", "python": "3.12", "packages": ["a==1"]}, properties={"commit": "def"})
+    facts = json.loads(command("history", "compare", first, second).out)["facts"]
+    assert {each["name"]: (each["first"], each["second"]) for each in facts} == {
+        "commit": ("abc", "def"),
+        "Python": ("3.11", "3.12"),
+    }
+
+
+def test_packages_that_nobody_recorded_are_not_said_to_be_the_same(recorded, command):
+    known = recorded.add({"id": "", "packages": ["a==1"]})
+    unknown = recorded.add()
+    built = recorded.add({"id": "env-1", "packages": []})
+    assert (
+        f"Packages: not recorded for {unknown}.\n" in command("history", "compare", known, unknown, "-o", "table").out
+    )
+    both = command("history", "compare", unknown, unknown, "-o", "table").out
+    assert both == f"Packages: not recorded for {unknown} and {unknown}.\nThe same: arguments, configuration, code.\n"
+    assert "not recorded" not in command("history", "compare", known, built, "-o", "table").out

@@ -1,0 +1,31 @@
+"""Which Python is meant, and what is said of one that does not start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import ProjectError
+from holdfast.workbench.interpreter import find_python
+from holdfast.workbench.surroundings import Surroundings
+
+
+@pytest.mark.parametrize(
+    ("location", "message", "hint"),
+    [
+        ("python2", "`{path}`, which `pythonLocation: python2` names, does not start", "compute target"),
+        ("python", "The active Python `{path}` does not start", "python --version"),
+    ],
+)
+def test_a_python_that_does_not_start_is_called_what_it_is(
+    tmp_path: Path, location: str, message: str, hint: str
+) -> None:
+    shim = tmp_path / location
+    shim.write_text("#!/bin/sh\necho 'no such version' >&2\nexit 127\n")
+    shim.chmod(0o755)
+    around = Surroundings(tmp_path, {"PATH": str(tmp_path)}, tmp_path, tmp_path)
+    with pytest.raises(ProjectError) as caught:
+        find_python(location, tmp_path, around)
+    assert caught.value.message == message.format(path=shim) + ": no such version"
+    assert hint in caught.value.hint
