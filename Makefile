@@ -41,7 +41,7 @@ bench: setup ## Measure
 	$(PYTHON_HERE) bench/run.py
 
 soak: setup ## The long tests under faults
-	$(PYTEST) -m soak
+	$(PYTEST) -n 2 -m soak
 
 docs: setup ## Write the generated pages of docs/reference anew
 	$(PYTHON_HERE) scripts/generate_cli_reference.py
