@@ -28,7 +28,7 @@ store, made by mlflow, filled with the rows that its client writes. "Newest 50" 
 `search_runs(max_results=50)`; the query asks for the runs with `{metric}` above {threshold} (one in a
 hundred): JMESPath in Holdfast, a filter in mlflow. Library calls are made in turns in two processes that stay
 warm: `Index.look` and `run_as_dict`, and for the query the JMESPath search over all of them, against
-`MlflowClient.search_runs` (without pandas: the quicker of its two). Commands are whole processes: `holdfast
+`MlflowClient.search_runs` (the one without pandas). Commands are whole processes: `holdfast
 history list` against a Python that imports mlflow and prints what `search_runs` found."""
 
 
