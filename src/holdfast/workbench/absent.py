@@ -69,7 +69,7 @@ def _candidates(text: str, run_id: str) -> list[str]:
     found: list[str] = []
     for pattern in _MISSING:
         for name in pattern.findall(text):
-            inside = name.partition(f"/{run_id}/work/")[2] or name
+            inside = name.partition("/".join(("", run_id, "work", "")))[2] or name
             normal = os.path.normpath(inside)
             if not os.path.isabs(normal) and not normal.startswith(".."):
                 found.append(normal)
