@@ -1,0 +1,59 @@
+"""The run's own copy of a snapshot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.farside.files import materialise, written
+from holdfast.farside.refusal import Refused
+from holdfast.snapshots.manifest import Entry, Manifest, encode
+from holdfast.snapshots.store import ObjectStore
+
+
+def _snapshot(store: ObjectStore, *entries: tuple[str, str, str]) -> str:
+    made = [
+        Entry(path, kind, text, 0) if kind == "l" else Entry(path, kind, store.put_bytes(text.encode()), len(text))
+        for path, kind, text in entries
+    ]
+    return store.put_bytes(encode(Manifest(tuple(sorted(made, key=lambda each: each.path)))))
+
+
+def test_files_are_copies_and_never_hard_links_to_the_store(tmp_path: Path) -> None:
+    store = ObjectStore(tmp_path / "objects")
+    digest = _snapshot(store, ("a.py", "f", "one"), ("deep/run.sh", "x", "two"), ("link", "l", "a.py"))
+    work = tmp_path / "work"
+    work.mkdir()
+    materialise(digest, [str(tmp_path / "objects")], str(work))
+    assert (work / "a.py").stat().st_nlink == 1
+    assert (work / "deep/run.sh").stat().st_mode & 0o111
+    assert (work / "link").readlink() == Path("a.py")
+    (work / "a.py").write_text("changed by the script")
+    assert store.read(Entry("", "f", store.put_bytes(b"one"), 3).detail) == b"one"
+
+
+def test_what_the_script_wrote_is_told_from_what_it_was_given(tmp_path: Path) -> None:
+    digest = _snapshot(ObjectStore(tmp_path / "objects"), ("a.py", "f", "one"), ("b.py", "f", "two"))
+    work = tmp_path / "work"
+    work.mkdir()
+    stamps = materialise(digest, [str(tmp_path / "objects")], str(work))
+    (work / "b.py").write_text("longer than before")
+    (work / "outputs" / "model").write_text("m")
+    (work / "__pycache__").mkdir()
+    (work / "__pycache__" / "a.pyc").write_text("")
+    assert written(str(work), stamps) == ([["outputs/model", 1]], [["b.py", 18]], 1)
+
+
+@pytest.mark.parametrize("path", ["../out", "/etc/x", "a/../../b"])
+def test_a_hostile_manifest_writes_nothing_outside(tmp_path: Path, path: str) -> None:
+    import json
+
+    store = ObjectStore(tmp_path / "objects")
+    content = store.put_bytes(b"x")
+    digest = store.put_bytes(json.dumps({"format": 1, "files": [[path, "f", content, 1]]}).encode())
+    work = tmp_path / "deep" / "work"
+    work.mkdir(parents=True)
+    with pytest.raises(Refused):
+        materialise(digest, [str(tmp_path / "objects")], str(work))
+    assert list((tmp_path / "deep").iterdir()) == [work]
