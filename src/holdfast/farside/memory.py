@@ -5,7 +5,7 @@ import re
 from typing import List, Optional, Tuple
 
 _KILLED = re.compile(r"[Kk]illed process (\d+)\b")
-_MONOTONIC_LIMIT = 1 << 20
+_MOST_RECORDS = 1 << 20
 
 
 class Witness:
@@ -89,7 +89,7 @@ def _kernel_log() -> Optional[int]:
 
 def _killed_since(descriptor: int) -> List[int]:
     found = []
-    for _ in range(_MONOTONIC_LIMIT):
+    for _ in range(_MOST_RECORDS):
         try:
             record = os.read(descriptor, 8192)
         except BrokenPipeError:

@@ -10,7 +10,6 @@ from holdfast.history.folder import RunFolders
 from holdfast.hosts.connection import Connection
 from holdfast.project.folder import Project
 from holdfast.workbench import events
-from holdfast.workbench.collecting import is_collected
 from holdfast.workbench.refresh import refresh
 from holdfast.workbench.runs import product_for
 from holdfast.workbench.surroundings import Surroundings
@@ -43,7 +42,7 @@ def _clean_host(
 ) -> Iterator[events.Event]:
     there = {run for _, run, _, _ in connection.request("usage", {"project": project_id})["runs"]}
     for run_id in run_ids:
-        if not is_collected(folders.path(run_id)):
+        if not folders.is_collected(run_id):
             yield events.Removed(run_id, 0, "it has not ended, or its outputs are not at home yet")
         elif run_id in there:
             yield from _remove(connection, run_id, {"project": project_id, "run": run_id})

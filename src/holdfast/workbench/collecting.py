@@ -19,10 +19,6 @@ from holdfast.workbench import events
 _ROOTS = {"work/outputs": "outputs", "uploads": "uploads"}
 
 
-def is_collected(folder: Path) -> bool:
-    return (folder / COLLECTED).exists()
-
-
 def collect(
     connect: Callable[[], Connection], is_here: bool, project_id: str, folder: Path, run: Run
 ) -> Iterator[events.Event]:

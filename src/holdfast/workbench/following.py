@@ -23,7 +23,7 @@ from holdfast.model import Run
 from holdfast.project.folder import Project
 from holdfast.workbench import events
 from holdfast.workbench.absent import missing_file_sentence
-from holdfast.workbench.collecting import collect, is_collected
+from holdfast.workbench.collecting import collect
 from holdfast.workbench.mirror import Mirror, stopped_writer, writer_lock
 from holdfast.workbench.surroundings import Surroundings
 from holdfast.workbench.targets import Product
@@ -74,7 +74,7 @@ class Follower:
 
     def follow(self) -> Iterator[events.Event]:
         """Every event until the run has ended and its outputs are at home; last an `Ended`."""
-        while not is_collected(self.folder):
+        while not self.folders.is_collected(self.run_id):
             if self._is_writer:
                 yield from self._copy_and_show()
             else:
@@ -87,7 +87,7 @@ class Follower:
     def finish(self) -> Iterator[events.Event]:
         """Bring the outputs home; for the writer, after the end. A repeat changes nothing."""
         run = self.read()
-        if not run.status.is_final or is_collected(self.folder):
+        if not run.status.is_final or self.folders.is_collected(self.run_id):
             return
         yield from collect(self.connection, self.product.host.is_here, self.project.id, self.folder, run)
 

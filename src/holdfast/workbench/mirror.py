@@ -82,7 +82,8 @@ def writer_lock(folder: Path) -> Iterator[bool]:
         except BlockingIOError:
             yield False
         else:
-            os.pwrite(descriptor, f"{os.getpid():<12}".encode(), 0)
+            with contextlib.suppress(OSError):  # on a full disk the lock holds all the same; only its name is missing
+                os.pwrite(descriptor, f"{os.getpid():<12}".encode(), 0)
             yield True
     finally:
         os.close(descriptor)

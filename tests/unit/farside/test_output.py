@@ -9,7 +9,9 @@ import os
 from hypothesis import given
 from hypothesis import strategies as some
 
+from holdfast.farside import output
 from holdfast.farside.output import Pump, Redactor, make_pipe
+from holdfast.workbench import planning
 
 SECRET = "abcabd-secret"
 
@@ -53,6 +55,10 @@ def test_each_line_of_a_long_value_and_its_form_in_json_are_masked():
 
 def test_without_secrets_nothing_is_held_back():
     assert Redactor([]).feed(b"abc") == b"abc"
+
+
+def test_both_ends_agree_on_how_short_a_secret_may_be():
+    assert output.SHORTEST_SECRET == planning.SHORTEST_SECRET
 
 
 def test_a_value_too_short_to_be_taken_out_is_not_taken_out():

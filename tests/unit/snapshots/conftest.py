@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.snapshots.take import Snapshot, take_snapshot
+
 Git = Callable[..., str]
 
 
@@ -43,3 +45,13 @@ def write(project: Path) -> Callable[..., None]:
             place.write_text(path)
 
     return make
+
+
+@pytest.fixture
+def state(project: Path) -> Path:
+    return project / ".holdfast"
+
+
+@pytest.fixture
+def take(project: Path, state: Path) -> Callable[[], Snapshot]:
+    return lambda: take_snapshot(project, state, None)
