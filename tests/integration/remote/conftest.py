@@ -1,0 +1,73 @@
+"""Boxes behind real SSH servers. `box()` makes one, `box("gpu2")` another; each has an account of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kit.accounts import premises
+from kit.boxes import Box, Boxes
+from kit.sshd import Client, Options
+
+PROGRAMS = ("sshd", "ssh", "ssh-keygen", "useradd")
+
+
+@pytest.fixture(scope="session")
+def kit_folder() -> Iterator[Path]:
+    """Where homes and servers of this session lie; every user can enter it."""
+    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+    missing = [program for program in PROGRAMS if shutil.which(program, path=path) is None]
+    if os.getuid() != 0:
+        missing.append("root, to make users")
+    if missing:
+        say = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
+        say(f"needs {', '.join(missing)}")
+    with premises() as folder:
+        yield folder
+
+
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture
+def boxes(kit_folder: Path) -> Iterator[Boxes]:
+    """For tests that put accounts, servers and clients together in their own way."""
+    folder = kit_folder / f"test{next(_NUMBERS)}"
+    folder.mkdir(mode=0o755)
+    with contextlib.closing(Boxes(folder)) as made:
+        yield made
+
+
+@pytest.fixture
+def client(boxes: Boxes) -> Client:
+    """The laptop of this test."""
+    return boxes.client()
+
+
+@pytest.fixture
+def box(boxes: Boxes, client: Client) -> Callable[..., Box]:
+    """A function that makes a box with an account and a server of its own.
+
+    `password` gives the account one; `key=False` leaves the client without a key; `options` are those of its sshd.
+    """
+    numbers = itertools.count(1)
+
+    def make(
+        name: str = "",
+        *,
+        options: Options = Options(),  # noqa: B008 - it is frozen
+        shell: str = "/bin/bash",
+        password: str = "",
+        key: bool = True,
+    ) -> Box:
+        number = next(numbers)
+        account = boxes.account(shell, password)
+        return boxes.box(name or f"gpu{number}", client, account, boxes.server(options), key)
+
+    return make

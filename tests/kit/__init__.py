@@ -1,0 +1,1 @@
+"""What several suites build their surroundings from: real SSH servers, bad links, a simulated NVML."""

@@ -1,0 +1,142 @@
+"""Unix users that a test session makes for itself and removes, with the folder that their homes lie in."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import re
+import secrets
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kit import processes
+from kit.waiting import wait_for
+
+_PREFIX = "holdfast-kit-"
+_SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@contextlib.contextmanager
+def premises() -> Iterator[Path]:
+    """A folder that every user can enter (pytest's own is closed to others), removed at the end.
+
+    Its name holds our process id: what a killed session left behind is removed by the next one.
+    """
+    _sweep()
+    folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir="/tmp"))
+    folder.chmod(0o755)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class Account:
+    """One unix user with an empty home."""
+
+    name: str
+    uid: int
+    home: Path
+    password: str = ""
+
+    @staticmethod
+    def create(folder: Path, shell: str = "/bin/bash", password: str = "") -> Account:
+        """Make a user whose home is below `folder`; without a password it can be entered by key only."""
+        name = f"hf{secrets.token_hex(4)}"
+        home = folder / name
+        # `*` is no password at all; the default `!` is a locked account, which sshd refuses for keys as well.
+        _administer(["useradd", "-M", "-d", str(home), "-s", shell, "-p", "*", name])
+        if password:
+            _administer(["chpasswd", "-c", "SHA256", "-s", "1000"], given=f"{name}:{password}\n")
+        entry = pwd.getpwnam(name)
+        home.mkdir(mode=0o755)
+        os.chown(home, entry.pw_uid, entry.pw_gid)
+        return Account(name, entry.pw_uid, home, password)
+
+    def remove(self) -> None:
+        """End the account's processes, then remove the user and the home."""
+        processes.end_user(self.uid)
+        _remove_user(self.name)
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    def write(self, name: str, text: str, mode: int = 0o644) -> Path:
+        """A file of this user at a path relative to the home; missing folders are made."""
+        path = self.home / name
+        for folder in [*reversed(path.relative_to(self.home).parents)][1:]:
+            with contextlib.suppress(FileExistsError):
+                (self.home / folder).mkdir(mode=0o700)
+                shutil.chown(self.home / folder, self.name, self.name)
+        path.write_text(text)
+        path.chmod(mode)
+        shutil.chown(path, self.name, self.name)
+        return path
+
+    def authorize(self, public_key: str) -> None:
+        """Append a line to `authorized_keys`."""
+        path = self.home / ".ssh" / "authorized_keys"
+        before = path.read_text() if path.exists() else ""
+        self.write(".ssh/authorized_keys", f"{before}{public_key.strip()}\n", 0o600)
+
+    def processes(self) -> list[processes.Process]:
+        """What this user runs now; sshd has one process per connection among them."""
+        return processes.of_user(self.uid)
+
+    def run(self, argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        """Run a command as this user, without ssh, in the home."""
+        return subprocess.run(
+            argv,
+            user=self.uid,
+            group=pwd.getpwnam(self.name).pw_gid,
+            extra_groups=[],
+            cwd=self.home,
+            env={"HOME": str(self.home), "USER": self.name, "PATH": "/usr/local/bin:/usr/bin:/bin"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+
+def _sweep() -> None:
+    """Remove what sessions left that were killed before they could."""
+    for folder in Path("/tmp").glob(f"{_PREFIX}*"):
+        owner = re.match(rf"{_PREFIX}(\d+)-", folder.name)
+        if owner is None or processes.is_alive(int(owner[1])):
+            continue
+        processes.send(_listeners(folder), signal.SIGKILL)
+        for entry in pwd.getpwall():
+            if Path(entry.pw_dir).parent.is_relative_to(folder):
+                processes.end_user(entry.pw_uid)
+                _remove_user(entry.pw_name)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _listeners(folder: Path) -> list[processes.Process]:
+    # sshd writes its title over its arguments, so that they are one word.
+    started = re.compile(rf"sshd .*-f {re.escape(str(folder))}/")
+    return [one for one in processes.every() if one.uid == 0 and started.search(" ".join(one.argv))]
+
+
+def _remove_user(name: str) -> None:
+    # -f: a root process of sshd may still be going down for this user.
+    _administer(["userdel", "-f", name], fine=6)
+
+
+def _administer(argv: Sequence[str], given: str = "", fine: int = 0) -> None:
+    """Run a program that changes /etc/passwd, again while another process has the lock."""
+
+    def done() -> bool:
+        result = subprocess.run(argv, input=given, capture_output=True, text=True, env={"PATH": _SYSTEM_PATH})
+        if result.returncode in (0, fine):
+            return True
+        # One is changed after the other, so that a name can be half there when a lock was refused in between.
+        assert "lock" in result.stderr or "try again" in result.stderr, f"{argv}: {result.stderr}"
+        return False
+
+    wait_for(done, what=" ".join(argv))
