@@ -7,7 +7,10 @@
     ├── ProjectError          the folder is not what the command needs
     ├── NotAvailable          known, but this version cannot do it yet
     ├── StorageError          disk full, read-only folder, permission denied
-    └── HostError             the machine could not be reached, or what answered was not the far side
+    └── HostError             the machine could not be used, or what answered was not the far side
+        ├── Unreachable       nothing answered, or the link broke
+        ├── LoginNeeded       the machine would ask for something, and nobody was there to answer
+        ├── HostKeyRefused    its key is unknown and was not confirmed, or is not the one it had
         └── FarSideError      the far side answered with an error
 
 A run that failed is not an error: it is data (`model.Ending`). Exit codes are in `ExitCode`; a script's own code passes
@@ -101,6 +104,22 @@ class StorageError(HoldfastError):
 
 class HostError(HoldfastError):
     exit_code = ExitCode.HOST
+
+
+class Unreachable(HostError):
+    """Worth trying again: a run over there goes on meanwhile."""
+
+
+class LoginNeeded(HostError):
+    """`methods` is what the machine would take, in its own words: `publickey,password`."""
+
+    def __init__(self, message: str, hint: str = "", methods: str = "") -> None:
+        super().__init__(message, hint)
+        self.methods = methods
+
+
+class HostKeyRefused(HostError):
+    """Never worth trying again by itself."""
 
 
 class FarSideError(HostError):

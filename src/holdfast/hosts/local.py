@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from holdfast.errors import HostError, NotAvailable, StorageError
@@ -22,10 +22,25 @@ class Local:
         self._home = home
         self._environment = environment
 
-    def connect(self) -> Connection:
+    def connect(self, may_ask: bool = True) -> Connection:
+        nonce = new_nonce()
+        argv = self.argv(nonce)
+        try:
+            return Connection(argv, nonce, self._environment)
+        except OSError as error:
+            raise HostError(
+                f"The far side could not be started: {error}.", "Is the Python of Holdfast still there?"
+            ) from error
+
+    def in_terminal(self, words: Sequence[str]) -> list[str]:
+        return list(words)
+
+    def argv(self, nonce: str) -> list[str]:
+        """What starts the far side, which is put into its folder if it is not there."""
         if not sys.platform.startswith("linux"):
             raise NotAvailable(
-                f"Runs on this machine need Linux, and this is {sys.platform}.",
+                f"Runs on this machine need Linux, and this is {_SYSTEMS.get(sys.platform, sys.platform)}: only Linux "
+                "lets Holdfast find and end every process that a run has started.",
                 "Attach a Linux machine and submit there, or use Linux in a virtual machine or WSL.",
             )
         try:
@@ -35,12 +50,8 @@ class Local:
                 f"Holdfast's folder `{self._home}` cannot be written: {error.strerror}.",
                 "Set HOLDFAST_HOME to a folder that you may write to, with free space.",
             ) from error
-        nonce = new_nonce()
         entry = os.fspath(folder / "holdfast" / "farside" / "main.py")
-        argv = [sys.executable, "-I", "-S", entry, "serve", os.fspath(self._home), nonce]
-        try:
-            return Connection(argv, nonce, self._environment)
-        except OSError as error:
-            raise HostError(
-                f"The far side could not be started: {error}.", "Is the Python of Holdfast still there?"
-            ) from error
+        return [sys.executable, "-I", "-S", entry, "serve", os.fspath(self._home), nonce]
+
+
+_SYSTEMS = {"win32": "Windows", "darwin": "macOS"}

@@ -1,0 +1,96 @@
+"""Starting the far side through a login shell: one line that every shell takes, whatever its start-up files print.
+
+The line starts `python3` with a few lines of source. They look for the far side by its hash, say that it is needed
+where it is not there, unpack what then comes, and become it. Everything said begins with a marker that holds a nonce.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+
+from holdfast.hosts.shipping import FarSide
+
+DEFAULT_HOME = "~/.holdfast"
+
+# Runs on whatever `python3` is there, so it must be valid for any Python 3 up to the test of its version.
+_SOURCE = """
+import os, sys
+nonce, digest, home = sys.argv[1], sys.argv[2], bytes.fromhex(sys.argv[3]).decode("utf-8", "surrogateescape")
+def say(text):
+    os.write(1, ("\\nHOLDFAST %s %s\\n" % (nonce, text)).encode("utf-8", "replace"))
+if sys.version_info < (3, 6):
+    say("old %d.%d" % sys.version_info[:2])
+    sys.exit(3)
+home = os.path.expanduser(home)
+root = os.path.join(home, "farside", digest)
+def take(size):
+    data = b""
+    while len(data) < size:
+        more = os.read(0, size - len(data))
+        if not more:
+            sys.exit(3)
+        data += more
+    return data
+def unpack():
+    import json, zlib
+    files = json.loads(zlib.decompress(take(int(take(8), 16))).decode("utf-8"))
+    os.makedirs(home, 0o700, exist_ok=True)
+    new = os.path.join(home, "farside", ".new-%s-%d" % (digest, os.getpid()))
+    for name in files:
+        path = os.path.join(new, name)
+        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+        with open(path, "w", encoding="utf-8", newline="") as target:
+            target.write(files[name])
+            target.flush()
+            os.fsync(target.fileno())
+    try:
+        os.rename(new, root)
+    except OSError:
+        if not os.path.isdir(root):
+            raise
+if not os.path.isdir(root):
+    say("need")
+    try:
+        unpack()
+    except OSError as error:
+        say("cannot %d %s" % (error.errno or 0, error.filename or home))
+        sys.exit(3)
+entry = os.path.join(root, "holdfast", "farside", "main.py")
+sys.argv[:] = [entry, "serve", home, nonce]
+with open(entry, encoding="utf-8") as source:
+    code = compile(source.read(), entry, "exec")
+exec(code, {"__name__": "__main__", "__file__": entry})
+"""
+
+
+def remote_line(far: FarSide, home: str, nonce: str) -> str:
+    """The command for the login shell over there."""
+    words = [
+        "python3",
+        "-I",
+        "-S",
+        "-c",
+        "import sys;exec(bytes.fromhex(sys.argv.pop(1)))",
+        _SOURCE.encode().hex(),
+        nonce,
+        far.digest,
+        home.encode("utf-8", "surrogateescape").hex(),
+    ]
+    return " ".join(for_any_shell(word) for word in words)
+
+
+def archive(far: FarSide) -> bytes:
+    """What is sent where the far side is needed: its length, then its files."""
+    files = {name: content.decode("utf-8") for name, content in far.files}
+    data = zlib.compress(json.dumps(files).encode(), 9)
+    return b"%08x" % len(data) + data
+
+
+def for_any_shell(word: str) -> str:
+    """Quoted by backslashes alone, which sh, bash, zsh, csh and fish read in the same way (quotes and `!` they do
+    not). A line break cannot be written so."""
+    if "\n" in word or "\0" in word:
+        raise ValueError("a word for a shell cannot hold a line break")
+    return re.sub(r"([^A-Za-z0-9_./:,@+-])", r"\\\1", word)

@@ -1,0 +1,134 @@
+"""What ssh or the other shell said when there was no far side to talk to, as an error with a remedy."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from typing import NamedTuple
+
+from holdfast.errors import HostError, HostKeyRefused, LoginNeeded, StorageError, Unreachable
+from holdfast.hosts.connection import Said
+
+OLDEST_PYTHON = "3.6"
+
+_DENIED = re.compile(r"Permission denied \(([^)]*)\)")
+_OFFENDING = re.compile(r"Offending (?:\S+ )?key in (.+?):(\d+)")
+_FINGERPRINT = re.compile(r"\b(SHA256:[A-Za-z0-9+/]+)")
+_UNREACHABLE = re.compile(
+    r"Could not resolve hostname|Connection refused|timed out|No route to host|Network is unreachable|Connection reset"
+    r"|Connection closed|Connection to .* closed|Broken pipe|not responding|kex_exchange_identification"
+    r"|banner exchange|read from master failed|client_loop|Host is down|UNKNOWN port 65535",
+    re.IGNORECASE,
+)
+_NO_PYTHON = re.compile(r"python3\S* .*(not found|No such file)|Unknown command:? .*python3", re.IGNORECASE)
+_NOISE = re.compile(r"^(Warning: Permanently added|Identity file .* not accessible|Pseudo-terminal will not)")
+
+
+class Where(NamedTuple):
+    """A machine for people: `me@gpu1:2222`, and what they would type to get there."""
+
+    name: str
+    by_hand: str
+
+
+def explain(host: Where, said: Said) -> HostError:
+    """Why there is no far side at the other end."""
+    text = said.stderr
+    if "REMOTE HOST IDENTIFICATION HAS CHANGED" in text or "Host key verification failed" in text:
+        return _host_key(host, text)
+    denied = _DENIED.search(text)
+    if denied or "Too many authentication failures" in text:
+        return _denied(host, denied[1] if denied else "")
+    if said.code == 127 or _NO_PYTHON.search(text + said.before):
+        return HostError(
+            f"{host.name} has no `python3` that a login without a terminal finds.",
+            f"Install Python {OLDEST_PYTHON} or newer there, or put it on PATH in a file that such a login reads. "
+            f"To see what it finds: {host.by_hand} python3 --version",
+        )
+    last = _last_line(text)
+    if _UNREACHABLE.search(text):
+        return Unreachable(f"{host.name} cannot be reached: {last}", _reach_hint(host, text))
+    if last:
+        all_of_it = text if "\n" in text else f"Try by hand: {host.by_hand} true"
+        return HostError(f"The far side on {host.name} is gone: {last}", all_of_it)
+    if said.before.strip():
+        return HostError(
+            f"The login on {host.name} ended before Holdfast could start there: {_last_line(said.before)}",
+            f"Does the account run commands? Try: {host.by_hand} true",
+        )
+    return Unreachable(f"The connection to {host.name} ended without a word.", "Try again.")
+
+
+def refused(host: Where, word: str, rest: str) -> HostError | StorageError:
+    """The other end's python3 answered, and said why it cannot be the far side."""
+    if word == "old":
+        return HostError(
+            f"The `python3` of {host.name} is {rest}; Holdfast needs {OLDEST_PYTHON} or newer there.",
+            "Install a newer Python on it and put it on PATH as `python3`, for example with uv or from the "
+            "distribution's packages.",
+        )
+    if word == "cannot":
+        number, _, path = rest.partition(" ")
+        return cannot_write(host, int(number) if number.isdigit() else 0, path)
+    return HostError(f"{host.name} answered with `{word}`, which this version does not know.", "Update Holdfast.")
+
+
+def cannot_write(host: Where, number: int, path: str) -> StorageError:
+    """A sentence of its own for each way in which a folder over there refuses to be written."""
+    another = "or give Holdfast another folder there: holdfast computetarget attach … --home DIR"
+    sentences = {
+        errno.EROFS: ("is on a read-only file system", f"Have it mounted for writing, {another}"),
+        errno.ENOSPC: ("cannot be written: the disk is full (or out of inodes)", f"Make room there, {another}"),
+        errno.EDQUOT: ("cannot be written: your quota is used up", f"Make room in your quota, {another}"),
+        errno.EACCES: ("may not be written by this account", f"Mend its permissions, {another}"),
+    }
+    what, remedy = sentences.get(number, (f"cannot be written: {os.strerror(number)}", f"Mend it, {another}"))
+    return StorageError(f"`{path}` on {host.name} {what}.", remedy)
+
+
+def silent(host: Where, seconds: float) -> Unreachable:
+    return Unreachable(
+        f"{host.name} did not answer within {seconds:g} s.",
+        f"Is it up, and is its login quick? Try: {host.by_hand} true",
+    )
+
+
+def _host_key(host: Where, text: str) -> HostKeyRefused:
+    shown = _FINGERPRINT.search(text)
+    fingerprint = f" (now {shown[1]})" if shown else ""
+    offending = _OFFENDING.search(text)
+    if "HAS CHANGED" not in text and not offending:
+        return HostKeyRefused(
+            f"The host key of {host.name} is not known here, and nobody confirmed it.",
+            f"Connect once by hand ({host.by_hand} true) and compare the fingerprint, or attach it from a terminal; in "
+            "scripts: --accept-host-key FINGERPRINT",
+        )
+    where = f", recorded in {offending[1]}, line {offending[2]}" if offending else ""
+    return HostKeyRefused(
+        f"The host key of {host.name} is not the one it had{fingerprint}{where}. The connection was refused: somebody "
+        "may be in between, or the machine was installed anew.",
+        "Ask whoever runs the machine for its fingerprint. If the new key is right, remove the old one: "
+        + (f"sed -i {offending[2]}d {offending[1]}" if offending else "ssh-keygen -R HOST"),
+    )
+
+
+def _denied(host: Where, methods: str) -> LoginNeeded:
+    offered = f" It takes: {methods.replace(',', ', ')}." if methods else ""
+    return LoginNeeded(
+        f"{host.name} let nobody in: no key or answer was accepted.{offered}",
+        f"Try by hand: {host.by_hand} true. To give Holdfast a key of its own there: "
+        "holdfast computetarget attach remote",
+        methods,
+    )
+
+
+def _reach_hint(host: Where, text: str) -> str:
+    if "Could not resolve" in text:
+        return "Check `address`: a host name, an IP address, or a name of ~/.ssh/config."
+    return f"Is it up, and the port right? Try: {host.by_hand} true"
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not _NOISE.match(line.strip())]
+    return lines[-1] if lines else ""
