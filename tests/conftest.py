@@ -56,6 +56,7 @@ def isolated(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
         "COLUMNS": "100",
         "LINES": "40",
         "TERM": "xterm",
+        "HOLDFAST_NVML": os.path.join(home, "no-nvml"),  # the GPUs of whoever runs the tests are not asked
     }
     for name, value in settings.items():
         monkeypatch.setenv(name, str(value))

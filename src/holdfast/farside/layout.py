@@ -15,6 +15,8 @@ BUILD_BYTE, USE_BYTE = 0, 1
 
 
 GUARDIAN_NAME = "hf-guardian"
+READER_NAME = "hf-gpus"
+"""Of the process that asks NVML; a sick driver may hold it for ever."""
 
 
 class Home:

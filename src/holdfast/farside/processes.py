@@ -6,7 +6,7 @@ import signal
 import time
 from typing import Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
-from holdfast.farside.layout import GUARDIAN_NAME
+from holdfast.farside.layout import GUARDIAN_NAME, READER_NAME
 
 
 class Process(NamedTuple):
@@ -60,7 +60,7 @@ def descendants(pid: int, spared: Spared, look_up: Callable[[int], List[int]] = 
             continue
         seen.add(each)
         process = look(each)
-        if process is not None and process.name == GUARDIAN_NAME and each in spared():
+        if process is not None and process.name in (GUARDIAN_NAME, READER_NAME) and each in spared():
             continue
         if process is not None and process.state not in "ZX":
             found.append(process)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,8 +21,12 @@ class FarSide:
 
 
 def far_side() -> FarSide:
-    """What runs over there: `farside/`, and `__init__.py`, which is the in-run API."""
+    """What runs over there: `farside/`, `__init__.py`, which is the in-run API, and `nvml/pynvml.py`, which has a
+    folder of its own: scripts must not find it instead of theirs."""
     found = [("holdfast/__init__.py", (PACKAGE / "__init__.py").read_bytes())]
+    nvml = _pynvml(sys.path)
+    if nvml is not None:
+        found.append(("nvml/pynvml.py", nvml))
     for folder, folders, names in os.walk(PACKAGE / "farside"):
         folders[:] = [name for name in folders if name != "__pycache__"]
         for name in names:
@@ -33,6 +39,20 @@ def far_side() -> FarSide:
         total.update(f"{name}\0{len(content)}\0".encode())
         total.update(content)
     return FarSide(total.hexdigest()[:16], tuple(found))
+
+
+def _pynvml(path: Sequence[str]) -> bytes | None:
+    """NVIDIA's module, found without importing it, which takes long, or asking for its package, which takes longer.
+    Another file of that name, in the folder where a command is typed, is passed over."""
+    for folder in path:
+        try:
+            with open(os.path.join(folder, "pynvml.py"), "rb") as source:
+                content = source.read()
+        except OSError:
+            continue
+        if b"NVIDIA Corporation" in content[:4096] and b"def nvmlInitWithFlags" in content:
+            return content
+    return None
 
 
 def install(shipped: FarSide, home: Path) -> Path:

@@ -1,0 +1,38 @@
+"""Simulated GPUs, and the far side as a host has it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.hosts.facts import Facts, read_facts
+from holdfast.hosts.local import Local
+from kit.nvml import Device, Simulated
+
+
+@pytest.fixture
+def simulated(tmp_path: Path, needs: Callable[..., None]) -> Callable[..., Simulated]:
+    """`simulated(Device(), …)` is a machine with these devices."""
+    needs("gcc")
+
+    def make(*devices: Device, **options: Any) -> Simulated:
+        return Simulated(tmp_path / "gpus", devices, **options)
+
+    return make
+
+
+@pytest.fixture
+def facts_of() -> Callable[..., Facts]:
+    """`facts_of(gpus)`: what the far side of this machine finds, with these GPUs or none."""
+
+    def ask(gpus: Simulated | None = None, timeout: float = 30.0, **variables: str) -> Facts:
+        nothing = {"HOLDFAST_NVML": "/nowhere"}
+        environment = {**os.environ, **(gpus.environment if gpus else nothing), **variables}
+        with Local(Path(os.environ["HOLDFAST_HOME"]), environment).connect() as connection:
+            return read_facts(connection, timeout)
+
+    return ask

@@ -1,0 +1,119 @@
+"""What the facts of a machine mean for runs, sentence by sentence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from holdfast.hosts.facts import Facts, parse_facts
+from holdfast.workbench.findings import Finding, findings
+
+HEALTHY: dict[str, Any] = {
+    "time": 1000.0,
+    "user": "me",
+    "glibc": "2.36",
+    "memory": {"total": 8 << 30, "available": 4 << 30},
+    "folder": {
+        "path": "/home/me/.holdfast",
+        "file_system": "ext4",
+        "network": False,
+        "noexec": False,
+        "writable": True,
+        "total": 10**12,
+        "free": 10**11,
+        "inodes_free": 10**6,
+    },
+    "temporary": {"path": "/tmp", "noexec": False, "writable": True},
+    "docker": {"path": None, "version": None, "problem": ""},
+    "gpus": {"state": "ok", "driver": "535", "devices": [{"index": 0, "state": "ok", "name": "A100"}]},
+}
+
+
+def machine(**changes: Any) -> Facts:
+    """Healthy but for the changes; a change of a part names its keys only."""
+    merged = {
+        name: {**value, **changes[name]} if isinstance(value, dict) and name in changes else changes.get(name, value)
+        for name, value in HEALTHY.items()
+    }
+    return parse_facts(merged)
+
+
+def one(facts: Facts) -> Finding:
+    (found,) = findings(facts)
+    return found
+
+
+def test_a_healthy_machine_has_no_findings() -> None:
+    assert findings(machine(), now=1030.0) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "words", "stops"),
+    [
+        ({"folder": {"writable": False}}, "cannot be written", True),
+        ({"folder": {"free": 10**9}}, "1.0 GB free", False),
+        ({"folder": {"free": 10**6}}, "1.0 MB free", True),
+        (
+            {"folder": {"quota": {"used": 90, "limit": 100, "files": 0, "files_limit": None}}},
+            "10 B free by the quota",
+            True,
+        ),
+        ({"folder": {"inodes_free": 5000}}, "Only 5000 more files fit", False),
+        ({"folder": {"inodes_free": 0}}, "Only 0 more files fit", True),
+        ({"folder": {"network": True, "file_system": "nfs4"}}, "network file system (nfs4)", False),
+        ({"folder": {"noexec": True}}, "may not be started (noexec): environments", False),
+        ({"temporary": {"noexec": True}}, "temporary folder `/tmp` may not be started (noexec)", False),
+        ({"temporary": {"writable": False}}, "temporary folder `/tmp` cannot be written", False),
+        ({"glibc": None}, "another C library than glibc", False),
+        ({"glibc": "2.17"}, "glibc is 2.17", False),
+        ({"memory": {"available": 10**8}}, "little memory: 100 MB available", False),
+        ({"memory": {"limit": 2 * 10**8}}, "little memory: 200 MB available", False),
+        ({"docker": {"path": "/usr/bin/docker", "problem": "permission denied"}}, "Docker cannot be used", False),
+        ({"gpus": {"state": "no-driver", "devices": []}}, "no NVIDIA driver", False),
+        ({"gpus": {"state": "ok", "devices": []}}, "has no device", False),
+        ({"gpus": {"state": "timed-out", "problem": "GPU 1 does not answer"}}, "hangs: GPU 1 does not answer", False),
+    ],
+)
+def test_each_state_has_its_sentence_and_a_remedy(changes: dict[str, Any], words: str, stops: bool) -> None:
+    found = one(machine(**changes))
+    assert words in found.message
+    assert found.message.endswith(".")
+    assert found.remedy
+    assert found.stops_runs is stops
+
+
+def test_the_remedy_for_docker_and_for_the_driver_depends_on_the_reason() -> None:
+    docker = {"path": "/usr/bin/docker", "problem": "permission denied while trying to connect"}
+    assert "usermod -aG docker me" in one(machine(docker=docker)).remedy
+    stopped = {"path": "/usr/bin/docker", "problem": "Cannot connect. Is the docker daemon running?"}
+    found = one(machine(docker=stopped))
+    assert found.message.endswith("running?")
+    assert "systemctl start docker" in found.remedy
+    mismatch = {"state": "failed", "problem": "Driver/library version mismatch", "code": 18, "devices": []}
+    assert "restart the machine" in one(machine(gpus=mismatch)).remedy
+    not_loaded = {"state": "failed", "problem": "Driver Not Loaded", "code": 9, "devices": []}
+    assert "modprobe nvidia" in one(machine(gpus=not_loaded)).remedy
+
+
+def test_a_lost_device_and_one_in_mig_mode_without_a_part_are_named() -> None:
+    devices = [
+        {"index": 0, "state": "lost", "name": "Tesla K80", "problem": "GPU is lost"},
+        {"index": 1, "state": "ok", "name": "A100", "mig": True, "instances": []},
+    ]
+    lost, empty = findings(machine(gpus={"devices": devices}))
+    assert lost.message == "GPU 0 (Tesla K80) does not work: GPU is lost."
+    assert "GPU 1 (A100) is in MIG mode and has no instance" in empty.message
+
+
+def test_a_clock_that_is_off_is_told_with_its_direction() -> None:
+    (behind,) = findings(machine(), now=1100.0)
+    (ahead,) = findings(replace(machine(), time=5000.0), now=1000.0)
+    assert "100 s behind" in behind.message
+    assert "4000 s ahead of" in ahead.message
+
+
+def test_what_stops_runs_comes_first() -> None:
+    found = findings(machine(glibc=None, folder={"free": 0}))
+    assert [each.stops_runs for each in found] == [True, False]
