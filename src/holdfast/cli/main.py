@@ -39,6 +39,7 @@ GROUPS: Mapping[str, Entry] = {
     "computetarget": Entry("holdfast.cli.computetarget:group", "Attach, list and detach compute targets."),
     "runconfiguration": Entry("holdfast.cli.runconfiguration:group", "Create, list and delete run configurations."),
     "asset": Entry("holdfast.cli.asset:group", "Download what was promoted from a run."),
+    "check": Entry("holdfast.cli.check:command", "Show what this machine has, and what is wrong with it."),
     "completion": Entry("holdfast.cli.completion:command", "Print the completion script for a shell."),
 }
 
@@ -158,7 +159,7 @@ def _report(problem: BaseException, switches: terminal.Switches) -> int:
     if isinstance(problem, (KeyboardInterrupt, click.Abort)):
         terminal.end_of_line()
         return INTERRUPTED
-    if isinstance(problem, BrokenPipeError) and _reader_is_gone():
+    if _is_broken_pipe(problem) and _reader_is_gone():
         return READER_GONE
     if switches.debug:
         import traceback
@@ -216,8 +217,17 @@ def _in_one_line(problem: BaseException) -> str:
     return terminal.one_line(f"{type(problem).__name__}: {problem}".rstrip(": "))
 
 
+def _is_broken_pipe(problem: BaseException) -> bool:
+    """Windows says "invalid argument" of a pipe whose reader is gone (https://bugs.python.org/issue35754)."""
+    if sys.platform == "win32" and isinstance(problem, OSError):
+        return problem.errno in (errno.EPIPE, errno.EINVAL) and problem.filename is None
+    return isinstance(problem, BrokenPipeError)
+
+
 def _reader_is_gone() -> bool:
     """True if our own stdout or stderr is the broken pipe, and not one to a process that we talk to."""
+    if sys.platform == "win32":
+        return True  # it cannot be asked; a broken pipe to another process is a HostError by now
     import select
 
     poll = select.poll()

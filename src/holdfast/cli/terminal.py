@@ -46,6 +46,8 @@ def provide_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a name that is not UTF-8 must not end the command
             stream.reconfigure(errors="backslashreplace")
+    if sys.platform == "win32" and (is_terminal(sys.stdout) or is_terminal(sys.stderr)):
+        _let_console_take_escapes()
 
 
 def drop_unwritten() -> None:
@@ -114,9 +116,10 @@ def shows_colour(stream: TextIO) -> bool:
     return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "") != "dumb"
 
 
-def is_terminal(stream: TextIO) -> bool:
+def is_terminal(stream: TextIO | None) -> bool:
+    """None is what Python has for a stream that was closed before it began."""
     try:
-        return stream.isatty()
+        return stream is not None and stream.isatty()
     except ValueError:  # closed by whoever started us
         return False
 
@@ -131,6 +134,18 @@ def switches() -> Switches:
 def one_line(text: str) -> str:
     """`text` without characters that would break a line or steer the terminal: they are shown escaped."""
     return _CONTROL.sub(lambda found: _NAMED_CONTROLS.get(found[0], f"\\x{ord(found[0]):02x}"), text)
+
+
+def _let_console_take_escapes() -> None:
+    """Windows' own console shows colours, and takes back a line, once it is told to."""
+    if sys.platform == "win32":
+        import ctypes
+
+        kernel = ctypes.windll.kernel32
+        for number in (-11, -12):  # stdout, stderr
+            handle, mode = kernel.GetStdHandle(number), ctypes.c_ulong()
+            if kernel.GetConsoleMode(handle, ctypes.byref(mode)):
+                kernel.SetConsoleMode(handle, mode.value | 4)  # ENABLE_VIRTUAL_TERMINAL_PROCESSING
 
 
 def _write(text: str) -> None:

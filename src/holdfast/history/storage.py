@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import sys
 from pathlib import Path
 
 from holdfast.errors import StorageError
@@ -35,12 +36,27 @@ def replace_whole(path: Path, data: bytes) -> None:
     temporary = beside(path)
     try:
         write_durably(temporary, data)
-        temporary.replace(path)
+        move(temporary, path)
     except OSError:
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
     sync_folder(path.parent)
+
+
+def move(source: Path, target: Path) -> None:
+    """Give a file another name; what had it before is replaced. Windows refuses while anybody has one of them open, as
+    those who show a run's output have for moments: there it is tried again for a while."""
+    for seconds in _WINDOWS_WAITS if sys.platform == "win32" else ():
+        try:
+            source.replace(target)
+        except PermissionError:
+            import time
+
+            time.sleep(seconds)
+        else:
+            return
+    source.replace(target)
 
 
 def sync_folder(folder: Path) -> None:
@@ -52,6 +68,8 @@ def sync_folder(folder: Path) -> None:
         finally:
             os.close(descriptor)
 
+
+_WINDOWS_WAITS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
 
 _FULL = "The disk or the quota is full. Make room there, then run the same command again."
 _READ_ONLY = "The folder cannot be written to. Check who owns it and whether its disk is mounted read-only."

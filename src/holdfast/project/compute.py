@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,7 +31,7 @@ _OF_EVERY_TYPE = (
     "nativeSharedDirectory",
     "userManagedEnvironment",
 )
-_OF_REMOTE_TYPES = ("address", "username", "password", "privateKey")
+_OF_REMOTE_TYPES = ("address", "username", "password", "privateKey", "holdfastHome")
 _OF_CONTAINER_TYPES = ("baseDockerImage", "nvidiaDocker", "sharedVolumes")
 _OF_CLUSTERS = ("yarnDeployMode",)
 KEYS = (*_OF_EVERY_TYPE, *_OF_REMOTE_TYPES, *_OF_CONTAINER_TYPES, *_OF_CLUSTERS)
@@ -40,7 +41,9 @@ _SECRET_REFERENCE = "AzureMlSecret="  # noqa: S105 - the prefix of a reference, 
 
 @dataclass(frozen=True)
 class ComputeTarget:
-    """`type` is one of `TYPES`; `port` is None for the default; `file` is None for the built-in target."""
+    """`type` is one of `TYPES`; `port` is None for the default, `username` for what ssh's own configuration says;
+    `private_key` is a path on this machine, `home` (Holdfast's folder there; None is `~/.holdfast`) and, for a remote
+    type, `python_location` are paths on the target; `file` is None for the built-in target."""
 
     name: str
     type: str
@@ -57,6 +60,7 @@ class ComputeTarget:
     user_managed_environment: bool = False
     yarn_deploy_mode: str = "cluster"
     file: str | None = None
+    home: str | None = None
 
 
 BUILTIN_LOCAL = ComputeTarget(name=BUILTIN, type="local", user_managed_environment=True)
@@ -94,14 +98,12 @@ def render_compute(target: ComputeTarget) -> str:
     """The text of a new file, with the keys that say something."""
     from holdfast.project.documents import render_scalar
 
-    host = target.address
-    if host is not None and target.port is not None:
-        host = f"[{host}]:{target.port}" if ":" in host else f"{host}:{target.port}"
     keys: list[tuple[str, Value | None]] = [
         ("type", target.type),
-        ("address", host),
+        ("address", render_address(target.address, target.port) if target.address is not None else None),
         ("username", target.username),
         ("privateKey", target.private_key),
+        ("holdfastHome", target.home),
         ("baseDockerImage", target.base_docker_image),
         ("nvidiaDocker", target.nvidia_docker or None),
         ("sharedVolumes", target.shared_volumes or None),
@@ -117,6 +119,46 @@ def render_compute(target: ComputeTarget) -> str:
     return "".join(f"{key}: {render_scalar(value)}\n" for key, value in keys if value is not None)
 
 
+def render_address(host: str, port: int | None) -> str:
+    """`gpu1`, `gpu1:2222`, `[2001:db8::1]:2222`."""
+    if port is None:
+        return host
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """What is wrong with a written value, and what to write."""
+
+    message: str
+    remedy: str
+
+
+def parse_address(written: str) -> tuple[str, int | None] | Mistake:
+    """The host and its port, None for the default, of `HOST[:PORT]`."""
+    host, port = _split_port(written)
+    if "@" in written:
+        return Mistake(f"`{written}` holds a user name", "Write it as `username:`.")
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%\w+)?", host, re.ASCII):
+        return Mistake(f"`{written}` is not a host", "Write a host name or address, such as gpu1 or gpu1:2222.")
+    if port is not None and not (re.fullmatch(r"\d{1,5}", port, re.ASCII) and 0 < int(port) < 65_536):
+        return Mistake(f"`{port}` is not a port", "Write a number from 1 to 65535 after the colon.")
+    return host, int(port) if port is not None else None
+
+
+def user_mistake(written: str) -> Mistake | None:
+    if re.fullmatch(r"[^\s@/:-][^\s@/:]*", written):
+        return None
+    return Mistake(f"`{written}` is not a user name", "Write the name alone.")
+
+
+def home_mistake(written: str) -> Mistake | None:
+    """Holdfast's folder on a host must mean the same wherever a command over there begins."""
+    if written.isprintable() and re.match(r"/.|~/.", written):
+        return None
+    return Mistake(f"`{written}` means another folder in every folder", "Write a path that begins with `/` or `~/`.")
+
+
 def _target(fields: Fields, name: str, relative: str) -> ComputeTarget:
     spelling = fields.choice("type", SPELLINGS)
     kind = "docker" if spelling == "localdocker" else spelling
@@ -124,9 +166,7 @@ def _target(fields: Fields, name: str, relative: str) -> ComputeTarget:
         fields.error("type", "missing", f"Write `type: local`, or another of {', '.join(SPELLINGS)}.")
     _check_password(fields, name)
     host, port = _address(fields)
-    username = fields.text("username")
-    if username is not None and not re.fullmatch(r"[^\s@/:-][^\s@/:]*", username):
-        fields.error("username", f"`{username}` is not a user name", "Write the name alone.")
+    username = _checked(fields, "username", user_mistake)
     target = ComputeTarget(
         name=name,
         type=kind or "local",
@@ -145,6 +185,7 @@ def _target(fields: Fields, name: str, relative: str) -> ComputeTarget:
         ),
         yarn_deploy_mode=fields.choice("yarnDeployMode", ("cluster", "client")) or "cluster",
         file=relative,
+        home=_checked(fields, "holdfastHome", home_mistake),
     )
     if kind is not None:
         _check_keys_of_type(fields, kind)
@@ -152,10 +193,8 @@ def _target(fields: Fields, name: str, relative: str) -> ComputeTarget:
 
 
 def _check_keys_of_type(fields: Fields, kind: str) -> None:
-    if kind in REMOTE_TYPES:
-        for key in ("address", "username"):
-            if fields.lacks(key):
-                fields.error(key, f"missing, and a `{kind}` target needs it", f"Write `{key}: …`.")
+    if kind in REMOTE_TYPES and fields.lacks("address"):
+        fields.error("address", f"missing, and a `{kind}` target needs it", "Write `address: …`.")
     groups = (
         (_OF_REMOTE_TYPES, kind in REMOTE_TYPES),
         (_OF_CONTAINER_TYPES, kind in CONTAINER_TYPES),
@@ -191,20 +230,19 @@ def _address(fields: Fields) -> tuple[str | None, int | None]:
     written = fields.text("address")
     if written is None:
         return None, None
-    host, port = _split_port(written)
-    if "@" in written:
-        fields.error("address", f"`{written}` holds a user name", "Write it as `username:`.")
-    elif not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%\w+)?", host, re.ASCII):
-        fields.error(
-            "address",
-            f"`{written}` is not a host",
-            "Write a host name or address, such as gpu1 or gpu1:2222.",
-        )
-    elif port is not None and not (re.fullmatch(r"\d{1,5}", port, re.ASCII) and 0 < int(port) < 65_536):
-        fields.error("address", f"`{port}` is not a port", "Write a number from 1 to 65535 after the colon.")
-    else:
-        return host, int(port) if port is not None else None
-    return None, None
+    found = parse_address(written)
+    if isinstance(found, Mistake):
+        fields.error("address", found.message, found.remedy)
+        return None, None
+    return found
+
+
+def _checked(fields: Fields, key: str, mistake_in: Callable[[str], Mistake | None]) -> str | None:
+    written = fields.text(key)
+    mistake = mistake_in(written) if written is not None else None
+    if mistake is not None:
+        fields.error(key, mistake.message, mistake.remedy)
+    return written
 
 
 def _split_port(written: str) -> tuple[str, str | None]:

@@ -162,7 +162,7 @@ def _create_once(path: Path, content: str) -> None:
         return
     beside = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
     try:
-        beside.write_text(content, encoding="utf-8")
+        beside.write_text(content, encoding="utf-8", newline="\n")
         try:
             os.link(beside, path)
         except FileExistsError:
@@ -175,7 +175,7 @@ def _create_once(path: Path, content: str) -> None:
 
 def _create_in_place(path: Path, content: str) -> None:
     try:
-        file = path.open("x", encoding="utf-8")
+        file = path.open("x", encoding="utf-8", newline="\n")
     except FileExistsError:
         return
     try:

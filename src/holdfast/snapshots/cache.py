@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from holdfast.snapshots.store import cannot_write
 from holdfast.snapshots.warning import SnapshotWarning
@@ -78,9 +79,9 @@ def load_cache(state: Path) -> Cache:
 class CacheWriter:
     """A cache about to be written. Its file is made first: `begun` is the file system's own idea of now."""
 
-    def __init__(self, state: Path, descriptor: int, temporary: Path) -> None:
-        self._state, self._descriptor, self._temporary = state, descriptor, temporary
-        self.begun = os.fstat(descriptor).st_mtime_ns
+    def __init__(self, state: Path, stream: BinaryIO, temporary: Path) -> None:
+        self._state, self._stream, self._temporary = state, stream, temporary
+        self.begun = os.fstat(stream.fileno()).st_mtime_ns
 
     def may_enter(self, stat: os.stat_result) -> bool:
         """Whether a file that is read from now on with this stat can be known by it.
@@ -102,10 +103,12 @@ class CacheWriter:
             "known": [list(cache.known), *map(list, zip(*cache.known.values(), strict=True))],
         }
         try:
-            with open(self._descriptor, "wb", closefd=False) as stream:
+            with self._stream as stream:
                 stream.write(json.dumps(document, separators=(",", ":")).encode("ascii"))
             self._temporary.replace(self._state / NAME)
         except OSError as error:
+            if sys.platform == "win32" and isinstance(error, PermissionError):
+                return  # another process reads the old one just now, which is as good
             raise cannot_write(self._state, error) from error
 
 
@@ -115,13 +118,14 @@ def writing_cache(state: Path) -> Iterator[CacheWriter]:
     temporary = state / f".{NAME}-{os.getpid()}-{os.urandom(4).hex()}"
     try:
         state.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o644)
+        stream = temporary.open("xb")
     except OSError as error:
         raise cannot_write(state, error) from error
     try:
-        yield CacheWriter(state, descriptor, temporary)
+        yield CacheWriter(state, stream, temporary)
     finally:
-        os.close(descriptor)
+        with suppress(OSError):
+            stream.close()
         with suppress(OSError):
             temporary.unlink()
 

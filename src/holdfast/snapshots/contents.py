@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import posixpath
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
@@ -82,4 +83,4 @@ def _links(rows: Iterable[Row]) -> Iterable[SnapshotWarning]:
 def _leaves(path: str, target: str) -> bool:
     if target.startswith("/"):
         return True
-    return os.path.normpath(os.path.join(os.path.dirname(path), target)).split("/")[0] == ".."
+    return posixpath.normpath(posixpath.join(posixpath.dirname(path), target)).split("/")[0] == ".."

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from holdfast.snapshots.patterns import Pattern, literal
@@ -44,13 +45,15 @@ class GitFiles:
     """Paths relative to the folder that was asked about.
 
     `repositories` are folders that git does not look into: submodules, and repositories in the work tree.
-    `unopened` are folders that git may not read.
+    `unopened` are folders that git may not read. `executable` says of each tracked file whether it is, on Windows,
+    where the disk does not know.
     """
 
     tracked: tuple[bytes, ...]
     untracked: tuple[bytes, ...]
     repositories: tuple[bytes, ...]
     unopened: tuple[bytes, ...]
+    executable: Mapping[bytes, bool] = field(default_factory=dict)
 
 
 class PendingGitFiles:
@@ -192,6 +195,7 @@ def _parse_listing(output: bytes, unopened: tuple[bytes, ...]) -> GitFiles:
     start = staged[0].index(b"\t") + 1 if staged else 0  # every line has the same head: tag, mode, object, stage
     repositories = [line[start:] for line in staged if line[1:9] == _GITLINK] if _GITLINK in output else []
     tracked = [line[start:] for line in staged]
+    executable = {line[start:]: line[2:8] == b"100755" for line in staged} if sys.platform == "win32" else {}
     if repositories:
         linked = set(repositories)
         tracked = [path for path in tracked if path not in linked]
@@ -201,7 +205,7 @@ def _parse_listing(output: bytes, unopened: tuple[bytes, ...]) -> GitFiles:
         untracked = [path for path in untracked if not path.endswith(b"/")]
     if any(line.startswith(b"M ") for line in staged):
         tracked = list(dict.fromkeys(tracked))  # a path in conflict has up to three stages
-    return GitFiles(tuple(tracked), tuple(untracked), tuple(repositories), unopened)
+    return GitFiles(tuple(tracked), tuple(untracked), tuple(repositories), unopened, executable)
 
 
 def _last_word(errors: bytes, code: int) -> str:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from holdfast.errors import ProjectError
 from holdfast.snapshots import git_files
 from holdfast.snapshots.copies import copies_of_runs
 from holdfast.snapshots.git_files import Git, GitError, GitFiles, GitMissingError, PendingGitFiles
-from holdfast.snapshots.patterns import Pattern, RuleSet, literal, parse_rules
+from holdfast.snapshots.patterns import Pattern, RuleSet, literal, parse_rules, with_slashes
 from holdfast.snapshots.walk import (
     MARK_OF_A_VIRTUAL_ENVIRONMENT,
     Layer,
@@ -64,11 +64,13 @@ class Listing:
     """Relative paths as `os.fsdecode` gives them, in no order. Some may be gone by the time they are read.
 
     `fingerprint` names git's answer, where that alone decides and nothing is to be warned of; else empty.
+    `executable` is what git knows of it, where the disk does not: on Windows.
     """
 
     paths: tuple[str, ...]
     warnings: tuple[SnapshotWarning, ...]
     fingerprint: str = ""
+    executable: Mapping[str, bool] = field(default_factory=dict)
 
 
 class PendingListing:
@@ -125,7 +127,7 @@ def list_files(root: Path, environment: Mapping[str, str] | None = None, more_ru
 def explain(root: Path, relative_path: str, environment: Mapping[str, str] | None = None) -> Rule | None:
     """The rule that leaves this path out of a snapshot, or None when nothing does."""
     project = _Project(root, environment)
-    path = os.fsencode(os.path.normpath(relative_path))
+    path = with_slashes(os.fsencode(os.path.normpath(relative_path)))
     if os.path.isabs(path) or path.split(b"/")[0] in (b".", b".."):
         return None
     path = up_to_link(project.root, path)
@@ -151,12 +153,13 @@ class _Project:
     """A listing in the making."""
 
     def __init__(self, root: Path, environment: Mapping[str, str] | None, more_rules: bytes = b"") -> None:
-        self.root = os.fsencode(os.path.realpath(root))
+        self.root = with_slashes(os.fsencode(os.path.realpath(root)))
         self.git = Git(environment)
         if not os.path.isdir(self.root):
             raise ProjectError(f"`{root}` is not a folder.", "Give the project's folder, or change into it.")
         self.warnings: list[SnapshotWarning] = []
         self._files: list[bytes] = []
+        self._executable: dict[bytes, bool] = {}
         built_in = BUILT_IN + copies_of_runs(self.root)
         patterns = [*parse_rules(built_in, "built in", numbered=False), *self._amlignore()]
         patterns += parse_rules(more_rules, AMLIGNORE)
@@ -166,7 +169,8 @@ class _Project:
     def listing(self, fingerprint: str) -> Listing:
         joined = os.fsdecode(b"\0".join(self._files))  # one conversion for all names: none of them can hold a NUL
         paths = tuple(joined.split("\0")) if joined else ()
-        return Listing(paths, tuple(self.warnings), "" if self.warnings else fingerprint)
+        executable = {os.fsdecode(path): known for path, known in self._executable.items()}
+        return Listing(paths, tuple(self.warnings), "" if self.warnings else fingerprint, executable)
 
     def add_git_files(self, prefix: bytes, answer: GitFiles) -> None:
         """`prefix` is empty, or the folder of a repository inside the project with a slash at its end."""
@@ -178,6 +182,7 @@ class _Project:
         else:
             files = [*_kept([prefix + each for each in answer.tracked + answer.untracked], self.own.rules)]
         self._files += self._without_environments(files)
+        self._executable |= {prefix + path: known for path, known in answer.executable.items()}
         for path in answer.unopened:
             self._unopened(prefix + path)
         for path in answer.repositories:

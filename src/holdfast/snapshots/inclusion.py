@@ -8,7 +8,7 @@ from pathlib import Path
 
 from holdfast.snapshots.contents import LARGE
 from holdfast.snapshots.ignore import explain, list_files, up_to_link
-from holdfast.snapshots.patterns import literal
+from holdfast.snapshots.patterns import literal, with_slashes
 
 Lines = tuple[str, ...]
 
@@ -19,7 +19,8 @@ def lines_to_ship(root: Path, relative_path: str, environment: Mapping[str, str]
     The shortest, unless they bring more than 100 MB along that nobody asked for. Whatever ships without them
     ships with them too.
     """
-    wanted = os.fsdecode(up_to_link(os.fsencode(os.path.realpath(root)), os.fsencode(os.path.normpath(relative_path))))
+    relative = with_slashes(os.fsencode(os.path.normpath(relative_path)))
+    wanted = os.fsdecode(up_to_link(os.fsencode(os.path.realpath(root)), relative))
     before = frozenset(list_files(root, environment).paths)
     heavy: Lines = ()
     for lines in _candidates(root, wanted, environment):

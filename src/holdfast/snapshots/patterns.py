@@ -7,6 +7,7 @@ line's end, names that are not UTF-8. The rules: https://git-scm.com/docs/gitign
 
 from __future__ import annotations
 
+import os
 import re
 import string
 from collections.abc import Iterable, Sequence
@@ -62,6 +63,11 @@ def parse_rules(content: bytes, source: str, numbered: bool = True) -> list[Patt
 def literal(path: bytes) -> bytes:
     """A pattern piece that matches exactly these bytes."""
     return re.sub(rb"([\\*?\[ !#])", rb"\\\1", path)
+
+
+def with_slashes(path: bytes, separator: str = os.sep) -> bytes:
+    """A path of this system as patterns and manifests have it."""
+    return path if separator == "/" else path.replace(separator.encode(), b"/")
 
 
 class _Table:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import stat as modes
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from holdfast.errors import ProjectError, StorageError
+from holdfast.project.file_names import unstorable
 from holdfast.snapshots.manifest import Entry, decode
 from holdfast.snapshots.store import ObjectStore, cannot_write, copy_stream, damaged, digest_of_stream
 from holdfast.snapshots.warning import shown
@@ -27,6 +29,7 @@ def restore_snapshot(store: ObjectStore, digest: str, destination: Path, overwri
     for entry in entries:
         if entry.kind != "l" and not store.has(entry.detail):
             store.open(entry.detail).close()  # says what is missing
+    _require_storable(entries)
     base = os.path.realpath(destination)
     _require_folder(base, destination)
     differing = list(_differing(entries, base))
@@ -41,6 +44,13 @@ def restore_snapshot(store: ObjectStore, digest: str, destination: Path, overwri
     except OSError as error:
         raise cannot_write(destination, error) from error
     return len(entries)
+
+
+def _require_storable(entries: tuple[Entry, ...]) -> None:
+    for path, reason in unstorable(entry.path for entry in entries).items():
+        raise StorageError(
+            f"{shown(path)} cannot be restored on this system: {reason}.", "Restore the run on a Linux machine."
+        )
 
 
 def _require_folder(base: str, destination: Path) -> None:
@@ -70,7 +80,7 @@ class _Unchanged:
                 return modes.S_ISLNK(stat.st_mode) and os.readlink(place) == entry.detail
             if not modes.S_ISREG(stat.st_mode) or stat.st_size != entry.size:
                 return False
-            if bool(stat.st_mode & modes.S_IXUSR) != (entry.kind == "x"):
+            if sys.platform != "win32" and bool(stat.st_mode & modes.S_IXUSR) != (entry.kind == "x"):
                 return False
             return _digest_of(place) == entry.detail
         except OSError:
@@ -141,14 +151,26 @@ def _write(store: ObjectStore, entry: Entry, place: str) -> None:
     temporary = f"{os.path.dirname(place)}/.holdfast-{os.getpid()}-{os.urandom(6).hex()}"
     try:
         if entry.kind == "l":
-            os.symlink(entry.detail, temporary)
+            _link(entry, temporary)
         else:
             _copy(store, entry, temporary)
-        os.rename(temporary, place)
+        os.replace(temporary, place)
     except BaseException:
         with suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def _link(entry: Entry, place: str) -> None:
+    try:
+        os.symlink(entry.detail, place)
+    except OSError as error:
+        if sys.platform != "win32":
+            raise
+        raise StorageError(
+            f"{shown(entry.path)} is a link, and Windows does not let this account make one: {error.strerror}.",
+            "Switch on Windows' developer mode, or restore the run on a Linux machine.",
+        ) from error
 
 
 def _copy(store: ObjectStore, entry: Entry, place: str) -> None:

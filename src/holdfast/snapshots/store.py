@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -29,9 +30,9 @@ class ObjectStore:
         """Store `data` and return its digest. A repeat changes nothing."""
         digest = hashlib.sha256(data).hexdigest()
         if not self._holds(digest, len(data)):
-            with self._temporary() as (descriptor, temporary), self._storage_errors():
-                _write(descriptor, data)
-                self._adopt(temporary, digest)
+            with self._temporary() as (descriptor, temporary):
+                self._guarded_write(descriptor, data)
+            self._adopt(temporary, digest, len(data))
         return digest
 
     def put_stream(self, stream: Readable, on_chunk: Callable[[int], None] | None = None) -> tuple[str, int]:
@@ -50,12 +51,8 @@ class ObjectStore:
                 self._guarded_write(descriptor, chunk)
                 if on_chunk:
                     on_chunk(len(chunk))
-            digest = hashing.hexdigest()
-            with self._storage_errors():
-                if self._holds(digest, size):
-                    temporary.unlink()
-                else:
-                    self._adopt(temporary, digest)
+        digest = hashing.hexdigest()
+        self._adopt(temporary, digest, size)
         return digest, size
 
     def path_of(self, digest: str) -> Path:
@@ -119,26 +116,37 @@ class ObjectStore:
 
     @contextmanager
     def _temporary(self) -> Iterator[tuple[int, Path]]:
-        """A new file beside the objects; gone afterwards unless it was adopted, whatever happened."""
+        """A new file beside the objects, to be written here and adopted afterwards; gone if something goes wrong."""
         temporary = self.root / f".incoming-{os.getpid()}-{os.urandom(6).hex()}"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        mode = 0o666 if sys.platform == "win32" else 0o444  # Windows neither replaces nor removes what is read-only
         with self._storage_errors():
             try:
-                descriptor = os.open(temporary, flags, 0o444)
+                descriptor = os.open(temporary, flags, mode)
             except FileNotFoundError:
                 self.root.mkdir(parents=True, exist_ok=True)
-                descriptor = os.open(temporary, flags, 0o444)
+                descriptor = os.open(temporary, flags, mode)
         try:
             yield descriptor, temporary
         except BaseException:
-            with suppress(OSError):
-                temporary.unlink()
-            raise
-        finally:
             os.close(descriptor)
+            _remove(temporary)
+            raise
+        os.close(descriptor)
 
-    def _adopt(self, temporary: Path, digest: str) -> None:
-        final = self.path_of(digest)
+    def _adopt(self, temporary: Path, digest: str, size: int) -> None:
+        """Give what was written its name. It is closed by now: Windows moves no file that is open."""
+        try:
+            with self._storage_errors():
+                if self._holds(digest, size):
+                    temporary.unlink()
+                else:
+                    self._rename(temporary, self.path_of(digest))
+        except BaseException:
+            _remove(temporary)
+            raise
+
+    def _rename(self, temporary: Path, final: Path) -> None:
         try:
             temporary.replace(final)
         except FileNotFoundError:
@@ -213,6 +221,11 @@ def _fill(stream: Readable) -> bytes:
     while 0 < len(data) < CHUNK and (more := stream.read(CHUNK - len(data))):
         data += more
     return data
+
+
+def _remove(temporary: Path) -> None:
+    with suppress(OSError):
+        temporary.unlink()
 
 
 def _write(descriptor: int, data: bytes) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import os
 import stat as modes
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from holdfast.snapshots.cache import Cache, CacheWriter, Known, load_cache, writ
 from holdfast.snapshots.contents import LFS_POINTER, LFS_POINTER_LIMIT, Row, content_warnings
 from holdfast.snapshots.ignore import Listing, begin_listing, special_file
 from holdfast.snapshots.manifest import encode_rows
-from holdfast.snapshots.patterns import literal
+from holdfast.snapshots.patterns import literal, with_slashes
 from holdfast.snapshots.store import ObjectStore, is_digest
 from holdfast.snapshots.warning import SnapshotWarning, shown
 
@@ -72,13 +73,14 @@ def take_with(
     listing = pending.finish_unless(cache.listing if complete else "")
     if listing is None:
         return _as_before(cache, ())
+    unchanged = _of_that_kind(unchanged, listing.executable)
     reused = {path: unchanged[path] for path in listing.paths if path in unchanged}
     unread = [path for path in listing.paths if path not in reused]
     if complete and len(reused) == len(unchanged) and not any(os.path.lexists(f"{base}/{path}") for path in unread):
         return _as_before(cache, listing.warnings)
     with writing_cache(state) as writer:
         stored = store.digests()
-        reading = _Reading(base, store, writer, opener, progress)
+        reading = _Reading(base, store, writer, opener, progress, listing.executable)
         reading.read_all(unread)
         return _assemble(reading, listing, cache, reused, stored)
 
@@ -93,9 +95,15 @@ class _Reading:
     """The files that have to be read, as they are read."""
 
     def __init__(
-        self, base: str, store: ObjectStore, writer: CacheWriter, opener: Opener, progress: Progress | None
+        self,
+        base: str,
+        store: ObjectStore,
+        writer: CacheWriter,
+        opener: Opener,
+        progress: Progress | None,
+        executable: Mapping[str, bool],
     ) -> None:
-        self._base, self._opener, self._progress = base, opener, progress
+        self._base, self._opener, self._progress, self._executable = base, opener, progress, executable
         self.store = store
         self.writer = writer
         self.rows: list[Row] = []
@@ -123,7 +131,8 @@ class _Reading:
         whole = f"{self._base}/{path}"
         stat = os.lstat(whole)
         if modes.S_ISLNK(stat.st_mode):
-            self._enter(path, "l", os.readlink(whole), 0, stat)
+            target = os.fsdecode(with_slashes(os.fsencode(os.readlink(whole))))
+            self._enter(path, "l", target, 0, stat)
         elif modes.S_ISREG(stat.st_mode):
             self._read_regular(path, whole)
         elif not modes.S_ISDIR(stat.st_mode):  # a folder where git tracks a file: what is in it is listed by itself
@@ -145,8 +154,13 @@ class _Reading:
             self.warnings.append(_restless(path))
         if size < LFS_POINTER_LIMIT and head.start.startswith(LFS_POINTER):
             self.pointers.append(path)
-        kind = "x" if after.st_mode & modes.S_IXUSR else "f"
+        kind = "x" if self._is_executable(path, after.st_mode, head.start) else "f"
         self._enter(path, kind, digest, size, after if _same(before, after) else None)
+
+    def _is_executable(self, path: str, mode: int, start: bytes) -> bool:
+        if sys.platform == "win32":  # the disk does not know; git may, and a script says it by its first line
+            return self._executable.get(path, start.startswith(b"#!"))
+        return bool(mode & modes.S_IXUSR)
 
     def _enter(self, path: str, kind: str, detail: str, size: int, stat: os.stat_result | None) -> None:
         self.rows.append((path, kind, detail, size))
@@ -183,6 +197,15 @@ def _still_there(unchanged: dict[str, Known], stored: set[str]) -> dict[str, Kno
     if {known[5] for known in unchanged.values() if known[4] != "l"} <= stored:
         return unchanged
     return {path: known for path, known in unchanged.items() if known[4] == "l" or known[5] in stored}
+
+
+def _of_that_kind(unchanged: dict[str, Known], executable: Mapping[str, bool]) -> dict[str, Known]:
+    """Those that are executable or not as git says: on Windows that can change without the file."""
+    if not executable:
+        return unchanged
+    return {
+        path: known for path, known in unchanged.items() if executable.get(path, known[4] == "x") == (known[4] == "x")
+    }
 
 
 def _as_before(cache: Cache, warnings: tuple[SnapshotWarning, ...]) -> Snapshot:

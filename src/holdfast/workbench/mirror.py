@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from holdfast.errors import HostError, StorageError
+from holdfast.history.locking import try_lock
 from holdfast.history.records import DIVERGED
+from holdfast.history.storage import move
 from holdfast.hosts.connection import Push, prefix_checksum
 
 WRITER = "writer.lock"
@@ -68,35 +71,41 @@ class Mirror:
 @contextlib.contextmanager
 def writer_lock(folder: Path) -> Iterator[bool]:
     """Whether this process is the one that may write the copies. Released when it ends, however it ends."""
-    import fcntl  # only where runs are; a client without it has no local runs
-
     try:
-        descriptor = os.open(folder / WRITER, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(_place_of_lock(folder), os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise StorageError(
             f"The run's folder `{folder}` cannot be written: {error.strerror}.", "Check its permissions and the disk."
         ) from error
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not try_lock(descriptor):
             yield False
-        else:
-            with contextlib.suppress(OSError):  # on a full disk the lock holds all the same; only its name is missing
-                os.pwrite(descriptor, f"{os.getpid():<12}".encode(), 0)
-            yield True
+            return
+        with contextlib.suppress(OSError):  # on a full disk the lock holds all the same; only its name is missing
+            os.lseek(descriptor, 0, os.SEEK_SET)
+            os.write(descriptor, f"{os.getpid():<12}".encode())
+        yield True
     finally:
         os.close(descriptor)
 
 
 def stopped_writer(folder: Path) -> int | None:
-    """The pid of the process that copies this run and is stopped (Ctrl-Z), so that the copies do not grow."""
+    """The pid of the process that copies this run and is stopped (Ctrl-Z), so that the copies do not grow. None where
+    processes are not listed as files: not on Linux."""
     try:
-        pid = int((folder / WRITER).read_text() or 0)
+        pid = int(_place_of_lock(folder).read_bytes() or 0)
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (OSError, ValueError, IndexError):
         return None
     return pid if state in "Tt" else None
+
+
+def _place_of_lock(folder: Path) -> Path:
+    """Windows renames no folder in which a file is open, and a run's folder is renamed while its lock is held. So the
+    lock lies beside it there, under the name that the folder will have."""
+    if sys.platform == "win32":
+        return folder.with_name(f".{folder.name.removesuffix('.new')}.{WRITER}")
+    return folder / WRITER
 
 
 def _set_aside(path: Path) -> None:
@@ -105,5 +114,5 @@ def _set_aside(path: Path) -> None:
     while path.exists():
         other = path.with_name(f"{path.name}{DIVERGED}{number}")
         if not other.exists():
-            path.rename(other)
+            move(path, other)
         number += 1

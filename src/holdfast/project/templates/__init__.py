@@ -81,7 +81,8 @@ def _fill(building: Path, name: str, template: str, identity: str) -> None:
         for file in files:
             text = (Path(directory) / file).read_text(encoding="utf-8")
             (target / file).write_text(text.replace("{{project}}", name), encoding="utf-8", newline="\n")
-    (building / CONFIGURATION_FOLDER / IDENTITY_FILE).write_text(render_identity(identity, name), encoding="utf-8")
+    identity_file = building / CONFIGURATION_FOLDER / IDENTITY_FILE
+    identity_file.write_text(render_identity(identity, name), encoding="utf-8", newline="\n")
 
 
 def _move_up(building: Path, folder: Path) -> None:
