@@ -1,13 +1,21 @@
-"""Where a command was typed: the one way by which commands find their project."""
+"""Where a command was typed, and by whom: the one way by which commands find their project and their surroundings."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from holdfast.workbench.surroundings import Surroundings, surroundings
+from holdfast.cli.asking import asker
+from holdfast.workbench import surroundings as found
+from holdfast.workbench.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from holdfast.project.folder import Project
+
+
+def surroundings() -> Surroundings:
+    """As the workbench sees them, with the person at the terminal to ask if there is one."""
+    return replace(found.surroundings(), ask=asker())
 
 
 def current_project(around: Surroundings | None = None) -> Project:

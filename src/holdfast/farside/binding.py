@@ -1,8 +1,8 @@
 """Filling a plan's holes: pure, total over a closed set of names."""
 
-from typing import Any, Dict
+from typing import Any, Dict, Set
 
-HOLES = ("home", "run", "work", "farside", "environment", "path", "pythonpath")
+HOLES = ("home", "run", "work", "farside", "environment", "path", "pythonpath", "python", "account")
 
 
 def bind(value: Any, facts: Dict[str, str]) -> Any:
@@ -15,6 +15,17 @@ def bind(value: Any, facts: Dict[str, str]) -> Any:
     if isinstance(value, list):
         return [bind(each, facts) for each in value]
     return value
+
+
+def holes(value: Any) -> Set[str]:
+    """The names of the holes in `value`."""
+    if isinstance(value, dict):
+        if set(value) == {"hole"}:
+            return {str(value["hole"])}
+        return {name for each in value.values() for name in holes(each)}
+    if isinstance(value, list):
+        return {name for each in value for name in holes(each)}
+    return set()
 
 
 def _part(part: Any, facts: Dict[str, str]) -> str:

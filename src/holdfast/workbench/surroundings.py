@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from holdfast.errors import ProjectError, UsageError
+
+if TYPE_CHECKING:
+    from holdfast.hosts.asking import Ask
 
 
 @dataclass(frozen=True)
 class Surroundings:
     """`home` is Holdfast's folder on this machine, `environment` the variables, `directory` where the command was
-    typed."""
+    typed, `ask` who answers when ssh wants to know something (None: nobody)."""
 
     home: Path
     environment: Mapping[str, str]
     directory: Path
     user_home: Path
     now: Callable[[], float] = time.time
+    ask: Ask | None = None
 
 
 def surroundings() -> Surroundings:
@@ -43,10 +49,13 @@ def current_directory() -> Path:
 
 
 def _user_home(environment: Mapping[str, str]) -> Path:
-    """HOME where it says something, else the account's own."""
-    named = Path(environment.get("HOME") or "")
+    """HOME where it says something, else the account's own. Windows' ssh and everybody else there goes by
+    USERPROFILE."""
+    named = Path(environment.get("USERPROFILE" if sys.platform == "win32" else "HOME") or "")
     if named.is_absolute():
         return named
+    if sys.platform == "win32":
+        raise UsageError("USERPROFILE names no folder.", "Set it to your own, such as C:\\Users\\me.")
     import pwd  # only where HOME is missing or strange
 
     try:

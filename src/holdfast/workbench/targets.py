@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from holdfast.containers.bare import Bare
 from holdfast.containers.container import Container
@@ -14,9 +17,11 @@ from holdfast.hosts.local import Local
 from holdfast.project.compute import ComputeTarget
 from holdfast.workbench.surroundings import Surroundings
 
+if TYPE_CHECKING:  # loaded when there is a machine to reach: a local run starts sooner
+    from holdfast.hosts.ssh import Destination, Near, Ssh
+
 PLANNED = {
     "docker": "Containers on this machine (`docker`, `localdocker`) do not work in this version yet.",
-    "remote": "Machines over SSH (`remote`) do not work in this version yet.",
     "remotedocker": "Containers on a machine over SSH (`remotedocker`) do not work in this version yet.",
     "cluster": "Spark clusters (`cluster`) do not work in this version yet.",
 }
@@ -33,8 +38,39 @@ def product_of(target: ComputeTarget, around: Surroundings) -> Product:
     """Raises NotAvailable for a type that this version knows but cannot run."""
     if target.type == "local":
         return Product(Local(around.home, around.environment), Direct(), Bare())
+    if target.type == "remote":
+        return Product(ssh_to(target, around), Direct(), Bare())
     raise not_available(target.type)
 
 
+def ssh_to(target: ComputeTarget, around: Surroundings) -> Ssh:
+    from holdfast.hosts.bootstrap import DEFAULT_HOME
+    from holdfast.hosts.ssh import Ssh
+
+    return Ssh(destination_of(target, around), near_side(around), target.home or DEFAULT_HOME)
+
+
+def destination_of(target: ComputeTarget, around: Surroundings) -> Destination:
+    from holdfast.hosts.ssh import Destination
+
+    key = target.private_key
+    if key is not None and key.startswith("~/"):
+        key = f"{around.user_home}{key[1:]}"
+    return Destination(target.address or "", target.port, target.username, Path(key) if key else None)
+
+
+def near_side(around: Surroundings) -> Near:
+    """`HOLDFAST_SSH` names another ssh, with options if need be: `ssh -F file`."""
+    import shlex
+    import tempfile
+
+    from holdfast.hosts.multiplexing import runtime_folder
+    from holdfast.hosts.ssh import Near
+
+    program = tuple(shlex.split(around.environment.get("HOLDFAST_SSH", ""), posix=os.name != "nt")) or ("ssh",)
+    runtime = runtime_folder(around.environment.get("XDG_RUNTIME_DIR"), Path(tempfile.gettempdir()))
+    return Near(around.home, around.environment, runtime, program, around.ask)
+
+
 def not_available(kind: str) -> NotAvailable:
-    return NotAvailable(PLANNED[kind], "What works: a target of type `local` (holdfast submit -c local SCRIPT).")
+    return NotAvailable(PLANNED[kind], "What works: targets of type `local` and `remote`.")

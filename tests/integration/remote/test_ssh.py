@@ -276,7 +276,7 @@ def test_an_old_python_is_named_with_what_is_needed(box: MakeBox, reach: Callabl
 def test_a_home_that_cannot_be_written_has_a_sentence(box: MakeBox, reach: Callable[..., Ssh]) -> None:
     gpu1 = box()
     with pytest.raises(StorageError, match="may not be written by this account"):
-        _hello(reach(gpu1, home="/root/holdfast"))
+        _hello(reach(gpu1, home="/usr/holdfast"))
     with pytest.raises(StorageError, match=r"`/proc/holdfast.*cannot be written"):
         _hello(reach(gpu1, home="/proc/holdfast"))
 

@@ -1,0 +1,115 @@
+"""Key pairs of Holdfast's own: one per project and account, made by `ssh-keygen`, without a passphrase, for nobody but
+this user to read."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.errors import HostError, StorageError
+
+FOLDER = "keys"
+
+
+@dataclass(frozen=True)
+class Key:
+    """`line` is the public half as a line of `authorized_keys`."""
+
+    path: Path
+    line: str
+
+    @property
+    def body(self) -> str:
+        """What tells it from all other keys, whatever is written around it."""
+        return self.line.split()[1]
+
+
+def key_path(home: Path, target: str, project_id: str, account: str) -> Path:
+    """Always the same for a project and an account (`me@gpu1:2222`), so that a second `attach` finds the key of the
+    first."""
+    digest = hashlib.sha256(f"{project_id}\0{account}".encode()).hexdigest()[:8]
+    return home / FOLDER / f"{target}-{digest}"
+
+
+def is_ours(path: Path, home: Path) -> bool:
+    """Whether Holdfast made the key at `path`."""
+    return path.parent == home / FOLDER
+
+
+def ensure_key(path: Path, comment: str, environment: Mapping[str, str]) -> Key:
+    """The key at `path`, made if it is not there. `environment` is for `ssh-keygen`."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not path.exists():
+            _make(path, comment, environment)
+        path.chmod(0o600)
+        return Key(path, _public_line(path, environment))
+    except OSError as error:
+        raise StorageError(
+            f"The key `{path}` cannot be written: {error.strerror}.",
+            "Check the permissions and the space of Holdfast's folder (HOLDFAST_HOME, else ~/.holdfast).",
+        ) from error
+
+
+def read_key(path: Path, environment: Mapping[str, str]) -> Key | None:
+    """The key at `path`; None when it is not there or cannot be read."""
+    try:
+        return Key(path, _public_line(path, environment)) if path.exists() else None
+    except (OSError, HostError):
+        return None
+
+
+def remove_key(path: Path) -> None:
+    """Both halves. Gone already is success."""
+    for half in (path, public_path(path)):
+        with contextlib.suppress(FileNotFoundError):
+            half.unlink()
+
+
+def public_path(path: Path) -> Path:
+    return path.with_name(path.name + ".pub")
+
+
+def _make(path: Path, comment: str, environment: Mapping[str, str]) -> None:
+    """Whole or not at all: made beside, then renamed, the public half first."""
+    beside = path.with_name(f".{path.name}-{os.getpid()}")
+    try:
+        _run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", os.fspath(beside)], environment)
+        os.replace(public_path(beside), public_path(path))
+        os.replace(beside, path)
+    finally:
+        remove_key(beside)
+
+
+def _public_line(path: Path, environment: Mapping[str, str]) -> str:
+    with contextlib.suppress(FileNotFoundError):
+        line = public_path(path).read_text(encoding="utf-8").strip()
+        if len(line.split()) > 1 and "\n" not in line:
+            return line
+    return _run(["ssh-keygen", "-y", "-P", "", "-f", os.fspath(path)], environment)
+
+
+def _run(argv: list[str], environment: Mapping[str, str]) -> str:
+    try:
+        done = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            env=dict(environment),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise HostError("There is no `ssh-keygen` here.", "Install the OpenSSH client.") from None
+    except subprocess.TimeoutExpired:
+        raise HostError("`ssh-keygen` did not come to an end.", "Try again.") from None
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip().splitlines()
+        raise HostError(f"`ssh-keygen` failed: {said[-1] if said else done.returncode}", "Remove the file it names.")
+    return done.stdout.strip()
