@@ -49,7 +49,7 @@ def test_an_unknown_template_names_the_valid_ones(holdfast: Run) -> None:
     assert "Did you mean `digits`?" in result.err
 
 
-@pytest.mark.parametrize("kind", ["remote", "remotedocker", "cluster", "docker", "localdocker"])
+@pytest.mark.parametrize("kind", ["remotedocker", "cluster", "docker", "localdocker"])
 def test_both_spellings_of_attach_say_in_one_sentence_what_does_not_work_yet(
     holdfast: Run, tmp_path: Path, kind: str
 ) -> None:
@@ -66,6 +66,23 @@ def test_attach_takes_every_option_of_the_original(holdfast: Run) -> None:
     result = holdfast("computetarget", "attach", "remotedocker", "-n", "g", "-a", "h", "-u", "me", *words)
     assert result.code == 243
     assert "secret-password" not in result.err + result.out
+
+
+def test_a_local_target_has_no_address(holdfast: Run, tmp_path: Path) -> None:
+    result = holdfast("computetarget", "attach", "local", *REMOTE)
+    assert result.code == 240
+    assert not (tmp_path / "aml_config").exists(), "nothing is written"
+
+
+def test_this_machine_is_checked_and_shown_with_what_holdfast_has_on_it(holdfast: Run) -> None:
+    checked = holdfast("computetarget", "check", "local", "-o", "json")
+    assert checked.code == 0, checked.err
+    assert json.loads(checked.out)["cores"]["online"] >= 1
+    stored = json.loads(holdfast("computetarget", "show", "local").out)["stored"]
+    assert stored["home"] == os.environ["HOLDFAST_HOME"]
+    assert {each["name"]: each["size"] > 0 for each in stored["folders"]} == {"farside": True}
+    unknown = holdfast("computetarget", "check", "locl")
+    assert (unknown.code, "Did you mean `local`?" in unknown.err) == (240, True)
 
 
 def test_a_local_target_is_attached_listed_shown_and_detached(holdfast: Run, tmp_path: Path) -> None:

@@ -1,22 +1,34 @@
-"""`holdfast computetarget`: attach, list, show, detach."""
+"""`holdfast computetarget`: attach, list, show, check, detach."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable
 from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from holdfast.cli import terminal
-from holdfast.cli.here import current_project
+from holdfast.cli.here import current_project, surroundings
 from holdfast.cli.options import target_names, target_types
 from holdfast.cli.output import Column, Group, Output, output_options
-from holdfast.errors import UnknownName, UsageError
+from holdfast.errors import ConfigurationError, HoldfastError, HostError, UnknownName, UsageError
 
-group = Group("computetarget", help="Attach, list and detach compute targets.")
+if TYPE_CHECKING:
+    from holdfast.project.compute import ComputeTarget
+    from holdfast.project.folder import Project
+    from holdfast.workbench.answers import Ways
+    from holdfast.workbench.leaving import Inventory
+    from holdfast.workbench.surroundings import Surroundings
+
+group = Group("computetarget", help="Attach, list, check and detach compute targets.")
 
 _NAME = click.option(
     "-n", "--name", required=True, metavar="NAME", shell_complete=target_names, help="The stem of NAME.compute."
 )
+T = TypeVar("T")
 
 
 @group.command("attach")
@@ -30,11 +42,36 @@ _NAME = click.option(
 )
 @_NAME
 @click.option("-a", "--address", metavar="HOST[:PORT]", help="Host name, IP address, or a name of ~/.ssh/config.")
-@click.option("-u", "--username", metavar="USER", help="Account on that machine.")
-@click.option("-w", "--password", metavar="P", help="Used once to put a key there, never stored. Better: be asked.")
-@click.option("-k", "--use-azureml-ssh-key", is_flag=True, help="Print a public key to append on the machine instead.")
+@click.option("-u", "--username", metavar="USER", help="Account on that machine. [default: what ssh would use]")
+@click.option(
+    "-w",
+    "--password",
+    metavar="P",
+    help="Used once to put a key there, never stored. The shell's history keeps it: better be asked, or set "
+    "HOLDFAST_PASSWORD.",
+)
+@click.option(
+    "-k",
+    "--use-azureml-ssh-key",
+    is_flag=True,
+    help="Print a public key for you to append on the machine; the same command again then uses it.",
+)
 @click.option("--private-key-file", metavar="F", help="A private key that already opens the account.")
-@click.option("--private-key-passphrase", metavar="P", help="Its passphrase. Better: use ssh-agent.")
+@click.option(
+    "--private-key-passphrase", metavar="P", help="Its passphrase, used once as a password is. Better: use ssh-agent."
+)
+@click.option(
+    "--home",
+    metavar="DIR",
+    help="Folder for all that Holdfast puts on the machine, such as one on a scratch disk. [default: ~/.holdfast]",
+)
+@click.option(
+    "--accept-host-key",
+    "accepted",
+    multiple=True,
+    metavar="FINGERPRINT",
+    help="The machine's key, if it is not known here: SHA256:… For scripts; once for each machine on the way.",
+)
 def attach_command(
     type: str | None,  # noqa: A002 - the word users type
     typed: str | None,
@@ -45,19 +82,37 @@ def attach_command(
     use_azureml_ssh_key: bool,
     private_key_file: str | None,
     private_key_passphrase: str | None,
+    home: str | None,
+    accepted: tuple[str, ...],
 ) -> None:
     """Attach a machine as the compute target NAME.
 
-    TYPE is one of local, docker, remote, remotedocker, cluster. Looks at the machine first, and writes
-    aml_config/NAME.compute and NAME.runconfig only when runs will work there.
+    TYPE is one of local, docker, remote, remotedocker, cluster. `remote` is any Linux machine with sshd and python3 3.6
+    or newer. Looks at the machine first, and writes aml_config/NAME.compute and NAME.runconfig only when runs will work
+    there.
+
+    It gets in as `ssh` does: your keys, agent, ~/.ssh/config and jump hosts. Where those do not suffice it asks for the
+    password once, puts a key of its own there, and forgets the password.
+
+    \b
+    holdfast computetarget attach remote --name gpu1 --address gpu1.example.com --username me
+    holdfast computetarget attach remote -n gpu1 -a gpu1 --home /scratch/me/holdfast
     """
-    from holdfast.workbench.configuring import Attachment, attach
+    from holdfast.workbench.configuring import attach_local, target_type
 
     kind = type or typed
     if kind is None or (type and typed and type != typed):
         raise UsageError("Say which type of machine, once.", "holdfast computetarget attach local -n NAME")
-    del password, use_azureml_ssh_key, private_key_file, private_key_passphrase  # for types that are reached over SSH
-    for file in attach(current_project(), Attachment(name, kind, address, username)):
+    kind = target_type(kind)
+    around = surroundings()
+    project = current_project(around)
+    ways = _ways(password, private_key_file, private_key_passphrase, use_azureml_ssh_key, accepted)
+    if kind == "remote":
+        _attach_remote(project, (name, address, username, home), ways, around)
+        return
+    if address or username or home:
+        raise UsageError("A `local` target has no address, user or folder.", "Leave out --address and the like.")
+    for file in attach_local(project, name):
         click.echo(file)
     terminal.hint(f"Run on it: holdfast submit -c {name} SCRIPT")
 
@@ -88,17 +143,129 @@ def list_command(output: Output) -> None:
 
 @group.command("show")
 @click.argument("target", required=False, metavar="[NAME]", shell_complete=target_names)
-@click.option("-n", "--name", metavar="NAME", help="The same as NAME.")
+@click.option("-n", "--name", metavar="NAME", shell_complete=target_names, help="The same as NAME.")
 @output_options
 def show_command(target: str | None, name: str | None, output: Output) -> None:
-    """Show one compute target: every setting, defaults included."""
-    from holdfast.errors import ConfigurationError
+    """Show one compute target: every setting, defaults included, and what Holdfast has on the machine, with sizes.
+
+    Never asks for a password: a machine that would, or that cannot be reached, is said to be so.
+    """
+    around = surroundings()
+    found = _read(current_project(around), _one_name(target, name))
+    shown = {**asdict(found), "file": found.file or "(built in)"}
+    if output.query is not None or output.chosen_format() != "table":
+        output.show({**shown, "stored": _as_dict(_inventory(found, around))})
+        return
+    output.show(shown)
+    there = _inventory(found, around)
+    if there is not None:
+        click.echo(f"\n{_page(there)}")
+
+
+@group.command("check")
+@click.argument("target", required=False, metavar="[NAME]", shell_complete=target_names)
+@click.option("-n", "--name", metavar="NAME", shell_complete=target_names, help="The same as NAME.")
+@output_options
+def check_command(target: str | None, name: str | None, output: Output) -> None:
+    """Look at a compute target again, as `attach` did, and write nothing.
+
+    Connects, shows what the machine has, and proves that runs outlive the connection. Ends with 245 when runs would not
+    work there.
+    """
+    from holdfast.cli.machine_page import as_dict, show_facts
+    from holdfast.workbench.attaching import Checked, check
+
+    around = surroundings()
+    wanted = _one_name(target, name)
+    project = current_project(around)
+    _read(project, wanted)
+    checked = _render(check(project, wanted, around), Checked)
+    if output.query is not None or output.chosen_format() != "table":
+        output.show(as_dict(checked.facts, checked.findings))
+    else:
+        show_facts(checked.facts, checked.findings)
+    stops = next((each for each in checked.findings if each.stops_runs), None)
+    if stops is not None:
+        raise HostError(stops.message, stops.remedy)
+    terminal.notice(f"Runs will work on `{wanted}`.")
+
+
+@group.command("detach")
+@_NAME
+@click.option("--force", is_flag=True, help="Also while runs on it have not ended, or their outputs are not at home.")
+@click.option(
+    "--purge",
+    is_flag=True,
+    help="Remove everything of Holdfast's from the machine too. Other projects and laptops that use the account lose "
+    "their runs there.",
+)
+@click.option("--yes", is_flag=True, help="Do not ask before a purge.")
+def detach_command(name: str, force: bool, purge: bool, yes: bool) -> None:
+    """Remove NAME.compute, and NAME.runconfig if it points there; past runs stay in the history.
+
+    A key that `attach` put on the machine is taken away. With `--purge` all of Holdfast's folder there goes: runs,
+    environments, shared folders. It shows what that is and asks first.
+    """
+    from holdfast.workbench.configuring import require_target
+    from holdfast.workbench.leaving import Detached, detach
+
+    around = surroundings()
+    project = current_project(around)
+    require_target(project, name)
+    if purge:
+        _confirm_purge(_read(project, name), around, yes)
+    ended = _render(detach(project, name, around, force, purge), Detached)
+    for file in ended.removed:
+        terminal.notice(f"removed aml_config/{file}")
+    if ended.others:
+        terminal.warning(f"Run configurations that still name `{name}`: {', '.join(ended.others)}")
+
+
+def _ways(
+    password: str | None, key_file: str | None, passphrase: str | None, shows_key: bool, accepted: tuple[str, ...]
+) -> Ways:
+    from holdfast.hosts.secret import Secret
+    from holdfast.workbench.answers import Ways
+
+    return Ways(
+        Secret(password) if password is not None else None,
+        Path(key_file) if key_file is not None else None,
+        Secret(passphrase) if passphrase is not None else None,
+        shows_key,
+        accepted,
+    )
+
+
+def _attach_remote(
+    project: Project, given: tuple[str, str | None, str | None, str | None], ways: Ways, around: Surroundings
+) -> None:
+    from holdfast.cli.machine_page import show_facts
+    from holdfast.workbench.attaching import Attached, Remote, attach_remote
+
+    name, address, username, home = given
+    if not address:
+        raise UsageError("A `remote` target needs an address.", "--address HOST[:PORT], or a name of ~/.ssh/config")
+    if ways.password is not None or ways.passphrase is not None:
+        terminal.warning("What was typed on the command line stays in the shell's history.")
+        terminal.hint("Better be asked, or set HOLDFAST_PASSWORD.")
+    attached = _render(attach_remote(project, Remote(name, address, username, home, ways), around), Attached)
+    show_facts(attached.facts, attached.findings, sys.stderr)
+    for file in attached.files:
+        click.echo(file)
+    terminal.hint(f"Run on it: holdfast submit -c {name} SCRIPT")
+
+
+def _one_name(target: str | None, name: str | None) -> str:
+    wanted = target or name
+    if wanted is None or (target and name and target != name):
+        raise UsageError("Say which compute target, once.", "holdfast computetarget list")
+    return wanted
+
+
+def _read(project: Project, wanted: str) -> ComputeTarget:
     from holdfast.workbench.configuring import list_targets
 
-    wanted = target or name
-    if wanted is None:
-        raise UsageError("Say which compute target.", "holdfast computetarget list")
-    listed = {each.name: each for each in list_targets(current_project())}
+    listed = {each.name: each for each in list_targets(project)}
     if wanted not in listed:
         raise UnknownName("compute target", wanted, listed)
     found = listed[wanted]
@@ -106,17 +273,104 @@ def show_command(target: str | None, name: str | None, output: Output) -> None:
         raise ConfigurationError(found.problems)
     for problem in found.problems:
         terminal.warning(str(problem))
-    output.show({**asdict(found.target), "file": found.file or "(built in)"})
+    return found.target
 
 
-@group.command("detach")
-@_NAME
-def detach_command(name: str) -> None:
-    """Remove NAME.compute, and NAME.runconfig if it points there. The machine and past runs stay as they are."""
-    from holdfast.workbench.configuring import detach
+def _render(happening: Iterable[Any], last: type[T]) -> T:
+    """Show each event as it comes; the one that ends it all is returned."""
+    from holdfast.workbench import events
 
-    removed, others = detach(current_project(), name)
-    for file in removed:
-        terminal.notice(f"removed aml_config/{file}")
-    if others:
-        terminal.warning(f"Run configurations that still name `{name}`: {', '.join(others)}")
+    ended: T | None = None
+    try:
+        for event in happening:
+            _clear()
+            match event:
+                case events.Doing():
+                    _transient(event.text)
+                case events.Done():
+                    terminal.notice(event.text)
+                case events.Warned():
+                    terminal.warning(event.message)
+                    terminal.hint(event.remedy)
+                case events.KeyShown():
+                    terminal.notice("Append this line to ~/.ssh/authorized_keys over there:")
+                    click.echo(event.line)
+                    terminal.notice("In one command, over there:")
+                    terminal.hint(event.command)
+                case events.Removed():
+                    from holdfast.project.sizes import format_size
+
+                    terminal.notice(f"removed {event.name} ({format_size(event.size)})")
+                case _ if isinstance(event, last):
+                    ended = event
+    finally:
+        _clear()
+    if ended is None:
+        raise AssertionError("it ended without its last event")
+    return ended
+
+
+def _transient(text: str) -> None:
+    """A line that the next one replaces; only where somebody watches."""
+    if terminal.is_terminal(sys.stderr):
+        sys.stderr.write("\r\x1b[K" + terminal.one_line(text)[: terminal.width() - 1])
+        sys.stderr.flush()
+
+
+def _clear() -> None:
+    _transient("")
+
+
+def _inventory(target: ComputeTarget, around: Surroundings) -> Inventory | None:
+    """What is on the machine; None, and a word why, where it cannot be asked."""
+    from holdfast.workbench.leaving import inventory
+
+    try:
+        return inventory(target, around, may_ask=False)
+    except HoldfastError as error:
+        terminal.warning(f"What is on the machine is not known: {error.message}")
+        terminal.hint(error.hint)
+        return None
+
+
+def _as_dict(there: Inventory | None) -> dict[str, Any] | None:
+    """With lists, as queries do not look into tuples."""
+    if there is None:
+        return None
+    return {
+        "home": there.home,
+        "size": there.size,
+        "folders": [asdict(each) for each in there.stored],
+        "runs": [asdict(each) for each in there.runs],
+    }
+
+
+def _page(there: Inventory) -> str:
+    from holdfast.project.sizes import format_size
+
+    rows = [(terminal.one_line(each.name), each.size) for each in there.stored] + [("together", there.size)]
+    lines = [f"  {name:<16} {format_size(size):>10}" for name, size in rows]
+    return "\n".join([f"{there.home} on the machine:", *lines])
+
+
+def _confirm_purge(target: ComputeTarget, around: Surroundings, sure: bool) -> None:
+    from holdfast.workbench.leaving import inventory
+
+    there = inventory(target, around)
+    terminal.notice(_page(there))
+    terminal.notice(_whose_runs(there))
+    if sure:
+        return
+    if not terminal.is_terminal(sys.stdin):
+        raise UsageError("A purge is not done unasked.", "In a script: --yes")
+    if not click.confirm("Remove all of it?", default=False, err=True):
+        raise click.Abort
+
+
+def _whose_runs(there: Inventory) -> str:
+    runs = sum(each.runs for each in there.runs)
+    projects = len(there.runs)
+    return (
+        f"{runs} run{'' if runs == 1 else 's'} of {projects} project{'' if projects == 1 else 's'} are there. Other "
+        "projects and laptops that use this account on the machine use this folder too."
+    )

@@ -1,4 +1,6 @@
-"""Entry point on the host: `python3 -I -S …/holdfast/farside/main.py serve HOME NONCE`."""
+"""Entry point on the host: `python3 -I -S …/holdfast/farside/main.py serve HOME NONCE`, `detached WORK HOME`
+where a service manager starts what must outlive the connection, `shell HOME TOKEN [WORDS]` where a person enters a run's
+surroundings, or `gpus`, which prints what NVML knows."""
 
 import os
 import sys
@@ -6,16 +8,37 @@ import sys
 
 def main() -> None:
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-    from holdfast.farside.agent import serve
     from holdfast.farside.children import OLD_LOCALE
 
-    if len(sys.argv) != 4 or sys.argv[1] != "serve":
-        sys.exit("usage: main.py serve HOME NONCE")
+    if sys.argv[1:] == ["gpus"]:
+        from holdfast.farside.nvml import main as print_gpus
+
+        print_gpus()
+    if sys.argv[1:2] == ["shell"] and len(sys.argv) >= 4:
+        from holdfast.farside.shells import enter
+
+        enter(sys.argv[2], sys.argv[3], sys.argv[4:])
+    if len(sys.argv) != 4 or sys.argv[1] not in ("serve", "detached"):
+        sys.exit("usage: main.py serve HOME NONCE | detached WORK HOME | shell HOME TOKEN [WORDS] | gpus")
     if sys.getfilesystemencoding().lower() != "utf-8" and OLD_LOCALE not in os.environ:
         # Python 3.6 in the C locale, which ssh gives, cannot name a file `é`.
         environment = dict(os.environ, LC_ALL="C.UTF-8", **{OLD_LOCALE: os.environ.get("LC_ALL", "")})
         os.execve(sys.executable, [sys.executable, "-I", "-S"] + sys.argv, environment)  # noqa: S606 - no shell
-    serve(sys.argv[2], sys.argv[3])
+    if sys.argv[1] == "serve":
+        from holdfast.farside.agent import serve
+
+        serve(sys.argv[2], sys.argv[3])
+    else:
+        _run_detached(sys.argv[2], sys.argv[3])
+
+
+def _run_detached(name: str, home_path: str) -> None:
+    from holdfast.farside.detaching import run_detached
+    from holdfast.farside.guardian import become_guardian
+    from holdfast.farside.layout import GUARDIAN_NAME, Home
+    from holdfast.farside.proof import PROOF_NAME, become_proof
+
+    run_detached(Home(home_path), {GUARDIAN_NAME: become_guardian, PROOF_NAME: become_proof}[name])
 
 
 if __name__ == "__main__":

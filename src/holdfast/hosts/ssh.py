@@ -152,9 +152,13 @@ class Ssh:
             return None
         argv = [*self.near.program, "-G", *self._place(), "--", self.destination.address]
         try:
-            environment = _for_children(self.near.environment)
             said = subprocess.run(
-                argv, env=environment, capture_output=True, timeout=5, stdin=subprocess.DEVNULL, check=False
+                argv,
+                env=self.child_environment(),
+                capture_output=True,
+                timeout=5,
+                stdin=subprocess.DEVNULL,
+                check=False,
             )
         except (OSError, subprocess.SubprocessError):
             return None
@@ -203,10 +207,6 @@ _ALWAYS = [
 
 _NO_FORWARDS = ["-o", "ClearAllForwardings=yes"]
 """Ports that the configuration opens belong to the user's own sessions."""
-
-
-def _for_children(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if name not in _NEVER_FOR_CHILDREN}
 
 
 class _Desk:

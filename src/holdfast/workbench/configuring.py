@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.errors import ProjectError, StorageError, UnknownName, UsageError
+from holdfast.errors import ProjectError, StorageError, UnknownName
 from holdfast.project import compute, runconfig
 from holdfast.project.compute import ComputeTarget, compute_names, read_compute, render_compute
 from holdfast.project.folder import Project
@@ -14,16 +14,6 @@ from holdfast.project.names import BUILTIN, CONFIGURATION_FOLDER, check_name, fi
 from holdfast.project.problems import Problem
 from holdfast.project.runconfig import RunConfiguration, read_runconfig, render_runconfig, runconfig_names
 from holdfast.workbench.targets import PLANNED, not_available
-
-
-@dataclass(frozen=True)
-class Attachment:
-    """What `attach` was given."""
-
-    name: str
-    type: str
-    address: str | None = None
-    username: str | None = None
 
 
 @dataclass(frozen=True)
@@ -37,24 +27,35 @@ class Listed:
     run: RunConfiguration | None = None
 
 
-def attach(project: Project, wanted: Attachment) -> list[str]:
-    """Check the target, then write `<name>.compute` and `<name>.runconfig`. Returns the files; writes none if it
-    cannot."""
-    check_name("compute target", wanted.name)
-    kind = "docker" if wanted.type == "localdocker" else wanted.type
+def target_type(written: str) -> str:
+    """The type that `attach` was given, in its usual spelling. Raises NotAvailable for one that does not work yet."""
+    kind = "docker" if written == "localdocker" else written
     if kind not in compute.TYPES:
-        raise UnknownName("type of compute target", wanted.type, compute.SPELLINGS)
+        raise UnknownName("type of compute target", written, compute.SPELLINGS)
     if kind in PLANNED:
         raise not_available(kind)
-    if wanted.address or wanted.username:
-        raise UsageError("A `local` target has no address and no user.", "Leave out --address and --username.")
-    target = ComputeTarget(wanted.name, kind, user_managed_environment=True)
-    run = RunConfiguration(wanted.name, wanted.name)
+    return kind
+
+
+def attach_local(project: Project, name: str) -> list[str]:
+    """Write the files of a target on this machine. Returns them; writes none if it cannot."""
+    refuse_existing(project, name)
+    return write_target(project, ComputeTarget(name, "local", user_managed_environment=True))
+
+
+def refuse_existing(project: Project, name: str) -> None:
+    """A name that cannot be a target's, or is one's already."""
+    check_name("compute target", name)
+    _refuse_existing(project, [f"{name}{compute.SUFFIX}", f"{name}{runconfig.SUFFIX}"], _detaching(name))
+
+
+def write_target(project: Project, target: ComputeTarget) -> list[str]:
+    """Write `<name>.compute` and `<name>.runconfig`, both or none. Returns the files."""
     texts = {
-        f"{wanted.name}{compute.SUFFIX}": render_compute(target),
-        f"{wanted.name}{runconfig.SUFFIX}": render_runconfig(run),
+        f"{target.name}{compute.SUFFIX}": render_compute(target),
+        f"{target.name}{runconfig.SUFFIX}": render_runconfig(RunConfiguration(target.name, target.name)),
     }
-    return _write_new(project, texts, f"holdfast computetarget detach -n {wanted.name}")
+    return _write_new(project, texts, _detaching(target.name))
 
 
 def create_runconfig(project: Project, name: str, target: str) -> list[str]:
@@ -82,11 +83,16 @@ def list_runconfigs(project: Project) -> list[Listed]:
     return found
 
 
+def require_target(project: Project, name: str) -> None:
+    """A target that has a file."""
+    _require_file(project, "compute target", name, compute.SUFFIX)
+
+
 def detach(project: Project, name: str) -> tuple[list[str], list[str]]:
     """Remove the target's file and the run configuration of the same name, if that is where it points.
 
     Returns what was removed, and other run configurations that still name the target."""
-    _require_file(project, "compute target", name, compute.SUFFIX)
+    require_target(project, name)
     users = [each.name for each in list_runconfigs(project) if each.run and each.run.target == name and each.file]
     removed = [f"{name}{compute.SUFFIX}"] + ([f"{name}{runconfig.SUFFIX}"] if name in users else [])
     _remove(project, removed)
@@ -113,12 +119,20 @@ def _require_file(project: Project, kind: str, name: str, suffix: str) -> None:
     raise UnknownName(kind, name, names)
 
 
+def _detaching(name: str) -> str:
+    return f"holdfast computetarget detach -n {name}"
+
+
+def _refuse_existing(project: Project, names: list[str], removal: str) -> None:
+    for name in names:
+        if (project.root / CONFIGURATION_FOLDER / name).exists():
+            raise ProjectError(f"`{CONFIGURATION_FOLDER}/{name}` is there already.", f"Remove it first: {removal}")
+
+
 def _write_new(project: Project, texts: dict[str, str], removal: str) -> list[str]:
     """All files or none; an existing one is never overwritten."""
+    _refuse_existing(project, list(texts), removal)
     folder = project.root / CONFIGURATION_FOLDER
-    existing = [name for name in texts if (folder / name).exists()]
-    if existing:
-        raise ProjectError(f"`{CONFIGURATION_FOLDER}/{existing[0]}` is there already.", f"Remove it first: {removal}")
     written: list[Path] = []
     try:
         folder.mkdir(exist_ok=True)

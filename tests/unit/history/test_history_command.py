@@ -321,7 +321,7 @@ def test_unfinished_runs_are_asked_about_and_shown_if_that_fails(archive, histor
     archive.add(archive.running)
     asked = []
 
-    def refresh(project, around):
+    def refresh(project, around, looking):
         asked.append(project.root)
         raise OSError("no answer")
         yield

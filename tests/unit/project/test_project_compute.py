@@ -64,6 +64,23 @@ def test_what_is_not_a_host_is_refused(tmp_path: Path, address: str) -> None:
     assert [(each.line, each.key) for each in problems] == [(3, "address")]
 
 
+def test_a_name_of_the_ssh_configuration_needs_no_user(tmp_path: Path) -> None:
+    target = read(tmp_path, "type: remote\naddress: gpu1\n")
+    assert (target.address, target.username) == ("gpu1", None)
+
+
+@pytest.mark.parametrize("home", ["/scratch/me", "~/hold fast"])
+def test_holdfasts_folder_there_may_be_another(tmp_path: Path, home: str) -> None:
+    assert read(tmp_path, f"type: remote\naddress: gpu1\nholdfastHome: {home}\n").home == home
+
+
+@pytest.mark.parametrize("home", ["scratch", "'~'", "'~you/x'", "/", "$SCRATCH/x"])
+def test_a_folder_there_that_depends_on_where_a_command_begins_is_refused(tmp_path: Path, home: str) -> None:
+    (tmp_path / "aml_config").mkdir()
+    (tmp_path / "aml_config" / "x.compute").write_text(f"type: remote\naddress: a\nholdfastHome: {home}\n")
+    assert [(each.line, each.key) for each in read_compute(tmp_path, "x")[1]] == [(3, "holdfastHome")]
+
+
 @pytest.mark.parametrize("word", ["yes", "On", "TRUE", '"true"', "'Yes'"])
 def test_every_spelling_of_true_is_true(tmp_path: Path, word: str) -> None:
     assert read(tmp_path, f"type: docker\nnvidiaDocker: {word}\n").nvidia_docker is True
@@ -101,6 +118,7 @@ FILE = "aml_config/x.compute"
         ComputeTarget("x", "local", user_managed_environment=True, file=FILE),
         ComputeTarget("x", "cluster", "c", None, "me", yarn_deploy_mode="client", file=FILE),
         ComputeTarget("x", "remotedocker", "10.0.0.1", 22, "me", "~/.ssh/id", "img:1", True, True, file=FILE),
+        ComputeTarget("x", "remote", "gpu1", home="/scratch/me/holdfast", user_managed_environment=True, file=FILE),
         ComputeTarget("x", "remote", "::1", 2222, "no", python_location="C:\\py thon", file=FILE),
         ComputeTarget("x", "local", native_shared_directory="~", spark_submit_location="/opt/s s", file=FILE),
     ],

@@ -1,0 +1,132 @@
+"""Starting a process that outlives the connection: by a double fork, or, where the system ends a user's processes at
+logout, in a scope of the user's own service manager, which goes on after it."""
+
+import json
+import os
+import sys
+from typing import Any, Callable, Dict, List, Tuple
+
+from holdfast.farside.layout import Home
+
+USER_UNIT = "user-unit"
+SETTINGS = "settings.json"
+FORMAT = 1
+PATIENCE = 30.0
+"""Seconds in which the user's service manager must have started a process."""
+
+Request = Dict[str, Any]
+Work = Callable[[Home, Request, int], None]
+"""Runs in the new process and never returns. It tells `ok`, or why not, by the descriptor, and closes it."""
+
+
+def start(home: Home, name: str, work: Work, request: Request) -> str:
+    """Do `work`, which `main.py` knows by `name`, in a detached process. Returns what it told: `ok`, or why not; empty
+    when it died without a word."""
+    if start_setting(home) == USER_UNIT:
+        return _start_in_user_unit(home, name, request)
+    told, tell = os.pipe()
+    middle = os.fork()
+    if middle == 0:
+        try:
+            os.setsid()
+            if os.fork() == 0:
+                work(home, request, tell)
+        finally:
+            os._exit(0)
+    os.close(tell)
+    os.waitpid(middle, 0)
+    with os.fdopen(told, "rb") as source:
+        return source.read().decode("utf-8", "replace")
+
+
+def run_detached(home: Home, work: Work) -> None:
+    """The other end of a start in a user unit: the request comes by stdin, so that neither a plan nor a secret stands
+    in an argv or an environment; what is told goes to stdout."""
+    request = json.loads(sys.stdin.buffer.read().decode("utf-8"))
+    tell = os.dup(1)
+    os.setsid()
+    if os.fork() == 0:
+        try:
+            work(home, request, tell)
+        finally:
+            os._exit(0)
+    os._exit(0)
+
+
+def let_go(errors: int, keep: int) -> None:
+    """No terminal, no stream of the connection: one that is still held would hang `ssh` until the process ends."""
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(null, 1)
+    os.dup2(errors, 2)
+    limit = os.sysconf("SC_OPEN_MAX")
+    os.closerange(3, keep)
+    os.closerange(keep + 1, limit if 0 < limit < 65536 else 65536)
+
+
+def tell(descriptor: int, text: str) -> None:
+    try:
+        os.write(descriptor, text.encode("utf-8", "replace"))
+    except OSError:
+        pass  # whoever asked is gone; the next look finds what there is
+
+
+def start_setting(home: Home) -> str:
+    """How this home says that processes are started; empty for a fork."""
+    try:
+        with open(os.path.join(home.path, SETTINGS)) as source:
+            settings = json.load(source)
+    except (OSError, ValueError):
+        return ""
+    return str(settings.get("start", "")) if isinstance(settings, dict) else ""
+
+
+def set_start(home: Home, how: str) -> None:
+    """Empty for a fork. Whole or not at all; a repeat changes nothing."""
+    path = os.path.join(home.path, SETTINGS)
+    if not how:
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            pass
+        return
+    home.make()
+    new = "%s.new-%d" % (path, os.getpid())
+    with open(new, "w") as target:
+        json.dump({"format": FORMAT, "start": how}, target)
+    os.rename(new, path)
+
+
+def user_unit_works() -> Tuple[bool, str]:
+    """Whether the user's service manager starts a process, and what it said if not."""
+    said, code = _run_in_user_unit(["true"], b"")
+    return code == 0, said.strip()
+
+
+def _start_in_user_unit(home: Home, name: str, request: Request) -> str:
+    entry = os.path.join(os.path.dirname(os.path.abspath(__file__)), "main.py")
+    argv = [sys.executable, "-I", "-S", entry, "detached", name, home.path]
+    said, code = _run_in_user_unit(argv, json.dumps(request).encode("utf-8"))
+    return said if code == 0 or said else "systemd-run ended with %s" % code
+
+
+def _run_in_user_unit(argv: List[str], given: bytes) -> Tuple[str, int]:
+    import subprocess  # 19 ms, and few hosts need it
+
+    environment = dict(os.environ)
+    runtime = "/run/user/%d" % os.getuid()
+    if "XDG_RUNTIME_DIR" not in environment and os.path.isdir(runtime):
+        environment["XDG_RUNTIME_DIR"] = runtime  # a login without a terminal may have none
+    command = ["systemd-run", "--user", "--scope", "--quiet", "--collect"] + argv
+    try:
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+        )
+    except OSError as error:
+        return "systemd-run: %s" % error.strerror, 127
+    try:
+        told, complaints = process.communicate(given, PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return "systemd-run did not answer within %d s" % PATIENCE, 124
+    return (told or complaints).decode("utf-8", "replace"), process.returncode

@@ -1,0 +1,126 @@
+"""Who answers what ssh asks while a target is being attached: what was given on the command line first, each thing once
+and to nobody but the machine it is for; a person for the rest."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.hosts.asking import Ask, Question
+from holdfast.hosts.secret import Secret
+
+_WHOSE = re.compile(r"(?:^|\()([^\s()@]+)@([^\s()]+?)(?:'s password|\))")
+
+
+@dataclass(frozen=True)
+class Ways:
+    """What `attach` was given to get in with. Nothing: the user's own keys, agent and configuration, and a password
+    that is asked for where they do not suffice."""
+
+    password: Secret | None = None
+    private_key: Path | None = None
+    passphrase: Secret | None = None
+    shows_key: bool = False
+    accepted: tuple[str, ...] = ()
+    """Fingerprints of host keys that are right."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The account as ssh itself names it when it asks; None: it could not be asked."""
+
+    user: str
+    host: str
+    is_behind_another: bool
+
+
+def machine_of(argv: list[str], environment: Mapping[str, str]) -> Machine | None:
+    """What ssh makes of a name: `argv` is its command line with `-G`."""
+    try:
+        said = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            env=dict(environment),
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    values = dict(line.partition(" ")[::2] for line in said.stdout.splitlines())
+    through = values.get("proxyjump", "none"), values.get("proxycommand", "none")
+    return Machine(values.get("user", ""), values.get("hostname", ""), any(each != "none" for each in through))
+
+
+class Answers:
+    """`ssh` asks this (`hosts.asking.Ask`). Remembers what was asked, and what a person said, for one attach."""
+
+    def __init__(self, ways: Ways, machine: Machine | None, ask: Ask | None) -> None:
+        self._ways, self._machine, self._ask = ways, machine, ask
+        self._accepted = set(ways.accepted)
+        self._remembered: dict[str, Secret] = {}
+        self._answered: set[str] = set()
+        self._given: set[int] = set()
+        self.asked: set[str] = set()
+        """Kinds of what the machine itself has asked for: `password`, `passphrase`, `other`."""
+        self.has_asked_passphrase = False
+        """For whichever key."""
+        self.unconfirmed: Question | None = None
+        """A host key that nobody confirmed."""
+
+    def begin(self) -> None:
+        """A new connection: what was right in the last one may be given again."""
+        self._answered.clear()
+
+    def __call__(self, question: Question) -> str | None:
+        if question.kind == "host-key":
+            return self._confirm(question)
+        if question.kind == "notice":
+            return self._ask(question) if self._ask is not None else None
+        self.has_asked_passphrase = self.has_asked_passphrase or question.kind == "passphrase"
+        is_ours = self._is_ours(question)
+        if is_ours:
+            self.asked.add(question.kind)
+        return self._given_answer(question, is_ours) or self._persons_answer(question)
+
+    def _confirm(self, question: Question) -> str | None:
+        if question.fingerprint and question.fingerprint in self._accepted:
+            return question.fingerprint
+        answer = self._ask(question) if self._ask is not None else None
+        if answer is None or answer.strip().lower() in ("no", "n", ""):
+            self.unconfirmed = question
+            return "no"
+        self._accepted.add(question.fingerprint)
+        return answer
+
+    def _is_ours(self, question: Question) -> bool:
+        """A machine on the way asks too, and is not to get the password of the one behind it."""
+        if question.kind == "passphrase":
+            return self._ways.private_key is not None and str(self._ways.private_key) in question.text
+        whose = _WHOSE.search(question.text)
+        if self._machine is None:
+            return True
+        if whose is None:
+            return not self._machine.is_behind_another
+        return (whose[1], whose[2]) == (self._machine.user, self._machine.host)
+
+    def _given_answer(self, question: Question, is_ours: bool) -> str | None:
+        secret = {"password": self._ways.password, "passphrase": self._ways.passphrase}.get(question.kind)
+        if secret is None or not is_ours or id(secret) in self._given:
+            return None
+        self._given.add(id(secret))
+        return secret.reveal()
+
+    def _persons_answer(self, question: Question) -> str | None:
+        if question.kind != "other" and question.text in self._remembered and question.text not in self._answered:
+            self._answered.add(question.text)
+            return self._remembered[question.text].reveal()
+        answer = self._ask(question) if self._ask is not None else None
+        if answer is not None and question.kind != "other":
+            self._remembered[question.text] = Secret(answer)
+            self._answered.add(question.text)
+        return answer

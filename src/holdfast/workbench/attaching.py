@@ -1,0 +1,182 @@
+"""Attaching a machine over SSH: get in, look at it, prove that runs will live there, and only then write its files.
+`check` repeats the look at any time."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from holdfast.errors import ConfigurationError, HostError, StorageError, UsageError
+from holdfast.hosts.bootstrap import DEFAULT_HOME
+from holdfast.hosts.connection import Connection
+from holdfast.hosts.facts import Facts
+from holdfast.hosts.secret import Secret
+from holdfast.hosts.ssh import Destination, Ssh
+from holdfast.project.compute import (
+    ComputeTarget,
+    Mistake,
+    home_mistake,
+    parse_address,
+    read_compute,
+    user_mistake,
+)
+from holdfast.project.folder import Project, ensure_identity
+from holdfast.workbench import events
+from holdfast.workbench.answers import Ways
+from holdfast.workbench.check import check_host
+from holdfast.workbench.configuring import refuse_existing, write_target
+from holdfast.workbench.entering import ALONE, PASSWORD_VARIABLE, Door, Entered, Entrance, check_key_file
+from holdfast.workbench.findings import Finding
+from holdfast.workbench.surroundings import Surroundings
+from holdfast.workbench.targets import product_of
+from holdfast.workbench.usability import Found, look
+
+
+@dataclass(frozen=True)
+class Remote:
+    """What `attach remote` was given."""
+
+    name: str
+    address: str
+    username: str | None = None
+    home: str | None = None
+    ways: Ways = field(default_factory=Ways)
+
+
+class Attached(NamedTuple):
+    """The last event of an attach: what was written, and what the machine has."""
+
+    files: tuple[str, ...]
+    target: ComputeTarget
+    facts: Facts
+    findings: tuple[Finding, ...]
+
+
+class Checked(NamedTuple):
+    """The last event of a check: runs will work there."""
+
+    target: ComputeTarget
+    facts: Facts
+    findings: tuple[Finding, ...]
+
+
+def attach_remote(project: Project, wanted: Remote, around: Surroundings) -> Iterator[events.Event | Attached]:
+    """Nothing is asked, of a person or of the machine, before what was given makes sense; nothing is written, here or
+    there, unless runs will work."""
+    destination = _destination(wanted)
+    refuse_existing(project, wanted.name)
+    ways = _ways(wanted.ways, around)
+    if ways.shows_key or ways.private_key is None:
+        project = ensure_identity(project, around.user_home)  # a key of ours is named after it
+    door = Door(destination, wanted.home or DEFAULT_HOME, wanted.name, project.id)
+    entrance = Entrance(door, ways, around)
+    entered = yield from entrance.enter()
+    try:
+        found = yield from look(replace(entered.host, home=door.home), entrance.connected, around.now)
+        target = _target(wanted, entered, found, around)
+        files = write_target(project, target)
+    except BaseException:
+        entrance.forget(entered)
+        raise
+    if ways.private_key is None and entered.key is None and entrance.was_asked_for_passphrase:
+        yield events.Warned(
+            "Your key asks for its passphrase at each new connection.",
+            "Let ssh-agent remember it (ssh-add), else history and status say `login needed`.",
+        )
+    yield Attached(tuple(files), target, found.facts, found.findings)
+
+
+def check(project: Project, name: str, around: Surroundings) -> Iterator[events.Event | Checked]:
+    """Look again at a target that is attached, and write nothing. HostError and others say why it cannot be used."""
+    target, problems = read_compute(project.root, name)
+    if target is None:
+        raise ConfigurationError(problems)
+    host = product_of(target, around).host
+    if not isinstance(host, Ssh):
+        seen = check_host(host, around)
+        yield Checked(target, seen.facts, tuple(seen.findings))
+        return
+    try:
+        found = yield from look(replace(host, login=ALONE), _connected, around.now, may_change=False)
+    except StorageError as error:  # for a check this is an answer about the machine, as all others
+        raise HostError(error.message, error.hint) from error
+    yield Checked(target, found.facts, found.findings)
+
+
+@contextlib.contextmanager
+def _connected(host: Ssh) -> Iterator[Connection]:
+    connection = host.connect()
+    try:
+        yield connection
+    finally:
+        connection.finish()
+
+
+def _destination(wanted: Remote) -> Destination:
+    address = parse_address(wanted.address)
+    if isinstance(address, Mistake):
+        raise UsageError(f"--address: {address.message}.", _remedy(address))
+    for option, value, mistake_in in (
+        ("--username", wanted.username, user_mistake),
+        ("--home", wanted.home, home_mistake),
+    ):
+        mistake = mistake_in(value) if value is not None else None
+        if mistake is not None:
+            raise UsageError(f"{option}: {mistake.message}.", _remedy(mistake))
+    return Destination(address[0], address[1], wanted.username)
+
+
+def _remedy(mistake: Mistake) -> str:
+    return mistake.remedy.replace("Write it as `username:`.", "Give it as --username.")
+
+
+def _ways(ways: Ways, around: Surroundings) -> Ways:
+    """With a password from the environment where none was given, and nothing else either."""
+    given = [
+        option
+        for option, is_given in (
+            ("--password", ways.password is not None),
+            ("--private-key-file", ways.private_key is not None),
+            ("-k", ways.shows_key),
+        )
+        if is_given
+    ]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} are two ways to get in.", "Give one of them.")
+    if ways.passphrase is not None and ways.private_key is None:
+        raise UsageError("A passphrase belongs to a key.", "Name it: --private-key-file F")
+    for fingerprint in ways.accepted:
+        if not fingerprint.startswith(("SHA256:", "MD5:")):
+            raise UsageError(f"`{fingerprint}` is not a fingerprint.", "It looks like SHA256:zrKLy1…")
+    if ways.private_key is not None:
+        path = around.directory / ways.private_key.expanduser()
+        return replace(ways, private_key=check_key_file(path))
+    password = around.environment.get(PASSWORD_VARIABLE)
+    return replace(ways, password=Secret(password)) if password and not given else ways
+
+
+def _target(wanted: Remote, entered: Entered, found: Found, around: Surroundings) -> ComputeTarget:
+    destination = entered.host.destination
+    key = destination.private_key
+    return ComputeTarget(
+        wanted.name,
+        "remote",
+        destination.address,
+        destination.port,
+        destination.username,
+        _below_home(key, around.user_home) if key is not None else None,
+        python_location=found.python,
+        user_managed_environment=True,
+        home=wanted.home or found.home,
+    )
+
+
+def _below_home(path: Path, user_home: Path) -> str:
+    """As a person would write it."""
+    try:
+        return f"~/{path.relative_to(user_home).as_posix()}"
+    except ValueError:
+        return str(path)

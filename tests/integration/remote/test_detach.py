@@ -1,0 +1,117 @@
+"""`computetarget detach`, `check` and `show` of a machine over SSH."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kit.attaching import PASSWORD, attach, authorized, own_keys, written
+from kit.boxes import Box
+from kit.waiting import wait_for
+
+Run = Callable[..., Any]
+Make = Callable[..., Box]
+
+
+@pytest.fixture
+def gpu1(holdfast: Run, box: Make) -> Box:
+    """Attached by password, so with a key of Holdfast's own."""
+    made = box(password=PASSWORD, key=False)
+    made.account.write(".ssh/authorized_keys", "# mine\n", 0o600)
+    result = attach(holdfast, made, env={"HOLDFAST_PASSWORD": PASSWORD})
+    assert result.code == 0, result.err
+    return made
+
+
+def test_detach_takes_the_key_away_on_both_sides(holdfast: Run, gpu1: Box, tmp_path: Path, isolated: Path) -> None:
+    result = holdfast("computetarget", "detach", "-n", "gpu1", env=gpu1.environment)
+    assert result.code == 0, result.err
+    assert authorized(gpu1) == "# mine\n"
+    assert (written(tmp_path), own_keys(isolated)) == ([], [])
+    assert gpu1.home.is_dir(), "what else is there stays"
+
+
+def test_a_key_that_another_target_uses_stays(holdfast: Run, gpu1: Box, tmp_path: Path, isolated: Path) -> None:
+    folder = tmp_path / "aml_config"
+    (folder / "other.compute").write_text((folder / "gpu1.compute").read_text())
+    assert holdfast("computetarget", "detach", "-n", "gpu1", env=gpu1.environment).code == 0
+    assert "holdfast gpu1" in authorized(gpu1)
+    assert len(own_keys(isolated)) == 2
+
+
+def test_a_machine_that_cannot_be_reached_is_detached_and_the_line_that_stays_is_shown(
+    holdfast: Run, gpu1: Box, tmp_path: Path
+) -> None:
+    line = authorized(gpu1).splitlines()[-1]
+    gpu1.server.stop()
+    result = holdfast("computetarget", "detach", "-n", "gpu1", env=gpu1.environment)
+    assert result.code == 0, result.err
+    assert f"This line stays in ~/.ssh/authorized_keys over there: {line}" in result.err
+    assert written(tmp_path) == []
+
+
+def test_a_machine_that_cannot_be_reached_is_not_purged(holdfast: Run, gpu1: Box, tmp_path: Path) -> None:
+    gpu1.server.stop()
+    result = holdfast("computetarget", "detach", "-n", "gpu1", "--purge", "--yes", env=gpu1.environment)
+    assert result.code == 245
+    assert written(tmp_path) == ["gpu1.compute", "gpu1.runconfig"]
+
+
+def test_a_purge_leaves_nothing_there_and_is_not_done_unasked_or_while_a_run_lives(
+    holdfast: Run, gpu1: Box, tmp_path: Path
+) -> None:
+    (tmp_path / "t.py").write_text("import time\nprint('here', flush=True)\ntime.sleep(600)\n")
+    assert holdfast("submit", "-a", "-c", "gpu1", "t.py", env=gpu1.environment).code == 0
+    purge = ["computetarget", "detach", "-n", "gpu1", "--purge"]
+
+    unasked = holdfast(*purge, "--force", env=gpu1.environment)
+    assert unasked.code == 240
+    assert "1 run of 1 project are there. Other projects and laptops that use this account" in unasked.err
+    unfinished = holdfast(*purge, "--yes", env=gpu1.environment)
+    assert unfinished.code == 242
+    living = holdfast(*purge, "--yes", "--force", env=gpu1.environment)
+    assert living.code == 245
+    assert "is still alive" in living.err
+    assert written(tmp_path) == ["gpu1.compute", "gpu1.runconfig"]
+
+    assert holdfast("cancel", "-r", "last", env=gpu1.environment).code in (0, 247)
+    wait_for(lambda: _living(holdfast, gpu1) == [0], what="the run is over")
+    done = holdfast(*purge, "--yes", "--force", env=gpu1.environment)
+    assert done.code == 0, done.err
+    assert not gpu1.home.exists()
+    assert authorized(gpu1) == "# mine\n"
+    assert written(tmp_path) == []
+
+
+def test_check_says_why_a_machine_cannot_be_used_and_writes_nothing(holdfast: Run, gpu1: Box, tmp_path: Path) -> None:
+    before = (tmp_path / "aml_config/gpu1.compute").read_text()
+    good = holdfast("computetarget", "check", "gpu1", "-o", "json", env=gpu1.environment)
+    assert good.code == 0, good.err
+    assert json.loads(good.out)["user"] == gpu1.account.name
+    gpu1.account.write(".ssh/authorized_keys", "", 0o600)
+    closed = holdfast("computetarget", "check", "gpu1", env=gpu1.environment)
+    assert closed.code == 245
+    gpu1.server.stop()
+    assert holdfast("computetarget", "check", "gpu1", env=gpu1.environment).code == 245
+    assert (tmp_path / "aml_config/gpu1.compute").read_text() == before
+
+
+def test_show_lists_what_is_on_the_machine_and_does_without_where_it_cannot_ask(holdfast: Run, gpu1: Box) -> None:
+    shown = json.loads(holdfast("computetarget", "show", "gpu1", env=gpu1.environment).out)
+    assert shown["stored"]["home"] == str(gpu1.home)
+    assert [each["name"] for each in shown["stored"]["folders"]] == ["farside"]
+    gpu1.server.stop()
+    silent = holdfast("computetarget", "show", "gpu1", env=gpu1.environment)
+    assert silent.code == 0
+    assert json.loads(silent.out)["stored"] is None
+    assert "What is on the machine is not known" in silent.err
+
+
+def _living(holdfast: Run, box: Box) -> list[int]:
+    """How many runs of each project live there."""
+    shown = holdfast("computetarget", "show", "gpu1", env=box.environment)
+    return [each["living"] for each in json.loads(shown.out)["stored"]["runs"]]

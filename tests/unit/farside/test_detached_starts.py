@@ -1,0 +1,72 @@
+"""Processes that outlive the connection, and the proof that they do. A program named systemd-run stands in for the
+user's service manager, which is not there in tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from holdfast.farside import account, detaching, proof
+from holdfast.farside.layout import Home
+from holdfast.farside.refusal import Refused
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(str(tmp_path / "home"))
+
+
+@pytest.fixture
+def systemd_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Writes down its words, then runs what stands after its options."""
+    program = tmp_path / "bin" / "systemd-run"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/words\nshift 4\nexec "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    return tmp_path / "words"
+
+
+def test_a_proof_lives_until_it_is_looked_for_and_leaves_nothing(home: Home) -> None:
+    proof.begin(home, "abc")
+    assert (Path(home.path) / "proofs" / "abc").exists()
+    assert proof.look(home, "abc", 0) == {"alive": True}
+    assert proof.look(home, "abc", 0) == {"alive": False}
+    assert os.listdir(home.path) == []
+
+
+def test_a_token_is_not_a_path(home: Home) -> None:
+    with pytest.raises(Refused):
+        proof.begin(home, "../x")
+
+
+def test_a_user_unit_gets_its_request_by_a_pipe_alone(home: Home, systemd_run: Path) -> None:
+    account.start_by(home, detaching.USER_UNIT)
+    proof.begin(home, "unheard-token")
+    assert proof.look(home, "unheard-token", 0) == {"alive": True}
+    words = systemd_run.read_text()
+    assert words.startswith("--user --scope --quiet --collect ")
+    assert words.rstrip().endswith(f"detached {proof.PROOF_NAME} {home.path}")
+    assert "unheard-token" not in words
+
+
+def test_a_service_manager_that_starts_nothing_is_quoted(home: Home, systemd_run: Path) -> None:
+    program = systemd_run.parent / "bin" / "systemd-run"
+    program.write_text("#!/bin/sh\necho 'Failed to connect to bus: No medium found' >&2\nexit 1\n")
+    assert detaching.user_unit_works() == (False, "Failed to connect to bus: No medium found")
+    account.start_by(home, detaching.USER_UNIT)
+    with pytest.raises(Refused, match="No medium found"):
+        proof.begin(home, "abc")
+
+
+def test_the_way_of_starting_can_be_taken_back(home: Home) -> None:
+    assert detaching.start_setting(home) == ""
+    account.start_by(home, detaching.USER_UNIT)
+    assert detaching.start_setting(home) == "user-unit"
+    account.start_by(home, "")
+    account.start_by(home, "")
+    assert detaching.start_setting(home) == ""
+    with pytest.raises(Refused):
+        account.start_by(home, "cron")

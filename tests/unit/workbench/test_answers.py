@@ -1,0 +1,74 @@
+"""Who answers ssh's questions while a target is being attached."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from holdfast.hosts.asking import Question, understand
+from holdfast.hosts.secret import Secret
+from holdfast.workbench.answers import Answers, Machine, Ways
+
+GPU1 = Machine("me", "gpu1", is_behind_another=True)
+HOST_KEY = (
+    "The authenticity of host 'gpu1 (10.0.0.1)' can't be established.\nED25519 key fingerprint is SHA256:abc.\n"
+    "Are you sure you want to continue connecting (yes/no/[fingerprint])? "
+)
+
+
+class Person:
+    def __init__(self, *answers: str | None) -> None:
+        self.answers, self.asked = list(answers), []
+
+    def __call__(self, question: Question) -> str | None:
+        self.asked.append(question.text)
+        return self.answers.pop(0)
+
+
+def test_a_password_goes_once_and_to_the_machine_it_is_for() -> None:
+    person = Person("of the door", "of a person")
+    answers = Answers(Ways(Secret("given")), GPU1, person)
+    assert answers(understand("you@door's password: ")) == "of the door"
+    assert answers.asked == set(), "the door's questions say nothing about the machine"
+    assert answers(understand("me@gpu1's password: ")) == "given"
+    assert answers(understand("me@gpu1's password: ")) == "of a person", "it was wrong: not again"
+    assert answers.asked == {"password"}
+
+
+def test_a_prompt_without_a_name_is_trusted_only_where_nothing_is_in_between() -> None:
+    behind = Answers(Ways(Secret("given")), GPU1, None)
+    assert behind(understand("Password: ")) is None
+    direct = Answers(Ways(Secret("given")), Machine("me", "gpu1", is_behind_another=False), None)
+    assert direct(understand("Password: ")) == "given"
+    assert Answers(Ways(Secret("given")), GPU1, None)(understand("(me@gpu1) Password: ")) == "given"
+
+
+def test_a_passphrase_is_for_the_key_that_was_named() -> None:
+    ways = Ways(private_key=Path("/keys/mine"), passphrase=Secret("open"))
+    answers = Answers(ways, GPU1, Person("another"))
+    assert answers(understand("Enter passphrase for key '/keys/other': ")) == "another"
+    assert answers(understand("Enter passphrase for key '/keys/mine': ")) == "open"
+    assert answers.asked == {"passphrase"}
+
+
+def test_a_person_is_asked_once_per_question_and_again_when_it_was_wrong() -> None:
+    person = Person("first", "second", "code 1", "code 2")
+    answers = Answers(Ways(), GPU1, person)
+    asked = understand("you@door's password: ")
+    assert answers(asked) == "first"
+    answers.begin()
+    assert answers(asked) == "first", "a new connection gets the same"
+    assert answers(asked) == "second", "asked twice in one connection: it was wrong"
+    code = Question("other", "Verification code: ")
+    assert [answers(code), answers(code)] == ["code 1", "code 2"], "codes are new each time"
+
+
+def test_a_host_key_is_confirmed_by_fingerprint_by_a_person_or_not_at_all() -> None:
+    asked = understand(HOST_KEY)
+    assert Answers(Ways(accepted=("SHA256:abc",)), None, None)(asked) == "SHA256:abc"
+    person = Person("yes")
+    confirmed = Answers(Ways(), None, person)
+    assert [confirmed(asked), confirmed(asked)] == ["yes", "SHA256:abc"], "a person is asked once"
+    nobody = Answers(Ways(accepted=("SHA256:other",)), None, None)
+    assert nobody(asked) == "no"
+    assert nobody.unconfirmed == asked
+    assert Answers(Ways(), None, Person("no"))(asked) == "no"
