@@ -167,6 +167,12 @@ def test_requests_can_be_pipelined_and_answered_in_any_order(host):
         ("remove", {"project": "..", "run": ".."}),
         ("remove", {"environment": "../x"}),
         ("cancel", {"project": "p", "run": "../../x"}),
+        ("known-runs", {"project": "../../.."}),
+        ("known-runs", {"after": 5}),
+        ("records", {"runs": [["..", "x"]]}),
+        ("records", {"runs": [["p", "../../x"]]}),
+        ("objects", {"project": "p", "run": "r", "digests": ["../x"]}),
+        ("objects", {"project": "..", "run": "..", "digests": []}),
         ("nonsense", {}),
     ],
 )

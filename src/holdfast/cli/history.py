@@ -1,4 +1,5 @@
-"""`holdfast history`: list, last, info, compare, download, promote, rebuild, all from copies at home."""
+"""`holdfast history`: list, last, info, compare, download, promote, rebuild, all from copies at home; import brings
+them."""
 
 from __future__ import annotations
 
@@ -11,17 +12,25 @@ import click
 
 from holdfast.cli import terminal
 from holdfast.cli.here import current_project
-from holdfast.cli.options import artifact_names, download_options, run_names, run_option, target_names
+from holdfast.cli.options import (
+    artifact_names,
+    download_options,
+    run_names,
+    run_option,
+    target_names,
+    target_of_run,
+)
 from holdfast.cli.output import Column, Group, Output, output_options
 from holdfast.errors import HoldfastError, StorageError, UsageError
 from holdfast.model import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from holdfast.history.index import Filter, Index
     from holdfast.model import Run
     from holdfast.project.folder import Project
+    from holdfast.workbench.silence import Silence
 
 group = Group("history", help="List, inspect, compare and download runs.")
 
@@ -44,9 +53,15 @@ TABLE_ROWS = 50
 )
 @click.option("--script", metavar="SCRIPT", help="Only runs of this script, by its path in the project.")
 @click.option("--target", metavar="NAME", shell_complete=target_names, help="Only runs on this compute target.")
+@click.option("--no-refresh", "as_known", is_flag=True, help="Show what is known here; ask no machine.")
 @output_options
-def list_command(limit: int | None, status: str | None, script: str | None, target: str | None, output: Output) -> None:
-    """List the runs of this project, newest first."""
+def list_command(
+    limit: int | None, status: str | None, script: str | None, target: str | None, as_known: bool, output: Output
+) -> None:
+    """List the runs of this project, newest first, after asking the machines of those that have not ended.
+
+    A machine that cannot be reached is named, and its runs are shown as they were last known.
+    """
     from holdfast.cli.run_table import COLUMNS
     from holdfast.history.index import EVERY, Filter, Index
 
@@ -55,14 +70,15 @@ def list_command(limit: int | None, status: str | None, script: str | None, targ
     only = Filter(os.path.normpath(script) if script else None, target, Status(status) if status else None)
     index = Index(project.state_directory)
     if not as_table:
-        output.show(_documents(index, project, limit, only, output.query), COLUMNS)
+        found = _documents(index, limit, only, output.query, None if as_known else project)
+        output.show(_with_host_states(project, found), COLUMNS)
         return
     listing = index.look(limit or TABLE_ROWS, only)
-    if listing.has_unfinished:
+    if listing.has_unfinished and not as_known:
         _refresh(project)
         listing = index.look(limit or TABLE_ROWS, only)
     if listing.runs:
-        _show_table(listing.runs, output)
+        _show_table(project, listing.runs, output)
     else:
         terminal.notice("Nothing has been run here yet." if only == EVERY else "No run is like that.")
         terminal.hint("holdfast experiment submit SCRIPT" if only == EVERY else "All runs: holdfast history list")
@@ -72,18 +88,41 @@ def list_command(limit: int | None, status: str | None, script: str | None, targ
     _say_what_is_unreadable(listing.unreadable)
 
 
-def _show_table(runs: Sequence[Run], output: Output) -> None:
+def _show_table(project: Project, runs: Sequence[Run], output: Output) -> None:
     from holdfast.cli.run_table import in_brief, table
 
     width = terminal.width() if terminal.is_terminal(sys.stdout) else None
-    rows, columns, left_out = table(runs, width)
+    going_on = [run for run in runs if not run.status.is_final and run.submission.target_type != "local"]
+    rows, columns, left_out = table(runs, width, _silences(project, [run.run_id for run in going_on]))
     output.show(rows, columns)
     if left_out:
         terminal.notice(in_brief(left_out, terminal.width()))
 
 
+def _silences(project: Project, run_ids: list[str]) -> Mapping[str, Silence]:
+    if not run_ids:
+        return {}
+    from holdfast.cli.here import surroundings
+    from holdfast.workbench.silence import silences
+
+    return silences(project, run_ids, surroundings())
+
+
+def _with_host_states(project: Project, documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Say of a run that goes on, as far as is known, that its machine could not be asked."""
+    from holdfast.cli.run_table import host_state
+
+    final = {each.value for each in Status if each.is_final}
+    going_on = [each for each in documents if each["status"] not in final and each["target_type"] != "local"]
+    found = _silences(project, [each["run_id"] for each in going_on])
+    for each in going_on:
+        if each["run_id"] in found:
+            each["host_state"] = host_state(found[each["run_id"]])
+    return documents
+
+
 def _documents(
-    index: Index, project: Project, limit: int | None, only: Filter, query: str | None
+    index: Index, limit: int | None, only: Filter, query: str | None, to_refresh: Project | None
 ) -> list[dict[str, Any]]:
     """The runs as dicts; where a query looks for metrics, only those that it can let through."""
     from holdfast.history.narrowing import metric_conditions
@@ -91,8 +130,8 @@ def _documents(
 
     metrics = metric_conditions(query, RESERVED) if query and limit is None else ()
     found = index.documents(limit, only, metrics)
-    if found.has_unfinished:
-        _refresh(project)
+    if found.has_unfinished and to_refresh is not None:
+        _refresh(to_refresh)
         found = index.documents(limit, only, metrics)
     _say_what_is_unreadable(found.unreadable)
     return list(found.documents)
@@ -113,6 +152,7 @@ def last_command(output: Output) -> None:
 
 @group.command("info")
 @run_option()
+@target_of_run()
 @click.option(
     "-a",
     "--artifact",
@@ -121,15 +161,15 @@ def last_command(output: Output) -> None:
     help="Print the content of this file of the run instead.",
 )
 @output_options
-def info_command(run: str, artifact: str | None, output: Output) -> None:
+def info_command(run: str, target: str | None, artifact: str | None, output: Output) -> None:
     """Show everything that is known about a run."""
     if artifact is None:
-        _show_run(run, output)
+        _show_run(run, output, target)
         return
     from holdfast.workbench.artifacts import find_artifact
 
     project = current_project()
-    (run_id,) = _up_to_date(project, run)
+    (run_id,) = _up_to_date(project, run, target=target)
     found = find_artifact(project, run_id, artifact)
     sys.stdout.flush()
     with found.file.open("rb") as source:
@@ -169,6 +209,7 @@ def compare_command(runs: tuple[str, ...], named: tuple[str, ...], whole_code: b
 
 @group.command("download")
 @run_option()
+@target_of_run()
 @download_options
 @click.option(
     "--artifact",
@@ -178,16 +219,24 @@ def compare_command(runs: tuple[str, ...], named: tuple[str, ...], whole_code: b
     shell_complete=artifact_names,
     help='Only this file, folder (outputs/plots/) or glob ("*.pkl"); may be repeated. [default: outputs and uploads]',
 )
-def download_command(run: str, directory: Path, overwrite: bool, wanted: tuple[str, ...]) -> None:
+def download_command(run: str, target: str | None, directory: Path, overwrite: bool, wanted: tuple[str, ...]) -> None:
     """Copy the files of a run to a folder. Each keeps its path: DIR/outputs/model.pkl."""
+    from holdfast.cli.here import surroundings
     from holdfast.project.sizes import format_size
     from holdfast.workbench.artifacts import Copied, Download, download
-    from holdfast.workbench.surroundings import surroundings
 
     around = surroundings()
     project = current_project(around)
-    (run_id,) = _up_to_date(project, run)
+    (run_id,) = _up_to_date(project, run, target=target, whole=True)
     count = total = 0
+    if not wanted:
+        from holdfast.cli.events import Screen
+        from holdfast.workbench.fetching import bring_outputs_home
+
+        screen = Screen(None, frame=False)
+        for news in bring_outputs_home(project, run_id, around):
+            screen.show(news)
+        screen.finish_line()
     try:
         for event in download(project, Download(run_id, directory, wanted, overwrite), around):
             if isinstance(event, Copied):
@@ -225,6 +274,33 @@ def promote_command(run: str, artifact_path: str, name: str) -> None:
     terminal.hint(f"Fetch it: holdfast asset download -l {done.file.relative_to(project.root)} -d DIR")
 
 
+@group.command("import")
+@click.option(
+    "-t", "--target", required=True, metavar="NAME", shell_complete=target_names, help="Compute target to ask."
+)
+@click.option("--project", "wanted", metavar="PROJECT", help="Of this project, by name or id. [default: this one]")
+@click.option("--all", "everything", is_flag=True, help="Of every project that has runs there.")
+def import_command(target: str, wanted: str | None, everything: bool) -> None:
+    """Bring the runs that were submitted from other machines: their records, code, logs, metrics and small outputs.
+
+    A run that is here already is left alone. Large outputs stay there until `history download` or `logs -f`.
+    """
+    from holdfast.cli.events import drain
+    from holdfast.cli.here import surroundings
+    from holdfast.history.folder import RunFolders
+    from holdfast.workbench.importing import import_runs
+
+    if wanted is not None and everything:
+        raise UsageError("--all takes every project, and --project one.", "Leave out one of them.")
+    around = surroundings()
+    project = current_project(around)
+    folders = RunFolders(project.state_directory)
+    before = folders.names()
+    drain(import_runs(project, target, wanted, everything, around))
+    count = len(folders.names() - before)
+    terminal.notice(f"{count} {'run' if count == 1 else 'runs'} imported from {target}.")
+
+
 @group.command("rebuild")
 def rebuild_command() -> None:
     """Make the index of the runs anew from their folders."""
@@ -235,17 +311,18 @@ def rebuild_command() -> None:
     click.echo(f"{count} {'run' if count == 1 else 'runs'} in the index.")
 
 
-def _show_run(run: str, output: Output) -> None:
+def _show_run(run: str, output: Output, target: str | None = None) -> None:
     from holdfast.cli.run_page import as_dict, draw
     from holdfast.workbench.inspection import inspect
 
     project = current_project()
-    (run_id,) = _up_to_date(project, run)
+    (run_id,) = _up_to_date(project, run, target=target)
     inspection = inspect(project, run_id)
     if output.chosen_format() == "table" and output.query is None:
         draw(inspection, sys.stdout)
     else:
-        output.show(as_dict(inspection), _INFO_COLUMNS)
+        (document,) = _with_host_states(project, [as_dict(inspection)])
+        output.show(document, _INFO_COLUMNS)
 
 
 _INFO_COLUMNS = [
@@ -256,25 +333,30 @@ _INFO_COLUMNS = [
 ]
 
 
-def _up_to_date(project: Project, *runs: str) -> list[str]:
-    """The ids of the runs that are meant. If one is not at home yet, the hosts are asked first."""
+def _up_to_date(project: Project, *runs: str, target: str | None = None, whole: bool = False) -> list[str]:
+    """The ids of the runs that are meant. If one is not at home yet, its host is asked first; `whole`: outputs come
+    home whatever their size."""
+    from holdfast.cli.finding import find_id
+    from holdfast.cli.here import surroundings
     from holdfast.history.folder import RunFolders
 
+    around = surroundings()
+    found = [find_id(project, each, target, around) for each in runs]
     folders = RunFolders(project.state_directory)
-    found = [folders.resolve(each) for each in runs]
-    if not all(folders.is_collected(each) for each in found):
-        _refresh(project)
+    away = frozenset(each for each in found if not folders.is_collected(each))
+    if away:
+        _refresh(current_project(around), away, away if whole else frozenset())
     return found
 
 
-def _refresh(project: Project) -> None:
+def _refresh(project: Project, only: frozenset[str] | None = None, whole: frozenset[str] = frozenset()) -> None:
     """Ask the hosts about unfinished runs. What is at home can be read whether they answer or not."""
     from holdfast.cli.events import drain
-    from holdfast.workbench.refresh import refresh
-    from holdfast.workbench.surroundings import surroundings
+    from holdfast.cli.here import surroundings
+    from holdfast.workbench.refresh import Looking, refresh
 
     try:
-        drain(refresh(project, surroundings()))
+        drain(refresh(project, surroundings(), Looking(only, whole)))
     except (HoldfastError, OSError) as error:
         text: Any = error.message if isinstance(error, HoldfastError) else error
         terminal.warning(f"unfinished runs are shown as they were last known: {text}")

@@ -94,6 +94,17 @@ def download_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return directory(overwrite(command))
 
 
+def target_of_run() -> Decorator:
+    """`-t` where a run that was submitted elsewhere is found by it; the record of one that is here knows better."""
+    return click.option(
+        "-t",
+        "--target",
+        metavar="NAME",
+        shell_complete=target_names,
+        help="Where to find a run that was submitted from another machine. [default: as its record says]",
+    )
+
+
 def ignored_target() -> Decorator:
     """`-t` where the original needed it and the run's own record knows better."""
     return click.option("-t", "--target", "ignored_target", hidden=True, expose_value=False)

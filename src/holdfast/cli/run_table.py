@@ -5,14 +5,18 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from holdfast.cli.clock import clock_time
 from holdfast.cli.output import Column
 from holdfast.cli.terminal import one_line
+from holdfast.history.queries import iso_utc
 from holdfast.model import Reason, Run, signal_name
+from holdfast.workbench.silence import Silence
 
 METRICS_SHOWN = 3
+NO_SILENCES: Mapping[str, Silence] = {}
 
 COLUMNS: tuple[Column, ...] = (
     Column("run_id", "Run"),
@@ -26,16 +30,18 @@ COLUMNS: tuple[Column, ...] = (
 )
 
 
-def table(runs: Sequence[Run], width: int | None) -> tuple[list[dict[str, Any]], list[Column], list[str]]:
+def table(
+    runs: Sequence[Run], width: int | None, silences: Mapping[str, Silence] = NO_SILENCES
+) -> tuple[list[dict[str, Any]], list[Column], list[str]]:
     """Rows and columns for `Output.show`, with the metrics that most of the runs have; and the titles left out.
 
-    `width` is that of the terminal. Columns that do not fit are left out, the least telling first: a run id
-    that is broken over two lines cannot be copied.
+    `silences` are those of runs whose host could not be asked. `width` is that of the terminal. Columns that do not
+    fit are left out, the least telling first: a run id that is broken over two lines cannot be copied.
     """
     counts = Counter(name for run in runs for name in run.metrics)
     names = [name for name, _ in counts.most_common(METRICS_SHOWN)]
     metrics = [Column(f"metric {name}", name, align="right") for name in names]
-    rows = [_row(run, names) for run in runs]
+    rows = [_row(run, names, silences.get(run.run_id)) for run in runs]
     columns = [*COLUMNS, *metrics]
     if width is None:
         return rows, columns, []
@@ -69,6 +75,20 @@ def how_it_ended(run: Run) -> str:
             return signal_name(ending.signal)
         case _:
             return str(ending.reason.value).replace("-", " ")
+
+
+def status_text(status: str, silence: Silence | None) -> str:
+    """The last known status, and that it is no more than that where the host could not be asked."""
+    if silence is None:
+        return status
+    if silence.needs_login:
+        return f"{status}, {silence.reason}"
+    return f"{status}, unreachable since {clock_time(silence.since)}"
+
+
+def host_state(silence: Silence) -> dict[str, Any]:
+    """The same for programs, beside a `status` that stays as it is."""
+    return {"unreachable_since": iso_utc(silence.since), "reason": silence.reason}
 
 
 def local_time(seconds: float | None) -> str:
@@ -115,14 +135,14 @@ _GAP = 3
 """Between two columns, as `tables` draws them on a terminal."""
 
 
-def _row(run: Run, names: list[str]) -> dict[str, Any]:
+def _row(run: Run, names: list[str], silence: Silence | None) -> dict[str, Any]:
     submission = run.submission
     row = {
         "run_id": run.run_id,
         "run_number": submission.run_number,
         "script_name": submission.script_name,
         "target": submission.target,
-        "status": run.status.value,
+        "status": status_text(run.status.value, silence),
         "reason": how_it_ended(run),
         "start_time_utc": local_time(run.started),
         "duration": short_duration(run.duration),

@@ -1,59 +1,131 @@
-"""Removing what runs left on their host. The record at home stays; a living run and unfetched outputs are never
-touched."""
+"""Removing what runs left on their host. The record at home stays; a living run, unfetched outputs and what projects
+share between runs are never touched."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from holdfast.errors import FarSideError
+from holdfast.errors import FarSideError, HoldfastError, HostError
 from holdfast.history.folder import RunFolders
 from holdfast.hosts.connection import Connection
 from holdfast.project.folder import Project
-from holdfast.workbench import events
-from holdfast.workbench.refresh import refresh
-from holdfast.workbench.runs import product_for
+from holdfast.workbench import contacts, events
+from holdfast.workbench.following import Follower
+from holdfast.workbench.refresh import HostRuns, look, place_of, silent
+from holdfast.workbench.runs import Products
 from holdfast.workbench.surroundings import Surroundings
 from holdfast.workbench.targets import Product
 
+AT_ONCE = 32
+"""Requests that are under way together."""
 
-def clean(
-    project: Project, runs: Sequence[str] | None, target: str | None, environments: bool, around: Surroundings
-) -> Iterator[events.Event]:
-    """`runs` None: every ended run of the project, on `target` if one is named. Gone already is success."""
-    yield from refresh(project, around)
+
+@dataclass(frozen=True)
+class Rubbish:
+    """What to remove. `runs` None: every ended run of the project, on `target` if one is named, and from their hosts
+    also contents and versions of the far side that no run needs; `environments`: also those that no run uses, and
+    with `runs` None the installers' cache."""
+
+    runs: tuple[str, ...] | None = None
+    target: str | None = None
+    environments: bool = False
+
+
+def clean(project: Project, rubbish: Rubbish, around: Surroundings) -> Iterator[events.Event]:
+    """Host by host; one that cannot be reached does not keep the others from it. Gone already is success."""
     folders = RunFolders(project.state_directory)
-    chosen = [folders.resolve(run) for run in runs] if runs is not None else list(folders.all_ids())
-    by_host: dict[str, tuple[Product, list[str]]] = {}
-    for run_id in chosen:
-        if target is not None and folders.submission(run_id).target != target:
-            continue
-        product = product_for(project, run_id, around)
-        by_host.setdefault(product.host.name, (product, []))[1].append(run_id)
-    for product, run_ids in by_host.values():
-        with product.host.connect() as connection:
-            yield from _clean_host(connection, folders, project.id, run_ids)
-            if environments:
-                for name, _, _, _ in connection.request("usage", {"project": project.id})["environments"]:
-                    yield from _remove(connection, f"environment {name}", {"environment": name})
+    runs = folders.all_ids() if rubbish.runs is None else [folders.resolve(run) for run in rubbish.runs]
+    hosts: dict[tuple[str, str], _Cleaning] = {}
+    products = Products(project, around)
+    if rubbish.target is not None and rubbish.runs is None:
+        _put(hosts, products.of_target(rubbish.target)[1], rubbish.target)
+    for run_id in runs:
+        try:
+            target = folders.submission(run_id).target
+            if rubbish.target in (None, target):
+                _put(hosts, products.of_run(run_id), target).runs.append(run_id)
+        except HoldfastError as error:
+            yield events.Warned(f"{run_id} was left as it is: {error.message}", error.hint)
+    for each in hosts.values():
+        try:
+            with each.product.host.connect() as connection:
+                yield from _bring_home(project, each, connection, around)
+                contacts.reached(project, each.product.host.name, around.now())
+                yield from _clean_host(connection, folders, each.runs)
+                yield from _clean_rest(connection, rubbish)
+        except FarSideError as error:
+            yield events.Warned(f"{each.target}: {error.message}", error.hint)
+        except HostError as error:
+            yield silent(project, each.product.host, each.target, error, around)
 
 
-def _clean_host(
-    connection: Connection, folders: RunFolders, project_id: str, run_ids: list[str]
+@dataclass(frozen=True)
+class _Cleaning:
+    """One host, and the runs of it that shall go."""
+
+    product: Product
+    target: str
+    runs: list[str] = field(default_factory=list)
+
+
+def _put(hosts: dict[tuple[str, str], _Cleaning], product: Product, target: str) -> _Cleaning:
+    return hosts.setdefault(place_of(product.host), _Cleaning(product, target))
+
+
+def _bring_home(
+    project: Project, cleaning: _Cleaning, connection: Connection, around: Surroundings
 ) -> Iterator[events.Event]:
-    there = {run for _, run, _, _ in connection.request("usage", {"project": project_id})["runs"]}
+    """What has ended there since the last look."""
+    folders = RunFolders(project.state_directory)
+    unfinished = [run for run in cleaning.runs if not folders.is_collected(run)]
+    followers = tuple(Follower(project, run, cleaning.product, around) for run in unfinished)
+    yield from look(HostRuns(cleaning.product.host, cleaning.target, followers), lambda: connection, whole=())
+
+
+def _clean_host(connection: Connection, folders: RunFolders, run_ids: Sequence[str]) -> Iterator[events.Event]:
+    home = [run_id for run_id in run_ids if folders.is_collected(run_id) and not folders.outputs_are_left(run_id)]
     for run_id in run_ids:
-        if not folders.is_collected(run_id):
+        if folders.outputs_are_left(run_id):
+            fetch = f"holdfast history download -r {run_id} -d DIR"
+            yield events.Removed(run_id, 0, f"its outputs are only there; to fetch them: {fetch}")
+        elif run_id not in home:
             yield events.Removed(run_id, 0, "it has not ended, or its outputs are not at home yet")
-        elif run_id in there:
-            yield from _remove(connection, run_id, {"project": project_id, "run": run_id})
+    wanted = [(run_id, {"project": folders.submission(run_id).project_id, "run": run_id}) for run_id in home]
+    for removed in _remove(connection, wanted):
+        if removed.size or removed.kept:  # else it was gone already
+            yield removed
 
 
-def _remove(connection: Connection, name: str, what: dict[str, str]) -> Iterator[events.Event]:
-    try:
-        answer = connection.request("remove", what)
-    except FarSideError as error:
-        if error.kind != "living":
-            raise
-        yield events.Removed(name, 0, error.message)
-        return
-    yield events.Removed(name, answer["removed"])
+def _clean_rest(connection: Connection, rubbish: Rubbish) -> Iterator[events.Event]:
+    if rubbish.environments:
+        there = connection.request("usage", {"project": "none"})["environments"]
+        yield from _remove(connection, [(f"environment {name}", {"environment": name}) for name, *_ in there])
+    if rubbish.runs is None:
+        answer = connection.request("sweep", {"cache": rubbish.environments})
+        for name, count, size in answer["removed"]:
+            yield events.Removed(_called(name, count), size)
+        for name, why in answer["kept"]:
+            yield events.Removed(_called(name, 1), 0, why)
+
+
+def _called(name: str, count: int) -> str:
+    if name == "objects":
+        return "1 file that no run needs" if count == 1 else f"{count} files that no run needs"
+    if name == "cache":
+        return "package cache"
+    return name.replace("farside", "far side")
+
+
+def _remove(connection: Connection, wanted: Sequence[tuple[str, Mapping[str, str]]]) -> Iterator[events.Removed]:
+    """Each by its name for people and what the far side calls it; several requests are under way at once."""
+    for begin in range(0, len(wanted), AT_ONCE):
+        some = wanted[begin : begin + AT_ONCE]
+        numbers = [connection.send("remove", what) for _, what in some]
+        for (name, _), number in zip(some, numbers, strict=True):
+            try:
+                yield events.Removed(name, connection.answer(number)["removed"])
+            except FarSideError as error:
+                if error.kind != "living":
+                    raise
+                yield events.Removed(name, 0, error.message)

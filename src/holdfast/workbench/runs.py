@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.errors import ConfigurationError
 from holdfast.history.folder import RunFolders
-from holdfast.project.compute import BUILTIN_LOCAL, read_compute
+from holdfast.project.compute import BUILTIN_LOCAL, ComputeTarget, read_compute
 from holdfast.project.folder import Project
 from holdfast.workbench.following import Follower
 from holdfast.workbench.surroundings import Surroundings
@@ -18,10 +18,27 @@ def follower_of(project: Project, run: str, around: Surroundings) -> Follower:
 
 
 def product_for(project: Project, run_id: str, around: Surroundings) -> Product:
-    submission = RunFolders(project.state_directory).submission(run_id)
-    if submission.target_type == "local":  # this machine needs no file to be found again
-        return product_of(BUILTIN_LOCAL, around)
-    target, problems = read_compute(project.root, submission.target)
-    if target is None:
-        raise ConfigurationError(problems)
-    return product_of(target, around)
+    return Products(project, around).of_run(run_id)
+
+
+class Products:
+    """What the compute targets of a project stand for; the file of each is read once, however many runs it has."""
+
+    def __init__(self, project: Project, around: Surroundings) -> None:
+        self._project, self._around = project, around
+        self._folders = RunFolders(project.state_directory)
+        self._known: dict[str, tuple[ComputeTarget, Product]] = {}
+
+    def of_run(self, run_id: str) -> Product:
+        submission = self._folders.submission(run_id)
+        if submission.target_type == "local":  # this machine needs no file to be found again
+            return product_of(BUILTIN_LOCAL, self._around)
+        return self.of_target(submission.target)[1]
+
+    def of_target(self, name: str) -> tuple[ComputeTarget, Product]:
+        if name not in self._known:
+            target, problems = read_compute(self._project.root, name)
+            if target is None:
+                raise ConfigurationError(problems)
+            self._known[name] = target, product_of(target, self._around)
+        return self._known[name]

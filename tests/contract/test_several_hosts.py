@@ -1,0 +1,453 @@
+"""Looking at runs on several machines, and from a second laptop. A machine is this one with another home; each has a
+real far side."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.containers.bare import Bare
+from holdfast.engines.direct import Direct
+from holdfast.errors import HostError, HostKeyRefused, LoginNeeded, ProjectError, Unreachable, UsageError
+from holdfast.history.folder import RunFolders
+from holdfast.history.records import read_run
+from holdfast.hosts.connection import Connection, new_nonce
+from holdfast.hosts.local import Local
+from holdfast.model import Reason, Status
+from holdfast.project.folder import Project, find_project
+from holdfast.workbench import contacts, events, importing, refresh, runs, submit
+from holdfast.workbench.cancel import cancel
+from holdfast.workbench.cleaning import Rubbish, clean
+from holdfast.workbench.planning import Request
+from holdfast.workbench.refresh import Looking
+from holdfast.workbench.silence import LOGIN_NEEDED, silences
+from holdfast.workbench.surroundings import Surroundings
+from holdfast.workbench.targets import Product
+
+SCRIPT = """
+import os, sys, time
+print("first line", flush=True)
+while not os.path.exists(os.environ["GATE"]):
+    time.sleep(0.01)
+open("outputs/result", "w").write("made on " + sys.argv[1])
+"""
+NOON = 1_800_000_000.0
+
+
+class Box(Local):
+    """A machine by itself. `trouble` is raised instead of connecting, `before` is called first."""
+
+    is_here = False
+
+    def __init__(self, name: str, home: Path) -> None:
+        environment = {"PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}", "HOME": str(home)}
+        super().__init__(home, {**environment, "GATE": str(home / "gate")})
+        self.name, self.folder = name, home
+        self.connections: list[bool] = []
+        self.trouble: HostError | None = None
+        self.before: Callable[[], None] = lambda: None
+
+    def connect(self, may_ask: bool = True) -> Connection:
+        self.connections.append(may_ask)
+        self.before()
+        if self.trouble is not None:
+            raise self.trouble
+        return super().connect()
+
+    def open_gate(self) -> None:
+        (self.folder / "gate").touch()
+
+
+class Laptop:
+    """One copy of a project, and the boxes that it can reach."""
+
+    def __init__(self, root: Path, boxes: dict[str, Box], home: Path) -> None:
+        (root / "aml_config").mkdir(parents=True)
+        for name in boxes:
+            (root / "aml_config" / f"{name}.compute").write_text(f"type: remote\naddress: {name}\n")
+        (root / "train.py").write_text(SCRIPT)
+        self.root, self.boxes = root, boxes
+        self.around = Surroundings(home, dict(os.environ), root, home, now=lambda: self.time)
+        self.time = NOON
+        self.folders = RunFolders(root / ".holdfast")
+
+    @property
+    def project(self) -> Project:
+        return find_project(self.root)
+
+    def start(self, target: str, *arguments: str) -> str:
+        request = Request("train.py", arguments or (target,), None, target)
+        happened = list(submit.submit(self.project, request, self.around, wait=False))
+        self.boxes[target].connections.clear()
+        return next(each.run_id for each in happened if isinstance(each, events.RunCreated))
+
+    def look(self, **how: Any) -> list[events.Event]:
+        return list(refresh.refresh(self.project, self.around, Looking(**how)))
+
+    def look_until_ended(self, *run_ids: str) -> None:
+        deadline = time.monotonic() + 30
+        while not all(self.folders.is_collected(each) for each in run_ids):
+            assert time.monotonic() < deadline
+            self.look()
+
+    def read(self, run_id: str) -> Any:
+        return read_run(self.folders, run_id)
+
+
+@pytest.fixture
+def boxes(tmp_path: Path) -> Iterator[dict[str, Box]]:
+    made = {name: Box(name, tmp_path / "boxes" / name) for name in ("gpu1", "gpu2", "gpu3")}
+    for box in made.values():
+        box.folder.mkdir(parents=True)
+    yield made
+    for box in made.values():
+        box.open_gate()
+
+
+@pytest.fixture
+def new_laptop(
+    tmp_path: Path, boxes: dict[str, Box], monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str, str | None], Laptop]:
+    def product(target: Any, around: Surroundings) -> Product:
+        return Product(boxes[target.address], Direct(), Bare())
+
+    for module in (submit, runs):
+        monkeypatch.setattr(module, "product_of", product)
+
+    def make(name: str, identity: str | None = "ab" * 16) -> Laptop:
+        laptop = Laptop(tmp_path / name / "iris", boxes, tmp_path / name / "home")
+        if identity is not None:
+            (laptop.root / "aml_config" / "project.json").write_text(json.dumps({"format": 1, "id": identity}))
+        return laptop
+
+    return make
+
+
+@pytest.fixture
+def laptop(new_laptop: Callable[..., Laptop]) -> Laptop:
+    return new_laptop("laptop")
+
+
+def test_many_runs_on_many_machines_take_one_connection_each_and_nobody_is_asked(laptop, boxes):
+    started = [laptop.start(target) for target in ("gpu1", "gpu2", "gpu1", "gpu3", "gpu2", "gpu1")]
+    for box in boxes.values():
+        box.open_gate()
+    laptop.look_until_ended(*started)
+    assert {laptop.read(run).status for run in started} == {Status.COMPLETED}
+    for run in started:
+        assert (laptop.folders.path(run) / "outputs/result").read_text() == "made on " + laptop.read(
+            run
+        ).submission.target
+    assert not any(may_ask for box in boxes.values() for may_ask in box.connections)
+    one_more = laptop.start("gpu1"), laptop.start("gpu1"), laptop.start("gpu2")
+    laptop.look()
+    assert [len(boxes[name].connections) for name in ("gpu1", "gpu2")] == [1, 1]
+    laptop.look_until_ended(*one_more)
+
+
+def test_machines_are_asked_at_the_same_time(laptop, boxes):
+    """Each waits until the other was asked: one after another, the first would wait for ever."""
+    laptop.start("gpu1")
+    laptop.start("gpu2")
+    both = threading.Barrier(2, timeout=20)
+    for name in ("gpu1", "gpu2"):
+        boxes[name].before = lambda: both.wait() and None
+    assert laptop.look() == []
+    assert not both.broken
+
+
+def test_a_machine_that_is_down_does_not_keep_the_others_from_being_asked(laptop, boxes):
+    lost, found = laptop.start("gpu1"), laptop.start("gpu2")
+    boxes["gpu1"].trouble = Unreachable("gpu1 cannot be reached: ssh: connect to host gpu1: Connection refused")
+    boxes["gpu2"].open_gate()
+    deadline = time.monotonic() + 30
+    while not laptop.folders.is_collected(found):
+        assert events.HostSilent("gpu1", NOON, "Connection refused") in laptop.look()
+        assert time.monotonic() < deadline
+    assert laptop.read(found).status is Status.COMPLETED
+    assert not laptop.read(lost).status.is_final
+    assert list(silences(laptop.project, [lost, found], laptop.around)) == [lost]
+
+
+def test_since_when_a_machine_is_silent_is_since_the_first_try_that_failed(laptop, boxes):
+    run = laptop.start("gpu1")
+    laptop.look()
+    contact = contacts.read(laptop.project, "gpu1")
+    assert (contact.reached, contact.unreachable_since) == (NOON, None)
+    boxes["gpu1"].trouble = Unreachable("gpu1 did not answer within 10 s.")
+    assert laptop.look() == [events.HostSilent("gpu1", NOON, "did not answer within 10 s")]
+    laptop.time += 600
+    boxes["gpu1"].trouble = Unreachable("gpu1 cannot be reached: No route to host")
+    assert laptop.look() == [events.HostSilent("gpu1", NOON, "No route to host")]
+    assert silences(laptop.project, [run], laptop.around)[run].since == NOON
+    boxes["gpu1"].trouble = None
+    assert laptop.look() == []
+    assert silences(laptop.project, [run], laptop.around) == {}
+
+
+def test_a_machine_that_would_ask_for_a_password_needs_a_login_and_is_not_called_unreachable(laptop, boxes):
+    run = laptop.start("gpu1")
+    boxes["gpu1"].trouble = LoginNeeded("gpu1 let nobody in.")
+    assert laptop.look() == [events.HostSilent("gpu1", NOON, LOGIN_NEEDED, needs_login=True)]
+    assert silences(laptop.project, [run], laptop.around)[run].needs_login
+
+
+def test_a_changed_host_key_is_told_with_what_to_do(laptop, boxes):
+    laptop.start("gpu1")
+    boxes["gpu1"].trouble = HostKeyRefused("The host key of gpu1 is not the one it had.", "Ask whoever runs it.")
+    (told,) = laptop.look()
+    assert (told.reason, told.remedy) == (
+        "host key refused",
+        "The host key of gpu1 is not the one it had.\nAsk whoever runs it.",
+    )
+
+
+def test_a_machine_that_hangs_is_left_and_its_runs_are_let_go(laptop, boxes):
+    laptop.start("gpu1")
+    hanging: list[Connection] = []
+
+    def connect(may_ask: bool = True) -> Connection:
+        hanging.append(Connection([sys.executable, "-c", "import sys; sys.stdin.read()"], new_nonce()))
+        return hanging[0]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(boxes["gpu1"], "connect", connect)
+        assert laptop.look(first=0.1) == [events.HostSilent("gpu1", NOON, "does not answer")]
+    hanging[0]._end._process.wait(20)  # its connection was closed, so that no process is left
+    deadline = time.monotonic() + 20
+    while contacts.read(laptop.project, "gpu1").unreachable_since is not None:
+        assert laptop.look() == []
+        assert time.monotonic() < deadline, "the run is still held by whoever was left waiting"
+
+
+def test_whoever_watches_is_told_whom_all_wait_for(laptop, boxes, monkeypatch):
+    monkeypatch.setattr(refresh, "TICK", 0.0)
+    laptop.start("gpu1")
+    laptop.start("gpu2")
+    laptop.look()
+    told = threading.Event()
+    boxes["gpu2"].before = lambda: told.wait(20) and None
+    seen = []
+    for event in refresh.refresh(laptop.project, laptop.around):
+        seen.append(event)
+        if event == events.AskingHosts(("gpu2",)):
+            told.set()
+    assert told.is_set(), seen
+
+
+def test_large_outputs_wait_until_somebody_wants_them_and_the_end_is_known_all_the_same(laptop, boxes, monkeypatch):
+    monkeypatch.setattr(refresh, "FETCHED_BY_THE_WAY", 5)
+    run = laptop.start("gpu1")
+    boxes["gpu1"].open_gate()
+    deadline = time.monotonic() + 30
+    while not laptop.read(run).status.is_final:
+        happened = laptop.look()
+        assert time.monotonic() < deadline
+    assert happened == [events.OutputsWait(run, "gpu1", len("made on gpu1"))]
+    assert not laptop.folders.is_collected(run)
+    assert [each for each in laptop.look(whole=frozenset((run,))) if not isinstance(each, events.Fetched)] == []
+    assert (laptop.folders.path(run) / "outputs/result").read_text() == "made on gpu1"
+    assert laptop.folders.is_collected(run)
+
+
+def test_only_the_run_that_is_meant_is_asked_about(laptop, boxes):
+    run = laptop.start("gpu1")
+    laptop.start("gpu2")
+    laptop.look(only=frozenset((run,)))
+    assert [len(box.connections) for box in boxes.values()] == [1, 0, 0]
+
+
+def test_run_id_and_target_are_enough_on_a_second_laptop(laptop, new_laptop, boxes):
+    run = laptop.start("gpu1", "gpu1", "--rate", "0.1")
+    for identity in ("ab" * 16, "cd" * 16, None):
+        second = new_laptop(f"second-{identity}", identity)
+        happened = list(importing.import_run(second.project, run, "gpu1", second.around))
+        assert happened == [events.Imported(run)]
+        record = second.read(run)
+        assert record.submission.arguments == ("gpu1", "--rate", "0.1")
+        assert record.submission.project_id == "ab" * 16
+        assert record.submission.properties["imported"] == "from gpu1"
+        assert second.folders.configuration(run) == laptop.folders.configuration(run)
+        assert (second.folders.path(run) / "driver_log").read_bytes() == b"first line\n"
+    boxes["gpu1"].open_gate()
+    second.look_until_ended(run)
+    assert (second.folders.path(run) / "outputs/result").read_text() == "made on gpu1"
+    laptop.look_until_ended(run)
+
+
+def test_the_code_of_an_imported_run_can_be_restored(laptop, new_laptop, boxes, tmp_path):
+    from holdfast.snapshots.restore import restore_snapshot
+    from holdfast.snapshots.store import ObjectStore
+
+    (laptop.root / "weights").write_bytes(os.urandom((2 << 20) + 17))
+    (laptop.root / "more").write_bytes(bytes(1 << 20))
+    (laptop.root / "empty").touch()
+    (laptop.root / "link").symlink_to("empty")
+    run = laptop.start("gpu1")
+    second = new_laptop("second")
+    list(importing.import_run(second.project, run, "gpu1", second.around))
+    objects = ObjectStore(second.root / ".holdfast/objects")
+    restore_snapshot(objects, second.read(run).submission.snapshot, tmp_path / "restored")
+    for name in ("weights", "more", "empty", "train.py"):
+        assert (tmp_path / "restored" / name).read_bytes() == (laptop.root / name).read_bytes()
+
+
+def test_a_record_that_an_earlier_version_left_is_made_from_the_plan(laptop, new_laptop, boxes):
+    run = laptop.start("gpu1", "gpu1", "--rate", "0.1")
+    far = next(boxes["gpu1"].folder.glob(f"runs/*/{run}"))
+    for name in ("submission.json", "configuration.json"):
+        (far / name).unlink(missing_ok=True)
+    second = new_laptop("second")
+    happened = list(importing.import_run(second.project, run, "gpu1", second.around))
+    assert happened == [events.Imported(run, ("number", "run configuration", "settings"))]
+    found, original = second.read(run).submission, laptop.read(run).submission
+    assert (found.script_name, found.arguments) == (original.script_name, original.arguments)
+    assert (found.snapshot, found.generation) == (original.snapshot, original.generation)
+    assert abs(found.created - time.time()) < 600
+
+
+def test_all_runs_of_the_project_are_imported_with_their_own_numbers_and_once(laptop, new_laptop, boxes):
+    started = [laptop.start("gpu1") for _ in range(3)]
+    boxes["gpu1"].open_gate()
+    laptop.look_until_ended(*started)
+    other = new_laptop("other", "cd" * 16)
+    other.time += 1
+    foreign = other.start("gpu1")
+    other.look_until_ended(foreign)
+    boxes["gpu1"].connections.clear()
+
+    second = new_laptop("second")
+    happened = list(importing.import_runs(second.project, "gpu1", None, False, second.around))
+    assert [each for each in happened if isinstance(each, events.Imported)] == [events.Imported(run) for run in started]
+    assert len(boxes["gpu1"].connections) == 1
+    assert [second.read(run).submission.run_number for run in started] == [1, 2, 3]
+    assert {second.read(run).status for run in started} == {Status.COMPLETED}
+    assert all(second.folders.is_collected(run) for run in started)
+    assert list(importing.import_runs(second.project, "gpu1", None, False, second.around)) == []
+    list(importing.import_runs(second.project, "gpu1", "cd" * 3, False, second.around))
+    assert set(second.folders.all_ids()) == {*started, foreign}
+
+
+def test_a_project_that_the_machine_does_not_know_is_told_which_ones_it_does(laptop, new_laptop, boxes):
+    stranger = new_laptop("stranger", "cd" * 16)
+    with pytest.raises(ProjectError, match="`gpu1` has no runs at all"):
+        list(importing.import_runs(stranger.project, "gpu1", None, False, stranger.around))
+    run = laptop.start("gpu1")
+    with pytest.raises(ProjectError) as caught:
+        list(importing.import_runs(stranger.project, "gpu1", None, False, stranger.around))
+    assert caught.value.message == f"`gpu1` has no runs of this project (id {'cd' * 16})."
+    assert f"It has: iris (id {'ab' * 16}, 1 run)" in caught.value.hint
+    list(importing.import_runs(stranger.project, "gpu1", "iris", False, stranger.around))
+    assert stranger.folders.all_ids() == (run,)
+
+
+def test_another_run_of_the_same_id_is_refused(laptop, new_laptop, boxes):
+    run = laptop.start("gpu1")
+    second = new_laptop("second")
+    list(importing.import_run(second.project, run, "gpu1", second.around))
+    near = second.folders.path(run) / "submission.json"
+    near.write_text(near.read_text().replace(laptop.read(run).submission.generation, "0" * 32))
+    laptop.time += 1
+    another = laptop.start("gpu1")
+    refused, *rest = importing.import_runs(second.project, "gpu1", None, False, second.around)
+    assert refused.message.startswith(f"{run} was not imported: there is another run of that id here")
+    assert rest == [events.Imported(another)]
+
+
+def test_a_run_that_is_nowhere_and_one_that_could_be_several_are_said_so(laptop, new_laptop, boxes):
+    laptop.start("gpu1")
+    laptop.start("gpu1")
+    second = new_laptop("second")
+    with pytest.raises(UsageError, match="neither here nor on `gpu1`"):
+        list(importing.import_run(second.project, "nothing_1", "gpu1", second.around))
+    with pytest.raises(UsageError, match="could be any of 2 runs on `gpu1`"):
+        list(importing.import_run(second.project, "iris_", "gpu1", second.around))
+    with pytest.raises(UsageError, match="There is no compute target `gpu9`"):
+        list(importing.import_run(second.project, "iris_1", "gpu9", second.around))
+    assert second.folders.all_ids() == ()
+
+
+def test_a_second_laptop_cancels_a_run(laptop, new_laptop, boxes):
+    run = laptop.start("gpu1")
+    second = new_laptop("second", "cd" * 16)
+    list(importing.import_run(second.project, run, "gpu1", second.around))
+    ended = list(cancel(second.project, run, second.around, grace=0.0))[-1]
+    assert ended.run.ending.reason is Reason.CANCELED
+    laptop.look_until_ended(run)
+    assert laptop.read(run).ending.reason is Reason.CANCELED
+
+
+def test_a_run_is_canceled_over_another_connection_when_the_first_one_breaks(laptop, boxes, monkeypatch):
+    run = laptop.start("gpu1")
+    connect = boxes["gpu1"].connect
+    made: list[Connection] = []
+
+    def break_the_first(may_ask: bool = True) -> Connection:
+        made.append(connect(may_ask))
+        if len(made) == 1:
+            made[0]._end.kill()
+        return made[-1]
+
+    monkeypatch.setattr(boxes["gpu1"], "connect", break_the_first)
+    ended = list(cancel(laptop.project, run, laptop.around, grace=0.0))[-1]
+    assert ended.run.ending.reason is Reason.CANCELED
+
+
+def test_cleaning_goes_on_where_a_machine_is_down(laptop, boxes):
+    lost, done, living = laptop.start("gpu1"), laptop.start("gpu2"), laptop.start("gpu3")
+    boxes["gpu1"].open_gate()
+    boxes["gpu2"].open_gate()
+    laptop.look_until_ended(lost, done)
+    boxes["gpu1"].trouble = Unreachable("gpu1 cannot be reached: Connection refused")
+    happened = list(clean(laptop.project, Rubbish(), laptop.around))
+    assert events.HostSilent("gpu1", NOON, "Connection refused") in happened
+    removed = {each.name: each.kept for each in happened if isinstance(each, events.Removed)}
+    assert removed == {done: "", living: "it has not ended, or its outputs are not at home yet"}
+    assert not list(boxes["gpu2"].folder.glob(f"runs/*/{done}"))
+    assert list(boxes["gpu1"].folder.glob(f"runs/*/{lost}"))
+    assert list(boxes["gpu3"].folder.glob(f"runs/*/{living}"))
+
+
+def test_cleaning_everything_removes_what_no_run_needs_and_nothing_that_one_may(laptop, boxes):
+    box = boxes["gpu1"].folder
+    (laptop.root / "once").write_text("only in the first snapshot")
+    done = laptop.start("gpu1")
+    boxes["gpu1"].open_gate()
+    laptop.look_until_ended(done)
+    (laptop.root / "once").unlink()
+    (box / "gate").unlink()
+    living = laptop.start("gpu1")
+    needed = laptop.read(living).submission.snapshot
+    before = {each.parent.name + each.name for each in box.glob("objects/??/*")}
+    share = box / "share" / laptop.project.id / "kept"
+    share.parent.mkdir(parents=True, exist_ok=True)
+    share.write_text("shared")
+    for name in ("0" * 16, "1" * 16):
+        (box / "farside" / name / "holdfast").mkdir(parents=True)
+    (box / "cache" / "wheels").mkdir(parents=True)
+    (box / "cache" / "wheels" / "one").write_bytes(bytes(1000))
+
+    happened = list(clean(laptop.project, Rubbish(None, "gpu1"), laptop.around))
+    assert {each.name for each in happened if not each.kept} == {done}, "all else is younger than an hour"
+    old = time.time() - 4000
+    for path in [*box.glob("objects/??/*"), *box.glob("farside/*")]:
+        os.utime(path, (old, old))
+    os.utime(box / "farside" / ("1" * 16))
+    happened = list(clean(laptop.project, Rubbish(None, "gpu1", True), laptop.around))
+    after = {each.parent.name + each.name for each in box.glob("objects/??/*")}
+    assert needed in after
+    assert len(before - after) == 2, "the file and the manifest of the run that is gone"
+    names = {each.name for each in happened if not each.kept}
+    assert names == {"2 files that no run needs", f"far side {'0' * 16}", "package cache"}
+    assert share.read_text() == "shared"
+    boxes["gpu1"].open_gate()
+    laptop.look_until_ended(living)
+    assert laptop.read(living).status is Status.COMPLETED
