@@ -181,14 +181,17 @@ class Ending:
 
 
 def signal_name(number: int | None) -> str:
-    import signal  # here: importing it at start-up costs more than the few runs that need it
-
+    """By Linux's numbers, which are the runs': those of this system may mean something else."""
     if number is None:
         return "no signal"
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
+    return f"SIG{_SIGNALS[number - 1]}" if 0 < number <= len(_SIGNALS) else f"signal {number}"
+
+
+_SIGNALS = (
+    *("HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM"),
+    *("TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF"),
+    *("WINCH", "IO", "PWR", "SYS"),
+)
 
 
 @dataclass(frozen=True)
@@ -210,6 +213,10 @@ class Submission:
     parent_run_id: str | None = None
     tracked: bool = True
     properties: Mapping[str, str] = field(default_factory=dict)
+    sync_outputs: float | None = None
+    """Seconds between looks at the outputs while somebody follows the run; None: they come home at its end."""
+    fetch_outputs: bool = True
+    """False: outputs stay on the host until they are asked for."""
     format: int = RECORD_FORMAT
 
 
@@ -245,6 +252,8 @@ class Run:
     outputs: tuple[FileSize, ...] = ()
     notes: tuple[str, ...] = ()
     metrics: Mapping[str, Any] = field(default_factory=dict)
+    clock_offset: float | None = None
+    """Seconds by which the host's clock, which all times but `submission.created` are of, was ahead of this one's."""
 
     @property
     def run_id(self) -> str:
@@ -255,6 +264,12 @@ class Run:
         if self.started is None or self.ended is None:
             return None
         return max(0.0, self.ended - self.started)
+
+    def running_time(self, now: float) -> float | None:
+        """Seconds since the script started, by this machine's clock `now`, or how long it ran."""
+        if self.started is None or self.ended is not None:
+            return self.duration
+        return max(0.0, now + (self.clock_offset or 0.0) - self.started)
 
 
 class Hole(Enum):
@@ -267,6 +282,8 @@ class Hole(Enum):
     ENVIRONMENT = "environment"
     PATH = "path"
     PYTHONPATH = "pythonpath"
+    PYTHON = "python"
+    ACCOUNT = "account"
 
 
 @dataclass(frozen=True)
@@ -324,6 +341,8 @@ class Plan:
     environment: EnvironmentPlan | None = None
     prepare: bool = True
     secrets: tuple[str, ...] = ()
+    python: str | None = None
+    """`pythonLocation` for the hole of that name; None is the active one over there."""
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -339,6 +358,7 @@ class Plan:
             "environment": None if self.environment is None else _environment_json(self.environment),
             "prepare": self.prepare,
             "secrets": list(self.secrets),
+            "python": self.python,
         }
 
 

@@ -13,8 +13,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from kit.waiting import wait_for
-
 from holdfast.hosts.connection import Connection, new_nonce
 from holdfast.hosts.local import Local
 
@@ -55,6 +53,8 @@ class Relayed(Local):
 
     def traffic(self) -> list[Traffic]:
         """Of all connections; waits until the last one is over."""
+        from kit.waiting import wait_for  # not at the top: this file is the relay's program, too
+
         wait_for(lambda: len(list(self.reports.glob("*.json"))) == self.connections, what="the end of each connection")
         return [Traffic(*json.loads(each.read_text())) for each in sorted(self.reports.glob("*.json"))]
 

@@ -56,7 +56,7 @@ def _confirm(question: Question) -> str:
 
 @contextlib.contextmanager
 def _echo_kept() -> Iterator[None]:
-    """A question may be asked in a thread; if Ctrl-C ends the program meanwhile, the terminal must show typing again."""
+    """A question may be asked in a thread; if Ctrl-C ends the program meanwhile, what is typed must show again."""
     try:
         import atexit
         import termios

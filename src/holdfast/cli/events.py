@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import TextIO
 
 from holdfast.cli import terminal
+from holdfast.cli.clock import clock_time
 from holdfast.model import Run
 from holdfast.project.durations import format_duration
 from holdfast.project.sizes import format_size
@@ -38,8 +39,6 @@ class Screen:
                 self._line(
                     terminal.detail, f"snapshot {event.digest[:12]}: {event.files} files, {format_size(event.size)}"
                 )
-            case events.SnapshotProgressed():
-                self._transient(f"taking the snapshot: {event.files} files, {format_size(event.size)} read")
             case events.StillWaiting():
                 self._tick()
             case events.RunCreated():
@@ -62,12 +61,23 @@ class Screen:
             case events.ConnectionLost():
                 text = f"connection lost ({event.reason}), trying again in {event.next_try:g} s …"
                 self._line(terminal.notice, text)
-            case events.Fetched():
-                if event.total > FETCH_WORTH_SHOWING:
-                    self._transient(f"fetching outputs: {format_size(event.done)} of {format_size(event.total)}")
             case events.Ended():
                 self._clear()
                 self._end(event)
+            case _:
+                self._show_progress(event)
+
+    def _show_progress(self, event: events.Event) -> None:
+        match event:
+            case events.SnapshotProgressed():
+                self._transient(f"taking the snapshot: {event.files} files, {format_size(event.size)} read")
+            case events.Sending():
+                self._transient(f"sending files: {format_size(event.done)} of {format_size(event.total)}")
+            case events.Fetched():
+                if event.total > FETCH_WORTH_SHOWING:
+                    self._transient(f"fetching outputs: {format_size(event.done)} of {format_size(event.total)}")
+            case events.AskingHosts():
+                self._transient(f"asking {', '.join(event.targets)} …")
             case _:
                 pass
 
@@ -198,11 +208,32 @@ def value_text(value: object) -> str:
 
 def render(event: events.Event) -> None:
     """For commands that read: only what a person must know."""
-    if isinstance(event, events.Warned):
-        terminal.warning(event.message)
-        terminal.hint(event.remedy)
+    match event:
+        case events.Warned():
+            terminal.warning(event.message)
+            terminal.hint(event.remedy)
+        case events.HostSilent():
+            if event.needs_login:
+                terminal.warning(f"{event.target}: login needed: holdfast computetarget check {event.target}")
+            else:
+                terminal.warning(f"{event.target}: unreachable since {clock_time(event.since)} ({event.reason})")
+                terminal.hint(event.remedy)
+        case events.OutputsWait():
+            size = format_size(event.size)
+            terminal.notice(f"The outputs of {event.run_id} ({size}) wait on {event.target}.")
+            terminal.hint(f"To bring them home: holdfast logs -f -r {event.run_id}")
+        case events.Imported():
+            lacking = f" (not known there: {', '.join(event.lacking)})" if event.lacking else ""
+            terminal.notice(f"Imported {event.run_id}{lacking}.")
 
 
 def drain(happening: Iterable[events.Event]) -> None:
+    """For commands that look before they show: progress where it takes long, and what a person must know."""
+    screen = Screen(None, frame=False)
     for event in happening:
-        render(event)
+        if isinstance(event, (events.AskingHosts, events.Fetched)):
+            screen.show(event)
+        else:
+            screen.finish_line()
+            render(event)
+    screen.finish_line()

@@ -10,8 +10,16 @@ import click
 
 from holdfast.cli import terminal
 from holdfast.cli.here import current_project
-from holdfast.cli.options import ignored_target, run_names, run_option, runconfig_names, target_names
+from holdfast.cli.options import (
+    ignored_target,
+    run_names,
+    run_option,
+    runconfig_names,
+    target_names,
+    target_of_run,
+)
 from holdfast.cli.output import Column, Group, Output, output_options
+from holdfast.cli.reaching import forward_command, shell_command
 from holdfast.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -21,6 +29,8 @@ if TYPE_CHECKING:
     from holdfast.workbench.surroundings import Surroundings
 
 group = Group("experiment", help="Submit, follow, cancel and clean runs.")
+group.add_command(shell_command)
+group.add_command(forward_command)
 
 
 class Duration(click.ParamType[float]):
@@ -79,6 +89,13 @@ class Duration(click.ParamType[float]):
     metavar="FILE",
     help="Spark dependencies, instead of the run configuration's.",
 )
+@click.option(
+    "--sync-outputs",
+    type=Duration(),
+    metavar="EVERY",
+    help="Bring outputs home so often while the run is followed, e.g. 10m; at its end always.",
+)
+@click.option("--no-outputs", is_flag=True, help="Leave outputs on the machine; `history download` fetches them.")
 @click.option("--dry-run", is_flag=True, help="Show the plan and stop.")
 @click.argument("script", type=click.Path())
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
@@ -93,6 +110,8 @@ def submit_command(
     secrets: tuple[str, ...],
     conda_file: str | None,
     spark_file: str | None,
+    sync_outputs: float | None,
+    no_outputs: bool,
     dry_run: bool,
     script: str,
     arguments: tuple[str, ...],
@@ -106,8 +125,8 @@ def submit_command(
     SCRIPT may also be a run configuration, `NAME.runconfig`: its `ArgumentVector` then names the script, and
     ARGUMENTS follow its own.
     """
+    from holdfast.cli.here import surroundings
     from holdfast.workbench.planning import Request
-    from holdfast.workbench.surroundings import surroundings
 
     around = surroundings()
     if script.endswith(".runconfig") and run_configuration is not None:
@@ -116,8 +135,15 @@ def submit_command(
         raise UsageError("-a does not wait, and --wait does.", "Leave out one of them.")
     if time_limit == 0:
         raise UsageError("A time limit of 0 leaves no time.", "Leave out --time-limit for none.")
+    if sync_outputs is not None and (no_outputs or sync_outputs < 1):
+        raise UsageError(
+            "--no-outputs brings nothing home." if no_outputs else "Outputs cannot be fetched more than once a second.",
+            "Leave out one of them." if no_outputs else "Give a longer time: --sync-outputs 30s",
+        )
     named, chosen = (None, script) if script.endswith(".runconfig") else (script, run_configuration)
-    request = Request(named, arguments, chosen, target, time_limit, grace, secrets, conda_file, spark_file)
+    files = (conda_file, spark_file)
+    outputs = (sync_outputs, not no_outputs)
+    request = Request(named, arguments, chosen, target, time_limit, grace, secrets, *files, *outputs)
     project = current_project(around)
     if dry_run:
         return _show_plan(project, request, around, output)
@@ -206,48 +232,48 @@ _STATUS_COLUMNS = [
 
 @group.command("status")
 @run_option(required=False)
-@ignored_target()
+@target_of_run()
 @output_options
-def status_command(run: str, output: Output) -> None:
+def status_command(run: str, target: str | None, output: Output) -> None:
     """Show where a run is, after asking its machine."""
-    from holdfast.cli.events import drain
+    from holdfast.cli.finding import asked_about
+    from holdfast.cli.here import surroundings
+    from holdfast.cli.run_table import host_state, status_text
     from holdfast.history.queries import run_as_dict
     from holdfast.project.durations import format_duration
-    from holdfast.workbench.refresh import refresh
-    from holdfast.workbench.runs import follower_of
-    from holdfast.workbench.surroundings import surroundings
+    from holdfast.workbench.silence import silences
 
     around = surroundings()
     project = current_project(around)
-    drain(refresh(project, around))
-    found = follower_of(project, run, around).read()
+    found = asked_about(project, run, target, around).read()
     record = run_as_dict(found)
+    silence = None if found.status.is_final else silences(project, [found.run_id], around).get(found.run_id)
     if output.chosen_format() == "table" and output.query is None:
-        running = None if found.started is None else (found.ended or around.now()) - found.started
-        record["duration"] = None if running is None else format_duration(round(max(0.0, running)))
+        running = found.running_time(around.now())
+        record["duration"] = None if running is None else format_duration(round(running))
+        record["status"] = status_text(found.status.value, silence)
         columns = [column for column in _STATUS_COLUMNS if record.get(column.key)]
         output.show({column.key: record[column.key] for column in columns}, columns)
     else:
-        output.show(record)
+        output.show(record if silence is None else record | {"host_state": host_state(silence)})
 
 
 @group.command("logs")
 @run_option(required=False)
-@ignored_target()
+@target_of_run()
 @click.option("-f", "--follow", "following", is_flag=True, help="Stay until the run ends; exits with its code.")
 @click.option("--control", is_flag=True, help="The machinery's log (installers) instead of the script's output.")
-def logs_command(run: str, following: bool, control: bool) -> int:
+def logs_command(run: str, target: str | None, following: bool, control: bool) -> int:
     """Print the output of a run, from its first byte."""
-    from holdfast.cli.events import Screen, drain
+    from holdfast.cli.events import Screen
+    from holdfast.cli.finding import asked_about, find_run
+    from holdfast.cli.here import surroundings
     from holdfast.workbench import events
-    from holdfast.workbench.refresh import refresh
-    from holdfast.workbench.runs import follower_of
-    from holdfast.workbench.surroundings import surroundings
 
     around = surroundings()
     project = current_project(around)
-    follower = follower_of(project, run, around)
     if following and not control:
+        follower = find_run(project, run, target, around)
         screen = Screen(sys.stdout, frame=False)
         try:
             for event in follower.follow():
@@ -257,7 +283,7 @@ def logs_command(run: str, following: bool, control: bool) -> int:
         except KeyboardInterrupt:
             screen.finish_line()
             return _say_detached(follower.run_id)
-    drain(refresh(project, around))
+    follower = asked_about(project, run, target, around)
     path = follower.folder / ("control_log" if control else "driver_log")
     if path.exists():
         with path.open("rb") as source:
@@ -271,22 +297,24 @@ def logs_command(run: str, following: bool, control: bool) -> int:
 
 @group.command("cancel")
 @run_option()
-@ignored_target()
+@target_of_run()
 @click.option("--grace", type=Duration(), metavar="DURATION", help="Time between SIGTERM and SIGKILL, for this once.")
 @click.option("--no-wait", is_flag=True, help="Ask and return at once.")
-def cancel_command(run: str, grace: float | None, no_wait: bool) -> int:
+def cancel_command(run: str, target: str | None, grace: float | None, no_wait: bool) -> int:
     """End a run: SIGTERM, a grace time for its checkpoint, then every process of it.
 
     A run that has ended is left as it is. Ctrl-C stops the waiting, not the canceling.
     """
     from holdfast.cli.events import Screen
+    from holdfast.cli.finding import find_run
+    from holdfast.cli.here import surroundings
     from holdfast.workbench import events
     from holdfast.workbench.cancel import cancel
-    from holdfast.workbench.surroundings import surroundings
 
     around = surroundings()
+    follower = find_run(current_project(around), run, target, around)
     screen = Screen(None, frame=False)
-    for event in cancel(current_project(around), run, around, grace, wait=not no_wait):
+    for event in cancel(follower.project, follower.run_id, around, grace, wait=not no_wait):
         screen.show(event)
         if isinstance(event, events.Ended):
             if event.run.ending and event.run.ending.reason.value != "canceled":
@@ -301,27 +329,40 @@ def cancel_command(run: str, grace: float | None, no_wait: bool) -> int:
 @click.option(
     "-r", "--run", "runs", multiple=True, metavar="RUN", shell_complete=run_names, help="This run; may be repeated."
 )
-@click.option("--all", "everything", is_flag=True, help="Every ended run of this project.")
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Every ended run of this project, and what no run there needs any more: stored files, old versions.",
+)
 @click.option(
     "-t", "--target", metavar="NAME", shell_complete=target_names, help="Only what is on this compute target."
 )
-@click.option("--environments", is_flag=True, help="Also built environments that no run is using.")
-def clean_command(runs: tuple[str, ...], everything: bool, target: str | None, environments: bool) -> None:
+@click.option(
+    "--environments",
+    is_flag=True,
+    help="Also built environments that no run is using; with --all the package cache too.",
+)
+@click.option("--discard-outputs", is_flag=True, help="Also runs whose outputs `--no-outputs` left on their machine.")
+def clean_command(
+    runs: tuple[str, ...], everything: bool, target: str | None, environments: bool, discard_outputs: bool
+) -> None:
     """Remove what ended runs left on their machine: working folders and files outside `outputs/`.
 
-    The history stays, with outputs, logs and metrics. A living run and outputs that are not at home are never touched.
+    The history stays, with outputs, logs and metrics. A living run and outputs that are not at home are never touched,
+    nor is the folder that a project's runs share. A machine that cannot be reached does not keep the others from it.
     """
     from holdfast.cli.events import render
+    from holdfast.cli.here import surroundings
     from holdfast.project.sizes import format_size
     from holdfast.workbench import events
-    from holdfast.workbench.cleaning import clean
-    from holdfast.workbench.surroundings import surroundings
+    from holdfast.workbench.cleaning import Rubbish, clean
 
     if bool(runs) == everything:
         raise UsageError("Say what to clean.", "holdfast experiment clean --run RUN, or --all for every ended run.")
     around = surroundings()
     total = count = 0
-    for event in clean(current_project(around), runs or None, target, environments, around):
+    for event in clean(current_project(around), Rubbish(runs or None, target, environments, discard_outputs), around):
         if isinstance(event, events.Removed):
             if event.kept:
                 terminal.notice(f"kept {event.name}: {event.kept}")
@@ -339,9 +380,9 @@ def clean_command(runs: tuple[str, ...], everything: bool, target: str | None, e
 @click.option("--file", "destination", type=click.Path(path_type=Path), help="Where to write it. [default: RUN.zip]")
 def diagnostics_command(run: str, destination: Path | None) -> None:
     """Write a zip for a bug report: record, plan, logs, versions; no secrets."""
+    from holdfast.cli.here import surroundings
     from holdfast.history.folder import RunFolders
     from holdfast.workbench.diagnostics import write_diagnostics
-    from holdfast.workbench.surroundings import surroundings
 
     around = surroundings()
     project = current_project(around)

@@ -37,8 +37,8 @@ group.add_command(sample)
 )
 def create_command(name: str | None, named: str | None, template: str, path: Path | None) -> None:
     """Create the project NAME, in a new folder of that name."""
+    from holdfast.cli.here import surroundings
     from holdfast.project.templates import create_project
-    from holdfast.workbench.surroundings import surroundings
 
     if (name is None) == (named is None):
         raise UsageError("A project needs one name.", "holdfast project create mnist")
@@ -82,10 +82,10 @@ def restore_command(run: str, path: Path | None, overwrite: bool) -> None:
 
     They go to a new folder, so that the project's own files stay; `--path .` puts them here.
     """
+    from holdfast.cli.here import surroundings
     from holdfast.history.folder import RunFolders
     from holdfast.snapshots.restore import restore_snapshot
     from holdfast.snapshots.store import ObjectStore
-    from holdfast.workbench.surroundings import surroundings
 
     around = surroundings()
     project = current_project(around)

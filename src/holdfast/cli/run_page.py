@@ -97,6 +97,12 @@ def _what_happened(inspection: Inspection) -> Iterator[tuple[str, str]]:
         yield "Started", local_time(run.started)
     if run.ended is not None:
         yield "Ended", local_time(run.ended)
+    if run.clock_offset is not None:
+        yield "Clock", f"the machine's is {clock_text(run.clock_offset)} this one's; times are the machine's"
+
+
+def clock_text(offset: float) -> str:
+    return f"{abs(offset):.1f} s {'ahead of' if offset >= 0 else 'behind'}"
 
 
 def _what_was_asked(inspection: Inspection) -> Iterator[tuple[str, str]]:

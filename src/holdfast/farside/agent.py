@@ -7,13 +7,14 @@ import select
 import signal
 import sys
 import time
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from holdfast.farside import frames, guardian, kernel, storage
 from holdfast.farside.following import Subscription, adjudicate, is_alive, subscribe
 from holdfast.farside.frames import Message
 from holdfast.farside.giving_up import give_up
 from holdfast.farside.layout import SUPERVISOR_BYTE, Home
+from holdfast.farside.objects import Arrivals, missing
 from holdfast.farside.refusal import Refused
 
 LOOK_EVERY = 2.0
@@ -47,19 +48,30 @@ class Agent:
         self._pushed = 0.0
         self._quick = 0
         self._listing: Tuple[List[List[Any]], List[str]] = ([], [])
+        self._arrivals = Arrivals(home)
+        self._stream: Optional[Iterator[Tuple[Message, bytes]]] = None
         self._operations: Dict[str, Callable[[Message, bytes], Answer]] = {
             "hello": self._hello,
-            "missing": lambda message, _: storage.missing(self.home, message),
-            "put": lambda message, body: storage.put(self.home, message, body),
+            "missing": lambda message, _: missing(self.home, message),
+            "prepare": self._arrivals.prepare,
+            "pack": self._arrivals.pack,
+            "put": self._arrivals.put,
             "start": self._start,
             "give-up": self._give_up,
             "follow": self._follow,
             "cancel": self._cancel,
             "list": self._list,
-            "fetch": lambda message, _: storage.fetch(self.home, message),
+            "stream": self._begin_stream,
             "link": lambda message, _: storage.link(self.home, message),
             "usage": lambda message, _: storage.usage(self.home, message),
             "remove": lambda message, _: storage.remove(self.home, message),
+            "known-runs": self._known,
+            "known-projects": self._known,
+            "records": self._known,
+            "objects": self._known,
+            "sweep": self._sweep,
+            "facts": self._facts,
+            "shell": self._shell,
         }
 
     def main(self, source: int) -> None:
@@ -70,19 +82,20 @@ class Agent:
             if self._watch is not None and self._watch.works:
                 poll.register(self._watch.descriptor, select.POLLIN)
             timeout = LOOK_EVERY if self._watch is None or self._watch.works else 0.1
-            ready = poll.poll(int(timeout * 1000) if self._subscriptions else None)
+            ready = poll.poll(0 if self._stream else int(timeout * 1000) if self._subscriptions else None)
             if any(descriptor == source for descriptor, _ in ready):
                 frame = frames.decode(lambda size: _read_exactly(source, size))
                 if frame is None:
                     return
                 self._handle(*frame)
-            else:
+            elif ready or not self._stream or time.monotonic() - self._pushed > timeout:
                 self._push_all()
+            self._send_next_piece()
 
     def _handle(self, message: Message, body: bytes) -> None:
         number = message.get("id")
         try:
-            answer = self._operations.get(str(message.get("op")), _unknown)(message, body)
+            answer = self._operations.get(str(message.get("op")), self._seldom)(message, body)
             if answer is ANSWERED:
                 return
             if isinstance(answer, bytes):
@@ -92,20 +105,27 @@ class Agent:
         except Refused as refusal:
             self._fail(number, refusal.kind, refusal.message, refusal.hint)
         except OSError as error:
-            text = "%s: %s" % (error.filename, error.strerror) if error.filename else str(error.strerror or error)
-            self._fail(number, "storage", text, "")
+            self._fail_to_store(number, error)
         except frames.FrameError as error:
             self._fail(number, "too-large", "The answer to `%s` does not fit: %s." % (message.get("op"), error), "")
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             self._fail(number, "malformed", "The request `%s` is malformed: %r" % (message.get("op"), error), "")
 
     def _reply(self, message: Message, body: bytes = b"") -> None:
-        data = memoryview(frames.encode(message, body))
-        while data:
-            data = data[self._output.write(data) :]
+        for block in frames.encode_apart(message, body):
+            data = memoryview(block)
+            while data:
+                data = data[self._output.write(data) :]
 
     def _fail(self, number: Any, kind: str, text: str, hint: str) -> None:
         self._reply({"id": number, "error": {"kind": kind, "message": text, "hint": hint}})
+
+    def _fail_to_store(self, number: Any, error: OSError) -> None:
+        """With what the near side needs to say it in its own words: a full disk is not a damaged one."""
+        text = "%s: %s" % (error.filename, error.strerror) if error.filename else str(error.strerror or error)
+        place = error.filename if isinstance(error.filename, str) else self.home.path
+        about = {"kind": "storage", "message": text, "hint": "", "errno": error.errno, "path": place}
+        self._reply({"id": number, "error": about})
 
     def _hello(self, message: Message, body: bytes) -> Answer:
         self.home.make()
@@ -116,12 +136,50 @@ class Agent:
             "python": "%d.%d.%d" % sys.version_info[:3],
             "boot": kernel.boot_id(),
             "time": time.time(),
+            "executable": sys.executable,
+            "entry": os.path.join(os.path.dirname(os.path.abspath(__file__)), "main.py"),
         }
 
+    def _seldom(self, message: Message, body: bytes) -> Answer:
+        """What is asked when a target is attached, checked or detached; imported then."""
+        from holdfast.farside import attaching
+
+        operation = attaching.OPERATIONS.get(str(message.get("op")))
+        if operation is None:
+            raise Refused("unknown", "This far side does not know `%s`." % message.get("op"))
+        return operation(self.home, message)
+
+    def _known(self, message: Message, body: bytes) -> Answer:
+        """What somebody asks who did not submit the runs; imported then."""
+        from holdfast.farside import known_runs
+
+        if message["op"] != "objects":
+            return known_runs.OPERATIONS[message["op"]](self.home, message)
+        answer, contents = known_runs.objects(self.home, message)
+        self._reply({"id": message.get("id"), "ok": answer}, contents)
+        return ANSWERED
+
+    def _shell(self, message: Message, body: bytes) -> Answer:
+        from holdfast.farside.shells import prepare
+
+        return prepare(self.home, message)
+
+    def _sweep(self, message: Message, body: bytes) -> Answer:
+        from holdfast.farside.sweeping import sweep
+
+        return sweep(self.home, message)
+
+    def _facts(self, message: Message, body: bytes) -> Answer:
+        from holdfast.farside.machine import facts
+
+        return facts(self.home, message)
+
     def _start(self, message: Message, body: bytes) -> Answer:
+        self._arrivals.require(message["plan"].get("snapshot"))
         secrets = json.loads(body.decode("utf-8")) if body else {}
+        records = {name: message[name] for name in ("submission", "configuration") if message.get(name) is not None}
         self.home.make()
-        return {"again": not guardian.start(self.home, message["plan"], secrets)}
+        return {"again": not guardian.start(self.home, message["plan"], secrets, records)}
 
     def _give_up(self, message: Message, body: bytes) -> Answer:
         self.home.make()
@@ -158,6 +216,24 @@ class Agent:
             self._listing = storage.list_files(self.home, message)
         rows, problems = self._listing
         return {"files": rows[begin : begin + PAGE], "total": len(rows), "problems": problems[:100]}
+
+    def _begin_stream(self, message: Message, body: bytes) -> Answer:
+        """Say yes, then send the files between all other work. A new request ends the one before: one without files
+        only ends it."""
+        from holdfast.farside.streaming import stream, wanted
+
+        files = wanted(self.home, message)
+        self._stream = stream(self.home, message, files)
+        return {"files": len(files)}
+
+    def _send_next_piece(self) -> None:
+        if self._stream is None:
+            return
+        frame = next(self._stream, None)
+        if frame is None:
+            self._stream = None
+        else:
+            self._reply(*frame)
 
     def _push_all(self) -> None:
         if self._watch is not None and self._watch.works:
@@ -196,10 +272,6 @@ class Agent:
         except ProcessLookupError:
             return {"state": "ended"}
         return {"state": "asked"}
-
-
-def _unknown(message: Message, body: bytes) -> Answer:
-    raise Refused("unknown", "This far side does not know `%s`." % message.get("op"))
 
 
 def _read_exactly(descriptor: int, size: int) -> bytes:

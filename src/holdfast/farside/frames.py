@@ -9,12 +9,13 @@ connection is dropped and taken up again by offset.
 import json
 import struct
 import zlib
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 MAGIC = b"HFf1"
 MAX_HEADER = 16 << 20
 MAX_BODY = 4 << 20
 CHUNK = 1 << 20
+_LARGE = 1 << 14
 _PREFIX = struct.Struct(">4sIII")
 
 Message = Dict[str, Any]
@@ -24,15 +25,25 @@ class FrameError(Exception):
     """What was read is not a frame."""
 
 
+class Cut(FrameError):
+    """It is the beginning of one, and nothing more came."""
+
+
 def marker(nonce: str) -> bytes:
     return b"\nHOLDFAST " + nonce.encode("ascii") + b"\n"
 
 
 def encode(message: Message, body: bytes = b"") -> bytes:
+    return b"".join(encode_apart(message, body))
+
+
+def encode_apart(message: Message, body: bytes = b"") -> List[bytes]:
+    """A frame in blocks that are to be written one after the other: a large body is not copied for it."""
     header = json.dumps(message, separators=(",", ":")).encode("ascii")
     if len(header) > MAX_HEADER or len(body) > MAX_BODY:
         raise FrameError("frame too large: %d + %d bytes" % (len(header), len(body)))
-    return _PREFIX.pack(MAGIC, len(header), len(body), zlib.crc32(body, zlib.crc32(header))) + header + body
+    head = _PREFIX.pack(MAGIC, len(header), len(body), zlib.crc32(body, zlib.crc32(header))) + header
+    return [head, body] if len(body) > _LARGE else [head + body]
 
 
 def decode(read: Callable[[int], bytes]) -> Optional[Tuple[Message, bytes]]:
@@ -42,7 +53,7 @@ def decode(read: Callable[[int], bytes]) -> Optional[Tuple[Message, bytes]]:
     if not prefix:
         return None
     if len(prefix) < _PREFIX.size:
-        raise FrameError("the stream ended inside a frame")
+        raise Cut("the stream ended inside a frame")
     magic, header_length, body_length, checksum = _PREFIX.unpack(prefix)
     if magic != MAGIC:
         raise FrameError("not a frame: %r" % (prefix[:16],))
@@ -50,7 +61,7 @@ def decode(read: Callable[[int], bytes]) -> Optional[Tuple[Message, bytes]]:
         raise FrameError("a frame claims %d + %d bytes" % (header_length, body_length))
     header, body = read(header_length), read(body_length)
     if len(header) < header_length or len(body) < body_length:
-        raise FrameError("the stream ended inside a frame")
+        raise Cut("the stream ended inside a frame")
     if zlib.crc32(body, zlib.crc32(header)) != checksum:
         raise FrameError("a frame's checksum is wrong")
     try:

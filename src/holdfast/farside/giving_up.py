@@ -15,7 +15,7 @@ def give_up(home: Home, message: Dict[str, Any]) -> bool:
     plan = {key: message[key] for key in ("run", "project", "generation")}
     final = home.run(plan["project"], plan["run"])
     new = home.new_run(plan["project"], plan["generation"] + "-given-up-%d" % os.getpid())
-    create_folder(new, dict(plan, format=1, given_up=True))
+    create_folder(new, dict(plan, format=1, given_up=True), {})
     write_created(new, dict(plan, format=1))
     Journal(os.path.join(new, JOURNAL)).append(
         "ended", reason="not-started", code=None, signal=None, detail="", by="agent"

@@ -7,7 +7,7 @@ import signal
 import time
 from typing import Any, Dict, List, Optional, Set
 
-from holdfast.farside import kernel, processes
+from holdfast.farside import detaching, kernel, processes
 from holdfast.farside.files import remove_tree
 from holdfast.farside.journal import Journal
 from holdfast.farside.kin import other_guardians
@@ -19,8 +19,9 @@ from holdfast.farside.supervisor import BRIEF_GRACE, Supervisor
 _RESERVE_SIZE = 1 << 16
 
 
-def start(home: Home, plan: Dict[str, Any], secrets: Dict[str, str]) -> bool:
+def start(home: Home, plan: Dict[str, Any], secrets: Dict[str, str], records: Dict[str, Any]) -> bool:
     """Start a run. False if this very run (same generation) was started before; another run of that name is refused.
+    `records` of it (`submission`, `configuration`) are kept for whoever did not submit it.
 
     The run's folder appears under its name only when a living guardian holds its lock, so a cut at any moment leaves
     the run existing once or not at all.
@@ -28,23 +29,15 @@ def start(home: Home, plan: Dict[str, Any], secrets: Dict[str, str]) -> bool:
     final = home.run(plan["project"], plan["run"])
     if _is_started(final, plan):
         return False
-    told, tell = os.pipe()
-    middle = os.fork()
-    if middle == 0:
-        try:
-            os.setsid()
-            if os.fork() == 0:
-                _become_guardian(home, plan, secrets, tell)
-        finally:
-            os._exit(0)
-    os.close(tell)
-    os.waitpid(middle, 0)
-    with os.fdopen(told, "rb") as source:
-        answer = source.read().decode("utf-8", "replace")
+    request = {"plan": plan, "secrets": secrets, "records": records}
+    answer = detaching.start(home, GUARDIAN_NAME, become_guardian, request)
     if answer == "ok":
         return True
     if _is_started(final, plan):
         return False
+    number, _, reason = answer.partition(" ")
+    if number.isdigit():
+        raise OSError(int(number), reason, home.path)
     raise Refused("storage", "The run could not be created in `%s`: %s" % (home.path, answer or "its guardian died"))
 
 
@@ -61,16 +54,16 @@ def _is_started(final: str, plan: Dict[str, Any]) -> bool:
     return True
 
 
-def _become_guardian(home: Home, plan: Dict[str, Any], secrets: Dict[str, str], tell: int) -> None:
-    """Never returns. Everything up to the rename may fail and is told; after it the run is this process's, listened
-    to or not."""
+def become_guardian(home: Home, request: detaching.Request, tell: int) -> None:
+    """In a process of its own (`detaching.Work`). Never returns. Everything up to the rename may fail and is told;
+    after it the run is this process's, listened to or not."""
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)  # the supervisor hears these; this process only outlives
-    new = ""
+    new, plan = "", request["plan"]
     try:
         new = home.new_run(plan["project"], "%s-%d" % (plan["generation"], os.getpid()))
-        create_folder(new, plan)
-        _detach(os.path.join(new, CONTROL), keep=tell)
+        create_folder(new, plan, request["records"])
+        detaching.let_go(os.open(os.path.join(new, CONTROL), os.O_WRONLY | os.O_APPEND), keep=tell)
         kernel.become_subreaper()
         kernel.set_name(GUARDIAN_NAME)
         lock = os.open(os.path.join(new, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -79,19 +72,13 @@ def _become_guardian(home: Home, plan: Dict[str, Any], secrets: Dict[str, str], 
         folder = home.run(plan["project"], plan["run"])
         os.rename(new, folder)
     except BaseException as error:  # noqa: BLE001 - whoever asked is told whatever it is
-        _tell(tell, str(getattr(error, "strerror", None) or error))
+        is_numbered = isinstance(error, OSError) and error.errno is not None
+        detaching.tell(tell, str(error) if not is_numbered else "%s %s" % error.args[:2])
         _forget(new)
         os._exit(1)
-    _tell(tell, "ok")
+    detaching.tell(tell, "ok")
     os.close(tell)
-    Guardian(home, folder, secrets).main()
-
-
-def _tell(descriptor: int, text: str) -> None:
-    try:
-        os.write(descriptor, text.encode("utf-8", "replace"))
-    except OSError:
-        pass  # whoever asked is gone; the next look at the run finds what there is
+    Guardian(home, folder, request["secrets"]).main()
 
 
 def _forget(folder: str) -> None:
@@ -101,12 +88,15 @@ def _forget(folder: str) -> None:
         pass  # `clean` finds it
 
 
-def create_folder(path: str, plan: Dict[str, Any]) -> None:
+def create_folder(path: str, plan: Dict[str, Any], records: Dict[str, Any]) -> None:
     os.makedirs(path, mode=0o700)
     for name in ("metrics", "uploads"):
         os.mkdir(os.path.join(path, name))
     for name in (OUTPUT, CONTROL):
         os.close(os.open(os.path.join(path, name), os.O_WRONLY | os.O_CREAT, 0o600))
+    for name, record in records.items():
+        with open(os.path.join(path, name + ".json"), "w") as target:
+            json.dump(record, target)
     with open(os.path.join(path, "plan.json"), "w") as target:
         json.dump(plan, target)
         target.flush()
@@ -117,18 +107,6 @@ def create_folder(path: str, plan: Dict[str, Any]) -> None:
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise
-
-
-def _detach(log: str, keep: int) -> None:
-    """No terminal, no stream of the connection: one that is still held would hang `ssh` until the run ends."""
-    null = os.open(os.devnull, os.O_RDWR)
-    errors = os.open(log, os.O_WRONLY | os.O_APPEND)
-    os.dup2(null, 0)
-    os.dup2(null, 1)
-    os.dup2(errors, 2)
-    limit = os.sysconf("SC_OPEN_MAX")
-    os.closerange(3, keep)
-    os.closerange(keep + 1, limit if 0 < limit < 65536 else 65536)
 
 
 def write_created(folder: str, plan: Dict[str, Any]) -> None:

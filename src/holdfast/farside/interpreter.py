@@ -21,7 +21,9 @@ def find_python(location: Optional[str], work: str) -> str:
             raise Refused("cannot-start", "there is no Python `%s` on the PATH of this login" % location)
         return found
     full = os.path.join(work, path)
-    if not os.access(full, os.X_OK) or os.path.isdir(full):
+    if os.path.isfile(full) and not os.access(full, os.X_OK):
+        raise Refused("cannot-start", "`%s` may not be executed: its mode forbids it, or a noexec mount" % full)
+    if not os.path.isfile(full):
         raise Refused("cannot-start", "there is no Python at `%s`" % full)
     return full
 

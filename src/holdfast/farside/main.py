@@ -1,6 +1,6 @@
-"""Entry point on the host: `python3 -I -S …/holdfast/farside/main.py serve HOME NONCE`, `detached WORK HOME`
-where a service manager starts what must outlive the connection, `shell HOME TOKEN [WORDS]` where a person enters a run's
-surroundings, or `gpus`, which prints what NVML knows."""
+"""Entry point on the host: `python3 -I -S …/holdfast/farside/main.py serve HOME NONCE`; `detached WORK HOME` where a
+service manager starts what must outlive the connection; `shell HOME TOKEN [WORDS]` where a person enters a run's
+surroundings; `gpus`, which prints what NVML knows."""
 
 import os
 import sys

@@ -1,6 +1,5 @@
-"""What the agent does with stored files: objects that arrive, files that go home, and what may be removed."""
+"""What the agent does with the files of runs: which go home, how much there is, and what may be removed."""
 
-import hashlib
 import json
 import os
 import stat
@@ -8,70 +7,40 @@ import time
 from typing import Any, Dict, List, Tuple
 
 from holdfast.farside import kernel
-from holdfast.farside.files import find_object, remove_tree, walk
+from holdfast.farside.files import remove_tree, walk
 from holdfast.farside.following import adjudicate, is_alive
 from holdfast.farside.frames import CHUNK
 from holdfast.farside.journal import Journal
-from holdfast.farside.layout import BUILD_BYTE, JOURNAL, RESERVE, USE_BYTE, Home, object_path, relative_parts
+from holdfast.farside.layout import BUILD_BYTE, JOURNAL, RESERVE, USE_BYTE, Home, relative_parts
+from holdfast.farside.objects import remove_stale_parts
 from holdfast.farside.refusal import Refused
+
+STEADY = 2.0
+"""Seconds after which a change that follows gets another time than the one before, on any file system."""
 
 Message = Dict[str, Any]
 
 
-def missing(home: Home, message: Message) -> List[str]:
-    """Which of the digests are in none of the stores: this host's own and those that the message names."""
-    stores = [home.objects()] + [str(store) for store in message.get("stores", [])]
-    return [digest for digest in message["digests"] if find_object(stores, digest) is None]
-
-
-def put(home: Home, message: Message, body: bytes) -> Dict[str, Any]:
-    """Store one object, whole or in pieces (`offset`, `more`). Only what hashes to its name becomes visible."""
-    final = object_path(home.objects(), message["digest"])
-    if os.path.exists(final):
-        return {"stored": True}
-    os.makedirs(os.path.dirname(final), mode=0o700, exist_ok=True)
-    offset, more = int(message.get("offset", 0)), bool(message.get("more"))
-    part = "%s.part-%d" % (final, os.getpid())  # pieces of one object come over one connection
-    with open(part, "r+b" if offset else "wb") as target:
-        target.seek(offset)
-        target.write(body)
-    if more:
-        return {"stored": False}
-    if _digest(part) != message["digest"]:
-        os.unlink(part)
-        raise Refused("damaged", "What arrived as `%s` is something else." % message["digest"])
-    os.chmod(part, 0o444)
-    os.rename(part, final)
-    return {"stored": True}
-
-
 def list_files(home: Home, message: Message) -> Tuple[List[List[Any]], List[str]]:
-    """`[path, kind, size, link target]` of what the run keeps in `root` (`work/outputs`, `uploads`), and what could
-    not be looked at or cannot travel. A root that is not there is empty; one that is a link leads elsewhere and is
-    not followed."""
-    root = _inside(home, message, message["root"], must_exist=False)
-    if os.path.islink(root):
-        return [], ["`%s` is a link to `%s`, outside the run: not fetched." % (message["root"], os.readlink(root))]
+    """`[path, kind, size, time of change in ns, link target]` of what the run keeps in its folders `roots`
+    (`work/outputs`, `uploads`), and what could not be looked at or cannot travel. A root that is not there is empty;
+    one that is a link leads elsewhere and is not followed."""
     found: List[List[Any]] = []
     problems: List[str] = []
-    for path, status in walk(root, problems):
-        if stat.S_ISLNK(status.st_mode):
-            found.append([path, "l", 0, os.readlink(os.path.join(root, path))])
-        elif stat.S_ISREG(status.st_mode):
-            found.append([path, "f", status.st_size, ""])
-        else:
-            problems.append("`%s` is neither a file nor a folder: not fetched." % path)
+    for name in message["roots"]:
+        root = inside(home, message, name, must_exist=False)
+        if os.path.islink(root):
+            problems.append("`%s` is a link to `%s`, outside the run: not fetched." % (name, os.readlink(root)))
+            continue
+        for path, status in walk(root, problems):
+            place = name + "/" + path
+            if stat.S_ISLNK(status.st_mode):
+                found.append([place, "l", 0, status.st_mtime_ns, os.readlink(os.path.join(root, path))])
+            elif stat.S_ISREG(status.st_mode):
+                found.append([place, "f", status.st_size, status.st_mtime_ns, ""])
+            else:
+                problems.append("`%s` is neither a file nor a folder: not fetched." % path)
     return found, problems
-
-
-def fetch(home: Home, message: Message) -> bytes:
-    """A piece of a file of the run; an empty one at its end."""
-    source = _inside(home, message, message["path"])
-    descriptor = _open(source)
-    try:
-        return os.pread(descriptor, CHUNK, int(message["offset"]))
-    finally:
-        os.close(descriptor)
 
 
 def link(home: Home, message: Message) -> Dict[str, Any]:
@@ -79,15 +48,16 @@ def link(home: Home, message: Message) -> Dict[str, Any]:
     copy.
 
     The near side names the destination; it exists only when it is whole."""
-    source = _inside(home, message, message["path"])
+    source = inside(home, message, message["path"])
     destination = str(message["destination"])
     status = os.lstat(source)
     if not stat.S_ISREG(status.st_mode):
         raise Refused("refused", "`%s` is not a file." % message["path"])
     part = os.path.join(os.path.dirname(destination), ".fetch-%d" % os.getpid())
     try:
-        if not message.get("ended") or not _linked(source, part):
-            _copy(source, part)
+        ended = bool(message.get("ended"))
+        if not ended or not _linked(source, part):
+            _copy(source, part, ended)
         os.rename(part, destination)
     except OSError as error:
         _unlink(part)
@@ -146,6 +116,7 @@ def remove(home: Home, message: Message) -> Dict[str, Any]:
     size = _size(folder)
     remove_tree(folder)
     _remove_leftovers(os.path.dirname(folder))
+    remove_stale_parts(home)
     return {"removed": size}
 
 
@@ -171,7 +142,7 @@ def _remove_environment(path: str) -> Dict[str, Any]:
     return {"removed": size}
 
 
-def _inside(home: Home, message: Message, path: str, must_exist: bool = True) -> str:
+def inside(home: Home, message: Message, path: str, must_exist: bool = True) -> str:
     """A path of the run's folder that no link leads out of."""
     folder = home.run(message["project"], message["run"])
     full = os.path.join(folder, *relative_parts(path))
@@ -182,6 +153,16 @@ def _inside(home: Home, message: Message, path: str, must_exist: bool = True) ->
     if must_exist and not os.path.lexists(full):
         raise Refused("not-found", "The run `%s` has no file `%s` on its host." % (message["run"], path))
     return full
+
+
+def open_file(path: str) -> int:
+    """The script may have taken away its own right to read what it wrote; it is the user's all the same."""
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # a pipe in its place must not stop us
+    try:
+        return os.open(path, flags)
+    except PermissionError:
+        os.chmod(path, os.stat(path).st_mode | stat.S_IRUSR)
+        return os.open(path, flags)
 
 
 def _names(folder: str) -> List[str]:
@@ -197,30 +178,12 @@ def _size(path: str) -> int:
     return sum(status.st_size for _, status in walk(path, []) if status.st_nlink == 1)
 
 
-def _digest(path: str) -> str:
-    total = hashlib.sha256()
-    with open(path, "rb") as source:
-        for block in iter(lambda: source.read(CHUNK), b""):
-            total.update(block)
-    return total.hexdigest()
-
-
 def _linked(source: str, target: str) -> bool:
     try:
         os.link(source, target)
     except OSError:
         return False
     return True
-
-
-def _open(path: str) -> int:
-    """The script may have taken away its own right to read what it wrote; it is the user's all the same."""
-    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
-    try:
-        return os.open(path, flags)
-    except PermissionError:
-        os.chmod(path, os.stat(path).st_mode | stat.S_IRUSR)
-        return os.open(path, flags)
 
 
 def _unlink(path: str) -> None:
@@ -230,7 +193,12 @@ def _unlink(path: str) -> None:
         pass
 
 
-def _copy(source: str, target: str) -> None:
-    with os.fdopen(_open(source), "rb") as reader, open(target, "wb") as writer:
+def _copy(source: str, target: str, ended: bool) -> None:
+    """The copy has the time of its source, by which a later look knows that it is the same. One of a file that may
+    still be written to in this moment has its own."""
+    with os.fdopen(open_file(source), "rb") as reader, open(target, "wb") as writer:
+        before = os.fstat(reader.fileno())
         for block in iter(lambda: reader.read(CHUNK), b""):
             writer.write(block)
+    if ended or time.time() - before.st_mtime > STEADY:
+        os.utime(target, ns=(before.st_mtime_ns, before.st_mtime_ns))

@@ -6,12 +6,14 @@ import json
 import os
 import signal
 import time
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 from holdfast.farside import files, kernel, processes
-from holdfast.farside.binding import bind
+from holdfast.farside.binding import bind, holes
 from holdfast.farside.children import Attendant, CannotStart, Exit, Signals, Stop, inherited_environment, spawn
+from holdfast.farside.device_header import DeviceHeader
 from holdfast.farside.environment import Environment, beside, failure, progress_line
+from holdfast.farside.interpreter import find_python
 from holdfast.farside.journal import Journal
 from holdfast.farside.kin import other_guardians
 from holdfast.farside.layout import CONTROL, JOURNAL, OUTPUT, RESERVE, SUPERVISOR_BYTE, Home
@@ -40,6 +42,7 @@ class Supervisor:
             self.plan: Dict[str, Any] = json.load(source)
         self.attendant = Attendant(self.signals, float(self.plan["limits"]["grace"]), self._cancel_request)
         self.stamps: Dict[str, files.Stamp] = {}
+        self.devices: Optional[DeviceHeader] = None
 
     def main(self) -> None:
         """Everything, in order. Whatever goes wrong becomes the reason in the journal's last line."""
@@ -62,17 +65,22 @@ class Supervisor:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO):
                 raise
             ending = {"reason": "storage", "detail": "%s: %s" % (error.filename or self.folder, error.strerror)}
+        if self.devices is not None:
+            self.devices.end()
         self._sweep(BRIEF_GRACE)
         self._write_ended(ending)
 
     def _run(self) -> Dict[str, Any]:
         self.journal.append("phase", name="files", text="writing the snapshot's files")
         self._check_stop()
+        self.devices = DeviceHeader(self.attendant, lambda text: self.journal.append("note", text=text))
         os.makedirs(self.work)
         facts = self._facts()
         stores = bind(self.plan["stores"], facts)
         self.stamps = files.materialise(self.plan["snapshot"], stores, self.work)
+        facts["python"] = self._python()  # it may be one of the files
         os.makedirs(bind(self.plan["share"], facts), exist_ok=True)
+        header = self.devices.text(self._wait_or_stop)
         environment = self.plan["environment"]
         if environment is not None:
             self._prepare(Environment(self.home, bind(environment, facts)))
@@ -83,7 +91,7 @@ class Supervisor:
             self.journal.append("environment", id="", python=version, packages=packages, built=False, seconds=0)
         with open(os.path.join(self.folder, "bound.json"), "w") as target:
             json.dump(command, target, indent=1)
-        return self._run_script(command)
+        return self._run_script(command, header)
 
     def _facts(self) -> Dict[str, str]:
         environment = self.plan["environment"]
@@ -97,7 +105,14 @@ class Supervisor:
             "environment": "" if environment is None else self.home.environment(environment["id"]),
             "path": os.environ.get("PATH", os.defpath),
             "pythonpath": os.pathsep + inherited if inherited else "",
+            "account": os.path.expanduser("~"),
         }
+
+    def _python(self) -> str:
+        """Looked for only where the plan leaves it open: a run here was told which one."""
+        if "python" not in holes(self.plan["command"]):
+            return ""
+        return find_python(self.plan.get("python"), self.work)
 
     def _prepare(self, environment: Environment) -> None:
         began = time.monotonic()
@@ -140,12 +155,13 @@ class Supervisor:
             source.seek(begin)
             return failure(source.read().decode("utf-8", "replace"))
 
-    def _run_script(self, command: Dict[str, Any]) -> Dict[str, Any]:
+    def _run_script(self, command: Dict[str, Any], header: bytes) -> Dict[str, Any]:
         reader, writer = self.pipe
         pump = Pump(reader, os.path.join(self.folder, OUTPUT), Redactor(self.secrets.values()))
         witness = Witness()
         environment = dict(inherited_environment(), **command["environment"])
         environment.update(self.secrets)
+        os.write(writer, header)  # through the pipe, so that it is before the script's first byte in every case
         try:
             pid = spawn(command["argv"], environment, command["directory"], writer)
         finally:
@@ -187,12 +203,14 @@ class Supervisor:
         self.journal.append("ending", cause=stop.cause, grace=self.attendant.grace, detail=stop.detail)
 
     def _sweep(self, grace: float, pump: Optional[Pump] = None) -> None:
-        ended = processes.sweep(
-            grace, lambda seconds: self.attendant.wait(seconds, pump), lambda: other_guardians(self.home, self.folder)
-        )
+        ended = processes.sweep(grace, lambda seconds: self.attendant.wait(seconds, pump), self._spared)
         if ended:
             shown = [list(each) for each in ended[:100]]
             self.journal.append("swept", processes=shown, count=len(ended))
+
+    def _spared(self) -> Set[int]:
+        stuck = self.devices.abandoned if self.devices is not None else set()
+        return other_guardians(self.home, self.folder) | (stuck - set(self.attendant.exits))
 
     def _list_files(self) -> None:
         outputs, others, count = files.written(self.work, self.stamps)

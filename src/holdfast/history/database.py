@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -185,12 +186,14 @@ def _identity(path: Path) -> tuple[int, int] | None:
 def _alone_in(folder: Path) -> Iterator[None]:
     """Of two processes that meet a damaged file, the second must not set aside what the first made anew."""
     with contextlib.ExitStack() as stack:
-        with contextlib.suppress(ImportError, OSError):  # Windows, and network disks that do not lock folders
-            import fcntl
+        # Windows does not replace a file that another process has open, which has the same effect.
+        with contextlib.suppress(OSError):  # network disks that do not lock folders
+            if sys.platform != "win32":
+                import fcntl
 
-            descriptor = os.open(folder, os.O_RDONLY)
-            stack.callback(os.close, descriptor)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+                descriptor = os.open(folder, os.O_RDONLY)
+                stack.callback(os.close, descriptor)
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
 
 

@@ -15,13 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import StorageError, UnknownName, UsageError
-from holdfast.history.storage import storage_error, sync_folder, write_durably
+from holdfast.history.storage import move, storage_error, sync_folder, write_durably
 from holdfast.history.values import UnreadableError, submission_from_json, submission_json
 from holdfast.model import RECORD_FORMAT, Submission
 
 SUBMISSION = "submission.json"
 PLAN = "plan.json"
 CONFIGURATION = "configuration.json"
+HOST = "host.json"
+"""What was measured of the run's host when it was started: how far its clock is off."""
 COLLECTED = "collected.json"
 """Written last of all by whoever copies: the run has ended and its outputs are at home."""
 
@@ -47,6 +49,15 @@ class RunFolders:
         except OSError as error:
             raise storage_error(error, "make a folder for the run", self.root) from error
 
+    def claim(self, run_id: str) -> bool:
+        """Take an id that was given elsewhere, for a run that is brought here. False when it is here already, or another
+        process is bringing it."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            return self._take(run_id)
+        except OSError as error:
+            raise storage_error(error, "make a folder for the run", self.root) from error
+
     def commit(
         self, run_id: str, submission: Submission, plan: Mapping[str, Any], configuration: Mapping[str, Any]
     ) -> Path:
@@ -58,7 +69,7 @@ class RunFolders:
             for name, data in contents.items():
                 write_durably(draft / name, data + b"\n")
             sync_folder(draft)
-            draft.rename(self.path(run_id))
+            move(draft, self.path(run_id))
         except OSError as error:
             self.abandon(run_id)
             raise storage_error(error, f"write the record of run `{run_id}`", draft) from error
@@ -103,6 +114,32 @@ class RunFolders:
 
     def is_collected(self, run_id: str) -> bool:
         return (self.path(run_id) / COLLECTED).exists()
+
+    def outputs_are_left(self, run_id: str) -> bool:
+        """Whether the outputs of a run that is collected are on its host only."""
+        try:
+            data = json.loads((self.path(run_id) / COLLECTED).read_bytes())
+        except (OSError, ValueError):
+            return False
+        return isinstance(data, dict) and data.get("outputs_left") is True
+
+    def clock_offset(self, run_id: str) -> float | None:
+        """Seconds by which the clock of the run's host was ahead of this machine's; None where it is this machine's."""
+        try:
+            data = json.loads((self.path(run_id) / HOST).read_bytes())
+        except (OSError, ValueError, RecursionError):
+            return None
+        offset = data.get("clock_offset") if isinstance(data, dict) else None
+        return float(offset) if isinstance(offset, int | float) else None
+
+    def write_clock(self, run_id: str, host: str, offset: float, uncertainty: float) -> None:
+        """Of a host that is not this machine. Where it cannot be written, times are shown as the host has them."""
+        data = {"format": RECORD_FORMAT, "host": host, "clock_offset": offset, "uncertainty": uncertainty}
+        path = self.path(run_id) / HOST
+        new = path.with_name(f"{HOST}.new")
+        with contextlib.suppress(OSError):
+            new.write_text(json.dumps(data) + "\n", encoding="ascii")
+            move(new, path)
 
     def submission(self, run_id: str) -> Submission:
         data = self._read(run_id, SUBMISSION)

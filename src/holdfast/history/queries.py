@@ -57,6 +57,7 @@ def run_in_detail(run: Run) -> dict[str, Any]:
         "ended_processes": [
             {"pid": each.pid, "name": each.name, "signal": each.signal} for each in run.ended_processes
         ],
+        "clock_offset": run.clock_offset,
         "python": run.python or None,
         "packages": list(run.packages),
     }

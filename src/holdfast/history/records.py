@@ -57,6 +57,10 @@ def read_run(folders: RunFolders, run_id: str) -> Run:
     run = fold(submission, parse_journal(data), final_values(folder / "metrics"))
     if not run.outputs and folders.is_collected(run_id):  # the supervisor died before it could list them
         run = replace(run, outputs=_outputs_at_home(folder))
+    run = replace(run, clock_offset=folders.clock_offset(run_id))
+    if not submission.fetch_outputs:
+        fetch = f"holdfast history download -r {run_id} -d DIR"
+        run = _with_note(run, f"Outputs stay on the run's machine, as asked (--no-outputs). Fetch them: {fetch}")
     for name in _diverged(folder):
         original = name.partition(DIVERGED)[0]
         run = _with_note(

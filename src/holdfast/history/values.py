@@ -39,6 +39,8 @@ def submission_from_json(data: object) -> Submission:
     known["arguments"] = tuple(str(each) for each in known["arguments"])
     known["parent_run_id"] = _text_or_none(known.get("parent_run_id"))
     known["tracked"] = known.get("tracked") is not False
+    known["fetch_outputs"] = known.get("fetch_outputs") is not False
+    known["sync_outputs"] = _number_or_none(known.get("sync_outputs"))
     properties = known.get("properties")
     pairs = properties.items() if isinstance(properties, dict) else ()
     known["properties"] = {str(name): str(value) for name, value in pairs}
@@ -63,6 +65,7 @@ def run_json(run: Run) -> dict[str, Any]:
         "outputs": [[each.path, each.size] for each in run.outputs],
         "notes": list(run.notes),
         "metrics": dict(run.metrics),
+        "clock_offset": run.clock_offset,
     }
 
 
@@ -86,6 +89,7 @@ def run_from_json(data: Mapping[str, Any]) -> Run:
             outputs=tuple(FileSize(*each) for each in data["outputs"]),
             notes=tuple(data["notes"]),
             metrics=data["metrics"],
+            clock_offset=_number_or_none(data.get("clock_offset")),
         )
     except UnreadableError:
         raise
@@ -99,6 +103,10 @@ def _ending_json(ending: Ending) -> dict[str, Any]:
 
 def _text_or_none(value: object) -> str | None:
     return value if isinstance(value, str) else None
+
+
+def _number_or_none(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 _REQUIRED: Mapping[str, tuple[type, ...]] = {

@@ -34,22 +34,25 @@ def take(size):
         data += more
     return data
 def unpack():
-    import json, zlib
+    import json, shutil, zlib
     files = json.loads(zlib.decompress(take(int(take(8), 16))).decode("utf-8"))
     os.makedirs(home, 0o700, exist_ok=True)
     new = os.path.join(home, "farside", ".new-%s-%d" % (digest, os.getpid()))
-    for name in files:
-        path = os.path.join(new, name)
-        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-        with open(path, "w", encoding="utf-8", newline="") as target:
-            target.write(files[name])
-            target.flush()
-            os.fsync(target.fileno())
     try:
-        os.rename(new, root)
-    except OSError:
-        if not os.path.isdir(root):
-            raise
+        for name in files:
+            path = os.path.join(new, name)
+            os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+            with open(path, "w", encoding="utf-8", newline="") as target:
+                target.write(files[name])
+                target.flush()
+                os.fsync(target.fileno())
+        try:
+            os.rename(new, root)
+        except OSError:
+            if not os.path.isdir(root):
+                raise
+    finally:
+        shutil.rmtree(new, True)
 if not os.path.isdir(root):
     say("need")
     try:

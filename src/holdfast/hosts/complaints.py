@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 from typing import NamedTuple
@@ -40,13 +39,13 @@ def explain(host: Where, said: Said) -> HostError:
     denied = _DENIED.search(text)
     if denied or "Too many authentication failures" in text:
         return _denied(host, denied[1] if denied else "")
+    last = _last_line(text)
     if said.code == 127 or _NO_PYTHON.search(text + said.before):
         return HostError(
             f"{host.name} has no `python3` that a login without a terminal finds.",
             f"Install Python {OLDEST_PYTHON} or newer there, or put it on PATH in a file that such a login reads. "
-            f"To see what it finds: {host.by_hand} python3 --version",
+            f"To see what it finds: {host.by_hand} python3 --version" + (f"\nIt said: {last}" if last else ""),
         )
-    last = _last_line(text)
     if _UNREACHABLE.search(text):
         return Unreachable(f"{host.name} cannot be reached: {last}", _reach_hint(host, text))
     if last:
@@ -77,11 +76,11 @@ def refused(host: Where, word: str, rest: str) -> HostError | StorageError:
 def cannot_write(host: Where, number: int, path: str) -> StorageError:
     """A sentence of its own for each way in which a folder over there refuses to be written."""
     another = "or give Holdfast another folder there: holdfast computetarget attach … --home DIR"
-    sentences = {
-        errno.EROFS: ("is on a read-only file system", f"Have it mounted for writing, {another}"),
-        errno.ENOSPC: ("cannot be written: the disk is full (or out of inodes)", f"Make room there, {another}"),
-        errno.EDQUOT: ("cannot be written: your quota is used up", f"Make room in your quota, {another}"),
-        errno.EACCES: ("may not be written by this account", f"Mend its permissions, {another}"),
+    sentences = {  # by Linux's numbers, which this system's own need not be
+        30: ("is on a read-only file system", f"Have it mounted for writing, {another}"),
+        28: ("cannot be written: the disk is full (or out of inodes)", f"Make room there, {another}"),
+        122: ("cannot be written: your quota is used up", f"Make room in your quota, {another}"),
+        13: ("may not be written by this account", f"Mend its permissions, {another}"),
     }
     what, remedy = sentences.get(number, (f"cannot be written: {os.strerror(number)}", f"Mend it, {another}"))
     return StorageError(f"`{path}` on {host.name} {what}.", remedy)

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from holdfast.errors import FarSideError, HoldfastError, StorageError, UnknownName, UsageError
 from holdfast.history.folder import RunFolders
@@ -17,6 +18,9 @@ from holdfast.project.folder import Project
 from holdfast.snapshots.patterns import RuleSet, parse_rules
 from holdfast.snapshots.store import CHUNK, copy_stream, digest_of_stream
 from holdfast.workbench.surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from holdfast.workbench.fetching import Fetch
 
 FOLDERS = ("outputs", "uploads")
 LOGS = ("driver_log", "control_log")
@@ -88,16 +92,19 @@ def download(project: Project, asked: Download, around: Surroundings) -> Iterato
         chosen = [each for each in found if isinstance(each, Artifact)]
     _require_room([asked.destination / each.path for each in chosen], asked.overwrite)
     failures: list[HoldfastError] = []
-    for done, each in enumerate(chosen, 1):
-        target = asked.destination / each.path
-        try:
-            if isinstance(each, Artifact):
-                copy_whole(each.file, target)
-            else:
-                _fetch(project, asked.run_id, each.path, target, around)
-            yield Copied(each.path, target, target.stat().st_size, done, len(chosen))
-        except (StorageError, FarSideError) as error:
-            failures.append(error)
+    with contextlib.ExitStack() as stack:
+        fetch: Fetch | None = None
+        for done, each in enumerate(chosen, 1):
+            target = asked.destination / each.path
+            try:
+                if isinstance(each, Artifact):
+                    copy_whole(each.file, target)
+                else:
+                    fetch = fetch or stack.enter_context(_fetching(project, asked.run_id, around))
+                    _fetch_whole(fetch, each.path, target)
+                yield Copied(each.path, target, target.stat().st_size, done, len(chosen))
+            except (StorageError, FarSideError) as error:
+                failures.append(error)
     if failures:
         raise _together(failures, len(chosen))
 
@@ -149,7 +156,7 @@ def _logs(project: Project, run_id: str) -> list[Artifact]:
 
 @dataclass(frozen=True)
 class _Away:
-    """A file that the script wrote outside of `outputs/`: it stays on the host."""
+    """A file that stays on the host: the script wrote it outside of `outputs/`, or they were left there."""
 
     path: str
 
@@ -158,7 +165,10 @@ def _chosen(project: Project, asked: Download) -> list[Artifact | _Away]:
     """Every file that one of the words means, once, in the order of the words."""
     run = read_run(RunFolders(project.state_directory), asked.run_id)
     at_home = (*artifacts(project, asked.run_id), *_logs(project, asked.run_id))
-    found: dict[str, Artifact | _Away] = {each.path: _Away(each.path) for each in run.other_files}
+    away = run.other_files
+    if RunFolders(project.state_directory).outputs_are_left(asked.run_id):
+        away += run.outputs
+    found: dict[str, Artifact | _Away] = {each.path: _Away(each.path) for each in away}
     found |= {each.path: each for each in at_home}
     is_listed_in_part = run.other_files_count > len(run.other_files)
     chosen: dict[str, Artifact | _Away] = {}
@@ -214,14 +224,18 @@ def _checked(path: str) -> str:
     return path
 
 
-def _fetch(project: Project, run_id: str, path: str, target: Path, around: Surroundings) -> None:
-    from holdfast.workbench.fetching import fetch_file
+def _fetching(project: Project, run_id: str, around: Surroundings) -> contextlib.AbstractContextManager[Fetch]:
+    from holdfast.workbench import fetching  # only where something is not at home
 
+    return fetching.fetching(project, run_id, around)
+
+
+def _fetch_whole(fetch: Fetch, path: str, target: Path) -> None:
     temporary = beside(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
-            fetch_file(project, run_id, _checked(path), temporary, around)
+            fetch(_checked(path), temporary)
             temporary.replace(target)
         finally:
             with contextlib.suppress(FileNotFoundError):

@@ -25,11 +25,12 @@ AT_ONCE = 32
 class Rubbish:
     """What to remove. `runs` None: every ended run of the project, on `target` if one is named, and from their hosts
     also contents and versions of the far side that no run needs; `environments`: also those that no run uses, and
-    with `runs` None the installers' cache."""
+    with `runs` None the installers' cache; `discard`: also runs whose outputs were left on their host."""
 
     runs: tuple[str, ...] | None = None
     target: str | None = None
     environments: bool = False
+    discard: bool = False
 
 
 def clean(project: Project, rubbish: Rubbish, around: Surroundings) -> Iterator[events.Event]:
@@ -52,7 +53,7 @@ def clean(project: Project, rubbish: Rubbish, around: Surroundings) -> Iterator[
             with each.product.host.connect() as connection:
                 yield from _bring_home(project, each, connection, around)
                 contacts.reached(project, each.product.host.name, around.now())
-                yield from _clean_host(connection, folders, each.runs)
+                yield from _clean_host(connection, folders, each.runs, rubbish.discard)
                 yield from _clean_rest(connection, rubbish)
         except FarSideError as error:
             yield events.Warned(f"{each.target}: {error.message}", error.hint)
@@ -83,12 +84,15 @@ def _bring_home(
     yield from look(HostRuns(cleaning.product.host, cleaning.target, followers), lambda: connection, whole=())
 
 
-def _clean_host(connection: Connection, folders: RunFolders, run_ids: Sequence[str]) -> Iterator[events.Event]:
-    home = [run_id for run_id in run_ids if folders.is_collected(run_id) and not folders.outputs_are_left(run_id)]
+def _clean_host(
+    connection: Connection, folders: RunFolders, run_ids: Sequence[str], discard: bool
+) -> Iterator[events.Event]:
+    left = [run_id for run_id in run_ids if folders.outputs_are_left(run_id) and not discard]
+    home = [run_id for run_id in run_ids if folders.is_collected(run_id) and run_id not in left]
     for run_id in run_ids:
-        if folders.outputs_are_left(run_id):
+        if run_id in left:
             fetch = f"holdfast history download -r {run_id} -d DIR"
-            yield events.Removed(run_id, 0, f"its outputs are only there; to fetch them: {fetch}")
+            yield events.Removed(run_id, 0, f"its outputs are only there; {fetch} or --discard-outputs")
         elif run_id not in home:
             yield events.Removed(run_id, 0, "it has not ended, or its outputs are not at home yet")
     wanted = [(run_id, {"project": folders.submission(run_id).project_id, "run": run_id}) for run_id in home]

@@ -85,12 +85,27 @@ class ConnectionLost(NamedTuple):
     next_try: float
 
 
+class Sending(NamedTuple):
+    """Bytes of the project's files that are on their way to a host that does not have them."""
+
+    done: int
+    total: int
+
+
 class Fetched(NamedTuple):
-    """One more file of the run is at home."""
+    """More of this file of the run is at home; `done` and `total` are bytes of all that are to come."""
 
     path: str
     done: int
     total: int
+
+
+class PortOpened(NamedTuple):
+    """A port of a host can be used on this machine."""
+
+    port: int
+    near_port: int
+    host: str
 
 
 class Ended(NamedTuple):
@@ -107,6 +122,58 @@ class Removed(NamedTuple):
     kept: str = ""
 
 
+class AskingHosts(NamedTuple):
+    """These have been asked about their runs for a while; for a line on the screen."""
+
+    targets: tuple[str, ...]
+
+
+class HostSilent(NamedTuple):
+    """A host that cannot be asked about its runs, known here by the compute target `target`: since its first failed
+    try. What is shown of its runs is what was last known."""
+
+    target: str
+    since: float
+    reason: str
+    needs_login: bool = False
+    remedy: str = ""
+
+
+class OutputsWait(NamedTuple):
+    """The run has ended, and its outputs are too large to be fetched by the way."""
+
+    run_id: str
+    target: str
+    size: int
+
+
+class Imported(NamedTuple):
+    """A run that was submitted elsewhere is in this project's history now; `lacking` names what its host did not
+    know."""
+
+    run_id: str
+    lacking: tuple[str, ...] = ()
+
+
+class Doing(NamedTuple):
+    """What takes a while now; the next one takes its place on the screen."""
+
+    text: str
+
+
+class Done(NamedTuple):
+    """A step that came to an end, in a few words."""
+
+    text: str
+
+
+class KeyShown(NamedTuple):
+    """The public half of a key that opens the account once `command` has been run over there."""
+
+    line: str
+    command: str
+
+
 Event = (
     Warned
     | SnapshotProgressed
@@ -121,7 +188,16 @@ Event = (
     | EndingBegan
     | Noted
     | ConnectionLost
+    | Sending
     | Fetched
+    | PortOpened
     | Ended
     | Removed
+    | AskingHosts
+    | HostSilent
+    | OutputsWait
+    | Imported
+    | Doing
+    | Done
+    | KeyShown
 )

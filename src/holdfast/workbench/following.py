@@ -8,30 +8,32 @@ twice or lost."""
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import queue
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 
-from holdfast.errors import HostError, StorageError
+from holdfast.errors import FarSideError, HostError, StorageError
 from holdfast.history import journal as journals
 from holdfast.history.folder import RunFolders
 from holdfast.history.records import read_run
-from holdfast.hosts.connection import Connection
-from holdfast.model import Run
+from holdfast.hosts.connection import Connection, Push
+from holdfast.model import Run, Submission
 from holdfast.project.folder import Project
 from holdfast.workbench import events
 from holdfast.workbench.absent import missing_file_sentence
-from holdfast.workbench.collecting import collect
+from holdfast.workbench.collecting import OUTPUTS, Collector, collect
 from holdfast.workbench.mirror import Mirror, stopped_writer, writer_lock
+from holdfast.workbench.receiving import FarRun
+from holdfast.workbench.reconnecting import TRIES, Patience
 from holdfast.workbench.surroundings import Surroundings
 from holdfast.workbench.targets import Product
 from holdfast.workbench.view import View
 
 WAIT = 0.25
 """Seconds between looks at copies that another process writes."""
-TRIES = (0.2, 1.0, 2.0, 5.0, 10.0)
 
 _GREW, _DONE = object(), object()
 
@@ -42,6 +44,9 @@ class Follower:
         self.folders = RunFolders(project.state_directory)
         self.folder = self.folders.path(run_id)
         self._connection: Connection | None = None
+        self._is_shared = False
+        self._was_connected = False
+        self._asked: int | None = None
         self._view = View(self.folder)
         self._is_writer = False
         self._warned = False
@@ -58,19 +63,36 @@ class Follower:
             self._is_writer = False
             self.disconnect()
 
+    @functools.cached_property
+    def submission(self) -> Submission:
+        return self.folders.submission(self.run_id)
+
     def connection(self) -> Connection:
+        """Nobody is asked for a password in the middle of a run's output: only a first connection may ask."""
         if self._connection is None:
-            self._connection = self.product.host.connect()
+            self._connection = self.product.host.connect(may_ask=not self._was_connected)
+            self._was_connected = True
         return self._connection
 
     def share(self, connection: Connection) -> None:
-        """Use a connection that somebody else made."""
-        self._connection = connection
+        """Use a connection that somebody else made, and will close."""
+        self._connection, self._is_shared, self._was_connected = connection, True, True
 
     def disconnect(self) -> None:
-        if self._connection is not None:
+        if self._connection is not None and not self._is_shared:
             self._connection.close()
-            self._connection = None
+        self._connection, self._is_shared, self._asked = None, False, None
+
+    def ask(self) -> None:
+        """Ask to follow without waiting for the answer, which `follow` takes: it travels with what was sent before."""
+        asked = {"project": self.submission.project_id, "run": self.run_id, "have": Mirror(self.folder).have()}
+        self._asked = self.connection().send("follow", {"runs": [asked], "stay": True})
+
+    def withdraw(self) -> None:
+        """Forget what `ask` asked, because the run was not there yet."""
+        number, self._asked = self._asked, None
+        if number is not None:
+            self.connection().answer(number)
 
     def follow(self) -> Iterator[events.Event]:
         """Every event until the run has ended and its outputs are at home; last an `Ended`."""
@@ -84,12 +106,13 @@ class Follower:
         run = self.read()
         yield events.Ended(run, missing_file_sentence(self.project.root, self.folder, run, self._around.environment))
 
-    def finish(self) -> Iterator[events.Event]:
-        """Bring the outputs home; for the writer, after the end. A repeat changes nothing."""
+    def finish(self, limit: int | None = None) -> Iterator[events.Event]:
+        """Bring the outputs home; for the writer, after the end. A repeat changes nothing. Raises `collecting.TooLarge`
+        where more than `limit` bytes would have to travel."""
         run = self.read()
         if not run.status.is_final or self.folders.is_collected(self.run_id):
             return
-        yield from collect(self.connection, self.product.host.is_here, self.project.id, self.folder, run)
+        yield from collect(self.connection, self.product.host.is_here, self.folder, run, limit)
 
     def read(self) -> Run:
         return read_run(self.folders, self.run_id)
@@ -112,9 +135,8 @@ class Follower:
         if any(isinstance(event, journals.Created) for event in self._view.journal().events):
             self.write_end("lost", "")
             return
-        submission = self.folders.submission(self.run_id)
-        fields = {"project": self.project.id, "run": self.run_id, "generation": submission.generation}
-        self.connection().request("give-up", fields)
+        about = {"project": self.submission.project_id, "run": self.run_id, "generation": self.submission.generation}
+        self.connection().request("give-up", about)
 
     def _copy_and_show(self) -> Iterator[events.Event]:
         """Copy in a thread until everything is at home; show what has come meanwhile."""
@@ -138,42 +160,74 @@ class Follower:
 
     def _copy(self, happened: queue.SimpleQueue[object]) -> None:
         """A lost connection is taken up again where it broke."""
-        failures = 0
+        patience = Patience(None if not self.product.host.is_here else len(TRIES), self.run_id)
         try:
             while True:
                 try:
-                    for _ in self._pump():
-                        failures = 0
-                        happened.put(_GREW)
+                    for event in self._pump():
+                        patience.renew()
+                        happened.put(event)
                     for event in self.finish():
+                        patience.renew()
                         happened.put(event)
                 except HostError as error:
                     self.disconnect()
-                    if failures == len(TRIES):
-                        raise
-                    happened.put(events.ConnectionLost(error.message, TRIES[failures]))
-                    time.sleep(TRIES[failures])
-                    failures += 1
+                    pause = patience.pause(error)
+                    happened.put(events.ConnectionLost(error.message, pause))
+                    time.sleep(pause)
                 else:
                     break
         except BaseException as error:  # noqa: BLE001 - handed to whoever follows, whatever it is
             happened.put(error)
         happened.put(_DONE)
 
-    def _pump(self) -> Iterator[None]:
+    def _pump(self) -> Iterator[object]:
         """Copy until the journal at home has the run's end; yields whenever something was written."""
         mirror = Mirror(self.folder)
         while not self.read().status.is_final:
-            connection = self.connection()
-            asked = {"project": self.project.id, "run": self.run_id, "have": mirror.have()}
-            answer = connection.request("follow", {"runs": [asked], "stay": True})
+            if self._asked is None:
+                self.ask()
+            number, self._asked = self._asked, None
+            answer = self.connection().answer(number or 0)
             if self.run_id in answer["missing"]:
                 self.settle_missing()
-                yield
+                yield _GREW
                 continue
-            while (push := connection.next_push(None)) is None or push.kind != "ended":
-                if push is not None and mirror.apply(push):
-                    yield
+            yield from self._listen(mirror)
+
+    def _listen(self, mirror: Mirror) -> Iterator[object]:
+        """Until the run ends: write what comes, and now and then fetch the outputs, if that was asked for."""
+        connection, every = self.connection(), self.submission.sync_outputs
+        ended: list[Push] = []
+
+        def take(push: Push) -> bool:
+            if push.kind == "ended":
+                ended.append(push)
+            return mirror.apply(push)
+
+        due = time.monotonic() + (every or 0.0)
+        while not ended:
+            left = None if every is None else due - time.monotonic()
+            push = connection.next_push(left) if left is None or left > 0 else None
+            if push is not None:
+                if take(push):
+                    yield _GREW
+            elif every is not None and due <= time.monotonic():
+                is_well = yield from self._fetch_outputs(connection, take)
+                every = every if is_well else None
+                due = time.monotonic() + (every or 0.0)
+
+    def _fetch_outputs(self, connection: Connection, take: Callable[[Push], bool]) -> Generator[object, None, bool]:
+        """What is there now; the end of the run makes it exact. False: it is not worth trying again before that."""
+        far = FarRun(self.submission.project_id, self.run_id, False)
+        collector = Collector(connection, self.product.host.is_here, far, self.folder, take)
+        try:
+            yield from collector.bring((OUTPUTS,))
+        except (FarSideError, StorageError, OSError) as error:
+            text = getattr(error, "message", str(error))
+            yield events.Warned(f"Outputs are not fetched any more while the run goes on: {text}")
+            return False
+        return True
 
     def _show_others_copies(self) -> Iterator[events.Event]:
         """One look at what another process has copied, then a pause; the caller tries for the lock again."""

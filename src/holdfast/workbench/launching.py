@@ -11,9 +11,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import FarSideError, HostError, ProjectError, StorageError
+from holdfast.engines.engine import Order
+from holdfast.errors import ProjectError
 from holdfast.history.folder import RunFolders
 from holdfast.history.index import Index
+from holdfast.history.values import submission_json
 from holdfast.hosts.connection import Connection
 from holdfast.model import Plan, Submission
 from holdfast.project.configuration import Configuration, managed_environment
@@ -25,7 +27,7 @@ from holdfast.workbench.following import Follower
 from holdfast.workbench.interpreter import find_python
 from holdfast.workbench.mirror import writer_lock
 from holdfast.workbench.planning import Identity, Intent, Job, make_plan
-from holdfast.workbench.sending import send_snapshot
+from holdfast.workbench.starting import start
 from holdfast.workbench.surroundings import Surroundings
 
 NO_RUN_YET = "<run>"
@@ -46,12 +48,12 @@ def launch(
     folders = RunFolders(intent.project.state_directory)
     run_id = folders.reserve(run_prefix(intent.project.name), around.now())
     with contextlib.ExitStack() as stack:
-        plan = _record(intent, folders, run_id, snapshot, around, stack)
+        order = _record(intent, folders, run_id, snapshot, around, stack)
         yield events.RunCreated(run_id)
         follower = Follower(intent.project, run_id, intent.product, around)
         stack.enter_context(follower.writing(held=True))
         follower.share(connection)
-        _start(follower, plan, secrets)
+        yield from start(follower, order, secrets, around, wait)
         yield events.RunStarted(run_id)
         if wait:
             yield from follower.follow()
@@ -64,18 +66,18 @@ def _record(
     snapshot: Snapshot,
     around: Surroundings,
     stack: contextlib.ExitStack,
-) -> Plan:
+) -> Order:
     """Write the run's folder, whole or not at all. It appears with its writer's lock held, on `stack`, so that nobody
     else takes it for one whose submission was cut."""
     try:
         stack.enter_context(writer_lock(folders.draft(run_id)))
         plan = make_plan(intent, Identity(run_id, os.urandom(16).hex(), snapshot.digest), around)
-        submission = _submission(intent, plan, around)
-        folders.commit(run_id, submission, plan.as_json(), _configuration_record(intent.configuration))
+        submission, configuration = _submission(intent, plan, around), _configuration_record(intent.configuration)
+        folders.commit(run_id, submission, plan.as_json(), configuration)
     except BaseException:
         folders.abandon(run_id)
         raise
-    return plan
+    return Order(plan, submission_json(submission), configuration)
 
 
 def _warnings(intent: Intent, around: Surroundings) -> Iterator[events.Event]:
@@ -86,7 +88,7 @@ def _warnings(intent: Intent, around: Surroundings) -> Iterator[events.Event]:
         names = ", ".join(f"`{name}`" for name in configuration.run.ignored)
         verb, are = ("belongs", "is") if len(configuration.run.ignored) == 1 else ("belong", "are")
         yield events.Warned(f"{configuration.run.file}: {names} {verb} to data preparation and {are} ignored.")
-    if managed_environment(configuration) is None:
+    if intent.product.host.is_here and managed_environment(configuration) is None:
         python = find_python(configuration.target.python_location, intent.project.root, around)
         for warning in editable_warnings(Path(python), intent.project.root, around.user_home):
             yield events.Warned(warning.message, warning.remedy)
@@ -164,6 +166,8 @@ def _submission(intent: Intent, plan: Plan, around: Surroundings) -> Submission:
         parent_run_id=around.environment.get("HOLDFAST_RUN_ID") or None,
         tracked=configuration.run.tracked_run,
         properties=_properties(project.root),
+        sync_outputs=intent.request.sync_outputs,
+        fetch_outputs=intent.request.fetch_outputs,
     )
 
 
@@ -186,25 +190,3 @@ def _configuration_record(configuration: Configuration) -> Mapping[str, Any]:
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
-
-
-def _start(follower: Follower, plan: Plan, values: Mapping[str, str]) -> None:
-    """Send what the host lacks and start. A run that certainly did not start is written down as that; where the link
-    broke while it was being started, the next look at the run settles it."""
-    try:
-        connection = follower.connection()
-        if not follower.product.host.is_here:
-            send_snapshot(connection, follower.project.state_directory / "objects", plan.snapshot)
-    except (HostError, StorageError) as error:
-        follower.write_end("not-started", error.message)
-        raise
-    try:
-        follower.product.engine.start(connection, plan, values)
-    except (FarSideError, StorageError) as error:  # the far side has answered: it did not start
-        follower.write_end("not-started", error.message)
-        raise
-    except HostError as error:
-        raise HostError(
-            f"The connection broke while the run was being started: {error.message}",
-            f"Whether it started: holdfast status -r {plan.run_id}",
-        ) from error

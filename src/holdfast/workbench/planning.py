@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -33,6 +34,8 @@ class Request:
     secrets: tuple[str, ...] = ()
     conda_file: str | None = None
     spark_file: str | None = None
+    sync_outputs: float | None = None
+    fetch_outputs: bool = True
 
 
 @dataclass(frozen=True)
@@ -91,14 +94,15 @@ def make_plan(intent: Intent, identity: Identity, around: Surroundings) -> Plan:
     run, target = configuration.run, configuration.target
     if run.framework == "PySpark":
         raise _spark(configuration)
-    python = find_python(target.python_location, project.root, around)
-    container = intent.product.container
-    environment = _environment(configuration, python)
+    is_here, container = intent.product.host.is_here, intent.product.container
+    environment = _environment(configuration, project, is_here, around)
     if environment is not None:
         environment = environment._replace(steps=tuple(container.wrap(step) for step in environment.steps))
-    share = _share(target.native_shared_directory, project)
+    share = _share(target.native_shared_directory, project, is_here)
     variables = _variables(project, configuration, identity, share, environment is not None)
-    interpreter = text(python) if environment is None else text(Hole.ENVIRONMENT, "/bin/python")
+    interpreter = _interpreter(target.python_location, project, is_here, around)
+    if environment is not None:
+        interpreter = text(Hole.ENVIRONMENT, "/bin/python")
     words = intent.job.words
     if words[0].startswith("-"):  # a script of such a name would be an option of Python
         words = (f"./{words[0]}", *words[1:])
@@ -116,6 +120,7 @@ def make_plan(intent: Intent, identity: Identity, around: Surroundings) -> Plan:
         environment=environment,
         prepare=run.prepare_environment,
         secrets=wanted_secrets(request, configuration),
+        python=None if is_here else target.python_location,
     )
 
 
@@ -195,10 +200,24 @@ def _spark(configuration: Configuration) -> NotAvailable:
     )
 
 
-def _environment(configuration: Configuration, python: str) -> EnvironmentPlan | None:
+def _interpreter(location: str | None, project: Project, is_here: bool, around: Surroundings) -> Text:
+    """The user's own Python: found here for runs here, by the far side for runs there."""
+    return text(find_python(location, project.root, around)) if is_here else text(Hole.PYTHON)
+
+
+def _environment(
+    configuration: Configuration, project: Project, is_here: bool, around: Surroundings
+) -> EnvironmentPlan | None:
     spec = managed_environment(configuration)
     if spec is None:
         return None
+    target = configuration.target
+    if not is_here:
+        raise NotAvailable(
+            f"Environments on `{target.type}` targets cannot be built by this version yet.",
+            f"Use the machine's own Python: write `userManagedEnvironment: true` into {target.file}.",
+        )
+    python = find_python(target.python_location, project.root, around)
     # Only here: a run on one's own Python starts 20 ms sooner.
     from holdfast.environments.packages import plan_environment
 
@@ -228,11 +247,13 @@ def _stores(intent: Intent) -> tuple[Text, ...]:
     return (text(os.fspath(intent.project.state_directory / "objects")), there)
 
 
-def _share(directory: str | None, project: Project) -> Text:
+def _share(directory: str | None, project: Project, is_here: bool) -> Text:
     """The folder shared between a project's runs. A base that the user names keeps projects apart by their id."""
     if directory is None:
         return text(Hole.HOME, "/share/", project.id)
-    return text(os.path.join(os.path.expanduser(directory), project.id))
+    if not is_here and (directory == "~" or directory.startswith("~/")):
+        return text(Hole.ACCOUNT, f"{directory[1:].rstrip('/')}/{project.id}")
+    return text(posixpath.join(os.path.expanduser(directory) if is_here else directory, project.id))
 
 
 def _variables(
@@ -255,14 +276,14 @@ def _variables(
         "PYTHONIOENCODING": given.get("PYTHONIOENCODING", text("utf-8")),
         "PYTHONPATH": text(
             Hole.FARSIDE,
-            os.pathsep,
+            ":",  # of the machine that runs it, which is Linux; not of this one
             Hole.FARSIDE,
             "/holdfast/farside/shim",
-            os.pathsep + own_path if own_path else "",
+            f":{own_path}" if own_path else "",
             Hole.PYTHONPATH,
         ),
     }
     if is_managed:
         variables["VIRTUAL_ENV"] = text(Hole.ENVIRONMENT)
-        variables["PATH"] = given.get("PATH", text(Hole.ENVIRONMENT, "/bin", os.pathsep, Hole.PATH))
+        variables["PATH"] = given.get("PATH", text(Hole.ENVIRONMENT, "/bin:", Hole.PATH))
     return variables

@@ -13,18 +13,25 @@ from runs.conftest import wait_for
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Callable[[Path, int], None]]:
-    """Mounts a file system of so many kilobytes at a folder; taken away at the end."""
+    """Mounts a file system of so many kilobytes at a folder, with the files of `aml_config` that it had; taken away at
+    the end."""
     mounted: list[Path] = []
 
     def mount(folder: Path, kilobytes: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
+        owner = folder.parent.stat().st_uid
+        kept = {each.name: each.read_bytes() for each in folder.glob("aml_config/*")}
         done = subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k,mode=700", "tmpfs", str(folder)], capture_output=True
+            ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k,mode=700,uid={owner}", "tmpfs", str(folder)],
+            capture_output=True,
         )
         if done.returncode != 0:
             say = pytest.fail if os.environ.get("CI") == "true" and os.getuid() == 0 else pytest.skip
             say(f"needs to mount a small file system: {done.stderr.decode()}")
         mounted.append(folder)
+        for name, content in kept.items():
+            (folder / "aml_config").mkdir(exist_ok=True)
+            (folder / "aml_config" / name).write_bytes(content)
 
     yield mount
     for folder in reversed(mounted):
@@ -58,7 +65,7 @@ def test_a_full_project_disk_refuses_the_submit_and_leaves_no_half_record(bench,
 def test_a_full_host_refuses_the_start_and_the_record_says_so(bench, target, small_disk):
     bench.write("t.py", "print(1)")
     bench.submit("t.py")
-    small_disk(bench.home, 600)
+    small_disk(bench.home, 1500)
     bench.write("u.py", "print(2)")
     assert bench.submit("u.py").code == 0
     filler = _fill(bench.home)
@@ -77,17 +84,17 @@ def test_a_host_disk_that_fills_up_during_the_run_holds_the_output_back_and_lose
         """
         import os, time
         print("up", flush=True)
-        while not os.path.exists(os.environ["GO"]):
+        while not os.path.exists("../go"):
             time.sleep(0.01)
         for number in range(2000):
             print("line", number, "x" * 100)
         """,
     )
-    go = bench.root.parent / "go"
-    run_id = bench.start("t.py", env={"GO": str(go)})
+    run_id = bench.start("t.py")
     wait_for(lambda: (bench.far(run_id) / "driver_log").read_bytes() == b"up\n")
+    (bench.far(run_id) / "soon").write_text("")
     filler = _fill(bench.home)
-    go.write_text("")
+    (bench.far(run_id) / "soon").rename(bench.far(run_id) / "go")
     wait_for(lambda: bench.far(run_id).joinpath("driver_log").stat().st_size >= 3 and _is_waiting(bench, run_id))
     filler.unlink()
     expected = "up\n" + "".join(f"line {number} {'x' * 100}\n" for number in range(2000))

@@ -18,12 +18,14 @@ from holdfast.farside import frames
 from holdfast.hosts.shipping import far_side, install
 
 OPERATIONS = [
-    "hello", "missing", "put", "start", "give-up", "follow", "cancel", "list", "fetch", "link", "usage", "remove",
+    "hello", "missing", "prepare", "pack", "put", "start", "give-up", "follow", "cancel", "list", "stream", "link",
+    "usage", "remove",
     "", "x",
 ]  # fmt: skip
 KEYS = [
     "project", "run", "generation", "plan", "runs", "have", "digest", "digests", "path", "root", "destination",
-    "offset", "more", "stay", "environment", "stores", "grace", "detail",
+    "offset", "more", "stay", "environment", "stores", "grace", "detail", "snapshot", "base", "count", "z", "roots",
+    "files", "submission", "configuration",
 ]  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import signal
 
 from runs.conftest import is_gone, wait_for
 
+TARGETS = ("local",)  # what ends a run's processes is the same everywhere
 TREE = """
 import ctypes, os, random, signal, sys, time
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -47,15 +44,7 @@ def test_a_supervisor_of_another_version_is_followed_and_canceled(bench, target,
     )
     ids = []
     for _ in range(2):
-        started = subprocess.run(
-            [sys.executable, "-m", "holdfast", "submit", "-a", "t.py"],
-            cwd=bench.root,
-            env={**os.environ, "PYTHONPATH": str(other.parent)},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        ids.append(started.stdout.strip())
+        ids.append(bench.start("-t", target, "t.py", env={"PYTHONPATH": str(other.parent)}))
     wait_for(lambda: all((bench.far(each) / "driver_log").read_text() == "up\n" for each in ids))
     assert bench.run("status", "-r", ids[0], "-o", "tsv", "--query", "status").out == "Running\n"
     (bench.far(ids[0]) / "go").write_text("")

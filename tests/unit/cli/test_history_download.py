@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 import pytest
@@ -48,10 +49,11 @@ def test_what_takes_in_nothing_is_an_unknown_name(recorded, command, word):
 def test_a_folder_that_stayed_on_the_host_is_fetched(recorded, command, monkeypatch):
     recorded.add(files=FILES, others=["logs/x.txt", "logs/y.txt", "z.txt"])
 
-    def fetch_file(project, run, path, destination, around):
-        destination.write_text(path)
+    @contextlib.contextmanager
+    def fetching(project, run, around):
+        yield lambda path, destination: destination.write_text(path)
 
-    monkeypatch.setattr("holdfast.workbench.fetching.fetch_file", fetch_file)
+    monkeypatch.setattr("holdfast.workbench.fetching.fetching", fetching)
     done = command("history", "download", "-r", "last", "-d", "got", "--artifact", "logs/", "--artifact", "a.txt")
     assert done.out.splitlines() == ["got/logs/x.txt", "got/logs/y.txt", "got/outputs/a.txt"]
     assert (recorded.root / "got/logs/y.txt").read_text() == "logs/y.txt"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -114,11 +115,15 @@ def test_a_full_disk_leaves_no_half_copied_file(project, run_id, tmp_path, monke
 def test_a_file_outside_of_outputs_is_fetched_from_the_host(project, run_id, tmp_path, monkeypatch):
     asked = []
 
-    def fetch_file(project, run, path, destination, around):
-        asked.append((run, path, around))
-        destination.write_text("far")
+    @contextlib.contextmanager
+    def fetching(project, run, around):
+        def fetch(path, destination):
+            asked.append((run, path, around))
+            destination.write_text("far")
 
-    monkeypatch.setattr("holdfast.workbench.fetching.fetch_file", fetch_file)
+        yield fetch
+
+    monkeypatch.setattr("holdfast.workbench.fetching.fetching", fetching)
     events = list(download(project, Download(run_id, tmp_path / "copy", ("scratch.bin",)), AROUND))
     assert asked == [(run_id, "scratch.bin", AROUND)]
     assert tree(tmp_path / "copy") == {"scratch.bin": "far"}

@@ -1,0 +1,310 @@
+"""Links that break at random moments: every run exists once, its record is right, its bytes are equal."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import random
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from remote.benches import SHARE_LINE, FarBench, far_bench, watched  # noqa: F401 - a fixture
+
+from kit.link import Way
+from kit.waiting import wait_for
+
+SEEDS, FEWER_SEEDS, SOAK_SEEDS = 20, 8, 300
+LINES = 60
+LARGE = 3 << 20
+SCRIPT = f"""
+import hashlib, os, time
+{SHARE_LINE}
+assert hashlib.sha256(open("data.bin", "rb").read()).hexdigest() == open("data.sha256").read()
+for number in range({LINES}):
+    print("line", number, "x" * 50, flush=True)
+    time.sleep(0.004)
+blocks = [hashlib.sha256(b"%d" % number).digest() for number in range({LARGE} // 32)]
+open("outputs/large", "wb").write(b"".join(blocks))
+for number in range(20):
+    open("outputs/small-%d" % number, "w").write("small %d\\n" % number * number)
+os.makedirs("outputs/empty/folder")
+open("outputs/empty/file", "w").close()
+"""
+OUTPUT = b"".join(b"line %d %s\n" % (number, b"x" * 50) for number in range(LINES))
+OUTPUTS = {
+    "large": b"".join(hashlib.sha256(b"%d" % number).digest() for number in range(LARGE // 32)),
+    "empty/file": b"",
+    **{f"small-{number}": (b"small %d\n" % number) * number for number in range(20)},
+}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "seed" in metafunc.fixturenames:
+        few = (
+            SEEDS if metafunc.function is test_a_submit_over_a_link_that_breaks_brings_everything_home else FEWER_SEEDS
+        )
+        many = [pytest.param(each, marks=pytest.mark.soak) for each in range(few, SEEDS + SOAK_SEEDS)]
+        metafunc.parametrize("seed", [*range(few), *many])
+
+
+@pytest.fixture
+def chance(seed: int) -> random.Random:
+    return random.Random(seed)
+
+
+@pytest.fixture
+def bench(far_bench: Callable[..., FarBench], chance: random.Random) -> FarBench:  # noqa: F811
+    made = far_bench()
+    made.write("train.py", SCRIPT)
+    data = chance.randbytes(400_000)  # so large that it travels in pieces, and cannot be compressed
+    (made.root / "data.bin").write_bytes(data)
+    made.write("data.sha256", hashlib.sha256(data).hexdigest())
+    return made
+
+
+STAGES = ("at once", "sending", "created", "output", "ended", "fetching")
+"""How far a run has come when the link breaks for the first time, whatever the speed of the machine."""
+
+
+def has_reached(bench: FarBench, stage: str) -> bool:
+    far = next(bench.home.glob("runs/*/*_*"), None)
+    match stage:
+        case "at once":
+            return True
+        case "sending":
+            return (bench.home / "objects").is_dir()
+        case "created":
+            return far is not None
+        case "output":
+            return far is not None and (far / "driver_log").stat().st_size > 0
+        case "ended":
+            return far is not None and b'"e":"ended"' in (far / "journal.jsonl").read_bytes()
+        case _:
+            return any(bench.root.glob(".holdfast/runs/*_*/outputs/*")) or any(
+                bench.root.glob(".holdfast/runs/*_*/.incoming/*")
+            )
+
+
+class Saboteur:
+    """Breaks a link in a few ways, one after another, from a stage of the run on until it is told to stop."""
+
+    def __init__(self, bench: FarBench, chance: random.Random, stage: str) -> None:
+        self._bench, self._link, self._chance, self._stage = bench, bench.box.link, chance, stage
+        self._over = threading.Event()
+
+    def work(self) -> None:
+        while not has_reached(self._bench, self._stage):
+            if self._over.wait(0.002):
+                return
+        for _ in range(self._chance.randint(1, 3)):
+            ways = [self._cut, self._cut_after_bytes, self._cut_after_a_while, self._stall, self._refuse]
+            self._chance.choice(ways)()
+            if self._over.is_set():
+                return
+
+    def stop(self) -> None:
+        self._over.set()
+
+    def _pause(self, longest: float) -> None:
+        self._over.wait(self._chance.uniform(0.0, longest))
+
+    def _cut(self) -> None:
+        self._link.cut(reset=self._chance.random() < 0.5)
+
+    def _cut_after_bytes(self) -> None:
+        before = self._link.counters.cuts
+        way = self._chance.choice([Way.TO_SERVER, Way.TO_CLIENT, None])
+        count = int(10 ** self._chance.uniform(1.0, 6.5))
+        self._link.cut_after(count, way, reset=self._chance.random() < 0.5)
+        deadline = time.monotonic() + 3.0
+        while self._link.counters.cuts == before and time.monotonic() < deadline and not self._over.wait(0.005):
+            pass
+
+    def _cut_after_a_while(self) -> None:
+        self._pause(0.3)
+        self._cut()
+
+    def _stall(self) -> None:
+        self._pause(0.2)
+        self._link.stall()
+        self._pause(0.3)
+        if self._chance.random() < 0.7:
+            self._cut()
+        self._link.resume()
+
+    def _refuse(self) -> None:
+        self._pause(0.2)
+        self._link.refuse()
+        self._cut()
+        self._pause(0.3)
+        self._link.accept()
+
+
+@contextlib.contextmanager
+def sabotaged(bench: FarBench, chance: random.Random, stage: str) -> Iterator[None]:
+    bench.box.link.slow(throttle=8e6)
+    saboteur = Saboteur(bench, chance, stage)
+    thread = threading.Thread(target=saboteur.work)
+    thread.start()
+    try:
+        yield
+    finally:
+        saboteur.stop()
+        thread.join()
+
+
+def require_whole(bench: FarBench, run_id: str) -> None:
+    """The run has completed, once, and all of it is at home."""
+    record = bench.record(run_id)
+    assert (record["status"], record["reason"], record["exit_code"]) == ("Completed", "completed", 0), record
+    assert bench.starts().count(run_id) == 1
+    near = bench.near(run_id)
+    assert (near / "driver_log").read_bytes() == OUTPUT
+    found = {
+        path.relative_to(near / "outputs").as_posix(): path.read_bytes()
+        for path in (near / "outputs").rglob("*")
+        if path.is_file()
+    }
+    assert {name: len(data) for name, data in found.items()} == {name: len(data) for name, data in OUTPUTS.items()}
+    assert found == OUTPUTS
+    assert record["notes"] == []
+    left = [each.name for each in near.iterdir() if "diverged" in each.name or each.name == ".incoming"]
+    assert left == []
+    assert len(list(bench.home.glob("runs/*/*"))) == len(bench.near_ids())
+
+
+def require_settled(bench: FarBench, run_id: str) -> bool:
+    """The run is whole, or it never was: False then."""
+    record = bench.record(run_id)
+    if record["reason"] != "not-started":
+        require_whole(bench, run_id)
+        return True
+    assert record["status"] == "Failed"
+    assert run_id not in bench.starts()
+    return False
+
+
+def test_a_submit_over_a_link_that_breaks_brings_everything_home(
+    bench: FarBench, seed: int, chance: random.Random
+) -> None:
+    stage = STAGES[seed % len(STAGES)]
+    with sabotaged(bench, chance, stage):
+        done = bench.submit("train.py", timeout=120)
+    assert len(bench.near_ids()) == 1, done.err
+    if require_settled(bench, bench.near_ids()[0]):
+        assert (done.code, done.out.encode()) == (0, OUTPUT), done.err
+    else:
+        assert (stage, done.code) == ("at once", 245), done.err
+        assert done.err.count("error: ") == 1
+
+
+def test_a_run_is_followed_to_its_end_by_whoever_comes_later_over_a_link_that_breaks(
+    bench: FarBench, seed: int, chance: random.Random
+) -> None:
+    """As a laptop that is closed and opened again: several clients, one after another, none of them undisturbed."""
+    run_id = bench.start("train.py")
+    outputs = []
+    with sabotaged(bench, chance, STAGES[2 + seed % (len(STAGES) - 2)]):
+        for _ in range(2):
+            follower = bench.popen("logs", "-f", "-r", run_id)
+            with watched(follower), contextlib.suppress(subprocess.TimeoutExpired):
+                outputs.append(follower.communicate(timeout=chance.uniform(0.3, 1.0))[0])
+        done = bench.run("logs", "-f", "-r", run_id, timeout=120)
+    assert (done.code, done.out.encode()) == (0, OUTPUT), done.err
+    require_whole(bench, run_id)
+    assert all(output == OUTPUT for output in outputs)
+
+
+def test_a_client_killed_during_a_submit_over_a_link_that_breaks_leaves_the_run_once_or_not_at_all(
+    bench: FarBench, seed: int, chance: random.Random
+) -> None:
+    kill_at = STAGES[seed % len(STAGES)]
+    cut_at = chance.choice(STAGES[: 1 + seed % len(STAGES)])
+    options = chance.choice([[], ["-a"], ["--wait"]])
+    with sabotaged(bench, chance, cut_at), watched(bench.submitting(*options, "train.py")) as client:
+        wait_for(lambda: client.poll() is not None or has_reached(bench, kill_at), 60, kill_at)
+        time.sleep(chance.uniform(0.0, 0.2))  # the moment is the point; nothing is waited for
+        client.kill()
+    ids = bench.near_ids()
+    if not ids:
+        assert bench.starts() == []
+        assert not list(bench.home.glob("runs/*/*"))
+        return
+    (run_id,) = ids
+    asked = bench.run("status", "-r", run_id)
+    assert asked.code == 0, asked.err
+    bench.run("logs", "-f", "-r", run_id, timeout=120)
+    require_settled(bench, run_id)
+
+
+SIX_MEGABYTES = random.Random(1).getrandbits(8 * (6 << 20)).to_bytes(6 << 20, "big")
+WRITES_SIX_MEGABYTES = """
+import random
+open("outputs/x", "wb").write(random.Random(1).getrandbits(8 * (6 << 20)).to_bytes(6 << 20, "big"))
+"""
+
+
+@pytest.fixture
+def steady(far_bench: Callable[..., FarBench]) -> FarBench:  # noqa: F811
+    return far_bench()
+
+
+def test_what_was_sent_before_a_cut_is_not_sent_again(steady: FarBench) -> None:
+    (steady.root / "data.bin").write_bytes(SIX_MEGABYTES)
+    steady.write("t.py", "import hashlib\nprint(hashlib.sha256(open('data.bin', 'rb').read()).hexdigest())\n")
+    steady.box.link.cut_after(5 << 20, Way.TO_SERVER)
+    done = steady.submit("t.py")
+    assert (done.code, done.out) == (0, hashlib.sha256(SIX_MEGABYTES).hexdigest() + "\n"), done.err
+    assert "connection lost" in done.err
+    assert steady.box.link.counters.to_server < 9 << 20
+
+
+def test_what_came_home_before_a_cut_is_not_fetched_again(steady: FarBench) -> None:
+    steady.write("t.py", WRITES_SIX_MEGABYTES)
+    steady.box.link.cut_after(5 << 20, Way.TO_CLIENT)
+    done = steady.submit("t.py")
+    assert done.code == 0, done.err
+    assert "connection lost" in done.err
+    assert (steady.near(steady.near_ids()[0]) / "outputs" / "x").read_bytes() == SIX_MEGABYTES
+    assert steady.box.link.counters.to_client < 9 << 20
+
+
+def test_a_download_that_was_cut_goes_on_where_it_stopped(steady: FarBench) -> None:
+    steady.write("t.py", WRITES_SIX_MEGABYTES)
+    assert steady.submit("--no-outputs", "t.py").code == 0
+    (run_id,) = steady.near_ids()
+    steady.box.link.cut_after(5 << 20, Way.TO_CLIENT)
+    first = steady.run("history", "download", "-r", run_id, "-d", "there")
+    second = first if first.code == 0 else steady.run("history", "download", "-r", run_id, "-d", "there")
+    assert second.code == 0, (first.err, second.err)
+    (found,) = (steady.root / "there").rglob("x")
+    assert found.read_bytes() == SIX_MEGABYTES
+    assert steady.box.link.counters.to_client < 9 << 20
+
+
+def test_a_command_over_a_connection_that_fell_silent_makes_a_new_one(steady: FarBench) -> None:
+    """As a laptop that wakes up in another network: the open connection is dead, and nobody has told it."""
+    steady.write("t.py", "print('works')\n")
+    assert steady.submit("t.py").code == 0
+    steady.box.link.silence()
+    began = time.monotonic()
+    done = steady.submit("t.py")
+    assert (done.code, done.out) == (0, "works\n"), done.err
+    assert time.monotonic() - began < 20
+
+
+def test_a_run_that_is_followed_over_a_link_that_falls_silent_is_taken_up_again(steady: FarBench) -> None:
+    steady.write(
+        "t.py", "import os, time\nprint(1, flush=True)\nwhile not os.path.exists('../go'): time.sleep(0.01)\nprint(2)\n"
+    )
+    with watched(steady.submitting("t.py")) as client:
+        assert client.stdout is not None
+        assert client.stdout.readline() == b"1\n"
+        steady.box.link.silence()
+        (steady.far(steady.near_ids()[0]) / "go").write_text("")
+        out, err = client.communicate(timeout=60)
+    assert (client.returncode, out) == (0, b"2\n")
+    assert b"connection lost" in err

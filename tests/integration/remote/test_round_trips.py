@@ -1,0 +1,109 @@
+"""How often a submit waits for the box: each wait costs a round trip, and they add up on a far link."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+from remote.benches import FarBench, far_bench, watched  # noqa: F401 - a fixture
+
+from kit import processes
+
+DELAY = 0.05
+"""Seconds one way: large against what the two ends need, so that what overlaps is not counted as a turn."""
+SCRIPT = "print('first', flush=True)\nopen('outputs/x', 'w').write('y' * 1000)\n"
+
+
+@pytest.fixture
+def warm(far_bench: Callable[..., FarBench]) -> FarBench:  # noqa: F811
+    """A box that has the far side and the snapshot, with our own connection to it open."""
+    bench = far_bench()
+    bench.write("t.py", SCRIPT)
+    for number in range(200):
+        bench.write(f"folder{number % 10}/file{number}.txt", f"text {number}\n" * number)
+    assert bench.submit("t.py").code == 0
+    bench.box.link.slow(delay=DELAY)
+    return bench
+
+
+def _turns_until_the_first_line(bench: FarBench) -> int:
+    before = bench.box.link.turns
+    with watched(bench.submitting("t.py")) as client:
+        assert client.stdout is not None
+        assert client.stdout.readline() == b"first\n"
+        turns = bench.box.link.turns - before
+        client.communicate(timeout=60)
+    assert client.returncode == 0
+    return turns
+
+
+def test_a_warm_submit_has_its_first_line_after_four_round_trips(warm: FarBench) -> None:
+    assert _turns_until_the_first_line(warm) <= 4
+
+
+def test_a_changed_file_costs_no_round_trip_more(warm: FarBench) -> None:
+    warm.write("folder3/file3.txt", "changed\n")
+    warm.write("new.txt", "new\n")
+    assert _turns_until_the_first_line(warm) <= 4
+
+
+def test_a_new_connection_costs_no_more_round_trips_of_ours(warm: FarBench) -> None:
+    """What ssh itself needs to get in is measured beside it, by hand."""
+    warm.box.link.cut()
+    before = warm.box.link.turns
+    warm.box.client.run("gpu1", "true")
+    login = warm.box.link.turns - before
+    assert _turns_until_the_first_line(warm) <= login + 3
+
+
+def test_the_time_to_the_first_line_is_what_the_round_trips_take(warm: FarBench) -> None:
+    """Turns can hide waiting that nobody counts: a slow link tells."""
+    warm.box.link.slow()
+    quick = _seconds_until_the_first_line(warm)
+    warm.box.link.slow(delay=0.25)
+    slow = _seconds_until_the_first_line(warm)
+    assert (slow - quick) / 0.5 <= 4.5
+
+
+def _seconds_until_the_first_line(bench: FarBench) -> float:
+    began = time.monotonic()
+    with watched(bench.submitting("t.py")) as client:
+        assert client.stdout is not None
+        assert client.stdout.readline() == b"first\n"
+        took = time.monotonic() - began
+        client.communicate(timeout=60)
+    return took
+
+
+@pytest.mark.parametrize("is_warm", [True, False])
+def test_one_ssh_process_does_the_whole_submit(warm: FarBench, is_warm: bool) -> None:
+    """A master of ours goes to the background as a second process of the same command; it is not counted."""
+    if not is_warm:
+        warm.box.link.cut()
+    warm.write("large.bin", "x" * 3_000_000)
+    sessions = warm.box.server.log.read_text().count("Starting session")
+    connections = warm.box.link.counters.connections
+    seen: dict[int, str] = {}
+    over = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(warm, seen, over))
+    watcher.start()
+    done = warm.submit("t.py")
+    over.set()
+    watcher.join()
+    assert done.code == 0, done.err
+    assert warm.box.server.log.read_text().count("Starting session") - sessions == 1
+    assert warm.box.link.counters.connections - connections == (0 if is_warm else 1)
+    assert len(seen) == 1, seen
+
+
+def _watch(bench: FarBench, seen: dict[int, str], over: threading.Event) -> None:
+    """Note every ssh process of this test's client that talks to the box; `ssh -G` only prints."""
+    config = str(bench.box.client.config)
+    before = {each.pid for each in processes.every() if config in each.argv}
+    while not over.wait(0.005):
+        for each in processes.every():
+            argv = each.argv
+            if config in argv and each.pid not in before and "-G" not in argv and argv[0] == "ssh":
+                seen[each.pid] = " ".join(argv)
