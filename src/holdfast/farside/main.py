@@ -1,5 +1,5 @@
 """Entry point on the host: `python3 -I -S …/holdfast/farside/main.py serve HOME NONCE`; `detached WORK HOME` where a
-service manager starts what must outlive the connection; `shell HOME TOKEN [WORDS]` where a person enters a run's
+service manager starts what must outlive the connection; `shell HOME TOKEN` where a person enters a run's
 surroundings; `gpus`, which prints what NVML knows."""
 
 import os
@@ -14,12 +14,12 @@ def main() -> None:
         from holdfast.farside.nvml import main as print_gpus
 
         print_gpus()
-    if sys.argv[1:2] == ["shell"] and len(sys.argv) >= 4:
+    if sys.argv[1:2] == ["shell"] and len(sys.argv) == 4:
         from holdfast.farside.shells import enter
 
-        enter(sys.argv[2], sys.argv[3], sys.argv[4:])
+        enter(sys.argv[2], sys.argv[3])
     if len(sys.argv) != 4 or sys.argv[1] not in ("serve", "detached"):
-        sys.exit("usage: main.py serve HOME NONCE | detached WORK HOME | shell HOME TOKEN [WORDS] | gpus")
+        sys.exit("usage: main.py serve HOME NONCE | detached WORK HOME | shell HOME TOKEN | gpus")
     if sys.getfilesystemencoding().lower() != "utf-8" and OLD_LOCALE not in os.environ:
         # Python 3.6 in the C locale, which ssh gives, cannot name a file `é`.
         environment = dict(os.environ, LC_ALL="C.UTF-8", **{OLD_LOCALE: os.environ.get("LC_ALL", "")})

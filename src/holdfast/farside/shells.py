@@ -7,7 +7,7 @@ stand in an argument of any process.
 import json
 import os
 import time
-from typing import Any, Dict, List
+from typing import Any, Dict
 
 from holdfast.farside.children import inherited_environment
 from holdfast.farside.interpreter import find_python
@@ -18,13 +18,15 @@ OLD = 3600.0
 
 
 def prepare(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
-    """Write down what the shell will find: of a run, or of a target (`python`, `variables`). Answers with a token."""
+    """Write down what the shell will find: of a run, or of a target (`python`, `variables`), and the `words` to run in
+    its place, if any. Answers with a token."""
     if "run" in message:
         description = _of_run(home, message)
     else:
         account = os.path.expanduser("~")
         python = find_python(message.get("python"), account)
         description = {"directory": account, "environment": message["variables"], "python": python}
+    description["words"] = [str(word) for word in message.get("words", [])]
     folder = os.path.join(home.path, "shells")
     os.makedirs(folder, mode=0o700, exist_ok=True)
     _forget_old(folder)
@@ -35,8 +37,8 @@ def prepare(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
     return {"token": token, "directory": description["directory"]}
 
 
-def enter(home_path: str, token: str, words: List[str]) -> None:
-    """Become the shell, or `words` in its place. Never returns."""
+def enter(home_path: str, token: str) -> None:
+    """Become the shell, or the words in its place. Never returns."""
     path = os.path.join(Home(home_path).path, "shells", checked(token))
     with open(path) as source:
         description = json.load(source)
@@ -46,7 +48,7 @@ def enter(home_path: str, token: str, words: List[str]) -> None:
         folder = os.path.dirname(description["python"])
         environment["PATH"] = folder + os.pathsep + environment.get("PATH", os.defpath)
     os.chdir(description["directory"])
-    argv = words or [environment.get("SHELL") or "/bin/sh", "-i"]
+    argv = description["words"] or [environment.get("SHELL") or "/bin/sh", "-i"]
     try:
         os.execvpe(argv[0], argv, environment)  # noqa: S606 - the words are the user's own
     except OSError as error:

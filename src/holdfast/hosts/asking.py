@@ -58,6 +58,7 @@ class Askpass:
         self._program = _install_program(home)
         self._path: Path | None = None
         if hasattr(socket, "AF_UNIX"):
+            _forget_dead(runtime)
             self._listener = socket.socket(socket.AF_UNIX)
             self._path = runtime / f"ask-{os.getpid()}-{secrets.token_hex(4)}"
             self._listener.bind(os.fspath(self._path))
@@ -133,6 +134,24 @@ def understand(text: str, hint: str = "") -> Question:
     return Question("other", text)
 
 
+def _forget_dead(runtime: Path) -> None:
+    """Sockets of clients that were killed."""
+    for path in runtime.glob("ask-*"):
+        pid = path.name.split("-")[1]
+        if pid.isdigit() and not _is_alive(int(pid)):
+            path.unlink(missing_ok=True)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
 def _install_program(home: Path) -> Path:
     """ssh takes the path of one program, so the call of Python with its options stands in a file."""
     script = Path(__file__).with_name("askpass.py")
@@ -142,16 +161,22 @@ def _install_program(home: Path) -> Path:
     else:
         words = shlex.join([python, "-I", "-S", os.fspath(script)])
         path, text = home / "askpass", f'#!/bin/sh\nexec {words} "$@"\n'
+    write_own(path, text, 0o700)
+    return path
+
+
+def write_own(path: Path, text: str, mode: int) -> None:
+    """A small file of Holdfast's in its folder here, whole or not at all; one that says this already is left."""
     try:
-        if not path.exists() or path.read_text() != text:
-            home.mkdir(mode=0o700, parents=True, exist_ok=True)
-            new = path.with_name(f".{path.name}-{os.getpid()}")
-            new.write_text(text)
-            new.chmod(0o700)
-            os.replace(new, path)
+        if path.exists() and path.read_text(encoding="utf-8") == text:
+            return
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        new = path.with_name(f".{path.name}-{os.getpid()}")
+        new.write_text(text, encoding="utf-8")
+        new.chmod(mode)
+        os.replace(new, path)
     except OSError as error:
         raise StorageError(
-            f"Holdfast's folder `{home}` cannot be written: {error.strerror}.",
+            f"Holdfast's folder `{path.parent}` cannot be written: {error.strerror}.",
             "Set HOLDFAST_HOME to a folder that you may write to, with free space.",
         ) from error
-    return path

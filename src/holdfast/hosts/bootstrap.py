@@ -25,6 +25,7 @@ if sys.version_info < (3, 6):
     sys.exit(3)
 home = os.path.expanduser(home)
 root = os.path.join(home, "farside", digest)
+whole = os.path.join(root, ".complete")
 def take(size):
     data = b""
     while len(data) < size:
@@ -33,19 +34,28 @@ def take(size):
             sys.exit(3)
         data += more
     return data
+def make(path):
+    if not os.path.isdir(path):
+        os.makedirs(path, 0o700)
+        with open(os.path.join(path, ".holdfast-home"), "w") as marker:
+            marker.write('{"format": 1}\\n')
+def write(path, text):
+    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+    with open(path, "w", encoding="utf-8", newline="") as target:
+        target.write(text)
+        target.flush()
+        os.fsync(target.fileno())
 def unpack():
     import json, shutil, zlib
     files = json.loads(zlib.decompress(take(int(take(8), 16))).decode("utf-8"))
-    os.makedirs(home, 0o700, exist_ok=True)
+    make(home)
     new = os.path.join(home, "farside", ".new-%s-%d" % (digest, os.getpid()))
     try:
         for name in files:
-            path = os.path.join(new, name)
-            os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-            with open(path, "w", encoding="utf-8", newline="") as target:
-                target.write(files[name])
-                target.flush()
-                os.fsync(target.fileno())
+            write(os.path.join(new, name), files[name])
+        write(os.path.join(new, ".complete"), "\\n".join(sorted(files)))
+        if os.path.isdir(root) and not is_whole():
+            os.rename(root, new + "-old")
         try:
             os.rename(new, root)
         except OSError:
@@ -53,7 +63,22 @@ def unpack():
                 raise
     finally:
         shutil.rmtree(new, True)
-if not os.path.isdir(root):
+        shutil.rmtree(new + "-old", True)
+def is_whole():
+    try:
+        with open(whole, encoding="utf-8") as source:
+            return all(os.path.exists(os.path.join(root, name)) for name in source.read().split("\\n"))
+    except OSError:
+        return False
+for path in (home, os.path.dirname(root), root):
+    try:
+        found = os.stat(path)
+    except OSError:
+        break
+    if found.st_uid != os.getuid() or found.st_mode & 0o022:
+        say("foreign %s" % path)
+        sys.exit(3)
+if not is_whole():
     say("need")
     try:
         unpack()
@@ -93,7 +118,7 @@ def archive(far: FarSide) -> bytes:
 
 def for_any_shell(word: str) -> str:
     """Quoted by backslashes alone, which sh, bash, zsh, csh and fish read in the same way (quotes and `!` they do
-    not). A line break cannot be written so."""
-    if "\n" in word or "\0" in word:
-        raise ValueError("a word for a shell cannot hold a line break")
+    not). A line break or nothing at all cannot be written so."""
+    if not word or "\n" in word or "\0" in word:
+        raise ValueError("a word for a shell cannot be empty or hold a line break")
     return re.sub(r"([^A-Za-z0-9_./:,@+-])", r"\\\1", word)

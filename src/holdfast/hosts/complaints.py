@@ -67,6 +67,12 @@ def refused(host: Where, word: str, rest: str) -> HostError | StorageError:
             "Install a newer Python on it and put it on PATH as `python3`, for example with uv or from the "
             "distribution's packages.",
         )
+    if word == "foreign":
+        return HostError(
+            f"`{rest}` on {host.name} belongs to somebody else, or others may write to it: nothing is run from there.",
+            f"If it is yours: {host.by_hand} chmod go-w {rest}; else give Holdfast another folder there: "
+            "holdfast computetarget attach … --home DIR",
+        )
     if word == "cannot":
         number, _, path = rest.partition(" ")
         return cannot_write(host, int(number) if number.isdigit() else 0, path)

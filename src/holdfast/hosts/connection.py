@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NamedTuple
 
-from holdfast.errors import FarSideError, HoldfastError, HostError, StorageError
+from holdfast.errors import FarSideError, HoldfastError, HostError, StorageError, Unreachable
 from holdfast.farside import frames
 from holdfast.farside.prefix import prefix_checksum as prefix_checksum
 
@@ -57,7 +57,8 @@ class Asked(NamedTuple):
 class Remote:
     """What a connection needs where another machine is in between.
 
-    `others`: what to start instead when nothing was heard within `patience` seconds of the first (then of the next).
+    `others`: what to start instead when the first (then the next) leads nowhere, or nothing was heard within `patience`
+    seconds.
     `supply`: the far side itself, sent where the other end says that it needs it. `explain` and `refuse` make the
     error of an end that is gone, or that said a word instead of starting. `closed` is called once, at the end."""
 
@@ -135,7 +136,10 @@ class Connection:
         if self._is_closed:
             return
         self._is_closed = True
-        self._end.close()
+        if self._is_ready:
+            self._end.close()
+        else:
+            self._end.kill()  # a login that hangs would not notice
         if self._remote is not None:
             self._remote.closed()
 
@@ -169,12 +173,16 @@ class Connection:
         while not self._is_ready:
             patience = remote.patience[self._attempt]
             left = None if patience is None else max(0.0, began + patience - time.monotonic())
-            if self._receive(left):
-                continue
-            if self._attempt == len(remote.others):
-                self._end.kill()
-                raise remote.silent(patience or 0.0)
+            try:
+                if self._receive(left):
+                    began = time.monotonic()  # a person may have thought about an answer
+                    continue
+                failure: HoldfastError = remote.silent(patience or 0.0)
+            except Unreachable as error:
+                failure = error
             self._end.kill()
+            if self._attempt == len(remote.others):
+                raise failure
             self._end = _End(remote.others[self._attempt], self)
             self._attempt += 1
             began = time.monotonic()
@@ -352,8 +360,8 @@ def encode_secrets(values: Mapping[str, str]) -> bytes:
 
 
 def _widen(stream: Any) -> None:
-    """Let a pipe hold a whole piece: large files then come with a third fewer turns between the processes. Where that is
-    not allowed or not known, it stays as it is."""
+    """Let a pipe hold a whole piece: large files come a third faster so. Where that is not allowed or not known, it
+    stays as it is."""
     with contextlib.suppress(ImportError, AttributeError, OSError):
         import fcntl
 

@@ -15,6 +15,7 @@ KEPT_SECONDS = 60
 PATIENCE = 1.0
 LONGEST_PATH = 104 - 18
 """Bytes of a socket's path on the strictest system, less what ssh appends while it makes one."""
+LONGEST_FOLDER = LONGEST_PATH - 24
 _HELLO = 1
 
 
@@ -23,7 +24,11 @@ def runtime_folder(environment_folder: str | None, temporary: Path) -> Path | No
     if not hasattr(os, "getuid"):
         return temporary
     named = Path(environment_folder) if environment_folder else None
-    below = named / "holdfast" if named is not None and named.is_dir() else temporary / f"holdfast-{os.getuid()}"
+    below = temporary / f"holdfast-{os.getuid()}"
+    if named is not None and named.is_dir() and len(os.fsencode(named)) <= LONGEST_FOLDER:
+        below = named / "holdfast"
+    if len(os.fsencode(below)) > LONGEST_FOLDER:
+        return None
     try:
         below.mkdir(mode=0o700, exist_ok=True)
         status = below.lstat()

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent
+COMPLETE = ".complete"
+"""Written last; it names the files."""
 
 
 @dataclass(frozen=True)
@@ -58,23 +60,35 @@ def _pynvml(path: Sequence[str]) -> bytes | None:
 def install(shipped: FarSide, home: Path) -> Path:
     """Unpack it below the home's `farside/`, whole or not at all; returns its folder. A repeat changes nothing."""
     final = home / "farside" / shipped.digest
-    if final.is_dir():
+    if _is_whole(final, shipped):
         return final
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     new = home / "farside" / f".new-{shipped.digest}-{os.getpid()}"
     try:
-        for name, content in shipped.files:
+        for name, content in (*shipped.files, (COMPLETE, "\n".join(name for name, _ in shipped.files).encode())):
             target = new / name
             target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("wb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())  # a power cut must not leave empty files under the right name
+        if final.is_dir() and not _is_whole(final, shipped):
+            final.rename(new.with_name(f"{new.name}-old"))
+            _remove(new.with_name(f"{new.name}-old"))
         new.rename(final)
     except OSError:
-        import shutil
-
-        shutil.rmtree(new, ignore_errors=True)
+        _remove(new)
         if not final.is_dir():
             raise
     return final
+
+
+def _is_whole(folder: Path, shipped: FarSide) -> bool:
+    """Some systems remove single files that were not used for a while."""
+    return (folder / COMPLETE).exists() and all((folder / name).exists() for name, _ in shipped.files)
+
+
+def _remove(folder: Path) -> None:
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)

@@ -3,16 +3,18 @@ hardware keys work as they do by hand. Host keys are checked by ssh; nothing her
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from holdfast.errors import HoldfastError, HostError, HostKeyRefused, LoginNeeded, Unreachable
 from holdfast.hosts import multiplexing
-from holdfast.hosts.asking import Ask, Askpass, Pending
+from holdfast.hosts.asking import Ask, Askpass, Pending, write_own
 from holdfast.hosts.bootstrap import DEFAULT_HOME, archive, for_any_shell, remote_line
 from holdfast.hosts.complaints import Where, explain, refused, silent
 from holdfast.hosts.connection import Asked, Connection, Remote, new_nonce
@@ -24,6 +26,8 @@ SHARED_PATIENCE = 6.0
 """Seconds until a session over an open connection must have spoken; then a new connection is made beside it."""
 QUIET_PATIENCE = 25.0
 """Seconds for a whole login when nobody may be asked."""
+ASKED_PATIENCE = 120.0
+"""Seconds without a word or a question when somebody may: a second factor may be a telephone that has to be found."""
 _NEVER_FOR_CHILDREN = ("HOLDFAST_PASSWORD",)
 
 
@@ -69,6 +73,13 @@ class Near:
     ask: Ask | None = None
 
 
+class _Way(NamedTuple):
+    """Options for ssh; `is_open`: over a connection that is there already."""
+
+    options: Sequence[str]
+    is_open: bool = False
+
+
 @dataclass(frozen=True)
 class Ssh:
     """`home` is Holdfast's folder over there; `~` in it is the account's."""
@@ -92,11 +103,12 @@ class Ssh:
         desk = _Desk(self, ask)
         ways = self._ways()
         options = ["-T", *_NO_FORWARDS, *(["-o", "BatchMode=yes"] if ask is None else [])]
-        calls = [self.argv([line], options, way) for way in ways]
+        calls = [self.argv([line], options, way.options) for way in ways]
         where = Where(self.name, self.destination.by_hand())
+        whole = ASKED_PATIENCE if ask else QUIET_PATIENCE
         remote = Remote(
             others=calls[1:],
-            patience=[SHARED_PATIENCE] * (len(ways) - 1) + [None if ask else QUIET_PATIENCE],
+            patience=[SHARED_PATIENCE if way.is_open else whole for way in ways],
             supply=lambda: archive(far),
             explain=lambda said: explain(where, said),
             refuse=lambda word, rest: refused(where, word, rest),
@@ -118,7 +130,7 @@ class Ssh:
     def argv(self, remote: Sequence[str], options: Sequence[str], sharing: Sequence[str] | None = None) -> list[str]:
         """The command line for ssh. `remote` is what the shell over there will read; `sharing` None: the first of the
         ways that `connect` would go."""
-        ways = self._ways()[0] if sharing is None else sharing
+        ways = self._ways()[0].options if sharing is None else sharing
         target = self.destination.address
         return [*self.near.program, *options, *_ALWAYS, *ways, *self._keys(), *self._place(), "--", target, *remote]
 
@@ -130,26 +142,32 @@ class Ssh:
         port, user = self.destination.port, self.destination.username
         return [*(["-p", str(port)] if port else []), *(["-l", user] if user else [])]
 
-    def _ways(self) -> list[list[str]]:
-        """How to share a connection, best first; where the first may be stuck, one that shares nothing follows."""
+    def _ways(self) -> list[_Way]:
+        """How to get there, best first; where the first may be stuck, one that shares nothing follows."""
         if not self.login.shares:
-            return [multiplexing.NO_SHARING]
-        target = self.destination
-        identity = [*self.near.program, str(target), str(self._key_here() or "")]
+            return [self._alone(self._settings())]
+        identity = [*self.near.program, self.name, str(self._key_here() or "")]
         own = multiplexing.own_socket(self.near.runtime, identity)
         if own is not None and own.exists():
             if multiplexing.answers(own):
-                return [multiplexing.own_options(own), multiplexing.NO_SHARING]
+                return [_Way(multiplexing.own_options(own), is_open=True), self._alone({})]
             own.unlink(missing_ok=True)  # its master is dead or stuck: a new one takes the place
-        users = self._users_socket()
-        if users is not None and users.exists() and multiplexing.answers(users):
-            return [[], multiplexing.NO_SHARING]
-        return [multiplexing.own_options(own)] if own is not None else [multiplexing.NO_SHARING]
+        settings = self._settings()
+        users = Path(settings.get("controlpath", "none")).expanduser()
+        if users.name != "none" and users.exists() and multiplexing.answers(users):
+            return [_Way([], is_open=True), self._alone(settings)]
+        if own is None:
+            return [self._alone(settings)]
+        jumps = self._checked_jumps(settings)
+        shared = _Way([*jumps, *multiplexing.own_options(own)])
+        # One that is to stay open keeps quiet about what a jump host said; one that is not tells the reason.
+        return [shared, self._alone(settings)] if jumps else [shared]
 
-    def _users_socket(self) -> Path | None:
-        """Where the user's own configuration keeps a connection open, if it does."""
-        if os.name == "nt":
-            return None
+    def _alone(self, settings: Mapping[str, str]) -> _Way:
+        return _Way([*self._checked_jumps(settings), *multiplexing.NO_SHARING])
+
+    def _settings(self) -> dict[str, str]:
+        """What ssh would do, by its own words; empty where it does not say."""
         argv = [*self.near.program, "-G", *self._place(), "--", self.destination.address]
         try:
             said = subprocess.run(
@@ -161,12 +179,23 @@ class Ssh:
                 check=False,
             )
         except (OSError, subprocess.SubprocessError):
-            return None
-        for line in os.fsdecode(said.stdout).splitlines():
-            key, _, value = line.partition(" ")
-            if key == "controlpath" and value != "none":
-                return Path(value).expanduser()
-        return None
+            return {}
+        lines = [line.partition(" ") for line in os.fsdecode(said.stdout).splitlines()]
+        return {key: value for key, _, value in lines}
+
+    def _checked_jumps(self, settings: Mapping[str, str]) -> list[str]:
+        """Options are for the last host only; a file of configuration is also read for the hosts on the way, so that
+        their keys are checked whatever the user's own says. Where one was needed once it is used from then on, also
+        when ssh was not asked what it would do."""
+        words = self.near.program
+        own = [words[words.index("-F") + 1]] if "-F" in words[:-1] else ["~/.ssh/config", "/etc/ssh/ssh_config"]
+        text = "StrictHostKeyChecking ask\n" + "".join(f'Include "{each}"\n' for each in own)
+        path = self.near.home / f"ssh-{hashlib.sha256(text.encode()).hexdigest()[:8]}.config"
+        if not path.exists():
+            if settings.get("proxyjump", "none") == "none":
+                return []
+            write_own(path, text, 0o600)
+        return ["-F", os.fspath(path)]
 
     def _keys(self) -> list[str]:
         key, options = self._key_here(), []
@@ -218,6 +247,11 @@ class _Desk:
         self._opened = threading.Event()
         self._askpass: Askpass | None = None
         self.environment: Mapping[str, str] = given
+        if ask is not None and near.runtime is None:
+            raise HostError(
+                "There is no folder of your own for sockets, so ssh could not ask you anything.",
+                "Set XDG_RUNTIME_DIR to a folder that only you can enter, with a short path.",
+            )
         if ask is not None and near.runtime is not None:
             self._askpass = Askpass(near.home, near.runtime, self._deliver)
             self.environment = self._askpass.environment(given)

@@ -19,7 +19,7 @@ def enter_run(project: Project, run: str, words: Sequence[str], around: Surround
     """Returns the exit code of the shell. Values of secrets are not there: nobody has kept them."""
     follower = follower_of(project, run, around)
     submission = follower.folders.submission(follower.run_id)
-    return _enter(follower.product.host, {"project": submission.project_id, "run": follower.run_id}, words)
+    return _enter(follower.product.host, {"project": submission.project_id, "run": follower.run_id}, words, around)
 
 
 def enter_target(
@@ -36,13 +36,13 @@ def enter_target(
         "python": configuration.target.python_location,
         "variables": dict(configuration.run.environment_variables),
     }
-    return _enter(product_of(configuration.target, around).host, fields, words)
+    return _enter(product_of(configuration.target, around).host, fields, words, around)
 
 
-def _enter(host: Host, fields: Mapping[str, Any], words: Sequence[str]) -> int:
+def _enter(host: Host, fields: Mapping[str, Any], words: Sequence[str], around: Surroundings) -> int:
     """Described over a connection, entered by the terminal; over SSH both share one login where the system can."""
     with host.connect() as connection:
         there = connection.request("hello")
-        token = connection.request("shell", fields)["token"]
-        entry = [there["executable"], "-I", "-S", there["entry"], "shell", there["home"], token, *words]
-        return subprocess.run(host.in_terminal(entry), check=False).returncode
+        token = connection.request("shell", {**fields, "words": list(words)})["token"]
+        entry = [there["executable"], "-I", "-S", there["entry"], "shell", there["home"], token]
+        return subprocess.run(host.in_terminal(entry), env=around.for_children(), check=False).returncode

@@ -15,6 +15,8 @@ from holdfast.errors import ProjectError, UsageError
 if TYPE_CHECKING:
     from holdfast.hosts.asking import Ask
 
+PASSWORD_VARIABLE = "HOLDFAST_PASSWORD"  # noqa: S105 - the name of a variable, no secret
+
 
 @dataclass(frozen=True)
 class Surroundings:
@@ -27,6 +29,10 @@ class Surroundings:
     user_home: Path
     now: Callable[[], float] = time.time
     ask: Ask | None = None
+
+    def for_children(self) -> dict[str, str]:
+        """The variables without what no child may see."""
+        return {name: value for name, value in self.environment.items() if name != PASSWORD_VARIABLE}
 
 
 def surroundings() -> Surroundings:

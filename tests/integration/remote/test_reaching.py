@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from kit.boxes import Box
+from kit.sshd import Options
 from kit.waiting import wait_for
 
 SCRIPT = """
@@ -108,6 +109,19 @@ def test_a_shell_on_a_target_needs_no_run(project: Path, box: MakeBox, holdfast:
     done = holdfast(*words, cwd=project, env=gpu1.environment)
     assert done.code == 0, done.err
     assert done.out.splitlines()[:2] == [str(gpu1.account.home), "green and 'blue'"]
+
+
+def test_the_words_of_a_command_arrive_as_they_are_and_the_password_variable_does_not(
+    project: Path, box: MakeBox, holdfast: Callable[..., Any]
+) -> None:
+    gpu1 = box(options=Options(extra=["AcceptEnv HOLDFAST_*"]))
+    attached(project, gpu1)
+    config = Path(gpu1.client.config)
+    config.write_text("SendEnv HOLDFAST_*\n" + config.read_text())
+    code = "import os, sys; print(sys.argv[1:], os.environ.get('HOLDFAST_PASSWORD'))"
+    words = ("experiment", "shell", "-t", "gpu1", "--", "python3", "-c", code, "", "a\nb", "it's $HOME!")
+    done = holdfast(*words, cwd=project, env={**gpu1.environment, "HOLDFAST_PASSWORD": "geheim"})
+    assert done.out.strip() == str(["", "a\nb", "it's $HOME!"]) + " None", done.err
 
 
 def test_a_shell_needs_to_know_where(project: Path, holdfast: Callable[..., Any]) -> None:

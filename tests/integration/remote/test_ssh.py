@@ -230,6 +230,20 @@ def test_a_machine_behind_a_jump_host_is_reached_through_it(
     assert jump.link.counters.connections == 1
 
 
+def test_the_key_of_a_jump_host_is_checked_even_where_the_configuration_would_not(
+    box: MakeBox, reach: Callable[..., Ssh], client: Client
+) -> None:
+    jump, inner = box("jump"), box("inner")
+    client.know(Alias("behind", inner.link.port, inner.account.name, inner.key, jump="jump"))
+    config = Path(client.config)
+    config.write_text("StrictHostKeyChecking no\n" + config.read_text())
+    jump.server.rotate_host_key()
+    through = replace(reach(inner), destination=Destination("behind"))
+    with pytest.raises(HostKeyRefused, match="is not the one it had"):
+        _hello(through)
+    assert not inner.home.exists()
+
+
 def test_a_machine_that_would_ask_says_that_a_login_is_needed(box: MakeBox, reach: Callable[..., Ssh]) -> None:
     with pytest.raises(LoginNeeded) as needed:
         _hello(reach(box(password="secret", key=False)))
@@ -279,6 +293,43 @@ def test_a_home_that_cannot_be_written_has_a_sentence(box: MakeBox, reach: Calla
         _hello(reach(gpu1, home="/usr/holdfast"))
     with pytest.raises(StorageError, match=r"`/proc/holdfast.*cannot be written"):
         _hello(reach(gpu1, home="/proc/holdfast"))
+
+
+@pytest.mark.parametrize("folder", ["", "farside", "farside/*"])
+def test_nothing_is_run_from_a_folder_that_others_may_write_to(
+    folder: str, box: MakeBox, reach: Callable[..., Ssh]
+) -> None:
+    gpu1 = box()
+    _hello(reach(gpu1))
+    place = next(iter(gpu1.home.glob(folder))) if folder else gpu1.home
+    place.chmod(0o777)
+    with pytest.raises(HostError, match="others may write to it") as refused:
+        _hello(reach(gpu1))
+    assert "chmod go-w" in refused.value.hint
+    place.chmod(0o700)
+    os.chown(place, 12345, 12345)
+    place.chmod(0o755)
+    with pytest.raises(HostError, match="belongs to somebody else"):
+        _hello(reach(gpu1))
+
+
+def test_a_far_side_of_which_files_were_removed_is_sent_again(box: MakeBox, reach: Callable[..., Ssh]) -> None:
+    gpu1 = box()
+    _hello(reach(gpu1))
+    agent = next(iter(gpu1.home.glob("farside/*/holdfast/farside/agent.py")))
+    agent.unlink()
+    assert _hello(reach(gpu1))["uid"]
+    assert agent.exists()
+    assert [path.name for path in (gpu1.home / "farside").iterdir()] == [agent.parents[2].name]
+
+
+def test_a_login_that_hangs_is_ended_with_the_connection(box: MakeBox, reach: Callable[..., Ssh]) -> None:
+    gpu1 = box()
+    gpu1.link.stall()
+    connection = reach(gpu1).connect(may_ask=False)
+    process = connection._end._process
+    connection.close()
+    assert process.wait(10) != 0
 
 
 def test_an_account_that_runs_no_commands_is_quoted(box: MakeBox, reach: Callable[..., Ssh]) -> None:

@@ -89,6 +89,15 @@ def test_a_stranger_without_the_token_learns_nothing(tmp_path: Path, runtime: Pa
     assert (done.returncode, done.stdout) == (1, "")
 
 
+def test_sockets_of_clients_that_were_killed_are_swept(tmp_path: Path, runtime: Path) -> None:
+    done = subprocess.Popen(["true"])
+    done.wait()
+    (runtime / f"ask-{done.pid}-00").touch()
+    (runtime / f"ask-{os.getpid()}-00").touch()
+    Askpass(tmp_path / "home", runtime, lambda pending: pending.answer(None)).close()
+    assert [path.name for path in runtime.iterdir()] == [f"ask-{os.getpid()}-00"]
+
+
 def test_the_answer_stands_in_no_environment_and_no_file(tmp_path: Path, runtime: Path) -> None:
     askpass = Askpass(tmp_path / "home", runtime, lambda pending: pending.answer("correct horse"))
     try:

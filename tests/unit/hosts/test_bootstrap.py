@@ -20,9 +20,10 @@ def test_the_line_has_no_quotes_no_exclamation_marks_and_no_line_breaks() -> Non
     assert not set(line) & set("'\"!\n`$")
 
 
-def test_a_line_break_cannot_be_quoted_for_every_shell() -> None:
+@pytest.mark.parametrize("word", ["a\nb", "", "a\0b"])
+def test_what_cannot_be_quoted_for_every_shell_is_refused(word: str) -> None:
     with pytest.raises(ValueError, match="line break"):
-        for_any_shell("a\nb")
+        for_any_shell(word)
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -33,6 +33,14 @@ def test_a_folder_that_others_may_enter_is_not_used(short: Path) -> None:
     assert multiplexing.runtime_folder(None, short) is None
 
 
+def test_a_runtime_folder_with_a_long_path_is_passed_over(short: Path) -> None:
+    deep = short / ("x" * 80)
+    deep.mkdir()
+    folder = multiplexing.runtime_folder(str(deep), short)
+    assert folder == short / f"holdfast-{os.getuid()}"
+    assert multiplexing.runtime_folder(None, deep) is None
+
+
 def test_a_link_in_place_of_the_folder_is_not_followed(short: Path) -> None:
     (short / "elsewhere").mkdir(mode=0o700)
     (short / f"holdfast-{os.getuid()}").symlink_to(short / "elsewhere")
