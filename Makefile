@@ -37,10 +37,10 @@ test: system-packages check ## Everything: check, then all tests
 test-fast: setup ## Unit and architecture tests, under a minute
 	$(PYTEST) -n 2 -m "not soak" tests/unit tests/architecture
 
-bench: setup ## Measure
+bench: system-packages setup ## Measure
 	$(PYTHON_HERE) bench/run.py
 
-soak: setup ## The long tests under faults
+soak: system-packages setup ## The long tests under faults
 	$(PYTEST) -n 2 -m soak
 
 docs: setup ## Write the generated pages of docs/reference anew

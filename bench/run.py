@@ -18,19 +18,23 @@ from pathlib import Path
 from typing import Protocol
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.append(str(ROOT / "scripts"))
+sys.path += [str(ROOT / "scripts"), str(ROOT / "tests")]
 
-import machine  # noqa: E402 - package_index, which peers needs, lies in scripts/
+import machine  # noqa: E402 - package_index, which peers needs, lies in scripts/, kit in tests/
 import peers  # noqa: E402
 import report  # noqa: E402
 from measuring import FailedError  # noqa: E402
 from results import Row  # noqa: E402
 from rows import (  # noqa: E402
+    bytes_sent,
     help_text,
     history,
     installed_size,
+    many_boxes,
     many_runs,
     one_run,
+    outputs_home,
+    over_ssh,
     scalars,
     snapshot,
     supervision,
@@ -54,6 +58,10 @@ class RowModule(Protocol):
 
 MODULES: tuple[RowModule, ...] = (
     one_run,
+    over_ssh,
+    bytes_sent,
+    outputs_home,
+    many_boxes,
     help_text,
     scalars,
     snapshot,

@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
-
-from holdfast.cli import terminal
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from holdfast.hosts.asking import Ask, Question
@@ -15,11 +13,13 @@ if TYPE_CHECKING:
 
 def asker() -> Ask | None:
     """None where nobody is there to answer: input or messages go to a file or a pipe."""
-    return ask if terminal.is_terminal(sys.stdin) and terminal.is_terminal(sys.stderr) else None
+    return ask if _is_terminal(sys.stdin) and _is_terminal(sys.stderr) else None
 
 
 def ask(question: Question) -> str | None:
     """The answer as it was typed; None for none (Ctrl-D)."""
+    from holdfast.cli import terminal
+
     sys.stderr.write("\r\x1b[K")  # a line about progress may stand there
     try:
         match question.kind:
@@ -29,6 +29,8 @@ def ask(question: Question) -> str | None:
             case "host-key":
                 return _confirm(question)
             case _:
+                if question.is_repeated:
+                    terminal.notice("That was not accepted.")
                 with _echo_kept():
                     return hidden(f"{terminal.one_line(question.text.rstrip())} ")
     except EOFError:
@@ -44,14 +46,38 @@ def hidden(prompt: str) -> str:
 
 
 def _confirm(question: Question) -> str:
-    """`yes`, the fingerprint itself, or `no`. ssh compares a fingerprint with the key."""
-    if question.fingerprint:
-        terminal.notice(f"The host key of {question.host or 'the machine'} is not known here. Its fingerprint:")
-        terminal.notice(f"  {question.fingerprint}")
-        terminal.hint("Compare it with what the machine's owner says, or type that one here.")
-    sys.stderr.write("Is it the right machine? (yes/no/fingerprint) ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip() or "no"
+    """`yes`, the fingerprint itself, or `no`. ssh compares a fingerprint with the key, too."""
+    from holdfast.cli import terminal
+
+    if not question.fingerprint:  # ssh asks once more because it took the answer for none
+        return "no"
+    terminal.notice(f"The host key of {question.host or 'the machine'} is not known here. Its fingerprint:")
+    terminal.notice(f"  {question.fingerprint}")
+    terminal.hint("Compare it with what the machine's owner says, or type that one here.")
+    while True:
+        sys.stderr.write("Is it the right machine? (yes/no/fingerprint) ")
+        sys.stderr.flush()
+        line = sys.stdin.readline()
+        answer = line.strip()
+        if answer.lower() in ("y", "yes"):
+            return "yes"
+        if not line or answer.lower() in ("n", "no"):
+            return "no"
+        if answer == question.fingerprint:
+            return answer
+        if answer.startswith(("SHA256:", "MD5:")):
+            terminal.warning(
+                "That is not the fingerprint of this machine's key: it is another machine, or another key."
+            )
+            return "no"
+        terminal.notice("Answer yes or no, or with the fingerprint that it should have.")
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:  # closed by whoever started us
+        return False
 
 
 @contextlib.contextmanager

@@ -30,6 +30,7 @@ class Screen:
         self._phase_text = ""
         self._framed = False
         self._at_line_start = True
+        self._lost = ""
 
     def show(self, event: events.Event) -> None:
         match event:
@@ -59,8 +60,7 @@ class Screen:
             case events.Noted():
                 self._line(terminal.notice, f"note: {event.text}")
             case events.ConnectionLost():
-                text = f"connection lost ({event.reason}), trying again in {event.next_try:g} s …"
-                self._line(terminal.notice, text)
+                self._tell_lost(event)
             case events.Ended():
                 self._clear()
                 self._end(event)
@@ -88,6 +88,15 @@ class Screen:
             terminal.notice("")
             self._at_line_start = True
 
+    def _tell_lost(self, event: events.ConnectionLost) -> None:
+        """One line for each reason: a night without a network is not a page of them."""
+        text = f"connection lost ({event.reason}), trying again in {event.next_try:g} s …"
+        if event.reason == self._lost:
+            self._transient(text)
+        else:
+            self._line(terminal.notice, text)
+        self._lost = event.reason
+
     def _change_phase(self, event: events.PhaseChanged) -> None:
         if event.name == "script":
             self._phase_text = ""
@@ -114,6 +123,7 @@ class Screen:
         if self._output is None:
             return
         self._clear()
+        self._lost = ""
         if self._frame:
             self._open_frame()
         self._output.buffer.write(data)
@@ -177,7 +187,8 @@ def summary(run: Run, missing_file: str = "") -> None:
         names = ", ".join(terminal.one_line(each.path) for each in run.outputs[:5])
         more = len(run.outputs) - 5
         names += f" and {more} more" if more > 0 else ""
-        terminal.notice(f"Outputs: {names} ({format_size(total)})")
+        where = f"in .holdfast/runs/{run.run_id}/" if run.submission.fetch_outputs else "on the run's machine"
+        terminal.notice(f"Outputs: {names} ({format_size(total)}, {where})")
     if run.ended_processes:
         _list_ended(run)
     if run.other_files_count:

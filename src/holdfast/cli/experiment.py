@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from holdfast.cli import terminal
+from holdfast.cli.ahead import AHEAD
 from holdfast.cli.here import current_project
 from holdfast.cli.options import (
-    ignored_target,
-    run_names,
     run_option,
     runconfig_names,
     target_names,
@@ -20,6 +18,7 @@ from holdfast.cli.options import (
 )
 from holdfast.cli.output import Column, Group, Output, output_options
 from holdfast.cli.reaching import forward_command, shell_command
+from holdfast.cli.upkeep import clean_command, diagnostics_command
 from holdfast.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -31,6 +30,8 @@ if TYPE_CHECKING:
 group = Group("experiment", help="Submit, follow, cancel and clean runs.")
 group.add_command(shell_command)
 group.add_command(forward_command)
+group.add_command(clean_command)
+group.add_command(diagnostics_command)
 
 
 class Duration(click.ParamType[float]):
@@ -145,9 +146,23 @@ def submit_command(
     outputs = (sync_outputs, not no_outputs)
     request = Request(named, arguments, chosen, target, time_limit, grace, secrets, *files, *outputs)
     project = current_project(around)
+    if run_configuration is None and target is None:
+        _warn_misplaced(project, arguments)
     if dry_run:
         return _show_plan(project, request, around, output)
     return _submit(project, request, around, detached, quiet, output)
+
+
+def _warn_misplaced(project: Project, arguments: tuple[str, ...]) -> None:
+    """`submit train.py -c gpu1` gives `-c gpu1` to the script: worth a word where gpu1 is a configuration of ours."""
+    import itertools
+
+    from holdfast.project.runconfig import runconfig_names as names
+
+    for option, value in itertools.pairwise(arguments):
+        if option in ("-c", "-t", "--run-configuration", "--target") and value in names(project.root):
+            terminal.warning(f"`{option} {value}` stands after the script, so the script gets it and the run is local.")
+            terminal.hint(f"Options of submit come first: holdfast submit {option} {value} SCRIPT")
 
 
 def _show_plan(project: Project, request: Request, around: Surroundings, output: Output) -> int:
@@ -179,7 +194,8 @@ def _submit(
     screen = Screen(destination, frame=not detached)
     run_id, code = "", 0
     try:
-        for event in submit(project, request, around, wait=not detached):
+        ahead = click.get_current_context().meta.get(AHEAD)
+        for event in submit(project, request, around, wait=not detached, ahead=ahead):
             screen.show(event)
             if isinstance(event, events.RunCreated):
                 run_id = event.run_id
@@ -323,71 +339,3 @@ def cancel_command(run: str, target: str | None, grace: float | None, no_wait: b
     if no_wait:
         terminal.notice("Asked the run to end.")
     return 0
-
-
-@group.command("clean")
-@click.option(
-    "-r", "--run", "runs", multiple=True, metavar="RUN", shell_complete=run_names, help="This run; may be repeated."
-)
-@click.option(
-    "--all",
-    "everything",
-    is_flag=True,
-    help="Every ended run of this project, and what no run there needs any more: stored files, old versions.",
-)
-@click.option(
-    "-t", "--target", metavar="NAME", shell_complete=target_names, help="Only what is on this compute target."
-)
-@click.option(
-    "--environments",
-    is_flag=True,
-    help="Also built environments that no run is using; with --all the package cache too.",
-)
-@click.option("--discard-outputs", is_flag=True, help="Also runs whose outputs `--no-outputs` left on their machine.")
-def clean_command(
-    runs: tuple[str, ...], everything: bool, target: str | None, environments: bool, discard_outputs: bool
-) -> None:
-    """Remove what ended runs left on their machine: working folders and files outside `outputs/`.
-
-    The history stays, with outputs, logs and metrics. A living run and outputs that are not at home are never touched,
-    nor is the folder that a project's runs share. A machine that cannot be reached does not keep the others from it.
-    """
-    from holdfast.cli.events import render
-    from holdfast.cli.here import surroundings
-    from holdfast.project.sizes import format_size
-    from holdfast.workbench import events
-    from holdfast.workbench.cleaning import Rubbish, clean
-
-    if bool(runs) == everything:
-        raise UsageError("Say what to clean.", "holdfast experiment clean --run RUN, or --all for every ended run.")
-    around = surroundings()
-    total = count = 0
-    for event in clean(current_project(around), Rubbish(runs or None, target, environments, discard_outputs), around):
-        if isinstance(event, events.Removed):
-            if event.kept:
-                terminal.notice(f"kept {event.name}: {event.kept}")
-            else:
-                terminal.notice(f"removed {event.name} ({format_size(event.size)})")
-                total, count = total + event.size, count + 1
-        else:
-            render(event)
-    terminal.notice(f"{count} removed, {format_size(total)} freed.")
-
-
-@group.command("diagnostics")
-@run_option()
-@ignored_target()
-@click.option("--file", "destination", type=click.Path(path_type=Path), help="Where to write it. [default: RUN.zip]")
-def diagnostics_command(run: str, destination: Path | None) -> None:
-    """Write a zip for a bug report: record, plan, logs, versions; no secrets."""
-    from holdfast.cli.here import surroundings
-    from holdfast.history.folder import RunFolders
-    from holdfast.workbench.diagnostics import write_diagnostics
-
-    around = surroundings()
-    project = current_project(around)
-    run_id = RunFolders(project.state_directory).resolve(run)
-    path = destination or around.directory / f"{run_id}.zip"
-    names = write_diagnostics(project, run_id, path, around)
-    click.echo(path)
-    terminal.notice(f"In it: {', '.join(names)}. The script's output is included: read it before you share it.")

@@ -10,13 +10,17 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from holdfast.cli import terminal
+from holdfast.cli.ahead import AHEAD
 from holdfast.cli.output import Group
 from holdfast.errors import ExitCode, HoldfastError, StorageError
+
+if TYPE_CHECKING:
+    from holdfast.workbench.ahead import Ahead
 
 INTERRUPTED = 128 + 2
 """Ctrl-C where the command has no answer of its own, as shells report it."""
@@ -51,18 +55,21 @@ SHORT_FORMS: Mapping[str, Entry] = {
 }
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command line and return its exit code."""
+def main(argv: Sequence[str] | None = None, ahead: Ahead | None = None) -> int:
+    """Run one command line and return its exit code. `ahead`: a connection that was begun for it."""
     terminal.provide_streams()
     switches = terminal.Switches(debug=bool(os.environ.get("HOLDFAST_DEBUG")))
     try:
-        code = _run(sys.argv[1:] if argv is None else list(argv), switches)
+        code = _run(sys.argv[1:] if argv is None else list(argv), switches, ahead)
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as problem:  # noqa: BLE001 - the one place that turns anything into a code
         try:
             code = _report(problem, switches)
         except BrokenPipeError:  # nobody reads what went wrong
             code = READER_GONE
+    finally:
+        if ahead is not None:
+            ahead.close()
     terminal.drop_unwritten()
     return code
 
@@ -139,7 +146,7 @@ def _version(context: click.Context, _parameter: click.Parameter, value: bool) -
         context.exit()
 
 
-def _run(arguments: list[str], switches: terminal.Switches) -> int:
+def _run(arguments: list[str], switches: terminal.Switches, ahead: Ahead | None) -> int:
     tree = command_tree()
     instruction = os.environ.get("_HOLDFAST_COMPLETE")
     if instruction:
@@ -147,6 +154,7 @@ def _run(arguments: list[str], switches: terminal.Switches) -> int:
 
         return shell_complete(tree, {}, "holdfast", "_HOLDFAST_COMPLETE", instruction)
     context = tree.make_context("holdfast", arguments, obj=switches)
+    context.meta[AHEAD] = ahead
     with context:
         result = tree.invoke(context)
     return int(result) if isinstance(result, int) and not isinstance(result, bool) else 0

@@ -28,8 +28,8 @@ PORT = click.IntRange(1, 65535)
 def shell_command(run: str | None, run_configuration: str | None, target: str | None, words: tuple[str, ...]) -> int:
     """Open a shell where a run runs: in its folder, with its variables and its Python.
 
-    With COMMAND it is run instead, such as `nvidia-smi`. The shell's exit code is passed on. Values of secrets are
-    not there.
+    With COMMAND it is run instead, such as `nvidia-smi`: a program and its words; for pipes and variables write
+    `sh -c "…"`. The exit code is passed on. Values of secrets are not there.
     """
     from holdfast.cli.here import surroundings
     from holdfast.workbench.shells import enter_run, enter_target
@@ -52,7 +52,8 @@ def shell_command(run: str | None, run_configuration: str | None, target: str | 
 def forward_command(run: str, near_port: int | None, port: int) -> int:
     """Bring PORT of a run's machine (TensorBoard, a debugger) to this one, until Ctrl-C.
 
-    Reaches what listens on 127.0.0.1 over there. A link that breaks is taken up again.
+    Reaches what listens on 127.0.0.1 over there, whether it does already or not. Prints the address here: the same
+    port, or a free one where that is taken. A link that breaks is taken up again.
     """
     from holdfast.cli.here import surroundings
     from holdfast.workbench import events
@@ -64,7 +65,8 @@ def forward_command(run: str, near_port: int | None, port: int) -> int:
             match event:
                 case events.PortOpened():
                     click.echo(f"http://127.0.0.1:{event.near_port}")
-                    terminal.notice(f"Port {event.port} of {event.host} is there. Ctrl-C ends it.")
+                    other = "" if event.near_port == event.port else f" ({event.port} is taken here)"
+                    terminal.notice(f"leads to port {event.port} of {event.host}{other}. Ctrl-C ends it.")
                 case events.ConnectionLost():
                     terminal.notice(f"connection lost ({event.reason}), trying again in {event.next_try:g} s …")
                 case events.Warned():

@@ -6,6 +6,7 @@ stand in an argument of any process.
 
 import json
 import os
+import sys
 import time
 from typing import Any, Dict
 
@@ -52,7 +53,9 @@ def enter(home_path: str, token: str) -> None:
     try:
         os.execvpe(argv[0], argv, environment)  # noqa: S606 - the words are the user's own
     except OSError as error:
-        raise SystemExit("holdfast: %s: %s" % (argv[0], error.strerror))
+        sys.stderr.write("holdfast: %s: %s\n" % (argv[0], error.strerror))
+        sys.stderr.flush()
+        os._exit(127 if isinstance(error, FileNotFoundError) else 126)  # as shells do
 
 
 def _of_run(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:

@@ -14,17 +14,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import StorageError, UnknownName, UsageError
+from holdfast.errors import StorageError, UnknownName, UsageError, nearest
 from holdfast.history.storage import move, storage_error, sync_folder, write_durably
 from holdfast.history.values import UnreadableError, submission_from_json, submission_json
-from holdfast.model import RECORD_FORMAT, Submission
+from holdfast.model import RECORD_FORMAT, Place, Submission
 
 SUBMISSION = "submission.json"
 PLAN = "plan.json"
 CONFIGURATION = "configuration.json"
 HOST = "host.json"
-"""What was measured of the run's host when it was started: how far its clock is off."""
+"""Where the run may have been started, written before it is; and what was measured of that host: how far its clock is
+off."""
 COLLECTED = "collected.json"
+NEWEST = 5
+"""So many runs are named where one is not found."""
 """Written last of all by whoever copies: the run has ended and its outputs are at home."""
 
 
@@ -50,8 +53,8 @@ class RunFolders:
             raise storage_error(error, "make a folder for the run", self.root) from error
 
     def claim(self, run_id: str) -> bool:
-        """Take an id that was given elsewhere, for a run that is brought here. False when it is here already, or another
-        process is bringing it."""
+        """Take an id that was given elsewhere, for a run that is brought here. False when it is here already, or
+        another process is bringing it."""
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             return self._take(run_id)
@@ -125,21 +128,30 @@ class RunFolders:
 
     def clock_offset(self, run_id: str) -> float | None:
         """Seconds by which the clock of the run's host was ahead of this machine's; None where it is this machine's."""
-        try:
-            data = json.loads((self.path(run_id) / HOST).read_bytes())
-        except (OSError, ValueError, RecursionError):
+        offset = self._host(run_id).get("clock_offset")
+        return float(offset) if isinstance(offset, int | float) and not isinstance(offset, bool) else None
+
+    def place(self, run_id: str) -> Place | None:
+        """The only place where the run can have been started; None: an earlier version did not write it down, or it was
+        never sent."""
+        data = self._host(run_id)
+        words = [data.get(name, "") for name in ("machine", "folder", "node")]
+        if not all(isinstance(word, str) for word in words) or not words[0]:
             return None
-        offset = data.get("clock_offset") if isinstance(data, dict) else None
-        return float(offset) if isinstance(offset, int | float) else None
+        return Place(*words)
+
+    def write_place(self, run_id: str, host: str, place: Place) -> None:
+        """Raises StorageError: a run whose place is not known is not to be started."""
+        about = {"host": host, "machine": place.machine, "folder": place.folder, "node": place.node}
+        try:
+            self._write_host(run_id, about)
+        except OSError as error:
+            raise storage_error(error, f"write the record of run `{run_id}`", self.path(run_id)) from error
 
     def write_clock(self, run_id: str, host: str, offset: float, uncertainty: float) -> None:
         """Of a host that is not this machine. Where it cannot be written, times are shown as the host has them."""
-        data = {"format": RECORD_FORMAT, "host": host, "clock_offset": offset, "uncertainty": uncertainty}
-        path = self.path(run_id) / HOST
-        new = path.with_name(f"{HOST}.new")
         with contextlib.suppress(OSError):
-            new.write_text(json.dumps(data) + "\n", encoding="ascii")
-            move(new, path)
+            self._write_host(run_id, {"host": host, "clock_offset": offset, "uncertainty": uncertainty})
 
     def submission(self, run_id: str) -> Submission:
         data = self._read(run_id, SUBMISSION)
@@ -157,6 +169,21 @@ class RunFolders:
     def draft(self, run_id: str) -> Path:
         """Where a reserved run is being written; `commit` renames it."""
         return self.root / f"{run_id}.new"
+
+    def _host(self, run_id: str) -> dict[str, Any]:
+        try:
+            data = json.loads((self.path(run_id) / HOST).read_bytes())
+        except (OSError, ValueError, RecursionError):
+            return {}
+        return data if isinstance(data, dict) else {}
+
+    def _write_host(self, run_id: str, about: Mapping[str, Any]) -> None:
+        """Beside what is known already; whole or not at all."""
+        path = self.path(run_id) / HOST
+        new = path.with_name(f"{HOST}.new")
+        data = {**self._host(run_id), "format": RECORD_FORMAT, **about}
+        new.write_text(json.dumps(data) + "\n", encoding="ascii")
+        move(new, path)
 
     def _take(self, run_id: str) -> bool:
         draft = self.draft(run_id)
@@ -221,7 +248,9 @@ def _remove_tree(path: Path) -> None:
 def _unknown(text: str, ids: tuple[str, ...]) -> UnknownName:
     if not ids:
         return UnknownName("run", text, (), "Nothing has been run yet: holdfast experiment submit SCRIPT")
-    return UnknownName("run", text, ids, "All runs: holdfast history list")
+    guess = nearest(text, ids)
+    shown = {*ids[-NEWEST:], *([guess] if guess else [])}
+    return UnknownName("run", text, shown, f"{len(ids)} in all: holdfast history list")
 
 
 def _damaged(path: Path, why: str, data: object) -> StorageError:

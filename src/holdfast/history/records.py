@@ -102,7 +102,7 @@ def _apply(run: Run, event: JournalEvent) -> Run:
             return _at_least(run, Status.PREPARING)
         case ScriptStarted():
             started = event.time if run.started is None else run.started
-            return replace(_at_least(run, Status.RUNNING), started=started)
+            return replace(_at_least(run, Status.RUNNING), started=started, phase="")
         case ProcessesEnded():
             return _with_ended_processes(run, event)
         case FilesListed():

@@ -23,18 +23,20 @@ from typing import NamedTuple
 from holdfast.errors import StorageError
 
 _FINGERPRINT = re.compile(r"(?:SHA256|MD5):[A-Za-z0-9+/=:]+")
-_HOST = re.compile(r"host '([^']+)'")
+_HOST = re.compile(r"host '([^' ]+)(?: \(([^)]*)\))?")
 _QUESTION_LIMIT = 1 << 16
 
 
 class Question(NamedTuple):
     """`kind` is `password`, `passphrase`, `host-key`, `notice` (nothing to answer: a key wants to be touched) or
-    `other` (a code); `fingerprint` and `host` are filled for host keys."""
+    `other` (a code); `fingerprint` and `host` are filled for host keys; `is_repeated`: ssh has asked the same just
+    before, so that answer was not accepted."""
 
     kind: str
     text: str
     fingerprint: str = ""
     host: str = ""
+    is_repeated: bool = False
 
 
 Ask = Callable[[Question], "str | None"]
@@ -126,7 +128,8 @@ def understand(text: str, hint: str = "") -> Question:
         return Question("notice", text)
     if "(yes/no" in low or "fingerprint" in low:
         fingerprint, host = _FINGERPRINT.search(text), _HOST.search(text)
-        return Question("host-key", text, fingerprint[0] if fingerprint else "", host[1] if host else "")
+        name = "" if host is None else host[1] if host[2] in (None, host[1]) else f"{host[1]} ({host[2]})"
+        return Question("host-key", text, fingerprint[0] if fingerprint else "", name)
     if "passphrase" in low:
         return Question("passphrase", text)
     if "password" in low:

@@ -119,9 +119,13 @@ class Connection:
         while number not in self._answers:
             self._receive(None)
         message, body = self._answers.pop(number)
-        if "error" in message:
-            raise self._translated(message["error"])
-        return message["ok"], body
+        try:
+            if "error" not in message:
+                return message["ok"], body
+            error = self._translated(message["error"])
+        except (KeyError, TypeError, AttributeError):
+            raise HostError("The far side sent an answer that says neither yes nor no.") from None
+        raise error
 
     def next_push(self, timeout: float | None) -> Push | None:
         """The next push, or None when none came in time. Raises HostError when the link is gone."""
@@ -217,11 +221,14 @@ class Connection:
             raise self._remote.refuse(word, rest)
 
     def _take(self, message: frames.Message, body: bytes) -> None:
-        if "push" in message:
-            file, offset = str(message.get("file", "")), int(message.get("offset", 0))
-            self._pushes.append(Push(message["push"], message["run"], file, offset, body))
-        else:
-            self._answers[message["id"]] = message, body
+        try:
+            if "push" in message:
+                file, offset = str(message.get("file", "")), int(message.get("offset", 0))
+                self._pushes.append(Push(message["push"], message["run"], file, offset, body))
+            else:
+                self._answers[message["id"]] = message, body
+        except (KeyError, TypeError, ValueError):
+            raise HostError("The far side sent a frame that is no answer and no news.") from None
 
     def _translated(self, error: Mapping[str, Any]) -> HoldfastError:
         if self._remote is not None and error["kind"] == "storage" and error.get("errno") in NO_ROOM:
@@ -234,7 +241,7 @@ class Connection:
             return self._remote.explain(said)
         lines = said.stderr.splitlines()
         reason = lines[-1] if lines else "it said nothing"
-        return HostError(f"The far side is gone: {reason}", said.stderr if len(lines) > 1 else "")
+        return Unreachable(f"The far side is gone: {reason}", said.stderr if len(lines) > 1 else "")
 
     def greet(self, stdin: BinaryIO, line: str) -> None:
         """For the reading thread: what the far end said first; what it needs is sent from there."""
@@ -325,7 +332,7 @@ class _End:
         except frames.Cut:
             hand_over((self, None))
         except frames.FrameError as error:
-            hand_over((self, HostError(f"The connection to the far side is damaged: {error}.", "Try again.")))
+            hand_over((self, Unreachable(f"The connection to the far side is damaged: {error}.", "Try again.")))
         except (OSError, ValueError):
             hand_over((self, None))
         finally:

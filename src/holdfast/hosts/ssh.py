@@ -110,7 +110,7 @@ class Ssh:
             others=calls[1:],
             patience=[SHARED_PATIENCE if way.is_open else whole for way in ways],
             supply=lambda: archive(far),
-            explain=lambda said: explain(where, said),
+            explain=lambda said: self._with_key(explain(where, said)),
             refuse=lambda word, rest: refused(where, word, rest),
             silent=lambda seconds: silent(where, seconds),
             closed=desk.close,
@@ -213,6 +213,18 @@ class Ssh:
         key = self.destination.private_key
         return key if key is not None and key.exists() else None
 
+    def _with_key(self, error: HoldfastError) -> HoldfastError:
+        """A project that was copied here names a key of the laptop where its target was attached."""
+        key = self.destination.private_key
+        if not isinstance(error, LoginNeeded) or key is None or key.exists():
+            return error
+        return LoginNeeded(
+            f"{error.message} The key `{key}`, which the target's file names, is not on this machine.",
+            "To give this machine a key of its own there, attach it here too, with the same name and address: "
+            "holdfast computetarget attach remote",
+            error.methods,
+        )
+
     def _no_program(self, error: OSError) -> HoldfastError:
         return HostError(
             f"The program `{self.near.program[0]}` could not be started: {error.strerror}.",
@@ -244,6 +256,7 @@ class _Desk:
     def __init__(self, host: Ssh, ask: Ask | None) -> None:
         given, near = host.child_environment(), host.near
         self._ask, self._connection = ask, None
+        self._asked = ""
         self._opened = threading.Event()
         self._askpass: Askpass | None = None
         self.environment: Mapping[str, str] = given
@@ -269,6 +282,9 @@ class _Desk:
 
     def _deliver(self, pending: Pending) -> None:
         self._opened.wait()
+        question = pending.question
+        pending = pending._replace(question=question._replace(is_repeated=question.text == self._asked))
+        self._asked = question.text
         if self._connection is not None:
             self._connection.hand_over(Asked(_answering(self._ask, pending)))
 

@@ -72,6 +72,18 @@ def ensure_identity(project: Project, home: Path | None = None) -> Project:
     return replace(project, id=found.id)
 
 
+def share_identity(project: Project) -> None:
+    """Let `aml_config/` carry the project's id, so that a copy of the project elsewhere finds the same runs. A file that
+    is there already, ours or the original's, is left."""
+    path = project.root / CONFIGURATION_FOLDER / IDENTITY_FILE
+    if not project.id or path.exists():
+        return
+    try:
+        _create_once(path, render_identity(project.id))
+    except OSError as error:
+        raise _cannot_write(path, error) from error
+
+
 def ensure_state_directory(project: Project, home: Path | None = None) -> Path:
     """`.holdfast/` with its `.gitignore`. Refuses `/` and `home`, where `.holdfast` is the machine's own."""
     if project.root == project.root.parent or (home is not None and _is_same(project.root, home)):

@@ -6,18 +6,25 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast.errors import NotAvailable
+from holdfast.errors import NotAvailable, ProjectError, Unreachable
 from holdfast.hosts.host import Host
+from holdfast.model import Reason
 from holdfast.project.configuration import load_configuration, managed_environment
 from holdfast.project.folder import Project
 from holdfast.workbench.runs import follower_of
 from holdfast.workbench.surroundings import Surroundings
 from holdfast.workbench.targets import product_of
 
+SSH_FAILED = 255
+"""What ssh exits with when it is not the command over there that ended."""
+
 
 def enter_run(project: Project, run: str, words: Sequence[str], around: Surroundings) -> int:
     """Returns the exit code of the shell. Values of secrets are not there: nobody has kept them."""
     follower = follower_of(project, run, around)
+    found = follower.read()
+    if found.ending is not None and found.ending.reason is Reason.NOT_STARTED:
+        raise ProjectError(f"The run `{follower.run_id}` never started, so there is nothing to enter.", "Submit it again.")
     submission = follower.folders.submission(follower.run_id)
     return _enter(follower.product.host, {"project": submission.project_id, "run": follower.run_id}, words, around)
 
@@ -45,4 +52,7 @@ def _enter(host: Host, fields: Mapping[str, Any], words: Sequence[str], around: 
         there = connection.request("hello")
         token = connection.request("shell", {**fields, "words": list(words)})["token"]
         entry = [there["executable"], "-I", "-S", there["entry"], "shell", there["home"], token]
-        return subprocess.run(host.in_terminal(entry), env=around.for_children(), check=False).returncode
+        code = subprocess.run(host.in_terminal(entry), env=around.for_children(), check=False).returncode
+    if code == SSH_FAILED and not host.is_here:
+        raise Unreachable(f"The connection to {host.name} was lost.", "The run goes on. Open the shell again.")
+    return code

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from holdfast.project.configuration import load_configuration
 from holdfast.project.folder import Project, ensure_identity, ensure_state_directory
@@ -15,6 +16,9 @@ from holdfast.workbench import events
 from holdfast.workbench.planning import Intent, Request, find_job, secret_values, wanted_secrets
 from holdfast.workbench.surroundings import Surroundings
 from holdfast.workbench.targets import product_of
+
+if TYPE_CHECKING:
+    from holdfast.workbench.ahead import Ahead
 
 
 def dry_run(project: Project, request: Request, around: Surroundings) -> Iterator[events.Event]:
@@ -24,12 +28,16 @@ def dry_run(project: Project, request: Request, around: Surroundings) -> Iterato
     yield from rehearse(_read(project, request, around), around)
 
 
-def submit(project: Project, request: Request, around: Surroundings, wait: bool = True) -> Iterator[events.Event]:
-    """Start a run and, if `wait`, follow it to its end. After `RunStarted` the run does not need this process."""
+def submit(
+    project: Project, request: Request, around: Surroundings, wait: bool = True, ahead: Ahead | None = None
+) -> Iterator[events.Event]:
+    """Start a run and, if `wait`, follow it to its end. After `RunStarted` the run does not need this process. `ahead`:
+    a connection that was begun before; it is used if it leads to the run's host."""
     intent = _read(project, request, around)
     values = secret_values(wanted_secrets(request, intent.configuration), intent.job, around)
     yield from _news(intent, bool(project.id))
-    with intent.product.host.connect() as connection:
+    host = intent.product.host
+    with (ahead.take(host) if ahead else None) or host.connect() as connection:
         from holdfast.workbench.launching import launch
 
         yield from launch(intent, connection, values, around, wait)
@@ -45,10 +53,11 @@ def _news(intent: Intent, was_known: bool) -> Iterator[events.Event]:
         )
     target, run = intent.configuration.target, intent.configuration.run
     if target.file and target.user_managed_environment and (root / run.conda_dependencies_file).exists():
-        yield events.Noted(
-            f"The target `{target.name}` runs on your own Python, so {run.conda_dependencies_file} is not used; "
-            f"`userManagedEnvironment: false` in {target.file} would build it."
-        )
+        what = f"The target `{target.name}` runs on your own Python, so {run.conda_dependencies_file} is not used"
+        if intent.product.host.is_here:
+            yield events.Noted(f"{what}; `userManagedEnvironment: false` in {target.file} would build it.")
+        else:
+            yield events.Noted(f"{what}: its packages have to be in the Python over there (`pythonLocation`).")
 
 
 def _read(project: Project, request: Request, around: Surroundings) -> Intent:

@@ -61,6 +61,7 @@ def test_help_shows_every_command_and_imports_none() -> None:
     assert [name for name in modules.split() if name.startswith("holdfast")] == [
         "holdfast",
         "holdfast.cli",
+        "holdfast.cli.ahead",
         "holdfast.cli.main",
         "holdfast.cli.output",
         "holdfast.cli.tables",

@@ -1,0 +1,85 @@
+"""Looking at a command line before click is loaded, for one thing: is it a submission to another machine? Then the
+connection is begun first. What is not understood here at once is left to the command itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from holdfast.workbench.ahead import Ahead
+
+AHEAD = "holdfast.ahead"
+"""Where a command finds, in click's `meta`, the connection that was begun for it."""
+SUBMITS = (["submit"], ["experiment", "submit"])
+WITH_VALUE = frozenset(
+    (
+        "-c",
+        "--run-configuration",
+        "-t",
+        "--target",
+        "--time-limit",
+        "--grace",
+        "--secret",
+        "-d",
+        "--conda-file",
+        "-s",
+        "--spark-file",
+        "--sync-outputs",
+        "-o",
+        "--output",
+        "--query",
+    )
+)
+FLAGS = frozenset(("-a", "--async", "--wait", "--no-outputs", "--verbose", "--debug"))
+
+
+class Place(NamedTuple):
+    """What `-c` and `-t` say."""
+
+    run_configuration: str | None
+    target: str | None
+
+
+def begin(arguments: Sequence[str]) -> Ahead | None:
+    place = submitted_to(list(arguments))
+    if place is None or place == Place(None, None) or not _has_streams():
+        return None
+    from holdfast.cli.here import surroundings
+    from holdfast.errors import HoldfastError
+    from holdfast.workbench.ahead import connect_ahead
+
+    try:
+        return connect_ahead(place.run_configuration, place.target, surroundings())
+    except HoldfastError:
+        return None
+
+
+def _has_streams() -> bool:
+    """Where whoever started us has closed one, what is opened next would get its number."""
+    try:
+        return all(os.fstat(number) for number in (0, 1, 2))
+    except OSError:
+        return False
+
+
+def submitted_to(arguments: list[str]) -> Place | None:
+    """None: it is no submission, or not one that can be understood without the command itself."""
+    words = next((arguments[len(each) :] for each in SUBMITS if arguments[: len(each)] == each), None)
+    found: dict[str, str] = {}
+    while words:
+        word = words.pop(0)
+        if not word.startswith("-"):
+            named = word if word.endswith(".runconfig") else None
+            return Place(
+                found.get("-c", found.get("--run-configuration", named)), found.get("-t", found.get("--target"))
+            )
+        option, has_value, value = word.partition("=")
+        if option in WITH_VALUE and option.startswith("--") and has_value:
+            found[option] = value
+        elif word in WITH_VALUE and words:
+            found[word] = words.pop(0)
+        elif word not in FLAGS:
+            return None
+    return None

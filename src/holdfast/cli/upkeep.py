@@ -1,0 +1,81 @@
+"""`experiment clean` and `experiment diagnostics`: making room, and telling others what happened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from holdfast.cli import terminal
+from holdfast.cli.here import current_project
+from holdfast.cli.options import ignored_target, run_names, run_option, target_names
+from holdfast.cli.output import Command
+from holdfast.errors import UsageError
+
+
+@click.command("clean", cls=Command)
+@click.option(
+    "-r", "--run", "runs", multiple=True, metavar="RUN", shell_complete=run_names, help="This run; may be repeated."
+)
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Every ended run of this project, and what no run there needs any more: stored files, old versions.",
+)
+@click.option(
+    "-t", "--target", metavar="NAME", shell_complete=target_names, help="Only what is on this compute target."
+)
+@click.option(
+    "--environments",
+    is_flag=True,
+    help="Also built environments that no run is using; with --all the package cache too.",
+)
+@click.option("--discard-outputs", is_flag=True, help="Also runs whose outputs `--no-outputs` left on their machine.")
+def clean_command(
+    runs: tuple[str, ...], everything: bool, target: str | None, environments: bool, discard_outputs: bool
+) -> None:
+    """Remove what ended runs left on their machine: working folders and files outside `outputs/`.
+
+    The history stays, with outputs, logs and metrics. A living run and outputs that are not at home are never touched,
+    nor is the folder that a project's runs share. A machine that cannot be reached does not keep the others from it.
+    """
+    from holdfast.cli.events import render
+    from holdfast.cli.here import surroundings
+    from holdfast.project.sizes import format_size
+    from holdfast.workbench import events
+    from holdfast.workbench.cleaning import Rubbish, clean
+
+    if bool(runs) == everything:
+        raise UsageError("Say what to clean.", "holdfast experiment clean --run RUN, or --all for every ended run.")
+    around = surroundings()
+    total = count = 0
+    for event in clean(current_project(around), Rubbish(runs or None, target, environments, discard_outputs), around):
+        if isinstance(event, events.Removed):
+            if event.kept:
+                terminal.notice(f"kept {event.name}: {event.kept}")
+            else:
+                terminal.notice(f"removed {event.name} ({format_size(event.size)})")
+                total, count = total + event.size, count + 1
+        else:
+            render(event)
+    terminal.notice(f"{count} removed, {format_size(total)} freed.")
+
+
+@click.command("diagnostics", cls=Command)
+@run_option()
+@ignored_target()
+@click.option("--file", "destination", type=click.Path(path_type=Path), help="Where to write it. [default: RUN.zip]")
+def diagnostics_command(run: str, destination: Path | None) -> None:
+    """Write a zip for a bug report: record, plan, logs, versions; no secrets."""
+    from holdfast.cli.here import surroundings
+    from holdfast.history.folder import RunFolders
+    from holdfast.workbench.diagnostics import write_diagnostics
+
+    around = surroundings()
+    project = current_project(around)
+    run_id = RunFolders(project.state_directory).resolve(run)
+    path = destination or around.directory / f"{run_id}.zip"
+    names = write_diagnostics(project, run_id, path, around)
+    click.echo(path)
+    terminal.notice(f"In it: {', '.join(names)}. The script's output is included: read it before you share it.")

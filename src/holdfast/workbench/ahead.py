@@ -1,0 +1,44 @@
+"""A connection that is begun before the rest of a command is loaded: a login takes longer than everything that the
+client has to do before it needs one."""
+
+from __future__ import annotations
+
+from holdfast.errors import HoldfastError
+from holdfast.hosts.connection import Connection
+from holdfast.hosts.host import Host
+from holdfast.project.configuration import load_configuration
+from holdfast.project.folder import find_project
+from holdfast.workbench.surroundings import Surroundings
+from holdfast.workbench.targets import product_of
+
+
+class Ahead:
+    """A connection to `host` that nobody has used yet."""
+
+    def __init__(self, host: Host, connection: Connection) -> None:
+        self._host = host
+        self._connection: Connection | None = connection
+
+    def take(self, host: Host) -> Connection | None:
+        """The connection, if that is where it leads; it is the caller's then."""
+        if host != self._host:
+            return None
+        found, self._connection = self._connection, None
+        return found
+
+    def close(self) -> None:
+        """What nobody has taken is not needed. A repeat changes nothing."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def connect_ahead(run_configuration: str | None, target: str | None, around: Surroundings) -> Ahead | None:
+    """To the host of this target, if it is another machine. Whatever is wrong is said by the command itself, later."""
+    try:
+        project = find_project(around.directory)
+        configuration = load_configuration(project, run_configuration, target, None, None)
+        host = product_of(configuration.target, around).host
+        return None if host.is_here else Ahead(host, host.connect())
+    except HoldfastError:
+        return None

@@ -1,0 +1,52 @@
+"""What is understood of a command line before the command itself is loaded."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from holdfast.cli.ahead import FLAGS, WITH_VALUE, Place, submitted_to
+
+
+def test_every_option_of_submit_is_known() -> None:
+    from holdfast.cli.experiment import submit_command
+
+    known = {name for option in submit_command.params for name in option.opts if name.startswith("-")}
+    assert known - {"--dry-run", "--help", "-h"} == WITH_VALUE | FLAGS
+    for option in submit_command.params:
+        for name in option.opts:
+            if name in FLAGS | WITH_VALUE:
+                assert getattr(option, "is_flag", False) == (name in FLAGS)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("submit -c gpu1 train.py -t other", Place("gpu1", None)),
+        ("experiment submit --target=gpu2 -a --grace 5s train.py", Place(None, "gpu2")),
+        ("submit --run-configuration gpu1 -t gpu2 train.py", Place("gpu1", "gpu2")),
+        ("submit gpu1.runconfig", Place("gpu1.runconfig", None)),
+        ("submit train.py", Place(None, None)),
+        ("submit -c gpu1 --dry-run train.py", None),
+        ("submit -c", None),
+        ("submit -c gpu1", None),
+        ("submit --unknown train.py", None),
+        ("submit -h", None),
+        ("logs -f", None),
+        ("history list", None),
+        ("", None),
+    ],
+)
+def test_the_place_of_a_submission_is_read_or_left_to_the_command(line: str, expected: Place | None) -> None:
+    assert submitted_to(line.split()) == expected
+
+
+def test_looking_ahead_loads_neither_click_nor_a_command() -> None:
+    code = (
+        "import sys; from holdfast.cli.ahead import begin; begin(['submit', '-c', 'none', 'x.py']); "
+        "print([name for name in ('click', 'holdfast.cli.experiment', 'holdfast.snapshots.take') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
