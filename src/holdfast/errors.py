@@ -11,6 +11,7 @@
         ├── Unreachable       nothing answered, or the link broke
         ├── LoginNeeded       the machine would ask for something, and nobody was there to answer
         ├── HostKeyRefused    its key is unknown and was not confirmed, or is not the one it had
+        ├── ElsewhereError    it is not the machine, or not the folder, that the run was started on
         └── FarSideError      the far side answered with an error
 
 A run that failed is not an error: it is data (`model.Ending`). Exit codes are in `ExitCode`; a script's own code passes
@@ -120,6 +121,14 @@ class LoginNeeded(HostError):
 
 class HostKeyRefused(HostError):
     """Never worth trying again by itself."""
+
+
+class ElsewhereError(HostError):
+    """Nothing can be said of the run here, and nothing was. `reason` is why, in a few words."""
+
+    def __init__(self, message: str, hint: str, reason: str) -> None:
+        super().__init__(message, hint)
+        self.reason = reason
 
 
 class FarSideError(HostError):

@@ -194,6 +194,23 @@ _SIGNALS = (
 )
 
 
+IMPORTED = "imported"
+"""The property of a run that says from which target its record came: it was submitted elsewhere."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run is: `machine` is what a machine says it is, whatever name leads to it, and `folder` the one that
+    Holdfast has there; `node` is the machine's own name, for people."""
+
+    machine: str
+    folder: str
+    node: str = ""
+
+    def is_same(self, other: Place) -> bool:
+        return (self.machine, self.folder) == (other.machine, other.folder)
+
+
 @dataclass(frozen=True)
 class Submission:
     """What was asked for, fixed when the run id was given: `submission.json` of the run."""

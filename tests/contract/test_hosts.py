@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -19,9 +20,10 @@ from holdfast.hosts.connection import Connection, new_nonce
 from holdfast.hosts.local import Local
 from holdfast.model import Reason
 from holdfast.project.folder import find_project
+from holdfast.snapshots.store import ObjectStore
 from holdfast.workbench import submit as submitting
 from holdfast.workbench.planning import Request
-from holdfast.workbench.sending import send_snapshot
+from holdfast.workbench.sending import Sender
 from holdfast.workbench.surroundings import Surroundings
 from holdfast.workbench.targets import Product
 
@@ -100,11 +102,22 @@ def test_a_run_on_a_host_gets_its_files_and_sends_everything_home(host, tmp_path
 def send_again(host: Any, root: Path, run: Any) -> Iterator[Any]:
     snapshot = run.submission.snapshot
     with host.connect() as connection:
-        yield from send_snapshot(connection, root / ".holdfast/objects", snapshot, base=snapshot)
+        sender = Sender(connection, ObjectStore(root / ".holdfast/objects"), snapshot, base=snapshot)
+        sender.announce()
+        yield from sender.complete()
+        sender.confirm()
 
 
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
+
+
+def _lacks(connection: Any, data: bytes) -> bool:
+    """Whether the host lacks the content of a snapshot that has only this."""
+    rows = [["x", "f", _digest(data), len(data)]]
+    manifest = b'{"format":1,"files":' + json.dumps(rows, separators=(",", ":")).encode() + b"}"
+    connection.request("put", {"digest": _digest(manifest)}, manifest)
+    return connection.request("prepare", {"snapshot": _digest(manifest)})["lacks"] == [[0, 1]]
 
 
 def test_a_host_answers_with_its_facts(host):
@@ -119,12 +132,12 @@ def test_only_what_is_missing_is_asked_for_and_a_repeat_stores_nothing_twice(hos
     data = os.urandom(3 << 20)
     digest = _digest(data)
     with host.connect() as connection:
-        assert connection.request("missing", {"digests": [digest]}) == [digest]
+        assert _lacks(connection, data)
         first = {"digest": digest, "offset": 0, "more": True}
         assert connection.request("put", first, data[: 1 << 20]) == {"stored": False}
-        assert connection.request("missing", {"digests": [digest]}) == [digest], "not before it is whole"
+        assert _lacks(connection, data), "not before it is whole"
         connection.request("put", {"digest": digest, "offset": 1 << 20, "more": False}, data[1 << 20 :])
-        assert connection.request("missing", {"digests": [digest]}) == []
+        assert not _lacks(connection, data)
         assert connection.request("put", {"digest": digest}, data) == {"stored": True}
 
 
@@ -134,14 +147,15 @@ def test_what_does_not_hash_to_its_name_is_not_stored(host):
         with pytest.raises(FarSideError) as caught:
             connection.request("put", {"digest": digest}, b"wrong")
         assert caught.value.kind == "damaged"
-        assert connection.request("missing", {"digests": [digest]}) == [digest]
+        assert _lacks(connection, b"right")
 
 
 def test_requests_can_be_pipelined_and_answered_in_any_order(host):
     with host.connect() as connection:
-        numbers = [connection.send("missing", {"digests": [_digest(bytes([each]))]}) for each in range(50)]
+        empty = bytes.fromhex(_digest(b"")) + bytes(4)
+        numbers = [connection.send("pack", {"count": count}, empty * count) for count in range(50)]
         answers = {number: connection.answer(number) for number in reversed(numbers)}
-    assert [answers[number] for number in numbers] == [[_digest(bytes([each]))] for each in range(50)]
+    assert [answers[number] for number in numbers] == [{"stored": count} for count in range(50)]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +163,7 @@ def test_requests_can_be_pipelined_and_answered_in_any_order(host):
     [
         ("put", {"digest": "../../../../tmp/evil"}),
         ("put", {"digest": None}),
-        ("missing", {"digests": ["../x"]}),
+        ("prepare", {"snapshot": "../x"}),
         ("start", {"plan": {"project": "../../escaped/deep", "run": "x", "generation": "g", "format": 1}}),
         ("give-up", {"project": "../../escaped/deep", "run": "x", "generation": "g"}),
         ("start", {"plan": {"project": "p", "run": "/etc/x", "generation": "g"}}),

@@ -3,137 +3,21 @@ real far side."""
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from holdfast.containers.bare import Bare
-from holdfast.engines.direct import Direct
-from holdfast.errors import HostError, HostKeyRefused, LoginNeeded, ProjectError, Unreachable, UsageError
-from holdfast.history.folder import RunFolders
-from holdfast.history.records import read_run
+from holdfast.errors import HostKeyRefused, LoginNeeded, ProjectError, Unreachable, UsageError
 from holdfast.hosts.connection import Connection, new_nonce
-from holdfast.hosts.local import Local
 from holdfast.model import Reason, Status
-from holdfast.project.folder import Project, find_project
-from holdfast.workbench import contacts, events, importing, refresh, runs, submit
+from holdfast.workbench import contacts, events, importing, refresh
 from holdfast.workbench.cancel import cancel
 from holdfast.workbench.cleaning import Rubbish, clean
-from holdfast.workbench.planning import Request
-from holdfast.workbench.refresh import Looking
 from holdfast.workbench.silence import LOGIN_NEEDED, silences
-from holdfast.workbench.surroundings import Surroundings
-from holdfast.workbench.targets import Product
-
-SCRIPT = """
-import os, sys, time
-print("first line", flush=True)
-while not os.path.exists(os.environ["GATE"]):
-    time.sleep(0.01)
-open("outputs/result", "w").write("made on " + sys.argv[1])
-"""
-NOON = 1_800_000_000.0
-
-
-class Box(Local):
-    """A machine by itself. `trouble` is raised instead of connecting, `before` is called first."""
-
-    is_here = False
-
-    def __init__(self, name: str, home: Path) -> None:
-        environment = {"PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}", "HOME": str(home)}
-        super().__init__(home, {**environment, "GATE": str(home / "gate")})
-        self.name, self.folder = name, home
-        self.connections: list[bool] = []
-        self.trouble: HostError | None = None
-        self.before: Callable[[], None] = lambda: None
-
-    def connect(self, may_ask: bool = True) -> Connection:
-        self.connections.append(may_ask)
-        self.before()
-        if self.trouble is not None:
-            raise self.trouble
-        return super().connect()
-
-    def open_gate(self) -> None:
-        (self.folder / "gate").touch()
-
-
-class Laptop:
-    """One copy of a project, and the boxes that it can reach."""
-
-    def __init__(self, root: Path, boxes: dict[str, Box], home: Path) -> None:
-        (root / "aml_config").mkdir(parents=True)
-        for name in boxes:
-            (root / "aml_config" / f"{name}.compute").write_text(f"type: remote\naddress: {name}\n")
-        (root / "train.py").write_text(SCRIPT)
-        self.root, self.boxes = root, boxes
-        self.around = Surroundings(home, dict(os.environ), root, home, now=lambda: self.time)
-        self.time = NOON
-        self.folders = RunFolders(root / ".holdfast")
-
-    @property
-    def project(self) -> Project:
-        return find_project(self.root)
-
-    def start(self, target: str, *arguments: str) -> str:
-        request = Request("train.py", arguments or (target,), None, target)
-        happened = list(submit.submit(self.project, request, self.around, wait=False))
-        self.boxes[target].connections.clear()
-        return next(each.run_id for each in happened if isinstance(each, events.RunCreated))
-
-    def look(self, **how: Any) -> list[events.Event]:
-        return list(refresh.refresh(self.project, self.around, Looking(**how)))
-
-    def look_until_ended(self, *run_ids: str) -> None:
-        deadline = time.monotonic() + 30
-        while not all(self.folders.is_collected(each) for each in run_ids):
-            assert time.monotonic() < deadline
-            self.look()
-
-    def read(self, run_id: str) -> Any:
-        return read_run(self.folders, run_id)
-
-
-@pytest.fixture
-def boxes(tmp_path: Path) -> Iterator[dict[str, Box]]:
-    made = {name: Box(name, tmp_path / "boxes" / name) for name in ("gpu1", "gpu2", "gpu3")}
-    for box in made.values():
-        box.folder.mkdir(parents=True)
-    yield made
-    for box in made.values():
-        box.open_gate()
-
-
-@pytest.fixture
-def new_laptop(
-    tmp_path: Path, boxes: dict[str, Box], monkeypatch: pytest.MonkeyPatch
-) -> Callable[[str, str | None], Laptop]:
-    def product(target: Any, around: Surroundings) -> Product:
-        return Product(boxes[target.address], Direct(), Bare())
-
-    for module in (submit, runs):
-        monkeypatch.setattr(module, "product_of", product)
-
-    def make(name: str, identity: str | None = "ab" * 16) -> Laptop:
-        laptop = Laptop(tmp_path / name / "iris", boxes, tmp_path / name / "home")
-        if identity is not None:
-            (laptop.root / "aml_config" / "project.json").write_text(json.dumps({"format": 1, "id": identity}))
-        return laptop
-
-    return make
-
-
-@pytest.fixture
-def laptop(new_laptop: Callable[..., Laptop]) -> Laptop:
-    return new_laptop("laptop")
+from kit.laptops import NOON
 
 
 def test_many_runs_on_many_machines_take_one_connection_each_and_nobody_is_asked(laptop, boxes):

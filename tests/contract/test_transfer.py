@@ -8,9 +8,11 @@ import json
 import os
 import random
 import sys
+import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +33,7 @@ from holdfast.snapshots.take import take_snapshot
 from holdfast.workbench import artifacts, contacts, events, reconnecting, runs
 from holdfast.workbench import submit as submitting
 from holdfast.workbench.planning import Request
-from holdfast.workbench.sending import send_snapshot
+from holdfast.workbench.sending import SMALL, WINDOW, Sender
 from holdfast.workbench.surroundings import Surroundings
 from holdfast.workbench.targets import Product
 from kit.relay import Cut, Relayed
@@ -64,6 +66,12 @@ class Bench:
 
     def snapshot(self) -> str:
         return take_snapshot(self.root, self.root / ".holdfast", lambda files, size: None, {}).digest
+
+    def send(self, connection: Connection, snapshot: str) -> Iterator[events.Sending]:
+        sender = Sender(connection, self.store, snapshot, None)
+        sender.announce()
+        yield from sender.complete()
+        sender.confirm()
 
     def submit(self, script: str = "t.py", **asked: Any) -> Iterator[events.Event]:
         return submitting.submit(self.project, Request(script, **asked), self.around)
@@ -104,7 +112,7 @@ def test_one_changed_file_among_ten_thousand_costs_little_more_than_itself(bench
         bench.write(f"folder{number // 100}/file{number}.txt", f"content of file {number}\n" * 3)
     first = bench.snapshot()
     with bench.host.connect() as connection:
-        list(send_snapshot(connection, bench.store.root, first))
+        list(bench.send(connection, first))
     ensure_identity(bench.project, bench.around.user_home)
     contacts.sent(bench.project, bench.host.name, first, 0.0, time.time())
     changed = os.urandom(20_000)
@@ -172,7 +180,7 @@ def test_what_the_host_lost_since_the_last_time_is_sent_again(bench, harm, is_ch
 def test_a_difference_that_leads_to_another_manifest_is_not_taken(bench):
     base = bench.snapshot()
     with bench.host.connect() as connection:
-        list(send_snapshot(connection, bench.store.root, base))
+        list(bench.send(connection, base))
         bench.write("more.py", "")
         snapshot = bench.snapshot()
         for body in (b"", b"not zlib", zlib.compress(b"[]"), zlib.compress(b'{"rows":[["x"]]}'), zlib.compress(b"{}")):
@@ -189,9 +197,9 @@ def test_a_large_object_goes_on_where_the_link_broke(bench):
     snapshot = bench.snapshot()
     bench.host.cuts.append(Cut(up=3 << 20))
     with bench.host.connect() as connection, pytest.raises(HostError):
-        list(send_snapshot(connection, bench.store.root, snapshot))
+        list(bench.send(connection, snapshot))
     with bench.host.connect() as connection:
-        done = list(send_snapshot(connection, bench.store.root, snapshot))
+        done = list(bench.send(connection, snapshot))
     assert done[0].done >= 2 << 20, "what had arrived is not sent again"
     assert done[-1].done == done[-1].total == len(content) + len("print('ran')\n")
     digest = hashlib.sha256(content).hexdigest()
@@ -208,8 +216,21 @@ def test_what_is_left_of_a_large_object_and_is_not_its_beginning_is_sent_anew(be
     part.parent.mkdir(parents=True)
     part.write_bytes(bytes(1 << 20))
     with bench.host.connect() as connection:
-        list(send_snapshot(connection, bench.store.root, snapshot))
+        list(bench.send(connection, snapshot))
     assert (bench.far_objects / digest[:2] / digest[2:]).read_bytes() == content
+
+
+def test_an_object_that_is_refused_does_not_keep_those_after_it_from_arriving(bench):
+    """Its refusal is heard while others are still being sent."""
+    contents = [os.urandom(SMALL + 1) for _ in range(2 * WINDOW)]
+    for number, content in enumerate(contents):
+        bench.write(f"large{number}.bin", content)
+    digests = sorted(hashlib.sha256(content).hexdigest() for content in contents)
+    part = bench.far_objects / ".incoming" / digests[0]
+    part.parent.mkdir(parents=True)
+    part.write_bytes(b"something else")
+    assert bench.run().ending.reason is Reason.COMPLETED
+    assert all((bench.far_objects / digest[:2] / digest[2:]).stat().st_size == SMALL + 1 for digest in digests)
 
 
 def test_parts_that_nobody_went_on_with_for_a_day_are_removed(bench):
@@ -219,7 +240,7 @@ def test_parts_that_nobody_went_on_with_for_a_day_are_removed(bench):
         (folder / name).write_bytes(b"x")
         os.utime(folder / name, (time.time() - age,) * 2)
     with bench.host.connect() as connection:
-        list(send_snapshot(connection, bench.store.root, bench.snapshot()))
+        list(bench.send(connection, bench.snapshot()))
     assert [each.name for each in folder.iterdir()] == ["young"]
 
 
@@ -263,10 +284,11 @@ def test_a_link_that_breaks_anywhere_leaves_one_run_with_all_its_files(bench, ch
     )
     for _ in range(8):
         cut = (
-            Cut(up=chance.randrange(100, 3_500_000)) if chance.random() < 0.5 else Cut(down=chance.randrange(9_000_000))
+            Cut(up=chance.randrange(100, 3_000_000)) if chance.random() < 0.5 else Cut(down=chance.randrange(9_000_000))
         )
         bench.host.cuts.append(cut)
     run = bench.run()
+    assert bench.host.connections > 1, "the link broke"
     data = (bench.root / "data.bin").read_bytes()
     assert run.ending.reason is Reason.COMPLETED
     assert (bench.near(run) / "driver_log").read_text() == hashlib.sha256(data).hexdigest() + "\n"
@@ -320,12 +342,29 @@ def test_a_file_outside_outputs_is_fetched_later_also_over_a_link_that_breaks(be
     assert bench.host.traffic()[-1].down < 2 << 20
 
 
+def test_two_downloads_of_one_file_at_once_both_bring_it_whole(bench, tmp_path):
+    bench.write("t.py", "import os\nopen('model.bin', 'wb').write(os.urandom(12 << 20))\n")
+    run = bench.run()
+    together = threading.Barrier(2)
+
+    def download(name: str) -> Path:
+        together.wait(20)
+        asked = artifacts.Download(run.run_id, tmp_path / name, ("model.bin",))
+        (copied,) = artifacts.download(bench.project, asked, bench.around)
+        return copied.destination
+
+    with ThreadPoolExecutor(2) as pool:
+        copies = [each.read_bytes() for each in pool.map(download, ("one", "two"))]
+    content = (bench.far(run) / "work/model.bin").read_bytes()
+    assert [each == content for each in copies] == [True, True]
+    assert not [each for each in bench.near(run).glob(".incoming*") if each.is_dir()]
+
+
 def test_outputs_that_were_left_there_come_when_they_are_asked_for(bench, tmp_path):
     from holdfast.workbench.fetching import bring_outputs_home
 
     bench.write(
-        "t.py",
-        "import holdfast\nholdfast.upload('u', 'up')\nfor i in range(3):\n    open('outputs/%d' % i, 'w').write(str(i))\n",
+        "t.py", "import holdfast\nholdfast.upload('u', 'up')\nfor i in '012': open('outputs/' + i, 'w').write(i)\n"
     )
     run = bench.run(fetch_outputs=False)
     near = bench.near(run)

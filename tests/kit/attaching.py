@@ -34,6 +34,12 @@ def authorized(box: Box) -> str:
     return path.read_text() if path.exists() else ""
 
 
+def everything(folder: Path) -> list[str]:
+    """All that is below a folder, but for what shells and interpreters leave behind."""
+    found = (path.relative_to(folder) for path in folder.rglob("*"))
+    return sorted(str(path) for path in found if not path.name.endswith("_history") and path.name != "units")
+
+
 def own_keys(home: Path) -> list[Path]:
     """Keys that Holdfast has made on this side."""
     return sorted((home / ".holdfast" / "keys").glob("*"))

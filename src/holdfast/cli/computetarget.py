@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from holdfast.project.compute import ComputeTarget
     from holdfast.project.folder import Project
     from holdfast.workbench.answers import Ways
+    from holdfast.workbench.attaching import Remote
     from holdfast.workbench.leaving import Inventory
     from holdfast.workbench.surroundings import Surroundings
 
@@ -108,7 +109,11 @@ def attach_command(
     project = current_project(around)
     ways = _ways(password, private_key_file, private_key_passphrase, use_azureml_ssh_key, accepted)
     if kind == "remote":
-        _attach_remote(project, (name, address, username, home), ways, around)
+        if not address:
+            raise UsageError("A `remote` target needs an address.", "--address HOST[:PORT], or a name of ~/.ssh/config")
+        from holdfast.workbench.attaching import Remote
+
+        _attach_remote(project, Remote(name, address, username, home, ways), around)
         return
     if address or username or home:
         raise UsageError("A `local` target has no address, user or folder.", "Leave out --address and the like.")
@@ -236,23 +241,19 @@ def _ways(
     )
 
 
-def _attach_remote(
-    project: Project, given: tuple[str, str | None, str | None, str | None], ways: Ways, around: Surroundings
-) -> None:
+def _attach_remote(project: Project, wanted: Remote, around: Surroundings) -> None:
     from holdfast.cli.machine_page import show_facts
-    from holdfast.workbench.attaching import Attached, Remote, attach_remote
+    from holdfast.workbench.attaching import Attached, attach_remote
 
-    name, address, username, home = given
-    if not address:
-        raise UsageError("A `remote` target needs an address.", "--address HOST[:PORT], or a name of ~/.ssh/config")
+    ways = wanted.ways
     if ways.password is not None or ways.passphrase is not None:
         terminal.warning("What was typed on the command line stays in the shell's history.")
         terminal.hint("Better be asked, or set HOLDFAST_PASSWORD.")
-    attached = _render(attach_remote(project, Remote(name, address, username, home, ways), around), Attached)
+    attached = _render(attach_remote(project, wanted, around), Attached)
     show_facts(attached.facts, attached.findings, sys.stderr)
     for file in attached.files:
         click.echo(file)
-    terminal.hint(f"Run on it: holdfast submit -c {name} SCRIPT")
+    terminal.hint(f"Run on it: holdfast submit -c {wanted.name} SCRIPT")
 
 
 def _one_name(target: str | None, name: str | None) -> str:
@@ -363,14 +364,13 @@ def _confirm_purge(target: ComputeTarget, around: Surroundings, sure: bool) -> N
         return
     if not terminal.is_terminal(sys.stdin):
         raise UsageError("A purge is not done unasked.", "In a script: --yes")
-    if not click.confirm("Remove all of it?", default=False, err=True):
+    place = f"{terminal.one_line(there.home)} on `{target.name}`"
+    if not click.confirm(f"Remove all that Holdfast has in {place}?", default=False, err=True):
         raise click.Abort
 
 
 def _whose_runs(there: Inventory) -> str:
-    runs = sum(each.runs for each in there.runs)
-    projects = len(there.runs)
-    return (
-        f"{runs} run{'' if runs == 1 else 's'} of {projects} project{'' if projects == 1 else 's'} are there. Other "
-        "projects and laptops that use this account on the machine use this folder too."
-    )
+    runs, projects = sum(each.runs for each in there.runs), len(there.runs)
+    what = "No run is" if not runs else "1 run is" if runs == 1 else f"{runs} runs are"
+    of = f", of {projects} projects" if projects > 1 else ""
+    return f"{what} there{of}. Other projects and laptops that use this account on the machine use this folder too."

@@ -136,11 +136,7 @@ def submit_command(
         raise UsageError("-a does not wait, and --wait does.", "Leave out one of them.")
     if time_limit == 0:
         raise UsageError("A time limit of 0 leaves no time.", "Leave out --time-limit for none.")
-    if sync_outputs is not None and (no_outputs or sync_outputs < 1):
-        raise UsageError(
-            "--no-outputs brings nothing home." if no_outputs else "Outputs cannot be fetched more than once a second.",
-            "Leave out one of them." if no_outputs else "Give a longer time: --sync-outputs 30s",
-        )
+    _check_outputs(sync_outputs, no_outputs)
     named, chosen = (None, script) if script.endswith(".runconfig") else (script, run_configuration)
     files = (conda_file, spark_file)
     outputs = (sync_outputs, not no_outputs)
@@ -163,6 +159,13 @@ def _warn_misplaced(project: Project, arguments: tuple[str, ...]) -> None:
         if option in ("-c", "-t", "--run-configuration", "--target") and value in names(project.root):
             terminal.warning(f"`{option} {value}` stands after the script, so the script gets it and the run is local.")
             terminal.hint(f"Options of submit come first: holdfast submit {option} {value} SCRIPT")
+
+
+def _check_outputs(sync: float | None, are_left: bool) -> None:
+    if sync is not None and are_left:
+        raise UsageError("--sync-outputs brings outputs home, and --no-outputs leaves them.", "Leave out one of them.")
+    if sync is not None and sync < 1:
+        raise UsageError("Outputs are fetched at most once a second.", "Give a longer time: --sync-outputs 30s")
 
 
 def _show_plan(project: Project, request: Request, around: Surroundings, output: Output) -> int:
@@ -192,20 +195,22 @@ def _submit(
     wants_record = output.format is not None or output.query is not None
     destination = None if quiet else (sys.stderr if wants_record else sys.stdout)
     screen = Screen(destination, frame=not detached)
-    run_id, code = "", 0
+    run_id, code, is_started = "", 0, False
     try:
         ahead = click.get_current_context().meta.get(AHEAD)
         for event in submit(project, request, around, wait=not detached, ahead=ahead):
             screen.show(event)
             if isinstance(event, events.RunCreated):
                 run_id = event.run_id
+            elif isinstance(event, events.RunStarted):
+                is_started = True
             elif isinstance(event, events.Ended):
                 code = event.run.ending.exit_code if event.run.ending else 0
                 if wants_record:
                     _show_record(event.run, output)
     except KeyboardInterrupt:
         screen.finish_line()
-        return _say_detached(run_id)
+        return _say_detached(run_id) if is_started else _say_interrupted(run_id)
     if detached:
         _show_started(project, run_id, output) if wants_record else click.echo(run_id)
         terminal.hint(f"Follow it: holdfast logs -f -r {run_id}\nCancel it: holdfast cancel -r {run_id}")
@@ -219,10 +224,16 @@ def _show_started(project: Project, run_id: str, output: Output) -> None:
     _show_record(read_run(RunFolders(project.state_directory), run_id), output)
 
 
-def _say_detached(run_id: str) -> int:
-    if not run_id:
+def _say_interrupted(run_id: str) -> int:
+    if run_id:
+        terminal.notice(f"Interrupted while the run was being started; it may have begun: {run_id}")
+        terminal.hint(f"Whether it did: holdfast status -r {run_id}")
+    else:
         terminal.notice("Interrupted before the run was created.")
-        return ExitCode.DETACHED
+    return ExitCode.DETACHED
+
+
+def _say_detached(run_id: str) -> int:
     terminal.notice(f"Detached. The run goes on: {run_id}")
     terminal.hint(f"Follow it again: holdfast logs -f -r {run_id}\nCancel it:       holdfast cancel -r {run_id}")
     return ExitCode.DETACHED

@@ -13,7 +13,8 @@ class Direct:
 
     def send_start(self, connection: Connection, order: Order, secrets: Mapping[str, str]) -> int:
         records = {"submission": order.submission, "configuration": order.configuration}
-        return connection.send("start", {"plan": order.plan.as_json(), **records}, encode_secrets(secrets))
+        place = {} if order.place is None else {"place": [order.place.machine, order.place.folder]}
+        return connection.send("start", {"plan": order.plan.as_json(), **records, **place}, encode_secrets(secrets))
 
     def await_start(self, connection: Connection, number: int) -> None:
         """Returns when a living guardian owns the run."""

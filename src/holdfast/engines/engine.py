@@ -6,15 +6,17 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 from holdfast.hosts.connection import Connection
-from holdfast.model import Plan
+from holdfast.model import Place, Plan
 
 
 class Order(NamedTuple):
-    """What is to be started, and the run's records as JSON, which the host keeps for whoever did not submit it."""
+    """What is to be started, and the run's records as JSON, which the host keeps for whoever did not submit it.
+    `place`: the only one that may start it, None for whichever answers."""
 
     plan: Plan
     submission: Mapping[str, Any]
     configuration: Mapping[str, Any]
+    place: Place | None = None
 
 
 class Engine(Protocol):
@@ -25,8 +27,8 @@ class Engine(Protocol):
 
     def await_start(self, connection: Connection, number: int) -> None:
         """Returns when the run is owned by something that outlives this connection. Raises StorageError; FarSideError
-        `incomplete` when the snapshot is not whole over there, `exists` when another run has this id; HostError when
-        the link is gone: then the run may have started."""
+        `incomplete` when the snapshot is not whole over there, `exists` when another run has this id, `elsewhere` when
+        this is not the place; HostError when the link is gone: then the run may have started."""
         ...
 
     def cancel(self, connection: Connection, project_id: str, run_id: str, grace: float | None) -> bool:

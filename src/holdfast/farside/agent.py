@@ -9,12 +9,13 @@ import sys
 import time
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
-from holdfast.farside import frames, guardian, kernel, storage
-from holdfast.farside.following import Subscription, adjudicate, is_alive, subscribe
+from holdfast.farside import frames, identity, kernel, storage
+from holdfast.farside.following import Subscription, adjudicate, elsewhere, is_alive, subscribe
 from holdfast.farside.frames import Message
-from holdfast.farside.giving_up import give_up
+from holdfast.farside.giving_up import give_up, start_or_give_up
 from holdfast.farside.layout import SUPERVISOR_BYTE, Home
-from holdfast.farside.objects import Arrivals, missing
+from holdfast.farside.objects import Arrivals
+from holdfast.farside.occupying import Adding
 from holdfast.farside.refusal import Refused
 
 LOOK_EVERY = 2.0
@@ -45,15 +46,15 @@ class Agent:
         self.home, self._output = home, output
         self._subscriptions: List[Subscription] = []
         self._watch: Any = None
-        self._pushed = 0.0
+        self._pushed = self._spoke = 0.0
         self._quick = 0
+        self._pulse: Optional[float] = None
         self._listing: Tuple[List[List[Any]], List[str]] = ([], [])
         self._arrivals = Arrivals(home)
         self._stream: Optional[Iterator[Tuple[Message, bytes]]] = None
         self._operations: Dict[str, Callable[[Message, bytes], Answer]] = {
             "hello": self._hello,
-            "missing": lambda message, _: missing(self.home, message),
-            "prepare": self._arrivals.prepare,
+            "prepare": self._prepare,
             "pack": self._arrivals.pack,
             "put": self._arrivals.put,
             "start": self._start,
@@ -63,7 +64,7 @@ class Agent:
             "list": self._list,
             "stream": self._begin_stream,
             "link": lambda message, _: storage.link(self.home, message),
-            "usage": lambda message, _: storage.usage(self.home, message),
+            "environments": lambda message, _: storage.environments(self.home),
             "remove": lambda message, _: storage.remove(self.home, message),
             "known-runs": self._known,
             "known-projects": self._known,
@@ -82,6 +83,7 @@ class Agent:
             if self._watch is not None and self._watch.works:
                 poll.register(self._watch.descriptor, select.POLLIN)
             timeout = LOOK_EVERY if self._watch is None or self._watch.works else 0.1
+            timeout = min(timeout, self._pulse or timeout)
             ready = poll.poll(0 if self._stream else int(timeout * 1000) if self._subscriptions else None)
             if any(descriptor == source for descriptor, _ in ready):
                 frame = frames.decode(lambda size: _read_exactly(source, size))
@@ -112,6 +114,7 @@ class Agent:
             self._fail(number, "malformed", "The request `%s` is malformed: %r" % (message.get("op"), error), "")
 
     def _reply(self, message: Message, body: bytes = b"") -> None:
+        self._spoke = time.monotonic()
         for block in frames.encode_apart(message, body):
             data = memoryview(block)
             while data:
@@ -129,7 +132,10 @@ class Agent:
 
     def _hello(self, message: Message, body: bytes) -> Answer:
         self.home.make()
+        machine, folder = identity.place(self.home)
         return {
+            "machine": machine,
+            "folder": folder,
             "host": os.uname().nodename,
             "home": self.home.path,
             "uid": os.getuid(),
@@ -174,12 +180,19 @@ class Agent:
 
         return facts(self.home, message)
 
+    def _prepare(self, message: Message, body: bytes) -> Answer:
+        with Adding(self.home):
+            return self._arrivals.prepare(message, body)
+
     def _start(self, message: Message, body: bytes) -> Answer:
+        if message.get("place") not in (None, identity.place(self.home)):
+            raise Refused("elsewhere", "This is `%s`, not the machine that is meant." % os.uname().nodename)
         self._arrivals.require(message["plan"].get("snapshot"))
         secrets = json.loads(body.decode("utf-8")) if body else {}
         records = {name: message[name] for name in ("submission", "configuration") if message.get(name) is not None}
         self.home.make()
-        return {"again": not guardian.start(self.home, message["plan"], secrets, records)}
+        with Adding(self.home):
+            return {"again": not start_or_give_up(self.home, message["plan"], secrets, records)}
 
     def _give_up(self, message: Message, body: bytes) -> Answer:
         self.home.make()
@@ -188,7 +201,8 @@ class Agent:
     def _follow(self, message: Message, body: bytes) -> Answer:
         """Name the runs that are not here; then send what each other has that the follower has not, and a `level`
         when it has all; with `stay`, go on sending until the run ends. The answer comes first, so that nobody
-        collects pushes."""
+        collects pushes. Whoever stays may ask for a word every `alive` seconds, and then gets one, news or not: a link
+        that died says nothing either."""
         missing, found = {}, []
         for asked in message["runs"]:
             folder = self.home.run(asked["project"], asked["run"])
@@ -196,7 +210,10 @@ class Agent:
                 found.append(subscribe(folder, asked))
             except Refused as refusal:
                 missing[asked["run"]] = refusal.message
-        self._reply({"id": message.get("id"), "ok": {"missing": missing}})
+        pulse = message.get("alive") if message.get("stay") else None
+        if pulse is not None:
+            self._pulse = max(0.05, float(pulse))
+        self._reply({"id": message.get("id"), "ok": {"missing": missing, "alive": pulse}})
         for subscription in found:
             adjudicate(subscription.folder)
             if message.get("stay"):
@@ -249,6 +266,8 @@ class Agent:
                 subscription.looked = now
                 adjudicate(subscription.folder)
         self._drop_ended()
+        if self._pulse is not None and self._subscriptions and time.monotonic() - self._spoke >= self._pulse:
+            self._reply({"push": "alive", "run": self._subscriptions[0].run})
 
     def _drop_ended(self) -> None:
         for subscription in [each for each in self._subscriptions if each.ended]:
@@ -262,6 +281,10 @@ class Agent:
         if not os.path.isdir(folder):
             raise Refused("not-found", "The run `%s` is not on this host." % message["run"])
         adjudicate(folder)
+        if elsewhere(folder):
+            about = (message["run"], elsewhere(folder), os.uname().nodename)
+            hint = "Attach the machine by its own name, so that it is the one that is asked."
+            raise Refused("elsewhere", "The run `%s` is on `%s`, and `%s` answers." % about, hint)
         if not is_alive(folder):
             return {"state": "ended"}
         storage.write_request(folder, "cancel", {"detail": message.get("detail", ""), "grace": message.get("grace")})

@@ -3,17 +3,18 @@ without it."""
 
 from typing import Any, Callable, Dict
 
-from holdfast.farside import account, places, proof, sizes
+from holdfast.farside import authorized_keys, login_python, logout, ownership, places, proof, sizes
 from holdfast.farside.layout import Home
 
 Message = Dict[str, Any]
 
 OPERATIONS: Dict[str, Callable[[Home, Message], Dict[str, Any]]] = {
-    "authorize": lambda home, message: account.authorize(message["line"]),
-    "deauthorize": lambda home, message: account.deauthorize(message["key"]),
-    "after-logout": lambda home, message: account.after_logout(home),
-    "start-by": lambda home, message: account.start_by(home, message["start"]),
-    "login-python": lambda home, message: account.login_python(),
+    "settle": lambda home, message: ownership.settle(home),
+    "authorize": lambda home, message: authorized_keys.authorize(message["line"]),
+    "deauthorize": lambda home, message: authorized_keys.deauthorize(message["key"], int(message.get("made", 0))),
+    "after-logout": lambda home, message: logout.after_logout(home),
+    "start-by": lambda home, message: logout.start_by(home, message["start"]),
+    "login-python": lambda home, message: login_python.login_python(),
     "prove-begin": lambda home, message: proof.begin(home, message["token"]),
     "prove-look": lambda home, message: proof.look(home, message["token"], float(message.get("patience", 0))),
     "places": lambda home, message: places.places(home),

@@ -13,6 +13,8 @@ SETTINGS = "settings.json"
 FORMAT = 1
 PATIENCE = 30.0
 """Seconds in which the user's service manager must have started a process."""
+NO_ANSWER = "systemd-run did not answer within %d s" % PATIENCE
+"""What is told then: the process may come yet."""
 
 Request = Dict[str, Any]
 Work = Callable[[Home, Request, int], None]
@@ -128,5 +130,5 @@ def _run_in_user_unit(argv: List[str], given: bytes) -> Tuple[str, int]:
         told, complaints = process.communicate(given, PATIENCE)
     except subprocess.TimeoutExpired:
         process.kill()
-        return "systemd-run did not answer within %d s" % PATIENCE, 124
+        return NO_ANSWER, 124
     return (told or complaints).decode("utf-8", "replace"), process.returncode

@@ -5,10 +5,10 @@ import re
 import time
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from holdfast.farside import kernel
+from holdfast.farside import identity, kernel
 from holdfast.farside.frames import CHUNK
 from holdfast.farside.journal import Journal
-from holdfast.farside.layout import CONTROL, GUARDIAN_BYTE, JOURNAL, OUTPUT, SUPERVISOR_BYTE, checked
+from holdfast.farside.layout import CONTROL, GUARDIAN_BYTE, JOURNAL, OUTPUT, SUPERVISOR_BYTE, Home, checked
 from holdfast.farside.prefix import prefix_checksum
 from holdfast.farside.processes import carrying, send
 from holdfast.farside.refusal import Refused
@@ -109,7 +109,7 @@ def subscribe(folder: str, asked: Dict[str, Any]) -> Subscription:
 
 def adjudicate(folder: str) -> None:
     """If a run has neither guardian nor supervisor and no end, write down what happened to it. A repeat changes
-    nothing."""
+    nothing. Of a run on another machine, in a home that both share, nothing can be said here."""
     path = os.path.join(folder, "lock")
     if is_alive(folder):
         return
@@ -127,12 +127,27 @@ def adjudicate(folder: str) -> None:
 
 
 def is_alive(folder: str) -> bool:
+    """Whether it is or, on another machine, may be."""
     path = os.path.join(folder, "lock")
-    return any(kernel.lock_holder(path, byte) is not None for byte in (GUARDIAN_BYTE, SUPERVISOR_BYTE))
+    is_held = any(kernel.lock_holder(path, byte) is not None for byte in (GUARDIAN_BYTE, SUPERVISOR_BYTE))
+    return is_held or bool(elsewhere(folder))
+
+
+def elsewhere(folder: str) -> str:
+    """The name of the machine on which the run of this folder may be alive, if that is not this one."""
+    journal = Journal(os.path.join(folder, JOURNAL))
+    created = _created(journal)
+    if created is None or journal.ended() is not None:
+        return ""
+    return identity.elsewhere(created, Home(os.path.dirname(os.path.dirname(os.path.dirname(folder)))))
+
+
+def _created(journal: Journal) -> Optional[Dict[str, Any]]:
+    return next((event for event in journal.events() if event["e"] == "created"), None)
 
 
 def _write_end(journal: Journal) -> None:
-    created: Optional[Any] = next((event for event in journal.events() if event["e"] == "created"), None)
+    created = _created(journal)
     boot = created.get("boot") if created else None
     if boot and boot != kernel.boot_id():
         journal.append("ended", reason="host-rebooted", code=None, signal=None, detail="", by="agent")

@@ -7,7 +7,7 @@ import signal
 import time
 from typing import Any, Dict, List, Optional, Set
 
-from holdfast.farside import detaching, kernel, processes
+from holdfast.farside import detaching, identity, kernel, processes
 from holdfast.farside.files import remove_tree
 from holdfast.farside.journal import Journal
 from holdfast.farside.kin import other_guardians
@@ -16,6 +16,8 @@ from holdfast.farside.output import Pump, Redactor, make_pipe
 from holdfast.farside.refusal import Refused
 from holdfast.farside.supervisor import BRIEF_GRACE, Supervisor
 
+UNANSWERED = "unanswered"
+"""Of a refusal: a guardian was asked for, and may come yet."""
 _RESERVE_SIZE = 1 << 16
 
 
@@ -35,6 +37,8 @@ def start(home: Home, plan: Dict[str, Any], secrets: Dict[str, str], records: Di
         return True
     if _is_started(final, plan):
         return False
+    if answer == detaching.NO_ANSWER:
+        raise Refused(UNANSWERED, "The run could not be started: %s." % answer)
     number, _, reason = answer.partition(" ")
     if number.isdigit():
         raise OSError(int(number), reason, home.path)
@@ -68,7 +72,7 @@ def become_guardian(home: Home, request: detaching.Request, tell: int) -> None:
         kernel.set_name(GUARDIAN_NAME)
         lock = os.open(os.path.join(new, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         kernel.lock(lock, GUARDIAN_BYTE)
-        write_created(new, plan)
+        write_created(new, plan, identity.machine_id(home))
         folder = home.run(plan["project"], plan["run"])
         os.rename(new, folder)
     except BaseException as error:  # noqa: BLE001 - whoever asked is told whatever it is
@@ -109,7 +113,7 @@ def create_folder(path: str, plan: Dict[str, Any], records: Dict[str, Any]) -> N
                 raise
 
 
-def write_created(folder: str, plan: Dict[str, Any]) -> None:
+def write_created(folder: str, plan: Dict[str, Any], machine: str) -> None:
     Journal(os.path.join(folder, JOURNAL)).append(
         "created",
         format=plan["format"],
@@ -117,6 +121,7 @@ def write_created(folder: str, plan: Dict[str, Any]) -> None:
         project=plan["project"],
         generation=plan["generation"],
         boot=kernel.boot_id(),
+        machine=machine,
         host=os.uname().nodename,
         user=_user(),
         farside=os.path.basename(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))),

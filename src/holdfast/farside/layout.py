@@ -1,5 +1,6 @@
 """Where things are in the host's one folder, and which names may stand in a path."""
 
+import json
 import os
 import re
 from typing import List
@@ -13,6 +14,8 @@ JOURNAL, OUTPUT, CONTROL, RESERVE = "journal.jsonl", "driver_log", "control_log"
 GUARDIAN_BYTE, SUPERVISOR_BYTE = 0, 1
 BUILD_BYTE, USE_BYTE = 0, 1
 
+MARKER = ".holdfast-home"
+"""In every folder of Holdfast's: nothing is removed from one that does not have it."""
 
 GUARDIAN_NAME = "hf-guardian"
 READER_NAME = "hf-gpus"
@@ -25,8 +28,43 @@ class Home:
     def __init__(self, path: str) -> None:
         self.path = os.path.abspath(path)
 
+    STATE = ("farside", "proofs", "machine")
+    """What is there before any run is. `NAMES`: all that the far side puts there; `PASSING`: how names of what is being
+    made or removed begin."""
+    NAMES = STATE + ("objects", "environments", "cache", "pythons", "share", "runs", "settings.json", "shells")
+    PASSING = (".removing-", ".purging-", "settings.json.new-", "machine.new-")
+    CLIENTS = ("keys", "askpass", "askpass.cmd")
+    """What Holdfast puts there as a client on this machine: keys of other machines are nobody's to purge."""
+
     def make(self) -> None:
-        os.makedirs(self.path, mode=0o700, exist_ok=True)
+        """For this account alone, and marked as Holdfast's. A repeat changes nothing; a folder that holds something
+        else is left as it is (`ownership` says whose that is)."""
+        if os.path.exists(self.marker()):
+            return
+        try:
+            os.makedirs(self.path, mode=0o700)
+        except FileExistsError:
+            if set(os.listdir(self.path)) - set(self.STATE):
+                return
+            self.mark(found=True)
+        else:
+            self.mark(found=False)
+
+    def mark(self, found: bool) -> None:
+        """`found`: the folder was there before Holdfast was. A disk that takes nothing is no reason not to answer."""
+        try:
+            with open(self.marker(), "x") as target:
+                json.dump({"format": 1, "found": True} if found else {"format": 1}, target)
+        except OSError:
+            pass
+
+    def marker(self) -> str:
+        return os.path.join(self.path, MARKER)
+
+    @classmethod
+    def knows(cls, name: str) -> bool:
+        """Whether something of that name in the folder is the far side's own."""
+        return name == MARKER or name in cls.NAMES or name.startswith(cls.PASSING)
 
     def runs(self) -> str:
         return os.path.join(self.path, "runs")
@@ -51,6 +89,9 @@ class Home:
 
     def cache(self) -> str:
         return os.path.join(self.path, "cache")
+
+    def versions(self) -> str:
+        return os.path.join(self.path, "farside")
 
 
 def checked(name: str) -> str:

@@ -8,9 +8,8 @@ import os
 import struct
 import time
 import zlib
-from typing import Any, Dict, List, Set
+from typing import Any, Dict, Iterable, List, Optional
 
-from holdfast.farside.files import find_object
 from holdfast.farside.frames import CHUNK, MAX_BODY
 from holdfast.farside.layout import Home, object_path
 from holdfast.farside.refusal import Refused
@@ -25,18 +24,13 @@ Message = Dict[str, Any]
 Rows = List[List[Any]]
 
 
-def missing(home: Home, message: Message) -> List[str]:
-    """Which of the digests are in none of the stores: this host's own and those that the message names."""
-    stores = [home.objects()] + [str(store) for store in message.get("stores", [])]
-    return [digest for digest in message["digests"] if find_object(stores, digest) is None]
-
-
 class Arrivals:
     """What one connection brings, and which snapshots it announced that are not whole yet."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
-        self._lacking: Dict[str, Set[str]] = {}
+        self._lacking: Dict[str, Optional[Dict[str, int]]] = {}
+        """Of each snapshot digest and size of what is not here; None: not even its manifest is."""
 
     def prepare(self, message: Message, body: bytes) -> Dict[str, Any]:
         """Announce a snapshot. `base` and a body: its manifest is made here of that one and the difference. Answers
@@ -44,7 +38,7 @@ class Arrivals:
         from a connection that was cut (`parts`), or that it `needs` the manifest."""
         snapshot = message["snapshot"]
         final = object_path(self._home.objects(), snapshot)
-        self._lacking[snapshot] = {MANIFEST}  # whatever happens below: it must not be started before it is whole
+        self._lacking[snapshot] = None  # whatever happens below: it must not be started before it is whole
         rows = self._manifest(snapshot, final, message.get("base"), body)
         if rows is None:
             return {"needs": MANIFEST}
@@ -52,12 +46,17 @@ class Arrivals:
         sizes = {row[2]: int(row[3]) for row in rows if row[1] != "l"}
         digests = sorted(sizes)
         lacks = [index for index, digest in enumerate(digests) if not self._has(digest, sizes[digest])]
-        self._lacking[snapshot] = {digests[index] for index in lacks}
-        return {"lacks": _ranges(lacks), "parts": self._parts(self._lacking[snapshot])}
+        lacking = self._lacking[snapshot] = {digests[index]: sizes[digests[index]] for index in lacks}
+        return {"lacks": _ranges(lacks), "parts": self._parts(lacking)}
 
     def require(self, snapshot: object) -> None:
-        """Refuse to start from a snapshot that was announced over this connection and is not whole."""
-        lacking = self._lacking.get(str(snapshot))
+        """Refuse to start from a snapshot that was announced over this connection and is not whole. What another
+        connection brought meanwhile counts."""
+        lacking = self._lacking.get(str(snapshot), {})
+        if lacking is None:
+            raise Refused("incomplete", "The manifest of the snapshot `%s` is not here." % snapshot)
+        for digest in [each for each, size in lacking.items() if self._has(each, size)]:
+            del lacking[digest]
         if lacking:
             raise Refused("incomplete", "%d objects of the snapshot `%s` are not here." % (len(lacking), snapshot))
 
@@ -80,7 +79,7 @@ class Arrivals:
 
     def put(self, message: Message, body: bytes) -> Dict[str, Any]:
         """Store one object, whole or in pieces (`offset`, `more`). What has come stays until a later connection brings
-        the rest; two that bring the same at once write the same bytes."""
+        the rest; two that bring the same at once write the same bytes, and one of them finishes it."""
         digest = message["digest"]
         final = object_path(self._home.objects(), digest)
         offset = int(message.get("offset", 0))
@@ -91,25 +90,34 @@ class Arrivals:
             self._store(digest, data)
             return {"stored": True}
         part = self._part(digest)
+        length = offset + len(data)
         try:
-            length = _write_piece(part, data, offset)
-        except FileNotFoundError:
-            if offset == 0 or not os.path.exists(final):
-                raise
-            return {"stored": True}  # another connection brought it meanwhile
+            _write_piece(part, data, offset)
+            if not message.get("more"):
+                self._finish(part, digest, length)
+        except FileNotFoundError:  # another connection has finished it, or is about to
+            if not (os.path.exists(final) if message.get("more") else self._has(digest, length)):
+                raise Refused("damaged", "What had come of `%s` is not here any more." % digest)
+            return {"stored": True}
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 _forget(part)  # to go on from there would take the room that somebody else needs
             raise
-        if message.get("more"):
-            return {"stored": False}
-        os.truncate(part, length)
-        if _digest(part) != digest:
-            os.unlink(part)
-            raise _damaged(digest)
-        os.chmod(part, 0o444)
-        self._adopt(part, digest)
-        return {"stored": True}
+        return {"stored": not message.get("more")}
+
+    def _finish(self, part: str, digest: str, length: int) -> None:
+        """Under a name that nobody else knows: what was verified is not written to any more."""
+        mine = self._part(_unique(digest))
+        os.rename(part, mine)
+        try:
+            os.truncate(mine, length)
+            if _digest(mine) != digest:
+                raise _damaged(digest)
+            os.chmod(mine, 0o444)
+            self._adopt(mine, digest)
+        except (OSError, Refused):
+            _forget(mine)
+            raise
 
     def _manifest(self, snapshot: str, final: str, base: Any, body: bytes) -> Any:
         """The rows of the snapshot's manifest, which is stored if it had to be made; None if it cannot be had."""
@@ -146,8 +154,8 @@ class Arrivals:
         if self._has(digest, len(data)):
             self._have(digest)
             return
-        new = self._part("new-%d" % os.getpid())
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        new = self._part(_unique("new"))
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             view = memoryview(data)
             while view:
@@ -171,7 +179,8 @@ class Arrivals:
 
     def _have(self, digest: str) -> None:
         for lacking in self._lacking.values():
-            lacking.discard(digest)
+            if lacking is not None:
+                lacking.pop(digest, None)
 
     def _part(self, name: str) -> str:
         folder = incoming(self._home)
@@ -179,13 +188,15 @@ class Arrivals:
             os.makedirs(folder, mode=0o700)
         return os.path.join(folder, name)
 
-    def _parts(self, digests: Set[str]) -> Dict[str, int]:
+    def _parts(self, digests: Iterable[str]) -> Dict[str, int]:
         remove_stale_parts(self._home)
-        try:
-            there = set(os.listdir(incoming(self._home)))
-        except FileNotFoundError:
-            return {}
-        return {digest: os.path.getsize(self._part(digest)) for digest in digests & there}
+        found = {}
+        for digest in set(_names(incoming(self._home))).intersection(digests):
+            try:
+                found[digest] = os.path.getsize(self._part(digest))
+            except FileNotFoundError:
+                continue  # another connection has finished it
+        return found
 
 
 def incoming(home: Home) -> str:
@@ -195,17 +206,20 @@ def incoming(home: Home) -> str:
 
 def remove_stale_parts(home: Home) -> None:
     """What nobody has gone on with for a day."""
-    try:
-        names = os.listdir(incoming(home))
-    except OSError:
-        return
-    for name in names:
+    for name in _names(incoming(home)):
         path = os.path.join(incoming(home), name)
         try:
             if time.time() - os.lstat(path).st_mtime > STALE:
                 os.unlink(path)
         except OSError:
             continue  # another agent was quicker
+
+
+def _names(folder: str) -> List[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
 
 
 def changed(rows: Rows, difference: Any) -> Rows:
@@ -259,20 +273,24 @@ def _checked(rows: Any) -> Rows:
     return rows
 
 
-def _write_piece(part: str, data: bytes, offset: int) -> int:
-    """Returns where the piece ends. One that would leave a hole is refused."""
+def _write_piece(part: str, data: bytes, offset: int) -> None:
+    """One that would leave a hole is refused: what was before it has been taken away meanwhile."""
     flags = os.O_WRONLY | os.O_CLOEXEC | (0 if offset else os.O_CREAT)
     descriptor = os.open(part, flags, 0o600)
     try:
         if not 0 <= offset <= os.fstat(descriptor).st_size:
-            raise Refused("malformed", "A piece begins at byte %d, after the end of what is here." % offset)
+            raise Refused("damaged", "A piece begins at byte %d, after the end of what is here." % offset)
         os.lseek(descriptor, offset, os.SEEK_SET)
         view = memoryview(data)
         while view:
             view = view[os.write(descriptor, view) :]
     finally:
         os.close(descriptor)
-    return offset + len(data)
+
+
+def _unique(name: str) -> str:
+    """A name for one file of one process, also where several machines share the disk."""
+    return "%s-%d-%s" % (name, os.getpid(), os.urandom(4).hex())
 
 
 def _forget(path: str) -> None:

@@ -1,10 +1,10 @@
 """Where Holdfast's folder may lie on a host whose home is on a network file system: on a disk of the machine's own."""
 
 import os
-import pwd
 from typing import Any, Dict, List, Optional
 
-from holdfast.farside import mounts
+from holdfast.farside import mounts, ownership
+from holdfast.farside.account import account_name
 from holdfast.farside.children import inherited_environment
 from holdfast.farside.layout import Home
 
@@ -19,11 +19,7 @@ def places(home: Home) -> Dict[str, Any]:
     mount = mounts.mount_of(os.path.realpath(home.path), mounted)
     if mount is None or not mount.is_network:
         return {"network": "", "local": None}
-    try:
-        user = pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        user = str(os.getuid())
-    return {"network": mount.kind, "local": local_place(candidates(user), mounted, ENOUGH)}
+    return {"network": mount.kind, "local": local_place(candidates(account_name()), mounted, ENOUGH)}
 
 
 def candidates(user: str, root: str = "/") -> List[str]:
@@ -48,5 +44,5 @@ def local_place(paths: List[str], mounted: List[mounts.Mount], enough: int) -> O
 
 def _is_ours(path: str) -> bool:
     """Nobody else must have made it before us: in a folder where all may write, anybody could."""
-    status = os.lstat(path)
-    return os.path.isdir(path) and not os.path.islink(path) and status.st_uid == os.getuid()
+    is_folder = os.path.isdir(path) and not os.path.islink(path)
+    return is_folder and os.lstat(path).st_uid == os.getuid() and ownership.is_ours(Home(path))

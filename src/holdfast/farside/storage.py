@@ -10,8 +10,7 @@ from holdfast.farside import kernel
 from holdfast.farside.files import remove_tree, walk
 from holdfast.farside.following import adjudicate, is_alive
 from holdfast.farside.frames import CHUNK
-from holdfast.farside.journal import Journal
-from holdfast.farside.layout import BUILD_BYTE, JOURNAL, RESERVE, USE_BYTE, Home, relative_parts
+from holdfast.farside.layout import BUILD_BYTE, RESERVE, USE_BYTE, Home, relative_parts
 from holdfast.farside.objects import remove_stale_parts
 from holdfast.farside.refusal import Refused
 
@@ -80,25 +79,14 @@ def write_request(folder: str, name: str, request: Dict[str, Any]) -> None:
             _unlink(os.path.join(folder, RESERVE))
 
 
-def usage(home: Home, message: Message) -> Dict[str, Any]:
-    """What is stored here: runs with size and state, environments with size and whether one is in use."""
-    runs = []
-    for project in _names(home.runs()):
-        if message.get("project") not in (None, project):
-            continue
-        for run in _names(os.path.join(home.runs(), project)):
-            folder = os.path.join(home.runs(), project, run)
-            adjudicate(folder)
-            ended = Journal(os.path.join(folder, JOURNAL)).ended() is not None
-            runs.append([project, run, _size(folder), "ended" if ended and not is_alive(folder) else "living"])
-    environments = []
-    for name in _names(home.environments()):
-        path = os.path.join(home.environments(), name)
-        if os.path.isdir(path):
-            used = kernel.lock_holder(path + ".lock", USE_BYTE) is not None
-            when = os.path.getmtime(path + ".lock") if os.path.exists(path + ".lock") else 0
-            environments.append([name, _size(path), "used" if used else "idle", when])
-    return {"runs": runs, "environments": environments}
+def environments(home: Home) -> List[str]:
+    """Names of those that are here, without hidden ones: those are being removed."""
+    folder = home.environments()
+    try:
+        names = sorted(os.listdir(folder))
+    except FileNotFoundError:
+        return []
+    return [name for name in names if not name.startswith(".") and os.path.isdir(os.path.join(folder, name))]
 
 
 def remove(home: Home, message: Message) -> Dict[str, Any]:
@@ -163,14 +151,6 @@ def open_file(path: str) -> int:
     except PermissionError:
         os.chmod(path, os.stat(path).st_mode | stat.S_IRUSR)
         return os.open(path, flags)
-
-
-def _names(folder: str) -> List[str]:
-    """Without hidden ones: those are being made or removed."""
-    try:
-        return sorted(name for name in os.listdir(folder) if not name.startswith("."))
-    except FileNotFoundError:
-        return []
 
 
 def _size(path: str) -> int:

@@ -1,9 +1,9 @@
-"""Removing from this host what no run needs any more: contents of snapshots, old versions of the far side, the
-installers' cache."""
+"""Removing from this host what no run needs any more: contents of snapshots, old versions of the far side, what was
+left half-done, the installers' cache."""
 
 import os
 import time
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Set, Tuple
 
 from holdfast.farside import kernel
 from holdfast.farside.files import remove_tree, walk
@@ -11,6 +11,9 @@ from holdfast.farside.following import adjudicate, is_alive
 from holdfast.farside.journal import Journal
 from holdfast.farside.known_runs import all_runs, names, read_json
 from holdfast.farside.layout import BUILD_BYTE, JOURNAL, Home, object_path
+from holdfast.farside.objects import incoming
+from holdfast.farside.occupying import Alone
+from holdfast.farside.ownership import adopt, is_ours
 from holdfast.farside.refusal import Refused
 
 YOUNG = 3600.0
@@ -18,15 +21,24 @@ YOUNG = 3600.0
 
 
 def sweep(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
-    """Remove contents that no run here needs and versions of the far side that no run uses; with `cache` also what the
-    installers keep. Nothing younger than an hour goes. Answers `[what, number, bytes]` for each kind that had some,
-    and why the rest was kept."""
+    """Remove contents that no run here needs, versions of the far side that no run uses and what somebody left
+    half-done; with `cache` also what the installers keep. Nothing younger than an hour goes. Answers `[what, number,
+    bytes]` for each kind that had some, and why the rest was kept."""
     removed: List[List[Any]] = []
     kept: List[List[str]] = []
     now = time.time()
-    count, size = _sweep_objects(home, now)
+    if not is_ours(home):
+        return {"removed": [], "kept": [["all else", "`%s` holds what is not Holdfast's" % home.path]]}
+    adopt(home)  # before old versions go, by which a folder that has no mark is known
+    try:
+        count, size = _sweep_objects(home, now)
+        if count:
+            removed.append(["objects", count, size])
+    except Refused as refusal:
+        kept.append(["files that no run needs", refusal.message])
+    count, size = _sweep_leftovers(home, now)
     if count:
-        removed.append(["objects", count, size])
+        removed.append(["leftovers", count, size])
     for name, bytes_ in _sweep_versions(home, now):
         removed.append(["farside " + name, 1, bytes_])
     if message.get("cache") and os.path.isdir(home.cache()):
@@ -40,21 +52,28 @@ def sweep(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def _sweep_objects(home: Home, now: float) -> Tuple[int, int]:
+    old = [(digest, path) for digest, path in _stored(home) if _is_old(path, now)]
+    if not old:
+        return 0, 0
+    known = set(_snapshots(home))
+    needed = _needed(home, known, now)  # reading every manifest takes a while; whoever sends need not wait for it
+    unneeded = [(digest, path) for digest, path in old if digest not in needed]
     count = size = 0
-    needed: Optional[Set[str]] = None
-    for digest, path in _stored(home):
-        try:
-            status = os.lstat(path)
-        except FileNotFoundError:
-            continue
-        if now - status.st_mtime < YOUNG:
-            continue
-        if needed is None:  # only where there is something old: reading every manifest takes a while
-            needed = _needed(home, now)
-        if digest not in needed:
-            os.unlink(path)
-            count, size = count + 1, size + status.st_size
+    with Alone(home):
+        needed = _needed(home, set(_snapshots(home)) - known, time.time())  # what was announced meanwhile
+        for digest, path in unneeded:
+            if digest not in needed and _is_old(path, now):
+                size += os.lstat(path).st_size
+                os.unlink(path)
+                count += 1
     return count, size
+
+
+def _is_old(path: str, now: float) -> bool:
+    try:
+        return now - os.lstat(path).st_mtime >= YOUNG
+    except OSError:
+        return False
 
 
 def _stored(home: Home) -> Iterator[Tuple[str, str]]:
@@ -64,10 +83,10 @@ def _stored(home: Home) -> Iterator[Tuple[str, str]]:
             yield folder + name, os.path.join(home.objects(), folder, name)
 
 
-def _needed(home: Home, now: float) -> Set[str]:
-    """What the snapshots of all runs here hold, of those that are being made too, and young snapshots."""
+def _needed(home: Home, snapshots: Set[str], now: float) -> Set[str]:
+    """What these snapshots hold, and young ones: their runs may be about to start."""
     found: Set[str] = set()
-    for snapshot in set(_snapshots(home)):
+    for snapshot in snapshots:
         found.add(snapshot)
         found.update(_contents(home, snapshot))
     for digest, path in _stored(home):
@@ -78,6 +97,7 @@ def _needed(home: Home, now: float) -> Set[str]:
 
 
 def _snapshots(home: Home) -> Iterator[str]:
+    """Of all runs here, and of those that are being made."""
     for project in names(home.runs()):
         folder = os.path.join(home.runs(), project)
         for run in os.listdir(folder):
@@ -98,7 +118,7 @@ def _contents(home: Home, snapshot: str) -> Iterable[str]:
 
 def _is_young_manifest(path: str, now: float) -> bool:
     try:
-        if now - os.lstat(path).st_mtime >= YOUNG:
+        if _is_old(path, now):
             return False
         with open(path, "rb") as source:
             return b'"files":[' in source.read(64)
@@ -106,8 +126,46 @@ def _is_young_manifest(path: str, now: float) -> bool:
         return False
 
 
+def _sweep_leftovers(home: Home, now: float) -> Tuple[int, int]:
+    """What a process that died was making or removing, a shell that nobody entered, parts of files that nobody goes on
+    with."""
+    count = size = 0
+    for path in _leftovers(home):
+        is_folder = os.path.isdir(path) and not os.path.islink(path)
+        if not _is_old(path, now) or (is_folder and is_alive(path)):
+            continue
+        size += _size(path) if is_folder else os.lstat(path).st_size
+        if is_folder:
+            remove_tree(path)
+        else:
+            os.unlink(path)
+        count += 1
+    return count, size
+
+
+def _leftovers(home: Home) -> Iterator[str]:
+    for folder in (os.path.join(home.path, "shells"), os.path.join(home.path, "proofs"), incoming(home)):
+        for name in _all_names(folder):
+            yield os.path.join(folder, name)
+    for name in _all_names(home.path):
+        if name.startswith(Home.PASSING):
+            yield os.path.join(home.path, name)
+    projects = [os.path.join(home.runs(), project) for project in names(home.runs())]
+    for folder in [home.versions()] + projects:
+        for name in _all_names(folder):
+            if name.startswith((".new-", ".removing-")):
+                yield os.path.join(folder, name)
+
+
+def _all_names(folder: str) -> List[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
 def _sweep_versions(home: Home, now: float) -> Iterator[Tuple[str, int]]:
-    folder = os.path.join(home.path, "farside")
+    folder = home.versions()
     old = [name for name in names(folder) if now - os.lstat(os.path.join(folder, name)).st_mtime > YOUNG]
     in_use = _words_of_users(home) if old else ""
     for name in old:

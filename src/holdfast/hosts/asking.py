@@ -11,8 +11,6 @@ import contextlib
 import json
 import os
 import re
-import secrets
-import shlex
 import socket
 import sys
 import threading
@@ -56,13 +54,13 @@ class Askpass:
 
     def __init__(self, home: Path, runtime: Path, deliver: Callable[[Pending], None]) -> None:
         self._deliver = deliver
-        self._token = secrets.token_hex(16)
+        self._token = os.urandom(16).hex()
         self._program = _install_program(home)
         self._path: Path | None = None
         if hasattr(socket, "AF_UNIX"):
             _forget_dead(runtime)
             self._listener = socket.socket(socket.AF_UNIX)
-            self._path = runtime / f"ask-{os.getpid()}-{secrets.token_hex(4)}"
+            self._path = runtime / f"ask-{os.getpid()}-{os.urandom(4).hex()}"
             self._listener.bind(os.fspath(self._path))
         else:
             self._listener = socket.create_server(("127.0.0.1", 0))
@@ -162,6 +160,8 @@ def _install_program(home: Path) -> Path:
     if os.name == "nt":
         path, text = home / "askpass.cmd", f'@"{python}" -I -S "{script}" %*\r\n'
     else:
+        import shlex
+
         words = shlex.join([python, "-I", "-S", os.fspath(script)])
         path, text = home / "askpass", f'#!/bin/sh\nexec {words} "$@"\n'
     write_own(path, text, 0o700)

@@ -168,6 +168,8 @@ class Ssh:
 
     def _settings(self) -> dict[str, str]:
         """What ssh would do, by its own words; empty where it does not say."""
+        if not self._configuration_matters():
+            return {}
         argv = [*self.near.program, "-G", *self._place(), "--", self.destination.address]
         try:
             said = subprocess.run(
@@ -182,6 +184,28 @@ class Ssh:
             return {}
         lines = [line.partition(" ") for line in os.fsdecode(said.stdout).splitlines()]
         return {key: value for key, _, value in lines}
+
+    def _configuration_matters(self) -> bool:
+        """Whether some file of ssh's configuration may say anything about sharing or jumping: else it need not be
+        asked, which takes a process."""
+        words = self.near.program
+        if any(word.startswith(("-J", "-o")) for word in words):
+            return True
+        if "-F" in words[:-1]:
+            files = [Path(words[words.index("-F") + 1])]
+        elif hasattr(os, "getuid"):
+            import pwd
+
+            files = [Path(pwd.getpwuid(os.getuid()).pw_dir, ".ssh", "config"), *Path("/etc/ssh/ssh_config.d").glob("*")]
+            files.append(Path("/etc/ssh/ssh_config"))
+        else:
+            return True
+        try:
+            texts = [file.read_text(errors="replace").lower() for file in files if file.exists()]
+        except OSError:
+            return True
+        others = [text.replace("include /etc/ssh/ssh_config.d/*.conf", "") for text in texts]
+        return any(word in text for text in others for word in ("controlpath", "proxyjump", "include"))
 
     def _checked_jumps(self, settings: Mapping[str, str]) -> list[str]:
         """Options are for the last host only; a file of configuration is also read for the hosts on the way, so that

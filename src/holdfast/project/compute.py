@@ -147,16 +147,23 @@ def parse_address(written: str) -> tuple[str, int | None] | Mistake:
 
 
 def user_mistake(written: str) -> Mistake | None:
-    if re.fullmatch(r"[^\s@/:-][^\s@/:]*", written):
+    """Narrow: ssh's configuration may put the name into a command for a shell (`ProxyCommand … %r`)."""
+    if re.fullmatch(r"(?!-)[A-Za-z0-9._-]+\$?", written, re.ASCII):
         return None
-    return Mistake(f"`{written}` is not a user name", "Write the name alone.")
+    return Mistake(f"`{written}` is not a user name", "Write the name alone: letters, digits, `.`, `_` and `-`.")
 
 
 def home_mistake(written: str) -> Mistake | None:
-    """Holdfast's folder on a host must mean the same wherever a command over there begins."""
-    if written.isprintable() and re.match(r"/.|~/.", written):
-        return None
-    return Mistake(f"`{written}` means another folder in every folder", "Write a path that begins with `/` or `~/`.")
+    """Holdfast's folder on a host must mean the same wherever a command over there begins, and be a folder of its own:
+    whether one that is there may be used is asked over there."""
+    if not written.isprintable() or not re.match(r"~?/", written):
+        remedy = "Write a path that begins with `/` or `~/`."
+        return Mistake(f"`{written}` means another folder in every folder", remedy)
+    parts = [part for part in written.split("/")[1:] if part not in ("", ".")]
+    if not parts or ".." in parts:
+        remedy = "Write one for Holdfast alone, such as ~/holdfast or /scratch/me/holdfast."
+        return Mistake(f"`{written}` is not a folder of its own", remedy)
+    return None
 
 
 def _target(fields: Fields, name: str, relative: str) -> ComputeTarget:

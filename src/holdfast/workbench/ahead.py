@@ -9,7 +9,7 @@ from holdfast.hosts.host import Host
 from holdfast.project.configuration import load_configuration
 from holdfast.project.folder import find_project
 from holdfast.workbench.surroundings import Surroundings
-from holdfast.workbench.targets import product_of
+from holdfast.workbench.targets import host_of
 
 
 class Ahead:
@@ -38,7 +38,7 @@ def connect_ahead(run_configuration: str | None, target: str | None, around: Sur
     try:
         project = find_project(around.directory)
         configuration = load_configuration(project, run_configuration, target, None, None)
-        host = product_of(configuration.target, around).host
+        host = host_of(configuration.target, around)
         return None if host.is_here else Ahead(host, host.connect())
     except HoldfastError:
         return None

@@ -30,7 +30,7 @@ class Ways:
 
 @dataclass(frozen=True)
 class Machine:
-    """The account as ssh itself names it when it asks; None: it could not be asked."""
+    """The account as ssh itself names it when it asks."""
 
     user: str
     host: str
@@ -38,7 +38,7 @@ class Machine:
 
 
 def machine_of(argv: list[str], environment: Mapping[str, str]) -> Machine | None:
-    """What ssh makes of a name: `argv` is its command line with `-G`."""
+    """What ssh makes of a name: `argv` is its command line with `-G`. None: it could not be asked."""
     try:
         said = subprocess.run(
             argv,
@@ -71,6 +71,8 @@ class Answers:
         """For whichever key."""
         self.unconfirmed: Question | None = None
         """A host key that nobody confirmed."""
+        self.has_withheld = False
+        """A password was given and not used, because it is not known which machine asks."""
 
     def begin(self) -> None:
         """A new connection: what was right in the last one may be given again."""
@@ -85,7 +87,8 @@ class Answers:
         is_ours = self._is_ours(question)
         if is_ours:
             self.asked.add(question.kind)
-        return self._given_answer(question, is_ours) or self._persons_answer(question)
+        given = self._given_answer(question) if is_ours else None
+        return given or self._persons_answer(question)
 
     def _confirm(self, question: Question) -> str | None:
         if question.fingerprint and question.fingerprint in self._accepted:
@@ -98,7 +101,8 @@ class Answers:
         return answer
 
     def _is_ours(self, question: Question) -> bool:
-        """A machine on the way asks too, and is not to get the password of the one behind it."""
+        """A machine on the way asks too, and is not to get the password of the one behind it. Where nobody knows, the
+        question counts as the machine's, so that a key is left there when a person answers."""
         if question.kind == "passphrase":
             return self._ways.private_key is not None and str(self._ways.private_key) in question.text
         whose = _WHOSE.search(question.text)
@@ -108,9 +112,13 @@ class Answers:
             return not self._machine.is_behind_another
         return (whose[1], whose[2]) == (self._machine.user, self._machine.host)
 
-    def _given_answer(self, question: Question, is_ours: bool) -> str | None:
+    def _given_answer(self, question: Question) -> str | None:
+        """Where ssh could not be asked which machine is which, a password goes to nobody: a jump host may be asking."""
         secret = {"password": self._ways.password, "passphrase": self._ways.passphrase}.get(question.kind)
-        if secret is None or not is_ours or id(secret) in self._given:
+        if secret is None or id(secret) in self._given:
+            return None
+        if question.kind == "password" and self._machine is None:
+            self.has_withheld = True
             return None
         self._given.add(id(secret))
         return secret.reveal()

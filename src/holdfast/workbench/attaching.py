@@ -74,12 +74,13 @@ def attach_remote(project: Project, wanted: Remote, around: Surroundings) -> Ite
     door = Door(destination, wanted.home or DEFAULT_HOME, wanted.name, project.id)
     entrance = Entrance(door, ways, around)
     entered = yield from entrance.enter()
+    found: Found | None = None
     try:
         found = yield from look(replace(entered.host, home=door.home), entrance.connected, around.now)
         target = _target(wanted, entered, found, around)
         files = write_target(project, target)
     except BaseException:
-        entrance.forget(entered)
+        entrance.forget(entered, found is not None and found.sets_start)
         raise
     if ways.private_key is None and entered.key is None and entrance.was_asked_for_passphrase:
         yield events.Warned(

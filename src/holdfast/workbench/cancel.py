@@ -26,7 +26,9 @@ def cancel(
         yield from _ask(follower, grace)
     except FarSideError as error:
         if error.kind != "not-found":
-            raise  # a run that its host does not know is settled by following it
+            raise
+        yield from follower.follow()  # settles a run that its host does not know
+        return
     if wait and stopped_writer(follower.folder) is None:
         yield from follower.follow()
     elif wait:

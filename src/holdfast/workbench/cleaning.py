@@ -5,14 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from holdfast.errors import FarSideError, HoldfastError, HostError
 from holdfast.history.folder import RunFolders
 from holdfast.hosts.connection import Connection
+from holdfast.model import IMPORTED
 from holdfast.project.folder import Project
 from holdfast.workbench import contacts, events
 from holdfast.workbench.following import Follower
 from holdfast.workbench.refresh import HostRuns, look, place_of, silent
+from holdfast.workbench.replies import text, understood
 from holdfast.workbench.runs import Products
 from holdfast.workbench.surroundings import Surroundings
 from holdfast.workbench.targets import Product
@@ -23,9 +26,9 @@ AT_ONCE = 32
 
 @dataclass(frozen=True)
 class Rubbish:
-    """What to remove. `runs` None: every ended run of the project, on `target` if one is named, and from their hosts
-    also contents and versions of the far side that no run needs; `environments`: also those that no run uses, and
-    with `runs` None the installers' cache; `discard`: also runs whose outputs were left on their host."""
+    """What to remove. `runs` None: every ended run that this project submitted, on `target` if one is named, and from
+    their hosts also contents and versions of the far side that no run needs; `environments`: also those that no run
+    uses, and with `runs` None the installers' cache; `discard`: also runs whose outputs were left on their host."""
 
     runs: tuple[str, ...] | None = None
     target: str | None = None
@@ -41,13 +44,20 @@ def clean(project: Project, rubbish: Rubbish, around: Surroundings) -> Iterator[
     products = Products(project, around)
     if rubbish.target is not None and rubbish.runs is None:
         _put(hosts, products.of_target(rubbish.target)[1], rubbish.target)
+    imported = 0
     for run_id in runs:
         try:
-            target = folders.submission(run_id).target
-            if rubbish.target in (None, target):
-                _put(hosts, products.of_run(run_id), target).runs.append(run_id)
+            submission = folders.submission(run_id)
+            if rubbish.target not in (None, submission.target):
+                continue
+            if rubbish.runs is None and IMPORTED in submission.properties:
+                imported += 1
+                continue
+            _put(hosts, products.of_run(run_id), submission.target).runs.append(run_id)
         except HoldfastError as error:
             yield events.Warned(f"{run_id} was left as it is: {error.message}", error.hint)
+    if imported:
+        yield _left_imported(imported)
     for each in hosts.values():
         try:
             with each.product.host.connect() as connection:
@@ -59,6 +69,16 @@ def clean(project: Project, rubbish: Rubbish, around: Surroundings) -> Iterator[
             yield events.Warned(f"{each.target}: {error.message}", error.hint)
         except HostError as error:
             yield silent(project, each.product.host, each.target, error, around)
+
+
+def _left_imported(count: int) -> events.Removed:
+    name, why = (
+        "1 imported run",
+        "it was submitted elsewhere, and may not have been fetched there yet; -r RUN removes it",
+    )
+    if count > 1:
+        name, why = f"{count} imported runs", why.replace("it was", "they were").replace("removes it", "removes one")
+    return events.Removed(name, 0, why)
 
 
 @dataclass(frozen=True)
@@ -103,14 +123,23 @@ def _clean_host(
 
 def _clean_rest(connection: Connection, rubbish: Rubbish) -> Iterator[events.Event]:
     if rubbish.environments:
-        there = connection.request("usage", {"project": "none"})["environments"]
-        yield from _remove(connection, [(f"environment {name}", {"environment": name}) for name, *_ in there])
+        names = _environments(connection.request("environments"))
+        yield from _remove(connection, [(f"environment {name}", {"environment": name}) for name in names])
     if rubbish.runs is None:
-        answer = connection.request("sweep", {"cache": rubbish.environments})
-        for name, count, size in answer["removed"]:
-            yield events.Removed(_called(name, count), size)
-        for name, why in answer["kept"]:
-            yield events.Removed(_called(name, 1), 0, why)
+        yield from _swept(connection.request("sweep", {"cache": rubbish.environments}))
+
+
+def _environments(answer: Any) -> list[str]:
+    with understood("environments"):
+        return [text(name) for name in answer]
+
+
+def _swept(answer: Any) -> list[events.Removed]:
+    with understood("sweep"):
+        removed = [
+            events.Removed(_called(text(name), int(count)), int(size)) for name, count, size in answer["removed"]
+        ]
+        return removed + [events.Removed(_called(text(name), 1), 0, text(why)) for name, why in answer["kept"]]
 
 
 def _called(name: str, count: int) -> str:
@@ -128,8 +157,13 @@ def _remove(connection: Connection, wanted: Sequence[tuple[str, Mapping[str, str
         numbers = [connection.send("remove", what) for _, what in some]
         for (name, _), number in zip(some, numbers, strict=True):
             try:
-                yield events.Removed(name, connection.answer(number)["removed"])
+                yield events.Removed(name, _size(connection.answer(number)))
             except FarSideError as error:
                 if error.kind != "living":
                     raise
                 yield events.Removed(name, 0, error.message)
+
+
+def _size(answer: Any) -> int:
+    with understood("remove"):
+        return int(answer["removed"])

@@ -35,10 +35,16 @@ class TooLarge(Exception):
 
 
 def collect(
-    connect: Callable[[], Connection], is_here: bool, folder: Path, run: Run, limit: int | None = None
+    connect: Callable[[], Connection],
+    is_here: bool,
+    folder: Path,
+    run: Run,
+    limit: int | None = None,
+    require_place: Callable[[], None] = lambda: None,
 ) -> Iterator[events.Event]:
     """For the run's one writer, after its end. Marks the folder as collected last: a broken attempt is made again.
-    Raises TooLarge where more than `limit` bytes would have to travel."""
+    Raises TooLarge where more than `limit` bytes would have to travel. `require_place` raises where a host that does
+    not have the run is not the one that had it."""
     notes: list[str] = []
     are_left = False
     if run.ending is None or run.ending.reason not in (Reason.NOT_STARTED, Reason.LOST):
@@ -50,6 +56,7 @@ def collect(
         except FarSideError as error:
             if error.kind != "not-found":
                 raise
+            require_place()
             collector.notes.append(error.message)  # `clean` elsewhere was quicker
         except StorageError as error:
             raise cannot_store(error.message, run.run_id) from error
@@ -189,7 +196,8 @@ class Collector:
             destination.unlink(missing_ok=True)
             os.symlink(each.target, destination)
         except (OSError, ValueError) as error:
-            self.notes.append(f"`{name}`, a link to `{each.target}`, cannot be made here: {error}.")
+            reason = getattr(error, "strerror", None) or error
+            self.notes.append(f"`{name}`, a link to `{each.target}`, cannot be made here: {reason}.")
 
     def _remove_others(self, listed: set[str], tops: list[str]) -> None:
         for top in tops:
@@ -202,16 +210,17 @@ class Collector:
 
 
 def is_below(path: str) -> bool:
-    """Whether a path from the far side stays below the folder it is put into."""
-    parts = path.split("/")
-    if any(part in ("", ".", "..") or "\0" in part for part in parts) or os.path.isabs(path):
-        return False
-    return os.sep == "/" or not any(os.sep in part or ":" in part for part in parts)
+    """Whether a path from the far side stays below the folder it is put into. What means something else on this system
+    (a backslash, a drive) is one that `unstorable` knows."""
+    return not any(part in ("", ".", "..") or "\0" in part for part in path.split("/"))
 
 
 def checked(path: str) -> str:
+    """The path of a file that is asked for by name, if it can be one of a run's and can be kept here."""
     if not is_below(path):
         raise HostError(f"The far side names a file `{path}` that leaves the run's folder; nothing was written.")
+    for reason in unstorable([path]).values():
+        raise StorageError(f"`{path}` cannot be fetched: {reason}.", "Fetch it on another system, or rename it there.")
     return path
 
 

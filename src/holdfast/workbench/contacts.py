@@ -6,10 +6,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from holdfast.model import Place
 from holdfast.project.folder import Project
 
 FORMAT = 1
@@ -19,13 +21,22 @@ FORMAT = 1
 class Contact:
     """Times are this machine's. `snapshot`: the last one that the host has whole. `unreachable_since`: the first try
     that failed, None when the last one did not; `reason` is why. `clock_offset`: seconds by which the host's clock is
-    ahead of this machine's."""
+    ahead of this machine's. `machine`, `folder` and `node`: who answered when something was sent. `elsewhere`: runs
+    that another machine or folder has than the one that answers, each with the time since and the reason."""
 
     snapshot: str | None = None
     reached: float | None = None
     unreachable_since: float | None = None
     reason: str = ""
     clock_offset: float | None = None
+    machine: str = ""
+    folder: str = ""
+    node: str = ""
+    elsewhere: Mapping[str, tuple[float, str]] = field(default_factory=dict)
+
+    @property
+    def place(self) -> Place | None:
+        return Place(self.machine, self.folder, self.node) if self.machine and self.folder else None
 
 
 def read(project: Project, host: str) -> Contact:
@@ -37,7 +48,7 @@ def read(project: Project, host: str) -> Contact:
     if not isinstance(data, dict) or data.get("format") != FORMAT or data.get("host") != host:
         return Contact()
     known = {each.name: data[each.name] for each in fields(Contact) if _fits(each.name, data.get(each.name))}
-    return Contact(**known)
+    return Contact(**{**known, "elsewhere": _elsewhere(data.get("elsewhere"))})
 
 
 def write(project: Project, host: str, contact: Contact) -> None:
@@ -67,9 +78,26 @@ def unreachable(project: Project, host: str, now: float, reason: str) -> float:
     return since
 
 
-def sent(project: Project, host: str, snapshot: str, clock_offset: float, now: float) -> None:
-    """The host has this snapshot whole, and was reached."""
-    write(project, host, Contact(snapshot, now, None, "", clock_offset))
+def sent(
+    project: Project, host: str, snapshot: str, clock_offset: float, now: float, place: Place | None = None
+) -> None:
+    """The host has this snapshot whole, and was reached; `place` is who answered."""
+    where = (place.machine, place.folder, place.node) if place is not None else ("", "", "")
+    elsewhere = read(project, host).elsewhere
+    write(project, host, Contact(snapshot, now, None, "", clock_offset, *where, elsewhere))
+
+
+def found(project: Project, host: str, elsewhere: Mapping[str, str], others: Iterable[str], now: float) -> float:
+    """What a look at the host's runs found: those that are elsewhere, each with the reason, and the `others`, which are
+    there. Since when the first of them is."""
+    known = read(project, host)
+    asked = {*elsewhere, *others}
+    kept = {run: about for run, about in known.elsewhere.items() if run not in asked}
+    since = {run: known.elsewhere[run][0] if run in known.elsewhere else now for run in elsewhere}
+    runs = {**kept, **{run: (since[run], reason) for run, reason in elsewhere.items()}}
+    if runs != known.elsewhere:
+        write(project, host, replace(known, elsewhere=runs))
+    return min(since.values(), default=now)
 
 
 def _file(project: Project, host: str) -> Path:
@@ -79,7 +107,16 @@ def _file(project: Project, host: str) -> Path:
     return project.state_directory / "hosts" / f"{safe[:40]}-{hashlib.sha256(host.encode()).hexdigest()[:8]}.json"
 
 
+def _elsewhere(value: object) -> dict[str, tuple[float, str]]:
+    rows = value.items() if isinstance(value, dict) else ()
+    return {
+        run: (float(about[0]), about[1])
+        for run, about in rows
+        if isinstance(about, list) and len(about) == 2 and _fits("reached", about[0]) and isinstance(about[1], str)
+    }
+
+
 def _fits(name: str, value: object) -> bool:
-    if name in ("snapshot", "reason"):
+    if name in ("snapshot", "reason", "machine", "folder", "node"):
         return isinstance(value, str)
     return isinstance(value, int | float) and not isinstance(value, bool)

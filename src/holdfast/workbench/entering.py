@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import HoldfastError, HostKeyRefused, LoginNeeded, UsageError
+from holdfast.errors import FarSideError, HoldfastError, HostKeyRefused, LoginNeeded, UsageError
 from holdfast.hosts.connection import Connection
 from holdfast.hosts.keys import Key, ensure_key, key_path, remove_key
 from holdfast.hosts.ssh import Destination, Login, Near, Ssh
@@ -36,13 +36,29 @@ class Door:
 
 
 @dataclass(frozen=True)
+class NewKey:
+    """A key that was put there just now. `made`: whether the file had to be made for it (1), and its folder too (2)."""
+
+    key: Key
+    made: int
+
+    def take_away(self, connection: Connection) -> str:
+        """Returns why it stays; empty when it does not."""
+        try:
+            connection.request("deauthorize", {"key": self.key.body, "made": self.made})
+        except FarSideError as error:
+            return f"{error.message} {error.hint}"
+        return ""
+
+
+@dataclass(frozen=True)
 class Entered:
     """`host` gets in without any secret, but what a person is asked for anew each time. `key` is ours, if there is one;
-    `is_new`: it was put there just now."""
+    `new`: it was put there just now."""
 
     host: Ssh
     key: Key | None = None
-    is_new: bool = False
+    new: NewKey | None = None
 
 
 class Entrance:
@@ -55,13 +71,15 @@ class Entrance:
         near = replace(near, environment=environment)
         self._answers = Answers(ways, machine_of(_resolving(near, door.destination), environment), around.ask)
         self._near: Near = replace(near, ask=self._answers)
+        self._homes: list[str] = []
+        """Folders over there that this attempt has used."""
 
     @property
     def was_asked_for_passphrase(self) -> bool:
         return self._answers.has_asked_passphrase
 
     def enter(self) -> Generator[events.Event, None, Entered]:
-        """Raises LoginNeeded, HostKeyRefused or another HostError; nothing of ours is left over there then."""
+        """Raises LoginNeeded, HostKeyRefused or another HostError; nothing that came from here is over there then."""
         ways, name = self._ways, str(self._door.destination)
         if ways.shows_key:
             return (yield from self._by_shown_key())
@@ -75,7 +93,11 @@ class Entrance:
             if not asked & {"password", "passphrase"}:
                 yield events.Done(f"{name} can be entered with {_whose(ways)}.")
                 return Entered(host)
-            entered = yield from self._leave_key(connection, "other" in asked)
+            try:
+                entered = yield from self._leave_key(connection, "other" in asked)
+            except BaseException:
+                self._take_back(connection)
+                raise
         return entered or Entered(self._host(ways.private_key, ALONE))
 
     @contextlib.contextmanager
@@ -90,17 +112,27 @@ class Entrance:
                 raise self._unconfirmed(error) from error
             except LoginNeeded as error:
                 raise self._not_let_in(error, host) from error
+            self._homes = [each for each in self._homes if each != host.home] + [host.home]
             yield connection
         finally:
             connection.finish()
 
-    def forget(self, entered: Entered) -> None:
-        """Take back the key that `enter` put there, where that can be done."""
-        if entered.key is None or not entered.is_new:
-            return
-        with contextlib.suppress(HoldfastError), self.connected(entered.host) as connection:
-            connection.request("deauthorize", {"key": entered.key.body})
-            remove_key(entered.key.path)
+    def forget(self, entered: Entered, start_was_set: bool) -> None:
+        """Take back all that came from here: the key that `enter` put there, the way of starting runs, the far side,
+        where that can be done. What was there before, and what anybody uses, stays."""
+        host = replace(entered.host, home=self._homes[-1] if self._homes else self._door.home)
+        with contextlib.suppress(HoldfastError), self.connected(host) as connection:
+            if entered.new is not None and not entered.new.take_away(connection):
+                remove_key(entered.new.key.path)
+            if start_was_set:
+                connection.request("start-by", {"start": ""})
+            self._take_back(connection)
+
+    def _take_back(self, connection: Connection) -> None:
+        """The far side with its folder, the one that speaks to us last."""
+        with contextlib.suppress(HoldfastError):
+            for home in self._homes:
+                connection.request("leave", {"home": home})
 
     def _host(self, key: Path | None, login: Login) -> Ssh:
         return Ssh(replace(self._door.destination, private_key=key), self._near, self._door.home, login)
@@ -127,6 +159,7 @@ class Entrance:
         code each time anyway, so that the account can be used as it is."""
         key, is_new = self._key()
         answer = connection.request("authorize", {"line": key.line})
+        new = NewKey(key, answer["made"]) if answer["added"] else None
         yield events.Done(f"put a key of Holdfast's own into {answer['file']}")
         host = self._host(key.path, Login(shares=False, only_key=True))
         yield events.Doing(f"logging in to {host.name} with the key alone …")
@@ -134,21 +167,22 @@ class Entrance:
             with self.connected(host):
                 pass
         except HoldfastError as error:
-            if answer["added"]:
-                connection.request("deauthorize", {"key": key.body})
-            if is_new:
+            stays = new.take_away(connection) if new is not None else ""
+            if is_new and not stays:
                 remove_key(key.path)
             if not isinstance(error, LoginNeeded):
                 raise
             if not has_second_factor and not self._wants_more_than_a_key(host, error):
-                raise _keys_refused(host.name, error, answer) from error
+                raise _keys_refused(host.name, error, answer, stays) from error
+            if stays:
+                yield events.Warned(stays, "It opens nothing by itself.")
             yield events.Warned(
                 f"{host.name} does not let a key in alone: each new connection will ask you again.",
                 "History and status will say `login needed` when it is not open.",
             )
             return None
         yield events.Done(f"{host.name} takes the key; what you typed is forgotten.")
-        return Entered(host, key, bool(answer["added"]))
+        return Entered(host, key, new)
 
     def _wants_more_than_a_key(self, host: Ssh, error: LoginNeeded) -> bool:
         """A server that takes a key and then a password offers keys first, and after ours not any more."""
@@ -185,6 +219,12 @@ class Entrance:
             return LoginNeeded(f"The key does not open {name} yet. {offered}".strip(), command, error.methods)
         if host.login.only_key:
             return error
+        if self._answers.has_withheld:
+            return LoginNeeded(
+                f"The password was not given to {name}: `ssh -G` could not say which machine asks for it.",
+                "In a terminal you are asked for it. Else give a key: --private-key-file F, or -k",
+                error.methods,
+            )
         if ways.password is not None and not takes_passwords:
             hint = "Give the key that opens it (--private-key-file F), or append one of ours: -k"
             return LoginNeeded(f"{name} does not take passwords. {offered}".strip(), hint, error.methods)
@@ -239,8 +279,8 @@ def _appending(line: str) -> str:
     return f"mkdir -p -m 700 ~/.ssh && printf '\\n%s\\n' {quoted} >> {file} && chmod 600 {file}"
 
 
-def _keys_refused(name: str, error: LoginNeeded, answer: Any) -> LoginNeeded:
-    undone = "The key was taken away again, and nothing was written."
+def _keys_refused(name: str, error: LoginNeeded, answer: Any, stays: str) -> LoginNeeded:
+    undone = stays or "The key was taken away again, and nothing was written."
     methods = error.methods.replace(",", ", ") or "nothing that could be tried"
     if "publickey" not in error.methods.split(","):
         return LoginNeeded(
@@ -257,7 +297,8 @@ def _keys_refused(name: str, error: LoginNeeded, answer: Any) -> LoginNeeded:
         )
     return LoginNeeded(
         f"{name} takes keys, but not the one in {answer['file']}. {undone}",
-        "Its administrator knows where it looks for keys (`AuthorizedKeysFile` in /etc/ssh/sshd_config), and of which "
+        "Does your own ~/.ssh/config forbid keys (`PubkeyAuthentication no`, `PreferredAuthentications`)? If not, "
+        "its administrator knows where it looks for keys (`AuthorizedKeysFile` in /etc/ssh/sshd_config), and of which "
         "kinds (`PubkeyAcceptedAlgorithms`).",
         error.methods,
     )

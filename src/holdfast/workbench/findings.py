@@ -14,6 +14,7 @@ LITTLE_MEMORY = 500_000_000
 OLD_GLIBC = (2, 28)
 """What today's wheels are built for (manylinux_2_28)."""
 CLOCK_OFF = 60.0
+_SAME = {"amd64": "x86_64", "arm64": "aarch64"}
 _DRIVER_NOT_LOADED, _VERSION_MISMATCH = 9, 18
 _ELSEWHERE = "Put it elsewhere: HOLDFAST_HOME for this machine, `computetarget attach --home` for another."
 
@@ -26,11 +27,13 @@ class Finding(NamedTuple):
     stops_runs: bool = False
 
 
-def findings(facts: Facts, now: float | None = None) -> list[Finding]:
-    """What keeps runs from working comes first. `now` is the clock here at the moment when the facts were asked for."""
+def findings(facts: Facts, now: float | None = None, here: str = "") -> list[Finding]:
+    """What keeps runs from working comes first. `now` is the clock here at the moment when the facts were asked for,
+    `here` the architecture of this machine where the facts are another's."""
     found = [
         *_of_folder(facts.folder),
         *_of_temporary(facts.temporary),
+        *_of_architecture(facts.architecture, here),
         *_of_system(facts),
         *_of_clock(facts.time, now),
         *_of_docker(facts.docker, facts.user),
@@ -74,6 +77,15 @@ def _of_temporary(folder: TemporaryFolder) -> Iterator[Finding]:
             f"Programs in the temporary folder `{folder.path}` may not be started (noexec): packages that build or "
             "unpack programs there fail.",
             "Set TMPDIR to a folder where they may: EnvironmentVariables of the run configuration.",
+        )
+
+
+def _of_architecture(there: str, here: str) -> Iterator[Finding]:
+    if there and here and _SAME.get(there, there) != _SAME.get(here.lower(), here.lower()):
+        yield Finding(
+            f"The machine's architecture is {there}, the one here is {here}: programs and compiled modules (`.so`) "
+            "that a project carries along do not work there.",
+            "Scripts and data do. Keep what is compiled out of the project (.amlignore) and install it over there.",
         )
 
 

@@ -10,15 +10,17 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import os
 import queue
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 
-from holdfast.errors import FarSideError, HostError, StorageError
+from holdfast.errors import FarSideError, HostError, StorageError, Unreachable
 from holdfast.history import journal as journals
 from holdfast.history.folder import RunFolders
-from holdfast.history.records import read_run
+from holdfast.history.records import DIVERGED, read_run
 from holdfast.hosts.connection import Connection, Push
 from holdfast.model import Run, Submission
 from holdfast.project.folder import Project
@@ -28,12 +30,17 @@ from holdfast.workbench.collecting import OUTPUTS, Collector, collect
 from holdfast.workbench.mirror import Mirror, stopped_writer, writer_lock
 from holdfast.workbench.receiving import FarRun
 from holdfast.workbench.reconnecting import TRIES, Patience
+from holdfast.workbench.replies import Followed, followed, greeting, was_given_up
 from holdfast.workbench.surroundings import Surroundings
 from holdfast.workbench.targets import Product
 from holdfast.workbench.view import View
+from holdfast.workbench.whereabouts import require_same
 
 WAIT = 0.25
 """Seconds between looks at copies that another process writes."""
+PULSE, SILENCE = 10.0, 45.0
+"""Seconds after which a host is to say that it is there, and without a word after which the link to it is dead: ssh
+does not notice by itself when it shares a connection of the user's own."""
 
 _GREW, _DONE = object(), object()
 
@@ -45,7 +52,7 @@ class Follower:
         self.folder = self.folders.path(run_id)
         self._connection: Connection | None = None
         self._is_shared = False
-        self._was_connected = False
+        self._was_connected = self._was_reached = False
         self._asked: int | None = None
         self._view = View(self.folder)
         self._is_writer = False
@@ -76,7 +83,8 @@ class Follower:
 
     def share(self, connection: Connection) -> None:
         """Use a connection that somebody else made, and will close."""
-        self._connection, self._is_shared, self._was_connected = connection, True, True
+        self._connection, self._is_shared = connection, True
+        self._was_connected = self._was_reached = True
 
     def disconnect(self) -> None:
         if self._connection is not None and not self._is_shared:
@@ -86,13 +94,17 @@ class Follower:
     def ask(self) -> None:
         """Ask to follow without waiting for the answer, which `follow` takes: it travels with what was sent before."""
         asked = {"project": self.submission.project_id, "run": self.run_id, "have": Mirror(self.folder).have()}
-        self._asked = self.connection().send("follow", {"runs": [asked], "stay": True})
+        pulse = {} if self.product.host.is_here else {"alive": PULSE}
+        self._asked = self.connection().send("follow", {"runs": [asked], "stay": True, **pulse})
 
-    def withdraw(self) -> None:
-        """Forget what `ask` asked, because the run was not there yet."""
-        number, self._asked = self._asked, None
-        if number is not None:
-            self.connection().answer(number)
+    def heard(self) -> Followed:
+        """The answer to `ask`, which is asked now if it was not."""
+        while (number := self._asked) is None:
+            self.ask()
+        self._asked = None
+        answer = followed(self.connection().answer(number), (self.run_id,))
+        self._was_reached = True
+        return answer
 
     def follow(self) -> Iterator[events.Event]:
         """Every event until the run has ended and its outputs are at home; last an `Ended`."""
@@ -112,7 +124,10 @@ class Follower:
         run = self.read()
         if not run.status.is_final or self.folders.is_collected(self.run_id):
             return
-        yield from collect(self.connection, self.product.host.is_here, self.folder, run, limit)
+        yield from collect(self.connection, self.product.host.is_here, self.folder, run, limit, self.require_place)
+
+    def now(self) -> float:
+        return self._around.now()
 
     def read(self) -> Run:
         return read_run(self.folders, self.run_id)
@@ -131,12 +146,30 @@ class Follower:
 
     def settle_missing(self) -> None:
         """The host does not have the run. If it was there once, its files were removed; if not, nobody shall start it
-        any more: the host takes its name, and the next look finds how that went."""
+        any more: the host takes its name, and the next look finds how that went. Raises ElsewhereError."""
+        self.require_place()
         if any(isinstance(event, journals.Created) for event in self._view.journal().events):
             self.write_end("lost", "")
             return
-        about = {"project": self.submission.project_id, "run": self.run_id, "generation": self.submission.generation}
-        self.connection().request("give-up", about)
+        self.give_up()
+
+    def require_place(self) -> None:
+        """Raises ElsewhereError where what answers is not the place at which the run was started."""
+        known = self.folders.place(self.run_id)
+        if known is not None:
+            now = greeting(self.connection().request("hello")).place
+            require_same(known, now, self.product.host, self.submission)
+
+    def give_up(self, why: str = "") -> bool:
+        """Have the host take the run's name, so that nobody starts it any more. False: it has begun."""
+        submission = self.submission
+        about = {"project": submission.project_id, "run": self.run_id, "generation": submission.generation}
+        return was_given_up(self.connection().request("give-up", {**about, "detail": why}))
+
+    def copy(self) -> None:
+        """For the writer: bring home how the run ended, without showing anything, and without trying again."""
+        for _ in (*self._pump(), *self.finish()):
+            pass
 
     def _copy_and_show(self) -> Iterator[events.Event]:
         """Copy in a thread until everything is at home; show what has come meanwhile."""
@@ -160,19 +193,20 @@ class Follower:
 
     def _copy(self, happened: queue.SimpleQueue[object]) -> None:
         """A lost connection is taken up again where it broke."""
-        patience = Patience(None if not self.product.host.is_here else len(TRIES), self.run_id)
+        tries = None if not self.product.host.is_here else len(TRIES)
+        patience = Patience(tries, self.run_id, bytes_at_home(self.folder))
         try:
             while True:
                 try:
                     for event in self._pump():
-                        patience.renew()
                         happened.put(event)
                     for event in self.finish():
-                        patience.renew()
                         happened.put(event)
                 except HostError as error:
                     self.disconnect()
-                    pause = patience.pause(error)
+                    if not self._was_reached:
+                        raise
+                    pause = patience.pause(error, bytes_at_home(self.folder))
                     happened.put(events.ConnectionLost(error.message, pause))
                     time.sleep(pause)
                 else:
@@ -185,17 +219,14 @@ class Follower:
         """Copy until the journal at home has the run's end; yields whenever something was written."""
         mirror = Mirror(self.folder)
         while not self.read().status.is_final:
-            if self._asked is None:
-                self.ask()
-            number, self._asked = self._asked, None
-            answer = self.connection().answer(number or 0)
-            if self.run_id in answer["missing"]:
+            answer = self.heard()
+            if answer.missing:
                 self.settle_missing()
                 yield _GREW
                 continue
-            yield from self._listen(mirror)
+            yield from self._listen(mirror, answer.pulse is not None)
 
-    def _listen(self, mirror: Mirror) -> Iterator[object]:
+    def _listen(self, mirror: Mirror, has_pulse: bool) -> Iterator[object]:
         """Until the run ends: write what comes, and now and then fetch the outputs, if that was asked for."""
         connection, every = self.connection(), self.submission.sync_outputs
         ended: list[Push] = []
@@ -208,7 +239,7 @@ class Follower:
         due = time.monotonic() + (every or 0.0)
         while not ended:
             left = None if every is None else due - time.monotonic()
-            push = connection.next_push(left) if left is None or left > 0 else None
+            push = self._next_push(connection, left, has_pulse) if left is None or left > 0 else None
             if push is not None:
                 if take(push):
                     yield _GREW
@@ -216,6 +247,16 @@ class Follower:
                 is_well = yield from self._fetch_outputs(connection, take)
                 every = every if is_well else None
                 due = time.monotonic() + (every or 0.0)
+
+    def _next_push(self, connection: Connection, wait: float | None, has_pulse: bool) -> Push | None:
+        """None when none came in time. Raises Unreachable where one must have come, if the link were alive."""
+        is_long = has_pulse and (wait is None or wait > SILENCE)
+        push = connection.next_push(SILENCE if is_long else wait)
+        if push is None and is_long:
+            push = connection.next_push(min(1.0, SILENCE))  # if it is this process that was stopped, it is there now
+            if push is None:
+                raise Unreachable(f"Nothing was heard of {self.product.host.name} for {SILENCE:g} s.")
+        return push
 
     def _fetch_outputs(self, connection: Connection, take: Callable[[Push], bool]) -> Generator[object, None, bool]:
         """What is there now; the end of the run makes it exact. False: it is not worth trying again before that."""
@@ -240,3 +281,14 @@ class Follower:
                 f"Continue it (fg in its terminal, or kill -CONT {stopped}), or end it: kill {stopped}",
             )
         time.sleep(WAIT)
+
+
+def bytes_at_home(folder: Path) -> int:
+    """Of the run, in whatever file; a copy that was set aside is not progress."""
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            if DIVERGED not in name:
+                with contextlib.suppress(OSError):
+                    total += os.lstat(os.path.join(place, name)).st_size
+    return total

@@ -3,6 +3,7 @@ too."""
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from holdfast.errors import HostError, ProjectError, UnknownName, UsageError
 from holdfast.history.folder import RunFolders
 from holdfast.history.values import UnreadableError, submission_from_json
 from holdfast.hosts.connection import Connection
-from holdfast.model import Submission
+from holdfast.model import IMPORTED, Place, Submission
 from holdfast.project.compute import ComputeTarget
 from holdfast.project.folder import Project, ensure_identity, ensure_state_directory
 from holdfast.project.sizes import format_size
@@ -20,12 +21,11 @@ from holdfast.workbench import contacts, events
 from holdfast.workbench.following import Follower
 from holdfast.workbench.recovering import FarSnapshot, recover_snapshot
 from holdfast.workbench.refresh import FETCHED_BY_THE_WAY, HostRuns, look
+from holdfast.workbench.replies import greeting, text, truth, understood
 from holdfast.workbench.runs import Products
 from holdfast.workbench.surroundings import Surroundings
 from holdfast.workbench.targets import Product
 
-IMPORTED = "imported"
-"""The property of a run that says from which target its record came."""
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}\Z")
 
 
@@ -106,15 +106,15 @@ class _Importer:
             self._open.close()
 
     def projects(self) -> list[FarProject]:
-        return [FarProject(str(name), str(title), int(count)) for name, title, count in self._request("known-projects")]
+        return _projects(self._request("known-projects"))
 
     def runs(self, project_id: str | None, match: str | None = None) -> list[FarRun]:
         found: list[FarRun] = []
         after: list[str] | None = None
         while True:
-            page = self._request("known-runs", {"project": project_id, "match": match, "after": after})
-            found += [FarRun(*(str(word) for word in row)) for row in page["runs"]]
-            if not page["more"]:
+            more, is_last = _page(self._request("known-runs", {"project": project_id, "match": match, "after": after}))
+            found += more
+            if is_last:
                 return [each for each in found if _RUN_ID.match(each.run_id) and not each.run_id.endswith(".new")]
             after = [found[-1].project_id, found[-1].run_id]
 
@@ -153,7 +153,7 @@ class _Importer:
         left = list(runs)
         while left:
             answer = self._request("records", {"runs": [[each.project_id, each.run_id] for each in left]})
-            if not isinstance(answer, list) or not answer:
+            if not isinstance(answer, list) or not 0 < len(answer) <= len(left):
                 raise HostError(f"`{self._target.name}` sent no records of its runs.", "Try again.")
             for run, data in zip(left, answer, strict=False):
                 if data is not None:  # else it was removed meanwhile
@@ -167,7 +167,13 @@ class _Importer:
         if not self._folders.claim(record.run.run_id):
             return None
         self._folders.commit(record.run.run_id, submission, record.plan, record.configuration or {})
+        if self._place is not None:
+            self._folders.write_place(record.run.run_id, self._product.host.name, self._place)
         return lacking
+
+    @functools.cached_property
+    def _place(self) -> Place | None:
+        return greeting(self._request("hello")).place
 
     def _bring_snapshot(self, record: FarRecord, limit: int | None) -> Iterator[events.Event]:
         run, target = record.run, self._target.name
@@ -224,6 +230,21 @@ def _chosen(project: Project, target: str, wanted: str | None, projects: list[Fa
     raise ProjectError(
         f"`{target}` has {what}.", f"{listed}\nTo bring those of one: holdfast history import -t {target} --project ID"
     )
+
+
+def _projects(answer: Any) -> list[FarProject]:
+    with understood("known-projects"):
+        return [FarProject(text(name), text(title), int(count)) for name, title, count in answer]
+
+
+def _page(answer: Any) -> tuple[list[FarRun], bool]:
+    """Runs, and whether there are no more."""
+    with understood("known-runs"):
+        runs = [FarRun(text(project), text(run), text(generation)) for project, run, generation in answer["runs"]]
+        is_last = not truth(answer["more"])
+        if not runs and not is_last:
+            raise ValueError("an empty page, and more to come")
+        return runs, is_last
 
 
 def _record(run: FarRun, data: Any) -> FarRecord:

@@ -18,6 +18,9 @@ from holdfast.workbench import configuring, events
 from holdfast.workbench.surroundings import Surroundings
 from holdfast.workbench.targets import destination_of, product_of
 
+KEY_STAYS = "key-stays"
+"""The far side's word for a file of keys that it may not change."""
+
 
 @dataclass(frozen=True)
 class Stored:
@@ -102,11 +105,9 @@ def _leave(project: Project, target: ComputeTarget, around: Surroundings, purge:
     try:
         with _connect(host, may_ask=True) as connection:
             if purge:
-                yield events.Doing(f"removing everything of Holdfast's on {host.name} …")
-                yield events.Removed(f"Holdfast's folder on {host.name}", connection.request("purge")["removed"])
+                yield from _purge(host, connection)
             if key is not None:
-                connection.request("deauthorize", {"key": key.body})
-                yield events.Done(f"took the key of Holdfast's own away from {host.name}")
+                yield from _take_key_away(host, connection, key)
     except HostError as error:
         if purge or isinstance(error, FarSideError):
             raise
@@ -114,6 +115,26 @@ def _leave(project: Project, target: ComputeTarget, around: Surroundings, purge:
         yield events.Warned(f"{error.message}{line}", "Remove it by hand, as it opens the account.")
     if key is not None:
         remove_key(key.path)
+
+
+def _purge(host: Host, connection: Connection) -> Iterator[events.Event]:
+    yield events.Doing(f"removing everything of Holdfast's on {host.name} …")
+    answer = connection.request("purge")
+    yield events.Removed(f"Holdfast's folder on {host.name}", answer["removed"])
+    if answer["kept"]:
+        shown = ", ".join(answer["kept"][:5]) + (", …" if len(answer["kept"]) > 5 else "")
+        yield events.Warned(f"What is not Holdfast's own stays there: {shown}", "Remove it by hand if nobody needs it.")
+
+
+def _take_key_away(host: Host, connection: Connection, key: Key) -> Iterator[events.Event]:
+    try:
+        connection.request("deauthorize", {"key": key.body})
+    except FarSideError as error:
+        if error.kind != KEY_STAYS:
+            raise
+        yield events.Warned(f"{error.message} It is this line: {key.line}", error.hint)
+    else:
+        yield events.Done(f"took the key of Holdfast's own away from {host.name}")
 
 
 def _own_key(project: Project, target: ComputeTarget, around: Surroundings) -> Key | None:

@@ -11,12 +11,13 @@ import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 from holdfast.errors import HoldfastError, HostError
 from holdfast.history.storage import move
 from holdfast.hosts.connection import PIECE, Connection, Push
 from holdfast.workbench import events
+from holdfast.workbench.parts import Part, parts_folder
 
 PARTS = ".incoming"
 """Folder of a run at home in which files lie while they arrive."""
@@ -58,27 +59,26 @@ class Receiver:
         """What did not come and never will: it is gone, or cannot be a file here."""
         self.errors: list[str] = []
         """What did not come and may the next time."""
-        self._waiting: dict[str, tuple[Wanted, _Part]] = {}
+        self._waiting: dict[str, tuple[Wanted, Part]] = {}
         self._again: list[Wanted] = []
         self._done = self._total = 0
 
     def receive(self, files: Sequence[Wanted]) -> Iterator[events.Fetched]:
         """An event for each piece. Raises HostError when the link is gone, OSError when it cannot be stored here."""
+        if not files:
+            return
         self._total = sum(each.size for each in files)
-        if files:
-            self._parts.mkdir(parents=True, exist_ok=True)
-        for begin in range(0, len(files), TOGETHER):
-            yield from self._receive_some(files[begin : begin + TOGETHER])
-        again, self._again = self._again, []
-        for begin in range(0, len(again), TOGETHER):
-            yield from self._receive_some(again[begin : begin + TOGETHER])
+        with parts_folder(self._parts) as folder:
+            for begin in range(0, len(files), TOGETHER):
+                yield from self._receive_some(files[begin : begin + TOGETHER], folder)
+            again, self._again = self._again, []
+            for begin in range(0, len(again), TOGETHER):
+                yield from self._receive_some(again[begin : begin + TOGETHER], folder)
         for each in self._again:
             self.errors.append(f"`{each.path}` arrived damaged twice")
-        with contextlib.suppress(OSError):
-            self._parts.rmdir()  # unless something in it is to be continued
 
-    def _receive_some(self, files: Sequence[Wanted]) -> Iterator[events.Fetched]:
-        self._waiting = {each.path: (each, _Part(self._part_of(each.path))) for each in files}
+    def _receive_some(self, files: Sequence[Wanted], folder: Path) -> Iterator[events.Fetched]:
+        self._waiting = {each.path: (each, Part(folder / _name(each.path))) for each in files}
         asked = [[path, part.length, part.digest()] for path, (_, part) in self._waiting.items()]
         self._connection.request("stream", {**self._run.fields(), "files": asked})
         try:
@@ -106,7 +106,7 @@ class Receiver:
             raise HostError(f"The far side sent a file `{push.file}` that was not asked for; nothing was written.")
         wanted, part = found
         if push.kind in ("piece", "packed"):
-            part.write(push.offset, push.data if push.kind == "piece" else _inflated(push.data))
+            part.write(push.offset, push.data if push.kind == "piece" else inflated(push.data))
             done = self._done + part.length
             yield events.Fetched(wanted.path, done, max(done, self._total))
             return
@@ -124,9 +124,9 @@ class Receiver:
         text = str(reason.get("message", f"`{push.file}` cannot be read."))
         (self.errors if reason.get("kind") == "storage" else self.notes).append(text.rstrip("."))
 
-    def _finish(self, wanted: Wanted, part: _Part, push: Push) -> None:
+    def _finish(self, wanted: Wanted, part: Part, push: Push) -> None:
         end = _json(push)
-        if push.offset != part.length or part.digest() != end.get("sha256"):
+        if not part.is_whole(push.offset, end.get("sha256")):
             self._done -= part.length
             part.discard()
             self._again.append(wanted)
@@ -153,53 +153,10 @@ class Receiver:
                 if not self._is_mine(push):
                     self._other(push)
 
-    def _part_of(self, path: str) -> Path:
-        return self._parts / hashlib.sha256(os.fsencode(path)).hexdigest()[:32]
 
-
-class _Part:
-    """What is here of a file that is arriving. Opened when something comes."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.length = 0
-        self._hash = hashlib.sha256()
-        self._file: BinaryIO | None = None
-        with contextlib.suppress(FileNotFoundError), path.open("rb") as source:
-            while data := source.read(PIECE):
-                self._hash.update(data)
-                self.length += len(data)
-
-    def digest(self) -> str:
-        return self._hash.hexdigest()
-
-    def write(self, offset: int, data: bytes) -> None:
-        file = self._opened()
-        if offset == 0 and self.length:  # the file over there does not begin with what is here
-            file.seek(0)
-            file.truncate()
-            self.length, self._hash = 0, hashlib.sha256()
-        if offset != self.length:
-            raise HostError(f"The far side sent byte {offset} of a file where {self.length} was due.")
-        file.write(data)
-        self._hash.update(data)
-        self.length += len(data)
-
-    def close(self) -> None:
-        if self._file is None:
-            return
-        self._file.close()
-        self._file = None
-
-    def discard(self) -> None:
-        self.close()
-        with contextlib.suppress(OSError):
-            self.path.unlink()
-
-    def _opened(self) -> BinaryIO:
-        if self._file is None:
-            self._file = self.path.open("ab" if self.length else "wb", buffering=0)
-        return self._file
+def _name(path: str) -> str:
+    """Of a file's part: short, and possible on every disk."""
+    return hashlib.sha256(os.fsencode(path)).hexdigest()[:32]
 
 
 def make_way(destination: Path, root: Path) -> None:
@@ -219,8 +176,6 @@ def make_way(destination: Path, root: Path) -> None:
 
 
 def _move(source: Path, destination: Path) -> None:
-    if not source.exists():
-        source.touch()  # an empty file has no pieces
     try:
         move(source, destination)
     except OSError as error:
@@ -232,14 +187,15 @@ def _move(source: Path, destination: Path) -> None:
         source.unlink()
 
 
-def _inflated(data: bytes) -> bytes:
+def inflated(data: bytes) -> bytes:
+    """What the far side compressed: a piece at most, whatever it claims."""
     stream = zlib.decompressobj()
     try:
         found = stream.decompress(data, PIECE)
     except zlib.error as error:
         raise HostError(f"The far side sent a piece that cannot be unpacked: {error}.", "Try again.") from error
     if not stream.eof:
-        raise HostError("The far side sent a piece that is larger than one may be.", "Try again.")
+        raise HostError("The far side sent a piece that is cut short, or larger than one may be.", "Try again.")
     return found
 
 

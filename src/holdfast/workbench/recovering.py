@@ -4,7 +4,6 @@ digest. The way back of `sending.py`."""
 from __future__ import annotations
 
 import hashlib
-import zlib
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from holdfast.errors import HostError
 from holdfast.hosts.connection import PIECE, Connection
 from holdfast.snapshots.manifest import Manifest, decode
 from holdfast.snapshots.store import ObjectStore, is_digest
+from holdfast.workbench.receiving import inflated
 
 MOST_IN_ONE = 2000
 """Contents asked for in one request."""
@@ -60,7 +60,7 @@ def _manifest(connection: Connection, store: ObjectStore, snapshot: FarSnapshot)
         while True:
             number = _send(connection, snapshot, _Part((snapshot.digest,), len(data)))
             answer, body = connection.answer_with_body(number)
-            (size,), piece = answer["sizes"], _unpacked(body)
+            (size,), piece = answer["sizes"], inflated(body)
             if size is None:
                 return None
             data += piece
@@ -86,7 +86,7 @@ def _recover(connection: Connection, store: ObjectStore, snapshot: FarSnapshot, 
         elif sizes == [None]:
             missing += part.offset == 0
         else:
-            digest, _ = store.put_stream(_Pieces(data, part.of, answers))
+            digest, _ = store.put_stream(_Pieces(part, data, answers))
             if digest != part.digests[0]:
                 raise _damaged(part.digests[0])
     return missing
@@ -131,18 +131,21 @@ def _ask_ahead(connection: Connection, snapshot: FarSnapshot, parts: Iterator[_P
         answer, body = connection.answer_with_body(number)
         if len(answer["sizes"]) != len(part.digests):
             raise HostError("The far side sent other files than those that were asked for.", "Try again.")
-        yield part, answer["sizes"], _unpacked(body)
+        yield part, answer["sizes"], inflated(body)
 
 
 class _Pieces:
     """A large content as a stream: its first piece, then the answers that follow."""
 
-    def __init__(self, first: bytes, size: int, answers: Iterator[_Answer]) -> None:
-        self._ready, self._left, self._answers = first, size - len(first), answers
+    def __init__(self, first: _Part, data: bytes, answers: Iterator[_Answer]) -> None:
+        self._first, self._ready, self._answers = first, data, answers
+        self._left = first.of - len(data)
 
     def read(self, size: int, /) -> bytes:
         if not self._ready and self._left > 0:
-            _, _, self._ready = next(self._answers)
+            part, _, self._ready = next(self._answers, (None, None, b""))
+            if part is None or part.digests != self._first.digests:
+                raise _damaged(self._first.digests[0])
             self._left -= len(self._ready)
         data, self._ready = self._ready[:size], self._ready[size:]
         return data
@@ -151,16 +154,6 @@ class _Pieces:
 def _send(connection: Connection, snapshot: FarSnapshot, part: _Part) -> int:
     wanted = {"digests": list(part.digests), "offset": part.offset}
     return connection.send("objects", {"project": snapshot.project_id, "run": snapshot.run_id, **wanted})
-
-
-def _unpacked(body: bytes) -> bytes:
-    try:
-        data = zlib.decompressobj().decompress(body, PIECE + 1)
-    except zlib.error as error:
-        raise HostError(f"The far side sent something that cannot be unpacked: {error}.", "Try again.") from error
-    if len(data) > PIECE:
-        raise HostError("The far side sent more than was asked for.", "Try again.")
-    return data
 
 
 def _keep(store: ObjectStore, data: bytes, digest: str) -> None:

@@ -10,7 +10,15 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from holdfast.errors import FarSideError, HoldfastError, HostError, HostKeyRefused, LoginNeeded, Unreachable
+from holdfast.errors import (
+    ElsewhereError,
+    FarSideError,
+    HoldfastError,
+    HostError,
+    HostKeyRefused,
+    LoginNeeded,
+    Unreachable,
+)
 from holdfast.history.index import Index
 from holdfast.hosts.connection import Asked, Connection
 from holdfast.hosts.host import Host
@@ -19,6 +27,7 @@ from holdfast.workbench import contacts, events
 from holdfast.workbench.collecting import TooLarge
 from holdfast.workbench.following import Follower
 from holdfast.workbench.mirror import Mirror, stopped_writer
+from holdfast.workbench.replies import followed
 from holdfast.workbench.runs import Products
 from holdfast.workbench.silence import LOGIN_NEEDED, short_reason
 from holdfast.workbench.surroundings import Surroundings
@@ -105,11 +114,47 @@ def look(
         for follower in mine:
             follower.share(connection)
         missing = _pull(connection, mine, heard)
+        elsewhere = _Elsewhere(runs)
         for follower in missing:
-            follower.settle_missing()
-        _pull(connection, missing, heard)
+            with elsewhere.noticed(follower):
+                follower.settle_missing()
+        _pull(connection, [follower for follower in missing if follower not in elsewhere], heard)
         for follower in mine:
-            yield from _finish(follower, runs.target, None if follower.run_id in whole else FETCHED_BY_THE_WAY)
+            with elsewhere.noticed(follower):
+                yield from _finish(follower, runs.target, None if follower.run_id in whole else FETCHED_BY_THE_WAY)
+        yield from elsewhere.told(mine)
+
+
+class _Elsewhere:
+    """Runs of which nothing can be said, since what answers is not where they were started. The others are none the
+    worse for it."""
+
+    def __init__(self, runs: HostRuns) -> None:
+        self._runs = runs
+        self._errors: dict[str, ElsewhereError] = {}
+
+    def __contains__(self, follower: Follower) -> bool:
+        return follower.run_id in self._errors
+
+    @contextlib.contextmanager
+    def noticed(self, follower: Follower) -> Iterator[None]:
+        try:
+            yield
+        except ElsewhereError as error:
+            self._errors[follower.run_id] = error
+
+    def told(self, asked: list[Follower]) -> Iterator[events.Event]:
+        """An event for each reason, remembered for whoever shows the runs; `asked` are all that were asked about."""
+        host, follower = self._runs.host, asked[0]
+        first = {error.reason: error for error in reversed(self._errors.values())}
+        if host.is_here:
+            yield from (events.Warned(error.message, error.hint) for error in first.values())
+            return
+        reasons = {run: error.reason for run, error in self._errors.items()}
+        others = [each.run_id for each in asked if each not in self]
+        since = contacts.found(follower.project, host.name, reasons, others, follower.now())
+        for reason, error in first.items():
+            yield events.HostSilent(self._runs.target, since, reason, remedy=f"{error.message}\n{error.hint}")
 
 
 class _Outcome:
@@ -233,6 +278,8 @@ def silent(
             reason, remedy = LOGIN_NEEDED, ""
         case HostKeyRefused():
             reason, remedy = "host key refused", f"{error.message}\n{error.hint}"
+        case ElsewhereError():
+            reason, remedy = error.reason, f"{error.message}\n{error.hint}"
         case _:
             reason, remedy = short_reason(error.message, host.name), ""
     since = contacts.unreachable(project, host.name, around.now(), reason)
@@ -267,15 +314,19 @@ def _pull(connection: Connection, followers: list[Follower], heard: Callable[[],
     ]
     if not asked:
         return []
-    answer = connection.request("follow", {"runs": asked, "stay": False})
+    missing = followed(connection.request("follow", {"runs": asked, "stay": False}), mirrors).missing
     heard()
-    waiting = set(mirrors) - set(answer["missing"])
+    waiting = set(mirrors) - missing
     while waiting:
         push = connection.next_push(None)
         heard()
-        if push is not None and not mirrors[push.run_id].apply(push) and push.kind == "level":
+        if push is None:
+            continue
+        if push.run_id not in mirrors:
+            raise HostError(f"The far side sent something of a run `{push.run_id}` that was not asked about.")
+        if not mirrors[push.run_id].apply(push) and push.kind == "level":
             waiting.discard(push.run_id)
-    return [follower for follower in followers if follower.run_id in answer["missing"]]
+    return [follower for follower in followers if follower.run_id in missing]
 
 
 def _finish(follower: Follower, target: str, limit: int | None) -> Iterator[events.Event]:

@@ -7,7 +7,6 @@ import json
 import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 from holdfast.errors import FarSideError, HostError, StorageError
@@ -24,16 +23,6 @@ WINDOW = 16
 """Requests that may be unanswered at once: both ends' memory is bounded."""
 WORTH = 0.95
 SAMPLE = 1 << 14
-
-
-def send_snapshot(
-    connection: Connection, objects: Path, snapshot: str, base: str | None = None
-) -> Iterator[events.Sending]:
-    """The whole way, for whoever has nothing else to send with it. A repeat sends no contents."""
-    sender = Sender(connection, ObjectStore(objects), snapshot, base)
-    sender.announce()
-    yield from sender.complete()
-    sender.confirm()
 
 
 class Sender:
@@ -54,6 +43,7 @@ class Sender:
                 self._base, self._difference = base, zlib.compress(difference, 6)
         self._announced = 0
         self._unanswered: deque[int] = deque()
+        self._refused: FarSideError | None = None
         self._sent: set[str] = set()
 
     def announce(self) -> bool:
@@ -85,18 +75,18 @@ class Sender:
     def confirm(self) -> None:
         """Returns when all that was sent is stored. What the host finds damaged is damaged here, or was left over
         there by a connection that was cut and is sent once more."""
-        try:
-            self._take_answers(0)
-        except FarSideError as error:
-            if error.kind != "damaged":
-                raise
-            self._require_sound(self._sent)
-            self._unanswered.clear()
-            self._sent.clear()
-            answer = self._connection.answer(self._prepare())
-            for _ in self._send_objects(self._lacking(answer), _parts(answer)):
-                pass
-            self._take_answers(0)
+        self._take_answers(0)
+        if self._refused is None:
+            return
+        self._require_sound(self._sent)
+        self._refused = None
+        self._sent.clear()
+        answer = self._connection.answer(self._prepare())
+        for _ in self._send_objects(self._lacking(answer), _parts(answer)):
+            pass
+        self._take_answers(0)
+        if self._refused is not None:
+            raise self._refused
 
     def _base_rows(self, base: str) -> list[list[Any]] | None:
         try:
@@ -174,7 +164,12 @@ class Sender:
 
     def _take_answers(self, left: int) -> None:
         while len(self._unanswered) > left:
-            self._connection.answer(self._unanswered.popleft())
+            try:
+                self._connection.answer(self._unanswered.popleft())
+            except FarSideError as error:
+                if error.kind != "damaged":
+                    raise
+                self._refused = error  # `confirm` settles it: the others may be sound
 
     def _require_sound(self, digests: Iterable[str]) -> None:
         for digest in (*digests, self.snapshot):

@@ -25,7 +25,7 @@ class Silence:
 
 
 def silences(project: Project, run_ids: Iterable[str], around: Surroundings) -> dict[str, Silence]:
-    """Of these runs those whose host could not be reached when it was last asked."""
+    """Of these runs those whose host could not be reached when it was last asked, or was another one."""
     from holdfast.workbench import contacts
     from holdfast.workbench.runs import Products
 
@@ -37,8 +37,12 @@ def silences(project: Project, run_ids: Iterable[str], around: Surroundings) -> 
         except HoldfastError:
             continue  # its target cannot be read: whoever asks it says so
         contact = contacts.read(project, host.name)
-        if not host.is_here and contact.unreachable_since is not None:
+        if host.is_here:
+            continue
+        if contact.unreachable_since is not None:
             found[run_id] = Silence(contact.unreachable_since, contact.reason)
+        elif run_id in contact.elsewhere:
+            found[run_id] = Silence(*contact.elsewhere[run_id])
     return found
 
 

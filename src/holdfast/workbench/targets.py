@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from holdfast.containers.bare import Bare
-from holdfast.containers.container import Container
-from holdfast.engines.direct import Direct
-from holdfast.engines.engine import Engine
 from holdfast.errors import NotAvailable
-from holdfast.hosts.host import Host
-from holdfast.hosts.local import Local
 from holdfast.project.compute import ComputeTarget
 from holdfast.workbench.surroundings import Surroundings
 
-if TYPE_CHECKING:  # loaded when there is a machine to reach: a local run starts sooner
+if TYPE_CHECKING:  # loaded when they are made: a connection is begun as early as possible
+    from holdfast.containers.container import Container
+    from holdfast.engines.engine import Engine
+    from holdfast.hosts.host import Host
     from holdfast.hosts.ssh import Destination, Near, Ssh
 
 PLANNED = {
@@ -27,8 +23,7 @@ PLANNED = {
 }
 
 
-@dataclass(frozen=True)
-class Product:
+class Product(NamedTuple):
     host: Host
     engine: Engine
     container: Container
@@ -36,10 +31,20 @@ class Product:
 
 def product_of(target: ComputeTarget, around: Surroundings) -> Product:
     """Raises NotAvailable for a type that this version knows but cannot run."""
+    from holdfast.containers.bare import Bare
+    from holdfast.engines.direct import Direct
+
+    return Product(host_of(target, around), Direct(), Bare())
+
+
+def host_of(target: ComputeTarget, around: Surroundings) -> Host:
+    """The host alone. Raises as `product_of` does."""
     if target.type == "local":
-        return Product(Local(around.home, around.environment), Direct(), Bare())
+        from holdfast.hosts.local import Local
+
+        return Local(around.home, around.environment)
     if target.type == "remote":
-        return Product(ssh_to(target, around), Direct(), Bare())
+        return ssh_to(target, around)
     raise not_available(target.type)
 
 
@@ -62,13 +67,13 @@ def destination_of(target: ComputeTarget, around: Surroundings) -> Destination:
 def near_side(around: Surroundings) -> Near:
     """`HOLDFAST_SSH` names another ssh, with options if need be: `ssh -F file`."""
     import shlex
-    import tempfile
 
     from holdfast.hosts.multiplexing import runtime_folder
     from holdfast.hosts.ssh import Near
 
     program = tuple(shlex.split(around.environment.get("HOLDFAST_SSH", ""), posix=os.name != "nt")) or ("ssh",)
-    runtime = runtime_folder(around.environment.get("XDG_RUNTIME_DIR"), Path(tempfile.gettempdir()))
+    temporary = around.environment.get("TMPDIR") or around.environment.get("TEMP") or "/tmp"  # noqa: S108 - a folder of our own is made in it
+    runtime = runtime_folder(around.environment.get("XDG_RUNTIME_DIR"), Path(temporary))
     return Near(around.home, around.environment, runtime, program, around.ask)
 
 

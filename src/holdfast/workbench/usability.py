@@ -4,6 +4,7 @@ the Python that runs will use."""
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -28,19 +29,20 @@ Connected = Callable[[Ssh], AbstractContextManager[Connection]]
 @dataclass(frozen=True)
 class Found:
     """`home` is Holdfast's folder there, None for the usual one; `python` what runs will use, None where the login has
-    none of its own; `starts_units`: runs are started in user units, because the system ends others at logout."""
+    none of its own; `sets_start`: from this look on runs are started in user units, because the system ends others at
+    logout."""
 
     host: Ssh
     home: str | None
     python: str | None
-    starts_units: bool
+    sets_start: bool
     facts: Facts
     findings: tuple[Finding, ...]
 
 
 @dataclass(frozen=True)
 class _Logout:
-    """What the far side says about a logout (`farside.account.after_logout`)."""
+    """What the far side says about a logout (`farside.logout.after_logout`)."""
 
     user: str
     ends: bool
@@ -57,7 +59,7 @@ class _Survey:
     boot: str
     machine: str
     facts: Facts
-    asked_at: float
+    findings: tuple[Finding, ...]
     python: str | None
     logout: _Logout
     token: str
@@ -69,23 +71,21 @@ def look(
     """Raises HostError or StorageError with what is missing and how to mend it. Without `may_change` the folder and the
     way of starting that the machine has are taken as they are."""
     yield events.Doing(f"looking at {host.name} …")
+    survey = None
     with connected(host) as connection:
         place = connection.request("places")
         moves = place["network"] and host.home == DEFAULT_HOME and may_change
-        survey = None if moves and place["local"] else _survey(connection, now)
+        if not (moves and place["local"]):
+            survey = yield from _survey(host, connection, now, may_change)
     if moves:
         host = yield from _leave_network_home(host, place)
     if survey is None:
         with connected(host) as connection:
             connection.request("leave", {"home": DEFAULT_HOME})
-            survey = _survey(connection, now)
-    found = findings(survey.facts, survey.asked_at)
-    for finding in found:
-        if finding.stops_runs:
-            raise HostError(f"{host.name}: {finding.message}", finding.remedy)
-    starts_units = yield from _prove(host, connected, survey, may_change)
+            survey = yield from _survey(host, connection, now, may_change)
+    sets_start = yield from _prove(host, connected, survey, may_change)
     home = host.home if host.home != DEFAULT_HOME else None
-    return Found(host, home, survey.python, starts_units, survey.facts, tuple(found))
+    return Found(host, home, survey.python, sets_start, survey.facts, survey.findings)
 
 
 def _leave_network_home(host: Ssh, place: Any) -> Generator[events.Event, None, Ssh]:
@@ -102,38 +102,61 @@ def _leave_network_home(host: Ssh, place: Any) -> Generator[events.Event, None, 
     return replace(host, home=place["local"])
 
 
-def _survey(connection: Connection, now: Callable[[], float]) -> _Survey:
+def _survey(
+    host: Ssh, connection: Connection, now: Callable[[], float], may_change: bool
+) -> Generator[events.Event, None, _Survey]:
+    if may_change:
+        settled = connection.request("settle")
+        if settled["tightened"]:
+            yield events.Done(
+                f"{settled['home']} on {host.name} could be entered by others (mode {settled['tightened']}): it is for "
+                "your account alone now."
+            )
     greeting = connection.request("hello")
     asked_at = now()
     facts = read_facts(connection)
+    found = findings(facts, asked_at, platform.machine())
+    for finding in found:
+        if finding.stops_runs:
+            raise HostError(f"{host.name}: {finding.message}", finding.remedy)
     python = connection.request("login-python")["python"] or None
     logout = _Logout(**connection.request("after-logout"))
     token = os.urandom(8).hex()
     connection.request("prove-begin", {"token": token})
-    return _Survey(greeting["boot"], greeting["host"], facts, asked_at, python, logout, token)
+    return _Survey(greeting["boot"], greeting["host"], facts, tuple(found), python, logout, token)
 
 
 def _prove(host: Ssh, connected: Connected, survey: _Survey, may_change: bool) -> Generator[events.Event, None, bool]:
-    """Whether runs have to be started in user units; HostError when they would not live at all."""
+    """Whether it has set that runs are started in user units; HostError when they would not live at all."""
     yield events.Doing(f"proving that runs on {host.name} outlive the connection …")
     logout, lives = survey.logout, _still_lives(host, connected, survey)
     if lives and (not logout.ends or logout.start == USER_UNIT):
         yield events.Done("A process over there outlives the connection.")
-        return logout.start == USER_UNIT
+        return False
     if not may_change or not logout.lingers or not logout.unit:
         raise _ended_at_logout(host.name, logout)
     yield events.Doing(f"proving that user units on {host.name} outlive the connection …")
-    with connected(host) as connection:
-        connection.request("start-by", {"start": USER_UNIT})
-        connection.request("prove-begin", {"token": survey.token})
-    if not _still_lives(host, connected, survey):
-        with connected(host) as connection:
-            connection.request("start-by", {"start": ""})
+    if not _lives_in_unit(host, connected, survey):
         raise _ended_at_logout(host.name, logout)
     yield events.Done(
         f"{host.name} ends processes at logout; `{logout.user}` lingers, so runs are started as units of its own."
     )
     return True
+
+
+def _lives_in_unit(host: Ssh, connected: Connected, survey: _Survey) -> bool:
+    """If so, this is how processes are started there from now on; if not, all is as it was."""
+    lives = False
+    try:
+        with connected(host) as connection:
+            connection.request("start-by", {"start": USER_UNIT})
+            connection.request("prove-begin", {"token": survey.token})
+        lives = _still_lives(host, connected, survey)
+    finally:
+        if not lives:
+            with connected(host) as connection:
+                connection.request("start-by", {"start": survey.logout.start})
+    return lives
 
 
 def _still_lives(host: Ssh, connected: Connected, survey: _Survey) -> bool:

@@ -18,8 +18,8 @@ from holdfast.farside import frames
 from holdfast.hosts.shipping import far_side, install
 
 OPERATIONS = [
-    "hello", "missing", "prepare", "pack", "put", "start", "give-up", "follow", "cancel", "list", "stream", "link",
-    "usage", "remove",
+    "hello", "environments", "prepare", "pack", "put", "start", "give-up", "follow", "cancel", "list", "stream", "link",
+    "remove",
     "", "x",
 ]  # fmt: skip
 KEYS = [

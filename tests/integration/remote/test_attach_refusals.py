@@ -66,6 +66,28 @@ class TestGettingIn:
         assert "AuthorizedKeysFile" in result.err
         assert "ssh-ed25519" not in authorized(gpu1)
 
+    def test_a_configuration_of_my_own_that_forbids_keys_is_thought_of(self, holdfast: Run, box: Make) -> None:
+        gpu1 = box(password=PASSWORD, key=False)
+        config = gpu1.client.folder / "config"
+        config.write_text(f"PubkeyAuthentication no\n{config.read_text()}")
+        result = attach(holdfast, gpu1, env=BY_PASSWORD)
+        assert result.code == 245
+        assert "~/.ssh/config forbid keys" in result.err
+
+    def test_where_ssh_cannot_say_which_machine_asks_the_password_is_given_to_none(
+        self, holdfast: Run, box: Make, tmp_path: Path
+    ) -> None:
+        """A program that knows no `-G` stands in for an old ssh."""
+        gpu1 = box(password=PASSWORD, key=False)
+        ssh = tmp_path / "ssh"
+        real = gpu1.environment["HOLDFAST_SSH"]
+        ssh.write_text(f'#!/bin/sh\nfor word; do [ "$word" = -G ] && exit 255; done\nexec {real} "$@"\n')
+        ssh.chmod(0o755)
+        result = attach(holdfast, gpu1, env={**BY_PASSWORD, "HOLDFAST_SSH": str(ssh)})
+        assert result.code == 245
+        assert "The password was not given to" in result.err
+        assert authorized(gpu1) == ""
+
     def test_a_home_that_others_may_write_to_is_named(self, holdfast: Run, box: Make) -> None:
         gpu1 = box(password=PASSWORD, key=False)
         gpu1.account.home.chmod(0o777)
@@ -145,7 +167,7 @@ class TestTheMachine:
 
     def test_a_read_only_home_gets_its_own_sentence(self, holdfast: Run, box: Make) -> None:
         gpu1 = box("gpu1")
-        with mounted(gpu1.account.home / ".holdfast", "ro,size=1m"):
+        with mounted(gpu1.account.home / ".holdfast", f"ro,size=1m,mode=700,uid={gpu1.account.uid}"):
             result = attach(holdfast, gpu1)
         assert result.code == 244
         assert "read-only file system" in result.err
@@ -153,7 +175,7 @@ class TestTheMachine:
 
     def test_a_full_home_gets_its_own_sentence(self, holdfast: Run, box: Make) -> None:
         gpu1 = box("gpu1")
-        with mounted(gpu1.account.home / ".holdfast", f"size=32k,uid={gpu1.account.uid}"):
+        with mounted(gpu1.account.home / ".holdfast", f"size=32k,mode=700,uid={gpu1.account.uid}"):
             result = attach(holdfast, gpu1)
         assert result.code == 244
         assert "the disk is full" in result.err

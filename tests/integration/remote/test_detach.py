@@ -70,7 +70,7 @@ def test_a_purge_leaves_nothing_there_and_is_not_done_unasked_or_while_a_run_liv
 
     unasked = holdfast(*purge, "--force", env=gpu1.environment)
     assert unasked.code == 240
-    assert "1 run of 1 project are there. Other projects and laptops that use this account" in unasked.err
+    assert "1 run is there. Other projects and laptops that use this account" in unasked.err
     unfinished = holdfast(*purge, "--yes", env=gpu1.environment)
     assert unfinished.code == 242
     living = holdfast(*purge, "--yes", "--force", env=gpu1.environment)

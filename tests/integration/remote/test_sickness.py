@@ -318,3 +318,12 @@ def test_a_clock_that_is_off_is_named_and_times_are_the_boxs(
     assert abs(events[-1]["t"] - (os.stat(bench.near(run_id) / "submission.json").st_mtime + offset)) < 60
     _python3(bench, "")
     assert "clock" not in bench.submit("t.py").err
+
+
+def test_another_architecture_is_named_when_the_box_is_looked_at(bench: FarBench, needs: Callable[..., None]) -> None:
+    needs("setarch")
+    _python3(bench, '#!/bin/sh\nexec setarch i686 /usr/bin/python3 "$@"\n')
+    done = bench.run("computetarget", "check", "gpu1", "-o", "table")
+    assert done.code == 0, done.err
+    assert "architecture is i686, the one here is " in done.out + done.err
+    _works(bench)

@@ -185,7 +185,7 @@ def test_a_run_started_inside_a_run_outlives_it(bench):
     runs = json.loads(bench.run("history", "list", "-o", "json").out)
     child = next(run["run_id"] for run in runs if run["script_name"] == "child.py")
     result = bench.run("logs", "-f", "-r", child)
-    assert (result.code, result.out) == (0, "child ends\n")
+    assert (result.code, result.out) == (0, "child ends\n"), result.err
 
 
 def test_a_look_at_the_history_during_submits_never_harms_one(bench):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside import account, detaching, proof
-from holdfast.farside.layout import Home
+from holdfast.farside import detaching, logout, proof
+from holdfast.farside.layout import MARKER, Home
 from holdfast.farside.refusal import Refused
 
 
@@ -34,7 +34,7 @@ def test_a_proof_lives_until_it_is_looked_for_and_leaves_nothing(home: Home) -> 
     assert (Path(home.path) / "proofs" / "abc").exists()
     assert proof.look(home, "abc", 0) == {"alive": True}
     assert proof.look(home, "abc", 0) == {"alive": False}
-    assert os.listdir(home.path) == []
+    assert os.listdir(home.path) == [MARKER]
 
 
 def test_a_token_is_not_a_path(home: Home) -> None:
@@ -43,7 +43,7 @@ def test_a_token_is_not_a_path(home: Home) -> None:
 
 
 def test_a_user_unit_gets_its_request_by_a_pipe_alone(home: Home, systemd_run: Path) -> None:
-    account.start_by(home, detaching.USER_UNIT)
+    logout.start_by(home, detaching.USER_UNIT)
     proof.begin(home, "unheard-token")
     assert proof.look(home, "unheard-token", 0) == {"alive": True}
     words = systemd_run.read_text()
@@ -56,17 +56,17 @@ def test_a_service_manager_that_starts_nothing_is_quoted(home: Home, systemd_run
     program = systemd_run.parent / "bin" / "systemd-run"
     program.write_text("#!/bin/sh\necho 'Failed to connect to bus: No medium found' >&2\nexit 1\n")
     assert detaching.user_unit_works() == (False, "Failed to connect to bus: No medium found")
-    account.start_by(home, detaching.USER_UNIT)
+    logout.start_by(home, detaching.USER_UNIT)
     with pytest.raises(Refused, match="No medium found"):
         proof.begin(home, "abc")
 
 
 def test_the_way_of_starting_can_be_taken_back(home: Home) -> None:
     assert detaching.start_setting(home) == ""
-    account.start_by(home, detaching.USER_UNIT)
+    logout.start_by(home, detaching.USER_UNIT)
     assert detaching.start_setting(home) == "user-unit"
-    account.start_by(home, "")
-    account.start_by(home, "")
+    logout.start_by(home, "")
+    logout.start_by(home, "")
     assert detaching.start_setting(home) == ""
     with pytest.raises(Refused):
-        account.start_by(home, "cron")
+        logout.start_by(home, "cron")

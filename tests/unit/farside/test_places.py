@@ -1,13 +1,12 @@
-"""Where Holdfast's folder goes when the home is on a network, how much is in it, and removing it."""
+"""Where Holdfast's folder goes when the home is on a network."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
-from holdfast.farside import mounts, places, sizes
+from holdfast.farside import mounts, places
 from holdfast.farside.layout import Home
 
 
@@ -38,44 +37,16 @@ def test_a_folder_that_somebody_else_could_have_made_is_not_taken(tmp_path: Path
     assert places.local_place([str(tmp_path / "holdfast-me")], table((Path("/"), "ext4")), 1) is None
 
 
+def test_a_folder_that_holds_something_else_is_not_taken(tmp_path: Path) -> None:
+    (tmp_path / "holdfast").mkdir()
+    assert places.local_place([str(tmp_path / "holdfast")], table((Path("/"), "ext4")), 1) is not None
+    (tmp_path / "holdfast" / "thesis").mkdir()
+    assert places.local_place([str(tmp_path / "holdfast")], table((Path("/"), "ext4")), 1) is None
+
+
 def test_a_home_on_a_network_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mounted = tmp_path / "mounts"
     mounted.write_text(f"1 0 8:1 / / rw - ext4 /dev/sda rw\n2 1 0:9 / {tmp_path}/nas rw - nfs4 nas:/h rw\n")
     monkeypatch.setenv("HOLDFAST_MOUNTS", str(mounted))
     assert places.places(Home(str(tmp_path / "disk"))) == {"network": "", "local": None}
     assert places.places(Home(str(tmp_path / "nas" / "me")))["network"] == "nfs4"
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    root = tmp_path / "home"
-    for name, content in {"farside/a/x.py": "12345", "objects/ab/c": "1", "runs/p1/r1/driver_log": "123"}.items():
-        path = root / name
-        path.parent.mkdir(parents=True)
-        path.write_text(content)
-    os.link(root / "objects/ab/c", root / "runs/p1/r1/copy")
-    return Home(str(root))
-
-
-def test_what_is_there_is_listed_with_sizes_and_links_count_once(home: Home) -> None:
-    assert sizes.sizes(home) == {
-        "home": home.path,
-        "folders": [["farside", 5], ["objects", 1], ["runs", 3]],
-        "runs": [["p1", 1, 0]],
-    }
-
-
-def test_a_purge_leaves_nothing_and_can_be_repeated(home: Home) -> None:
-    assert sizes.purge(home)["removed"] == 9
-    assert not os.path.exists(home.path)
-    assert sizes.purge(home)["removed"] == 0
-
-
-def test_a_folder_is_left_only_where_it_holds_the_far_side_alone(home: Home, tmp_path: Path) -> None:
-    other = Home(str(tmp_path / "other"))
-    assert sizes.leave(other, home.path) == {"left": False}
-    assert sizes.leave(home, home.path) == {"left": False}
-    (tmp_path / "fresh" / "farside").mkdir(parents=True)
-    assert sizes.leave(other, str(tmp_path / "fresh")) == {"left": True}
-    assert not (tmp_path / "fresh").exists()
-    assert sizes.leave(other, str(tmp_path / "fresh")) == {"left": False}

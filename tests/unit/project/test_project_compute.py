@@ -69,13 +69,44 @@ def test_a_name_of_the_ssh_configuration_needs_no_user(tmp_path: Path) -> None:
     assert (target.address, target.username) == ("gpu1", None)
 
 
-@pytest.mark.parametrize("home", ["/scratch/me", "~/hold fast"])
+@pytest.mark.parametrize("user", ["me", "ada.lovelace", "_x-1", "box$", "0day"])
+def test_a_user_name_is_made_of_few_letters(tmp_path: Path, user: str) -> None:
+    assert read(tmp_path, f"type: remote\naddress: gpu1\nusername: {user}\n").username == user
+
+
+@pytest.mark.parametrize(
+    "user", ["-oProxyCommand=x", "me;id", "me`id`", "$(id)", "'a b'", "me@gpu1", "'me|id'", "me$x", "'me\\x'", "é"]
+)
+def test_a_user_name_that_a_shell_could_take_for_more_is_refused(tmp_path: Path, user: str) -> None:
+    """ssh's configuration may put it into a command."""
+    (tmp_path / "aml_config").mkdir()
+    (tmp_path / "aml_config" / "x.compute").write_text(f"type: remote\naddress: a\nusername: {user}\n", "utf-8")
+    assert [(each.line, each.key) for each in read_compute(tmp_path, "x")[1]] == [(3, "username")]
+
+
+@pytest.mark.parametrize("home", ["/scratch/me", "~/hold fast", "//scratch/./me/", "~/.holdfast"])
 def test_holdfasts_folder_there_may_be_another(tmp_path: Path, home: str) -> None:
     assert read(tmp_path, f"type: remote\naddress: gpu1\nholdfastHome: {home}\n").home == home
 
 
-@pytest.mark.parametrize("home", ["scratch", "'~'", "'~you/x'", "/", "$SCRATCH/x"])
-def test_a_folder_there_that_depends_on_where_a_command_begins_is_refused(tmp_path: Path, home: str) -> None:
+@pytest.mark.parametrize(
+    "home",
+    [
+        "scratch",
+        "'~'",
+        "'~you/x'",
+        "$SCRATCH/x",
+        "/",
+        "//",
+        "///.",
+        "'~/'",
+        "'~/.'",
+        "'~/..'",
+        "'~/x/..'",
+        "/home/me/../..",
+    ],
+)
+def test_a_folder_there_that_is_not_one_for_holdfast_alone_is_refused(tmp_path: Path, home: str) -> None:
     (tmp_path / "aml_config").mkdir()
     (tmp_path / "aml_config" / "x.compute").write_text(f"type: remote\naddress: a\nholdfastHome: {home}\n")
     assert [(each.line, each.key) for each in read_compute(tmp_path, "x")[1]] == [(3, "holdfastHome")]

@@ -42,6 +42,16 @@ def test_a_prompt_without_a_name_is_trusted_only_where_nothing_is_in_between() -
     assert Answers(Ways(Secret("given")), GPU1, None)(understand("(me@gpu1) Password: ")) == "given"
 
 
+def test_where_ssh_cannot_say_who_is_who_the_given_password_goes_to_nobody() -> None:
+    person = Person("of a person")
+    answers = Answers(Ways(Secret("given")), None, person)
+    assert answers(understand("me@gpu1's password: ")) == "of a person"
+    assert answers.asked == {"password"}, "it took a password, so a key is left there"
+    alone = Answers(Ways(Secret("given")), None, None)
+    assert [alone(understand(text)) for text in ("me@gpu1's password: ", "Password: ")] == [None, None]
+    assert alone.has_withheld
+
+
 def test_a_passphrase_is_for_the_key_that_was_named() -> None:
     ways = Ways(private_key=Path("/keys/mine"), passphrase=Secret("open"))
     answers = Answers(ways, GPU1, Person("another"))

@@ -117,3 +117,12 @@ def test_a_clock_that_is_off_is_told_with_its_direction() -> None:
 def test_what_stops_runs_comes_first() -> None:
     found = findings(machine(glibc=None, folder={"free": 0}))
     assert [each.stops_runs for each in found] == [True, False]
+
+
+def test_another_architecture_is_named_and_another_name_of_the_same_one_is_not() -> None:
+    arm = replace(machine(), architecture="aarch64")
+    (found,) = findings(arm, here="x86_64")
+    assert "architecture is aarch64, the one here is x86_64" in found.message
+    assert not found.stops_runs
+    assert findings(arm, here="arm64") == []
+    assert findings(arm) == []

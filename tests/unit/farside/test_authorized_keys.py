@@ -1,13 +1,16 @@
-"""The far side's care for an account: `authorized_keys`, logouts, the Python of a login."""
+"""Lines of `authorized_keys`: added, taken away, and all others kept as they are."""
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from holdfast.farside.account import add_line, chosen_python, ends_at_logout, remove_lines
+from holdfast.farside import authorized_keys
+from holdfast.farside.authorized_keys import add_line, remove_lines
 from holdfast.farside.refusal import Refused
 
 BODY = "AAAAC3NzaC1lZDI1NTE5AAAAIGn5rfVjW8P0s0lVbLrqHqIh2mNcPyWbbqz2cDpV4Abc"
@@ -56,13 +59,59 @@ def test_a_commented_key_does_not_count(file: Path) -> None:
     assert file.read_text() == f"#ssh-ed25519 {BODY}\n # ssh-ed25519 {BODY}\n"
 
 
-def test_a_link_stays_a_link(file: Path, tmp_path: Path) -> None:
-    given(tmp_path / "elsewhere" / "keys", b"# a\n")
+@pytest.fixture
+def linked(file: Path, tmp_path: Path) -> Path:
+    """What the account's file is a link to, in a folder of its own."""
+    real = tmp_path / "elsewhere" / "keys"
+    given(real, b"# a\n")
+    real.chmod(0o640)
     file.parent.mkdir()
-    file.symlink_to(tmp_path / "elsewhere" / "keys")
+    file.symlink_to(real)
+    return real
+
+
+def test_a_link_stays_a_link_and_what_it_leads_to_is_replaced_whole(file: Path, linked: Path) -> None:
+    inode = linked.stat().st_ino
     assert add_line(str(file), LINE)
     assert file.is_symlink()
-    assert (tmp_path / "elsewhere" / "keys").read_text() == f"# a\n{LINE}\n"
+    assert linked.read_text() == f"# a\n{LINE}\n"
+    assert linked.stat().st_ino != inode, "a new file in its place: at no moment is it half-written"
+    assert linked.stat().st_mode & 0o777 == 0o640
+    assert remove_lines(str(file), BODY) == 1
+    assert (file.is_symlink(), linked.read_text()) == (True, "# a\n")
+    assert [each.name for each in linked.parent.iterdir()] == ["keys"]
+
+
+def test_a_disk_that_fills_up_takes_no_line_away(file: Path, linked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(authorized_keys.os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        add_line(str(file), LINE)
+    assert linked.read_text() == "# a\n"
+    assert [each.name for each in linked.parent.iterdir()] == ["keys"]
+
+
+def test_in_a_folder_that_takes_no_new_file_a_line_is_appended_and_none_removed(
+    file: Path, linked: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where administrators keep the keys: the account may write to its file and not to the folder."""
+    opened = os.open
+
+    def only_old_ones(path: Any, flags: int, *more: Any) -> int:
+        if flags & os.O_CREAT:
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return opened(path, flags, *more)
+
+    monkeypatch.setattr(authorized_keys.os, "open", only_old_ones)
+    inode = linked.stat().st_ino
+    assert add_line(str(file), LINE)
+    assert (linked.read_text(), linked.stat().st_ino) == (f"# a\n{LINE}\n", inode)
+    with pytest.raises(Refused, match="stays in") as refused:
+        remove_lines(str(file), BODY)
+    assert (refused.value.kind, BODY[:40] in refused.value.hint) == ("key-stays", True)
+    assert linked.read_text() == f"# a\n{LINE}\n"
 
 
 @pytest.mark.parametrize("line", [f"{LINE}\n{LINE}", f"{LINE}\r", "x\0y", "", "ssh-ed25519", "ssh-ed25519 short c", 7])
@@ -80,33 +129,3 @@ def test_removing_a_key_that_is_not_there_changes_nothing(file: Path) -> None:
     assert os.stat(file) == stamp
     with pytest.raises(Refused):
         remove_lines(str(file), "")
-
-
-@pytest.mark.parametrize(
-    ("texts", "ends"),
-    [
-        ([], False),
-        (["[Login]\n#KillUserProcesses=yes\n"], False),
-        (["[Login]\nKillUserProcesses=yes\n"], True),
-        (["KillUserProcesses = true", "KillUserProcesses=no"], False),
-        (["KillUserProcesses=yes\nKillExcludeUsers=root me"], False),
-        (["KillUserProcesses=yes\nKillOnlyUsers=you"], False),
-        (["KillUserProcesses=yes\nKillOnlyUsers=you me"], True),
-    ],
-)
-def test_what_logind_is_told_about_a_users_processes(texts: list[str], ends: bool) -> None:
-    assert ends_at_logout(texts, "me") is ends
-
-
-@pytest.mark.parametrize(
-    ("said", "python"),
-    [
-        ("holdfast-python:3:/opt/conda/bin/python\nholdfast-python3:3:/usr/bin/python3\n", "/opt/conda/bin/python"),
-        ("holdfast-python:2:/usr/bin/python\nholdfast-python3:3:/usr/bin/python3\n", "/usr/bin/python3"),
-        ("Welcome!\x1b[0mholdfast-python3:3:/usr/bin/python 3\r\nbye", "/usr/bin/python 3"),
-        ("print(holdfast-python:3:relative)", ""),
-        ("", ""),
-    ],
-)
-def test_the_python_is_found_in_what_a_login_prints(said: str, python: str) -> None:
-    assert chosen_python(said) == python

@@ -1,0 +1,68 @@
+"""Outputs that come home while the run goes on, and outputs that stay where they are."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from .conftest import wait_for
+
+WAITING = """
+import os, time
+open("outputs/model", "w").write("old")
+print("up", flush=True)
+while not os.path.exists("../go"):
+    time.sleep(0.01)
+open("outputs/model", "w").write("new")
+"""
+
+
+def test_outputs_come_home_while_somebody_follows_also_later(bench):
+    bench.write("t.py", WAITING)
+    run_id = bench.start("--sync-outputs", "1s", "t.py")
+    assert json.loads((bench.near(run_id) / "submission.json").read_text())["sync_outputs"] == 1.0
+    follower = bench.popen("logs", "-f", "-r", run_id)
+    model = bench.near(run_id) / "outputs/model"
+    wait_for(model.exists)
+    assert model.read_text() == "old"
+    assert bench.record(run_id)["status"] == "Running"
+    (bench.far(run_id) / "go").touch()
+    out, _ = follower.communicate(timeout=60)
+    assert (follower.returncode, out) == (0, b"up\n")
+    assert model.read_text() == "new", "of the same size, and exact at the end"
+
+
+def test_outputs_that_are_left_there_are_fetched_when_they_are_wanted_and_not_cleaned_before(bench, tmp_path):
+    bench.write("t.py", "import holdfast\nopen('outputs/model', 'w').write('x')\nholdfast.upload('report', 'short')\n")
+    result = bench.submit("--no-outputs", "t.py")
+    record = bench.record()
+    run_id = record["run_id"]
+    fetch = f"holdfast history download -r {run_id} -d DIR"
+    assert fetch in result.err
+    assert any(fetch in note for note in record["notes"])
+    assert (bench.near(run_id) / "uploads/report").read_text() == "short"
+    assert not (bench.near(run_id) / "outputs").exists()
+    kept = bench.run("experiment", "clean", "--all")
+    assert fetch in kept.err
+    assert (bench.far(run_id) / "work/outputs/model").exists()
+    assert bench.run("history", "download", "-r", run_id, "-d", str(tmp_path / "got")).code == 0
+    assert (tmp_path / "got/outputs/model").read_text() == "x"
+    assert (bench.near(run_id) / "outputs/model").read_text() == "x"
+    assert bench.run("experiment", "clean", "--all").code == 0
+    assert not list(bench.home.glob(f"runs/*/{run_id}"))
+
+
+def test_a_run_without_outputs_leaves_nothing_that_would_have_to_be_kept(bench):
+    bench.write("t.py", "print(1)\n")
+    assert bench.submit("--no-outputs", "t.py").code == 0
+    assert bench.run("experiment", "clean", "--all").code == 0
+    assert not list(bench.home.glob("runs/*/*_*"))
+
+
+@pytest.mark.parametrize("words", [("--sync-outputs", "10s", "--no-outputs"), ("--sync-outputs", "0")])
+def test_wishes_for_outputs_that_make_no_sense_are_refused(bench, words):
+    bench.write("t.py", "print(1)\n")
+    result = bench.submit(*words, "t.py")
+    assert result.code == 240
+    assert "outputs" in result.err.lower()

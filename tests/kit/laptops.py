@@ -1,0 +1,161 @@
+"""Laptops and boxes for tests that count connections and look at records: a box is this machine with another home and
+another identity, and has a real far side. `boxes`, `new_laptop` and `laptop` are fixtures."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.containers.bare import Bare
+from holdfast.engines.direct import Direct
+from holdfast.engines.engine import Engine
+from holdfast.errors import HostError
+from holdfast.history.folder import RunFolders
+from holdfast.history.records import read_run
+from holdfast.hosts.connection import Connection
+from holdfast.hosts.local import Local
+from holdfast.project.folder import Project, find_project
+from holdfast.workbench import events, refresh, runs, submit
+from holdfast.workbench.planning import Request
+from holdfast.workbench.refresh import Looking
+from holdfast.workbench.surroundings import Surroundings
+from holdfast.workbench.targets import Product
+
+SCRIPT = """
+import os, sys, time
+print("first line", flush=True)
+while not os.path.exists(os.environ["GATE"]):
+    time.sleep(0.01)
+open("outputs/result", "w").write("made on " + sys.argv[1])
+"""
+NOON = 1_800_000_000.0
+
+
+class Box(Local):
+    """A machine by itself, which says that it is `machine`. `trouble` is raised instead of connecting, `before` is
+    called first; `engine` starts its runs."""
+
+    is_here = False
+
+    def __init__(self, name: str, home: Path, machine: str = "") -> None:
+        environment = {"PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}", "HOME": str(home)}
+        identity = {"HOLDFAST_MACHINE_ID": machine or name}
+        super().__init__(home, {**environment, **identity, "GATE": str(home / "gate")})
+        self.name, self.folder = name, home
+        self.engine: Engine = Direct()
+        self.connections: list[bool] = []
+        self.trouble: HostError | None = None
+        self.before: Callable[[], None] = lambda: None
+
+    def connect(self, may_ask: bool = True) -> Connection:
+        self.connections.append(may_ask)
+        self.before()
+        if self.trouble is not None:
+            raise self.trouble
+        return super().connect()
+
+    def open_gate(self) -> None:
+        (self.folder / "gate").touch()
+
+
+class Behind:
+    """One name that leads to several machines: to the first, and each time that somebody connects to the next, as long
+    as there is one."""
+
+    is_here = False
+
+    def __init__(self, name: str, *boxes: Box) -> None:
+        self.name, self.boxes = name, list(boxes)
+
+    @property
+    def engine(self) -> Engine:
+        return self.boxes[0].engine
+
+    @property
+    def connections(self) -> list[bool]:
+        return [each for box in self.boxes for each in box.connections]
+
+    def connect(self, may_ask: bool = True) -> Connection:
+        return (self.boxes.pop(0) if len(self.boxes) > 1 else self.boxes[0]).connect(may_ask)
+
+    def in_terminal(self, words: Sequence[str]) -> list[str]:
+        return list(words)
+
+
+class Laptop:
+    """One copy of a project, and the boxes that it can reach."""
+
+    def __init__(self, root: Path, boxes: dict[str, Box], home: Path) -> None:
+        (root / "aml_config").mkdir(parents=True)
+        for name in boxes:
+            (root / "aml_config" / f"{name}.compute").write_text(f"type: remote\naddress: {name}\n")
+        (root / "train.py").write_text(SCRIPT)
+        self.root, self.boxes = root, boxes
+        self.around = Surroundings(home, dict(os.environ), root, home, now=lambda: self.time)
+        self.time = NOON
+        self.folders = RunFolders(root / ".holdfast")
+
+    @property
+    def project(self) -> Project:
+        return find_project(self.root)
+
+    def start(self, target: str, *arguments: str) -> str:
+        request = Request("train.py", arguments or (target,), None, target)
+        happened = list(submit.submit(self.project, request, self.around, wait=False))
+        self.boxes[target].connections.clear()
+        return next(each.run_id for each in happened if isinstance(each, events.RunCreated))
+
+    def look(self, **how: Any) -> list[events.Event]:
+        return list(refresh.refresh(self.project, self.around, Looking(**how)))
+
+    def look_until_ended(self, *run_ids: str) -> None:
+        deadline = time.monotonic() + 30
+        while not all(self.folders.is_collected(each) for each in run_ids):
+            assert time.monotonic() < deadline
+            self.look()
+
+    def read(self, run_id: str) -> Any:
+        return read_run(self.folders, run_id)
+
+
+@pytest.fixture
+def boxes(tmp_path: Path) -> Iterator[dict[str, Box]]:
+    made = {name: Box(name, tmp_path / "boxes" / name) for name in ("gpu1", "gpu2", "gpu3")}
+    originals = tuple(made.values())
+    for box in originals:
+        box.folder.mkdir(parents=True)
+    yield made
+    for box in originals:
+        box.open_gate()
+
+
+@pytest.fixture
+def new_laptop(
+    tmp_path: Path, boxes: dict[str, Box], monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str, str | None], Laptop]:
+    def product(target: Any, around: Surroundings) -> Product:
+        host = boxes[target.address]
+        return Product(host, host.engine, Bare())
+
+    for module in (submit, runs):
+        monkeypatch.setattr(module, "product_of", product)
+
+    def make(name: str, identity: str | None = "ab" * 16) -> Laptop:
+        laptop = Laptop(tmp_path / name / "iris", boxes, tmp_path / name / "home")
+        if identity is not None:
+            (laptop.root / "aml_config" / "project.json").write_text(json.dumps({"format": 1, "id": identity}))
+        return laptop
+
+    return make
+
+
+@pytest.fixture
+def laptop(new_laptop: Callable[..., Laptop]) -> Laptop:
+    return new_laptop("laptop")

@@ -1,0 +1,100 @@
+"""Which folders are Holdfast's, which it takes, and which it leaves alone."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from holdfast.farside import ownership
+from holdfast.farside.layout import MARKER, Home
+from holdfast.farside.refusal import Refused
+
+
+def folder(path: Path, *names: str) -> Home:
+    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for name in names:
+        (path / name).mkdir(parents=True)
+    return Home(str(path))
+
+
+def brought(path: Path, *names: str) -> Home:
+    """As it is when the far side that runs here has just been unpacked there."""
+    return folder(path, f"farside/{ownership.running_version()}", *names)
+
+
+def test_a_folder_that_is_made_is_for_the_account_alone_and_marked(tmp_path: Path) -> None:
+    home = Home(str(tmp_path / "new" / "holdfast"))
+    home.make()
+    home.make()
+    assert os.stat(home.path).st_mode & 0o777 == 0o700
+    assert json.loads((tmp_path / "new" / "holdfast" / MARKER).read_text()) == {"format": 1}
+
+
+def test_an_empty_folder_that_was_there_is_marked_as_found(tmp_path: Path) -> None:
+    home = brought(tmp_path / "given")
+    home.make()
+    assert json.loads((tmp_path / "given" / MARKER).read_text()) == {"format": 1, "found": True}
+
+
+def test_a_folder_that_holds_something_else_is_neither_marked_nor_taken(tmp_path: Path) -> None:
+    home = brought(tmp_path / "scratch", "thesis", "cache")
+    home.make()
+    with pytest.raises(Refused, match="holds what is not Holdfast's: cache, thesis") as refused:
+        ownership.settle(home)
+    assert "--home" in refused.value.hint
+    assert sorted(os.listdir(home.path)) == ["cache", "farside", "thesis"]
+
+
+def test_names_as_holdfast_has_them_do_not_make_a_folder_holdfasts(tmp_path: Path) -> None:
+    with pytest.raises(Refused):
+        ownership.settle(brought(tmp_path / "scratch", "cache", "runs"))
+
+
+def test_a_folder_of_an_older_version_is_known_by_its_far_side_and_gets_the_mark(tmp_path: Path) -> None:
+    home = brought(tmp_path / "old", "farside/0123456789abcdef", "runs/p/r", "objects", "keys")
+    ownership.settle(home)
+    assert os.path.exists(home.marker())
+    stranger = brought(tmp_path / "other", "farside/0123456789abcdef", "runs/p/r", "thesis")
+    assert not ownership.is_ours(stranger)
+
+
+def test_the_usual_place_is_holdfasts_and_a_link_in_its_place_is_not(tmp_path: Path, isolated: Path) -> None:
+    usual = brought(isolated / ".holdfast", "keys", "notes")
+    ownership.settle(usual)
+    (isolated / ".holdfast").rename(isolated / "elsewhere")
+    os.unlink(isolated / "elsewhere" / MARKER)
+    (isolated / ".holdfast").symlink_to(isolated / "elsewhere")
+    with pytest.raises(Refused):
+        ownership.settle(usual)
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "//", "{home}", "{home}/", "{home}/.", "{home}/x/..", "{home}/..", "{home}/link"]
+)
+def test_the_accounts_own_folder_and_what_is_above_it_is_never_taken(isolated: Path, path: str) -> None:
+    (isolated / "x").mkdir()
+    (isolated / "link").symlink_to(isolated)
+    Home(str(isolated)).mark(found=True)
+    with pytest.raises(Refused, match="the account's own folder"):
+        ownership.settle(Home(path.format(home=isolated)))
+
+
+def test_a_folder_of_ours_that_others_may_enter_is_closed_to_them(tmp_path: Path) -> None:
+    home = brought(tmp_path / "given")
+    os.chmod(home.path, 0o755)
+    assert ownership.settle(home)["tightened"] == "755"
+    assert os.stat(home.path).st_mode & 0o777 == 0o700
+    assert ownership.settle(home)["tightened"] == ""
+
+
+def test_nothing_is_closed_through_a_link(tmp_path: Path) -> None:
+    real = brought(tmp_path / "real")
+    os.chmod(real.path, 0o755)
+    (tmp_path / "link").symlink_to(real.path)
+    with pytest.raises(Refused, match=r"a link to .* \(mode 755\)") as refused:
+        ownership.settle(Home(str(tmp_path / "link")))
+    assert f"chmod 700 {real.path}" in refused.value.hint
+    assert os.stat(real.path).st_mode & 0o777 == 0o755

@@ -1,0 +1,222 @@
+"""How much is in Holdfast's folder, and taking it away: all that is ours, nothing else, and no run that lives."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.farside import frames, occupying, ownership, sizes
+from holdfast.farside.agent import Agent
+from holdfast.farside.layout import MARKER, Home
+from holdfast.farside.refusal import Refused
+
+MakeLiving = Callable[[Path], Path]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    root = tmp_path / "home"
+    for name, content in {"farside/a/x.py": "12345", "objects/ab/c": "1", "runs/p1/r1/driver_log": "123"}.items():
+        path = root / name
+        path.parent.mkdir(parents=True)
+        path.write_text(content)
+    os.link(root / "objects/ab/c", root / "runs/p1/r1/copy")
+    made = Home(str(root))
+    made.mark(found=False)
+    return made
+
+
+def test_what_is_there_is_listed_with_sizes_and_links_count_once(home: Home) -> None:
+    (Path(home.path) / "thesis").write_text("not ours")
+    assert sizes.sizes(home) == {
+        "home": home.path,
+        "folders": [["farside", 5], ["objects", 1], ["runs", 3]],
+        "runs": [["p1", 1, 0]],
+    }
+
+
+class TestPurge:
+    def test_it_leaves_nothing_and_can_be_repeated(self, home: Home) -> None:
+        assert sizes.purge(home) == {"removed": 9, "kept": []}
+        assert not os.path.exists(home.path)
+        assert sizes.purge(home) == {"removed": 0, "kept": []}
+
+    def test_what_is_not_ours_stays_and_the_folder_with_it(self, home: Home) -> None:
+        (Path(home.path) / "thesis").write_text("years")
+        (Path(home.path) / "keys").mkdir()
+        assert sizes.purge(home)["kept"] == ["keys", "thesis"]
+        assert sorted(os.listdir(home.path)) == ["keys", "thesis"]
+
+    def test_a_folder_that_is_not_ours_is_refused(self, tmp_path: Path) -> None:
+        for name in ("farside/src", "cache", "thesis"):
+            (tmp_path / "scratch" / name).mkdir(parents=True)
+        with pytest.raises(Refused, match="not Holdfast's"):
+            sizes.purge(Home(str(tmp_path / "scratch")))
+        assert sorted(os.listdir(tmp_path / "scratch")) == ["cache", "farside", "thesis"]
+
+    @pytest.mark.parametrize("path", ["{home}", "{home}/..", "{home}/x/.."])
+    def test_the_accounts_own_folder_is_refused_even_with_the_mark(self, isolated: Path, path: str) -> None:
+        for name in ("farside/a", "cache", "x"):
+            (isolated / name).mkdir(parents=True)
+        for folder in (isolated, isolated.parent):
+            Home(str(folder)).mark(found=False)
+        try:
+            with pytest.raises(Refused, match="the account's own folder"):
+                sizes.purge(Home(path.format(home=isolated)))
+        finally:
+            os.unlink(isolated.parent / MARKER)
+        assert (isolated / "cache").is_dir()
+
+    def test_a_folder_that_is_a_link_loses_what_is_ours_and_is_not_removed(self, home: Home, tmp_path: Path) -> None:
+        (tmp_path / "link").symlink_to(home.path)
+        os.chmod(home.path, 0o750)
+        assert sizes.purge(Home(str(tmp_path / "link")))["kept"] == []
+        assert ((tmp_path / "link").is_symlink(), os.listdir(home.path)) == (True, [])
+        assert os.stat(home.path).st_mode & 0o777 == 0o750
+
+    def test_what_a_link_in_it_leads_to_is_left_and_named(self, home: Home, tmp_path: Path) -> None:
+        (tmp_path / "big").mkdir(mode=0o750)
+        (tmp_path / "big" / "file").write_text("x")
+        (Path(home.path) / "cache").symlink_to(tmp_path / "big")
+        assert sizes.purge(home)["kept"] == [str(tmp_path / "big")]
+        assert (tmp_path / "big" / "file").exists()
+        assert (tmp_path / "big").stat().st_mode & 0o777 == 0o750
+        assert not os.path.exists(home.path)
+
+    def test_a_living_run_keeps_everything(self, home: Home, make_living: MakeLiving) -> None:
+        make_living(Path(home.runs()) / "p2" / "r2")
+        with pytest.raises(Refused, match="`r2` is still alive"):
+            sizes.purge(home)
+        assert os.path.exists(os.path.join(home.runs(), "p1", "r1", "copy"))
+
+    def test_a_run_that_begins_while_sizes_are_counted_is_kept_alive(
+        self, home: Home, make_living: MakeLiving, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        counted = sizes.sizes
+
+        def counting(home: Home) -> Any:
+            found = counted(home)
+            make_living(Path(home.runs()) / "p1" / "r2")
+            return found
+
+        monkeypatch.setattr(sizes, "sizes", counting)
+        with pytest.raises(Refused, match="`r2` is still alive"):
+            sizes.purge(home)
+        assert os.path.exists(os.path.join(home.runs(), "p1", "r2", "lock"))
+        assert os.path.exists(os.path.join(home.objects(), "ab", "c"))
+
+    def test_a_run_that_an_older_version_begins_while_others_are_removed_is_kept(
+        self, home: Home, make_living: MakeLiving, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It takes no lock."""
+        remove = sizes.remove_tree
+
+        def removing(path: str) -> None:
+            remove(path)
+            if path.endswith("r1"):
+                make_living(Path(home.runs()) / "p1" / "r2")
+
+        monkeypatch.setattr(sizes, "remove_tree", removing)
+        with pytest.raises(Refused, match="has just begun"):
+            sizes.purge(home)
+        assert os.path.exists(os.path.join(home.runs(), "p1", "r2", "lock"))
+        assert os.path.exists(os.path.join(home.objects(), "ab", "c"))
+
+    def test_while_a_run_is_being_started_nothing_is_removed(self, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(occupying, "PATIENCE", 0.05)
+        with occupying.Adding(home), pytest.raises(Refused, match="being started"):
+            sizes.purge(home)
+        assert os.path.exists(os.path.join(home.runs(), "p1", "r1"))
+
+    def test_while_all_is_being_removed_no_run_starts(self, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(occupying, "PATIENCE", 0.05)
+        with occupying.Alone(home), pytest.raises(Refused, match="being removed"), occupying.Adding(home):
+            pass
+
+    def test_after_it_a_far_side_that_is_gone_starts_nothing_and_makes_no_folder(
+        self, home: Home, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        sizes.purge(home)
+        monkeypatch.setattr(occupying, "__file__", "/nowhere/occupying.py")
+        with pytest.raises(Refused, match="was removed a moment ago"), occupying.Adding(home):
+            pass
+        assert not os.path.exists(home.path)
+
+
+class TestLeave:
+    @pytest.fixture
+    def fresh(self, tmp_path: Path) -> Home:
+        """As an attach has made it."""
+        made = Home(str(tmp_path / "fresh"))
+        made.make()
+        (tmp_path / "fresh" / "farside" / ownership.running_version()).mkdir(parents=True)
+        (tmp_path / "fresh" / "proofs").mkdir()
+        return made
+
+    def test_a_folder_that_an_attach_made_is_gone(self, home: Home, fresh: Home) -> None:
+        assert sizes.leave(home, fresh.path) == {"left": True}
+        assert not os.path.exists(fresh.path)
+        assert sizes.leave(home, fresh.path) == {"left": False}
+
+    def test_the_home_itself_can_be_left(self, fresh: Home) -> None:
+        assert sizes.leave(fresh, fresh.path) == {"left": True}
+        assert not os.path.exists(fresh.path)
+
+    @pytest.mark.parametrize("name", ["runs", "settings.json", "objects", "share", "farside/0123", "proofs/token"])
+    def test_one_that_is_in_use_stays_as_it_is(self, fresh: Home, name: str) -> None:
+        (Path(fresh.path) / name).mkdir()
+        before = sorted(os.walk(fresh.path))
+        assert sizes.leave(fresh, fresh.path) == {"left": False}
+        assert sorted(os.walk(fresh.path)) == before
+
+    def test_one_that_was_there_before_loses_what_was_brought_and_no_more(self, tmp_path: Path) -> None:
+        (tmp_path / "given" / "farside" / ownership.running_version()).mkdir(parents=True)
+        given = Home(str(tmp_path / "given"))
+        given.make()
+        assert sizes.leave(given, given.path) == {"left": True}
+        assert os.listdir(given.path) == []
+
+    def test_one_that_holds_somebodys_things_keeps_them(self, tmp_path: Path) -> None:
+        for name in (f"farside/{ownership.running_version()}", "cache", "runs/2024", "thesis"):
+            (tmp_path / "scratch" / name).mkdir(parents=True)
+        scratch = Home(str(tmp_path / "scratch"))
+        assert sizes.leave(scratch, scratch.path) == {"left": True}
+        assert sorted(os.listdir(scratch.path)) == ["cache", "runs", "thesis"]
+
+    def test_one_that_holds_somebodys_things_and_a_run_stays_as_it_is(self, tmp_path: Path) -> None:
+        for name in (f"farside/{ownership.running_version()}", "runs/p/r", "thesis"):
+            (tmp_path / "scratch" / name).mkdir(parents=True)
+        (tmp_path / "scratch/runs/p/r/plan.json").write_text("{}")
+        assert sizes.leave(Home(str(tmp_path)), str(tmp_path / "scratch")) == {"left": False}
+        assert sorted(os.listdir(tmp_path / "scratch")) == ["farside", "runs", "thesis"]
+
+    def test_one_without_a_far_side_of_ours_is_not_touched(self, home: Home, tmp_path: Path) -> None:
+        (tmp_path / "mine" / "farside").mkdir(parents=True)
+        assert sizes.leave(home, str(tmp_path / "mine")) == {"left": False}
+        assert (tmp_path / "mine" / "farside").is_dir()
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"op": "prepare", "snapshot": "0" * 64},
+        {"op": "start", "plan": {"format": 1, "project": "p2", "run": "r2", "generation": "g"}},
+    ],
+    ids=lambda message: str(message["op"]),
+)
+def test_an_agent_adds_nothing_while_somebody_removes(
+    home: Home, monkeypatch: pytest.MonkeyPatch, message: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(occupying, "PATIENCE", 0.05)
+    output = io.BytesIO()
+    with occupying.Alone(home):
+        Agent(home, output)._handle({"id": 1, **message}, b"")
+    answer = frames.decode(io.BytesIO(output.getvalue()).read)
+    assert answer is not None
+    assert answer[0]["error"]["kind"] == "busy"
+    assert os.listdir(home.runs()) == ["p1"]

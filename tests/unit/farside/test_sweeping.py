@@ -1,0 +1,106 @@
+"""What a sweep removes, and what somebody needs meanwhile."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.farside import occupying, sweeping
+from holdfast.farside.layout import Home
+from holdfast.farside.objects import Arrivals
+
+OLD = time.time() - 4000
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    made = Home(str(tmp_path / "home"))
+    made.make()
+    return made
+
+
+def store(home: Home, content: bytes) -> str:
+    """An object that nobody has needed for an hour."""
+    digest = hashlib.sha256(content).hexdigest()
+    path = Path(home.objects(), digest[:2], digest[2:])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    os.utime(path, (OLD, OLD))
+    return digest
+
+
+def stored(home: Home) -> set[str]:
+    return {each.parent.name + each.name for each in Path(home.objects()).glob("??/*")}
+
+
+def test_contents_that_were_announced_meanwhile_stay(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the look at what runs need and the removal somebody sends a snapshot, and is told that it is all here."""
+    content, other = store(home, b"import torch\n"), store(home, b"of nobody")
+    rows = [["train.py", "f", content, 13]]
+    snapshot = store(home, json.dumps({"format": 1, "files": rows}, separators=(",", ":")).encode())
+    looked = sweeping._needed
+    answers: list[Any] = []
+
+    def looking(*given: Any) -> set[str]:
+        found = looked(*given)
+        if not answers:
+            answers.append(Arrivals(home).prepare({"snapshot": snapshot}, b""))
+        return found
+
+    monkeypatch.setattr(sweeping, "_needed", looking)
+    answer = sweeping.sweep(home, {})
+    assert answers == [{"lacks": [], "parts": {}}]
+    assert stored(home) == {content, snapshot}
+    assert other not in stored(home)
+    assert [row[:2] for row in answer["removed"]] == [["objects", 1]]
+
+
+def test_whoever_announces_a_snapshot_is_waited_for(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = store(home, b"x")
+    monkeypatch.setattr(occupying, "PATIENCE", 0.05)
+    with occupying.Adding(home):
+        answer = sweeping.sweep(home, {})
+    assert stored(home) == {content}
+    assert [row[0] for row in answer["kept"]] == ["files that no run needs"]
+
+
+LEFT = [
+    "shells/0a1b2c",
+    "proofs/0a1b2c",
+    "objects/.incoming/" + "ab" * 32,
+    "objects/.incoming/new-77",
+    "farside/.new-0123456789abcdef-77/holdfast/main.py",
+    "runs/p1/.new-g1-77/plan.json",
+    "runs/p1/.removing-r1-1700000000000/plan.json",
+    ".removing-cache-1700000000000/wheel",
+    ".purging-1700000000000/p1/plan.json",
+]
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_what_was_left_half_done_goes_after_an_hour(home: Home, name: str) -> None:
+    path = Path(home.path, name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"12345")
+    assert sweeping.sweep(home, {}) == {"removed": [], "kept": []}
+    assert path.exists()
+    for each in (path, *path.parents):
+        if each == Path(home.path):
+            break
+        os.utime(each, (OLD, OLD))
+    assert sweeping.sweep(home, {}) == {"removed": [["leftovers", 1, 5]], "kept": []}
+    assert not path.exists()
+
+
+def test_a_folder_that_is_not_ours_is_not_swept(tmp_path: Path) -> None:
+    for name in ("cache", "thesis"):
+        (tmp_path / "scratch" / name).mkdir(parents=True)
+    answer = sweeping.sweep(Home(str(tmp_path / "scratch")), {"cache": True})
+    assert answer["removed"] == []
+    assert (tmp_path / "scratch" / "cache").is_dir()

@@ -1,0 +1,59 @@
+"""What is remembered of each host, and what a damaged memory is worth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.project.folder import Project, find_project
+from holdfast.workbench import contacts
+from holdfast.workbench.contacts import Contact
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    (tmp_path / ".holdfast").mkdir()
+    return find_project(tmp_path)
+
+
+def test_nothing_is_known_of_a_host_that_was_never_reached(project):
+    assert contacts.read(project, "me@gpu1") == Contact()
+
+
+def test_what_was_sent_is_remembered_for_this_host_alone(project):
+    contacts.sent(project, "me@gpu1:2222", "a" * 64, 1.5, 100.0)
+    assert contacts.read(project, "me@gpu1:2222") == Contact("a" * 64, 100.0, None, "", 1.5)
+    assert contacts.read(project, "me@gpu1_2222") == Contact()
+
+
+def test_a_host_is_unreachable_since_the_first_try_that_failed_and_until_it_is_reached(project):
+    contacts.sent(project, "gpu1", "a" * 64, 0.0, 100.0)
+    assert contacts.unreachable(project, "gpu1", 200.0, "Connection refused") == 200.0
+    assert contacts.unreachable(project, "gpu1", 300.0, "No route to host") == 200.0
+    assert contacts.read(project, "gpu1") == Contact("a" * 64, 100.0, 200.0, "No route to host", 0.0)
+    contacts.reached(project, "gpu1", 400.0)
+    assert contacts.read(project, "gpu1") == Contact("a" * 64, 400.0, None, "", 0.0)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{", '{"format": 2, "host": "gpu1"}', '{"format": 1, "host": "gpu2"}', "\udcff", "[" * 100000]
+)
+def test_a_damaged_file_is_nothing_known(project, text):
+    contacts.sent(project, "gpu1", "a" * 64, 0.0, 100.0)
+    (file,) = (project.state_directory / "hosts").iterdir()
+    file.write_text(text, errors="surrogateescape")
+    assert contacts.read(project, "gpu1") == Contact()
+
+
+def test_a_value_of_another_kind_is_not_taken_and_the_others_are(project):
+    contacts.sent(project, "gpu1", "a" * 64, 0.0, 100.0)
+    (file,) = (project.state_directory / "hosts").iterdir()
+    file.write_text(file.read_text().replace("100.0", '"soon"').replace('"clock_offset": 0.0', '"clock_offset": true'))
+    assert contacts.read(project, "gpu1") == Contact("a" * 64)
+
+
+def test_a_folder_that_cannot_be_written_loses_the_memory_and_nothing_else(project):
+    (project.state_directory / "hosts").write_text("in the way")
+    contacts.sent(project, "gpu1", "a" * 64, 0.0, 100.0)
+    assert contacts.read(project, "gpu1") == Contact()

@@ -1,0 +1,90 @@
+"""Contents of a snapshot from a far side that has others, fewer or none."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.errors import HostError
+from holdfast.hosts.connection import PIECE
+from holdfast.snapshots.manifest import Entry, Manifest, encode
+from holdfast.snapshots.store import ObjectStore
+from holdfast.workbench.recovering import FarSnapshot, Recovered, recover_snapshot
+
+LARGE = bytes(range(256)) * (PIECE // 100)
+
+
+def digest_of(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+class Keeping:
+    """A far side that keeps contents; `harm` changes what it answers for one request: sizes and body."""
+
+    def __init__(self, contents: list[bytes], harm: Any = lambda digests, offset, answer: answer) -> None:
+        self._contents, self._harm = {digest_of(each): each for each in contents}, harm
+        self._answers: list[tuple[Any, bytes]] = []
+
+    def send(self, operation: str, fields: dict[str, Any]) -> int:
+        found = [self._contents.get(digest) for digest in fields["digests"]]
+        body = b"".join(each[fields["offset"] :][:PIECE] for each in found if each is not None)
+        sizes = [None if each is None else len(each) for each in found]
+        sizes, body = self._harm(fields["digests"], fields["offset"], (sizes, zlib.compress(body, 1)))
+        self._answers.append(({"sizes": sizes}, body))
+        return len(self._answers) - 1
+
+    def answer_with_body(self, number: int) -> tuple[Any, bytes]:
+        return self._answers[number]
+
+
+def manifest_of(*contents: bytes) -> bytes:
+    return encode(Manifest(tuple(Entry(f"f{n}", "f", digest_of(each), len(each)) for n, each in enumerate(contents))))
+
+
+def recover(tmp_path: Path, far: Keeping, manifest: bytes) -> Recovered:
+    return recover_snapshot(far, tmp_path, FarSnapshot("p", "r", digest_of(manifest)), None)  # type: ignore[arg-type] # it has what is used
+
+
+def test_small_contents_and_large_ones_come_home(tmp_path):
+    manifest = manifest_of(b"1", LARGE, b"")
+    far = Keeping([b"1", LARGE, b"", manifest])
+    assert recover(tmp_path, far, manifest) == Recovered()
+    assert ObjectStore(tmp_path).read(digest_of(LARGE)) == LARGE
+
+
+def test_what_the_host_has_no_more_is_counted(tmp_path):
+    manifest = manifest_of(b"1", LARGE, b"2")
+    assert recover(tmp_path, Keeping([manifest, b"2"]), manifest) == Recovered(missing=2)
+
+
+def cut_body(digests: list[str], offset: int, answer: tuple[Any, bytes]) -> tuple[Any, bytes]:
+    return answer[0], answer[1][:-3]
+
+
+def too_much(digests: list[str], offset: int, answer: tuple[Any, bytes]) -> tuple[Any, bytes]:
+    return answer[0], zlib.compress(bytes(PIECE + 1))
+
+
+def no_zlib(digests: list[str], offset: int, answer: tuple[Any, bytes]) -> tuple[Any, bytes]:
+    return answer[0], b"no zlib"
+
+
+def fewer(digests: list[str], offset: int, answer: tuple[Any, bytes]) -> tuple[Any, bytes]:
+    return (answer[0], zlib.compress(b"short")) if offset else answer
+
+
+def nothing(digests: list[str], offset: int, answer: tuple[Any, bytes]) -> tuple[Any, bytes]:
+    return (answer[0], zlib.compress(b"")) if digests == [digest_of(LARGE)] else answer
+
+
+@pytest.mark.parametrize("harm", [cut_body, too_much, no_zlib, fewer, nothing])
+@pytest.mark.parametrize("after", [[], [LARGE + b"another"]])
+def test_a_far_side_that_sends_something_else_is_an_error(tmp_path, harm, after):
+    manifest = manifest_of(LARGE, *after)
+    with pytest.raises(HostError, match="far side"):
+        recover(tmp_path, Keeping([LARGE, manifest, *after], harm), manifest)
+    assert not ObjectStore(tmp_path).has(digest_of(LARGE))
