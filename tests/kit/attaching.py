@@ -20,9 +20,10 @@ def attach(holdfast: Run, box: Box, *words: str, env: dict[str, str] | None = No
 
 
 def written(project: Path) -> list[str]:
-    """The configuration files of a project."""
+    """The configuration files of a project, but for its id."""
     folder = project / "aml_config"
-    return sorted(each.name for each in folder.iterdir()) if folder.exists() else []
+    names = sorted(each.name for each in folder.iterdir()) if folder.exists() else []
+    return [name for name in names if name != "project.json"]
 
 
 def compute(project: Path) -> str:

@@ -126,6 +126,7 @@ def attach_command(
 @output_options
 def list_command(output: Output) -> None:
     """List the compute targets; a file with problems is named, with them."""
+    from holdfast.project.compute import render_address
     from holdfast.workbench.configuring import list_targets
 
     rows = []
@@ -135,7 +136,7 @@ def list_command(output: Output) -> None:
             {
                 "name": each.name,
                 "type": target.type if target else None,
-                "address": target.address if target else None,
+                "address": render_address(target.address, target.port) if target and target.address else None,
                 "username": target.username if target else None,
                 "file": each.file or "(built in)",
             }
@@ -196,7 +197,8 @@ def check_command(target: str | None, name: str | None, output: Output) -> None:
 
 
 @group.command("detach")
-@_NAME
+@click.argument("target", required=False, metavar="[NAME]", shell_complete=target_names)
+@click.option("-n", "--name", metavar="NAME", shell_complete=target_names, help="The same as NAME.")
 @click.option("--force", is_flag=True, help="Also while runs on it have not ended, or their outputs are not at home.")
 @click.option(
     "--purge",
@@ -205,7 +207,7 @@ def check_command(target: str | None, name: str | None, output: Output) -> None:
     "their runs there.",
 )
 @click.option("--yes", is_flag=True, help="Do not ask before a purge.")
-def detach_command(name: str, force: bool, purge: bool, yes: bool) -> None:
+def detach_command(target: str | None, name: str | None, force: bool, purge: bool, yes: bool) -> None:
     """Remove NAME.compute, and NAME.runconfig if it points there; past runs stay in the history.
 
     A key that `attach` put on the machine is taken away. With `--purge` all of Holdfast's folder there goes: runs,
@@ -216,14 +218,15 @@ def detach_command(name: str, force: bool, purge: bool, yes: bool) -> None:
 
     around = surroundings()
     project = current_project(around)
-    require_target(project, name)
+    wanted = _one_name(target, name)
+    require_target(project, wanted)
     if purge:
-        _confirm_purge(_read(project, name), around, yes)
-    ended = _render(detach(project, name, around, force, purge), Detached)
+        _confirm_purge(_read(project, wanted), around, yes)
+    ended = _render(detach(project, wanted, around, force, purge), Detached)
     for file in ended.removed:
         terminal.notice(f"removed aml_config/{file}")
     if ended.others:
-        terminal.warning(f"Run configurations that still name `{name}`: {', '.join(ended.others)}")
+        terminal.warning(f"Run configurations that still name `{wanted}`: {', '.join(ended.others)}")
 
 
 def _ways(

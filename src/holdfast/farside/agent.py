@@ -237,9 +237,10 @@ class Agent:
     def _begin_stream(self, message: Message, body: bytes) -> Answer:
         """Say yes, then send the files between all other work. A new request ends the one before: one without files
         only ends it."""
-        from holdfast.farside.streaming import stream, wanted
+        from holdfast.farside.streaming import stream, wanted, widen
 
         files = wanted(self.home, message)
+        widen(self._output.fileno())
         self._stream = stream(self.home, message, files)
         return {"files": len(files)}
 

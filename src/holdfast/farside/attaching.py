@@ -14,6 +14,7 @@ OPERATIONS: Dict[str, Callable[[Home, Message], Dict[str, Any]]] = {
     "deauthorize": lambda home, message: authorized_keys.deauthorize(message["key"], int(message.get("made", 0))),
     "after-logout": lambda home, message: logout.after_logout(home),
     "start-by": lambda home, message: logout.start_by(home, message["start"]),
+    "has-python": lambda home, message: login_python.has_python(message["python"]),
     "login-python": lambda home, message: login_python.login_python(),
     "prove-begin": lambda home, message: proof.begin(home, message["token"]),
     "prove-look": lambda home, message: proof.look(home, message["token"], float(message.get("patience", 0))),

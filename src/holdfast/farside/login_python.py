@@ -9,6 +9,8 @@ import time
 from typing import Any, Callable, Dict, List
 
 from holdfast.farside.account import account_home
+from holdfast.farside.interpreter import find_python
+from holdfast.farside.refusal import Refused
 
 PATIENCE = 10.0
 """Seconds for each login shell that is asked: a start-up file may hang."""
@@ -89,3 +91,15 @@ def _read_while(descriptor: int, lives: Callable[[], bool]) -> bytes:
         elif not was_alive:
             break
     return said
+
+
+def has_python(location: str) -> Dict[str, Any]:
+    """Whether a run with this `pythonLocation` would find its interpreter; `why` not, if not. One that is meant from
+    the run's files cannot be looked for before there are any."""
+    if os.sep in location and not os.path.isabs(os.path.expanduser(location)):
+        return {"why": ""}
+    try:
+        find_python(location, os.path.expanduser("~"))
+    except Refused as refusal:
+        return {"why": refusal.message}
+    return {"why": ""}

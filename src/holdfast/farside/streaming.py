@@ -1,6 +1,7 @@
 """Files of a run on their way home, one after another without waiting to be asked: pieces, compressed where that
 helps, and at the end of each file its digest."""
 
+import fcntl
 import hashlib
 import json
 import os
@@ -17,6 +18,7 @@ from holdfast.farside.storage import STEADY, inside, open_file
 SAMPLE = 1 << 16
 WORTH = 0.9
 """Compression is worth its time where a sample shrinks to less than this part of itself."""
+_F_SETPIPE_SZ = 1031  # Python 3.10 has it by name
 
 Message = Dict[str, Any]
 Frame = Tuple[Message, bytes]
@@ -32,6 +34,15 @@ def wanted(home: Home, message: Message) -> List[File]:
     for path, _, _ in files:
         relative_parts(path)
     return files
+
+
+def widen(descriptor: int) -> None:
+    """Let the pipe that leads home hold a whole piece: the next one is read and hashed while the server still takes
+    this one. Where it is no pipe, or not allowed, it stays as it is."""
+    try:
+        fcntl.fcntl(descriptor, _F_SETPIPE_SZ, CHUNK)
+    except OSError:
+        pass
 
 
 def stream(home: Home, message: Message, files: List[File]) -> Iterator[Frame]:

@@ -73,8 +73,8 @@ def ensure_identity(project: Project, home: Path | None = None) -> Project:
 
 
 def share_identity(project: Project) -> None:
-    """Let `aml_config/` carry the project's id, so that a copy of the project elsewhere finds the same runs. A file that
-    is there already, ours or the original's, is left."""
+    """Let `aml_config/` carry the project's id, so that a copy of the project elsewhere finds the same runs. A file
+    that is there already, ours or the original's, is left."""
     path = project.root / CONFIGURATION_FOLDER / IDENTITY_FILE
     if not project.id or path.exists():
         return

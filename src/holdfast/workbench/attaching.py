@@ -15,15 +15,19 @@ from holdfast.hosts.connection import Connection
 from holdfast.hosts.facts import Facts
 from holdfast.hosts.secret import Secret
 from holdfast.hosts.ssh import Destination, Ssh
+from holdfast.project import compute
 from holdfast.project.compute import (
     ComputeTarget,
     Mistake,
+    examine_compute,
     home_mistake,
     parse_address,
     read_compute,
     user_mistake,
 )
-from holdfast.project.folder import Project, ensure_identity
+from holdfast.project.documents import set_value_in_file
+from holdfast.project.folder import Project, ensure_identity, share_identity
+from holdfast.project.names import BUILTIN, CONFIGURATION_FOLDER, file_stems
 from holdfast.workbench import events
 from holdfast.workbench.answers import Ways
 from holdfast.workbench.check import check_host
@@ -67,7 +71,13 @@ def attach_remote(project: Project, wanted: Remote, around: Surroundings) -> Ite
     """Nothing is asked, of a person or of the machine, before what was given makes sense; nothing is written, here or
     there, unless runs will work."""
     destination = _destination(wanted)
-    refuse_existing(project, wanted.name)
+    if wanted.name == BUILTIN:
+        raise UsageError("`local` is this machine, and every project has it.", "Give the machine a name of its own.")
+    existing = _same_already(project, wanted.name, destination)
+    if existing is None:
+        refuse_existing(project, wanted.name)
+    elif wanted.home is None:
+        wanted = replace(wanted, home=existing.home)
     ways = _ways(wanted.ways, around)
     if ways.shows_key or ways.private_key is None:
         project = ensure_identity(project, around.user_home)  # a key of ours is named after it
@@ -78,7 +88,8 @@ def attach_remote(project: Project, wanted: Remote, around: Surroundings) -> Ite
     try:
         found = yield from look(replace(entered.host, home=door.home), entrance.connected, around.now)
         target = _target(wanted, entered, found, around)
-        files = write_target(project, target)
+        files = write_target(project, target) if existing is None else _renew(project, existing, target)
+        share_identity(project)
     except BaseException:
         entrance.forget(entered, found is not None and found.sets_start)
         raise
@@ -104,7 +115,17 @@ def check(project: Project, name: str, around: Surroundings) -> Iterator[events.
         found = yield from look(replace(host, login=ALONE), _connected, around.now, may_change=False)
     except StorageError as error:  # for a check this is an answer about the machine, as all others
         raise HostError(error.message, error.hint) from error
-    yield Checked(target, found.facts, found.findings)
+    with _connected(host) as connection:
+        yield Checked(target, found.facts, (*_about_python(connection, target), *found.findings))
+
+
+def _about_python(connection: Connection, target: ComputeTarget) -> Iterator[Finding]:
+    if target.python_location is not None:
+        why = connection.request("has-python", {"python": target.python_location})["why"]
+        if why:
+            yield Finding(
+                f"Runs would not start: {why}.", f"Mend `pythonLocation` in {target.file}, or remove the line.", True
+            )
 
 
 @contextlib.contextmanager
@@ -114,6 +135,27 @@ def _connected(host: Ssh) -> Iterator[Connection]:
         yield connection
     finally:
         connection.finish()
+
+
+def _same_already(project: Project, name: str, destination: Destination) -> ComputeTarget | None:
+    """The target of this name, if it is this very account: a project that came from another laptop has its file, and
+    this one needs a way in of its own."""
+    if name not in file_stems(project.root, compute.SUFFIX):
+        return None
+    found, _ = examine_compute(project.root, name)
+    if found is None or found.type != "remote":
+        return None
+    same = (found.address, found.port) == (destination.address, destination.port)
+    return found if same and destination.username in (None, found.username) else None
+
+
+def _renew(project: Project, existing: ComputeTarget, target: ComputeTarget) -> list[str]:
+    """Only what is different on this laptop; whatever else was written into the file stays."""
+    file = f"{CONFIGURATION_FOLDER}/{existing.name}{compute.SUFFIX}"
+    if target.private_key is None or target.private_key == existing.private_key:
+        return []
+    set_value_in_file(project.root, file, "privateKey", target.private_key)
+    return [file]
 
 
 def _destination(wanted: Remote) -> Destination:

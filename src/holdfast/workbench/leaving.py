@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.errors import FarSideError, HostError, ProjectError
+from holdfast.history.folder import RunFolders
 from holdfast.history.index import Index
 from holdfast.hosts.connection import Connection
 from holdfast.hosts.host import Host
@@ -88,6 +89,14 @@ def detach(
 
 def _refuse_unfinished(project: Project, name: str, force: bool) -> None:
     waiting = [run for run, target in Index(project.state_directory).unfinished() if target == name]
+    folders = RunFolders(project.state_directory)
+    left = [run for run in folders.all_ids() if folders.outputs_are_left(run)]
+    left = [run for run in left if folders.submission(run).target == name]
+    if left and not force:
+        raise ProjectError(
+            f"The outputs of {', '.join(left[:5])}{' …' if len(left) > 5 else ''} are on `{name}` only.",
+            f"Fetch them: holdfast history download -r {left[0]} -d DIR. To leave or lose them: --force",
+        )
     if waiting and not force:
         count = "1 run has" if len(waiting) == 1 else f"{len(waiting)} runs have"
         raise ProjectError(

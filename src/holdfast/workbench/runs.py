@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from holdfast.errors import ConfigurationError
 from holdfast.history.folder import RunFolders
+from holdfast.hosts.connection import Connection
 from holdfast.project.compute import BUILTIN_LOCAL, ComputeTarget, read_compute
 from holdfast.project.folder import Project
 from holdfast.workbench.following import Follower
@@ -13,8 +16,31 @@ from holdfast.workbench.targets import Product, product_of
 
 def follower_of(project: Project, run: str, around: Surroundings) -> Follower:
     """`run` as a person writes it: an id, the beginning or end of one, `last`."""
-    run_id = RunFolders(project.state_directory).resolve(run)
-    return Follower(project, run_id, product_for(project, run_id, around), around)
+    folders = RunFolders(project.state_directory)
+    run_id = folders.resolve(run)
+    try:
+        product = product_for(project, run_id, around)
+    except ConfigurationError as error:
+        if not folders.is_collected(run_id):
+            raise
+        here = product_of(BUILTIN_LOCAL, around)
+        product = here._replace(host=Detached(folders.submission(run_id).target, error.problems))
+    return Follower(project, run_id, product, around)
+
+
+class Detached:
+    """The host of a target that is not attached any more: what is at home can be read, and nothing can be asked."""
+
+    is_here = False
+
+    def __init__(self, name: str, problems: Sequence[object]) -> None:
+        self.name, self._problems = name, problems
+
+    def connect(self, may_ask: bool = True) -> Connection:
+        raise ConfigurationError(self._problems)
+
+    def in_terminal(self, words: Sequence[str]) -> list[str]:
+        raise ConfigurationError(self._problems)
 
 
 def product_for(project: Project, run_id: str, around: Surroundings) -> Product:

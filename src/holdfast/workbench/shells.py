@@ -24,7 +24,9 @@ def enter_run(project: Project, run: str, words: Sequence[str], around: Surround
     follower = follower_of(project, run, around)
     found = follower.read()
     if found.ending is not None and found.ending.reason is Reason.NOT_STARTED:
-        raise ProjectError(f"The run `{follower.run_id}` never started, so there is nothing to enter.", "Submit it again.")
+        raise ProjectError(
+            f"The run `{follower.run_id}` never started, so there is nothing to enter.", "Submit it again."
+        )
     submission = follower.folders.submission(follower.run_id)
     return _enter(follower.product.host, {"project": submission.project_id, "run": follower.run_id}, words, around)
 

@@ -21,6 +21,8 @@ from kit.boxes import Box, Boxes
 from kit.sshd import Alias, Client, Options
 
 Run = Callable[..., Any]
+ALONE = f"{PASSWORD}-of-one-test"
+"""All processes are looked through, also those of tests that run at the same time."""
 Make = Callable[..., Box]
 
 
@@ -55,14 +57,14 @@ def test_the_older_spelling_attaches_too(holdfast: Run, box: Make, tmp_path: Pat
 def test_a_password_is_used_once_and_is_in_no_file_and_no_child(
     holdfast: Run, box: Make, tmp_path: Path, isolated: Path
 ) -> None:
-    gpu1 = box(password=PASSWORD, key=False)
+    gpu1 = box(password=ALONE, key=False)
     gpu1.account.write(".ssh/authorized_keys", "# mine\nssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABAQ other", 0o600)
     before = authorized(gpu1)
     given = ["--name", "gpu1", "--address", gpu1.address, "--username", gpu1.account.name]
     with subprocess.Popen(
         [sys.executable, "-m", "holdfast", "computetarget", "attach", "remote", *given],
         cwd=tmp_path,
-        env={**os.environ, **gpu1.environment, "HOLDFAST_PASSWORD": PASSWORD},
+        env={**os.environ, **gpu1.environment, "HOLDFAST_PASSWORD": ALONE},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -75,8 +77,8 @@ def test_a_password_is_used_once_and_is_in_no_file_and_no_child(
     assert process.returncode == 0, said
     assert "ssh" in seen.programs, "the watch saw the children"
     assert seen.leaks == []
-    assert PASSWORD not in said
-    assert _holding(PASSWORD, [isolated, tmp_path, gpu1.account.home, gpu1.client.folder]) == []
+    assert ALONE not in said
+    assert _holding(ALONE, [isolated, tmp_path, gpu1.account.home, gpu1.client.folder]) == []
     assert authorized(gpu1).startswith(before + "\n"), "other lines stay byte for byte"
     assert authorized(gpu1).count("holdfast gpu1") == 1
     private, public = own_keys(isolated)
@@ -294,7 +296,7 @@ def _watched(process: subprocess.Popen[str]) -> tuple[_Seen, threading.Thread]:
                 words = each.argv
                 seen.programs.update({os.path.basename(words[0])} if words else set())
                 where = [*words, *(each.environment if each.pid != process.pid else [])]
-                if each.pid != os.getpid() and any(PASSWORD in word for word in where):
+                if each.pid != os.getpid() and any(ALONE in word for word in where):
                     seen.leaks.append(" ".join(words))
 
     thread = threading.Thread(target=look)

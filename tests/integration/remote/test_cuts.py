@@ -17,6 +17,7 @@ from kit.link import Way
 from kit.waiting import wait_for
 
 SEEDS, FEWER_SEEDS, SOAK_SEEDS = 20, 8, 300
+UNREACHABLE = 245
 LINES = 60
 LARGE = 3 << 20
 SCRIPT = f"""
@@ -197,7 +198,7 @@ def test_a_submit_over_a_link_that_breaks_brings_everything_home(
     if require_settled(bench, bench.near_ids()[0]):
         assert (done.code, done.out.encode()) == (0, OUTPUT), done.err
     else:
-        assert (stage, done.code) == ("at once", 245), done.err
+        assert (stage, done.code) == ("at once", UNREACHABLE), done.err
         assert done.err.count("error: ") == 1
 
 
@@ -211,11 +212,15 @@ def test_a_run_is_followed_to_its_end_by_whoever_comes_later_over_a_link_that_br
         for _ in range(2):
             follower = bench.popen("logs", "-f", "-r", run_id)
             with watched(follower), contextlib.suppress(subprocess.TimeoutExpired):
-                outputs.append(follower.communicate(timeout=chance.uniform(0.3, 1.0))[0])
+                outputs.append((follower.communicate(timeout=chance.uniform(0.3, 1.0))[0], follower.returncode))
         done = bench.run("logs", "-f", "-r", run_id, timeout=120)
+        while done.code == UNREACHABLE:  # at its first connection: a later one is taken up again by itself
+            assert "connection lost" not in done.err
+            done = bench.run("logs", "-f", "-r", run_id, timeout=120)
     assert (done.code, done.out.encode()) == (0, OUTPUT), done.err
     require_whole(bench, run_id)
-    assert all(output == OUTPUT for output in outputs)
+    assert all(output == OUTPUT if code == 0 else OUTPUT.startswith(output) for output, code in outputs)
+    assert {code for _, code in outputs} <= {0, UNREACHABLE}
 
 
 def test_a_client_killed_during_a_submit_over_a_link_that_breaks_leaves_the_run_once_or_not_at_all(

@@ -115,3 +115,68 @@ def _living(holdfast: Run, box: Box) -> list[int]:
     """How many runs of each project live there."""
     shown = holdfast("computetarget", "show", "gpu1", env=box.environment)
     return [each["living"] for each in json.loads(shown.out)["stored"]["runs"]]
+
+
+def test_runs_that_are_at_home_can_be_read_after_their_target_is_gone(tmp_path: Path, box: Make, holdfast: Run) -> None:
+    gpu1 = box()
+    attach(holdfast, gpu1)
+    (tmp_path / "hello.py").write_text("print('hello')\nopen('outputs/model', 'w').write('weights')\n")
+    done = holdfast("submit", "-c", "gpu1", "hello.py", env=gpu1.environment)
+    assert done.code == 0, done.err
+    assert holdfast("computetarget", "detach", "gpu1", env=gpu1.environment).code == 0
+    assert holdfast("logs", "-r", "last").out == "hello\n"
+    assert "Completed" in holdfast("status", "-r", "last", "-o", "table").out
+    assert holdfast("history", "download", "-r", "last", "-d", str(tmp_path / "got")).code == 0
+    assert (tmp_path / "got" / "outputs" / "model").read_text() == "weights"
+    refused = holdfast("experiment", "shell", "-r", "last", "--", "true")
+    assert refused.code == 241
+    assert "gpu1.compute" in refused.err
+
+
+def test_outputs_that_are_only_there_are_not_left_behind_unasked(tmp_path: Path, box: Make, holdfast: Run) -> None:
+    gpu1 = box()
+    attach(holdfast, gpu1)
+    (tmp_path / "big.py").write_text("open('outputs/model', 'w').write('weights')\n")
+    assert holdfast("submit", "-c", "gpu1", "--no-outputs", "big.py", env=gpu1.environment).code == 0
+    refused = holdfast("computetarget", "detach", "gpu1", "--purge", "--yes", env=gpu1.environment)
+    assert refused.code == 242
+    assert "are on `gpu1` only" in refused.err
+    assert list(gpu1.home.glob("runs/*/*/work/outputs/model"))
+    assert holdfast("computetarget", "detach", "gpu1", "--purge", "--yes", "--force", env=gpu1.environment).code == 0
+    assert not gpu1.home.exists()
+
+
+def test_a_check_says_that_the_python_of_the_target_is_not_there(holdfast: Run, gpu1: Box, tmp_path: Path) -> None:
+    file = tmp_path / "aml_config" / "gpu1.compute"
+    file.write_text(file.read_text().replace("pythonLocation: ", "pythonLocation: /opt/nope"))
+    checked = holdfast("computetarget", "check", "gpu1", env=gpu1.environment)
+    assert checked.code == 245
+    assert "there is no Python at `/opt/nope" in checked.err
+
+
+def test_a_second_laptop_attaches_the_same_account_and_keeps_the_file(
+    holdfast: Run, gpu1: Box, tmp_path: Path, isolated: Path
+) -> None:
+    file = tmp_path / "aml_config" / "gpu1.compute"
+    file.write_text(f"# ours\n{file.read_text()}")
+    before = file.read_text()
+    for key in own_keys(isolated):
+        key.unlink()  # as on a laptop that never had it
+    denied = holdfast("computetarget", "check", "gpu1", env=gpu1.environment)
+    assert "is not on this machine" in denied.err
+    again = attach(holdfast, gpu1, env={"HOLDFAST_PASSWORD": PASSWORD})
+    assert again.code == 0, again.err
+    assert file.read_text() == before
+    assert len(own_keys(isolated)) == 2
+    assert holdfast("computetarget", "check", "gpu1", env=gpu1.environment).code == 0
+
+
+def test_the_project_carries_its_id_once_a_machine_is_attached(holdfast: Run, gpu1: Box, tmp_path: Path) -> None:
+    shared = json.loads((tmp_path / "aml_config" / "project.json").read_text())
+    assert len(shared["id"]) == 32
+
+
+def test_no_other_machine_is_called_local(holdfast: Run, gpu1: Box) -> None:
+    words = ("computetarget", "attach", "remote", "-n", "local", "-a", gpu1.address)
+    refused = holdfast(*words, env=gpu1.environment)
+    assert (refused.code, "name of its own" in refused.err) == (240, True)

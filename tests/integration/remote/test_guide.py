@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from console_examples import collect, complaint, page_environment, run
+
 from kit.boxes import Box
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "remote-machines.md"

@@ -46,7 +46,7 @@ def test_the_place_of_a_submission_is_read_or_left_to_the_command(line: str, exp
 def test_looking_ahead_loads_neither_click_nor_a_command() -> None:
     code = (
         "import sys; from holdfast.cli.ahead import begin; begin(['submit', '-c', 'none', 'x.py']); "
-        "print([name for name in ('click', 'holdfast.cli.experiment', 'holdfast.snapshots.take') if name in sys.modules])"
+        "print([name for name in ('click', 'holdfast.cli.experiment', 'holdfast.model') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

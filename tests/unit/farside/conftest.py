@@ -24,7 +24,7 @@ def make_living() -> Iterator[Callable[[Path], Path]]:
     holders = []
 
     def make(run: Path) -> Path:
-        run.mkdir(parents=True)
+        run.mkdir(parents=True, exist_ok=True)
         argv = [sys.executable, "-I", "-S", "-c", HOLD, str(run / "lock")]
         holder = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         holders.append(holder)

@@ -108,12 +108,16 @@ class TestPurge:
         with pytest.raises(Refused, match="`r2` is still alive"):
             sizes.purge(home)
         assert os.path.exists(os.path.join(home.runs(), "p1", "r2", "lock"))
+        assert os.path.exists(os.path.join(home.runs(), "p1", "r1")), "it was seen before anything went"
         assert os.path.exists(os.path.join(home.objects(), "ab", "c"))
 
+    @pytest.mark.parametrize("is_listed", [True, False])
     def test_a_run_that_an_older_version_begins_while_others_are_removed_is_kept(
-        self, home: Home, make_living: MakeLiving, monkeypatch: pytest.MonkeyPatch
+        self, home: Home, make_living: MakeLiving, monkeypatch: pytest.MonkeyPatch, is_listed: bool
     ) -> None:
-        """It takes no lock."""
+        """It takes no lock. `is_listed`: its folder was there when the removal began, as one that is being made is."""
+        if is_listed:
+            os.mkdir(os.path.join(home.runs(), "p1", "r2"))
         remove = sizes.remove_tree
 
         def removing(path: str) -> None:
@@ -122,7 +126,7 @@ class TestPurge:
                 make_living(Path(home.runs()) / "p1" / "r2")
 
         monkeypatch.setattr(sizes, "remove_tree", removing)
-        with pytest.raises(Refused, match="has just begun"):
+        with pytest.raises(Refused, match="is still alive" if is_listed else "has just begun"):
             sizes.purge(home)
         assert os.path.exists(os.path.join(home.runs(), "p1", "r2", "lock"))
         assert os.path.exists(os.path.join(home.objects(), "ab", "c"))
