@@ -13,7 +13,7 @@ from holdfast.farside import frames, identity, kernel, storage
 from holdfast.farside.following import Subscription, adjudicate, elsewhere, is_alive, subscribe
 from holdfast.farside.frames import Message
 from holdfast.farside.giving_up import give_up, start_or_give_up
-from holdfast.farside.layout import SUPERVISOR_BYTE, Home
+from holdfast.farside.layout import ENTRY, SUPERVISOR_BYTE, Home
 from holdfast.farside.objects import Arrivals
 from holdfast.farside.occupying import Adding
 from holdfast.farside.refusal import Refused
@@ -143,7 +143,7 @@ class Agent:
             "boot": kernel.boot_id(),
             "time": time.time(),
             "executable": sys.executable,
-            "entry": os.path.join(os.path.dirname(os.path.abspath(__file__)), "main.py"),
+            "entry": ENTRY,
         }
 
     def _seldom(self, message: Message, body: bytes) -> Answer:

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import Any, Callable, Dict, List, Tuple
 
-from holdfast.farside.layout import Home
+from holdfast.farside.layout import ENTRY, Home
 
 USER_UNIT = "user-unit"
 SETTINGS = "settings.json"
@@ -106,8 +106,7 @@ def user_unit_works() -> Tuple[bool, str]:
 
 
 def _start_in_user_unit(home: Home, name: str, request: Request) -> str:
-    entry = os.path.join(os.path.dirname(os.path.abspath(__file__)), "main.py")
-    argv = [sys.executable, "-I", "-S", entry, "detached", name, home.path]
+    argv = [sys.executable, "-I", "-S", ENTRY, "detached", name, home.path]
     said, code = _run_in_user_unit(argv, json.dumps(request).encode("utf-8"))
     return said if code == 0 or said else "systemd-run ended with %s" % code
 

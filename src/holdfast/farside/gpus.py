@@ -10,6 +10,7 @@ import sys
 from typing import Any, Dict, Optional
 
 from holdfast.farside.children import CannotStart
+from holdfast.farside.layout import ENTRY
 from holdfast.farside.programs import Program, collect
 
 NO_DRIVER, OK, FAILED, TIMED_OUT = "no-driver", "ok", "failed", "timed-out"
@@ -62,8 +63,7 @@ def ask(environment: Dict[str, str], timeout: float = TIMEOUT) -> Report:
 
 def start(environment: Dict[str, str]) -> Program:
     """Begin to ask, where `is_present`. Raises CannotStart."""
-    entry = os.path.join(os.path.dirname(os.path.abspath(__file__)), "main.py")
-    return Program([sys.executable, "-I", "-S", entry, "gpus"], environment)
+    return Program([sys.executable, "-I", "-S", ENTRY, "gpus"], environment)
 
 
 def report_of(reader: Program, timeout: float) -> Report:

@@ -11,7 +11,7 @@ from holdfast.farside import detaching, identity, kernel, processes
 from holdfast.farside.files import remove_tree
 from holdfast.farside.journal import Journal
 from holdfast.farside.kin import other_guardians
-from holdfast.farside.layout import CONTROL, GUARDIAN_BYTE, GUARDIAN_NAME, JOURNAL, OUTPUT, RESERVE, Home
+from holdfast.farside.layout import CONTROL, GUARDIAN_BYTE, GUARDIAN_NAME, JOURNAL, OUTPUT, RESERVE, SHIPPED, Home
 from holdfast.farside.output import Pump, Redactor, make_pipe
 from holdfast.farside.refusal import Refused
 from holdfast.farside.supervisor import BRIEF_GRACE, Supervisor
@@ -124,7 +124,7 @@ def write_created(folder: str, plan: Dict[str, Any], machine: str) -> None:
         machine=machine,
         host=os.uname().nodename,
         user=_user(),
-        farside=os.path.basename(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))),
+        farside=os.path.basename(SHIPPED),
     )
 
 

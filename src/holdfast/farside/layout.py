@@ -10,6 +10,11 @@ from holdfast.farside.refusal import Refused
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}\Z")
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 
+ENTRY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "main.py")
+"""What a process of the far side is started with."""
+SHIPPED = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+"""The folder that all of it came in, named by its hash."""
+
 JOURNAL, OUTPUT, CONTROL, RESERVE = "journal.jsonl", "driver_log", "control_log", "reserve"
 GUARDIAN_BYTE, SUPERVISOR_BYTE = 0, 1
 BUILD_BYTE, USE_BYTE = 0, 1
@@ -33,8 +38,9 @@ class Home:
     made or removed begin."""
     NAMES = STATE + ("objects", "environments", "cache", "pythons", "share", "runs", "settings.json", "shells")
     PASSING = (".removing-", ".purging-", "settings.json.new-", "machine.new-")
-    CLIENTS = ("keys", "askpass", "askpass.cmd")
-    """What Holdfast puts there as a client on this machine: keys of other machines are nobody's to purge."""
+    CLIENTS = ("keys", "askpass", "ssh-")
+    """How names begin of what Holdfast puts there as a client on this machine: keys of other machines are nobody's to
+    purge."""
 
     def make(self) -> None:
         """For this account alone, and marked as Holdfast's. A repeat changes nothing; a folder that holds something

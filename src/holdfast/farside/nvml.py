@@ -10,7 +10,7 @@ import sys
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
 from holdfast.farside import gpus, kernel
-from holdfast.farside.layout import READER_NAME
+from holdfast.farside.layout import READER_NAME, SHIPPED
 
 OK, LOST, FAILED = "ok", "lost", "failed"
 _SILENT = (3, 4, 6, 13, 25, 26)
@@ -57,8 +57,7 @@ def reports(environment: Dict[str, str]) -> Iterator[gpus.Report]:
 def _load(environment: Dict[str, str]) -> Any:
     """pynvml, which is shipped beside the far side, with the library that was found. Its own search is the loader's,
     which does not know every folder."""
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    sys.path.append(os.path.join(root, "nvml"))
+    sys.path.append(os.path.join(SHIPPED, "nvml"))
     nvml = importlib.import_module("pynvml")
     import ctypes
 

@@ -6,7 +6,7 @@ import fcntl
 import os
 import time
 
-from holdfast.farside.layout import Home
+from holdfast.farside.layout import ENTRY, Home
 from holdfast.farside.refusal import Refused
 
 PATIENCE = 10.0
@@ -37,7 +37,7 @@ class Adding:
 
     def _refuse_removed(self) -> None:
         """What this process would still have to import went with the folder."""
-        if not os.path.exists(os.path.abspath(__file__)):
+        if not os.path.exists(ENTRY):
             message = "Holdfast's folder `%s` was removed a moment ago." % self._home.path
             raise Refused("busy", message, "The same command again brings it back.")
 

@@ -6,7 +6,7 @@ import stat
 from typing import Any, Dict, List, Set
 
 from holdfast.farside.account import account_home
-from holdfast.farside.layout import Home
+from holdfast.farside.layout import SHIPPED, Home
 from holdfast.farside.refusal import Refused
 
 USUAL = ".holdfast"
@@ -56,7 +56,7 @@ def is_ours(home: Home) -> bool:
     names = set(_names(home.path))
     if not names - set(Home.STATE):
         return True
-    is_strange = any(not Home.knows(name) and name not in Home.CLIENTS for name in names)
+    is_strange = any(not Home.knows(name) and not name.startswith(Home.CLIENTS) for name in names)
     return not is_strange and bool(set(_names(home.versions())) - {running_version()})
 
 
@@ -70,8 +70,8 @@ def is_protected(path: str) -> bool:
 
 
 def running_version() -> str:
-    """The name of the far side that this process was started from: `farside/<name>/holdfast/farside/ownership.py`."""
-    return os.path.basename(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+    """The name of the far side that this process was started from."""
+    return os.path.basename(SHIPPED)
 
 
 def _tighten(home: Home, mode: int) -> str:

@@ -16,7 +16,7 @@ from holdfast.farside.environment import Environment, beside, failure, progress_
 from holdfast.farside.interpreter import find_python
 from holdfast.farside.journal import Journal
 from holdfast.farside.kin import other_guardians
-from holdfast.farside.layout import CONTROL, JOURNAL, OUTPUT, RESERVE, SUPERVISOR_BYTE, Home
+from holdfast.farside.layout import CONTROL, JOURNAL, OUTPUT, RESERVE, SHIPPED, SUPERVISOR_BYTE, Home
 from holdfast.farside.memory import Witness
 from holdfast.farside.output import Pump, Redactor, make_pipe
 from holdfast.farside.refusal import Refused
@@ -96,12 +96,11 @@ class Supervisor:
     def _facts(self) -> Dict[str, str]:
         environment = self.plan["environment"]
         inherited = os.environ.get("PYTHONPATH", "")
-        here = os.path.dirname(os.path.abspath(__file__))
         return {
             "home": self.home.path,
             "run": self.folder,
             "work": self.work,
-            "farside": os.path.dirname(os.path.dirname(here)),
+            "farside": SHIPPED,
             "environment": "" if environment is None else self.home.environment(environment["id"]),
             "path": os.environ.get("PATH", os.defpath),
             "pythonpath": os.pathsep + inherited if inherited else "",

@@ -10,7 +10,7 @@ from holdfast.farside.files import remove_tree, walk
 from holdfast.farside.following import adjudicate, is_alive
 from holdfast.farside.journal import Journal
 from holdfast.farside.known_runs import all_runs, names, read_json
-from holdfast.farside.layout import BUILD_BYTE, JOURNAL, Home, object_path
+from holdfast.farside.layout import BUILD_BYTE, JOURNAL, SHIPPED, Home, object_path
 from holdfast.farside.objects import incoming
 from holdfast.farside.occupying import Alone
 from holdfast.farside.ownership import adopt, is_ours
@@ -179,7 +179,7 @@ def _sweep_versions(home: Home, now: float) -> Iterator[Tuple[str, int]]:
 def _words_of_users(home: Home) -> str:
     """A text that names every version in use: this process's own, those of runs that have not ended, and those that
     stand in the command of any process, as agents and guardians were started with it."""
-    words = [os.path.abspath(__file__)]
+    words = [SHIPPED]
     for project, run in all_runs(home):
         folder = home.run(project, run)
         adjudicate(folder)

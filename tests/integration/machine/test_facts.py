@@ -136,10 +136,11 @@ def test_without_a_driver_no_process_is_started(facts_of, isolated):
 
 def test_the_library_is_found_by_the_loaders_path_too(simulated, facts_of):
     gpus = simulated(Device())
-    by_loader = {name: value for name, value in gpus.environment.items() if name != "HOLDFAST_NVML"}
+    everything = {**os.environ, **gpus.environment}
+    by_loader = {name: value for name, value in everything.items() if name != "HOLDFAST_NVML"}
     root = install(far_side(), Path(os.environ["HOLDFAST_HOME"]))
     argv = [sys.executable, "-I", "-S", str(root / "holdfast" / "farside" / "main.py"), "gpus"]
-    done = subprocess.run(argv, env={**os.environ, **by_loader}, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(argv, env=by_loader, capture_output=True, text=True, timeout=60)
     assert '"state": "ok"' in done.stdout.splitlines()[-1], done.stdout + done.stderr
 
 

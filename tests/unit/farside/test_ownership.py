@@ -54,7 +54,7 @@ def test_names_as_holdfast_has_them_do_not_make_a_folder_holdfasts(tmp_path: Pat
 
 
 def test_a_folder_of_an_older_version_is_known_by_its_far_side_and_gets_the_mark(tmp_path: Path) -> None:
-    home = brought(tmp_path / "old", "farside/0123456789abcdef", "runs/p/r", "objects", "keys")
+    home = brought(tmp_path / "old", "farside/0123456789abcdef", "runs/p/r", "objects", "keys", "ssh-0a1b2c3d.config")
     ownership.settle(home)
     assert os.path.exists(home.marker())
     stranger = brought(tmp_path / "other", "farside/0123456789abcdef", "runs/p/r", "thesis")

@@ -146,7 +146,7 @@ class TestPurge:
         self, home: Home, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         sizes.purge(home)
-        monkeypatch.setattr(occupying, "__file__", "/nowhere/occupying.py")
+        monkeypatch.setattr(occupying, "ENTRY", "/nowhere/main.py")
         with pytest.raises(Refused, match="was removed a moment ago"), occupying.Adding(home):
             pass
         assert not os.path.exists(home.path)
