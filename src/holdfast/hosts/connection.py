@@ -8,6 +8,7 @@ import json
 import os
 import queue
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -369,10 +370,11 @@ def encode_secrets(values: Mapping[str, str]) -> bytes:
 def _widen(stream: Any) -> None:
     """Let a pipe hold a whole piece: large files come a third faster so. Where that is not allowed or not known, it
     stays as it is."""
-    with contextlib.suppress(ImportError, AttributeError, OSError):
+    if sys.platform == "linux":
         import fcntl
 
-        fcntl.fcntl(stream, fcntl.F_SETPIPE_SZ, PIECE)
+        with contextlib.suppress(OSError, AttributeError):  # the name is there since Python 3.10
+            fcntl.fcntl(stream, fcntl.F_SETPIPE_SZ, PIECE)
 
 
 def _present(stream: Any) -> BinaryIO:
