@@ -129,5 +129,15 @@ def _run_in_user_unit(argv: List[str], given: bytes) -> Tuple[str, int]:
         told, complaints = process.communicate(given, PATIENCE)
     except subprocess.TimeoutExpired:
         process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            _close(stream)
         return NO_ANSWER, 124
     return (told or complaints).decode("utf-8", "replace"), process.returncode
+
+
+def _close(stream: Any) -> None:
+    try:
+        stream.close()
+    except OSError:
+        pass  # what was not taken is lost with it

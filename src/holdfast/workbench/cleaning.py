@@ -15,7 +15,7 @@ from holdfast.project.folder import Project
 from holdfast.workbench import contacts, events
 from holdfast.workbench.following import Follower
 from holdfast.workbench.refresh import HostRuns, look, place_of, silent
-from holdfast.workbench.replies import text, understood
+from holdfast.workbench.replies import rows, text, understood
 from holdfast.workbench.runs import Products
 from holdfast.workbench.surroundings import Surroundings
 from holdfast.workbench.targets import Product
@@ -131,7 +131,7 @@ def _clean_rest(connection: Connection, rubbish: Rubbish) -> Iterator[events.Eve
 
 def _environments(answer: Any) -> list[str]:
     with understood("environments"):
-        return [text(name) for name in answer]
+        return [text(name) for name in rows(answer)]
 
 
 def _swept(answer: Any) -> list[events.Removed]:

@@ -21,7 +21,7 @@ from holdfast.workbench import contacts, events
 from holdfast.workbench.following import Follower
 from holdfast.workbench.recovering import FarSnapshot, recover_snapshot
 from holdfast.workbench.refresh import FETCHED_BY_THE_WAY, HostRuns, look
-from holdfast.workbench.replies import greeting, text, truth, understood
+from holdfast.workbench.replies import greeting, rows, text, truth, understood
 from holdfast.workbench.runs import Products
 from holdfast.workbench.surroundings import Surroundings
 from holdfast.workbench.targets import Product
@@ -234,13 +234,13 @@ def _chosen(project: Project, target: str, wanted: str | None, projects: list[Fa
 
 def _projects(answer: Any) -> list[FarProject]:
     with understood("known-projects"):
-        return [FarProject(text(name), text(title), int(count)) for name, title, count in answer]
+        return [FarProject(text(name), text(title), int(count)) for name, title, count in rows(answer)]
 
 
 def _page(answer: Any) -> tuple[list[FarRun], bool]:
     """Runs, and whether there are no more."""
     with understood("known-runs"):
-        runs = [FarRun(text(project), text(run), text(generation)) for project, run, generation in answer["runs"]]
+        runs = [FarRun(text(project), text(run), text(generation)) for project, run, generation in rows(answer["runs"])]
         is_last = not truth(answer["more"])
         if not runs and not is_last:
             raise ValueError("an empty page, and more to come")

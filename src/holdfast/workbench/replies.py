@@ -64,6 +64,12 @@ def text(value: object) -> str:
     return value
 
 
+def rows(value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"{value!r} is no list")
+    return value
+
+
 def truth(value: object) -> bool:
     if not isinstance(value, bool):
         raise TypeError(f"{value!r} is neither yes nor no")

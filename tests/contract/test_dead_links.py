@@ -1,0 +1,155 @@
+"""Links and far sides that are neither well nor gone: one that says nothing any more, one that says nonsense."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from holdfast.errors import HostError
+from holdfast.hosts.connection import Connection, Push
+from holdfast.model import Status
+from holdfast.workbench import events, following, reconnecting, runs
+from kit.laptops import Box
+
+
+class Stoppable(Box):
+    """A box whose far sides can be stopped, so that they neither answer nor go away, as behind a link that died."""
+
+    @classmethod
+    def like(cls, box: Box) -> Stoppable:
+        made = cls(box.name, box.folder)
+        made.pids = []
+        return made
+
+    pids: list[int]
+
+    def connect(self, may_ask: bool = True) -> Connection:
+        connection = super().connect(may_ask)
+        self.pids.append(connection._end._process.pid)
+        return connection
+
+    def stop(self) -> None:
+        os.kill(self.pids[-1], signal.SIGSTOP)
+
+    def let_go(self) -> None:
+        for pid in self.pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+
+@pytest.fixture
+def box(boxes: dict[str, Any]) -> Iterator[Stoppable]:
+    boxes["gpu1"] = Stoppable.like(boxes["gpu1"])
+    yield boxes["gpu1"]
+    boxes["gpu1"].let_go()
+
+
+@pytest.fixture(autouse=True)
+def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reconnecting, "TRIES", (0.01, 0.01, 0.01))
+    monkeypatch.setattr(following, "PULSE", 0.1)
+    monkeypatch.setattr(following, "SILENCE", 1.5)
+
+
+def test_a_link_that_died_without_a_word_is_noticed_and_taken_up_again(laptop, box):
+    run = laptop.start("gpu1")
+    happened = []
+    for event in runs.follower_of(laptop.project, run, laptop.around).follow():
+        happened.append(event)
+        if isinstance(event, events.OutputArrived):
+            box.stop()
+        if isinstance(event, events.ConnectionLost):
+            box.open_gate()
+    assert [each.reason for each in happened if isinstance(each, events.ConnectionLost)] == [
+        "Nothing was heard of gpu1 for 1.5 s."
+    ]
+    assert happened[-1].run.status is Status.COMPLETED
+
+
+def test_a_run_that_says_nothing_for_long_is_not_taken_for_a_dead_link(laptop, box):
+    run = laptop.start("gpu1")
+    began = time.monotonic()
+    happened = []
+    for event in runs.follower_of(laptop.project, run, laptop.around).follow():
+        happened.append(event)
+        if isinstance(event, events.StillWaiting) and time.monotonic() - began > 2 * following.SILENCE:
+            box.open_gate()
+    assert not any(isinstance(each, events.ConnectionLost) for each in happened)
+    assert len(box.connections) == 1
+    assert happened[-1].run.status is Status.COMPLETED
+
+
+def test_a_far_side_that_promises_no_word_is_not_left_for_its_silence(laptop, box, monkeypatch):
+    send = Connection.send
+
+    def without(self: Connection, operation: str, fields: Any = None, body: bytes = b"") -> int:
+        return send(self, operation, {key: fields[key] for key in fields or {} if key != "alive"}, body)
+
+    monkeypatch.setattr(Connection, "send", without)
+    test_a_run_that_says_nothing_for_long_is_not_taken_for_a_dead_link(laptop, box)
+
+
+def test_a_far_side_that_sends_nonsense_is_not_followed_for_ever(laptop, box, monkeypatch):
+    run = laptop.start("gpu1")
+    next_push = Connection.next_push
+    nonsense = Push("data", run, "driver_log", 1 << 40, b"x")
+
+    def spoiled(self: Connection, timeout: float | None) -> Push | None:
+        push = next_push(self, timeout)
+        return nonsense if push is not None and push.kind == "level" else push
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Connection, "next_push", spoiled)
+        with pytest.raises(HostError, match="The far side sent `driver_log` from byte") as caught:
+            list(runs.follower_of(laptop.project, run, laptop.around).follow())
+    assert f"The run goes on. Follow it again: holdfast logs -f -r {run}" in caught.value.hint
+    assert len(box.connections) <= 2 * len(reconnecting.TRIES)
+    box.open_gate()
+    laptop.look_until_ended(run)
+    assert laptop.read(run).status is Status.COMPLETED
+
+
+ANSWERS = {
+    "a run that nobody asked about": '{"push":"data","run":"other_1","file":"driver_log","offset":0}',
+    "no answer in the answer": '{"id":1}',
+    "another shape": '{"id":1,"ok":[]}',
+    "a push of nothing": '{"push":"data"}',
+}
+FAKE = """
+import sys
+sys.path.insert(0, sys.argv[3])
+from holdfast.farside import frames
+import json
+out = sys.stdout.buffer
+out.write(frames.marker(sys.argv[1])); out.flush()
+message, _ = frames.decode(sys.stdin.buffer.read)
+if "push" in json.loads(sys.argv[2]):
+    out.write(frames.encode({"id": message["id"], "ok": {"missing": {}}}))
+out.write(frames.encode(json.loads(sys.argv[2]))); out.flush()
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("words", ANSWERS.values(), ids=ANSWERS.keys())
+def test_a_look_at_a_host_that_answers_nonsense_says_so(laptop, boxes, monkeypatch, words):
+    from holdfast.hosts.connection import new_nonce
+
+    run = laptop.start("gpu1")
+    source = os.path.dirname(os.path.dirname(sys.modules["holdfast"].__file__ or ""))
+
+    def connect(may_ask: bool = True) -> Connection:
+        nonce = new_nonce()
+        return Connection([sys.executable, "-c", FAKE, nonce, words, source], nonce)
+
+    monkeypatch.setattr(boxes["gpu1"], "connect", connect)
+    (told,) = laptop.look()
+    assert isinstance(told, events.HostSilent)
+    assert "he far side" in told.reason or "in a way that is not understood" in told.reason
+    assert not laptop.read(run).status.is_final

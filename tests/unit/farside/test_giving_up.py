@@ -1,0 +1,89 @@
+"""A start that was answered as failed stays one, whoever comes late. A program named systemd-run stands in for the
+user's service manager."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.farside import detaching, giving_up, guardian
+from holdfast.farside.journal import Journal
+from holdfast.farside.layout import JOURNAL, Home
+from holdfast.farside.refusal import Refused
+from kit.waiting import wait_for
+
+PLAN: dict[str, Any] = {"format": 1, "project": "p", "run": "run_1", "generation": "ab", "snapshot": "0" * 64}
+SLOW = """#!/bin/sh
+cat > {place}/request
+shift 4
+(
+    while [ ! -e {place}/gate ]; do [ -e {place}/over ] && exit; sleep 0.01; done
+    "$@" < {place}/request > {place}/told 2>&1
+) > /dev/null 2>&1 &
+exec sleep 100
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    made = Home(str(tmp_path / "home"))
+    made.make()
+    detaching.set_start(made, detaching.USER_UNIT)
+    return made
+
+
+@pytest.fixture
+def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A service manager that does not answer and starts what it was given when there is a file `gate`."""
+    program = tmp_path / "bin" / "systemd-run"
+    program.parent.mkdir()
+    program.write_text(SLOW.format(place=tmp_path))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    monkeypatch.setattr(detaching, "PATIENCE", 0.3)
+    yield tmp_path
+    (tmp_path / "over").touch()
+
+
+def test_a_guardian_that_comes_after_its_time_finds_the_name_taken(home: Home, slow: Path) -> None:
+    with pytest.raises(Refused, match="did not answer") as caught:
+        giving_up.start_or_give_up(home, PLAN, {}, {})
+    assert caught.value.kind == guardian.UNANSWERED
+    (slow / "gate").touch()
+    assert "not empty" in wait_for(lambda: (slow / "told").exists() and (slow / "told").read_text())
+    ended = Journal(os.path.join(home.run("p", "run_1"), JOURNAL)).ended()
+    assert ended is not None
+    assert ended["reason"] == "not-started"
+    assert "did not answer" in ended["detail"]
+    with pytest.raises(Refused, match="was given up"):
+        guardian.start(home, PLAN, {}, {})
+
+
+def test_a_guardian_that_was_quicker_than_the_giving_up_has_the_run(
+    home: Home, slow: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give_up = giving_up.give_up
+
+    def late(home: Home, message: dict[str, Any]) -> bool:
+        guardian.create_folder(home.run("p", "run_1"), PLAN, {})
+        return give_up(home, message)
+
+    monkeypatch.setattr(giving_up, "give_up", late)
+    assert giving_up.start_or_give_up(home, PLAN, {}, {})
+    assert Journal(os.path.join(home.run("p", "run_1"), JOURNAL)).ended() is None
+
+
+def test_where_the_name_cannot_be_taken_nobody_says_that_it_failed(
+    home: Home, slow: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(home: Home, message: dict[str, Any]) -> bool:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(giving_up, "give_up", full)
+    with pytest.raises(Refused) as caught:
+        giving_up.start_or_give_up(home, PLAN, {}, {})
+    assert caught.value.kind == giving_up.UNSETTLED
