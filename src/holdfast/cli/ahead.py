@@ -1,5 +1,5 @@
-"""Looking at a command line before click is loaded, for one thing: is it a submission to another machine? Then the
-connection is begun first. What is not understood here at once is left to the command itself."""
+"""Looking at a command line before click is loaded, for one thing: does it submit to another machine, or follow a run
+there? Then the connection is begun first. What is not understood here at once is left to the command itself."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 AHEAD = "holdfast.ahead"
 """Where a command finds, in click's `meta`, the connection that was begun for it."""
 SUBMITS = (["submit"], ["experiment", "submit"])
+FOLLOWS = (["logs"], ["experiment", "logs"])
 WITH_VALUE = frozenset(
     (
         "-c",
@@ -43,17 +44,35 @@ class Place(NamedTuple):
 
 
 def begin(arguments: Sequence[str]) -> Ahead | None:
-    place = submitted_to(list(arguments))
-    if place is None or place == Place(None, None) or not _has_streams():
+    words = list(arguments)
+    place, run = submitted_to(words), followed(words)
+    if (place in (None, Place(None, None)) and run is None) or not _has_streams():
         return None
     from holdfast.cli.here import surroundings
     from holdfast.errors import HoldfastError
-    from holdfast.workbench.ahead import connect_ahead
+    from holdfast.workbench.ahead import connect_ahead, connect_to_run
 
     try:
-        return connect_ahead(place.run_configuration, place.target, surroundings())
+        if place is not None:
+            return connect_ahead(place.run_configuration, place.target, surroundings())
+        return connect_to_run(run or "", surroundings())
     except HoldfastError:
         return None
+
+
+def followed(arguments: list[str]) -> str | None:
+    """The run that `logs -f` follows; None where it is something else, or more is said."""
+    words = next((arguments[len(each) :] for each in FOLLOWS if arguments[: len(each)] == each), None)
+    run, is_following = "last", False
+    while words:
+        word = words.pop(0)
+        if word in ("-r", "--run") and words:
+            run = words.pop(0)
+        elif word in ("-f", "--follow"):
+            is_following = True
+        else:
+            return None
+    return run if is_following else None
 
 
 def _has_streams() -> bool:

@@ -301,6 +301,10 @@ def logs_command(run: str, target: str | None, following: bool, control: bool) -
     project = current_project(around)
     if following and not control:
         follower = find_run(project, run, target, around)
+        ahead = click.get_current_context().meta.get(AHEAD)
+        begun = ahead.take(follower.product.host) if ahead else None
+        if begun is not None:
+            follower.adopt(begun)
         screen = Screen(sys.stdout, frame=False)
         try:
             for event in follower.follow():

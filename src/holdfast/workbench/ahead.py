@@ -33,6 +33,25 @@ class Ahead:
             self._connection = None
 
 
+def connect_to_run(run: str, around: Surroundings) -> Ahead | None:
+    """To the host of a run that has not come home as a whole."""
+    from holdfast.history.folder import RunFolders
+    from holdfast.project.compute import read_compute
+
+    try:
+        project = find_project(around.directory)
+        folders = RunFolders(project.state_directory)
+        run_id = folders.resolve(run)
+        submission = folders.submission(run_id)
+        if submission.target_type == "local" or folders.is_collected(run_id):
+            return None
+        target, _ = read_compute(project.root, submission.target)
+        host = host_of(target, around) if target is not None else None
+        return None if host is None or host.is_here else Ahead(host, host.connect())
+    except HoldfastError:
+        return None
+
+
 def connect_ahead(run_configuration: str | None, target: str | None, around: Surroundings) -> Ahead | None:
     """To the host of this target, if it is another machine. Whatever is wrong is said by the command itself, later."""
     try:

@@ -86,6 +86,10 @@ class Follower:
         self._connection, self._is_shared = connection, True
         self._was_connected = self._was_reached = True
 
+    def adopt(self, connection: Connection) -> None:
+        """Use a connection that was begun for this follower, and is its own from now on."""
+        self._connection, self._was_connected = connection, True
+
     def disconnect(self) -> None:
         if self._connection is not None and not self._is_shared:
             self._connection.close()

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from holdfast.cli.ahead import FLAGS, WITH_VALUE, Place, submitted_to
+from holdfast.cli.ahead import FLAGS, WITH_VALUE, Place, followed, submitted_to
 
 
 def test_every_option_of_submit_is_known() -> None:
@@ -41,6 +41,21 @@ def test_every_option_of_submit_is_known() -> None:
 )
 def test_the_place_of_a_submission_is_read_or_left_to_the_command(line: str, expected: Place | None) -> None:
     assert submitted_to(line.split()) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("logs -f", "last"),
+        ("experiment logs --follow -r mnist_1", "mnist_1"),
+        ("logs -r mnist_1", None),
+        ("logs -f --control", None),
+        ("logs -f -t gpu1", None),
+        ("submit -f x.py", None),
+    ],
+)
+def test_the_run_that_is_followed_is_read_or_left_to_the_command(line: str, expected: str | None) -> None:
+    assert followed(line.split()) == expected
 
 
 def test_looking_ahead_loads_neither_click_nor_a_command() -> None:
