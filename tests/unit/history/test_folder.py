@@ -12,6 +12,7 @@ import pytest
 
 from holdfast.errors import StorageError, UnknownName, UsageError
 from holdfast.history.folder import RunFolders
+from holdfast.model import Place
 
 NOW = 1_700_000_000.25
 
@@ -212,3 +213,34 @@ def test_keys_of_a_later_version_are_ignored(folders, submission):
 def test_reading_a_run_that_is_not_there_is_an_unknown_name(folders):
     with pytest.raises(UnknownName):
         folders.plan("iris_1")
+
+
+def test_where_a_run_may_start_and_the_clock_there_stand_beside_each_other(folders, submission):
+    run_id = folders.reserve("iris", NOW)
+    commit(folders, submission, run_id)
+    assert (folders.place(run_id), folders.clock_offset(run_id)) == (None, None)
+    place = Place("ab" * 16, "/home/\udcff/.holdfast", "node1")
+    folders.write_place(run_id, "me@gpu1", place)
+    folders.write_clock(run_id, "me@gpu1", 1.5, 0.01)
+    assert (folders.place(run_id), folders.clock_offset(run_id)) == (place, 1.5)
+    folders.write_place(run_id, "me@gpu1", replace(place, machine="cd" * 16))
+    assert (folders.place(run_id).machine, folders.clock_offset(run_id)) == ("cd" * 16, 1.5)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{", '{"format": 1, "host": "gpu1", "clock_offset": 0.5}', '{"machine": 7}']
+)
+def test_a_place_that_was_not_written_down_or_cannot_be_read_is_not_known(folders, submission, text):
+    run_id = folders.reserve("iris", NOW)
+    commit(folders, submission, run_id)
+    (folders.path(run_id) / "host.json").write_text(text)
+    assert folders.place(run_id) is None
+
+
+def test_a_place_that_cannot_be_written_down_is_an_error(folders, submission):
+    run_id = folders.reserve("iris", NOW)
+    commit(folders, submission, run_id)
+    (folders.path(run_id) / "host.json.new").mkdir()
+    with pytest.raises(StorageError, match="Could not write the record of run"):
+        folders.write_place(run_id, "me@gpu1", Place("ab", "/home", "node1"))
+    folders.write_clock(run_id, "me@gpu1", 1.5, 0.01)

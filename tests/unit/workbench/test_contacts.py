@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from holdfast.model import Place
 from holdfast.project.folder import Project, find_project
 from holdfast.workbench import contacts
 from holdfast.workbench.contacts import Contact
@@ -56,4 +58,32 @@ def test_a_value_of_another_kind_is_not_taken_and_the_others_are(project):
 def test_a_folder_that_cannot_be_written_loses_the_memory_and_nothing_else(project):
     (project.state_directory / "hosts").write_text("in the way")
     contacts.sent(project, "gpu1", "a" * 64, 0.0, 100.0)
+    assert contacts.read(project, "gpu1") == Contact()
+
+
+def test_who_answered_is_remembered_with_what_was_sent_to_it(project):
+    place = Place("ab", "/home/me/.holdfast", "node1")
+    contacts.sent(project, "gpu1", "a" * 64, 0.0, 100.0, place)
+    assert contacts.read(project, "gpu1").place == place
+    contacts.reached(project, "gpu1", 200.0)
+    assert contacts.read(project, "gpu1").place == place
+    contacts.sent(project, "gpu1", "b" * 64, 0.0, 300.0)
+    assert contacts.read(project, "gpu1").place is None
+
+
+def test_runs_that_are_elsewhere_are_remembered_until_they_are_found(project):
+    assert contacts.found(project, "gpu1", {"run_1": "another machine"}, ["run_2"], 100.0) == 100.0
+    assert contacts.found(project, "gpu1", {"run_1": "another folder", "run_2": "another folder"}, [], 200.0) == 100.0
+    contacts.sent(project, "gpu1", "a" * 64, 0.0, 250.0)
+    elsewhere = {"run_1": (100.0, "another folder"), "run_2": (200.0, "another folder")}
+    assert contacts.read(project, "gpu1").elsewhere == elsewhere
+    contacts.found(project, "gpu1", {}, ["run_1"], 300.0)
+    assert contacts.read(project, "gpu1").elsewhere == {"run_2": (200.0, "another folder")}
+
+
+@pytest.mark.parametrize("damaged", ["7", "[]", '{"run_1": 7}', '{"run_1": [1]}', '{"run_1": ["soon", "x"]}'])
+def test_what_cannot_be_read_of_runs_elsewhere_is_not_known(project, damaged):
+    contacts.found(project, "gpu1", {"run_1": "x"}, [], 100.0)
+    (file,) = (project.state_directory / "hosts").iterdir()
+    file.write_text(json.dumps({**json.loads(file.read_text()), "elsewhere": json.loads(damaged)}))
     assert contacts.read(project, "gpu1") == Contact()
