@@ -15,9 +15,9 @@ _DENIED = re.compile(r"Permission denied \(([^)]*)\)")
 _OFFENDING = re.compile(r"Offending (?:\S+ )?key in (.+?):(\d+)")
 _FINGERPRINT = re.compile(r"\b(SHA256:[A-Za-z0-9+/]+)")
 _UNREACHABLE = re.compile(
-    r"Could not resolve hostname|connect to host|Connection refused|timed out|No route to host|Network is unreachable|Connection reset"
-    r"|Connection closed|Connection to .* closed|Broken pipe|not responding|kex_exchange_identification"
-    r"|banner exchange|read from master failed|client_loop|Host is down|UNKNOWN port 65535",
+    r"Could not resolve hostname|connect to host|Connection refused|timed out|No route to host|Network is unreachable"
+    r"|Connection reset|Connection closed|Connection to .* closed|Broken pipe|not responding"
+    r"|kex_exchange_identification|banner exchange|read from master failed|client_loop|Host is down|UNKNOWN port 65535",
     re.IGNORECASE,
 )
 _NO_PYTHON = re.compile(r"python3\S* .*(not found|No such file)|Unknown command:? .*python3", re.IGNORECASE)
