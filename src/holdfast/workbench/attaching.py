@@ -32,9 +32,9 @@ from holdfast.workbench import events
 from holdfast.workbench.answers import Ways
 from holdfast.workbench.check import check_host
 from holdfast.workbench.configuring import refuse_existing, write_target
-from holdfast.workbench.entering import ALONE, PASSWORD_VARIABLE, Door, Entered, Entrance, check_key_file
+from holdfast.workbench.entering import ALONE, Door, Entered, Entrance, check_key_file
 from holdfast.workbench.findings import Finding
-from holdfast.workbench.surroundings import Surroundings
+from holdfast.workbench.surroundings import PASSWORD_VARIABLE, Surroundings
 from holdfast.workbench.targets import product_of
 from holdfast.workbench.usability import Found, look
 

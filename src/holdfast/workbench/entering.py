@@ -17,10 +17,9 @@ from holdfast.hosts.keys import Key, ensure_key, key_path, remove_key
 from holdfast.hosts.ssh import Destination, Login, Near, Ssh
 from holdfast.workbench import events
 from holdfast.workbench.answers import Answers, Ways, machine_of
-from holdfast.workbench.surroundings import Surroundings
+from holdfast.workbench.surroundings import PASSWORD_VARIABLE, Surroundings
 from holdfast.workbench.targets import near_side
 
-PASSWORD_VARIABLE = "HOLDFAST_PASSWORD"  # noqa: S105 - the name of a variable, no secret
 ALONE = Login(shares=False)
 """A login of its own, which ends when its connection does."""
 

@@ -64,7 +64,7 @@ class Detached:
 def inventory(target: ComputeTarget, around: Surroundings, may_ask: bool = True) -> Inventory:
     """What is on the target's host. Raises HostError when it cannot be asked."""
     host = product_of(target, around).host
-    with _connect(host, may_ask) as connection:
+    with host.connect(may_ask) as connection:
         answer = connection.request("sizes")
     return Inventory(
         answer["home"],
@@ -112,7 +112,7 @@ def _leave(project: Project, target: ComputeTarget, around: Surroundings, purge:
     host = product_of(target, around).host
     yield events.Doing(f"connecting to {host.name} …")
     try:
-        with _connect(host, may_ask=True) as connection:
+        with host.connect() as connection:
             if purge:
                 yield from _purge(host, connection)
             if key is not None:
@@ -160,7 +160,3 @@ def _is_used_by_others(project: Project, name: str, path: Path, around: Surround
         if target is not None and target.address and destination_of(target, around).private_key == path:
             return True
     return False
-
-
-def _connect(host: Host, may_ask: bool) -> Connection:
-    return host.connect(may_ask)

@@ -295,7 +295,8 @@ def _watched(process: subprocess.Popen[str]) -> tuple[_Seen, threading.Thread]:
             for each in processes.every():
                 words = each.argv
                 seen.programs.update({os.path.basename(words[0])} if words else set())
-                where = [*words, *(each.environment if each.pid != process.pid else [])]
+                # A fork is a copy of the command, environment and all, until it becomes a program of its own.
+                where = [*words, *(each.environment if words != process.args else [])]
                 if each.pid != os.getpid() and any(ALONE in word for word in where):
                     seen.leaks.append(" ".join(words))
 
