@@ -6,8 +6,8 @@ import sys
 from collections import deque
 
 from holdfast.project.folder import find_project
-from holdfast.workbench.planning import Request
-from holdfast.workbench.submit import submit
+from holdfast.workbench.submitting.planning import Request
+from holdfast.workbench.submitting.submit import submit
 from holdfast.workbench.surroundings import surroundings
 
 count, *configurations = sys.argv[1:]

@@ -7,9 +7,9 @@ from collections import deque
 
 from holdfast.history.index import Index
 from holdfast.project.folder import find_project
-from holdfast.workbench.planning import Request
-from holdfast.workbench.refresh import refresh
-from holdfast.workbench.submit import submit
+from holdfast.workbench.records.refresh import refresh
+from holdfast.workbench.submitting.planning import Request
+from holdfast.workbench.submitting.submit import submit
 from holdfast.workbench.surroundings import surroundings
 
 count = int(sys.argv[1])

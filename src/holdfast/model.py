@@ -290,7 +290,7 @@ class Run:
 
 
 class Hole(Enum):
-    """What only the far side knows. `farside/binding.py` fills these, and no others, when it binds a plan."""
+    """What only the far side knows. `farside/run/binding.py` fills these, and no others, when it binds a plan."""
 
     HOME = "home"
     RUN = "run"

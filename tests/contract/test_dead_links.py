@@ -15,7 +15,9 @@ import pytest
 from holdfast.errors import HostError
 from holdfast.hosts.connection import Connection, Push
 from holdfast.model import Status
-from holdfast.workbench import events, following, reconnecting, runs
+from holdfast.workbench import events
+from holdfast.workbench.following import follower, reconnecting
+from holdfast.workbench.records import runs
 from kit.laptops import Box
 
 
@@ -54,8 +56,8 @@ def box(boxes: dict[str, Any]) -> Iterator[Stoppable]:
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reconnecting, "TRIES", (0.01, 0.01, 0.01))
-    monkeypatch.setattr(following, "PULSE", 0.1)
-    monkeypatch.setattr(following, "SILENCE", 1.5)
+    monkeypatch.setattr(follower, "PULSE", 0.1)
+    monkeypatch.setattr(follower, "SILENCE", 1.5)
 
 
 def test_a_link_that_died_without_a_word_is_noticed_and_taken_up_again(laptop, box):
@@ -79,7 +81,7 @@ def test_a_run_that_says_nothing_for_long_is_not_taken_for_a_dead_link(laptop, b
     happened = []
     for event in runs.follower_of(laptop.project, run, laptop.around).follow():
         happened.append(event)
-        if isinstance(event, events.StillWaiting) and time.monotonic() - began > 2 * following.SILENCE:
+        if isinstance(event, events.StillWaiting) and time.monotonic() - began > 2 * follower.SILENCE:
             box.open_gate()
     assert not any(isinstance(each, events.ConnectionLost) for each in happened)
     assert len(box.connections) == 1

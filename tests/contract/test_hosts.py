@@ -21,9 +21,9 @@ from holdfast.hosts.local import Local
 from holdfast.model import Reason
 from holdfast.project.folder import find_project
 from holdfast.snapshots.store import ObjectStore
-from holdfast.workbench import submit as submitting
-from holdfast.workbench.planning import Request
-from holdfast.workbench.sending import Sender
+from holdfast.workbench.submitting import submit as submitting
+from holdfast.workbench.submitting.planning import Request
+from holdfast.workbench.submitting.sending import Sender
 from holdfast.workbench.surroundings import Surroundings
 from holdfast.workbench.targets import Product
 

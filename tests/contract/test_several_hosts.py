@@ -13,10 +13,12 @@ import pytest
 from holdfast.errors import HostKeyRefused, LoginNeeded, ProjectError, Unreachable, UsageError
 from holdfast.hosts.connection import Connection, new_nonce
 from holdfast.model import Reason, Status
-from holdfast.workbench import contacts, events, importing, refresh
-from holdfast.workbench.cancel import cancel
-from holdfast.workbench.cleaning import Rubbish, clean
-from holdfast.workbench.silence import LOGIN_NEEDED, silences
+from holdfast.workbench import events
+from holdfast.workbench.machines import contacts
+from holdfast.workbench.records import importing, refresh
+from holdfast.workbench.records.cancel import cancel
+from holdfast.workbench.records.cleaning import Rubbish, clean
+from holdfast.workbench.records.silence import LOGIN_NEEDED, silences
 from kit.laptops import NOON
 
 

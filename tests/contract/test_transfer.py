@@ -22,7 +22,7 @@ import pytest
 from holdfast.containers.bare import Bare
 from holdfast.engines.direct import Direct
 from holdfast.errors import FarSideError, HostError, LoginNeeded, StorageError
-from holdfast.farside import objects
+from holdfast.farside.store import objects
 from holdfast.history.folder import RunFolders
 from holdfast.history.records import read_run
 from holdfast.hosts.connection import Connection
@@ -30,10 +30,13 @@ from holdfast.model import Reason, Run
 from holdfast.project.folder import Project, ensure_identity, find_project
 from holdfast.snapshots.store import ObjectStore
 from holdfast.snapshots.take import take_snapshot
-from holdfast.workbench import artifacts, contacts, events, reconnecting, runs
-from holdfast.workbench import submit as submitting
-from holdfast.workbench.planning import Request
-from holdfast.workbench.sending import SMALL, WINDOW, Sender
+from holdfast.workbench import events
+from holdfast.workbench.following import reconnecting
+from holdfast.workbench.machines import contacts
+from holdfast.workbench.records import artifacts, runs
+from holdfast.workbench.submitting import submit as submitting
+from holdfast.workbench.submitting.planning import Request
+from holdfast.workbench.submitting.sending import SMALL, WINDOW, Sender
 from holdfast.workbench.surroundings import Surroundings
 from holdfast.workbench.targets import Product
 from kit.relay import Cut, Relayed
@@ -361,7 +364,7 @@ def test_two_downloads_of_one_file_at_once_both_bring_it_whole(bench, tmp_path):
 
 
 def test_outputs_that_were_left_there_come_when_they_are_asked_for(bench, tmp_path):
-    from holdfast.workbench.fetching import bring_outputs_home
+    from holdfast.workbench.following.fetching import bring_outputs_home
 
     bench.write(
         "t.py", "import holdfast\nholdfast.upload('u', 'up')\nfor i in '012': open('outputs/' + i, 'w').write(i)\n"

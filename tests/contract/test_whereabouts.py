@@ -17,13 +17,17 @@ from holdfast.errors import ElsewhereError, FarSideError, StorageError, Unreacha
 from holdfast.hosts.connection import Connection
 from holdfast.hosts.local import Local
 from holdfast.model import Reason, Status
-from holdfast.workbench import contacts, events, importing, reconnecting, refresh, runs, submit
-from holdfast.workbench.cancel import cancel
-from holdfast.workbench.cleaning import Rubbish, clean
-from holdfast.workbench.planning import Request
-from holdfast.workbench.silence import silences
+from holdfast.workbench import events
+from holdfast.workbench.following import reconnecting
+from holdfast.workbench.machines import contacts
+from holdfast.workbench.records import importing, refresh, runs
+from holdfast.workbench.records.cancel import cancel
+from holdfast.workbench.records.cleaning import Rubbish, clean
+from holdfast.workbench.records.silence import silences
+from holdfast.workbench.records.whereabouts import ANOTHER_FOLDER, ANOTHER_MACHINE
+from holdfast.workbench.submitting import submit
+from holdfast.workbench.submitting.planning import Request
 from holdfast.workbench.targets import product_of
-from holdfast.workbench.whereabouts import ANOTHER_FOLDER, ANOTHER_MACHINE
 from kit.laptops import NOON, Behind, Box, Laptop
 from kit.waiting import wait_for
 

@@ -22,9 +22,11 @@ from holdfast.history.records import read_run
 from holdfast.hosts.connection import Connection
 from holdfast.hosts.local import Local
 from holdfast.project.folder import Project, find_project
-from holdfast.workbench import events, refresh, runs, submit
-from holdfast.workbench.planning import Request
-from holdfast.workbench.refresh import Looking
+from holdfast.workbench import events
+from holdfast.workbench.records import refresh, runs
+from holdfast.workbench.records.refresh import Looking
+from holdfast.workbench.submitting import submit
+from holdfast.workbench.submitting.planning import Request
 from holdfast.workbench.surroundings import Surroundings
 from holdfast.workbench.targets import Product
 

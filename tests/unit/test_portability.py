@@ -53,10 +53,13 @@ def play(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 def test_every_module_of_the_client_can_be_imported(play: Scene) -> None:
     imported = play("every_module_is_imported")
 
-    assert {"holdfast.cli.main", "holdfast.hosts.ssh", "holdfast.workbench.mirror", "holdfast.farside.prefix"} <= {
-        *imported
-    }
-    assert "holdfast.farside.supervisor" not in imported
+    assert {
+        "holdfast.cli.main",
+        "holdfast.hosts.ssh",
+        "holdfast.workbench.following.mirror",
+        "holdfast.farside.prefix",
+    } <= {*imported}
+    assert "holdfast.farside.run.supervisor" not in imported
 
 
 def test_a_snapshot_is_taken_and_restored_byte_for_byte(play: Scene) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from holdfast.workbench.ahead import Ahead
+    from holdfast.workbench.submitting.ahead import Ahead
 
 AHEAD = "holdfast.ahead"
 """Where a command finds, in click's `meta`, the connection that was begun for it."""
@@ -50,7 +50,7 @@ def begin(arguments: Sequence[str]) -> Ahead | None:
         return None
     from holdfast.cli.here import surroundings
     from holdfast.errors import HoldfastError
-    from holdfast.workbench.ahead import connect_ahead, connect_to_run
+    from holdfast.workbench.submitting.ahead import connect_ahead, connect_to_run
 
     try:
         if place is not None:

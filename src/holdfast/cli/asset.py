@@ -25,6 +25,6 @@ group = Group("asset", help="Download what was promoted from a run.")
 @download_options
 def download_command(link_file: Path, directory: Path, overwrite: bool) -> None:
     """Copy the file that a link leads to, checked against the digest in the link."""
-    from holdfast.workbench.promotion import download_asset
+    from holdfast.workbench.records.promotion import download_asset
 
     click.echo(download_asset(current_project(), link_file, directory, overwrite))

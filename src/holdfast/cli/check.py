@@ -16,7 +16,7 @@ def command(output: Output) -> None:
     """
     from holdfast.cli.here import surroundings
     from holdfast.cli.machine_page import as_dict, show_facts
-    from holdfast.workbench.check import check_this_machine
+    from holdfast.workbench.machines.check import check_this_machine
 
     checked = check_this_machine(surroundings())
     if output.query is None and output.chosen_format() == "table":

@@ -9,7 +9,7 @@ from holdfast.cli import tables, terminal
 from holdfast.cli.run_table import metric_text
 from holdfast.cli.tables import Column
 from holdfast.history.compare import Comparison, Difference
-from holdfast.workbench.comparison import CodeDifference, RunComparison
+from holdfast.workbench.records.comparison import CodeDifference, RunComparison
 
 DIFF_LINES = 60
 FILES_SHOWN = 20

@@ -19,9 +19,9 @@ from holdfast.errors import ConfigurationError, HoldfastError, HostError, Unknow
 if TYPE_CHECKING:
     from holdfast.project.compute import ComputeTarget
     from holdfast.project.folder import Project
-    from holdfast.workbench.answers import Ways
-    from holdfast.workbench.attaching import Remote
-    from holdfast.workbench.leaving import Inventory
+    from holdfast.workbench.machines.answers import Ways
+    from holdfast.workbench.machines.attaching import Remote
+    from holdfast.workbench.machines.leaving import Inventory
     from holdfast.workbench.surroundings import Surroundings
 
 group = Group("computetarget", help="Attach, list, check and detach compute targets.")
@@ -99,7 +99,7 @@ def attach_command(
     holdfast computetarget attach remote --name gpu1 --address gpu1.example.com --username me
     holdfast computetarget attach remote -n gpu1 -a gpu1 --home /scratch/me/holdfast
     """
-    from holdfast.workbench.configuring import attach_local, target_type
+    from holdfast.workbench.machines.configuring import attach_local, target_type
 
     kind = type or typed
     if kind is None or (type and typed and type != typed):
@@ -111,7 +111,7 @@ def attach_command(
     if kind == "remote":
         if not address:
             raise UsageError("A `remote` target needs an address.", "--address HOST[:PORT], or a name of ~/.ssh/config")
-        from holdfast.workbench.attaching import Remote
+        from holdfast.workbench.machines.attaching import Remote
 
         _attach_remote(project, Remote(name, address, username, home, ways), around)
         return
@@ -127,7 +127,7 @@ def attach_command(
 def list_command(output: Output) -> None:
     """List the compute targets; a file with problems is named, with them."""
     from holdfast.project.compute import render_address
-    from holdfast.workbench.configuring import list_targets
+    from holdfast.workbench.machines.configuring import list_targets
 
     rows = []
     for each in list_targets(current_project()):
@@ -179,7 +179,7 @@ def check_command(target: str | None, name: str | None, output: Output) -> None:
     work there.
     """
     from holdfast.cli.machine_page import as_dict, show_facts
-    from holdfast.workbench.attaching import Checked, check
+    from holdfast.workbench.machines.attaching import Checked, check
 
     around = surroundings()
     wanted = _one_name(target, name)
@@ -213,8 +213,8 @@ def detach_command(target: str | None, name: str | None, force: bool, purge: boo
     A key that `attach` put on the machine is taken away. With `--purge` all of Holdfast's folder there goes: runs,
     environments, shared folders. It shows what that is and asks first.
     """
-    from holdfast.workbench.configuring import require_target
-    from holdfast.workbench.leaving import Detached, detach
+    from holdfast.workbench.machines.configuring import require_target
+    from holdfast.workbench.machines.leaving import Detached, detach
 
     around = surroundings()
     project = current_project(around)
@@ -233,7 +233,7 @@ def _ways(
     password: str | None, key_file: str | None, passphrase: str | None, shows_key: bool, accepted: tuple[str, ...]
 ) -> Ways:
     from holdfast.hosts.secret import Secret
-    from holdfast.workbench.answers import Ways
+    from holdfast.workbench.machines.answers import Ways
 
     return Ways(
         Secret(password) if password is not None else None,
@@ -246,7 +246,7 @@ def _ways(
 
 def _attach_remote(project: Project, wanted: Remote, around: Surroundings) -> None:
     from holdfast.cli.machine_page import show_facts
-    from holdfast.workbench.attaching import Attached, attach_remote
+    from holdfast.workbench.machines.attaching import Attached, attach_remote
 
     ways = wanted.ways
     if ways.password is not None or ways.passphrase is not None:
@@ -267,7 +267,7 @@ def _one_name(target: str | None, name: str | None) -> str:
 
 
 def _read(project: Project, wanted: str) -> ComputeTarget:
-    from holdfast.workbench.configuring import list_targets
+    from holdfast.workbench.machines.configuring import list_targets
 
     listed = {each.name: each for each in list_targets(project)}
     if wanted not in listed:
@@ -327,7 +327,7 @@ def _clear() -> None:
 
 def _inventory(target: ComputeTarget, around: Surroundings) -> Inventory | None:
     """What is on the machine; None, and a word why, where it cannot be asked."""
-    from holdfast.workbench.leaving import inventory
+    from holdfast.workbench.machines.leaving import inventory
 
     try:
         return inventory(target, around, may_ask=False)
@@ -358,7 +358,7 @@ def _page(there: Inventory) -> str:
 
 
 def _confirm_purge(target: ComputeTarget, around: Surroundings, sure: bool) -> None:
-    from holdfast.workbench.leaving import inventory
+    from holdfast.workbench.machines.leaving import inventory
 
     there = inventory(target, around)
     terminal.notice(_page(there))

@@ -24,7 +24,7 @@ from holdfast.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from holdfast.model import Run
     from holdfast.project.folder import Project
-    from holdfast.workbench.planning import Request
+    from holdfast.workbench.submitting.planning import Request
     from holdfast.workbench.surroundings import Surroundings
 
 group = Group("experiment", help="Submit, follow, cancel and clean runs.")
@@ -127,7 +127,7 @@ def submit_command(
     ARGUMENTS follow its own.
     """
     from holdfast.cli.here import surroundings
-    from holdfast.workbench.planning import Request
+    from holdfast.workbench.submitting.planning import Request
 
     around = surroundings()
     if script.endswith(".runconfig") and run_configuration is not None:
@@ -172,7 +172,7 @@ def _show_plan(project: Project, request: Request, around: Surroundings, output:
     from holdfast.cli.events import render
     from holdfast.cli.plans import plan_text
     from holdfast.workbench import events
-    from holdfast.workbench.submit import dry_run
+    from holdfast.workbench.submitting.submit import dry_run
 
     for event in dry_run(project, request, around):
         if isinstance(event, events.Planned):
@@ -190,7 +190,7 @@ def _submit(
 ) -> int:
     from holdfast.cli.events import Screen
     from holdfast.workbench import events
-    from holdfast.workbench.submit import submit
+    from holdfast.workbench.submitting.submit import submit
 
     wants_record = output.format is not None or output.query is not None
     destination = None if quiet else (sys.stderr if wants_record else sys.stdout)
@@ -268,7 +268,7 @@ def status_command(run: str, target: str | None, output: Output) -> None:
     from holdfast.cli.run_table import host_state, status_text
     from holdfast.history.queries import run_as_dict
     from holdfast.project.durations import format_duration
-    from holdfast.workbench.silence import silences
+    from holdfast.workbench.records.silence import silences
 
     around = surroundings()
     project = current_project(around)
@@ -340,7 +340,7 @@ def cancel_command(run: str, target: str | None, grace: float | None, no_wait: b
     from holdfast.cli.finding import find_run
     from holdfast.cli.here import surroundings
     from holdfast.workbench import events
-    from holdfast.workbench.cancel import cancel
+    from holdfast.workbench.records.cancel import cancel
 
     around = surroundings()
     follower = find_run(current_project(around), run, target, around)

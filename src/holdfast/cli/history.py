@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from holdfast.history.index import Filter, Index
     from holdfast.model import Run
     from holdfast.project.folder import Project
-    from holdfast.workbench.silence import Silence
+    from holdfast.workbench.records.silence import Silence
 
 group = Group("history", help="List, inspect, compare and download runs.")
 
@@ -103,7 +103,7 @@ def _silences(project: Project, run_ids: list[str]) -> Mapping[str, Silence]:
     if not run_ids:
         return {}
     from holdfast.cli.here import surroundings
-    from holdfast.workbench.silence import silences
+    from holdfast.workbench.records.silence import silences
 
     return silences(project, run_ids, surroundings())
 
@@ -166,7 +166,7 @@ def info_command(run: str, target: str | None, artifact: str | None, output: Out
     if artifact is None:
         _show_run(run, output, target)
         return
-    from holdfast.workbench.artifacts import find_artifact
+    from holdfast.workbench.records.artifacts import find_artifact
 
     project = current_project()
     (run_id,) = _up_to_date(project, run, target=target)
@@ -194,7 +194,7 @@ def info_command(run: str, target: str | None, artifact: str | None, output: Out
 def compare_command(runs: tuple[str, ...], named: tuple[str, ...], whole_code: bool, output: Output) -> None:
     """Show what differs between two runs: code, arguments, configuration, environment, metrics."""
     from holdfast.cli.comparison_page import as_dict, draw
-    from holdfast.workbench.comparison import compare
+    from holdfast.workbench.records.comparison import compare
 
     given = (*runs, *named)
     if len(given) != 2:
@@ -223,7 +223,7 @@ def download_command(run: str, target: str | None, directory: Path, overwrite: b
     """Copy the files of a run to a folder. Each keeps its path: DIR/outputs/model.pkl."""
     from holdfast.cli.here import surroundings
     from holdfast.project.sizes import format_size
-    from holdfast.workbench.artifacts import Copied, Download, download
+    from holdfast.workbench.records.artifacts import Copied, Download, download
 
     around = surroundings()
     project = current_project(around)
@@ -231,7 +231,7 @@ def download_command(run: str, target: str | None, directory: Path, overwrite: b
     count = total = 0
     if not wanted:
         from holdfast.cli.events import Screen
-        from holdfast.workbench.fetching import bring_outputs_home
+        from holdfast.workbench.following.fetching import bring_outputs_home
 
         screen = Screen(None, frame=False)
         for news in bring_outputs_home(project, run_id, around):
@@ -264,7 +264,7 @@ def download_command(run: str, target: str | None, directory: Path, overwrite: b
 def promote_command(run: str, artifact_path: str, name: str) -> None:
     """Give a file of a run a name that is committed with the code."""
     from holdfast.history.folder import RunFolders
-    from holdfast.workbench.promotion import promote
+    from holdfast.workbench.records.promotion import promote
 
     project = current_project()
     done = promote(project, RunFolders(project.state_directory).resolve(run), artifact_path, name)
@@ -288,7 +288,7 @@ def import_command(target: str, wanted: str | None, everything: bool) -> None:
     from holdfast.cli.events import drain
     from holdfast.cli.here import surroundings
     from holdfast.history.folder import RunFolders
-    from holdfast.workbench.importing import import_runs
+    from holdfast.workbench.records.importing import import_runs
 
     if wanted is not None and everything:
         raise UsageError("--all takes every project, and --project one.", "Leave out one of them.")
@@ -313,7 +313,7 @@ def rebuild_command() -> None:
 
 def _show_run(run: str, output: Output, target: str | None = None) -> None:
     from holdfast.cli.run_page import as_dict, draw
-    from holdfast.workbench.inspection import inspect
+    from holdfast.workbench.records.inspection import inspect
 
     project = current_project()
     (run_id,) = _up_to_date(project, run, target=target)
@@ -353,7 +353,7 @@ def _refresh(project: Project, only: frozenset[str] | None = None, whole: frozen
     """Ask the hosts about unfinished runs. What is at home can be read whether they answer or not."""
     from holdfast.cli.events import drain
     from holdfast.cli.here import surroundings
-    from holdfast.workbench.refresh import Looking, refresh
+    from holdfast.workbench.records.refresh import Looking, refresh
 
     try:
         drain(refresh(project, surroundings(), Looking(only, whole)))

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 from holdfast.cli import terminal
 from holdfast.hosts.facts import DeviceState, Facts, Folder, Gpu, GpuState
 from holdfast.project.sizes import format_size
-from holdfast.workbench.findings import Finding
+from holdfast.workbench.machines.findings import Finding
 
 ROWS_SHOWN = 5
 """Of Pythons and of a device's processes. `-o json` has all of them."""

@@ -20,7 +20,7 @@ from holdfast.cli.output import Group
 from holdfast.errors import ExitCode, HoldfastError, StorageError
 
 if TYPE_CHECKING:
-    from holdfast.workbench.ahead import Ahead
+    from holdfast.workbench.submitting.ahead import Ahead
 
 INTERRUPTED = 128 + 2
 """Ctrl-C where the command has no answer of its own, as shells report it."""

@@ -43,7 +43,7 @@ def target_names(_context: click.Context, _parameter: click.Parameter, incomplet
 def artifact_names(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """The files of the run that stands on the line already."""
     from holdfast.history.folder import RunFolders
-    from holdfast.workbench.artifacts import LOGS, artifacts
+    from holdfast.workbench.records.artifacts import LOGS, artifacts
 
     def names() -> Iterable[str]:
         project = current_project()

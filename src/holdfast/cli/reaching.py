@@ -32,7 +32,7 @@ def shell_command(run: str | None, run_configuration: str | None, target: str | 
     `sh -c "…"`. The exit code is passed on. Values of secrets are not there.
     """
     from holdfast.cli.here import surroundings
-    from holdfast.workbench.shells import enter_run, enter_target
+    from holdfast.workbench.machines.shells import enter_run, enter_target
 
     around = surroundings()
     project = current_project(around)
@@ -57,7 +57,7 @@ def forward_command(run: str, near_port: int | None, port: int) -> int:
     """
     from holdfast.cli.here import surroundings
     from holdfast.workbench import events
-    from holdfast.workbench.forwarding import forward
+    from holdfast.workbench.machines.forwarding import forward
 
     around = surroundings()
     try:

@@ -13,7 +13,7 @@ from holdfast.history.metrics import MetricSummary
 from holdfast.history.queries import run_in_detail
 from holdfast.model import FileSize
 from holdfast.project.sizes import format_size
-from holdfast.workbench.inspection import Inspection
+from holdfast.workbench.records.inspection import Inspection
 
 ROWS_SHOWN = 20
 """Of files and packages. `-o json` has all of them."""

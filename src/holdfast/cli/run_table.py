@@ -13,7 +13,7 @@ from holdfast.cli.output import Column
 from holdfast.cli.terminal import one_line
 from holdfast.history.queries import iso_utc
 from holdfast.model import Reason, Run, signal_name
-from holdfast.workbench.silence import Silence
+from holdfast.workbench.records.silence import Silence
 
 METRICS_SHOWN = 3
 NO_SILENCES: Mapping[str, Silence] = {}

@@ -28,7 +28,7 @@ _NAME = click.option(
 )
 def create_command(name: str, target: str) -> None:
     """Write aml_config/NAME.runconfig for TARGET."""
-    from holdfast.workbench.configuring import create_runconfig
+    from holdfast.workbench.machines.configuring import create_runconfig
 
     for file in create_runconfig(current_project(), name, target):
         click.echo(file)
@@ -38,7 +38,7 @@ def create_command(name: str, target: str) -> None:
 @output_options
 def list_command(output: Output) -> None:
     """List the run configurations; a file with problems is named, with them."""
-    from holdfast.workbench.configuring import list_runconfigs
+    from holdfast.workbench.machines.configuring import list_runconfigs
 
     rows = []
     for each in list_runconfigs(current_project()):
@@ -66,7 +66,7 @@ def list_command(output: Output) -> None:
 @_NAME
 def delete_command(name: str) -> None:
     """Remove aml_config/NAME.runconfig. Runs that used it keep their own copy of it."""
-    from holdfast.workbench.configuring import delete_runconfig
+    from holdfast.workbench.machines.configuring import delete_runconfig
 
     for file in delete_runconfig(current_project(), name):
         terminal.notice(f"removed aml_config/{file}")

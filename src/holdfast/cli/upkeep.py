@@ -44,7 +44,7 @@ def clean_command(
     from holdfast.cli.here import surroundings
     from holdfast.project.sizes import format_size
     from holdfast.workbench import events
-    from holdfast.workbench.cleaning import Rubbish, clean
+    from holdfast.workbench.records.cleaning import Rubbish, clean
 
     if bool(runs) == everything:
         raise UsageError("Say what to clean.", "holdfast experiment clean --run RUN, or --all for every ended run.")
@@ -70,7 +70,7 @@ def diagnostics_command(run: str, destination: Path | None) -> None:
     """Write a zip for a bug report: record, plan, logs, versions; no secrets."""
     from holdfast.cli.here import surroundings
     from holdfast.history.folder import RunFolders
-    from holdfast.workbench.diagnostics import write_diagnostics
+    from holdfast.workbench.records.diagnostics import write_diagnostics
 
     around = surroundings()
     project = current_project(around)

@@ -9,14 +9,16 @@ import sys
 import time
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
-from holdfast.farside import frames, identity, kernel, storage
-from holdfast.farside.following import Subscription, adjudicate, elsewhere, is_alive, subscribe
+from holdfast.farside import frames, kernel
 from holdfast.farside.frames import Message
-from holdfast.farside.giving_up import give_up, start_or_give_up
 from holdfast.farside.layout import ENTRY, SUPERVISOR_BYTE, Home
-from holdfast.farside.objects import Arrivals
-from holdfast.farside.occupying import Adding
+from holdfast.farside.machine import identity
 from holdfast.farside.refusal import Refused
+from holdfast.farside.run.giving_up import give_up, start_or_give_up
+from holdfast.farside.run.subscription import Subscription, adjudicate, elsewhere, is_alive, subscribe
+from holdfast.farside.store import storage
+from holdfast.farside.store.objects import Arrivals
+from holdfast.farside.store.occupying import Adding
 
 LOOK_EVERY = 2.0
 """Seconds between looks at whether a followed run is still alive, and the fallback where inotify is not to be had."""
@@ -148,7 +150,7 @@ class Agent:
 
     def _seldom(self, message: Message, body: bytes) -> Answer:
         """What is asked when a target is attached, checked or detached; imported then."""
-        from holdfast.farside import attaching
+        from holdfast.farside.account import attaching
 
         operation = attaching.OPERATIONS.get(str(message.get("op")))
         if operation is None:
@@ -157,7 +159,7 @@ class Agent:
 
     def _known(self, message: Message, body: bytes) -> Answer:
         """What somebody asks who did not submit the runs; imported then."""
-        from holdfast.farside import known_runs
+        from holdfast.farside.store import known_runs
 
         if message["op"] != "objects":
             return known_runs.OPERATIONS[message["op"]](self.home, message)
@@ -166,17 +168,17 @@ class Agent:
         return ANSWERED
 
     def _shell(self, message: Message, body: bytes) -> Answer:
-        from holdfast.farside.shells import prepare
+        from holdfast.farside.account.shells import prepare
 
         return prepare(self.home, message)
 
     def _sweep(self, message: Message, body: bytes) -> Answer:
-        from holdfast.farside.sweeping import sweep
+        from holdfast.farside.store.sweeping import sweep
 
         return sweep(self.home, message)
 
     def _facts(self, message: Message, body: bytes) -> Answer:
-        from holdfast.farside.machine import facts
+        from holdfast.farside.machine.facts import facts
 
         return facts(self.home, message)
 
@@ -237,7 +239,7 @@ class Agent:
     def _begin_stream(self, message: Message, body: bytes) -> Answer:
         """Say yes, then send the files between all other work. A new request ends the one before: one without files
         only ends it."""
-        from holdfast.farside.streaming import stream, wanted, widen
+        from holdfast.farside.store.streaming import stream, wanted, widen
 
         files = wanted(self.home, message)
         widen(self._output.fileno())

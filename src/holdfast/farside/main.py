@@ -8,14 +8,14 @@ import sys
 
 def main() -> None:
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-    from holdfast.farside.children import OLD_LOCALE
+    from holdfast.farside.run.children import OLD_LOCALE
 
     if sys.argv[1:] == ["gpus"]:
-        from holdfast.farside.nvml import main as print_gpus
+        from holdfast.farside.machine.nvml import main as print_gpus
 
         print_gpus()
     if sys.argv[1:2] == ["shell"] and len(sys.argv) == 4:
-        from holdfast.farside.shells import enter
+        from holdfast.farside.account.shells import enter
 
         enter(sys.argv[2], sys.argv[3])
     if len(sys.argv) != 4 or sys.argv[1] not in ("serve", "detached"):
@@ -33,10 +33,10 @@ def main() -> None:
 
 
 def _run_detached(name: str, home_path: str) -> None:
-    from holdfast.farside.detaching import run_detached
-    from holdfast.farside.guardian import become_guardian
+    from holdfast.farside.account.proof import PROOF_NAME, become_proof
     from holdfast.farside.layout import GUARDIAN_NAME, Home
-    from holdfast.farside.proof import PROOF_NAME, become_proof
+    from holdfast.farside.run.detaching import run_detached
+    from holdfast.farside.run.guardian import become_guardian
 
     run_detached(Home(home_path), {GUARDIAN_NAME: become_guardian, PROOF_NAME: become_proof}[name])
 

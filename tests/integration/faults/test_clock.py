@@ -12,8 +12,8 @@ from runs.conftest import wait_for
 
 from holdfast.project.folder import find_project
 from holdfast.workbench.events import RunCreated
-from holdfast.workbench.planning import Request
-from holdfast.workbench.submit import submit
+from holdfast.workbench.submitting.planning import Request
+from holdfast.workbench.submitting.submit import submit
 from holdfast.workbench.surroundings import Surroundings
 
 TARGETS = ("local",)  # a box with a strange clock is in remote/test_sickness.py

@@ -91,6 +91,6 @@ def test_an_index_that_was_damaged_or_removed_comes_back_by_itself(bench, target
 
 
 def _is_alive(bench, run_id: str) -> bool:
-    from holdfast.farside.following import is_alive
+    from holdfast.farside.run.subscription import is_alive
 
     return is_alive(str(bench.far(run_id)))

@@ -17,8 +17,8 @@ from remote.benches import FarBench, far_bench, watched  # noqa: F401 - a fixtur
 IMPATIENT = """
 import sys
 from holdfast.cli.main import main
-from holdfast.workbench import following
-following.PULSE, following.SILENCE = 0.5, 3.0
+from holdfast.workbench.following import follower
+follower.PULSE, follower.SILENCE = 0.5, 3.0
 sys.exit(main(sys.argv[1:]))
 """
 

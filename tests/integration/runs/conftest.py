@@ -57,7 +57,7 @@ class Bench:
         return next(self.home.glob(f"runs/*/{run_id}"))
 
     def journal(self, run_id: str) -> list[dict[str, Any]]:
-        from holdfast.farside.journal import read_events
+        from holdfast.farside.run.journal import read_events
 
         return read_events(str(self.far(run_id) / "journal.jsonl"))
 
@@ -116,7 +116,7 @@ def bench(tmp_path: Path, isolated: Path, holdfast: Callable[..., Any]) -> Itera
 def _end_what_is_left(home: Path) -> None:
     """A failing test must not leave a run behind."""
     from holdfast.farside.kernel import lock_holder
-    from holdfast.farside.processes import descendants
+    from holdfast.farside.run.processes import descendants
 
     for lock in home.glob("runs/*/*/lock"):
         for byte in (1, 0):  # the supervisor first: its guardian then ends what is left of the run

@@ -11,7 +11,7 @@ from holdfast.cli import run_page, terminal
 from holdfast.cli.run_table import in_brief, table
 from holdfast.history.records import read_run
 from holdfast.project.folder import Project
-from holdfast.workbench.inspection import inspect
+from holdfast.workbench.records.inspection import inspect
 
 
 class Screen(io.StringIO):

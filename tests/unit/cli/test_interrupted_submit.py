@@ -10,7 +10,8 @@ import pytest
 
 from holdfast.cli.main import main
 from holdfast.errors import ExitCode
-from holdfast.workbench import events, submit
+from holdfast.workbench import events
+from holdfast.workbench.submitting import submit
 
 Interrupt = Callable[..., str]
 

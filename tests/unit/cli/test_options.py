@@ -18,7 +18,7 @@ from holdfast.cli.options import (
     target_types,
     template_names,
 )
-from holdfast.workbench.planning import Request
+from holdfast.workbench.submitting.planning import Request
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def requests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Request]:
         asked.append(request)
         return iter(())
 
-    monkeypatch.setattr("holdfast.workbench.submit.dry_run", dry_run)
+    monkeypatch.setattr("holdfast.workbench.submitting.submit.dry_run", dry_run)
     monkeypatch.chdir(tmp_path)
     return asked
 

@@ -7,8 +7,8 @@ import pytest
 
 from holdfast.cli import computetarget, terminal
 from holdfast.project.compute import ComputeTarget
-from holdfast.workbench import leaving
-from holdfast.workbench.leaving import Inventory, ProjectRuns, Stored
+from holdfast.workbench.machines import leaving
+from holdfast.workbench.machines.leaving import Inventory, ProjectRuns, Stored
 from holdfast.workbench.surroundings import surroundings
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside import authorized_keys
-from holdfast.farside.authorized_keys import add_line, remove_lines
+from holdfast.farside.account import authorized_keys
+from holdfast.farside.account.authorized_keys import add_line, remove_lines
 from holdfast.farside.refusal import Refused
 
 BODY = "AAAAC3NzaC1lZDI1NTE5AAAAIGn5rfVjW8P0s0lVbLrqHqIh2mNcPyWbbqz2cDpV4Abc"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from holdfast.farside.binding import HOLES, bind
+from holdfast.farside.run.binding import HOLES, bind
 from holdfast.model import Hole, text
 
 FACTS = {name: f"<{name}>" for name in HOLES}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holdfast.farside.cgroups import limits
+from holdfast.farside.machine.cgroups import limits
 
 
 def files(root: Path, contents: dict[str, str]) -> str:

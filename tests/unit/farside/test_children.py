@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
-from holdfast.farside.children import Attendant
+from holdfast.farside.run.children import Attendant
 
 
 class LateChild:

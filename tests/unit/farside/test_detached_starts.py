@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside import detaching, logout, proof
+from holdfast.farside.account import logout, proof
 from holdfast.farside.layout import MARKER, Home
 from holdfast.farside.refusal import Refused
+from holdfast.farside.run import detaching
 
 
 @pytest.fixture

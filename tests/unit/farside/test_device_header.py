@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside import gpus, processes
-from holdfast.farside.children import Attendant, Signals
-from holdfast.farside.device_header import DeviceHeader
-from holdfast.farside.programs import Program, collect
+from holdfast.farside.machine import gpus
+from holdfast.farside.machine.programs import Program, collect
+from holdfast.farside.run import processes
+from holdfast.farside.run.children import Attendant, Signals
+from holdfast.farside.run.device_header import DeviceHeader
 
 REPORT = '{"state": "ok", "problem": "", "devices": []}'
 

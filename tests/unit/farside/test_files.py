@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside.files import materialise, written
 from holdfast.farside.refusal import Refused
+from holdfast.farside.run.files import materialise, written
 from holdfast.snapshots.manifest import Entry, Manifest, encode
 from holdfast.snapshots.store import ObjectStore
 

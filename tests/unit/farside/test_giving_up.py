@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside import detaching, giving_up, guardian
-from holdfast.farside.journal import Journal
 from holdfast.farside.layout import JOURNAL, Home
 from holdfast.farside.refusal import Refused
+from holdfast.farside.run import detaching, giving_up, guardian
+from holdfast.farside.run.journal import Journal
 from kit.waiting import wait_for
 
 PLAN: dict[str, Any] = {"format": 1, "project": "p", "run": "run_1", "generation": "ab", "snapshot": "0" * 64}

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside import agent, following, identity, kernel, storage
-from holdfast.farside.journal import Journal
+from holdfast.farside import agent, kernel
 from holdfast.farside.layout import JOURNAL, Home
+from holdfast.farside.machine import identity
 from holdfast.farside.refusal import Refused
+from holdfast.farside.run import subscription
+from holdfast.farside.run.journal import Journal
+from holdfast.farside.store import storage
 
 
 @pytest.fixture
@@ -81,13 +84,13 @@ def test_a_run_of_another_machine_that_shares_the_home_is_left_alone(home, monke
     machine = {} if is_old else {"machine": identity.machine_id(home)}
     folder = run_in(home, boot=kernel.boot_id(), host="node1", **machine)
     on_machine(monkeypatch, "two", "node2", "boot2")
-    following.adjudicate(folder)
+    subscription.adjudicate(folder)
     assert reason_of(folder) is None
-    assert following.is_alive(folder)
+    assert subscription.is_alive(folder)
     with pytest.raises(Refused, match="still alive"):
         storage.remove(home, {"project": "project", "run": "run_1"})
     on_machine(monkeypatch, "one", "node1", "boot after a restart")
-    following.adjudicate(folder)
+    subscription.adjudicate(folder)
     assert reason_of(folder) == "host-rebooted"
 
 
@@ -95,7 +98,7 @@ def test_a_run_of_another_machine_that_has_ended_is_like_any_other(home, monkeyp
     on_machine(monkeypatch, "two", "node2", "boot2")
     folder = run_in(home, boot="boot1", host="node1", machine="another")
     Journal(os.path.join(folder, JOURNAL)).append("ended", reason="completed", code=0)
-    assert not following.is_alive(folder)
+    assert not subscription.is_alive(folder)
     assert storage.remove(home, {"project": "project", "run": "run_1"})["removed"] > 0
 
 

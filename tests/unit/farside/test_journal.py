@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from holdfast.farside.journal import Journal, read_events
+from holdfast.farside.run.journal import Journal, read_events
 
 
 def test_events_are_read_as_they_were_written(tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.farside.login_python import chosen_python
+from holdfast.farside.account.login_python import chosen_python
 
 
 @pytest.mark.parametrize(

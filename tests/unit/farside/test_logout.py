@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.farside.logout import ends_at_logout
+from holdfast.farside.account.logout import ends_at_logout
 
 
 @pytest.mark.parametrize(

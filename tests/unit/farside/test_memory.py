@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from holdfast.farside import memory
-from holdfast.farside.memory import Witness
+from holdfast.farside.run import memory
+from holdfast.farside.run.memory import Witness
 
 
 def _witness(monkeypatch, tmp_path, before: int, after: int, members: set[int], log: list[int]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holdfast.farside.mounts import folder_facts, mount_of, parse, parse_quota, read_mounts
+from holdfast.farside.machine.mounts import folder_facts, mount_of, parse, parse_quota, read_mounts
 
 MOUNTINFO = r"""
 22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw,errors=remount-ro

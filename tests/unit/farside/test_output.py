@@ -9,9 +9,9 @@ import os
 from hypothesis import given
 from hypothesis import strategies as some
 
-from holdfast.farside import output
-from holdfast.farside.output import Pump, Redactor, make_pipe
-from holdfast.workbench import planning
+from holdfast.farside.run import output
+from holdfast.farside.run.output import Pump, Redactor, make_pipe
+from holdfast.workbench.submitting import planning
 
 SECRET = "abcabd-secret"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside import ownership
+from holdfast.farside.account import ownership
 from holdfast.farside.layout import MARKER, Home
 from holdfast.farside.refusal import Refused
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside import mounts, places
+from holdfast.farside.account import places
 from holdfast.farside.layout import Home
+from holdfast.farside.machine import mounts
 
 
 def table(*rows: tuple[Path, str]) -> list[mounts.Mount]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from holdfast.farside.pythons import candidates, split, version_said
+from holdfast.farside.machine.pythons import candidates, split, version_said
 
 
 def program(path: Path, content: bytes = b"\x7fELF") -> Path:

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside import frames, occupying, ownership, sizes
+from holdfast.farside import frames
+from holdfast.farside.account import ownership
 from holdfast.farside.agent import Agent
 from holdfast.farside.layout import MARKER, Home
 from holdfast.farside.refusal import Refused
+from holdfast.farside.store import occupying, sizes
 
 MakeLiving = Callable[[Path], Path]
 

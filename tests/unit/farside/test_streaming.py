@@ -6,8 +6,8 @@ import fcntl
 import os
 from pathlib import Path
 
-from holdfast.farside import streaming
 from holdfast.farside.frames import CHUNK
+from holdfast.farside.store import streaming
 
 _F_GETPIPE_SZ = 1032
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside import occupying, sweeping
 from holdfast.farside.layout import Home
-from holdfast.farside.objects import Arrivals
+from holdfast.farside.store import occupying, sweeping
+from holdfast.farside.store.objects import Arrivals
 
 OLD = time.time() - 4000
 

@@ -326,7 +326,7 @@ def test_unfinished_runs_are_asked_about_and_shown_if_that_fails(archive, histor
         raise OSError("no answer")
         yield
 
-    monkeypatch.setattr("holdfast.workbench.refresh.refresh", refresh)
+    monkeypatch.setattr("holdfast.workbench.records.refresh.refresh", refresh)
     shown = history("list", "--query", "[].status", "-o", "tsv")
     assert shown == Outcome(0, "Running\n", "warning: unfinished runs are shown as they were last known: no answer\n")
     assert len(asked) == 1
@@ -338,7 +338,7 @@ def test_where_every_run_is_at_home_the_folders_are_looked_at_once_and_no_host_i
     looked = []
     synchronize = Index._synchronize
     monkeypatch.setattr(Index, "_synchronize", lambda *words, **more: looked.append(1) or synchronize(*words, **more))
-    monkeypatch.setattr("holdfast.workbench.refresh.refresh", lambda *_: pytest.fail("a host was asked"))
+    monkeypatch.setattr("holdfast.workbench.records.refresh.refresh", lambda *_: pytest.fail("a host was asked"))
     assert len(json.loads(history("list").out)) == 2
     assert len(looked) == 1
     assert history("info", "-r", "last").code == 0
@@ -349,7 +349,7 @@ def test_a_run_that_is_at_home_is_shown_without_asking_about_the_others(archive,
     archive.add()
     archive.add(archive.running)
     asked = []
-    monkeypatch.setattr("holdfast.workbench.refresh.refresh", lambda *_: asked.append(1) or iter(()))
+    monkeypatch.setattr("holdfast.workbench.records.refresh.refresh", lambda *_: asked.append(1) or iter(()))
     assert history("info", "-r", A).code == 0
     assert asked == []
     assert history("info", "-r", B).code == history("compare", A, B).code == 0

@@ -14,9 +14,10 @@ from holdfast.cli.clock import clock_time
 from holdfast.cli.events import drain
 from holdfast.cli.main import main
 from holdfast.project.folder import find_project
-from holdfast.workbench import contacts, events
-from holdfast.workbench.contacts import Contact
-from holdfast.workbench.silence import LOGIN_NEEDED, short_reason
+from holdfast.workbench import events
+from holdfast.workbench.machines import contacts
+from holdfast.workbench.machines.contacts import Contact
+from holdfast.workbench.records.silence import LOGIN_NEEDED, short_reason
 
 SINCE = 1_800_000_120.0  # 2027-01-15 08:02 UTC
 
@@ -44,7 +45,7 @@ def history(archive, tmp_path: Path, monkeypatch, capfd) -> Callable[..., tuple[
     contacts.write(project, "me@gpu2", Contact(unreachable_since=SINCE, reason=LOGIN_NEEDED))
     contacts.write(project, "me@gpu3", Contact(reached=SINCE))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("holdfast.workbench.refresh.refresh", lambda *_: iter(()))
+    monkeypatch.setattr("holdfast.workbench.records.refresh.refresh", lambda *_: iter(()))
     clock = SimpleNamespace(time=lambda: SINCE + 3600, localtime=time.localtime, strftime=time.strftime)
     monkeypatch.setattr("holdfast.cli.clock.time", clock)
 
@@ -83,7 +84,7 @@ def test_for_programs_the_status_stays_and_the_state_of_the_host_stands_beside_i
 
 
 def test_nobody_is_asked_when_that_is_not_wanted(history, monkeypatch):
-    monkeypatch.setattr("holdfast.workbench.refresh.refresh", lambda *_: pytest.fail("a machine was asked"))
+    monkeypatch.setattr("holdfast.workbench.records.refresh.refresh", lambda *_: pytest.fail("a machine was asked"))
     assert "unreachable since 08:02" in history("history", "list", "--no-refresh", "-o", "table")[0]
     assert "host_state" in history("history", "list", "--no-refresh", "-o", "json")[0]
 

@@ -77,7 +77,7 @@ def a_run_is_recorded_and_found(folder: Path) -> Any:
     from holdfast.history.index import Index
     from holdfast.history.records import read_run
     from holdfast.model import Submission
-    from holdfast.workbench.mirror import writer_lock
+    from holdfast.workbench.following.mirror import writer_lock
 
     state = folder / ".holdfast"
     folders = RunFolders(state)
@@ -112,8 +112,8 @@ def a_run_is_recorded_and_found(folder: Path) -> Any:
 
 def copies_grow_and_are_set_aside(folder: Path) -> Any:
     from holdfast.hosts.connection import Push
-    from holdfast.workbench.mirror import Mirror, stopped_writer
-    from holdfast.workbench.view import View
+    from holdfast.workbench.following.mirror import Mirror, stopped_writer
+    from holdfast.workbench.following.view import View
 
     mirror, view = Mirror(folder), View(folder)
     for push in (
@@ -133,7 +133,7 @@ def copies_grow_and_are_set_aside(folder: Path) -> Any:
 
 def a_host_is_remembered(folder: Path) -> Any:
     from holdfast.project.folder import Project
-    from holdfast.workbench import contacts
+    from holdfast.workbench.machines import contacts
 
     (folder / ".holdfast").mkdir()
     project = Project(folder, "0" * 32, "p", True)

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.model import Ending, Reason, Run, Status, Submission
 from holdfast.snapshots.ignore import list_files
-from holdfast.workbench.absent import missing_file_sentence
+from holdfast.workbench.following.absent import missing_file_sentence
 
 SUBMISSION = Submission(
     run_id="iris_1",

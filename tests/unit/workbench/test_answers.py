@@ -6,7 +6,7 @@ from pathlib import Path
 
 from holdfast.hosts.asking import Question, understand
 from holdfast.hosts.secret import Secret
-from holdfast.workbench.answers import Answers, Machine, Ways
+from holdfast.workbench.machines.answers import Answers, Machine, Ways
 
 GPU1 = Machine("me", "gpu1", is_behind_another=True)
 HOST_KEY = (

@@ -12,8 +12,8 @@ import pytest
 from holdfast.history.folder import RunFolders
 from holdfast.model import Submission
 from holdfast.project.folder import Project
-from holdfast.workbench import diagnostics
-from holdfast.workbench.diagnostics import write_diagnostics
+from holdfast.workbench.records import diagnostics
+from holdfast.workbench.records.diagnostics import write_diagnostics
 from holdfast.workbench.surroundings import Surroundings
 
 

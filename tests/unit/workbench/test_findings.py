@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast.hosts.facts import Facts, parse_facts
-from holdfast.workbench.findings import Finding, findings
+from holdfast.workbench.machines.findings import Finding, findings
 
 HEALTHY: dict[str, Any] = {
     "time": 1000.0,

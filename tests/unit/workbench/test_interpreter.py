@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import ProjectError
-from holdfast.workbench.interpreter import find_python
+from holdfast.workbench.submitting.interpreter import find_python
 from holdfast.workbench.surroundings import Surroundings
 
 

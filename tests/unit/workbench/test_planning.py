@@ -9,7 +9,7 @@ import pytest
 from holdfast.errors import UsageError
 from holdfast.project.configuration import load_configuration
 from holdfast.project.folder import find_project
-from holdfast.workbench.planning import Job, Request, find_job
+from holdfast.workbench.submitting.planning import Job, Request, find_job
 from holdfast.workbench.surroundings import Surroundings
 
 

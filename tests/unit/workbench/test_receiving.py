@@ -17,10 +17,10 @@ import pytest
 from holdfast.errors import HostError, StorageError
 from holdfast.hosts.connection import Push
 from holdfast.project.file_names import unstorable
-from holdfast.workbench import collecting
-from holdfast.workbench.collecting import OUTPUTS, Collector, is_below
-from holdfast.workbench.parts import Part
-from holdfast.workbench.receiving import FarRun, Receiver, Wanted
+from holdfast.workbench.following import collecting
+from holdfast.workbench.following.collecting import OUTPUTS, Collector, is_below
+from holdfast.workbench.following.parts import Part
+from holdfast.workbench.following.receiving import FarRun, Receiver, Wanted
 
 RUN = FarRun("p", "r", True)
 

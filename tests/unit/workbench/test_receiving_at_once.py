@@ -15,8 +15,8 @@ import pytest
 
 from holdfast.hosts.connection import Push
 from holdfast.workbench import events
-from holdfast.workbench import parts as arriving
-from holdfast.workbench.receiving import FarRun, Receiver, Wanted
+from holdfast.workbench.following import parts as arriving
+from holdfast.workbench.following.receiving import FarRun, Receiver, Wanted
 
 NAME = "work/model.bin"
 CONTENT = b"0123456789" * 10

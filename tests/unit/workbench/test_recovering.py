@@ -13,7 +13,7 @@ from holdfast.errors import HostError
 from holdfast.hosts.connection import PIECE
 from holdfast.snapshots.manifest import Entry, Manifest, encode
 from holdfast.snapshots.store import ObjectStore
-from holdfast.workbench.recovering import FarSnapshot, Recovered, recover_snapshot
+from holdfast.workbench.records.recovering import FarSnapshot, Recovered, recover_snapshot
 
 LARGE = bytes(range(256)) * (PIECE // 100)
 

@@ -8,7 +8,8 @@ import pytest
 
 from holdfast.errors import HostError
 from holdfast.model import Place
-from holdfast.workbench import cleaning, importing, replies
+from holdfast.workbench import replies
+from holdfast.workbench.records import cleaning, importing
 
 NOTHING: list[Any] = [None, True, 7, "text", [], {}, [None], [[]], {"missing": 1}, {"runs": [["a"]], "more": False}]
 

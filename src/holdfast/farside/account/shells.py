@@ -1,0 +1,84 @@
+"""A shell for a person where a run runs, in its environment: described over the connection, entered by a terminal.
+
+The description lies in a file that only the account can read and that is removed when it is used: variables do not
+stand in an argument of any process.
+"""
+
+import json
+import os
+import sys
+import time
+from typing import Any, Dict
+
+from holdfast.farside.layout import Home, checked
+from holdfast.farside.refusal import Refused
+from holdfast.farside.run.children import inherited_environment
+from holdfast.farside.run.interpreter import find_python
+
+OLD = 3600.0
+
+
+def prepare(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
+    """Write down what the shell will find: of a run, or of a target (`python`, `variables`), and the `words` to run in
+    its place, if any. Answers with a token."""
+    if "run" in message:
+        description = _of_run(home, message)
+    else:
+        account = os.path.expanduser("~")
+        python = find_python(message.get("python"), account)
+        description = {"directory": account, "environment": message["variables"], "python": python}
+    description["words"] = [str(word) for word in message.get("words", [])]
+    folder = os.path.join(home.path, "shells")
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    _forget_old(folder)
+    token = os.urandom(8).hex()
+    descriptor = os.open(os.path.join(folder, token), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as target:
+        json.dump(description, target)
+    return {"token": token, "directory": description["directory"]}
+
+
+def enter(home_path: str, token: str) -> None:
+    """Become the shell, or the words in its place. Never returns."""
+    path = os.path.join(Home(home_path).path, "shells", checked(token))
+    with open(path) as source:
+        description = json.load(source)
+    os.unlink(path)
+    environment = dict(inherited_environment(), **description["environment"])
+    if "PATH" not in description["environment"]:
+        folder = os.path.dirname(description["python"])
+        environment["PATH"] = folder + os.pathsep + environment.get("PATH", os.defpath)
+    os.chdir(description["directory"])
+    argv = description["words"] or [environment.get("SHELL") or "/bin/sh", "-i"]
+    try:
+        os.execvpe(argv[0], argv, environment)  # noqa: S606 - the words are the user's own
+    except OSError as error:
+        sys.stderr.write("holdfast: %s: %s\n" % (argv[0], error.strerror))
+        sys.stderr.flush()
+        os._exit(127 if isinstance(error, FileNotFoundError) else 126)  # as shells do
+
+
+def _of_run(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
+    folder = home.run(message["project"], message["run"])
+    if not os.path.isdir(folder):
+        raise Refused("not-found", "The run `%s` is not on this host any more." % message["run"])
+    try:
+        with open(os.path.join(folder, "bound.json")) as source:
+            command = json.load(source)
+    except FileNotFoundError:
+        raise Refused("not-ready", "The run `%s` has not come as far as its script yet." % message["run"])
+    return {
+        "directory": command["directory"],
+        "environment": command["environment"],
+        "python": command["argv"][0],
+    }
+
+
+def _forget_old(folder: str) -> None:
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        try:
+            if time.time() - os.lstat(path).st_mtime > OLD:
+                os.unlink(path)
+        except OSError:
+            pass

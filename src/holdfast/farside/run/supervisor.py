@@ -1,0 +1,292 @@
+"""The process that owns one run from start to end: binds the plan, makes the files and the environment, runs the
+script, ends every process of the run and writes how it ended."""
+
+import errno
+import json
+import os
+import signal
+import time
+from typing import Any, Dict, List, Optional, Set, Tuple
+
+from holdfast.farside import kernel
+from holdfast.farside.layout import CONTROL, JOURNAL, OUTPUT, RESERVE, SHIPPED, SUPERVISOR_BYTE, Home
+from holdfast.farside.refusal import Refused
+from holdfast.farside.run import files, processes
+from holdfast.farside.run.binding import bind, holes
+from holdfast.farside.run.children import Attendant, CannotStart, Exit, Signals, Stop, inherited_environment, spawn
+from holdfast.farside.run.device_header import DeviceHeader
+from holdfast.farside.run.environment import Environment, beside, failure, progress_line
+from holdfast.farside.run.interpreter import find_python
+from holdfast.farside.run.journal import Journal
+from holdfast.farside.run.kin import other_guardians
+from holdfast.farside.run.memory import Witness
+from holdfast.farside.run.output import Pump, Redactor, make_pipe
+
+BRIEF_GRACE = 2.0
+LEFT_FOR_THE_END = 16384
+LONGEST_GRACE = 10.0
+"""For what the script left behind when it ended by itself; a run's own grace time is for its checkpoints."""
+_REASONS = {"cancel": "canceled", "time-limit": "time-limit", "stopped": "stopped"}
+
+
+class Stopped(Exception):
+    """The run is to end before its script was started."""
+
+
+class Supervisor:
+    def __init__(self, home: Home, folder: str, secrets: Dict[str, str], pipe: List[int]) -> None:
+        self.home, self.folder, self.secrets, self.pipe = home, folder, secrets, pipe
+        self.work = os.path.join(folder, "work")
+        self.journal = Journal(os.path.join(folder, JOURNAL), os.path.join(folder, RESERVE))
+        self.signals = Signals()
+        with open(os.path.join(folder, "plan.json")) as source:
+            self.plan: Dict[str, Any] = json.load(source)
+        self.attendant = Attendant(self.signals, float(self.plan["limits"]["grace"]), self._cancel_request)
+        self.stamps: Dict[str, files.Stamp] = {}
+        self.devices: Optional[DeviceHeader] = None
+
+    def main(self) -> None:
+        """Everything, in order. Whatever goes wrong becomes the reason in the journal's last line."""
+        kernel.become_subreaper()
+        kernel.set_name("hf-supervisor")
+        lock = os.open(os.path.join(self.folder, "lock"), os.O_RDWR | os.O_CLOEXEC)
+        kernel.lock(lock, SUPERVISOR_BYTE)
+        if os.path.exists(os.path.join(self.folder, "cancel")):
+            self.attendant.stop = self._cancel_request()
+        try:
+            ending = self._run()
+        except Refused as refusal:
+            reason = refusal.kind if refusal.kind in ("storage", "preparation") else "cannot-start"
+            ending = {"reason": reason, "detail": refusal.message}
+        except CannotStart as problem:
+            ending = {"reason": "cannot-start", "detail": str(problem)}
+        except Stopped:
+            ending = self._stopped_ending(self.attendant.stop or Stop("stopped", ""))
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO):
+                raise
+            ending = {"reason": "storage", "detail": "%s: %s" % (error.filename or self.folder, error.strerror)}
+        if self.devices is not None:
+            self.devices.end()
+        self._sweep(BRIEF_GRACE)
+        self._write_ended(ending)
+
+    def _run(self) -> Dict[str, Any]:
+        self.journal.append("phase", name="files", text="writing the snapshot's files")
+        self._check_stop()
+        self.devices = DeviceHeader(self.attendant, lambda text: self.journal.append("note", text=text))
+        os.makedirs(self.work)
+        facts = self._facts()
+        stores = bind(self.plan["stores"], facts)
+        self.stamps = files.materialise(self.plan["snapshot"], stores, self.work)
+        facts["python"] = self._python()  # it may be one of the files
+        os.makedirs(bind(self.plan["share"], facts), exist_ok=True)
+        header = self.devices.text(self._wait_or_stop)
+        environment = self.plan["environment"]
+        if environment is not None:
+            self._prepare(Environment(self.home, bind(environment, facts)))
+        self._check_stop()
+        command = bind(self.plan["command"], facts)
+        if environment is None:
+            version, packages = beside(command["argv"][0])
+            self.journal.append("environment", id="", python=version, packages=packages, built=False, seconds=0)
+        with open(os.path.join(self.folder, "bound.json"), "w") as target:
+            json.dump(command, target, indent=1)
+        return self._run_script(command, header)
+
+    def _facts(self) -> Dict[str, str]:
+        environment = self.plan["environment"]
+        inherited = os.environ.get("PYTHONPATH", "")
+        return {
+            "home": self.home.path,
+            "run": self.folder,
+            "work": self.work,
+            "farside": SHIPPED,
+            "environment": "" if environment is None else self.home.environment(environment["id"]),
+            "path": os.environ.get("PATH", os.defpath),
+            "pythonpath": os.pathsep + inherited if inherited else "",
+            "account": os.path.expanduser("~"),
+        }
+
+    def _python(self) -> str:
+        """Looked for only where the plan leaves it open: a run here was told which one."""
+        if "python" not in holes(self.plan["command"]):
+            return ""
+        return find_python(self.plan.get("python"), self.work)
+
+    def _prepare(self, environment: Environment) -> None:
+        began = time.monotonic()
+        self.journal.append("phase", name="environment", text="looking for the environment")
+        built = environment.ensure(
+            bool(self.plan["prepare"]), self._build_step, self._wait_or_stop, self.journal.append
+        )
+        self.journal.append(
+            "environment",
+            id=environment.id,
+            path=environment.path,
+            built=built,
+            seconds=round(time.monotonic() - began, 3),
+            packages=environment.packages(),
+        )
+
+    def _build_step(self, step: Dict[str, Any]) -> Optional[str]:
+        """Run one installer step with its output in control_log. Returns why it failed, or None."""
+        log = os.path.join(self.folder, CONTROL)
+        begin = os.path.getsize(log)
+        with open(log, "a") as target:
+            target.write("$ %s\n" % " ".join(step["argv"]))
+        reader, writer = make_pipe()
+        teller = _Teller(self.journal, log, begin)
+        pump = Pump(reader, log, Redactor(self.secrets.values()), teller.tell)
+        try:
+            pid = spawn(step["argv"], dict(inherited_environment(), **step["environment"]), step["directory"], writer)
+        except CannotStart as problem:
+            return str(problem)
+        finally:
+            os.close(writer)
+        result = self.attendant.attend(pid, pump, None, self._tell_stopping)
+        self._sweep(BRIEF_GRACE)
+        pump.finish()
+        os.close(reader)
+        self._check_stop()
+        if result.code == 0:
+            return None
+        with open(log, "rb") as source:
+            source.seek(begin)
+            return failure(source.read().decode("utf-8", "replace"))
+
+    def _run_script(self, command: Dict[str, Any], header: bytes) -> Dict[str, Any]:
+        reader, writer = self.pipe
+        pump = Pump(reader, os.path.join(self.folder, OUTPUT), Redactor(self.secrets.values()))
+        witness = Witness()
+        environment = dict(inherited_environment(), **command["environment"])
+        environment.update(self.secrets)
+        os.write(writer, header)  # through the pipe, so that it is before the script's first byte in every case
+        try:
+            pid = spawn(command["argv"], environment, command["directory"], writer)
+        finally:
+            os.close(writer)
+        self.journal.append("started", pid=pid, argv=command["argv"])
+        result = self.attendant.attend(pid, pump, self.plan["limits"]["time"], self._tell_stopping)
+        self.journal.append("exited", code=result.code, signal=result.signal)
+        stop = self.attendant.stop  # a request that comes later finds a script that ended by itself
+        left = self.attendant.grace_left() if stop else min(self.attendant.grace, LONGEST_GRACE)
+        self._sweep(max(left, BRIEF_GRACE), pump)
+        self._finish_output(pump)
+        self._list_files()
+        proven, detail = witness.verdict(pid) if result.signal == signal.SIGKILL else (False, "")
+        witness.close()
+        return dict(self._stopped_ending(stop), code=result.code) if stop else _own_ending(result, proven, detail)
+
+    def _finish_output(self, pump: Pump) -> None:
+        """On a full disk the last output gets the reserve; what is more waits for room, as the script did. `cancel`
+        ends the waiting."""
+        pump.move()
+        if pump.blocked:
+            self.journal.shrink_reserve(LEFT_FOR_THE_END)
+            pump.move()
+        if pump.blocked:
+            self.journal.append("note", text="The disk is full; the last output waits for room.")
+        while pump.blocked and self.attendant.stop is None:
+            self.attendant.wait(1.0, pump)
+        lost = pump.finish()
+        if lost:
+            self.journal.append("note", text="%d bytes of output were lost because the disk is full." % lost)
+
+    def _stopped_ending(self, stop: Stop) -> Dict[str, Any]:
+        detail = stop.detail
+        if stop.cause == "time-limit":
+            detail = _duration(float(self.plan["limits"]["time"]))
+        return {"reason": _REASONS[stop.cause], "detail": detail, "signal": stop.signal}
+
+    def _tell_stopping(self, stop: Stop) -> None:
+        self.journal.append("ending", cause=stop.cause, grace=self.attendant.grace, detail=stop.detail)
+
+    def _sweep(self, grace: float, pump: Optional[Pump] = None) -> None:
+        ended = processes.sweep(grace, lambda seconds: self.attendant.wait(seconds, pump), self._spared)
+        if ended:
+            shown = [list(each) for each in ended[:100]]
+            self.journal.append("swept", processes=shown, count=len(ended))
+
+    def _spared(self) -> Set[int]:
+        stuck = self.devices.abandoned if self.devices is not None else set()
+        return other_guardians(self.home, self.folder) | (stuck - set(self.attendant.exits))
+
+    def _list_files(self) -> None:
+        outputs, others, count = files.written(self.work, self.stamps)
+        self.journal.append("files", outputs=outputs[:10000], others=others, others_count=count)
+
+    def _cancel_request(self) -> Optional[Stop]:
+        try:
+            with open(os.path.join(self.folder, "cancel")) as source:
+                request = json.load(source)
+        except (OSError, ValueError):
+            return None
+        if request.get("grace") is not None:
+            self.attendant.grace = float(request["grace"])
+        return Stop("cancel", str(request.get("detail", "")))
+
+    def _check_stop(self) -> None:
+        self.attendant.wait(0, None)
+        if self.attendant.stop is not None:
+            raise Stopped()
+
+    def _wait_or_stop(self, seconds: float) -> None:
+        self.attendant.wait(seconds, None)
+        if self.attendant.stop is not None:
+            raise Stopped()
+
+    def _write_ended(self, ending: Dict[str, Any]) -> None:
+        """The last line must get out: on a disk that is full in spite of the reserve it waits for room."""
+        record = dict({"code": None, "signal": None, "detail": "", "by": "supervisor"}, **ending)
+        while True:
+            try:
+                self.journal.append("ended", **record)
+                break
+            except OSError as error:
+                if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                    raise
+                time.sleep(1.0)
+        self.journal.give_up_reserve()
+
+
+def _own_ending(result: Exit, proven: bool, detail: str) -> Dict[str, Any]:
+    """Of a script that nobody asked to end."""
+    if result.signal == signal.SIGKILL:
+        return {"reason": "out-of-memory" if proven else "killed", "signal": result.signal, "detail": detail}
+    if result.signal is not None:
+        return {"reason": "signal", "signal": result.signal}
+    return {"reason": "exit-code" if result.code else "completed", "code": result.code}
+
+
+class _Teller:
+    """Turns the installer's lines into phases in the journal, at most a few a second."""
+
+    def __init__(self, journal: Journal, path: str, offset: int) -> None:
+        self._journal, self._path, self._offset = journal, path, offset
+        self._last = 0.0
+
+    def tell(self) -> None:
+        now = time.monotonic()
+        if now - self._last < 0.2:
+            return
+        self._last = now
+        with open(self._path, "rb") as source:
+            source.seek(self._offset)
+            data = source.read()
+        whole = data.rfind(b"\n") + 1
+        self._offset += whole
+        lines = [progress_line(line) for line in data[:whole].decode("utf-8", "replace").splitlines()]
+        shown = [line for line in lines if line]
+        if shown:
+            self._journal.append("phase", name="environment", text=shown[-1])
+
+
+def _duration(seconds: float) -> str:
+    parts: List[Tuple[int, str]] = []
+    rest = int(seconds)
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m"), (1, "s")):
+        if rest >= size:
+            parts.append((rest // size, unit))
+            rest %= size
+    return "".join("%d%s" % part for part in parts) or "%gs" % seconds

@@ -1,0 +1,170 @@
+"""How much Holdfast has put on this host, and taking it away: all of it, or what a refused attach has brought."""
+
+import json
+import os
+from typing import Any, Dict, List, Set, Tuple
+
+from holdfast.farside.account import ownership
+from holdfast.farside.layout import MARKER, Home
+from holdfast.farside.refusal import Refused
+from holdfast.farside.run.files import remove_tree
+from holdfast.farside.run.subscription import is_alive
+from holdfast.farside.store.occupying import Alone
+
+
+def sizes(home: Home) -> Dict[str, Any]:
+    """`folders`: name and bytes of what Holdfast has in the home; `runs`: project, how many runs, how many of them
+    live."""
+    seen: Set[Tuple[int, int]] = set()
+    names = [name for name in _known(home) if name != MARKER]
+    folders = [[name, _size(os.path.join(home.path, name), seen)] for name in names]
+    return {"home": home.path, "folders": folders, "runs": _runs(home.runs())}
+
+
+def purge(home: Home) -> Dict[str, Any]:
+    """Remove all that Holdfast has put here, and the folder if that leaves it empty; `kept`: what is left in it, and
+    where links led. Refused while a run lives, and in a folder that is not Holdfast's. What a purge that broke left is
+    removed by the next."""
+    ownership.refuse_foreign(home)
+    if not os.path.isdir(home.path):
+        return {"removed": 0, "kept": []}
+    _refuse_living(home.runs())
+    removed = sum(size for _, size in sizes(home)["folders"])  # takes minutes where there is much
+    with Alone(home):
+        _refuse_living(home.runs())
+        links = _links(home)
+        _remove_runs(home.runs())
+        for name in sorted(_known(home), key=lambda name: name == MARKER):
+            _remove(os.path.join(home.path, name))
+        kept = _names(home.path)
+        if not kept and not os.path.islink(home.path):
+            os.rmdir(home.path)
+    return {"removed": removed, "kept": kept + links}
+
+
+def leave(home: Home, path: str) -> Dict[str, Any]:
+    """Take back what an attach brings into a folder, this home or another: the far side that runs here, and the mark. A
+    folder with anything else of ours in it is in use, and stays as it is; one that holds somebody's own things, or was
+    there before, loses nothing but those two."""
+    other = Home(os.path.expanduser(path))
+    names = set(_names(other.path))
+    is_ours_alone = _names(other.versions()) == [ownership.running_version()] and not os.path.islink(other.versions())
+    if not is_ours_alone or _is_used(other, names):
+        return {"left": False}
+    is_made = MARKER in names and not _is_found(other)
+    try:
+        if "proofs" in names:
+            os.rmdir(os.path.join(other.path, "proofs"))
+    except OSError:
+        return {"left": False}  # of another attach that is under way
+    remove_tree(other.versions())
+    for name in ("machine", MARKER):
+        _remove(os.path.join(other.path, name))
+    if is_made and not os.path.islink(other.path) and not _names(other.path):
+        os.rmdir(other.path)
+    return {"left": True}
+
+
+def _is_used(home: Home, names: Set[str]) -> bool:
+    """In somebody's own folder names say nothing, but for a run's."""
+    if ownership.is_ours(home):
+        return any(Home.knows(name) and name != MARKER and name not in Home.STATE for name in names)
+    runs = [os.path.join(home.runs(), project) for project in _names(home.runs())]
+    return any(os.path.exists(os.path.join(each, run, "plan.json")) for each in runs for run in _names(each))
+
+
+def _known(home: Home) -> List[str]:
+    return [name for name in _names(home.path) if Home.knows(name)]
+
+
+def _runs(folder: str) -> List[List[Any]]:
+    found = []
+    for project in _names(folder):
+        runs = [os.path.join(folder, project, name) for name in _names(os.path.join(folder, project))]
+        runs = [run for run in runs if not os.path.basename(run).startswith(".")]
+        found.append([project, len(runs), sum(1 for run in runs if is_alive(run))])
+    return [each for each in found if each[1]]
+
+
+def _refuse_living(folder: str) -> None:
+    for project in _names(folder):
+        for name in _names(os.path.join(folder, project)):
+            _refuse_alive(os.path.join(folder, project, name))
+
+
+def _refuse_alive(run: str) -> None:
+    if is_alive(run):
+        name = os.path.basename(run)
+        raise Refused("living", "The run `%s` is still alive." % name, "Wait for it, or: holdfast cancel -r %s" % name)
+
+
+def _links(home: Home) -> List[str]:
+    """Where names of ours lead elsewhere: what lies there is not touched."""
+    paths = [os.path.join(home.path, name) for name in _known(home)]
+    return [os.readlink(path) for path in paths if os.path.islink(path)]
+
+
+def _remove_runs(folder: str) -> None:
+    """One by one: whoever starts a run without the lock, as older versions do, keeps it, and the purge ends there."""
+    if os.path.islink(folder) or not os.path.isdir(folder):
+        return
+    for project in _names(folder):
+        place = os.path.join(folder, project)
+        if os.path.islink(place) or not os.path.isdir(place):
+            os.unlink(place)
+            continue
+        for name in _names(place):
+            _refuse_alive(os.path.join(place, name))
+            _remove(os.path.join(place, name))
+        _remove_empty(place)
+    _remove_empty(folder)
+
+
+def _remove_empty(folder: str) -> None:
+    try:
+        os.rmdir(folder)
+    except OSError:
+        raise Refused("living", "A run has just begun in `%s`." % folder, "Wait for it, or cancel it.")
+
+
+def _remove(path: str) -> None:
+    """A folder with all that is in it; of a link the link alone."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        remove_tree(path)
+    elif os.path.lexists(path):
+        os.unlink(path)
+
+
+def _is_found(home: Home) -> bool:
+    """Whether the folder was there before Holdfast was."""
+    try:
+        with open(home.marker()) as source:
+            marker = json.load(source)
+    except (OSError, ValueError):
+        return True
+    return bool(marker.get("found")) if isinstance(marker, dict) else True
+
+
+def _size(path: str, seen: Set[Tuple[int, int]]) -> int:
+    """Bytes of what lies there. A file with several names counts where it is met first."""
+    total = 0
+    for folder, _, names in os.walk(path) if not os.path.islink(path) else []:
+        for name in names:
+            try:
+                status = os.lstat(os.path.join(folder, name))
+            except OSError:
+                continue
+            inode = (status.st_dev, status.st_ino)
+            if status.st_nlink == 1 or inode not in seen:
+                total += status.st_size
+                seen.add(inode)
+    if not os.path.isdir(path) and os.path.lexists(path):
+        total = os.lstat(path).st_size
+    return total
+
+
+def _names(folder: str) -> List[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return []

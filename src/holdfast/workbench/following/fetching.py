@@ -1,0 +1,86 @@
+"""Fetching files of a run that are not at home: what the script wrote outside `outputs/`, and outputs that were left on
+the host."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from holdfast.errors import FarSideError, ProjectError, StorageError
+from holdfast.project.folder import Project
+from holdfast.workbench import events
+from holdfast.workbench.following.collecting import OUTPUTS, Collector, cannot_store, checked, mark_collected
+from holdfast.workbench.following.receiving import PARTS, FarRun, Receiver, Wanted
+from holdfast.workbench.records.runs import follower_of
+from holdfast.workbench.surroundings import Surroundings
+
+Fetch = Callable[[str, Path], None]
+"""Path as `history info` lists it, relative to the script's working directory, and where to put it."""
+
+
+@contextlib.contextmanager
+def fetching(project: Project, run_id: str, around: Surroundings) -> Iterator[Fetch]:
+    """Fetch files of a run one by one, over one connection, which is made for the first."""
+    follower = follower_of(project, run_id, around)
+    far = FarRun(follower.submission.project_id, follower.run_id, follower.read().status.is_final)
+    is_here, parts = follower.product.host.is_here, follower.folder / PARTS
+
+    def fetch(path: str, destination: Path) -> None:
+        name = checked(os.path.normpath(path).replace(os.sep, "/"))
+        try:
+            if is_here:
+                fields = {"path": f"work/{name}", "destination": os.fspath(destination), **far.fields()}
+                follower.connection().request("link", fields)
+            else:
+                receiver = Receiver(follower.connection(), far, parts)
+                for _ in receiver.receive([Wanted(f"work/{name}", destination, 0, destination.parent)]):
+                    pass
+                _require_arrived(receiver, path, follower.run_id)
+        except FarSideError as error:
+            if error.kind != "not-found":
+                raise
+            raise _gone(path, follower.run_id) from error
+
+    try:
+        yield fetch
+    finally:
+        follower.disconnect()
+
+
+def bring_outputs_home(project: Project, run_id: str, around: Surroundings) -> Iterator[events.Event]:
+    """Outputs that were left on the host come home as those of any run do. A repeat changes nothing."""
+    follower = follower_of(project, run_id, around)
+    if not follower.folders.outputs_are_left(run_id):
+        return
+    with follower.writing() as mine:
+        if not mine:
+            raise ProjectError(
+                f"Another process is fetching the outputs of `{run_id}`.", "Wait for it, then try again."
+            )
+        far = FarRun(follower.submission.project_id, run_id, True)
+        collector = Collector(follower.connection(), follower.product.host.is_here, far, follower.folder)
+        try:
+            yield from collector.bring((OUTPUTS,))
+        except OSError as error:
+            raise cannot_store(f"{follower.folder}: {error.strerror}", run_id) from error
+        if collector.errors:
+            raise cannot_store("; ".join(collector.errors[:5]), run_id)
+        mark_collected(follower.folder, collector.notes, outputs_left=False)
+        for note in collector.notes:
+            yield events.Noted(note)
+
+
+def _require_arrived(receiver: Receiver, path: str, run_id: str) -> None:
+    if receiver.errors:
+        raise StorageError(f"`{path}` could not be fetched: {receiver.errors[0]}.", "Try again.")
+    if receiver.notes:
+        raise _gone(path, run_id)
+
+
+def _gone(path: str, run_id: str) -> ProjectError:
+    return ProjectError(
+        f"The run `{run_id}` has no file `{path}` any more, here or on its machine.",
+        f"What it has: holdfast history info -r {run_id}",
+    )

@@ -1,0 +1,298 @@
+"""Following a run: one process copies its files home, everybody shows the copies.
+
+A follower that holds the run's `writer.lock` copies, in a thread of its own, so that a terminal that does not take
+output (`| less`) does not keep the run from coming home. One that does not hold it waits for the copies to grow, and
+takes over when the lock becomes free. Both show bytes from the copies, from their own place, so no line is shown
+twice or lost."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+
+from holdfast.errors import FarSideError, HostError, StorageError, Unreachable
+from holdfast.history import journal as journals
+from holdfast.history.folder import RunFolders
+from holdfast.history.records import DIVERGED, read_run
+from holdfast.hosts.connection import Connection, Push
+from holdfast.model import Run, Submission
+from holdfast.project.folder import Project
+from holdfast.workbench import events
+from holdfast.workbench.following.absent import missing_file_sentence
+from holdfast.workbench.following.collecting import OUTPUTS, Collector, collect
+from holdfast.workbench.following.mirror import Mirror, stopped_writer, writer_lock
+from holdfast.workbench.following.receiving import FarRun
+from holdfast.workbench.following.reconnecting import TRIES, Patience
+from holdfast.workbench.following.view import View
+from holdfast.workbench.records.whereabouts import require_same
+from holdfast.workbench.replies import Followed, followed, greeting, was_given_up
+from holdfast.workbench.surroundings import Surroundings
+from holdfast.workbench.targets import Product
+
+WAIT = 0.25
+"""Seconds between looks at copies that another process writes."""
+PULSE, SILENCE = 10.0, 45.0
+"""Seconds after which a host is to say that it is there, and without a word after which the link to it is dead: ssh
+does not notice by itself when it shares a connection of the user's own."""
+
+_GREW, _DONE = object(), object()
+
+
+class Follower:
+    def __init__(self, project: Project, run_id: str, product: Product, around: Surroundings) -> None:
+        self.project, self.run_id, self.product, self._around = project, run_id, product, around
+        self.folders = RunFolders(project.state_directory)
+        self.folder = self.folders.path(run_id)
+        self._connection: Connection | None = None
+        self._is_shared = False
+        self._was_connected = self._was_reached = False
+        self._asked: int | None = None
+        self._view = View(self.folder)
+        self._is_writer = False
+        self._warned = False
+
+    @contextlib.contextmanager
+    def writing(self, held: bool = False) -> Iterator[bool]:
+        """Be the one who copies, for as long as the block lasts; `held`: the caller has the lock already. False:
+        another process is, and this one only shows."""
+        try:
+            with contextlib.nullcontext(True) if held else writer_lock(self.folder) as mine:
+                self._is_writer = mine
+                yield mine
+        finally:
+            self._is_writer = False
+            self.disconnect()
+
+    @functools.cached_property
+    def submission(self) -> Submission:
+        return self.folders.submission(self.run_id)
+
+    def connection(self) -> Connection:
+        """Nobody is asked for a password in the middle of a run's output: only a first connection may ask."""
+        if self._connection is None:
+            self._connection = self.product.host.connect(may_ask=not self._was_connected)
+            self._was_connected = True
+        return self._connection
+
+    def share(self, connection: Connection) -> None:
+        """Use a connection that somebody else made, and will close."""
+        self._connection, self._is_shared = connection, True
+        self._was_connected = self._was_reached = True
+
+    def adopt(self, connection: Connection) -> None:
+        """Use a connection that was begun for this follower, and is its own from now on."""
+        self._connection, self._was_connected = connection, True
+
+    def disconnect(self) -> None:
+        if self._connection is not None and not self._is_shared:
+            self._connection.close()
+        self._connection, self._is_shared, self._asked = None, False, None
+
+    def ask(self) -> None:
+        """Ask to follow without waiting for the answer, which `follow` takes: it travels with what was sent before."""
+        asked = {"project": self.submission.project_id, "run": self.run_id, "have": Mirror(self.folder).have()}
+        pulse = {} if self.product.host.is_here else {"alive": PULSE}
+        self._asked = self.connection().send("follow", {"runs": [asked], "stay": True, **pulse})
+
+    def heard(self) -> Followed:
+        """The answer to `ask`, which is asked now if it was not."""
+        while (number := self._asked) is None:
+            self.ask()
+        self._asked = None
+        answer = followed(self.connection().answer(number), (self.run_id,))
+        self._was_reached = True
+        return answer
+
+    def follow(self) -> Iterator[events.Event]:
+        """Every event until the run has ended and its outputs are at home; last an `Ended`."""
+        while not self.folders.is_collected(self.run_id):
+            if self._is_writer:
+                yield from self._copy_and_show()
+            else:
+                with self.writing() as mine:
+                    yield from self._copy_and_show() if mine else self._show_others_copies()
+        yield from self._view.news()
+        run = self.read()
+        yield events.Ended(run, missing_file_sentence(self.project.root, self.folder, run, self._around.environment))
+
+    def finish(self, limit: int | None = None) -> Iterator[events.Event]:
+        """Bring the outputs home; for the writer, after the end. A repeat changes nothing. Raises `collecting.TooLarge`
+        where more than `limit` bytes would have to travel."""
+        run = self.read()
+        if not run.status.is_final or self.folders.is_collected(self.run_id):
+            return
+        yield from collect(self.connection, self.product.host.is_here, self.folder, run, limit, self.require_place)
+
+    def now(self) -> float:
+        return self._around.now()
+
+    def read(self) -> Run:
+        return read_run(self.folders, self.run_id)
+
+    def write_end(self, reason: str, detail: str) -> None:
+        """For the writer, when no far side will: the run is not on its host. The near journal then says so itself."""
+        ending = {"reason": reason, "code": None, "signal": None, "detail": detail, "by": "client"}
+        record = {"t": self._around.now(), "e": "ended", **ending}
+        try:
+            with (self.folder / "journal.jsonl").open("ab") as target:
+                target.write(json.dumps(record).encode() + b"\n")
+        except OSError as error:
+            raise StorageError(
+                f"The end of `{self.run_id}` cannot be recorded: {error.strerror}.", "Make room on the project's disk."
+            ) from error
+
+    def settle_missing(self) -> None:
+        """The host does not have the run. If it was there once, its files were removed; if not, nobody shall start it
+        any more: the host takes its name, and the next look finds how that went. Raises ElsewhereError."""
+        self.require_place()
+        if any(isinstance(event, journals.Created) for event in self._view.journal().events):
+            self.write_end("lost", "")
+            return
+        self.give_up()
+
+    def require_place(self) -> None:
+        """Raises ElsewhereError where what answers is not the place at which the run was started."""
+        known = self.folders.place(self.run_id)
+        if known is not None:
+            now = greeting(self.connection().request("hello")).place
+            require_same(known, now, self.product.host, self.submission)
+
+    def give_up(self, why: str = "") -> bool:
+        """Have the host take the run's name, so that nobody starts it any more. False: it has begun."""
+        submission = self.submission
+        about = {"project": submission.project_id, "run": self.run_id, "generation": submission.generation}
+        return was_given_up(self.connection().request("give-up", {**about, "detail": why}))
+
+    def copy(self) -> None:
+        """For the writer: bring home how the run ended, without showing anything, and without trying again."""
+        for _ in (*self._pump(), *self.finish()):
+            pass
+
+    def _copy_and_show(self) -> Iterator[events.Event]:
+        """Copy in a thread until everything is at home; show what has come meanwhile."""
+        happened: queue.SimpleQueue[object] = queue.SimpleQueue()
+        copier = threading.Thread(target=self._copy, args=(happened,), daemon=True)
+        copier.start()
+        while True:
+            try:
+                item = happened.get(timeout=1.0)
+            except queue.Empty:
+                yield events.StillWaiting()
+                continue
+            yield from self._view.news()
+            if item is _DONE:
+                break
+            if isinstance(item, BaseException):
+                raise item
+            if item is not _GREW:
+                yield item  # type: ignore[misc] # the copier puts events, errors and the two marks, nothing else
+        copier.join()
+
+    def _copy(self, happened: queue.SimpleQueue[object]) -> None:
+        """A lost connection is taken up again where it broke."""
+        tries = None if not self.product.host.is_here else len(TRIES)
+        patience = Patience(tries, self.run_id, bytes_at_home(self.folder))
+        try:
+            while True:
+                try:
+                    for event in self._pump():
+                        happened.put(event)
+                    for event in self.finish():
+                        happened.put(event)
+                except HostError as error:
+                    self.disconnect()
+                    if not self._was_reached:
+                        raise
+                    pause = patience.pause(error, bytes_at_home(self.folder))
+                    happened.put(events.ConnectionLost(error.message, pause))
+                    time.sleep(pause)
+                else:
+                    break
+        except BaseException as error:  # noqa: BLE001 - handed to whoever follows, whatever it is
+            happened.put(error)
+        happened.put(_DONE)
+
+    def _pump(self) -> Iterator[object]:
+        """Copy until the journal at home has the run's end; yields whenever something was written."""
+        mirror = Mirror(self.folder)
+        while not self.read().status.is_final:
+            answer = self.heard()
+            if answer.missing:
+                self.settle_missing()
+                yield _GREW
+                continue
+            yield from self._listen(mirror, answer.pulse is not None)
+
+    def _listen(self, mirror: Mirror, has_pulse: bool) -> Iterator[object]:
+        """Until the run ends: write what comes, and now and then fetch the outputs, if that was asked for."""
+        connection, every = self.connection(), self.submission.sync_outputs
+        ended: list[Push] = []
+
+        def take(push: Push) -> bool:
+            if push.kind == "ended":
+                ended.append(push)
+            return mirror.apply(push)
+
+        due = time.monotonic() + (every or 0.0)
+        while not ended:
+            left = None if every is None else due - time.monotonic()
+            push = self._next_push(connection, left, has_pulse) if left is None or left > 0 else None
+            if push is not None:
+                if take(push):
+                    yield _GREW
+            elif every is not None and due <= time.monotonic():
+                is_well = yield from self._fetch_outputs(connection, take)
+                every = every if is_well else None
+                due = time.monotonic() + (every or 0.0)
+
+    def _next_push(self, connection: Connection, wait: float | None, has_pulse: bool) -> Push | None:
+        """None when none came in time. Raises Unreachable where one must have come, if the link were alive."""
+        is_long = has_pulse and (wait is None or wait > SILENCE)
+        push = connection.next_push(SILENCE if is_long else wait)
+        if push is None and is_long:
+            push = connection.next_push(min(1.0, SILENCE))  # if it is this process that was stopped, it is there now
+            if push is None:
+                raise Unreachable(f"Nothing was heard of {self.product.host.name} for {SILENCE:g} s.")
+        return push
+
+    def _fetch_outputs(self, connection: Connection, take: Callable[[Push], bool]) -> Generator[object, None, bool]:
+        """What is there now; the end of the run makes it exact. False: it is not worth trying again before that."""
+        far = FarRun(self.submission.project_id, self.run_id, False)
+        collector = Collector(connection, self.product.host.is_here, far, self.folder, take)
+        try:
+            yield from collector.bring((OUTPUTS,))
+        except (FarSideError, StorageError, OSError) as error:
+            text = getattr(error, "message", str(error))
+            yield events.Warned(f"Outputs are not fetched any more while the run goes on: {text}")
+            return False
+        return True
+
+    def _show_others_copies(self) -> Iterator[events.Event]:
+        """One look at what another process has copied, then a pause; the caller tries for the lock again."""
+        yield from self._view.news()
+        stopped = stopped_writer(self.folder)
+        if stopped and not self._warned:
+            self._warned = True
+            yield events.Warned(
+                f"Process {stopped}, which copies this run's output, is stopped; nothing new is seen until it goes on.",
+                f"Continue it (fg in its terminal, or kill -CONT {stopped}), or end it: kill {stopped}",
+            )
+        time.sleep(WAIT)
+
+
+def bytes_at_home(folder: Path) -> int:
+    """Of the run, in whatever file; a copy that was set aside is not progress."""
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            if DIVERGED not in name:
+                with contextlib.suppress(OSError):
+                    total += os.lstat(os.path.join(place, name)).st_size
+    return total

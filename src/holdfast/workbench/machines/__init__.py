@@ -1,0 +1,1 @@
+"""Compute targets as machines: attached, looked at, entered, left."""

@@ -1,0 +1,163 @@
+"""Detaching a target: its files here, the key of Holdfast's own over there, and, if wanted, everything else of ours
+over there; and what that is, with sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.errors import FarSideError, HostError, ProjectError
+from holdfast.history.folder import RunFolders
+from holdfast.history.index import Index
+from holdfast.hosts.connection import Connection
+from holdfast.hosts.host import Host
+from holdfast.hosts.keys import Key, is_ours, read_key, remove_key
+from holdfast.project.compute import ComputeTarget, compute_names, examine_compute
+from holdfast.project.folder import Project
+from holdfast.workbench import events
+from holdfast.workbench.machines import configuring
+from holdfast.workbench.surroundings import Surroundings
+from holdfast.workbench.targets import destination_of, product_of
+
+KEY_STAYS = "key-stays"
+"""The far side's word for a file of keys that it may not change."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """One thing in Holdfast's folder on a host."""
+
+    name: str
+    size: int
+
+
+@dataclass(frozen=True)
+class ProjectRuns:
+    """Runs of one project on a host; `living` of them have not ended."""
+
+    project_id: str
+    runs: int
+    living: int
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """All that Holdfast has on a host: `home` is its one folder there, for all projects and laptops of the account."""
+
+    home: str
+    stored: tuple[Stored, ...]
+    runs: tuple[ProjectRuns, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(each.size for each in self.stored)
+
+
+@dataclass(frozen=True)
+class Detached:
+    """The last event of a detach. `others` are run configurations that still name the target."""
+
+    removed: tuple[str, ...]
+    others: tuple[str, ...]
+
+
+def inventory(target: ComputeTarget, around: Surroundings, may_ask: bool = True) -> Inventory:
+    """What is on the target's host. Raises HostError when it cannot be asked."""
+    host = product_of(target, around).host
+    with host.connect(may_ask) as connection:
+        answer = connection.request("sizes")
+    return Inventory(
+        answer["home"],
+        tuple(Stored(name, size) for name, size in answer["folders"]),
+        tuple(ProjectRuns(*row) for row in answer["runs"]),
+    )
+
+
+def detach(
+    project: Project, name: str, around: Surroundings, force: bool = False, purge: bool = False
+) -> Iterator[events.Event | Detached]:
+    """Refused while runs of this project on it are unfinished, unless forced; a purge is refused while any run lives
+    there. A machine that cannot be reached keeps our key, and that is said; a purge of it is an error."""
+    configuring.require_target(project, name)
+    target, _ = examine_compute(project.root, name)
+    if target is not None and target.type == "remote":
+        _refuse_unfinished(project, name, force)
+        yield from _leave(project, target, around, purge)
+    removed, others = configuring.detach(project, name)
+    yield Detached(tuple(removed), tuple(others))
+
+
+def _refuse_unfinished(project: Project, name: str, force: bool) -> None:
+    waiting = [run for run, target in Index(project.state_directory).unfinished() if target == name]
+    folders = RunFolders(project.state_directory)
+    left = [run for run in folders.all_ids() if folders.outputs_are_left(run)]
+    left = [run for run in left if folders.submission(run).target == name]
+    if left and not force:
+        raise ProjectError(
+            f"The outputs of {', '.join(left[:5])}{' …' if len(left) > 5 else ''} are on `{name}` only.",
+            f"Fetch them: holdfast history download -r {left[0]} -d DIR. To leave or lose them: --force",
+        )
+    if waiting and not force:
+        count = "1 run has" if len(waiting) == 1 else f"{len(waiting)} runs have"
+        raise ProjectError(
+            f"{count} not ended on `{name}`, or not brought everything home: {', '.join(waiting[:5])}.",
+            f"Look first: holdfast status -r {waiting[0]}. To detach it all the same: --force",
+        )
+
+
+def _leave(project: Project, target: ComputeTarget, around: Surroundings, purge: bool) -> Iterator[events.Event]:
+    key = _own_key(project, target, around)
+    if not purge and key is None:
+        return
+    host = product_of(target, around).host
+    yield events.Doing(f"connecting to {host.name} …")
+    try:
+        with host.connect() as connection:
+            if purge:
+                yield from _purge(host, connection)
+            if key is not None:
+                yield from _take_key_away(host, connection, key)
+    except HostError as error:
+        if purge or isinstance(error, FarSideError):
+            raise
+        line = f" This line stays in ~/.ssh/authorized_keys over there: {key.line}" if key is not None else ""
+        yield events.Warned(f"{error.message}{line}", "Remove it by hand, as it opens the account.")
+    if key is not None:
+        remove_key(key.path)
+
+
+def _purge(host: Host, connection: Connection) -> Iterator[events.Event]:
+    yield events.Doing(f"removing everything of Holdfast's on {host.name} …")
+    answer = connection.request("purge")
+    yield events.Removed(f"Holdfast's folder on {host.name}", answer["removed"])
+    if answer["kept"]:
+        shown = ", ".join(answer["kept"][:5]) + (", …" if len(answer["kept"]) > 5 else "")
+        yield events.Warned(f"What is not Holdfast's own stays there: {shown}", "Remove it by hand if nobody needs it.")
+
+
+def _take_key_away(host: Host, connection: Connection, key: Key) -> Iterator[events.Event]:
+    try:
+        connection.request("deauthorize", {"key": key.body})
+    except FarSideError as error:
+        if error.kind != KEY_STAYS:
+            raise
+        yield events.Warned(f"{error.message} It is this line: {key.line}", error.hint)
+    else:
+        yield events.Done(f"took the key of Holdfast's own away from {host.name}")
+
+
+def _own_key(project: Project, target: ComputeTarget, around: Surroundings) -> Key | None:
+    """The key that Holdfast put there for this target, unless another target uses it too."""
+    path = destination_of(target, around).private_key
+    if path is None or not is_ours(path, around.home) or _is_used_by_others(project, target.name, path, around):
+        return None
+    return read_key(path, around.environment)
+
+
+def _is_used_by_others(project: Project, name: str, path: Path, around: Surroundings) -> bool:
+    for other in compute_names(project.root):
+        target = examine_compute(project.root, other)[0] if other != name else None
+        if target is not None and target.address and destination_of(target, around).private_key == path:
+            return True
+    return False

@@ -1,0 +1,60 @@
+"""A shell, or one command, where a run runs: its folder, its variables, its Python."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from holdfast.errors import NotAvailable, ProjectError, Unreachable
+from holdfast.hosts.host import Host
+from holdfast.model import Reason
+from holdfast.project.configuration import load_configuration, managed_environment
+from holdfast.project.folder import Project
+from holdfast.workbench.records.runs import follower_of
+from holdfast.workbench.surroundings import Surroundings
+from holdfast.workbench.targets import product_of
+
+SSH_FAILED = 255
+"""What ssh exits with when it is not the command over there that ended."""
+
+
+def enter_run(project: Project, run: str, words: Sequence[str], around: Surroundings) -> int:
+    """Returns the exit code of the shell. Values of secrets are not there: nobody has kept them."""
+    follower = follower_of(project, run, around)
+    found = follower.read()
+    if found.ending is not None and found.ending.reason is Reason.NOT_STARTED:
+        raise ProjectError(
+            f"The run `{follower.run_id}` never started, so there is nothing to enter.", "Submit it again."
+        )
+    submission = follower.folders.submission(follower.run_id)
+    return _enter(follower.product.host, {"project": submission.project_id, "run": follower.run_id}, words, around)
+
+
+def enter_target(
+    project: Project, run_configuration: str | None, target: str | None, words: Sequence[str], around: Surroundings
+) -> int:
+    """As a run with this configuration would find it, in the account's home."""
+    configuration = load_configuration(project, run_configuration, target, None, None)
+    if managed_environment(configuration) is not None:
+        raise NotAvailable(
+            "A shell in an environment that no run has built yet does not work in this version.",
+            "Open it in a run that has: holdfast experiment shell -r RUN",
+        )
+    fields = {
+        "python": configuration.target.python_location,
+        "variables": dict(configuration.run.environment_variables),
+    }
+    return _enter(product_of(configuration.target, around).host, fields, words, around)
+
+
+def _enter(host: Host, fields: Mapping[str, Any], words: Sequence[str], around: Surroundings) -> int:
+    """Described over a connection, entered by the terminal; over SSH both share one login where the system can."""
+    with host.connect() as connection:
+        there = connection.request("hello")
+        token = connection.request("shell", {**fields, "words": list(words)})["token"]
+        entry = [there["executable"], "-I", "-S", there["entry"], "shell", there["home"], token]
+        code = subprocess.run(host.in_terminal(entry), env=around.for_children(), check=False).returncode
+    if code == SSH_FAILED and not host.is_here:
+        raise Unreachable(f"The connection to {host.name} was lost.", "The run goes on. Open the shell again.")
+    return code

@@ -1,0 +1,277 @@
+"""A run's files: which there are at home, and copies of them for people."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holdfast.errors import FarSideError, HoldfastError, StorageError, UnknownName, UsageError
+from holdfast.history.folder import RunFolders
+from holdfast.history.records import read_run
+from holdfast.history.storage import beside, storage_error
+from holdfast.project.folder import Project
+from holdfast.snapshots.patterns import RuleSet, parse_rules
+from holdfast.snapshots.store import CHUNK, copy_stream, digest_of_stream
+from holdfast.workbench.surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from holdfast.workbench.following.fetching import Fetch
+
+FOLDERS = ("outputs", "uploads")
+LOGS = ("driver_log", "control_log")
+_NAMED = 20
+"""So many files are named where all of them failed."""
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """`path` is relative to the run (`outputs/model.pkl`); `file` is where its content lies."""
+
+    path: str
+    file: Path
+    size: int
+
+
+@dataclass(frozen=True)
+class Copied:
+    """One file of a download is done."""
+
+    path: str
+    destination: Path
+    size: int
+    done: int
+    total: int
+
+
+@dataclass(frozen=True)
+class LinkLeftOut:
+    """A symbolic link that leads out of the run's folder, or nowhere, is not copied."""
+
+    path: str
+
+
+def artifacts(project: Project, run_id: str) -> tuple[Artifact, ...]:
+    """What the run wrote to `outputs/` and gave to `holdfast.upload()`, as far as it is at home."""
+    folder = RunFolders(project.state_directory).path(run_id)
+    return tuple(each for each in _walk(folder) if isinstance(each, Artifact))
+
+
+def find_artifact(project: Project, run_id: str, path: str) -> Artifact:
+    """The artifact that a person means: `outputs/model.pkl`, `model.pkl`, `driver_log`."""
+    found = {each.path: each for each in (*artifacts(project, run_id), *_logs(project, run_id))}
+    for name in _spellings(path):
+        if name in found:
+            return found[name]
+    raise _unknown(run_id, path, found)
+
+
+@dataclass(frozen=True)
+class Download:
+    """What to bring where. `wanted` are paths, folders and globs as in `.gitignore`; none: everything at home. Each
+    file keeps its path below `destination`."""
+
+    run_id: str
+    destination: Path
+    wanted: tuple[str, ...] = ()
+    overwrite: bool = False
+
+
+def download(project: Project, asked: Download, around: Surroundings) -> Iterator[Copied | LinkLeftOut]:
+    """Copy artifacts of a run. A file in the way, without `overwrite`, is an error before any is copied; a file that
+    cannot be copied does not keep the others from it, and is an error at the end."""
+    if asked.wanted:
+        chosen = _chosen(project, asked)
+    else:
+        found = list(_walk(RunFolders(project.state_directory).path(asked.run_id)))
+        yield from (each for each in found if isinstance(each, LinkLeftOut))
+        chosen = [each for each in found if isinstance(each, Artifact)]
+    _require_room([asked.destination / each.path for each in chosen], asked.overwrite)
+    failures: list[HoldfastError] = []
+    with contextlib.ExitStack() as stack:
+        fetch: Fetch | None = None
+        for done, each in enumerate(chosen, 1):
+            target = asked.destination / each.path
+            try:
+                if isinstance(each, Artifact):
+                    copy_whole(each.file, target)
+                else:
+                    fetch = fetch or stack.enter_context(_fetching(project, asked.run_id, around))
+                    _fetch_whole(fetch, each.path, target)
+                yield Copied(each.path, target, target.stat().st_size, done, len(chosen))
+            except (StorageError, FarSideError) as error:
+                failures.append(error)
+    if failures:
+        raise _together(failures, len(chosen))
+
+
+def copy_whole(source: Path, target: Path, digest: str | None = None) -> None:
+    """Copy a file: whole under its name, or not there. With `digest`, only if the content has it."""
+    temporary = beside(target)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            _copy(source, temporary, digest)
+            temporary.replace(target)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                temporary.unlink()
+    except OSError as error:
+        raise storage_error(error, f"copy `{source.name}`", target) from error
+
+
+def digest_of(file: Path) -> str:
+    try:
+        with file.open("rb") as stream:
+            return digest_of_stream(stream)
+    except OSError as error:
+        raise storage_error(error, "read the artifact", file) from error
+
+
+def _walk(folder: Path) -> Iterator[Artifact | LinkLeftOut]:
+    """Files below the artifact folders. A link counts as the file it leads to, if the run has it."""
+    inside = os.path.realpath(folder)
+    for top in FOLDERS:
+        for place, folders, names in os.walk(folder / top):
+            folders.sort()
+            for name in sorted(names):
+                file = Path(place, name)
+                path = file.relative_to(folder).as_posix()
+                real = os.path.realpath(file)
+                if os.path.commonpath([inside, real]) != inside or not os.path.isfile(real):
+                    yield LinkLeftOut(path)
+                else:
+                    yield Artifact(path, file, os.path.getsize(real))
+
+
+def _logs(project: Project, run_id: str) -> list[Artifact]:
+    folder = RunFolders(project.state_directory).path(run_id)
+    files = [folder / name for name in LOGS]
+    return [Artifact(each.name, each, each.stat().st_size) for each in files if each.is_file()]
+
+
+@dataclass(frozen=True)
+class _Away:
+    """A file that stays on the host: the script wrote it outside of `outputs/`, or they were left there."""
+
+    path: str
+
+
+def _chosen(project: Project, asked: Download) -> list[Artifact | _Away]:
+    """Every file that one of the words means, once, in the order of the words."""
+    run = read_run(RunFolders(project.state_directory), asked.run_id)
+    at_home = (*artifacts(project, asked.run_id), *_logs(project, asked.run_id))
+    away = run.other_files
+    if RunFolders(project.state_directory).outputs_are_left(asked.run_id):
+        away += run.outputs
+    found: dict[str, Artifact | _Away] = {each.path: _Away(each.path) for each in away}
+    found |= {each.path: each for each in at_home}
+    is_listed_in_part = run.other_files_count > len(run.other_files)
+    chosen: dict[str, Artifact | _Away] = {}
+    for word in asked.wanted:
+        names = _meant(word, found)
+        if names:
+            chosen |= {name: found[name] for name in names}
+        elif is_listed_in_part and not word.startswith(FOLDERS) and word not in LOGS:
+            chosen[word] = _Away(_checked(word))  # the host knows whether it has it
+        else:
+            raise _unknown(asked.run_id, word, found)
+    return list(chosen.values())
+
+
+def _meant(word: str, paths: Iterable[str]) -> list[str]:
+    """The path itself, or else all that it takes in as a line of a `.gitignore`: a folder, a glob."""
+    known = list(paths) if word.strip("./") else []
+    for name in _spellings(word):
+        if name in known:
+            return [name]
+    for name in _spellings(word):
+        line = b"\\" + os.fsencode(name) if name.startswith(("!", "#")) else os.fsencode(name)
+        rules = RuleSet(parse_rules(line, ""))
+        found = [path for path in known if _takes_in(rules, os.fsencode(path))]
+        if found:
+            return found
+    return []
+
+
+def _takes_in(rules: RuleSet, path: bytes) -> bool:
+    parts = path.split(b"/")
+    return any(
+        rules.decide(b"/".join(parts[:count]), parts[count - 1], count < len(parts)) is not None
+        for count in range(1, len(parts) + 1)
+    )
+
+
+def _spellings(path: str) -> list[str]:
+    wanted = path.replace(os.sep, "/").removeprefix("./")
+    return [wanted, *(f"{folder}/{wanted}" for folder in FOLDERS)]
+
+
+def _unknown(run_id: str, path: str, valid: Iterable[str]) -> UnknownName:
+    return UnknownName(
+        "artifact", path, valid, f"All of them: holdfast history info -r {run_id}", place=f"run {run_id}"
+    )
+
+
+def _checked(path: str) -> str:
+    parts = path.split("/")
+    if path.startswith("/") or ".." in parts or "" in parts:
+        raise UsageError(f"`{path}` is not a path inside of the run.", "Give it as `history info` shows it.")
+    return path
+
+
+def _fetching(project: Project, run_id: str, around: Surroundings) -> contextlib.AbstractContextManager[Fetch]:
+    from holdfast.workbench.following import fetching  # only where something is not at home
+
+    return fetching.fetching(project, run_id, around)
+
+
+def _fetch_whole(fetch: Fetch, path: str, target: Path) -> None:
+    temporary = beside(target)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            fetch(_checked(path), temporary)
+            temporary.replace(target)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                temporary.unlink()
+    except OSError as error:
+        raise storage_error(error, f"fetch `{path}`", target) from error
+
+
+def _together(failures: list[HoldfastError], count: int) -> HoldfastError:
+    if len(failures) == 1:
+        return failures[0]
+    lines = [f"  {each.message}" for each in failures[:_NAMED]]
+    if len(failures) > _NAMED:
+        lines.append(f"  and {len(failures) - _NAMED} more")
+    hints = dict.fromkeys(each.hint for each in failures)
+    return StorageError(f"{len(failures)} of {count} files were not copied:\n" + "\n".join(lines), "\n".join(hints))
+
+
+def _require_room(targets: list[Path], overwrite: bool) -> None:
+    in_the_way = [each for each in targets if os.path.lexists(each)]
+    folders = [each for each in in_the_way if each.is_dir() and not each.is_symlink()]
+    if folders:
+        raise UsageError(f"`{folders[0]}` is a folder and in the way.", "Choose another folder with -d.")
+    if in_the_way and not overwrite:
+        shown = ", ".join(f"`{each}`" for each in in_the_way[:3]) + (" …" if len(in_the_way) > 3 else "")
+        raise UsageError(f"Already there: {shown}", "Replace them with --overwrite, or choose another folder with -d.")
+
+
+def _copy(source: Path, target: Path, digest: str | None) -> None:
+    with source.open("rb") as reading, target.open("xb") as writing:
+        if digest is None:
+            shutil.copyfileobj(reading, writing, CHUNK)
+            return
+        found = copy_stream(reading, writing)
+    if found != digest:
+        raise StorageError(
+            f"`{source}` is not what was promoted: its content has changed since.",
+            "Promote it again if the new content is right: holdfast history promote",
+        )

@@ -1,0 +1,60 @@
+"""Ending a run on request: ask, then watch until it is really over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.errors import FarSideError, HostError, HostKeyRefused, LoginNeeded
+from holdfast.project.folder import Project
+from holdfast.workbench import events
+from holdfast.workbench.following.follower import Follower
+from holdfast.workbench.following.mirror import stopped_writer
+from holdfast.workbench.records.runs import follower_of
+from holdfast.workbench.surroundings import Surroundings
+
+
+def cancel(
+    project: Project, run: str, around: Surroundings, grace: float | None = None, wait: bool = True
+) -> Iterator[events.Event]:
+    """SIGTERM, the grace time, then the end of every process of the run. A run that has ended is left as it is. Needs
+    nothing of whoever submitted or follows the run: it makes a connection of its own."""
+    follower = follower_of(project, run, around)
+    if follower.read().ending is not None:
+        yield from follower.follow()
+        return
+    try:
+        yield from _ask(follower, grace)
+    except FarSideError as error:
+        if error.kind != "not-found":
+            raise
+        yield from follower.follow()  # settles a run that its host does not know
+        return
+    if wait and stopped_writer(follower.folder) is None:
+        yield from follower.follow()
+    elif wait:
+        yield events.Warned(
+            "The run was asked to end. How it ends is not seen here: the process that copies it is stopped.",
+            f"Continue that one, or look later: holdfast status -r {follower.run_id}",
+        )
+
+
+def _ask(follower: Follower, grace: float | None) -> Iterator[events.Event]:
+    """Over a new connection, and over another one if that broke: to ask twice changes nothing."""
+    try:
+        _request(follower, grace)
+    except (FarSideError, LoginNeeded, HostKeyRefused):
+        raise
+    except HostError as error:
+        yield events.ConnectionLost(error.message, 0.0)
+        try:
+            _request(follower, grace)
+        except FarSideError:
+            raise
+        except HostError as again:
+            again.hint = f"{again.hint}\nThe run was not asked to end; try again later.".strip()
+            raise
+
+
+def _request(follower: Follower, grace: float | None) -> None:
+    with follower.product.host.connect() as connection:
+        follower.product.engine.cancel(connection, follower.submission.project_id, follower.run_id, grace)

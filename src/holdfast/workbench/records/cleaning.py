@@ -1,0 +1,170 @@
+"""Removing what runs left on their host. The record at home stays; a living run, unfetched outputs and what projects
+share between runs are never touched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.errors import FarSideError, HoldfastError, HostError
+from holdfast.history.folder import RunFolders
+from holdfast.hosts.connection import Connection
+from holdfast.model import IMPORTED
+from holdfast.project.folder import Project
+from holdfast.workbench import events
+from holdfast.workbench.following.follower import Follower
+from holdfast.workbench.machines import contacts
+from holdfast.workbench.records.refresh import HostRuns, look, place_of, silent
+from holdfast.workbench.records.runs import Products
+from holdfast.workbench.replies import rows, text, understood
+from holdfast.workbench.surroundings import Surroundings
+from holdfast.workbench.targets import Product
+
+AT_ONCE = 32
+"""Requests that are under way together."""
+
+
+@dataclass(frozen=True)
+class Rubbish:
+    """What to remove. `runs` None: every ended run that this project submitted, on `target` if one is named, and from
+    their hosts also contents and versions of the far side that no run needs; `environments`: also those that no run
+    uses, and with `runs` None the installers' cache; `discard`: also runs whose outputs were left on their host."""
+
+    runs: tuple[str, ...] | None = None
+    target: str | None = None
+    environments: bool = False
+    discard: bool = False
+
+
+def clean(project: Project, rubbish: Rubbish, around: Surroundings) -> Iterator[events.Event]:
+    """Host by host; one that cannot be reached does not keep the others from it. Gone already is success."""
+    folders = RunFolders(project.state_directory)
+    runs = folders.all_ids() if rubbish.runs is None else [folders.resolve(run) for run in rubbish.runs]
+    hosts: dict[tuple[str, str], _Cleaning] = {}
+    products = Products(project, around)
+    if rubbish.target is not None and rubbish.runs is None:
+        _put(hosts, products.of_target(rubbish.target)[1], rubbish.target)
+    imported = 0
+    for run_id in runs:
+        try:
+            submission = folders.submission(run_id)
+            if rubbish.target not in (None, submission.target):
+                continue
+            if rubbish.runs is None and IMPORTED in submission.properties:
+                imported += 1
+                continue
+            _put(hosts, products.of_run(run_id), submission.target).runs.append(run_id)
+        except HoldfastError as error:
+            yield events.Warned(f"{run_id} was left as it is: {error.message}", error.hint)
+    if imported:
+        yield _left_imported(imported)
+    for each in hosts.values():
+        try:
+            with each.product.host.connect() as connection:
+                yield from _bring_home(project, each, connection, around)
+                contacts.reached(project, each.product.host.name, around.now())
+                yield from _clean_host(connection, folders, each.runs, rubbish.discard)
+                yield from _clean_rest(connection, rubbish)
+        except FarSideError as error:
+            yield events.Warned(f"{each.target}: {error.message}", error.hint)
+        except HostError as error:
+            yield silent(project, each.product.host, each.target, error, around)
+
+
+def _left_imported(count: int) -> events.Removed:
+    name, why = (
+        "1 imported run",
+        "it was submitted elsewhere, and may not have been fetched there yet; -r RUN removes it",
+    )
+    if count > 1:
+        name, why = f"{count} imported runs", why.replace("it was", "they were").replace("removes it", "removes one")
+    return events.Removed(name, 0, why)
+
+
+@dataclass(frozen=True)
+class _Cleaning:
+    """One host, and the runs of it that shall go."""
+
+    product: Product
+    target: str
+    runs: list[str] = field(default_factory=list)
+
+
+def _put(hosts: dict[tuple[str, str], _Cleaning], product: Product, target: str) -> _Cleaning:
+    return hosts.setdefault(place_of(product.host), _Cleaning(product, target))
+
+
+def _bring_home(
+    project: Project, cleaning: _Cleaning, connection: Connection, around: Surroundings
+) -> Iterator[events.Event]:
+    """What has ended there since the last look."""
+    folders = RunFolders(project.state_directory)
+    unfinished = [run for run in cleaning.runs if not folders.is_collected(run)]
+    followers = tuple(Follower(project, run, cleaning.product, around) for run in unfinished)
+    yield from look(HostRuns(cleaning.product.host, cleaning.target, followers), lambda: connection, whole=())
+
+
+def _clean_host(
+    connection: Connection, folders: RunFolders, run_ids: Sequence[str], discard: bool
+) -> Iterator[events.Event]:
+    left = [run_id for run_id in run_ids if folders.outputs_are_left(run_id) and not discard]
+    home = [run_id for run_id in run_ids if folders.is_collected(run_id) and run_id not in left]
+    for run_id in run_ids:
+        if run_id in left:
+            fetch = f"holdfast history download -r {run_id} -d DIR"
+            yield events.Removed(run_id, 0, f"its outputs are only there; {fetch} or --discard-outputs")
+        elif run_id not in home:
+            yield events.Removed(run_id, 0, "it has not ended, or its outputs are not at home yet")
+    wanted = [(run_id, {"project": folders.submission(run_id).project_id, "run": run_id}) for run_id in home]
+    for removed in _remove(connection, wanted):
+        if removed.size or removed.kept:  # else it was gone already
+            yield removed
+
+
+def _clean_rest(connection: Connection, rubbish: Rubbish) -> Iterator[events.Event]:
+    if rubbish.environments:
+        names = _environments(connection.request("environments"))
+        yield from _remove(connection, [(f"environment {name}", {"environment": name}) for name in names])
+    if rubbish.runs is None:
+        yield from _swept(connection.request("sweep", {"cache": rubbish.environments}))
+
+
+def _environments(answer: Any) -> list[str]:
+    with understood("environments"):
+        return [text(name) for name in rows(answer)]
+
+
+def _swept(answer: Any) -> list[events.Removed]:
+    with understood("sweep"):
+        removed = [
+            events.Removed(_called(text(name), int(count)), int(size)) for name, count, size in answer["removed"]
+        ]
+        return removed + [events.Removed(_called(text(name), 1), 0, text(why)) for name, why in answer["kept"]]
+
+
+def _called(name: str, count: int) -> str:
+    if name == "objects":
+        return "1 file that no run needs" if count == 1 else f"{count} files that no run needs"
+    if name == "cache":
+        return "package cache"
+    return name.replace("farside", "far side")
+
+
+def _remove(connection: Connection, wanted: Sequence[tuple[str, Mapping[str, str]]]) -> Iterator[events.Removed]:
+    """Each by its name for people and what the far side calls it; several requests are under way at once."""
+    for begin in range(0, len(wanted), AT_ONCE):
+        some = wanted[begin : begin + AT_ONCE]
+        numbers = [connection.send("remove", what) for _, what in some]
+        for (name, _), number in zip(some, numbers, strict=True):
+            try:
+                yield events.Removed(name, _size(connection.answer(number)))
+            except FarSideError as error:
+                if error.kind != "living":
+                    raise
+                yield events.Removed(name, 0, error.message)
+
+
+def _size(answer: Any) -> int:
+    with understood("remove"):
+        return int(answer["removed"])

@@ -1,0 +1,37 @@
+"""Everything that is known about one run, for the page that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.history.folder import RunFolders
+from holdfast.history.index import Filter, Index
+from holdfast.history.metrics import MetricSummary, summarize
+from holdfast.history.records import read_run
+from holdfast.model import Run
+from holdfast.project.folder import Project
+from holdfast.workbench.records.artifacts import Artifact, artifacts
+
+
+@dataclass(frozen=True)
+class Inspection:
+    run: Run
+    configuration: Mapping[str, Any]
+    artifacts: tuple[Artifact, ...]
+    metrics: tuple[MetricSummary, ...]
+    children: tuple[str, ...]
+
+
+def inspect(project: Project, run_id: str) -> Inspection:
+    state = project.state_directory
+    folders = RunFolders(state)
+    children = Index(state).list(only=Filter(parent=run_id))
+    return Inspection(
+        run=read_run(folders, run_id),
+        configuration=folders.configuration(run_id),
+        artifacts=artifacts(project, run_id),
+        metrics=tuple(summarize(folders.path(run_id) / "metrics").values()),
+        children=tuple(each.run_id for each in reversed(children)),
+    )

@@ -1,0 +1,361 @@
+"""Bringing the records of unfinished runs up to date: hosts in parallel, one connection per host however many runs, and
+never a question to anybody."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from holdfast.errors import (
+    ElsewhereError,
+    FarSideError,
+    HoldfastError,
+    HostError,
+    HostKeyRefused,
+    LoginNeeded,
+    Unreachable,
+)
+from holdfast.history.index import Index
+from holdfast.hosts.connection import Asked, Connection
+from holdfast.hosts.host import Host
+from holdfast.project.folder import Project
+from holdfast.workbench import events
+from holdfast.workbench.following.collecting import TooLarge
+from holdfast.workbench.following.follower import Follower
+from holdfast.workbench.following.mirror import Mirror, stopped_writer
+from holdfast.workbench.machines import contacts
+from holdfast.workbench.records.runs import Products
+from holdfast.workbench.records.silence import LOGIN_NEEDED, short_reason
+from holdfast.workbench.replies import followed
+from holdfast.workbench.surroundings import Surroundings
+
+AT_ONCE = 16
+FETCHED_BY_THE_WAY = 20 << 20
+"""Bytes of a run's outputs that a look at its host brings home over a link; more wait until somebody wants them."""
+TICK = 1.0
+"""Seconds after which somebody who watches is told whom all wait for, and again."""
+LOOK_EVERY = 0.2
+
+
+@dataclass(frozen=True)
+class Looking:
+    """`only` these runs are asked about, None for all; outputs of the runs in `whole` come home whatever their size.
+    `first` and `later` are the seconds without a word after which a host is left: before its first one, and afterwards.
+    ssh notices a link that died by itself; these are for what hangs in spite of that."""
+
+    only: frozenset[str] | None = None
+    whole: frozenset[str] = frozenset()
+    first: float = 12.0
+    later: float = 60.0
+
+
+EVERYTHING = Looking()
+
+
+@dataclass(frozen=True)
+class HostRuns:
+    """Runs of one host; `target` is the name of a compute target that leads there."""
+
+    host: Host
+    target: str
+    followers: tuple[Follower, ...]
+
+
+def refresh(project: Project, around: Surroundings, looking: Looking = EVERYTHING) -> Iterator[events.Event]:
+    """Ask the hosts about every unfinished run that no other process is copying. What cannot be asked is told, not
+    guessed."""
+    if not project.id:
+        return
+    followers = []
+    products = Products(project, around)
+    for run_id, target in Index(project.state_directory).unfinished():
+        if looking.only is not None and run_id not in looking.only:
+            continue
+        try:
+            followers.append(Follower(project, run_id, products.of_run(run_id), around))
+        except HoldfastError as error:
+            yield events.Warned(f"{run_id} on `{target}` could not be asked about: {error.message}", error.hint)
+    happened: queue.SimpleQueue[tuple[_Asking, events.Event | _Outcome]] = queue.SimpleQueue()
+    slots = threading.BoundedSemaphore(AT_ONCE)
+    asking = [_Asking(runs, looking, happened, slots) for runs in by_host(followers)]
+    for each in asking:
+        each.start()
+    yield from _listen(project, asking, happened, around)
+
+
+def by_host(followers: Sequence[Follower]) -> list[HostRuns]:
+    """Grouped by the machine and the folder on it that Holdfast has there."""
+    found: dict[tuple[str, str], list[Follower]] = {}
+    for follower in followers:
+        host = follower.product.host
+        found.setdefault(place_of(host), []).append(follower)
+    return [HostRuns(runs[0].product.host, runs[0].submission.target, tuple(runs)) for runs in found.values()]
+
+
+def place_of(host: Host) -> tuple[str, str]:
+    """The machine, and Holdfast's folder on it: a connection leads to both."""
+    return host.name, str(getattr(host, "home", ""))
+
+
+def look(
+    runs: HostRuns, connect: Callable[[], Connection], whole: Collection[str], heard: Callable[[], None] = lambda: None
+) -> Iterator[events.Event]:
+    """Copy what is new of the runs of one host, and bring home what ended. `connect` is called at most once; whoever
+    gave it closes the connection. `heard` is called whenever the host has said something."""
+    with contextlib.ExitStack() as stack:
+        mine = [follower for follower in runs.followers if stack.enter_context(follower.writing())]
+        yield from _stopped(follower for follower in runs.followers if follower not in mine)
+        if not mine:
+            return
+        connection = connect()
+        for follower in mine:
+            follower.share(connection)
+        missing = _pull(connection, mine, heard)
+        elsewhere = _Elsewhere(runs)
+        for follower in missing:
+            with elsewhere.noticed(follower):
+                follower.settle_missing()
+        _pull(connection, [follower for follower in missing if follower not in elsewhere], heard)
+        for follower in mine:
+            with elsewhere.noticed(follower):
+                yield from _finish(follower, runs.target, None if follower.run_id in whole else FETCHED_BY_THE_WAY)
+        yield from elsewhere.told(mine)
+
+
+class _Elsewhere:
+    """Runs of which nothing can be said, since what answers is not where they were started. The others are none the
+    worse for it."""
+
+    def __init__(self, runs: HostRuns) -> None:
+        self._runs = runs
+        self._errors: dict[str, ElsewhereError] = {}
+
+    def __contains__(self, follower: Follower) -> bool:
+        return follower.run_id in self._errors
+
+    @contextlib.contextmanager
+    def noticed(self, follower: Follower) -> Iterator[None]:
+        try:
+            yield
+        except ElsewhereError as error:
+            self._errors[follower.run_id] = error
+
+    def told(self, asked: list[Follower]) -> Iterator[events.Event]:
+        """An event for each reason, remembered for whoever shows the runs; `asked` are all that were asked about."""
+        host, follower = self._runs.host, asked[0]
+        first = {error.reason: error for error in reversed(self._errors.values())}
+        if host.is_here:
+            yield from (events.Warned(error.message, error.hint) for error in first.values())
+            return
+        reasons = {run: error.reason for run, error in self._errors.items()}
+        others = [each.run_id for each in asked if each not in self]
+        since = contacts.found(follower.project, host.name, reasons, others, follower.now())
+        for reason, error in first.items():
+            yield events.HostSilent(self._runs.target, since, reason, remedy=f"{error.message}\n{error.hint}")
+
+
+class _Outcome:
+    """The end of asking one host; `error` is why it came to nothing."""
+
+    def __init__(self, error: BaseException | None) -> None:
+        self.error = error
+
+
+class _Asking:
+    """One host being asked, in a thread of its own."""
+
+    def __init__(
+        self,
+        runs: HostRuns,
+        looking: Looking,
+        happened: queue.SimpleQueue[tuple[_Asking, events.Event | _Outcome]],
+        slots: threading.BoundedSemaphore,
+    ) -> None:
+        self.runs, self._looking, self._happened, self._slots = runs, looking, happened, slots
+        self._connection: Connection | None = None
+        self.began: float | None = None
+        self.heard: float | None = None
+
+    def start(self) -> None:
+        threading.Thread(target=self._ask, daemon=True).start()
+
+    def is_overdue(self) -> bool:
+        now = time.monotonic()
+        if self.heard is not None:
+            return now - self.heard > self._looking.later
+        return self.began is not None and now - self.began > self._looking.first
+
+    def abandon(self, error: HostError) -> None:
+        """Wake the thread, if it waits for a word of the host, so that it lets go of the runs."""
+
+        def give_up() -> None:
+            raise error
+
+        if self._connection is not None:
+            threading.Thread(target=self._connection.hand_over, args=(Asked(give_up),), daemon=True).start()
+
+    def _ask(self) -> None:
+        error: BaseException | None = None
+        with self._slots:
+            self.began = time.monotonic()
+            try:
+                for event in look(self.runs, self._connect, self._looking.whole, self._hear):
+                    self._hear()
+                    self._happened.put((self, event))
+            except BaseException as problem:  # noqa: BLE001 - handed to whoever listens, whatever it is
+                error = problem
+            finally:
+                if self._connection is not None:
+                    self._connection.close()
+        self._happened.put((self, _Outcome(error)))
+
+    def _connect(self) -> Connection:
+        self._connection = self.runs.host.connect(may_ask=False)
+        return self._connection
+
+    def _hear(self) -> None:
+        self.heard = time.monotonic()
+
+
+def _listen(
+    project: Project,
+    asking: list[_Asking],
+    happened: queue.SimpleQueue[tuple[_Asking, events.Event | _Outcome]],
+    around: Surroundings,
+) -> Iterator[events.Event]:
+    waiting = list(asking)
+    next_tick = time.monotonic() + TICK
+    while waiting:
+        try:
+            each, item = happened.get(timeout=LOOK_EVERY)
+        except queue.Empty:
+            pass
+        else:
+            if each not in waiting:
+                continue  # one that was given up
+            if not isinstance(item, _Outcome):
+                yield item
+                continue
+            waiting.remove(each)
+            yield from _settle(project, each, item.error, around)
+        for each in [each for each in waiting if each.is_overdue()]:
+            waiting.remove(each)
+            error = Unreachable(f"{each.runs.host.name} does not answer.")
+            each.abandon(error)
+            yield from _settle(project, each, error, around)
+        if waiting and time.monotonic() > next_tick:
+            next_tick = time.monotonic() + TICK
+            yield events.AskingHosts(tuple(each.runs.target for each in waiting))
+
+
+def _settle(
+    project: Project, asking: _Asking, error: BaseException | None, around: Surroundings
+) -> Iterator[events.Event]:
+    """Remember whether the host was reached, and say so where it was not."""
+    runs = asking.runs
+    if isinstance(error, HostError) and _is_of_the_host(error):
+        yield silent(project, runs.host, runs.target, error, around)
+        return
+    if asking.heard is not None:
+        contacts.reached(project, runs.host.name, around.now())
+    if isinstance(error, HoldfastError):
+        yield events.Warned(f"{runs.target} could not be asked: {error.message}", error.hint)
+    elif error is not None:
+        raise error
+
+
+def silent(
+    project: Project, host: Host, target: str, error: HostError, around: Surroundings
+) -> events.HostSilent | events.Warned:
+    """Remember that the host could not be asked, and since when."""
+    if host.is_here:
+        return events.Warned(f"{host.name} could not be asked: {error.message}", error.hint)
+    match error:
+        case LoginNeeded():
+            reason, remedy = LOGIN_NEEDED, ""
+        case HostKeyRefused():
+            reason, remedy = "host key refused", f"{error.message}\n{error.hint}"
+        case ElsewhereError():
+            reason, remedy = error.reason, f"{error.message}\n{error.hint}"
+        case _:
+            reason, remedy = short_reason(error.message, host.name), ""
+    since = contacts.unreachable(project, host.name, around.now(), reason)
+    return events.HostSilent(target, since, reason, isinstance(error, LoginNeeded), remedy)
+
+
+def _is_of_the_host(error: HoldfastError) -> bool:
+    """It could not be used, rather than that it answered with an error."""
+    return isinstance(error, HostError) and not isinstance(error, FarSideError)
+
+
+def _stopped(followers: Iterator[Follower]) -> Iterator[events.Event]:
+    for follower in followers:
+        stopped = stopped_writer(follower.folder)
+        if stopped:
+            yield events.Warned(
+                f"What is shown of {follower.run_id} is old: process {stopped}, which copies it, is stopped.",
+                f"Continue it (kill -CONT {stopped}) or end it (kill {stopped}).",
+            )
+
+
+def _pull(connection: Connection, followers: list[Follower], heard: Callable[[], None]) -> list[Follower]:
+    """Copy what is new of each run; returns those that the host does not have."""
+    mirrors = {follower.run_id: Mirror(follower.folder) for follower in followers}
+    asked = [
+        {
+            "project": follower.submission.project_id,
+            "run": follower.run_id,
+            "have": mirrors[follower.run_id].have(),
+        }
+        for follower in followers
+    ]
+    if not asked:
+        return []
+    missing = followed(connection.request("follow", {"runs": asked, "stay": False}), mirrors).missing
+    heard()
+    waiting = set(mirrors) - missing
+    while waiting:
+        push = connection.next_push(None)
+        heard()
+        if push is None:
+            continue
+        if push.run_id not in mirrors:
+            raise HostError(f"The far side sent something of a run `{push.run_id}` that was not asked about.")
+        if not mirrors[push.run_id].apply(push) and push.kind == "level":
+            waiting.discard(push.run_id)
+    return [follower for follower in followers if follower.run_id in missing]
+
+
+def _finish(follower: Follower, target: str, limit: int | None) -> Iterator[events.Event]:
+    size = 0 if limit is None or follower.product.host.is_here else _listed(follower)
+    if limit is not None and size > limit:
+        yield events.OutputsWait(follower.run_id, target, size)
+        return
+    try:
+        yield from follower.finish(limit)
+    except TooLarge as large:
+        yield events.OutputsWait(follower.run_id, target, large.size)
+    except HoldfastError as error:
+        if _is_of_the_host(error):
+            raise
+        yield events.Warned(error.message, error.hint)  # of this run alone
+
+
+def _listed(follower: Follower) -> int:
+    """Bytes of outputs that are not at home, as the run's own record lists them: the host need not be asked."""
+    run = follower.read()
+    is_wanted = run.status.is_final and run.submission.fetch_outputs
+    if not is_wanted or follower.folders.is_collected(follower.run_id):
+        return 0
+    return sum(each.size for each in run.outputs if not _is_here(follower, each.path, each.size))
+
+
+def _is_here(follower: Follower, path: str, size: int) -> bool:
+    try:
+        return (follower.folder / path).stat().st_size == size
+    except OSError:
+        return False

@@ -1,0 +1,70 @@
+"""From a run's id to what is needed to reach it: its record names the target it was submitted to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.errors import ConfigurationError
+from holdfast.history.folder import RunFolders
+from holdfast.hosts.connection import Connection
+from holdfast.project.compute import BUILTIN_LOCAL, ComputeTarget, read_compute
+from holdfast.project.folder import Project
+from holdfast.workbench.following.follower import Follower
+from holdfast.workbench.surroundings import Surroundings
+from holdfast.workbench.targets import Product, product_of
+
+
+def follower_of(project: Project, run: str, around: Surroundings) -> Follower:
+    """`run` as a person writes it: an id, the beginning or end of one, `last`."""
+    folders = RunFolders(project.state_directory)
+    run_id = folders.resolve(run)
+    try:
+        product = product_for(project, run_id, around)
+    except ConfigurationError as error:
+        if not folders.is_collected(run_id):
+            raise
+        here = product_of(BUILTIN_LOCAL, around)
+        product = here._replace(host=Detached(folders.submission(run_id).target, error.problems))
+    return Follower(project, run_id, product, around)
+
+
+class Detached:
+    """The host of a target that is not attached any more: what is at home can be read, and nothing can be asked."""
+
+    is_here = False
+
+    def __init__(self, name: str, problems: Sequence[object]) -> None:
+        self.name, self._problems = name, problems
+
+    def connect(self, may_ask: bool = True) -> Connection:
+        raise ConfigurationError(self._problems)
+
+    def in_terminal(self, words: Sequence[str]) -> list[str]:
+        raise ConfigurationError(self._problems)
+
+
+def product_for(project: Project, run_id: str, around: Surroundings) -> Product:
+    return Products(project, around).of_run(run_id)
+
+
+class Products:
+    """What the compute targets of a project stand for; the file of each is read once, however many runs it has."""
+
+    def __init__(self, project: Project, around: Surroundings) -> None:
+        self._project, self._around = project, around
+        self._folders = RunFolders(project.state_directory)
+        self._known: dict[str, tuple[ComputeTarget, Product]] = {}
+
+    def of_run(self, run_id: str) -> Product:
+        submission = self._folders.submission(run_id)
+        if submission.target_type == "local":  # this machine needs no file to be found again
+            return product_of(BUILTIN_LOCAL, self._around)
+        return self.of_target(submission.target)[1]
+
+    def of_target(self, name: str) -> tuple[ComputeTarget, Product]:
+        if name not in self._known:
+            target, problems = read_compute(self._project.root, name)
+            if target is None:
+                raise ConfigurationError(problems)
+            self._known[name] = target, product_of(target, self._around)
+        return self._known[name]

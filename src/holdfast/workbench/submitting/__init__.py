@@ -1,0 +1,1 @@
+"""From what was asked for to a run that its host owns."""

@@ -1,0 +1,192 @@
+"""Launching a run: snapshot, record, start, follow. Nothing is started before the record is on disk."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from holdfast.engines.engine import Order
+from holdfast.errors import ProjectError
+from holdfast.history.folder import RunFolders
+from holdfast.history.index import Index
+from holdfast.history.values import submission_json
+from holdfast.hosts.connection import Connection
+from holdfast.model import Plan, Submission
+from holdfast.project.configuration import Configuration, managed_environment
+from holdfast.project.folder import Project, run_prefix
+from holdfast.snapshots.editable import editable_warnings
+from holdfast.snapshots.take import Snapshot, take_snapshot
+from holdfast.workbench import events
+from holdfast.workbench.following.follower import Follower
+from holdfast.workbench.following.mirror import writer_lock
+from holdfast.workbench.submitting.interpreter import find_python
+from holdfast.workbench.submitting.planning import Identity, Intent, Job, make_plan
+from holdfast.workbench.submitting.starting import start
+from holdfast.workbench.surroundings import Surroundings
+
+NO_RUN_YET = "<run>"
+
+
+def rehearse(intent: Intent, around: Surroundings) -> Iterator[events.Event]:
+    """Up to the plan, which is shown and not carried out."""
+    yield from _warnings(intent, around)
+    snapshot = yield from _snapshot(intent, around)
+    yield events.Planned(make_plan(intent, Identity(NO_RUN_YET, NO_RUN_YET, snapshot.digest), around))
+
+
+def launch(
+    intent: Intent, connection: Connection, secrets: Mapping[str, str], around: Surroundings, wait: bool
+) -> Iterator[events.Event]:
+    yield from _warnings(intent, around)
+    snapshot = yield from _snapshot(intent, around)
+    folders = RunFolders(intent.project.state_directory)
+    run_id = folders.reserve(run_prefix(intent.project.name), around.now())
+    with contextlib.ExitStack() as stack:
+        order = _record(intent, folders, run_id, snapshot, around, stack)
+        yield events.RunCreated(run_id)
+        follower = Follower(intent.project, run_id, intent.product, around)
+        stack.enter_context(follower.writing(held=True))
+        follower.share(connection)
+        yield from start(follower, order, secrets, around, wait)
+        yield events.RunStarted(run_id)
+        if wait:
+            yield from follower.follow()
+
+
+def _record(
+    intent: Intent,
+    folders: RunFolders,
+    run_id: str,
+    snapshot: Snapshot,
+    around: Surroundings,
+    stack: contextlib.ExitStack,
+) -> Order:
+    """Write the run's folder, whole or not at all. It appears with its writer's lock held, on `stack`, so that nobody
+    else takes it for one whose submission was cut."""
+    try:
+        stack.enter_context(writer_lock(folders.draft(run_id)))
+        plan = make_plan(intent, Identity(run_id, os.urandom(16).hex(), snapshot.digest), around)
+        submission, configuration = _submission(intent, plan, around), _configuration_record(intent.configuration)
+        folders.commit(run_id, submission, plan.as_json(), configuration)
+    except BaseException:
+        folders.abandon(run_id)
+        raise
+    return Order(plan, submission_json(submission), configuration)
+
+
+def _warnings(intent: Intent, around: Surroundings) -> Iterator[events.Event]:
+    configuration = intent.configuration
+    for problem in configuration.warnings:
+        yield events.Warned(str(problem))
+    if configuration.run.ignored:
+        names = ", ".join(f"`{name}`" for name in configuration.run.ignored)
+        verb, are = ("belongs", "is") if len(configuration.run.ignored) == 1 else ("belong", "are")
+        yield events.Warned(f"{configuration.run.file}: {names} {verb} to data preparation and {are} ignored.")
+    if intent.product.host.is_here and managed_environment(configuration) is None:
+        python = find_python(configuration.target.python_location, intent.project.root, around)
+        for warning in editable_warnings(Path(python), intent.project.root, around.user_home):
+            yield events.Warned(warning.message, warning.remedy)
+
+
+def _snapshot(intent: Intent, around: Surroundings) -> Generator[events.Event, None, Snapshot]:
+    project = intent.project
+    snapshot = yield from _in_background(project, around)
+    for warning in snapshot.warnings:
+        yield events.Warned(f"{warning.path}: {warning.message}" if warning.path else warning.message, warning.remedy)
+    _require_script(project, snapshot, intent.job, around)
+    yield events.SnapshotTaken(snapshot.digest, snapshot.files, snapshot.bytes, snapshot.new_objects)
+    return snapshot
+
+
+def _in_background(project: Project, around: Surroundings) -> Generator[events.Event, None, Snapshot]:
+    """Take the snapshot in a thread, so that a large one can tell how far it is."""
+    done: list[Snapshot] = []
+    failed: list[BaseException] = []
+    progress = [(0, 0)]
+
+    def tell(files: int, size: int) -> None:
+        progress[0] = (files, size)
+
+    def take() -> None:
+        try:
+            done.append(take_snapshot(project.root, project.state_directory, tell, around.environment))
+        except BaseException as error:  # noqa: BLE001 - raised again by whoever waits
+            failed.append(error)
+
+    worker = threading.Thread(target=take, daemon=True)
+    worker.start()
+    while worker.is_alive():
+        worker.join(0.5)
+        if worker.is_alive():
+            yield events.SnapshotProgressed(*progress[0])
+    if failed:
+        raise failed[0]
+    return done[0]
+
+
+def _require_script(project: Project, snapshot: Snapshot, job: Job, around: Surroundings) -> None:
+    from holdfast.snapshots.store import ObjectStore
+
+    manifest = ObjectStore(project.state_directory / "objects").read(snapshot.digest)
+    if b"[" + json.dumps(job.script).encode() + b"," in manifest:  # an entry begins with its path
+        return
+    from holdfast.snapshots.ignore import explain
+    from holdfast.workbench.following.absent import way_in
+
+    rule = explain(project.root, job.script, around.environment)
+    where = f" by `{rule.pattern}` ({rule.source}:{rule.line})" if rule and rule.line else ""
+    raise ProjectError(
+        f"The script `{job.script}` is left out of the snapshot{where}.",
+        way_in(project.root, job.script, around.environment),
+    )
+
+
+def _submission(intent: Intent, plan: Plan, around: Surroundings) -> Submission:
+    project, configuration, job = intent.project, intent.configuration, intent.job
+    number = Index(project.state_directory).next_run_number(job.script, plan.run_id)
+    return Submission(
+        run_id=plan.run_id,
+        run_number=number,
+        project_id=project.id,
+        project_name=project.name,
+        script_name=job.script,
+        arguments=job.arguments,
+        run_configuration=configuration.run.name,
+        target=configuration.target.name,
+        target_type=configuration.target.type,
+        snapshot=plan.snapshot,
+        created=around.now(),
+        generation=plan.generation,
+        parent_run_id=around.environment.get("HOLDFAST_RUN_ID") or None,
+        tracked=configuration.run.tracked_run,
+        properties=_properties(project.root),
+        sync_outputs=intent.request.sync_outputs,
+        fetch_outputs=intent.request.fetch_outputs,
+    )
+
+
+def _properties(root: Path) -> dict[str, str]:
+    from holdfast import __version__
+    from holdfast.snapshots.revision import revision
+
+    found = revision(root)
+    return {"holdfast": __version__, **({"commit": found} if found else {})}
+
+
+def _configuration_record(configuration: Configuration) -> Mapping[str, Any]:
+    """For comparison. Values of variables are the user's own words in a file of the project, so they are kept here
+    too."""
+    return {
+        "run_configuration": _plain(asdict(configuration.run)),
+        "compute_target": _plain(asdict(configuration.target)),
+    }
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}

@@ -1,0 +1,289 @@
+"""From what the user asked for to the plan of a run. Looks at the project's files and at nothing over there."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from holdfast.errors import NotAvailable, ProjectError, UsageError
+from holdfast.model import Command, EnvironmentPlan, Hole, Limits, Plan, Text, text
+from holdfast.project.configuration import Configuration, managed_environment
+from holdfast.project.folder import Project
+from holdfast.workbench.submitting.interpreter import find_python
+from holdfast.workbench.surroundings import Surroundings
+from holdfast.workbench.targets import Product
+
+DEFAULT_GRACE = 10.0
+SHORTEST_SECRET = 4
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was typed. `script` None: the run configuration's `ArgumentVector` names it, before `arguments`."""
+
+    script: str | None = None
+    arguments: tuple[str, ...] = ()
+    run_configuration: str | None = None
+    target: str | None = None
+    time_limit: float | None = None
+    grace: float | None = None
+    secrets: tuple[str, ...] = ()
+    conda_file: str | None = None
+    spark_file: str | None = None
+    sync_outputs: float | None = None
+    fetch_outputs: bool = True
+
+
+@dataclass(frozen=True)
+class Intent:
+    """The request, read against the project: what it names exists, and can be run by this version."""
+
+    project: Project
+    request: Request
+    configuration: Configuration
+    job: Job
+    product: Product
+
+
+@dataclass(frozen=True)
+class Job:
+    """What will run: the script by its path in the project, and what it is given."""
+
+    script: str
+    words: tuple[str, ...]
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What tells this run from every other; made when its id was reserved."""
+
+    run_id: str
+    generation: str
+    snapshot: str
+
+
+def find_job(project: Project, request: Request, configuration: Configuration, around: Surroundings) -> Job:
+    """The words after `python`, with `$file` replaced. The script must lie inside the project and exist."""
+    vector = configuration.run.argument_vector
+    if request.script is None:
+        if vector and vector[0] == "$file" and request.arguments:
+            named = replace(request, script=request.arguments[0], arguments=request.arguments[1:])
+            return find_job(project, named, configuration, around)
+        if not vector or vector[0] == "$file":
+            raise UsageError(
+                "No script is named.",
+                "Write it after the options: holdfast submit -c CONFIGURATION train.py, or into `ArgumentVector`.",
+            )
+        script = _inside(project, vector[0], project.root)
+        arguments = (*vector[1:], *request.arguments)
+        return Job(script, (script, *arguments), arguments)
+    script = _inside(project, request.script, around.directory)
+    if "$file" not in vector:  # the vector is for another script: what was typed stands alone
+        return Job(script, (script, *request.arguments), request.arguments)
+    words = (*(script if word == "$file" else word for word in vector), *request.arguments)
+    return Job(script, words, words[vector.index("$file") + 1 :])
+
+
+def make_plan(intent: Intent, identity: Identity, around: Surroundings) -> Plan:
+    project, request, configuration = intent.project, intent.request, intent.configuration
+    run, target = configuration.run, configuration.target
+    if run.framework == "PySpark":
+        raise _spark(configuration)
+    is_here, container = intent.product.host.is_here, intent.product.container
+    environment = _environment(configuration, project, is_here, around)
+    if environment is not None:
+        environment = environment._replace(steps=tuple(container.wrap(step) for step in environment.steps))
+    share = _share(target.native_shared_directory, project, is_here)
+    variables = _variables(project, configuration, identity, share, environment is not None)
+    interpreter = _interpreter(target.python_location, project, is_here, around)
+    if environment is not None:
+        interpreter = text(Hole.ENVIRONMENT, "/bin/python")
+    words = intent.job.words
+    if words[0].startswith("-"):  # a script of such a name would be an option of Python
+        words = (f"./{words[0]}", *words[1:])
+    command = Command((interpreter, *(text(word) for word in words)), variables, text(Hole.WORK))
+    grace = next(each for each in (request.grace, run.grace_time, DEFAULT_GRACE) if each is not None)
+    return Plan(
+        run_id=identity.run_id,
+        project_id=project.id,
+        generation=identity.generation,
+        snapshot=identity.snapshot,
+        stores=_stores(intent),
+        share=share,
+        command=container.wrap(command),
+        limits=Limits(grace, request.time_limit if request.time_limit is not None else run.time_limit),
+        environment=environment,
+        prepare=run.prepare_environment,
+        secrets=wanted_secrets(request, configuration),
+        python=None if is_here else target.python_location,
+    )
+
+
+def wanted_secrets(request: Request, configuration: Configuration) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*configuration.run.secrets, *request.secrets)))
+
+
+def secret_values(names: tuple[str, ...], job: Job, around: Surroundings) -> Mapping[str, str]:
+    """The values, out of the variables of the shell. They go to the far side in memory and nowhere else."""
+    values = {}
+    for name in names:
+        if not name.isidentifier():  # `--secret TOKEN=value`: the value must not be shown once more
+            variable = name.partition("=")[0]
+            known = variable if variable.isidentifier() else "TOKEN"
+            raise UsageError(
+                "`--secret` takes the name of a variable, not its value.",
+                f"Set it first: read -rs {known} && export {known}; then: --secret {known}. What was typed is in the "
+                "shell's history now.",
+            )
+        value = around.environment.get(name)
+        if not value:
+            raise UsageError(
+                f"The secret `{name}` has no value in this shell.", f"Set it first: read -rs {name} && export {name}"
+            )
+        if len(value) < SHORTEST_SECRET:
+            raise UsageError(
+                f"The value of the secret `{name}` is shorter than {SHORTEST_SECRET} characters: "
+                "it could not be taken out of the output.",
+                "Pass something that short under EnvironmentVariables instead.",
+            )
+        if any(value in argument for argument in job.arguments):
+            raise UsageError(
+                f"The value of the secret `{name}` stands in the script's arguments, which are recorded.",
+                f'Let the script read it: os.environ["{name}"]',
+            )
+        values[name] = value
+    return values
+
+
+def _inside(project: Project, script: str, base: Path) -> str:
+    full = Path(os.path.normpath(base / Path(script).expanduser()))
+    try:
+        relative = full.relative_to(project.root)
+    except ValueError:
+        raise ProjectError(
+            f"The script `{script}` lies outside the project `{project.root}`.",
+            "Move it into the project's folder, or submit from the folder that it belongs to.",
+        ) from None
+    if not full.is_file():
+        raise _no_script(script, full)
+    return relative.as_posix()
+
+
+def _no_script(script: str, full: Path) -> ProjectError:
+    from holdfast.errors import nearest
+
+    if full.is_dir():
+        return ProjectError(f"`{script}` is a folder, not a script.", f"Name the script in it: {script}/train.py")
+    names = [each.name for each in full.parent.glob("*.py")] if full.parent.is_dir() else []
+    guess = nearest(full.name, names)
+    shown = ", ".join(sorted(names)[:10]) or "no Python files"
+    return ProjectError(
+        f"There is no script `{script}`.", f"Did you mean `{guess}`?" if guess else f"In that folder there are: {shown}"
+    )
+
+
+def _spark(configuration: Configuration) -> NotAvailable:
+    run = configuration.run
+    if run.framework_was_missing:
+        return NotAvailable(
+            f"`{run.file}` has no `Framework` line, which means PySpark, and that does not work in this version yet.",
+            "If the script is plain Python, add the line: Framework: Python",
+        )
+    return NotAvailable(
+        f"`{run.file}` says `Framework: PySpark`, which does not work in this version yet.",
+        "If the script is plain Python, write: Framework: Python",
+    )
+
+
+def _interpreter(location: str | None, project: Project, is_here: bool, around: Surroundings) -> Text:
+    """The user's own Python: found here for runs here, by the far side for runs there."""
+    return text(find_python(location, project.root, around)) if is_here else text(Hole.PYTHON)
+
+
+def _environment(
+    configuration: Configuration, project: Project, is_here: bool, around: Surroundings
+) -> EnvironmentPlan | None:
+    spec = managed_environment(configuration)
+    if spec is None:
+        return None
+    target = configuration.target
+    if not is_here:
+        raise NotAvailable(
+            f"Environments on `{target.type}` targets cannot be built by this version yet.",
+            f"Use the machine's own Python: write `userManagedEnvironment: true` into {target.file}.",
+        )
+    python = find_python(target.python_location, project.root, around)
+    # Only here: a run on one's own Python starts 20 ms sooner.
+    from holdfast.environments.packages import plan_environment
+
+    return plan_environment(spec, configuration.run.conda_dependencies_file, python, _uv())
+
+
+def _uv() -> str:
+    try:
+        from uv import find_uv_bin
+
+        return find_uv_bin()
+    except (ImportError, FileNotFoundError):
+        found = shutil.which("uv")
+        if found is None:
+            raise NotAvailable(
+                "The program `uv`, which builds environments, was not found.",
+                "Install it beside Holdfast (pip install uv), or use your own Python: userManagedEnvironment: true",
+            ) from None
+        return found
+
+
+def _stores(intent: Intent) -> tuple[Text, ...]:
+    """Where the far side finds contents: a host on this disk reads the project's own store, others what was sent."""
+    there = text(Hole.HOME, "/objects")
+    if not intent.product.host.is_here:
+        return (there,)
+    return (text(os.fspath(intent.project.state_directory / "objects")), there)
+
+
+def _share(directory: str | None, project: Project, is_here: bool) -> Text:
+    """The folder shared between a project's runs. A base that the user names keeps projects apart by their id."""
+    if directory is None:
+        return text(Hole.HOME, "/share/", project.id)
+    if not is_here and (directory == "~" or directory.startswith("~/")):
+        return text(Hole.ACCOUNT, f"{directory[1:].rstrip('/')}/{project.id}")
+    return text(posixpath.join(os.path.expanduser(directory) if is_here else directory, project.id))
+
+
+def _variables(
+    project: Project, configuration: Configuration, identity: Identity, share: Text, is_managed: bool
+) -> dict[str, Text]:
+    given = {name: text(value) for name, value in configuration.run.environment_variables.items()}
+    own_path = configuration.run.environment_variables.get("PYTHONPATH", "")
+    variables = {
+        **given,
+        "HOLDFAST_RUN_ID": text(identity.run_id),
+        "HOLDFAST_GENERATION": text(identity.generation),
+        "HOLDFAST_RUN_DIRECTORY": text(Hole.RUN),
+        "HOLDFAST_PROJECT": text(project.name),
+        "HOLDFAST_TARGET": text(configuration.target.name),
+        "HOLDFAST_RUN_CONFIGURATION": text(configuration.run.name),
+        "AZUREML_RUN_ID": text(identity.run_id),
+        "AZUREML_NATIVE_SHARE_DIRECTORY": Text((*share.parts, "/")),
+        "PYTHONUNBUFFERED": given.get("PYTHONUNBUFFERED", text("1")),
+        "PYTHONFAULTHANDLER": given.get("PYTHONFAULTHANDLER", text("1")),
+        "PYTHONIOENCODING": given.get("PYTHONIOENCODING", text("utf-8")),
+        "PYTHONPATH": text(
+            Hole.FARSIDE,
+            ":",  # of the machine that runs it, which is Linux; not of this one
+            Hole.FARSIDE,
+            "/holdfast/farside/shim",
+            f":{own_path}" if own_path else "",
+            Hole.PYTHONPATH,
+        ),
+    }
+    if is_managed:
+        variables["VIRTUAL_ENV"] = text(Hole.ENVIRONMENT)
+        variables["PATH"] = given.get("PATH", text(Hole.ENVIRONMENT, "/bin:", Hole.PATH))
+    return variables

@@ -1,0 +1,243 @@
+"""Starting a run on its host: what the host lacks, the start and the wish to follow travel together, and a link that
+breaks meanwhile is settled by trying again: a run starts once, however often it is asked for.
+
+The run's record says where it may start before it is sent, and nothing but that place starts it: whoever comes later
+knows whom to ask."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping
+
+from holdfast.engines.engine import Order
+from holdfast.errors import ElsewhereError, FarSideError, HoldfastError, HostError, StorageError
+from holdfast.hosts.connection import Connection
+from holdfast.model import Place
+from holdfast.snapshots.store import ObjectStore
+from holdfast.workbench import events
+from holdfast.workbench.following.follower import Follower
+from holdfast.workbench.following.reconnecting import TRIES, Patience
+from holdfast.workbench.machines import contacts
+from holdfast.workbench.records.whereabouts import require_same
+from holdfast.workbench.replies import Greeting, greeting
+from holdfast.workbench.submitting.sending import Sender
+from holdfast.workbench.surroundings import Surroundings
+
+CLOCK_OFF = 60.0
+
+
+def start(
+    follower: Follower, order: Order, secrets: Mapping[str, str], around: Surroundings, wait: bool
+) -> Iterator[events.Event]:
+    """Returns when the host owns the run. A run that certainly did not start is written down as that, and the error
+    raised. `wait`: it will be followed, over the same connection."""
+    attempt = _Attempt(follower, order, secrets, around, wait)
+    patience = Patience(None if wait and not follower.product.host.is_here else len(TRIES), follower.run_id)
+    while True:
+        try:
+            yield from attempt.make()
+        except ElsewhereError:
+            raise
+        except (FarSideError, StorageError) as error:
+            if attempt.may_have_started(error):
+                if _has_begun(follower, error):
+                    return
+            else:  # the far side has answered: it did not start
+                _never_started(follower, error)
+            raise
+        except HostError as error:
+            if not attempt.was_reached:
+                _never_started(follower, error)
+                raise
+            follower.disconnect()
+            pause = _pause(patience, error, follower.run_id)
+            yield events.ConnectionLost(error.message, pause)
+            time.sleep(pause)
+        else:
+            return
+
+
+def _never_started(follower: Follower, error: HoldfastError) -> None:
+    """Written down for good: nobody has to ask the host about it again."""
+    follower.write_end("not-started", error.message)
+    for _ in follower.finish():
+        pass
+
+
+def _has_begun(follower: Follower, error: HoldfastError) -> bool:
+    """It was asked for before, and no answer came: only the host can say. Where it has not begun it never will, and the
+    host writes that down. Raises the error, and how to settle it later, where the host cannot be asked now."""
+    try:
+        follower.require_place()
+        if not follower.give_up(error.message):
+            return True
+        follower.copy()
+    except (HostError, StorageError):
+        error.hint = f"{error.hint}\nWhether it started: holdfast status -r {follower.run_id}".strip()
+        raise error from None
+    return False
+
+
+def _pause(patience: Patience, error: HostError, run_id: str) -> float:
+    try:
+        return patience.pause(error)
+    except HostError as refusal:
+        raise HostError(
+            f"The connection broke while the run was being started: {refusal.message}",
+            f"Whether it started: holdfast status -r {run_id}",
+        ) from refusal
+
+
+class _Attempt:
+    def __init__(
+        self, follower: Follower, order: Order, secrets: Mapping[str, str], around: Surroundings, wait: bool
+    ) -> None:
+        self._follower, self._order, self._secrets, self._around, self._wait = follower, order, secrets, around, wait
+        self._attempts = 0
+        self._asked: int | None = None
+        self._is_unanswered = False  # a start of this attempt
+        self._is_open = False  # one of an earlier attempt
+        self.was_reached = False
+        """Whether the run may have started, or the host could be sent to: then it is worth trying again."""
+
+    def may_have_started(self, error: HoldfastError) -> bool:
+        """In spite of `error`: an earlier attempt may have, or the far side itself does not know."""
+        kind = error.kind if isinstance(error, FarSideError) else ""
+        return kind == "unsettled" or (self._is_open and kind != "exists")
+
+    def make(self) -> Iterator[events.Event]:
+        self._attempts += 1
+        self._is_open = self._is_open or self._is_unanswered
+        self._asked, self._is_unanswered = None, False
+        host, connection = self._follower.product.host, self._follower.connection()
+        if host.is_here:
+            self._start_here(connection)
+            return
+        project, snapshot = self._follower.project, self._order.plan.snapshot
+        contact = contacts.read(project, host.name)
+        sender = Sender(connection, ObjectStore(project.state_directory / "objects"), snapshot, contact.snapshot)
+        hello = connection.send("hello")  # raises where the host cannot be reached
+        self.was_reached = True
+        meeting = _Meeting(connection, hello, self._around.now)
+        try:
+            is_announced = sender.announce()
+            self._choose_place(contact.place, meeting)
+            if is_announced:
+                self._ask(connection)
+            self._confirm_place(connection, meeting.greeting().place)
+            yield from self._send_rest(connection, sender)
+        except (FarSideError, StorageError):
+            if self._asked is None or not self._was_started(connection):
+                raise
+        self._follower.folders.write_clock(self._follower.run_id, host.name, meeting.offset, meeting.uncertainty)
+        contacts.sent(project, host.name, snapshot, meeting.offset, self._around.now(), self._order.place)
+        yield from meeting.warnings(host.name)
+
+    def _start_here(self, connection: Connection) -> None:
+        """This machine is no other one at the next attempt; its folder may be, for whoever looks later."""
+        self._ask(connection)
+        hello = connection.send("hello")
+        self._await(connection)
+        with contextlib.suppress(FarSideError, StorageError):  # it has started
+            self._set_place(greeting(connection.answer(hello)).place)
+
+    def _choose_place(self, last: Place | None, meeting: _Meeting) -> None:
+        """The only one that may start the run. At first the one that answered the last time, so that nothing has to be
+        waited for; where none did, and after a broken attempt, the one that answers now."""
+        if self._is_open:
+            now, host = meeting.greeting().place, self._follower.product.host
+            require_same(self._order.place, now, host, self._follower.submission)
+        elif last is not None and self._attempts == 1:
+            self._set_place(last)
+        else:
+            self._set_place(meeting.greeting().place)
+
+    def _confirm_place(self, connection: Connection, now: Place | None) -> None:
+        """Where another one answers than the last time, it has refused to start: nothing was begun anywhere."""
+        place = self._order.place
+        if place is None or (now is not None and place.is_same(now)):
+            return
+        if self._asked is not None:
+            try:
+                self._await(connection)
+            except FarSideError as error:
+                if error.kind != "elsewhere":
+                    raise
+            if self._wait:
+                self._follower.heard()  # that the run is not there
+        self._set_place(now)
+
+    def _set_place(self, place: Place | None) -> None:
+        if place is not None:
+            self._follower.folders.write_place(self._follower.run_id, self._follower.product.host.name, place)
+        self._order = self._order._replace(place=place)
+
+    def _send_rest(self, connection: Connection, sender: Sender) -> Iterator[events.Event]:
+        yield from sender.complete()
+        if self._asked is None:
+            self._ask(connection)
+        sender.confirm()
+        try:
+            self._await(connection)
+        except FarSideError as error:
+            if error.kind != "incomplete":
+                raise
+            if self._wait:
+                self._follower.heard()  # that the run is not there yet
+            self._ask(connection)
+            self._await(connection)
+
+    def _ask(self, connection: Connection) -> None:
+        self.was_reached = self._is_unanswered = True
+        self._asked = self._follower.product.engine.send_start(connection, self._order, self._secrets)
+        if self._wait:
+            self._follower.ask()
+
+    def _await(self, connection: Connection) -> None:
+        number, self._asked = self._asked, None
+        if number is None:
+            return
+        try:
+            self._follower.product.engine.await_start(connection, number)
+        except (FarSideError, StorageError):
+            self._is_unanswered = False
+            raise
+        self._is_unanswered = False
+
+    def _was_started(self, connection: Connection) -> bool:
+        """Something before the start was refused: the answer to the start itself is what counts."""
+        try:
+            self._await(connection)
+        except (FarSideError, StorageError):
+            return False
+        return True
+
+
+class _Meeting:
+    """The first words with a host, which are waited for when they are needed. They tell how far its clock is off: its
+    time against the middle between question and answer."""
+
+    def __init__(self, connection: Connection, number: int, now: Callable[[], float]) -> None:
+        self._connection, self._number, self._now = connection, number, now
+        self._asked = now()
+        self._greeting: Greeting | None = None
+        self.offset = self.uncertainty = 0.0
+
+    def greeting(self) -> Greeting:
+        if self._greeting is None:
+            self._greeting = greeting(self._connection.answer(self._number))
+            answered = self._now()
+            self.uncertainty = round(max(0.0, answered - self._asked) / 2, 6)
+            self.offset = round(self._greeting.time - (self._asked + answered) / 2, 6)
+        return self._greeting
+
+    def warnings(self, host: str) -> Iterator[events.Event]:
+        if abs(self.offset) - self.uncertainty > CLOCK_OFF:
+            from holdfast.project.durations import format_duration
+
+            way = "ahead of" if self.offset > 0 else "behind"
+            yield events.Warned(
+                f"The clock of {host} is {format_duration(round(abs(self.offset)))} {way} this machine's.",
+                "Times of the run are that machine's. Its administrator can mend it: timedatectl set-ntp true",
+            )

@@ -1,0 +1,75 @@
+"""Submitting a run: read what was asked for, begin to reach the host, then launch.
+
+The far side takes a while to start, so it is started as soon as the target is known, and the rest of the client, in
+`launching.py`, is loaded meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from holdfast.project.configuration import load_configuration
+from holdfast.project.folder import Project, ensure_identity, ensure_state_directory
+from holdfast.workbench import events
+from holdfast.workbench.submitting.planning import Intent, Request, find_job, secret_values, wanted_secrets
+from holdfast.workbench.surroundings import Surroundings
+from holdfast.workbench.targets import product_of
+
+if TYPE_CHECKING:
+    from holdfast.workbench.submitting.ahead import Ahead
+
+
+def dry_run(project: Project, request: Request, around: Surroundings) -> Iterator[events.Event]:
+    """Everything up to the plan. Takes the snapshot, since the plan names it; starts and records nothing."""
+    from holdfast.workbench.submitting.launching import rehearse
+
+    yield from rehearse(_read(project, request, around), around)
+
+
+def submit(
+    project: Project, request: Request, around: Surroundings, wait: bool = True, ahead: Ahead | None = None
+) -> Iterator[events.Event]:
+    """Start a run and, if `wait`, follow it to its end. After `RunStarted` the run does not need this process. `ahead`:
+    a connection that was begun before; it is used if it leads to the run's host."""
+    intent = _read(project, request, around)
+    values = secret_values(wanted_secrets(request, intent.configuration), intent.job, around)
+    yield from _news(intent, bool(project.id))
+    host = intent.product.host
+    with (ahead.take(host) if ahead else None) or host.connect() as connection:
+        from holdfast.workbench.submitting.launching import launch
+
+        yield from launch(intent, connection, values, around, wait)
+
+
+def _news(intent: Intent, was_known: bool) -> Iterator[events.Event]:
+    """What a person should know before the run, that is neither an error nor a warning."""
+    root = intent.project.root
+    if not was_known and any((above / ".git").exists() for above in root.parents):
+        yield events.Noted(
+            f"`{root}` is a project of its own from now on, and only this folder ships. To ship all of the repository, "
+            "submit from its top folder."
+        )
+    target, run = intent.configuration.target, intent.configuration.run
+    if target.file and target.user_managed_environment and (root / run.conda_dependencies_file).exists():
+        what = f"The target `{target.name}` runs on your own Python, so {run.conda_dependencies_file} is not used"
+        if intent.product.host.is_here:
+            yield events.Noted(f"{what}; `userManagedEnvironment: false` in {target.file} would build it.")
+        else:
+            yield events.Noted(f"{what}: its packages have to be in the Python over there (`pythonLocation`).")
+
+
+def _read(project: Project, request: Request, around: Surroundings) -> Intent:
+    files = [_from_here(each, project, around) for each in (request.conda_file, request.spark_file)]
+    configuration = load_configuration(project, request.run_configuration, request.target, *files)
+    job = find_job(project, request, configuration, around)
+    product = product_of(configuration.target, around)
+    project = ensure_identity(project, around.user_home)
+    ensure_state_directory(project, around.user_home)
+    return Intent(project, request, configuration, job, product)
+
+
+def _from_here(file: str | None, project: Project, around: Surroundings) -> str | None:
+    """A file named on the command line is meant from where that was typed; in the configuration, from the project."""
+    return None if file is None else os.path.relpath(around.directory / file, project.root)
