@@ -8,6 +8,7 @@ import children
 import profiles
 from children import Place
 from far_boxes import FarBox, disconnect, far_boxes, make_box, reaching
+from many_files import FOLDERS, write_files
 from measuring import Contender
 from results import Bar, Line, Row, Table
 from session import Session
@@ -16,7 +17,6 @@ NAME = "bytes-sent"
 TITLE = "One changed file in a project of 10,000 files: bytes sent"
 TOOLS: tuple[str, ...] = ("holdfast",)
 
-_FOLDERS = 100
 _CHANGED = 100_000
 _LIMIT = 64
 _OURS = ["holdfast", "submit", "-c", "gpu1", "s.py"]
@@ -47,7 +47,7 @@ def measure(session: Session) -> Row:
             usual=2,  # the same bytes each time, but for a few
             warm_up=0,
         )
-    how = _HOW.format(count=count, folders=_FOLDERS, changed=_CHANGED)
+    how = _HOW.format(count=count, folders=FOLDERS, changed=_CHANGED)
     bar = Bar(_LIMIT)
     tables = [
         Table(f"Beside the file, {name}", "KiB", 1 / 1024, Line(name, figures[name], bar)) for name in (kept, new)
@@ -66,14 +66,7 @@ def profile(session: Session) -> str:
 
 
 def _project(session: Session, name: str, far: FarBox, count: int) -> Place:
-    place = reaching(session.place(name), [far])
-    for number in range(_FOLDERS):
-        (place.project / f"part{number:03}").mkdir(exist_ok=True)
-    for number in range(count):
-        text = f"value = {number}\n" + "# a line of an ordinary length, as sources have them\n" * 20
-        (place.project / f"part{number % _FOLDERS:03}" / f"module{number:05}.py").write_text(text)
-    (place.project / "s.py").write_text('print("hi")\n')
-    return place
+    return write_files(reaching(session.place(name), [far]), count)
 
 
 def _sent(far: FarBox, place: Place, argv: list[str], is_new: bool = False) -> float:

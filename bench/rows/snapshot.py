@@ -5,6 +5,7 @@ from __future__ import annotations
 import children
 import profiles
 from children import Place
+from many_files import FOLDERS, write_files
 from measuring import Contender
 from results import Bar, Row, Table, lines
 from session import Session
@@ -14,7 +15,6 @@ TITLE = "Second snapshot of an unchanged project of 10,000 files"
 TOOLS: tuple[str, ...] = ("holdfast",)
 
 _OURS, _ADD, _PROCESS = "`take_snapshot`", "`git add -A`", "`take_snapshot` with the start of Python"
-_FOLDERS = 100
 _HOW = """\
 {count:,} files of about 1 kB in {folders} folders, committed, submitted once with `holdfast submit`; nothing
 changes after that. `take_snapshot` is the step as `submit` does it: called once in a fresh process, with what
@@ -42,7 +42,7 @@ def measure(session: Session) -> Row:
         warm_up=3,  # the first ones store files whose times were too fresh to be trusted
     )
     first, *others = lines({_OURS: None, _ADD: Bar(3), bare: None, _PROCESS: None}, figures, (bare, _PROCESS))
-    how = _HOW.format(count=count, folders=_FOLDERS)
+    how = _HOW.format(count=count, folders=FOLDERS)
     return Row(NAME, TITLE, how, (Table("", "ms", 1000, first, tuple(others)), _whole_submit(session, inside)))
 
 
@@ -58,14 +58,7 @@ def profile(session: Session) -> str:
 
 
 def _project(session: Session, name: str, count: int) -> Place:
-    place = session.place(name)
-    for number in range(_FOLDERS):
-        (place.project / f"part{number:03}").mkdir(exist_ok=True)
-    for number in range(count):
-        text = f"value = {number}\n" + "# a line of an ordinary length, as sources have them\n" * 20
-        (place.project / f"part{number % _FOLDERS:03}" / f"module{number:05}.py").write_text(text)
-    (place.project / "s.py").write_text('print("hi")\n')
-    return place
+    return write_files(session.place(name), count)
 
 
 def _commit(place: Place) -> None:

@@ -38,6 +38,7 @@ class ExitCode(IntEnum):
     TIME_LIMIT = 248
     LOST = 249
     PREPARATION = 250
+    DECLINED = 251
     DETACHED = 253
     INTERNAL = 254
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
 
 from holdfast.errors import ExitCode
+from holdfast.frozen import dataclass, field
 
 RECORD_FORMAT = 1
 """Version of the near run folder (`submission.json`, `plan.json`) and of the far one. Old ones stay readable."""
@@ -22,6 +22,7 @@ class Status(Enum):
     COMPLETED = "Completed"
     FAILED = "Failed"
     CANCELED = "Canceled"
+    ABANDONED = "Abandoned"  # given up here, and not final: the host's own word counts if it is heard after all
 
     @property
     def is_final(self) -> bool:
@@ -29,7 +30,7 @@ class Status(Enum):
 
 
 class Reason(Enum):
-    """How a run ended. The values are what the far side writes into the journal."""
+    """How a run ended. The values are what the far side writes into the journal; `ABANDONED` alone is said here."""
 
     COMPLETED = "completed"
     EXIT_CODE = "exit-code"
@@ -47,6 +48,7 @@ class Reason(Enum):
     PREPARATION = "preparation"
     STORAGE = "storage"
     UNKNOWN = "unknown"
+    ABANDONED = "abandoned"
 
 
 class Outcome(NamedTuple):
@@ -145,6 +147,12 @@ OUTCOMES: Mapping[Reason, Outcome] = {
         ExitCode.STORAGE,
         "The machine could not store the run's files: {detail}",
         "Make room there (holdfast experiment clean --all removes ended runs), then submit again.",
+    ),
+    Reason.ABANDONED: Outcome(
+        Status.ABANDONED,
+        ExitCode.LOST,
+        "Given up here, because the machine could not be asked ({detail}). Whether and how it ended is not known.",
+        "If the machine can be reached again, its own word counts: holdfast status -r {run}",
     ),
 }
 
@@ -271,6 +279,7 @@ class Run:
     metrics: Mapping[str, Any] = field(default_factory=dict)
     clock_offset: float | None = None
     """Seconds by which the host's clock, which all times but `submission.created` are of, was ahead of this one's."""
+    outputs_left: bool = False  # they are on the host, as was asked for, and not here
 
     @property
     def run_id(self) -> str:
@@ -284,7 +293,7 @@ class Run:
 
     def running_time(self, now: float) -> float | None:
         """Seconds since the script started, by this machine's clock `now`, or how long it ran."""
-        if self.started is None or self.ended is not None:
+        if self.started is None or self.ended is not None or self.status is Status.ABANDONED:
             return self.duration
         return max(0.0, now + (self.clock_offset or 0.0) - self.started)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 RANKS = {
     "errors": 0,
+    "frozen": 0,
     "model": 1,
     "project": 2,
     "hosts": 3,
@@ -139,6 +140,17 @@ def prints(modules: list[Module]) -> list[str]:
         if module.layer != "cli"
         for node in ast.walk(module.tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+    ]
+
+
+def slow_values(modules: list[Module]) -> list[str]:
+    """The standard library's dataclasses, which take long to make: `holdfast.frozen` has them."""
+    return [
+        f"{module.name} imports {name}"
+        for module in modules
+        if module.layer != "frozen"
+        for name in imports(module)
+        if name.split(".")[0] == "dataclasses"
     ]
 
 

@@ -18,6 +18,7 @@ RULES: list[Callable[[list[Module]], list[str]]] = [
     source_rules.cycles,
     source_rules.sizes,
     source_rules.prints,
+    source_rules.slow_values,
     source_rules.undocumented,
 ]
 
@@ -56,6 +57,7 @@ BROKEN = [
     ("forbidden_arrows", {"history/a.py": "from ..workbench import b"}, "history.a may not import"),
     ("forbidden_arrows", {"project/a.py": "def f():\n    import holdfast.hosts"}, "project.a may not import"),
     ("forbidden_arrows", {"cli/a.py": "from holdfast.farside.frames import b"}, "cli.a may not import"),
+    ("slow_values", {"model.py": "from dataclasses import dataclass"}, "model imports dataclasses.dataclass"),
     ("forbidden_arrows", {"extras/a.py": ""}, "extras has no place in the order of layers"),
     ("foreign_imports", {"farside/a.py": "from holdfast.errors import b"}, "farside.a may not import"),
     ("foreign_imports", {"farside/a.py": "import yaml"}, "holdfast.farside.a may not import yaml"),

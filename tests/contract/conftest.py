@@ -1,5 +1,6 @@
-"""Laptops and boxes for every suite here."""
+"""Laptops, boxes and benches for every suite here."""
 
 from kit.laptops import boxes, laptop, new_laptop
+from kit.transfers import bench
 
-__all__ = ["boxes", "laptop", "new_laptop"]
+__all__ = ["bench", "boxes", "laptop", "new_laptop"]

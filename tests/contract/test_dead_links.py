@@ -16,7 +16,7 @@ from holdfast.errors import HostError
 from holdfast.hosts.connection import Connection, Push
 from holdfast.model import Status
 from holdfast.workbench import events
-from holdfast.workbench.following import follower, reconnecting
+from holdfast.workbench.following import pulse, reconnecting
 from holdfast.workbench.records import runs
 from kit.laptops import Box
 
@@ -56,8 +56,8 @@ def box(boxes: dict[str, Any]) -> Iterator[Stoppable]:
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reconnecting, "TRIES", (0.01, 0.01, 0.01))
-    monkeypatch.setattr(follower, "PULSE", 0.1)
-    monkeypatch.setattr(follower, "SILENCE", 1.5)
+    monkeypatch.setattr(pulse, "PULSE", 0.1)
+    monkeypatch.setattr(pulse, "SILENCE", 1.5)
 
 
 def test_a_link_that_died_without_a_word_is_noticed_and_taken_up_again(laptop, box):
@@ -72,7 +72,42 @@ def test_a_link_that_died_without_a_word_is_noticed_and_taken_up_again(laptop, b
     assert [each.reason for each in happened if isinstance(each, events.ConnectionLost)] == [
         "Nothing was heard of gpu1 for 1.5 s."
     ]
+    said = [type(each) for each in happened if isinstance(each, events.ConnectionLost | events.Reconnected)]
+    assert said == [events.ConnectionLost, events.Reconnected]
     assert happened[-1].run.status is Status.COMPLETED
+
+
+def test_outputs_on_their_way_home_notice_a_link_that_died(laptop, box):
+    (laptop.root / "train.py").write_text("import os\nopen('outputs/big', 'wb').write(os.urandom(200 << 20))\n")
+    box.open_gate()
+    run = laptop.start("gpu1")
+    happened = []
+    for event in runs.follower_of(laptop.project, run, laptop.around).follow():
+        if isinstance(event, events.Fetched) and not any(isinstance(each, events.Fetched) for each in happened):
+            box.stop()
+        happened.append(event)
+    lost = [each.reason for each in happened if isinstance(each, events.ConnectionLost)]
+    assert lost == ["Nothing was heard of gpu1 for 1.5 s."]
+    assert happened[-1].run.status is Status.COMPLETED
+    assert (laptop.folders.path(run) / "outputs" / "big").stat().st_size == 200 << 20
+
+
+def test_a_host_that_dies_when_it_is_asked_for_the_outputs_is_noticed(laptop, box, monkeypatch):
+    box.open_gate()
+    run = laptop.start("gpu1")
+    send, stopped = Connection.send, []
+
+    def stopping(self: Connection, operation: str, fields: Any = None, body: bytes = b"") -> int:
+        if operation == "list" and not stopped:
+            stopped.append(operation)
+            box.stop()
+        return send(self, operation, fields, body)
+
+    monkeypatch.setattr(Connection, "send", stopping)
+    happened = list(runs.follower_of(laptop.project, run, laptop.around).follow())
+    lost = [each.reason for each in happened if isinstance(each, events.ConnectionLost)]
+    assert lost == ["Nothing was heard of gpu1 for 1.5 s."]
+    assert (laptop.folders.path(run) / "outputs" / "result").read_text() == "made on gpu1"
 
 
 def test_a_run_that_says_nothing_for_long_is_not_taken_for_a_dead_link(laptop, box):
@@ -81,7 +116,7 @@ def test_a_run_that_says_nothing_for_long_is_not_taken_for_a_dead_link(laptop, b
     happened = []
     for event in runs.follower_of(laptop.project, run, laptop.around).follow():
         happened.append(event)
-        if isinstance(event, events.StillWaiting) and time.monotonic() - began > 2 * follower.SILENCE:
+        if isinstance(event, events.StillWaiting) and time.monotonic() - began > 2 * pulse.SILENCE:
             box.open_gate()
     assert not any(isinstance(each, events.ConnectionLost) for each in happened)
     assert len(box.connections) == 1

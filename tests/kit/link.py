@@ -1,7 +1,7 @@
 """A TCP proxy on loopback that makes a link as bad as wanted: slow, narrow, cut, stalled, refused.
 
-As a program, `python tests/kit/link.py --to PORT --delay 0.1` prints the port that it listens on, and at the end its
-counters.
+As a program, `PYTHONPATH=tests python -m kit.link --to PORT --delay 0.1` prints the port that it listens on, and at the
+end its counters.
 """
 
 from __future__ import annotations
@@ -12,22 +12,16 @@ import json
 import select
 import signal
 import socket
-import struct
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from enum import Enum
 from queue import SimpleQueue
 from typing import NamedTuple, TypeVar
 
+from kit.flows import Chunk, Connection, Flow, Way, made_ready
+
 T = TypeVar("T")
-
-
-class Way(Enum):
-    TO_SERVER = "to server"
-    TO_CLIENT = "to client"
 
 
 @dataclass(frozen=True)
@@ -55,7 +49,7 @@ class Link:
         self._listener = _bound(listen)
         self._listener.listen(128)
         self.port: int = self._listener.getsockname()[1]
-        self._connections: list[_Connection] = []
+        self._connections: list[Connection] = []
         self._passed = {Way.TO_SERVER: 0, Way.TO_CLIENT: 0}
         self._free_at = {Way.TO_SERVER: 0.0, Way.TO_CLIENT: 0.0}
         self._accepted = self._turns = self._cuts = 0
@@ -225,9 +219,9 @@ class Link:
                 client, _ = self._listener.accept()
                 self._accepted += 1
                 # A handshake takes a round trip, and the server knows of it half a one later.
-                self._connections.append(_Connection(_ready(client), time.monotonic() + 3 * self._delay))
+                self._connections.append(Connection(made_ready(client), time.monotonic() + 3 * self._delay))
 
-    def _carry(self, connection: _Connection) -> None:
+    def _carry(self, connection: Connection) -> None:
         """Read what there is, deliver what is due."""
         now = time.monotonic()
         try:
@@ -247,28 +241,28 @@ class Link:
         if all(flow.is_done for flow in connection.flows):
             self._drop(connection, reset=False)
 
-    def _read(self, connection: _Connection, flow: _Flow, due: float) -> None:
+    def _read(self, connection: Connection, flow: Flow, due: float) -> None:
         while self._has_room(flow):
             try:
                 data = flow.source.recv(1 << 16)
             except BlockingIOError:
                 return
             except OSError:  # it comes after what was sent before it
-                flow.chunks.append(_Chunk(due, None))
+                flow.chunks.append(Chunk(due, None))
                 flow.has_ended = True
                 return
             if flow.way is Way.TO_SERVER and data and connection.client_heard:
                 connection.client_heard = False
                 self._turns += 1
-            flow.chunks.append(_Chunk(due, data))
+            flow.chunks.append(Chunk(due, data))
             flow.queued += len(data)
             flow.has_ended = not data
 
-    def _has_room(self, flow: _Flow) -> bool:
+    def _has_room(self, flow: Flow) -> bool:
         room = 8 << 20 if self._throttle is None else max(1 << 16, int(self._throttle * (self._delay + 0.05)))
         return not flow.has_ended and flow.queued < room
 
-    def _deliver(self, connection: _Connection, flow: _Flow) -> None:
+    def _deliver(self, connection: Connection, flow: Flow) -> None:
         flow.is_blocked = False
         while flow.chunks and flow.chunks[0].due <= time.monotonic():
             due, data = flow.chunks[0]
@@ -290,7 +284,7 @@ class Link:
                 return
             flow.chunks.popleft()
             if sent < len(data):
-                flow.chunks.appendleft(_Chunk(due, data[sent:]))
+                flow.chunks.appendleft(Chunk(due, data[sent:]))
             flow.queued -= sent
             self._account(connection, flow.way, sent)
 
@@ -305,7 +299,7 @@ class Link:
             allowed = min(allowed, max(1, self._cut_at.total - self._total(self._cut_at.way)))
         return allowed
 
-    def _account(self, connection: _Connection, way: Way, sent: int) -> None:
+    def _account(self, connection: Connection, way: Way, sent: int) -> None:
         self._passed[way] += sent
         connection.client_heard = connection.client_heard or way is Way.TO_CLIENT
         if self._throttle is not None:
@@ -323,7 +317,7 @@ class Link:
         for connection in list(self._connections):
             self._drop(connection, reset)
 
-    def _drop(self, connection: _Connection, reset: bool) -> None:
+    def _drop(self, connection: Connection, reset: bool) -> None:
         if connection in self._connections:
             self._connections.remove(connection)
             connection.close(reset)
@@ -335,61 +329,10 @@ class _CutAt(NamedTuple):
     reset: bool
 
 
-class _Chunk(NamedTuple):
-    due: float
-    data: bytes | None
-    """Empty: the end. None: a reset."""
-
-
-class _Flow:
-    """One direction of one connection."""
-
-    def __init__(self, way: Way, source: socket.socket, target: socket.socket) -> None:
-        self.way = way
-        self.source = source
-        self.target = target
-        self.chunks: deque[_Chunk] = deque()
-        self.queued = 0
-        self.has_ended = False
-        self.is_blocked = False
-        self.is_done = False
-
-
-class _Connection:
-    def __init__(self, client: socket.socket, opens_at: float) -> None:
-        self.client = client
-        self.server: socket.socket | None = None
-        self.opens_at = opens_at
-        self.is_silent = False
-        self.client_heard = False
-        self.flows: tuple[_Flow, ...] = ()
-
-    def open(self, port: int) -> None:
-        self.server = _ready(socket.create_connection(("127.0.0.1", port), timeout=5))
-        self.flows = (
-            _Flow(Way.TO_SERVER, self.client, self.server),
-            _Flow(Way.TO_CLIENT, self.server, self.client),
-        )
-
-    def close(self, reset: bool) -> None:
-        for one in (self.client, self.server):
-            if one is not None:
-                if reset:
-                    with contextlib.suppress(OSError):
-                        one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                one.close()
-
-
 def _bound(port: int) -> socket.socket:
     one = socket.socket()
     one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     one.bind(("127.0.0.1", port))
-    return one
-
-
-def _ready(one: socket.socket) -> socket.socket:
-    one.setblocking(False)
-    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return one
 
 

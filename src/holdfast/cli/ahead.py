@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from holdfast.frozen import dataclass
 
 if TYPE_CHECKING:
     from holdfast.workbench.submitting.ahead import Ahead
@@ -36,7 +38,8 @@ WITH_VALUE = frozenset(
 FLAGS = frozenset(("-a", "--async", "--wait", "--no-outputs", "--verbose", "--debug"))
 
 
-class Place(NamedTuple):
+@dataclass(frozen=True)
+class Place:
     """What `-c` and `-t` say."""
 
     run_configuration: str | None

@@ -45,6 +45,22 @@ def hidden(prompt: str) -> str:
     return getpass.getpass(prompt, stream=sys.stderr)
 
 
+def agreed(question: str, unasked: str) -> bool:
+    """Whether the person at the terminal says yes. Raises UsageError, with the sentence `unasked`, where nobody is
+    there."""
+    import click
+
+    from holdfast.cli import terminal
+    from holdfast.errors import UsageError
+
+    if not terminal.is_terminal(sys.stdin):
+        raise UsageError(unasked, "In a script: --yes")
+    if click.confirm(question, default=False, err=True):
+        return True
+    terminal.notice("Nothing was done.")
+    return False
+
+
 def _confirm(question: Question) -> str:
     """`yes`, the fingerprint itself, or `no`. ssh compares a fingerprint with the key, too."""
     from holdfast.cli import terminal

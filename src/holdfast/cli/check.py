@@ -16,9 +16,11 @@ def command(output: Output) -> None:
     """
     from holdfast.cli.here import surroundings
     from holdfast.cli.machine_page import as_dict, show_facts
+    from holdfast.cli.progress import working
     from holdfast.workbench.machines.check import check_this_machine
 
-    checked = check_this_machine(surroundings())
+    with working("looking at this machine; a driver that hangs is given up after ten seconds …"):
+        checked = check_this_machine(surroundings())
     if output.query is None and output.chosen_format() == "table":
         show_facts(checked.facts, checked.findings)
     else:

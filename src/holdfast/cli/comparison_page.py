@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any, TextIO
 
 from holdfast.cli import tables, terminal
 from holdfast.cli.run_table import metric_text
 from holdfast.cli.tables import Column
+from holdfast.frozen import asdict
 from holdfast.history.compare import Comparison, Difference
 from holdfast.workbench.records.comparison import CodeDifference, RunComparison
 

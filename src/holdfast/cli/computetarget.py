@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,7 +13,8 @@ from holdfast.cli import terminal
 from holdfast.cli.here import current_project, surroundings
 from holdfast.cli.options import target_names, target_types
 from holdfast.cli.output import Column, Group, Output, output_options
-from holdfast.errors import ConfigurationError, HoldfastError, HostError, UnknownName, UsageError
+from holdfast.errors import ConfigurationError, ExitCode, HoldfastError, HostError, UnknownName, UsageError
+from holdfast.frozen import asdict
 
 if TYPE_CHECKING:
     from holdfast.project.compute import ComputeTarget
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
 group = Group("computetarget", help="Attach, list, check and detach compute targets.")
 
-_NAME = click.option(
-    "-n", "--name", required=True, metavar="NAME", shell_complete=target_names, help="The stem of NAME.compute."
-)
 T = TypeVar("T")
 
 
@@ -41,7 +38,7 @@ T = TypeVar("T")
     shell_complete=target_types,
     help="The same as TYPE, as older versions wrote it.",
 )
-@_NAME
+@click.option("-n", "--name", metavar="NAME", shell_complete=target_names, help="The stem of NAME.compute.")
 @click.option("-a", "--address", metavar="HOST[:PORT]", help="Host name, IP address, or a name of ~/.ssh/config.")
 @click.option("-u", "--username", metavar="USER", help="Account on that machine. [default: what ssh would use]")
 @click.option(
@@ -76,7 +73,7 @@ T = TypeVar("T")
 def attach_command(
     type: str | None,  # noqa: A002 - the word users type
     typed: str | None,
-    name: str,
+    name: str | None,
     address: str | None,
     username: str | None,
     password: str | None,
@@ -101,16 +98,16 @@ def attach_command(
     """
     from holdfast.workbench.machines.configuring import attach_local, target_type
 
-    kind = type or typed
-    if kind is None or (type and typed and type != typed):
-        raise UsageError("Say which type of machine, once.", "holdfast computetarget attach local -n NAME")
-    kind = target_type(kind)
+    if type and typed and type != typed:
+        raise UsageError("Say which type of machine, once.", f"Leave out {typed} or {type}.")
+    written = type or typed
+    kind = target_type(written) if written else None
+    if kind is None or not name or (kind == "remote" and not address):
+        raise _missing(kind, name, address)
     around = surroundings()
     project = current_project(around)
     ways = _ways(password, private_key_file, private_key_passphrase, use_azureml_ssh_key, accepted)
-    if kind == "remote":
-        if not address:
-            raise UsageError("A `remote` target needs an address.", "--address HOST[:PORT], or a name of ~/.ssh/config")
+    if kind == "remote" and address:
         from holdfast.workbench.machines.attaching import Remote
 
         _attach_remote(project, Remote(name, address, username, home, ways), around)
@@ -152,17 +149,20 @@ def list_command(output: Output) -> None:
 @click.option("-n", "--name", metavar="NAME", shell_complete=target_names, help="The same as NAME.")
 @output_options
 def show_command(target: str | None, name: str | None, output: Output) -> None:
-    """Show one compute target: every setting, defaults included, and what Holdfast has on the machine, with sizes.
+    """Show one compute target as its file has it, and what Holdfast has on the machine, with sizes.
 
-    Never asks for a password: a machine that would, or that cannot be reached, is said to be so.
+    As JSON: every setting, defaults included. Never asks for a password: a machine that would, or that cannot be
+    reached, is said to be so.
     """
+    from holdfast.project.compute import written_keys
+
     around = surroundings()
     found = _read(current_project(around), _one_name(target, name))
-    shown = {**asdict(found), "file": found.file or "(built in)"}
+    file = found.file or "(built in)"
     if output.query is not None or output.chosen_format() != "table":
-        output.show({**shown, "stored": _as_dict(_inventory(found, around))})
+        output.show({**asdict(found), "file": file, "stored": _as_dict(_inventory(found, around))})
         return
-    output.show(shown)
+    output.show({"name": found.name, "file": file, **written_keys(found)})
     there = _inventory(found, around)
     if there is not None:
         click.echo(f"\n{_page(there)}")
@@ -206,8 +206,8 @@ def check_command(target: str | None, name: str | None, output: Output) -> None:
     help="Remove everything of Holdfast's from the machine too. Other projects and laptops that use the account lose "
     "their runs there.",
 )
-@click.option("--yes", is_flag=True, help="Do not ask before a purge.")
-def detach_command(target: str | None, name: str | None, force: bool, purge: bool, yes: bool) -> None:
+@click.option("-y", "--yes", is_flag=True, help="Do not ask before a purge.")
+def detach_command(target: str | None, name: str | None, force: bool, purge: bool, yes: bool) -> int:
     """Remove NAME.compute, and NAME.runconfig if it points there; past runs stay in the history.
 
     A key that `attach` put on the machine is taken away. With `--purge` all of Holdfast's folder there goes: runs,
@@ -220,13 +220,26 @@ def detach_command(target: str | None, name: str | None, force: bool, purge: boo
     project = current_project(around)
     wanted = _one_name(target, name)
     require_target(project, wanted)
-    if purge:
-        _confirm_purge(_read(project, wanted), around, yes)
+    if purge and not _confirm_purge(_read(project, wanted), around, yes):
+        return ExitCode.DECLINED
     ended = _render(detach(project, wanted, around, force, purge), Detached)
     for file in ended.removed:
         terminal.notice(f"removed aml_config/{file}")
     if ended.others:
         terminal.warning(f"Run configurations that still name `{wanted}`: {', '.join(ended.others)}")
+    return 0
+
+
+def _missing(kind: str | None, name: str | None, address: str | None) -> UsageError:
+    """All that is missing at once, and a line that has it."""
+    lacking = [
+        *(["TYPE (`local`, or `remote` for a machine over SSH)"] if kind is None else []),
+        *(["--name NAME"] if not name else []),
+        *(["--address HOST[:PORT], or a name of ~/.ssh/config"] if kind == "remote" and not address else []),
+    ]
+    whole = f"holdfast computetarget attach {kind or 'remote'} --name {name or 'NAME'}"
+    more = f" --address {address or 'HOST'}" if kind != "local" else ""
+    return UsageError(f"What is missing: {'; '.join(lacking)}.", whole + more)
 
 
 def _ways(
@@ -357,19 +370,15 @@ def _page(there: Inventory) -> str:
     return "\n".join([f"{there.home} on the machine:", *lines])
 
 
-def _confirm_purge(target: ComputeTarget, around: Surroundings, sure: bool) -> None:
+def _confirm_purge(target: ComputeTarget, around: Surroundings, sure: bool) -> bool:
+    from holdfast.cli.asking import agreed
     from holdfast.workbench.machines.leaving import inventory
 
     there = inventory(target, around)
     terminal.notice(_page(there))
     terminal.notice(_whose_runs(there))
-    if sure:
-        return
-    if not terminal.is_terminal(sys.stdin):
-        raise UsageError("A purge is not done unasked.", "In a script: --yes")
     place = f"{terminal.one_line(there.home)} on `{target.name}`"
-    if not click.confirm(f"Remove all that Holdfast has in {place}?", default=False, err=True):
-        raise click.Abort
+    return sure or agreed(f"Remove all that Holdfast has in {place}?", "A purge is not done unasked.")
 
 
 def _whose_runs(there: Inventory) -> str:

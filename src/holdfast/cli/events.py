@@ -61,6 +61,8 @@ class Screen:
                 self._line(terminal.notice, f"note: {event.text}")
             case events.ConnectionLost():
                 self._tell_lost(event)
+            case events.Reconnected() | events.RunStarted():
+                self._tell_back()
             case events.Ended():
                 self._clear()
                 self._end(event)
@@ -78,6 +80,8 @@ class Screen:
                     self._transient(f"fetching outputs: {format_size(event.done)} of {format_size(event.total)}")
             case events.AskingHosts():
                 self._transient(f"asking {', '.join(event.targets)} …")
+            case events.Doing():
+                self._transient(event.text)
             case _:
                 pass
 
@@ -96,6 +100,11 @@ class Screen:
         else:
             self._line(terminal.notice, text)
         self._lost = event.reason
+
+    def _tell_back(self) -> None:
+        if self._lost:
+            self._line(terminal.notice, "connected again")
+            self._lost = ""
 
     def _change_phase(self, event: events.PhaseChanged) -> None:
         if event.name == "script":
@@ -123,7 +132,6 @@ class Screen:
         if self._output is None:
             return
         self._clear()
-        self._lost = ""
         if self._frame:
             self._open_frame()
         self._output.buffer.write(data)
@@ -187,7 +195,7 @@ def summary(run: Run, missing_file: str = "") -> None:
         names = ", ".join(terminal.one_line(each.path) for each in run.outputs[:5])
         more = len(run.outputs) - 5
         names += f" and {more} more" if more > 0 else ""
-        where = f"in .holdfast/runs/{run.run_id}/" if run.submission.fetch_outputs else "on the run's machine"
+        where = "on the run's machine" if run.outputs_left else f"in .holdfast/runs/{run.run_id}/"
         terminal.notice(f"Outputs: {names} ({format_size(total)}, {where})")
     if run.ended_processes:
         _list_ended(run)
@@ -232,7 +240,7 @@ def render(event: events.Event) -> None:
         case events.OutputsWait():
             size = format_size(event.size)
             terminal.notice(f"The outputs of {event.run_id} ({size}) wait on {event.target}.")
-            terminal.hint(f"To bring them home: holdfast logs -f -r {event.run_id}")
+            terminal.hint(f"To fetch them: holdfast history download -r {event.run_id} -d DIR")
         case events.Imported():
             lacking = f" (not known there: {', '.join(event.lacking)})" if event.lacking else ""
             terminal.notice(f"Imported {event.run_id}{lacking}.")

@@ -274,7 +274,7 @@ def status_command(run: str, target: str | None, output: Output) -> None:
     project = current_project(around)
     found = asked_about(project, run, target, around).read()
     record = run_as_dict(found)
-    silence = None if found.status.is_final else silences(project, [found.run_id], around).get(found.run_id)
+    silence = silences(project, [found.run_id], around).get(found.run_id) if found.ending is None else None
     if output.chosen_format() == "table" and output.query is None:
         running = found.running_time(around.now())
         record["duration"] = None if running is None else format_duration(round(running))
@@ -331,7 +331,16 @@ def logs_command(run: str, target: str | None, following: bool, control: bool) -
 @target_of_run()
 @click.option("--grace", type=Duration(), metavar="DURATION", help="Time between SIGTERM and SIGKILL, for this once.")
 @click.option("--no-wait", is_flag=True, help="Ask and return at once.")
-def cancel_command(run: str, target: str | None, grace: float | None, no_wait: bool) -> int:
+@click.option(
+    "--abandon",
+    "abandoned",
+    is_flag=True,
+    help="Of a machine that is gone for good: wait for the run no more, and record that. Refused if it answers.",
+)
+@click.option("-y", "--yes", "sure", is_flag=True, help="Do not ask before a run is abandoned.")
+def cancel_command(
+    run: str, target: str | None, grace: float | None, no_wait: bool, abandoned: bool, sure: bool
+) -> int:
     """End a run: SIGTERM, a grace time for its checkpoint, then every process of it.
 
     A run that has ended is left as it is. Ctrl-C stops the waiting, not the canceling.
@@ -343,14 +352,38 @@ def cancel_command(run: str, target: str | None, grace: float | None, no_wait: b
     from holdfast.workbench.records.cancel import cancel
 
     around = surroundings()
-    follower = find_run(current_project(around), run, target, around)
+    project = current_project(around)
+    if abandoned:
+        return _abandon(project, run, around, sure)
+    follower = find_run(project, run, target, around)
+    had_ended = follower.read().status.is_final
     screen = Screen(None, frame=False)
-    for event in cancel(follower.project, follower.run_id, around, grace, wait=not no_wait):
-        screen.show(event)
-        if isinstance(event, events.Ended):
-            if event.run.ending and event.run.ending.reason.value != "canceled":
-                terminal.notice("It had ended before it could be canceled.")
-            return 0
+    try:
+        for event in cancel(follower.project, follower.run_id, around, grace, wait=not no_wait):
+            screen.show(event)
+            if isinstance(event, events.Ended):
+                if had_ended:
+                    terminal.notice("It has ended already; nothing was canceled.")
+                elif event.run.ending and event.run.ending.reason.value != "canceled":
+                    terminal.notice("It had ended before it could be canceled.")
+                return 0
+    finally:
+        screen.finish_line()
     if no_wait:
         terminal.notice("Asked the run to end.")
+    return 0
+
+
+def _abandon(project: Project, run: str, around: Surroundings, sure: bool) -> int:
+    from holdfast.cli.asking import agreed
+    from holdfast.workbench.records.abandoning import abandon, try_to_ask
+
+    unasked = try_to_ask(project, run, around)
+    terminal.notice(unasked.message)
+    if not sure and not agreed(f"Wait for {unasked.run_id} no more?", "A run is not abandoned unasked."):
+        return ExitCode.DECLINED
+    ended = abandon(project, unasked, around)
+    if ended.ending is not None:
+        terminal.notice(f"Status: {ended.status.value}. {ended.ending.sentence()}")
+        terminal.hint(ended.ending.remedy(ended.run_id))
     return 0

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from holdfast.cli.asking import asker
+from holdfast.frozen import replace
 from holdfast.workbench import surroundings as found
 from holdfast.workbench.surroundings import Surroundings
 

@@ -52,7 +52,7 @@ TABLE_ROWS = 50
     help=f"Only runs that are so: {', '.join(each.value for each in Status)}.",
 )
 @click.option("--script", metavar="SCRIPT", help="Only runs of this script, by its path in the project.")
-@click.option("--target", metavar="NAME", shell_complete=target_names, help="Only runs on this compute target.")
+@click.option("-t", "--target", metavar="NAME", shell_complete=target_names, help="Only runs on this compute target.")
 @click.option("--no-refresh", "as_known", is_flag=True, help="Show what is known here; ask no machine.")
 @output_options
 def list_command(
@@ -92,7 +92,7 @@ def _show_table(project: Project, runs: Sequence[Run], output: Output) -> None:
     from holdfast.cli.run_table import in_brief, table
 
     width = terminal.width() if terminal.is_terminal(sys.stdout) else None
-    going_on = [run for run in runs if not run.status.is_final and run.submission.target_type != "local"]
+    going_on = [run for run in runs if run.ending is None and run.submission.target_type != "local"]
     rows, columns, left_out = table(runs, width, _silences(project, [run.run_id for run in going_on]))
     output.show(rows, columns)
     if left_out:
@@ -112,8 +112,7 @@ def _with_host_states(project: Project, documents: list[dict[str, Any]]) -> list
     """Say of a run that goes on, as far as is known, that its machine could not be asked."""
     from holdfast.cli.run_table import host_state
 
-    final = {each.value for each in Status if each.is_final}
-    going_on = [each for each in documents if each["status"] not in final and each["target_type"] != "local"]
+    going_on = [each for each in documents if each["reason"] is None and each["target_type"] != "local"]
     found = _silences(project, [each["run_id"] for each in going_on])
     for each in going_on:
         if each["run_id"] in found:
@@ -231,12 +230,17 @@ def download_command(run: str, target: str | None, directory: Path, overwrite: b
     count = total = 0
     if not wanted:
         from holdfast.cli.events import Screen
+        from holdfast.history.folder import RunFolders
         from holdfast.workbench.following.fetching import bring_outputs_home
 
         screen = Screen(None, frame=False)
+        folders = RunFolders(project.state_directory)
+        were_left = folders.outputs_are_left(run_id)
         for news in bring_outputs_home(project, run_id, around):
             screen.show(news)
         screen.finish_line()
+        if were_left:
+            terminal.notice(f"The outputs are at home now: .holdfast/runs/{run_id}/outputs; this is a copy of them:")
     try:
         for event in download(project, Download(run_id, directory, wanted, overwrite), around):
             if isinstance(event, Copied):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import Any, TextIO
 
-from holdfast.cli import terminal
+from holdfast.cli import pages
+from holdfast.frozen import asdict
 from holdfast.hosts.facts import DeviceState, Facts, Folder, Gpu, GpuState
 from holdfast.project.sizes import format_size
 from holdfast.workbench.machines.findings import Finding
@@ -25,16 +25,7 @@ def as_dict(facts: Facts, findings: Sequence[Finding] = ()) -> dict[str, Any]:
 
 
 def show_facts(facts: Facts, findings: Sequence[Finding] = (), stream: TextIO | None = None) -> None:
-    target = stream or sys.stdout
-    rows = [*_rows(facts), *_finding_rows(findings)]
-    longest = max(len(title) for title, _ in rows)
-    last = ""
-    for title, text in rows:
-        shown = "" if title == last else title
-        target.write(
-            f"{terminal.style(shown.ljust(longest), 'bold', target)}  {terminal.one_line(text)}".rstrip() + "\n"
-        )
-        last = title
+    pages.draw([*_rows(facts), *_finding_rows(findings)], stream or sys.stdout)
 
 
 def _rows(facts: Facts) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,6 @@ import errno
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,6 +17,7 @@ from holdfast.cli import terminal
 from holdfast.cli.ahead import AHEAD
 from holdfast.cli.output import Group
 from holdfast.errors import ExitCode, HoldfastError, StorageError
+from holdfast.frozen import dataclass
 
 if TYPE_CHECKING:
     from holdfast.workbench.submitting.ahead import Ahead

@@ -16,7 +16,6 @@ import math
 import re
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TextIO
 
 import click
@@ -24,6 +23,7 @@ import click
 from holdfast.cli import tables, terminal
 from holdfast.cli.tables import Column as Column
 from holdfast.errors import UnknownName, UsageError
+from holdfast.frozen import dataclass
 
 FORMATS = ("json", "jsonc", "table", "tsv")
 _SURROGATE = re.compile("[\ud800-\udfff]")

@@ -73,6 +73,8 @@ def how_it_ended(run: Run) -> str:
             return f"exit code {ending.code}"
         case Reason.SIGNAL:
             return signal_name(ending.signal)
+        case Reason.ABANDONED:
+            return "not known"
         case _:
             return str(ending.reason.value).replace("-", " ")
 

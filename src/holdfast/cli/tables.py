@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, TextIO
 
 from holdfast.cli import terminal
+from holdfast.frozen import dataclass
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TextIO
 
 import click
@@ -21,12 +20,11 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _NAMED_CONTROLS = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
-@dataclass
 class Switches:
     """What `--verbose` and `--debug` set, wherever they stand on the line. One per invocation."""
 
-    verbose: bool = False
-    debug: bool = False
+    def __init__(self, verbose: bool = False, debug: bool = False) -> None:
+        self.verbose, self.debug = verbose, debug
 
 
 def provide_streams() -> None:

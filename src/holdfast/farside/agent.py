@@ -31,12 +31,12 @@ ANSWERED = object()
 Answer = Any
 
 
-def serve(home_path: str, nonce: str) -> None:
+def serve(home_path: str) -> None:
+    """Until the near side, which has been told that this is the far side, closes the connection."""
     home = Home(os.path.expanduser(home_path))
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     output = os.fdopen(os.dup(1), "wb", 0)
     os.dup2(2, 1)  # nothing but frames may reach the connection
-    output.write(frames.marker(nonce))
     try:
         Agent(home, output).main(0)
     except frames.FrameError as error:
@@ -115,9 +115,9 @@ class Agent:
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             self._fail(number, "malformed", "The request `%s` is malformed: %r" % (message.get("op"), error), "")
 
-    def _reply(self, message: Message, body: bytes = b"") -> None:
+    def _reply(self, message: Message, body: bytes = b"", is_checked: bool = True) -> None:
         self._spoke = time.monotonic()
-        for block in frames.encode_apart(message, body):
+        for block in frames.encode_apart(message, body, is_checked):
             data = memoryview(block)
             while data:
                 data = data[self._output.write(data) :]
@@ -232,7 +232,7 @@ class Agent:
         """A page of a run's files. The first page looks, the others come from the same look."""
         begin = int(message.get("from", 0))
         if begin == 0:
-            self._listing = storage.list_files(self.home, message)
+            self._listing = storage.list_files(self.home, message, self._beating(message))
         rows, problems = self._listing
         return {"files": rows[begin : begin + PAGE], "total": len(rows), "problems": problems[:100]}
 
@@ -243,8 +243,20 @@ class Agent:
 
         files = wanted(self.home, message)
         widen(self._output.fileno())
-        self._stream = stream(self.home, message, files)
-        return {"files": len(files)}
+        self._stream = stream(self.home, message, files, self._beating(message))
+        return {"files": len(files), "alive": message.get("alive")}
+
+    def _beating(self, message: Message) -> Callable[[], None]:
+        """For work that takes long without a word: says that it goes on, every `alive` seconds, to whoever wants
+        that."""
+        pulse = message.get("alive")
+        every = None if pulse is None else max(0.05, float(pulse))
+
+        def beat() -> None:
+            if every is not None and time.monotonic() - self._spoke >= every:
+                self._reply({"push": "alive", "run": message["run"]})
+
+        return beat
 
     def _send_next_piece(self) -> None:
         if self._stream is None:
@@ -253,7 +265,8 @@ class Agent:
         if frame is None:
             self._stream = None
         else:
-            self._reply(*frame)
+            message, body = frame
+            self._reply(message, body, is_checked=message["push"] != "piece")  # the file's digest follows
 
     def _push_all(self) -> None:
         if self._watch is not None and self._watch.works:

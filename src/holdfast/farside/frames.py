@@ -11,7 +11,7 @@ import struct
 import zlib
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-MAGIC = b"HFf1"
+MAGIC, BODY_UNCHECKED = b"HFf1", b"HFf2"
 MAX_HEADER = 16 << 20
 MAX_BODY = 4 << 20
 CHUNK = 1 << 20
@@ -37,12 +37,16 @@ def encode(message: Message, body: bytes = b"") -> bytes:
     return b"".join(encode_apart(message, body))
 
 
-def encode_apart(message: Message, body: bytes = b"") -> List[bytes]:
-    """A frame in blocks that are to be written one after the other: a large body is not copied for it."""
+def encode_apart(message: Message, body: bytes = b"", is_checked: bool = True) -> List[bytes]:
+    """A frame in blocks that are to be written one after the other: a large body is not copied for it. Without
+    `is_checked` the checksum is of the header alone: the body is part of something that is checked as a whole."""
     header = json.dumps(message, separators=(",", ":")).encode("ascii")
     if len(header) > MAX_HEADER or len(body) > MAX_BODY:
         raise FrameError("frame too large: %d + %d bytes" % (len(header), len(body)))
-    head = _PREFIX.pack(MAGIC, len(header), len(body), zlib.crc32(body, zlib.crc32(header))) + header
+    magic, checksum = BODY_UNCHECKED, zlib.crc32(header)
+    if is_checked:
+        magic, checksum = MAGIC, zlib.crc32(body, checksum)
+    head = _PREFIX.pack(magic, len(header), len(body), checksum) + header
     return [head, body] if len(body) > _LARGE else [head + body]
 
 
@@ -55,14 +59,14 @@ def decode(read: Callable[[int], bytes]) -> Optional[Tuple[Message, bytes]]:
     if len(prefix) < _PREFIX.size:
         raise Cut("the stream ended inside a frame")
     magic, header_length, body_length, checksum = _PREFIX.unpack(prefix)
-    if magic != MAGIC:
+    if magic not in (MAGIC, BODY_UNCHECKED):
         raise FrameError("not a frame: %r" % (prefix[:16],))
     if header_length > MAX_HEADER or body_length > MAX_BODY:
         raise FrameError("a frame claims %d + %d bytes" % (header_length, body_length))
     header, body = read(header_length), read(body_length)
     if len(header) < header_length or len(body) < body_length:
         raise Cut("the stream ended inside a frame")
-    if zlib.crc32(body, zlib.crc32(header)) != checksum:
+    if zlib.crc32(body if magic == MAGIC else b"", zlib.crc32(header)) != checksum:
         raise FrameError("a frame's checksum is wrong")
     try:
         message = json.loads(header.decode("ascii"))

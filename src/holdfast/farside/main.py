@@ -8,8 +8,6 @@ import sys
 
 def main() -> None:
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-    from holdfast.farside.run.children import OLD_LOCALE
-
     if sys.argv[1:] == ["gpus"]:
         from holdfast.farside.machine.nvml import main as print_gpus
 
@@ -20,16 +18,26 @@ def main() -> None:
         enter(sys.argv[2], sys.argv[3])
     if len(sys.argv) != 4 or sys.argv[1] not in ("serve", "detached"):
         sys.exit("usage: main.py serve HOME NONCE | detached WORK HOME | shell HOME TOKEN | gpus")
-    if sys.getfilesystemencoding().lower() != "utf-8" and OLD_LOCALE not in os.environ:
-        # Python 3.6 in the C locale, which ssh gives, cannot name a file `é`.
-        environment = dict(os.environ, LC_ALL="C.UTF-8", **{OLD_LOCALE: os.environ.get("LC_ALL", "")})
-        os.execve(sys.executable, [sys.executable, "-I", "-S"] + sys.argv, environment)  # noqa: S606 - no shell
+    if sys.getfilesystemencoding().lower() != "utf-8":
+        _start_again_with_utf8()
     if sys.argv[1] == "serve":
+        from holdfast.farside.frames import marker
+
+        os.write(1, marker(sys.argv[3]))  # what the near side sends then travels while the rest is loaded
         from holdfast.farside.agent import serve
 
-        serve(sys.argv[2], sys.argv[3])
+        serve(sys.argv[2])
     else:
         _run_detached(sys.argv[2], sys.argv[3])
+
+
+def _start_again_with_utf8() -> None:
+    """Python 3.6 in the C locale, which ssh gives, cannot name a file `é`. Once: where it does not help, it stays."""
+    from holdfast.farside.run.children import OLD_LOCALE
+
+    if OLD_LOCALE not in os.environ:
+        environment = dict(os.environ, LC_ALL="C.UTF-8", **{OLD_LOCALE: os.environ.get("LC_ALL", "")})
+        os.execve(sys.executable, [sys.executable, "-I", "-S"] + sys.argv, environment)  # noqa: S606 - no shell
 
 
 def _run_detached(name: str, home_path: str) -> None:

@@ -6,9 +6,9 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from holdfast.frozen import dataclass
 from holdfast.history.queries import duration_text
 from holdfast.model import Run
 

@@ -26,9 +26,11 @@ HOST = "host.json"
 """Where the run may have been started, written before it is; and what was measured of that host: how far its clock is
 off."""
 COLLECTED = "collected.json"
+"""Written last of all by whoever copies: the run has ended and its outputs are at home."""
+ABANDONED = "abandoned.json"
+"""Nobody here waits for the run any more, since when, and why its host could not be asked."""
 NEWEST = 5
 """So many runs are named where one is not found."""
-"""Written last of all by whoever copies: the run has ended and its outputs are at home."""
 
 
 class RunFolders:
@@ -125,6 +127,32 @@ class RunFolders:
         except (OSError, ValueError):
             return False
         return isinstance(data, dict) and data.get("outputs_left") is True
+
+    def why_abandoned(self, run_id: str) -> str | None:
+        """Why the host could not be asked when the run was given up; None where it was not."""
+        try:
+            data = json.loads((self.path(run_id) / ABANDONED).read_bytes())
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, RecursionError):
+            data = None
+        why = data.get("why") if isinstance(data, dict) else None
+        return why if isinstance(why, str) and why else "no reason is known"
+
+    def write_abandoned(self, run_id: str, why: str, now: float) -> None:
+        """The run is given up here. Nothing of what its host wrote is touched. A repeat keeps the newer reason."""
+        path = self.path(run_id) / ABANDONED
+        new = path.with_name(f"{ABANDONED}.new")
+        try:
+            new.write_text(json.dumps({"format": RECORD_FORMAT, "t": now, "why": why}) + "\n", encoding="ascii")
+            move(new, path)
+        except OSError as error:
+            raise storage_error(error, f"write the record of run `{run_id}`", path) from error
+
+    def take_up_again(self, run_id: str) -> None:
+        """The host was heard after all, so that its word counts. One that was not given up is success."""
+        with contextlib.suppress(OSError):
+            (self.path(run_id) / ABANDONED).unlink(missing_ok=True)
 
     def clock_offset(self, run_id: str) -> float | None:
         """Seconds by which the clock of the run's host was ahead of this machine's; None where it is this machine's."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HoldfastError
+from holdfast.frozen import dataclass, replace
 from holdfast.history.database import Database, transaction
 from holdfast.history.folder import RunFolders
 from holdfast.history.narrowing import MetricCondition
@@ -127,16 +127,28 @@ class Index:
 
         return self._database.read(select)
 
-    def unfinished(self) -> tuple[tuple[str, str], ...]:
-        """Run id and target of every run, tracked or not, that has not ended or is not at home."""
+    def unfinished(self, abandoned: Collection[str] = ()) -> tuple[tuple[str, str], ...]:
+        """Run id and target of every run, tracked or not, that has not ended or is not at home; of those that were
+        given up only the ones in `abandoned`."""
 
         def select(connection: sqlite3.Connection) -> tuple[tuple[str, str], ...]:
             self._synchronize(connection)
             rows = connection.execute("SELECT record FROM runs WHERE settled = 0 ORDER BY created, run_id")
             runs = [_run(record) for (record,) in rows]
-            return tuple((run.run_id, run.submission.target) for run in runs)
+            wanted = [run for run in runs if run.status is not Status.ABANDONED or run.run_id in abandoned]
+            return tuple((run.run_id, run.submission.target) for run in wanted)
 
         return self._database.read(select)
+
+    def renew(self, run_id: str) -> None:
+        """Take in a run that has ended anew: something of its folder is not as it was."""
+
+        def store(connection: sqlite3.Connection) -> None:
+            with transaction(connection):
+                for run in self._read_all((run_id,))[0]:
+                    self._store(connection, run)
+
+        self._database.write(store)
 
     def rebuild(self) -> int:
         """Make everything anew from the run folders; how many runs there are."""
@@ -253,7 +265,8 @@ _FRESH = 2_000_000_000
 
 
 def _has_unfinished(connection: sqlite3.Connection) -> bool:
-    return bool(connection.execute("SELECT EXISTS (SELECT 1 FROM runs WHERE settled = 0)").fetchone()[0])
+    found = "SELECT EXISTS (SELECT 1 FROM runs WHERE settled = 0 AND status != ?)"
+    return bool(connection.execute(found, (Status.ABANDONED.value,)).fetchone()[0])
 
 
 def _store_metrics_and_number(connection: sqlite3.Connection, run: Run) -> None:

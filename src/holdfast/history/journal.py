@@ -9,25 +9,29 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
+from holdfast.frozen import dataclass
 from holdfast.history.values import YEAR_10000
 from holdfast.model import EndedProcess, FileSize, signal_name
 
 
-class Created(NamedTuple):
+@dataclass(frozen=True)
+class Created:
     time: float
     host: str
     user: str
 
 
-class PhaseBegan(NamedTuple):
+@dataclass(frozen=True)
+class PhaseBegan:
     time: float
     name: str
     text: str
 
 
-class EnvironmentUsed(NamedTuple):
+@dataclass(frozen=True)
+class EnvironmentUsed:
     time: float
     id: str
     packages: tuple[str, ...]
@@ -36,41 +40,48 @@ class EnvironmentUsed(NamedTuple):
     python: str = ""
 
 
-class ScriptStarted(NamedTuple):
+@dataclass(frozen=True)
+class ScriptStarted:
     time: float
 
 
-class EndingBegan(NamedTuple):
+@dataclass(frozen=True)
+class EndingBegan:
     time: float
     cause: str
     grace: float
 
 
-class ScriptExited(NamedTuple):
+@dataclass(frozen=True)
+class ScriptExited:
     time: float
     code: int | None
     signal: int | None
 
 
-class ProcessesEnded(NamedTuple):
+@dataclass(frozen=True)
+class ProcessesEnded:
     time: float
     processes: tuple[EndedProcess, ...]
     total: int
 
 
-class FilesListed(NamedTuple):
+@dataclass(frozen=True)
+class FilesListed:
     time: float
     outputs: tuple[FileSize, ...]
     others: tuple[FileSize, ...]
     others_count: int
 
 
-class Noted(NamedTuple):
+@dataclass(frozen=True)
+class Noted:
     time: float
     text: str
 
 
-class RunEnded(NamedTuple):
+@dataclass(frozen=True)
+class RunEnded:
     """`reason` is the word as written: a later version may know more of them than `model.Reason` does."""
 
     time: float
@@ -94,7 +105,8 @@ JournalEvent: TypeAlias = (
 )
 
 
-class Journal(NamedTuple):
+@dataclass(frozen=True)
+class Journal:
     """`bad_lines` counts whole lines that could not be read."""
 
     events: tuple[JournalEvent, ...] = ()

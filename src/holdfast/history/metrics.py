@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from holdfast.errors import StorageError
+from holdfast.frozen import dataclass
 
 MetricValue: TypeAlias = "bool | int | float | str | list[MetricValue]"
 """A list holds numbers only. It is a list and not a tuple because queries take lists."""
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(NamedTuple):
     time: float
     value: MetricValue
     step: int | None

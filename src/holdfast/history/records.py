@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from holdfast.frozen import replace
 from holdfast.history.folder import RunFolders
 from holdfast.history.journal import (
     Created,
@@ -58,7 +58,10 @@ def read_run(folders: RunFolders, run_id: str) -> Run:
     if not run.outputs and folders.is_collected(run_id):  # the supervisor died before it could list them
         run = replace(run, outputs=_outputs_at_home(folder))
     run = replace(run, clock_offset=folders.clock_offset(run_id))
-    if not submission.fetch_outputs:
+    if not run.status.is_final:
+        run = _abandoned(run, folders.why_abandoned(run_id))
+    if not submission.fetch_outputs and (not folders.is_collected(run_id) or folders.outputs_are_left(run_id)):
+        run = replace(run, outputs_left=True)
         fetch = f"holdfast history download -r {run_id} -d DIR"
         run = _with_note(run, f"Outputs stay on the run's machine, as asked (--no-outputs). Fetch them: {fetch}")
     for name in _diverged(folder):
@@ -67,6 +70,13 @@ def read_run(folders: RunFolders, run_id: str) -> Run:
             run, f"`{original}` on the host differed from the copy here; the old copy is kept as `{name}`."
         )
     return run
+
+
+def _abandoned(run: Run, why: str | None) -> Run:
+    """What was given up here, unless the host has said how it ended."""
+    if why is None:
+        return run
+    return replace(run, status=Status.ABANDONED, ending=Ending(Reason.ABANDONED, detail=why), phase="")
 
 
 def _outputs_at_home(folder: Path) -> tuple[FileSize, ...]:
@@ -136,9 +146,8 @@ def _with_ending(run: Run, event: RunEnded) -> Run:
     if run.status.is_final:
         return run
     run = replace(run, ended=event.time, phase="")
-    try:
-        reason = Reason(event.reason)
-    except ValueError:
+    reason = _REASONS.get(event.reason)
+    if reason is None:
         # A word of a later version. It is not known to be a success, so it is none.
         ending = Ending(Reason.UNKNOWN, event.code, event.signal, f"{event.reason} {event.detail}".strip())
     else:
@@ -150,6 +159,8 @@ def _with_note(run: Run, note: str) -> Run:
     return replace(run, notes=(*run.notes, note))
 
 
+_REASONS = {each.value: each for each in Reason if each is not Reason.ABANDONED}
+"""What a host may say; that a run was given up is only ever said here."""
 _ORDER: Mapping[Status, int] = {
     Status.SUBMITTED: 0,
     Status.PREPARING: 1,

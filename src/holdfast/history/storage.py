@@ -44,6 +44,15 @@ def replace_whole(path: Path, data: bytes) -> None:
     sync_folder(path.parent)
 
 
+def set_executable(path: Path, is_executable: bool) -> None:
+    """Let all who may read a file run it too, or nobody, if that is not how it is for its owner. A disk that does not
+    know of this is left as it is."""
+    with contextlib.suppress(OSError):
+        mode = path.stat().st_mode & 0o777
+        if bool(mode & 0o100) != is_executable:
+            path.chmod(mode | (mode & 0o444) >> 2 if is_executable else mode & ~0o111)
+
+
 def move(source: Path, target: Path) -> None:
     """Give a file another name; what had it before is replaced. Windows refuses while anybody has one of them open, as
     those who show a run's output have for moments: there it is tried again for a while."""

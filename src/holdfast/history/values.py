@@ -7,9 +7,9 @@ later version stays readable for as long as it holds what this one needs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
+from holdfast.frozen import field_names
 from holdfast.model import EndedProcess, Ending, FileSize, Reason, Run, Status, Submission
 
 YEAR_10000 = 253402300800.0
@@ -21,14 +21,14 @@ class UnreadableError(ValueError):
 
 
 def submission_json(submission: Submission) -> dict[str, Any]:
-    data = {each.name: getattr(submission, each.name) for each in fields(submission)}
+    data = {name: getattr(submission, name) for name in field_names(submission)}
     return data | {"arguments": list(submission.arguments), "properties": dict(submission.properties)}
 
 
 def submission_from_json(data: object) -> Submission:
     if not isinstance(data, dict):
         raise UnreadableError("it is not a JSON object")
-    known = {each.name: data[each.name] for each in fields(Submission) if each.name in data}
+    known = {name: data[name] for name in field_names(Submission) if name in data}
     for name, kinds in _REQUIRED.items():
         value = known.get(name)
         if not isinstance(value, kinds) or isinstance(value, bool):
@@ -66,6 +66,7 @@ def run_json(run: Run) -> dict[str, Any]:
         "notes": list(run.notes),
         "metrics": dict(run.metrics),
         "clock_offset": run.clock_offset,
+        "outputs_left": run.outputs_left,
     }
 
 
@@ -90,6 +91,7 @@ def run_from_json(data: Mapping[str, Any]) -> Run:
             notes=tuple(data["notes"]),
             metrics=data["metrics"],
             clock_offset=_number_or_none(data.get("clock_offset")),
+            outputs_left=data.get("outputs_left") is True,
         )
     except UnreadableError:
         raise
@@ -98,7 +100,7 @@ def run_from_json(data: Mapping[str, Any]) -> Run:
 
 
 def _ending_json(ending: Ending) -> dict[str, Any]:
-    return {each.name: getattr(ending, each.name) for each in fields(ending)} | {"reason": ending.reason.value}
+    return {name: getattr(ending, name) for name in field_names(ending)} | {"reason": ending.reason.value}
 
 
 def _text_or_none(value: object) -> str | None:

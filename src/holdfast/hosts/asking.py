@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 from holdfast.errors import StorageError
 
-_FINGERPRINT = re.compile(r"(?:SHA256|MD5):[A-Za-z0-9+/=:]+")
-_HOST = re.compile(r"host '([^' ]+)(?: \(([^)]*)\))?")
+_FINGERPRINT = r"(?:SHA256|MD5):[A-Za-z0-9+/=:]+"
+_HOST = r"host '([^' ]+)(?: \(([^)]*)\))?"
 _QUESTION_LIMIT = 1 << 16
 
 
@@ -125,7 +125,7 @@ def understand(text: str, hint: str = "") -> Question:
     if hint == "none":
         return Question("notice", text)
     if "(yes/no" in low or "fingerprint" in low:
-        fingerprint, host = _FINGERPRINT.search(text), _HOST.search(text)
+        fingerprint, host = re.search(_FINGERPRINT, text), re.search(_HOST, text)
         name = "" if host is None else host[1] if host[2] in (None, host[1]) else f"{host[1]} ({host[2]})"
         return Question("host-key", text, fingerprint[0] if fingerprint else "", name)
     if "passphrase" in low:

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import os
 import re
-from typing import NamedTuple
 
 from holdfast.errors import HostError, HostKeyRefused, LoginNeeded, StorageError, Unreachable
-from holdfast.hosts.connection import Said
+from holdfast.frozen import dataclass
+from holdfast.hosts.far_end import Said
 
 OLDEST_PYTHON = "3.6"
 
-_DENIED = re.compile(r"Permission denied \(([^)]*)\)")
-_OFFENDING = re.compile(r"Offending (?:\S+ )?key in (.+?):(\d+)")
-_FINGERPRINT = re.compile(r"\b(SHA256:[A-Za-z0-9+/]+)")
-_UNREACHABLE = re.compile(
-    r"Could not resolve hostname|connect to host|Connection refused|timed out|No route to host|Network is unreachable"
+# Compiled when there is a complaint.
+_DENIED = r"Permission denied \(([^)]*)\)"
+_OFFENDING = r"Offending (?:\S+ )?key in (.+?):(\d+)"
+_FINGERPRINT = r"\b(SHA256:[A-Za-z0-9+/]+)"
+_UNREACHABLE = (
+    r"(?i)Could not resolve hostname|connect to host|Connection refused|timed out|No route to host"
+    r"|Network is unreachable"
     r"|Connection reset|Connection closed|Connection to .* closed|Broken pipe|not responding"
-    r"|kex_exchange_identification|banner exchange|read from master failed|client_loop|Host is down|UNKNOWN port 65535",
-    re.IGNORECASE,
+    r"|kex_exchange_identification|banner exchange|read from master failed|client_loop|Host is down|UNKNOWN port 65535"
 )
-_NO_PYTHON = re.compile(r"python3\S* .*(not found|No such file)|Unknown command:? .*python3", re.IGNORECASE)
-_NOISE = re.compile(r"^(Warning: Permanently added|Identity file .* not accessible|Pseudo-terminal will not)")
+_NO_PYTHON = r"(?i)python3\S* .*(not found|No such file)|Unknown command:? .*python3"
+_NOISE = r"^(Warning: Permanently added|Identity file .* not accessible|Pseudo-terminal will not)"
 
 
-class Where(NamedTuple):
+@dataclass(frozen=True)
+class Where:
     """A machine for people: `me@gpu1:2222`, and what they would type to get there."""
 
     name: str
@@ -36,17 +38,17 @@ def explain(host: Where, said: Said) -> HostError:
     text = said.stderr
     if "REMOTE HOST IDENTIFICATION HAS CHANGED" in text or "Host key verification failed" in text:
         return _host_key(host, text)
-    denied = _DENIED.search(text)
+    denied = re.search(_DENIED, text)
     if denied or "Too many authentication failures" in text:
         return _denied(host, denied[1] if denied else "")
     last = _last_line(text)
-    if said.code == 127 or _NO_PYTHON.search(text + said.before):
+    if said.code == 127 or re.search(_NO_PYTHON, text + said.before):
         return HostError(
             f"{host.name} has no `python3` that a login without a terminal finds.",
             f"Install Python {OLDEST_PYTHON} or newer there, or put it on PATH in a file that such a login reads. "
             f"To see what it finds: {host.by_hand} python3 --version" + (f"\nIt said: {last}" if last else ""),
         )
-    if _UNREACHABLE.search(text):
+    if re.search(_UNREACHABLE, text):
         return Unreachable(f"{host.name} cannot be reached: {last}", _reach_hint(host, text))
     if last:
         all_of_it = text if "\n" in text else f"Try by hand: {host.by_hand} true"
@@ -100,9 +102,9 @@ def silent(host: Where, seconds: float) -> Unreachable:
 
 
 def _host_key(host: Where, text: str) -> HostKeyRefused:
-    shown = _FINGERPRINT.search(text)
+    shown = re.search(_FINGERPRINT, text)
     fingerprint = f" (now {shown[1]})" if shown else ""
-    offending = _OFFENDING.search(text)
+    offending = re.search(_OFFENDING, text)
     if "HAS CHANGED" not in text and not offending:
         return HostKeyRefused(
             f"The host key of {host.name} is not known here, and nobody confirmed it.",
@@ -135,5 +137,5 @@ def _reach_hint(host: Where, text: str) -> str:
 
 
 def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not _NOISE.match(line.strip())]
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not re.match(_NOISE, line.strip())]
     return lines[-1] if lines else ""

@@ -3,28 +3,24 @@ streams."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import queue
-import subprocess
-import sys
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any
 
 from holdfast.errors import FarSideError, HoldfastError, HostError, StorageError, Unreachable
 from holdfast.farside import frames
 from holdfast.farside.prefix import prefix_checksum as prefix_checksum
+from holdfast.frozen import dataclass
+from holdfast.hosts.far_end import FarEnd, Said
 
 PIECE = frames.CHUNK
 """Bytes of a file that travel in one frame."""
 STORAGE_HINT = "Check the free space and the permissions of Holdfast's folder there (HOLDFAST_HOME, else ~/.holdfast)."
 NO_ROOM = (28, 30, 122)
 """Linux's numbers of what a folder over there says that takes nothing more: ENOSPC, EROFS, EDQUOT."""
-_KEPT_BEFORE = 2048
 
 
 @dataclass(frozen=True)
@@ -38,16 +34,8 @@ class Push:
     data: bytes
 
 
-class Said(NamedTuple):
-    """What is known of a far end that is not there: the exit code of what led to it (None while it lives), its
-    stderr, and what came on stdout before the far side's first word."""
-
-    code: int | None
-    stderr: str
-    before: str
-
-
-class Asked(NamedTuple):
+@dataclass(frozen=True)
+class Asked:
     """A question that has to be answered before the far side can start; `answer` is called in the thread that waits
     for the connection."""
 
@@ -92,7 +80,7 @@ class Connection:
         self._is_closed = False
         # Nothing is sent through a login shell before the far side has spoken: a start-up file might swallow it.
         self._is_ready = remote is None
-        self._end = _End(argv, self)
+        self._end = self._started(argv)
 
     def request(self, operation: str, fields: Mapping[str, Any] | None = None, body: bytes = b"") -> Any:
         """Send one request and wait for its answer. Raises FarSideError, StorageError, or HostError when the link is
@@ -115,6 +103,17 @@ class Connection:
 
     def answer(self, number: int) -> Any:
         return self.answer_with_body(number)[0]
+
+    def has_answer(self, number: int, timeout: float) -> bool:
+        """Whether the answer is there; returns when it is, or when nothing came for so long."""
+        while number not in self._answers:
+            if not self._receive(timeout):
+                return False
+        return True
+
+    def quiet(self) -> float:
+        """Seconds since the last byte came, be it one of a frame that is not whole yet."""
+        return time.monotonic() - self._end.heard_at
 
     def answer_with_body(self, number: int) -> tuple[Any, bytes]:
         while number not in self._answers:
@@ -169,6 +168,10 @@ class Connection:
                 continue
             return
 
+    def _started(self, argv: Sequence[str]) -> FarEnd:
+        supply = self._remote.supply if self._remote is not None else None
+        return FarEnd(argv, self._environment, self._nonce, self.hand_over, supply)
+
     def _become_ready(self) -> None:
         """Wait for the far side's first word, answering what ssh asks meanwhile."""
         remote = self._remote
@@ -188,7 +191,7 @@ class Connection:
             self._end.kill()
             if self._attempt == len(remote.others):
                 raise failure
-            self._end = _End(remote.others[self._attempt], self)
+            self._end = self._started(remote.others[self._attempt])
             self._attempt += 1
             began = time.monotonic()
 
@@ -244,120 +247,6 @@ class Connection:
         reason = lines[-1] if lines else "it said nothing"
         return Unreachable(f"The far side is gone: {reason}", said.stderr if len(lines) > 1 else "")
 
-    def greet(self, stdin: BinaryIO, line: str) -> None:
-        """For the reading thread: what the far end said first; what it needs is sent from there."""
-        if line.strip() == "need" and self._remote is not None:
-            stdin.write(self._remote.supply())
-            stdin.flush()
-
-    @property
-    def nonce(self) -> str:
-        return self._nonce
-
-    @property
-    def environment(self) -> Mapping[str, str] | None:
-        return self._environment
-
-
-class _End:
-    """The process that is, or leads to, the far end, and the two threads that read from it."""
-
-    def __init__(self, argv: Sequence[str], connection: Connection) -> None:
-        # A session of its own: Ctrl-C in the terminal is for the client, which detaches, and not for the far side.
-        self._process = subprocess.Popen(
-            list(argv),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=None if connection.environment is None else dict(connection.environment),
-            start_new_session=True,
-            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
-        )
-        for stream in (self._process.stdin, self._process.stdout):
-            _widen(stream)
-        self._connection = connection
-        self._complaints: list[bytes] = []
-        self._before = b""
-        self._readers = [
-            threading.Thread(target=self._read_frames, daemon=True),
-            threading.Thread(target=self._read_complaints, daemon=True),
-        ]
-        for reader in self._readers:
-            reader.start()
-
-    @property
-    def stdin(self) -> BinaryIO:
-        return _present(self._process.stdin)
-
-    def close(self) -> None:
-        if self._process.stdin is not None:
-            with contextlib.suppress(OSError):
-                self._process.stdin.close()
-
-    def kill(self) -> None:
-        """For an attempt that is given up: this process, not whatever it shares a connection with."""
-        with contextlib.suppress(OSError):
-            self._process.kill()
-        self.close()
-
-    def wait(self, patience: float) -> None:
-        try:
-            self._process.wait(patience)
-        except subprocess.TimeoutExpired:
-            self.kill()
-
-    def said(self) -> Said:
-        for reader in self._readers[::-1]:
-            if reader is not threading.current_thread():
-                reader.join(1.0)
-        stderr = b"".join(self._complaints).decode("utf-8", "replace").strip()
-        return Said(self._process.poll(), stderr, self._before.decode("utf-8", "replace"))
-
-    def _read_frames(self) -> None:
-        stdout = _present(self._process.stdout)
-        hand_over = self._connection.hand_over
-        try:
-            while True:
-                line = self._skip_to_marker(stdout)
-                hand_over((self, line))
-                if line is None:
-                    return
-                self._connection.greet(self.stdin, line)
-                if not line.strip():
-                    break
-            while True:
-                frame = frames.decode(stdout.read)
-                hand_over((self, frame))
-                if frame is None:
-                    return
-        except frames.Cut:
-            hand_over((self, None))
-        except frames.FrameError as error:
-            hand_over((self, Unreachable(f"The connection to the far side is damaged: {error}.", "Try again.")))
-        except (OSError, ValueError):
-            hand_over((self, None))
-        finally:
-            stdout.close()
-            self._process.wait()
-
-    def _skip_to_marker(self, stream: BinaryIO) -> str | None:
-        """Pass over whatever a login shell printed before the far side's first line; the rest of that line. None at the
-        end of the stream."""
-        marker = frames.marker(self._connection.nonce)[:-1]
-        seen = b""
-        while not seen.endswith(marker):
-            byte = stream.read(1)
-            if not byte:
-                self._before = seen
-                return None
-            seen = (seen + byte)[-_KEPT_BEFORE:]
-        return stream.readline(_KEPT_BEFORE).decode("utf-8", "replace")
-
-    def _read_complaints(self) -> None:
-        with _present(self._process.stderr) as stream:
-            for line in stream:
-                self._complaints = [*self._complaints[-39:], line]
-
 
 def new_nonce() -> str:
     return os.urandom(8).hex()
@@ -365,23 +254,6 @@ def new_nonce() -> str:
 
 def encode_secrets(values: Mapping[str, str]) -> bytes:
     return json.dumps(dict(values)).encode() if values else b""
-
-
-def _widen(stream: Any) -> None:
-    """Let a pipe hold a whole piece: large files come a third faster so. Where that is not allowed or not known, it
-    stays as it is."""
-    if sys.platform == "linux":
-        import fcntl
-
-        with contextlib.suppress(OSError, AttributeError):  # the name is there since Python 3.10
-            fcntl.fcntl(stream, fcntl.F_SETPIPE_SZ, PIECE)
-
-
-def _present(stream: Any) -> BinaryIO:
-    if stream is None:
-        raise ValueError("a stream of the far side is missing")
-    found: BinaryIO = stream
-    return found
 
 
 def _translated(error: Mapping[str, str]) -> FarSideError | StorageError:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from holdfast.frozen import dataclass
 from holdfast.hosts.connection import Connection
 
 TIMEOUT = 10.0

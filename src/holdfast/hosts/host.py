@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+from holdfast.errors import HoldfastError
+from holdfast.frozen import dataclass
 from holdfast.hosts.connection import Connection
+from holdfast.hosts.far_end import Said
+
+
+@dataclass(frozen=True)
+class Carrier:
+    """How a port of a host comes to this machine: the command that carries it to a port here for as long as it lives,
+    its variables, and what its end means."""
+
+    argv: Callable[[int], list[str]]
+    environment: Mapping[str, str]
+    explain: Callable[[Said], HoldfastError]
 
 
 class Host(Protocol):
@@ -30,4 +43,13 @@ class Host(Protocol):
 
     def in_terminal(self, words: Sequence[str]) -> list[str]:
         """The command that runs `words` on the host with the terminal of whoever starts it. Starts nothing."""
+        ...
+
+    def carrier(self, port: int) -> Carrier | None:
+        """Of the port that programs on the host find at 127.0.0.1. None: that is a port of this machine. Starts
+        nothing."""
+        ...
+
+    def alone(self) -> Host:
+        """The same host, by connections that are shared with nobody: a login over there ends with each."""
         ...

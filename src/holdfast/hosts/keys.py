@@ -4,14 +4,16 @@ this user to read."""
 from __future__ import annotations
 
 import contextlib
+import glob
 import hashlib
 import os
+import re
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.errors import HostError, StorageError
+from holdfast.frozen import dataclass
 
 FOLDER = "keys"
 
@@ -34,6 +36,12 @@ def key_path(home: Path, target: str, project_id: str, account: str) -> Path:
     first."""
     digest = hashlib.sha256(f"{project_id}\0{account}".encode()).hexdigest()[:8]
     return home / FOLDER / f"{target}-{digest}"
+
+
+def own_keys(home: Path, target: str) -> list[Path]:
+    """Keys that were made for a target of this name, whatever the project and the account."""
+    found = (home / FOLDER).glob(f"{glob.escape(target)}-*")
+    return sorted(path for path in found if re.fullmatch(r"[0-9a-f]{8}", path.name[len(target) + 1 :]))
 
 
 def is_ours(path: Path, home: Path) -> bool:

@@ -35,6 +35,12 @@ class Local:
     def in_terminal(self, words: Sequence[str]) -> list[str]:
         return list(words)
 
+    def carrier(self, port: int) -> None:
+        return None
+
+    def alone(self) -> Local:
+        return self
+
     def argv(self, nonce: str) -> list[str]:
         """What starts the far side, which is put into its folder if it is not there."""
         if not sys.platform.startswith("linux"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import socket
 import stat
 import struct
 from collections.abc import Sequence
@@ -40,7 +39,7 @@ def runtime_folder(environment_folder: str | None, temporary: Path) -> Path | No
 
 def own_socket(folder: Path | None, identity: Sequence[str]) -> Path | None:
     """Where Holdfast's own master for this way of connecting listens; None where the system has no such thing."""
-    if folder is None or not hasattr(socket, "AF_UNIX") or os.name == "nt":
+    if folder is None or os.name == "nt":
         return None
     path = folder / hashlib.sha256("\0".join(identity).encode("utf-8", "surrogateescape")).hexdigest()[:16]
     return path if len(os.fsencode(path)) <= LONGEST_PATH else None
@@ -48,6 +47,8 @@ def own_socket(folder: Path | None, identity: Sequence[str]) -> Path | None:
 
 def answers(path: Path) -> bool:
     """Whether a living master listens there. It greets whoever connects, so one that is stuck shows at once."""
+    import socket  # 3 ms, and only where there may be a master
+
     link = socket.socket(socket.AF_UNIX)
     link.settimeout(PATIENCE)
     try:

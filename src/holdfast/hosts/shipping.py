@@ -6,8 +6,9 @@ import hashlib
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from holdfast.frozen import dataclass
 
 PACKAGE = Path(__file__).parent.parent
 COMPLETE = ".complete"
@@ -25,16 +26,14 @@ class FarSide:
 def far_side() -> FarSide:
     """What runs over there: `farside/`, `__init__.py`, which is the in-run API, and `nvml/pynvml.py`, which has a
     folder of its own: scripts must not find it instead of theirs."""
-    found = [("holdfast/__init__.py", (PACKAGE / "__init__.py").read_bytes())]
+    found = [("holdfast/__init__.py", _read(os.path.join(PACKAGE, "__init__.py")))]
     nvml = _pynvml(sys.path)
     if nvml is not None:
         found.append(("nvml/pynvml.py", nvml))
-    for folder, folders, names in os.walk(PACKAGE / "farside"):
+    for folder, folders, names in os.walk(os.path.join(PACKAGE, "farside")):
         folders[:] = [name for name in folders if name != "__pycache__"]
-        for name in names:
-            if name.endswith(".py"):
-                path = Path(folder) / name
-                found.append(("holdfast/" + path.relative_to(PACKAGE).as_posix(), path.read_bytes()))
+        there = "holdfast" + folder[len(os.fspath(PACKAGE)) :].replace(os.sep, "/")
+        found += [(f"{there}/{name}", _read(os.path.join(folder, name))) for name in names if name.endswith(".py")]
     found.sort()
     total = hashlib.sha256()
     for name, content in found:
@@ -43,13 +42,17 @@ def far_side() -> FarSide:
     return FarSide(total.hexdigest()[:16], tuple(found))
 
 
+def _read(path: str) -> bytes:
+    with open(path, "rb", buffering=0) as source:
+        return source.read()
+
+
 def _pynvml(path: Sequence[str]) -> bytes | None:
     """NVIDIA's module, found without importing it, which takes long, or asking for its package, which takes longer.
     Another file of that name, in the folder where a command is typed, is passed over."""
     for folder in path:
         try:
-            with open(os.path.join(folder, "pynvml.py"), "rb") as source:
-                content = source.read()
+            content = _read(os.path.join(folder, "pynvml.py"))
         except OSError:
             continue
         if b"NVIDIA Corporation" in content[:4096] and b"def nvmlInitWithFlags" in content:

@@ -5,20 +5,23 @@ from __future__ import annotations
 
 import hashlib
 import os
-import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 from holdfast.errors import HoldfastError, HostError, HostKeyRefused, LoginNeeded, Unreachable
+from holdfast.frozen import dataclass, field, replace
 from holdfast.hosts import multiplexing
-from holdfast.hosts.asking import Ask, Askpass, Pending, write_own
 from holdfast.hosts.bootstrap import DEFAULT_HOME, archive, for_any_shell, remote_line
 from holdfast.hosts.complaints import Where, explain, refused, silent
 from holdfast.hosts.connection import Asked, Connection, Remote, new_nonce
+from holdfast.hosts.far_end import Said
 from holdfast.hosts.shipping import far_side
+
+if TYPE_CHECKING:  # loaded where somebody may be asked
+    from holdfast.hosts.asking import Ask, Askpass, Pending
+    from holdfast.hosts.host import Carrier
 
 __all__ = ["Destination", "HostKeyRefused", "Login", "LoginNeeded", "Near", "Ssh", "Unreachable"]
 
@@ -73,7 +76,8 @@ class Near:
     ask: Ask | None = None
 
 
-class _Way(NamedTuple):
+@dataclass(frozen=True)
+class _Way:
     """Options for ssh; `is_open`: over a connection that is there already."""
 
     options: Sequence[str]
@@ -104,13 +108,13 @@ class Ssh:
         ways = self._ways()
         options = ["-T", *_NO_FORWARDS, *(["-o", "BatchMode=yes"] if ask is None else [])]
         calls = [self.argv([line], options, way.options) for way in ways]
-        where = Where(self.name, self.destination.by_hand())
+        where = self._where()
         whole = ASKED_PATIENCE if ask else QUIET_PATIENCE
         remote = Remote(
             others=calls[1:],
             patience=[SHARED_PATIENCE if way.is_open else whole for way in ways],
             supply=lambda: archive(far),
-            explain=lambda said: self._with_key(explain(where, said)),
+            explain=self._explain,
             refuse=lambda word, rest: refused(where, word, rest),
             silent=lambda seconds: silent(where, seconds),
             closed=desk.close,
@@ -127,12 +131,34 @@ class Ssh:
         line = " ".join(for_any_shell(word) for word in words)
         return self.argv([line], ["-t", "-q", *_NO_FORWARDS])
 
+    def carrier(self, port: int) -> Carrier:
+        """On a connection of its own: a shared one would keep the port open after the end."""
+        from holdfast.hosts.host import Carrier
+
+        alone = self.alone()
+
+        def argv(here: int) -> list[str]:
+            forwards = ["-L", f"127.0.0.1:{here}:127.0.0.1:{port}"]
+            return alone.argv([], ["-N", "-o", "ExitOnForwardFailure=yes", *forwards])
+
+        return Carrier(argv, self.child_environment(), self._explain)
+
+    def alone(self) -> Ssh:
+        return replace(self, login=replace(self.login, shares=False))
+
     def argv(self, remote: Sequence[str], options: Sequence[str], sharing: Sequence[str] | None = None) -> list[str]:
         """The command line for ssh. `remote` is what the shell over there will read; `sharing` None: the first of the
         ways that `connect` would go."""
         ways = self._ways()[0].options if sharing is None else sharing
         target = self.destination.address
         return [*self.near.program, *options, *_ALWAYS, *ways, *self._keys(), *self._place(), "--", target, *remote]
+
+    def settings(self) -> dict[str, str]:
+        """What ssh makes of the destination, by its own words; empty where it does not say."""
+        from holdfast.hosts import resolving
+
+        place = [*self._place(), "--", self.destination.address]
+        return resolving.settings(self.near.program, place, self.child_environment())
 
     def child_environment(self) -> dict[str, str]:
         """Without what no child may see."""
@@ -167,23 +193,8 @@ class Ssh:
         return _Way([*self._checked_jumps(settings), *multiplexing.NO_SHARING])
 
     def _settings(self) -> dict[str, str]:
-        """What ssh would do, by its own words; empty where it does not say."""
-        if not self._configuration_matters():
-            return {}
-        argv = [*self.near.program, "-G", *self._place(), "--", self.destination.address]
-        try:
-            said = subprocess.run(
-                argv,
-                env=self.child_environment(),
-                capture_output=True,
-                timeout=5,
-                stdin=subprocess.DEVNULL,
-                check=False,
-            )
-        except (OSError, subprocess.SubprocessError):
-            return {}
-        lines = [line.partition(" ") for line in os.fsdecode(said.stdout).splitlines()]
-        return {key: value for key, _, value in lines}
+        """What ssh would do, by its own words, where that may be of interest."""
+        return self.settings() if self._configuration_matters() else {}
 
     def _configuration_matters(self) -> bool:
         """Whether some file of ssh's configuration may say anything about sharing or jumping: else it need not be
@@ -218,6 +229,8 @@ class Ssh:
         if not path.exists():
             if settings.get("proxyjump", "none") == "none":
                 return []
+            from holdfast.hosts.asking import write_own
+
             write_own(path, text, 0o600)
         return ["-F", os.fspath(path)]
 
@@ -236,6 +249,12 @@ class Ssh:
         """A key that a project names may belong to another laptop; then the user's own ways are tried."""
         key = self.destination.private_key
         return key if key is not None and key.exists() else None
+
+    def _explain(self, said: Said) -> HoldfastError:
+        return self._with_key(explain(self._where(), said))
+
+    def _where(self) -> Where:
+        return Where(self.name, self.destination.by_hand())
 
     def _with_key(self, error: HoldfastError) -> HoldfastError:
         """A project that was copied here names a key of the laptop where its target was attached."""
@@ -290,6 +309,8 @@ class _Desk:
                 "Set XDG_RUNTIME_DIR to a folder that only you can enter, with a short path.",
             )
         if ask is not None and near.runtime is not None:
+            from holdfast.hosts.asking import Askpass
+
             self._askpass = Askpass(near.home, near.runtime, self._deliver)
             self.environment = self._askpass.environment(given)
 

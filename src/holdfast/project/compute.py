@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from holdfast.frozen import dataclass
 from holdfast.project.names import BUILTIN, CONFIGURATION_FOLDER, file_stems, names_with
 from holdfast.project.problems import Problem, errors_in
 
@@ -98,6 +98,11 @@ def render_compute(target: ComputeTarget) -> str:
     """The text of a new file, with the keys that say something."""
     from holdfast.project.documents import render_scalar
 
+    return "".join(f"{key}: {render_scalar(value)}\n" for key, value in written_keys(target).items())
+
+
+def written_keys(target: ComputeTarget) -> dict[str, Value]:
+    """What the file of a target says, by the names that it has there; what is left out has no say."""
     keys: list[tuple[str, Value | None]] = [
         ("type", target.type),
         ("address", render_address(target.address, target.port) if target.address is not None else None),
@@ -116,7 +121,7 @@ def render_compute(target: ComputeTarget) -> str:
         ("userManagedEnvironment", target.user_managed_environment),
         ("yarnDeployMode", target.yarn_deploy_mode if target.type == "cluster" else None),
     ]
-    return "".join(f"{key}: {render_scalar(value)}\n" for key, value in keys if value is not None)
+    return {key: value for key, value in keys if value is not None}
 
 
 def render_address(host: str, port: int | None) -> str:
@@ -137,6 +142,9 @@ class Mistake:
 def parse_address(written: str) -> tuple[str, int | None] | Mistake:
     """The host and its port, None for the default, of `HOST[:PORT]`."""
     host, port = _split_port(written)
+    if "://" in written:
+        rest = written.partition("://")[2].partition("/")[0].rpartition("@")[2]
+        return Mistake(f"`{written}` is a URL", f"Write the host alone: {rest or 'gpu1 or gpu1:2222'}")
     if "@" in written:
         return Mistake(f"`{written}` holds a user name", "Write it as `username:`.")
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%\w+)?", host, re.ASCII):
@@ -156,8 +164,10 @@ def user_mistake(written: str) -> Mistake | None:
 def home_mistake(written: str) -> Mistake | None:
     """Holdfast's folder on a host must mean the same wherever a command over there begins, and be a folder of its own:
     whether one that is there may be used is asked over there."""
+    remedy = "Write a path that begins with `/` or `~/`."
+    if not written:
+        return Mistake("no folder is named", f"{remedy} Without it, it is ~/.holdfast.")
     if not written.isprintable() or not re.match(r"~?/", written):
-        remedy = "Write a path that begins with `/` or `~/`."
         return Mistake(f"`{written}` means another folder in every folder", remedy)
     parts = [part for part in written.split("/")[1:] if part not in ("", ".")]
     if not parts or ".." in parts:

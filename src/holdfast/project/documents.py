@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import re
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.errors import ConfigurationError, StorageError
+from holdfast.frozen import dataclass
 from holdfast.project.nodes import Entry, ListNode, MapNode, Node, Scalar, parse_nodes
+from holdfast.project.plain import parse_plain
 from holdfast.project.problems import Problem
 
 MAXIMUM_BYTES = 1_000_000
@@ -61,7 +62,11 @@ def read_text(root: Path, relative: str, missing: str = "") -> tuple[str | None,
 
 
 def parse_document(text: str, file: str) -> tuple[Document | None, list[Problem]]:
-    node, problems = parse_nodes(text.removeprefix(BYTE_ORDER_MARK), file)
+    body = text.removeprefix(BYTE_ORDER_MARK)
+    plain = parse_plain(body)
+    if plain is not None:
+        return Document(file, plain), []
+    node, problems = parse_nodes(body, file)
     if isinstance(node, MapNode):
         return Document(file, node), problems
     if not problems:

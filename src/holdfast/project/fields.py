@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 
 from holdfast.errors import nearest
 from holdfast.project.documents import Document
@@ -14,13 +13,13 @@ TRUE = frozenset(("true", "yes", "on"))
 FALSE = frozenset(("false", "no", "off"))
 
 
-@dataclass
 class Fields:
     """One document while it is being read. Lives inside a reader; never crosses a seam."""
 
-    document: Document
-    problems: list[Problem] = field(default_factory=list)
-    _meant: set[str] = field(default_factory=set)
+    def __init__(self, document: Document, problems: list[Problem] | None = None) -> None:
+        self.document = document
+        self.problems = [] if problems is None else problems
+        self._meant: set[str] = set()
 
     def check_keys(
         self, known: Iterable[str], remedies: Mapping[str, str] | None = None, accepted: Iterable[str] = ()

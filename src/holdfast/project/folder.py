@@ -6,11 +6,11 @@ import json
 import os
 import re
 import time
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from holdfast.errors import ProjectError, StorageError
+from holdfast.frozen import dataclass, replace
 from holdfast.project.names import CONFIGURATION_FOLDER
 
 STATE_FOLDER = ".holdfast"

@@ -8,9 +8,9 @@ anchor. The bounds below are far above any real configuration and make every doc
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from holdfast.frozen import dataclass, replace
 from holdfast.project.problems import Problem
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class _Refused(Exception):
         self.problem = problem
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Open:
     """A list or mapping whose end has not come yet; `children` has keys and values in turn for a mapping."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
+
+from holdfast.frozen import dataclass
 
 Severity = Literal["error", "warning"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from holdfast.errors import UsageError, nearest
+from holdfast.frozen import dataclass, field
 from holdfast.project.compute import compute_names
 from holdfast.project.durations import format_duration, parse_duration
 from holdfast.project.names import BUILTIN, CONFIGURATION_FOLDER, file_stems, names_with

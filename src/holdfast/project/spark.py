@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from holdfast.errors import nearest
+from holdfast.frozen import dataclass, field
 from holdfast.project.documents import read_document
 from holdfast.project.fields import Fields
 from holdfast.project.nodes import ListNode, MapNode, Node, Scalar

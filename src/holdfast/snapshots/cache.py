@@ -7,10 +7,10 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from holdfast.frozen import dataclass, field
 from holdfast.snapshots.store import cannot_write
 from holdfast.snapshots.warning import SnapshotWarning
 

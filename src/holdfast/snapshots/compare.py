@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from holdfast.frozen import dataclass
 from holdfast.project.sizes import format_size
 from holdfast.snapshots.manifest import Entry, decode
 from holdfast.snapshots.store import ObjectStore

@@ -7,9 +7,9 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from holdfast.frozen import dataclass, field
 from holdfast.snapshots.patterns import Pattern, literal
 
 if TYPE_CHECKING:

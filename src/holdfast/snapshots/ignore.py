@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from holdfast.errors import ProjectError
+from holdfast.frozen import dataclass, field
 from holdfast.snapshots import git_files
 from holdfast.snapshots.copies import copies_of_runs
 from holdfast.snapshots.git_files import Git, GitError, GitFiles, GitMissingError, PendingGitFiles

@@ -6,10 +6,10 @@ import json
 import operator
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from holdfast.errors import StorageError
+from holdfast.frozen import dataclass
 from holdfast.snapshots.warning import shown
 
 FORMAT = 1

@@ -11,7 +11,8 @@ import os
 import re
 import string
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from holdfast.frozen import dataclass
 
 
 @dataclass(frozen=True)

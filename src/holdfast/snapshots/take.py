@@ -7,10 +7,10 @@ import os
 import stat as modes
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from holdfast.frozen import dataclass
 from holdfast.snapshots.cache import Cache, CacheWriter, Known, load_cache, writing_cache
 from holdfast.snapshots.contents import LFS_POINTER, LFS_POINTER_LIMIT, Row, content_warnings
 from holdfast.snapshots.ignore import Listing, begin_listing, special_file

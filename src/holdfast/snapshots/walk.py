@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 
+from holdfast.frozen import dataclass, field
 from holdfast.snapshots.patterns import Pattern, RuleSet, parse_rules
 
 MARK_OF_A_VIRTUAL_ENVIRONMENT = b"pyvenv.cfg"
@@ -30,7 +30,7 @@ Layers = tuple[Layer, ...]
 """Weakest first; the last is the project's own."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Walked:
     """What a walk found; paths relative to the project."""
 

@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 from holdfast.errors import HostError
 from holdfast.model import Place
 
+CLOCK_OFF = 60.0
+"""Seconds by which a host's clock may be off before somebody is told."""
+
 
 class Greeting(NamedTuple):
     """Who answers, and the time there; `place` None: the machine cannot tell."""
@@ -61,6 +64,12 @@ def was_given_up(answer: Any) -> bool:
 def text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r} is no text")
+    return value
+
+
+def number(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{value!r} is no whole number")
     return value
 
 

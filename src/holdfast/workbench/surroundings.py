@@ -6,11 +6,11 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.errors import ProjectError, UsageError
+from holdfast.frozen import dataclass
 
 if TYPE_CHECKING:
     from holdfast.hosts.asking import Ask

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from runs.conftest import wait_for
 
+from kit.disks import fill
+
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Callable[[Path, int], None]]:
@@ -38,22 +40,10 @@ def small_disk(tmp_path: Path) -> Iterator[Callable[[Path, int], None]]:
         subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-def _fill(folder: Path) -> Path:
-    filler = folder / "filler"
-    with filler.open("wb", buffering=0) as file:
-        for size in (4096, 512, 1):
-            try:
-                while True:
-                    file.write(b"x" * size)
-            except OSError:
-                pass
-    return filler
-
-
 def test_a_full_project_disk_refuses_the_submit_and_leaves_no_half_record(bench, target, small_disk):
     small_disk(bench.root, 512)
     bench.write("t.py", "print(1)")
-    _fill(bench.root)
+    fill(bench.root)
     result = bench.submit("t.py")
     assert result.code == 244, result.err
     assert "No space left" in result.err
@@ -65,10 +55,10 @@ def test_a_full_project_disk_refuses_the_submit_and_leaves_no_half_record(bench,
 def test_a_full_host_refuses_the_start_and_the_record_says_so(bench, target, small_disk):
     bench.write("t.py", "print(1)")
     bench.submit("t.py")
-    small_disk(bench.home, 1500)
+    small_disk(bench.home, 2500)
     bench.write("u.py", "print(2)")
     assert bench.submit("u.py").code == 0
-    filler = _fill(bench.home)
+    filler = fill(bench.home)
     result = bench.submit("u.py")
     assert result.code == 244, result.err
     assert bench.record()["reason"] in ("not-started", "storage")
@@ -78,7 +68,7 @@ def test_a_full_host_refuses_the_start_and_the_record_says_so(bench, target, sma
 
 def test_a_host_disk_that_fills_up_during_the_run_holds_the_output_back_and_loses_nothing(bench, target, small_disk):
     bench.home.mkdir(parents=True, exist_ok=True)
-    small_disk(bench.home, 1500)
+    small_disk(bench.home, 2500)
     bench.write(
         "t.py",
         """
@@ -93,7 +83,7 @@ def test_a_host_disk_that_fills_up_during_the_run_holds_the_output_back_and_lose
     run_id = bench.start("t.py")
     wait_for(lambda: (bench.far(run_id) / "driver_log").read_bytes() == b"up\n")
     (bench.far(run_id) / "soon").write_text("")
-    filler = _fill(bench.home)
+    filler = fill(bench.home)
     (bench.far(run_id) / "soon").rename(bench.far(run_id) / "go")
     wait_for(lambda: bench.far(run_id).joinpath("driver_log").stat().st_size >= 3 and _is_waiting(bench, run_id))
     filler.unlink()
@@ -109,7 +99,7 @@ def _is_waiting(bench, run_id: str) -> bool:
 
 def test_a_script_that_fills_the_disk_itself_still_gets_its_end_recorded(bench, target, small_disk):
     bench.home.mkdir(parents=True, exist_ok=True)
-    small_disk(bench.home, 1500)
+    small_disk(bench.home, 2500)
     bench.write("t.py", "f = open('big', 'wb', buffering=0)\nwhile True:\n    f.write(b'x' * 4096)\n")
     run_id = bench.start("t.py")
     ended = bench.event(run_id, "ended")

@@ -139,7 +139,8 @@ def test_a_key_is_shown_appended_by_hand_and_then_opens_the_account(
     second = attach(holdfast, gpu1, "-k")
 
     assert second.code == 0, second.err
-    assert second.out == first.out + "aml_config/gpu1.compute\naml_config/gpu1.runconfig\n", "the same key"
+    assert second.out == "aml_config/gpu1.compute\naml_config/gpu1.runconfig\n"
+    assert "authorized_keys" not in second.err, "what was done need not be said again"
     assert len(own_keys(isolated)) == 2
 
 
@@ -254,10 +255,27 @@ def test_an_account_that_wants_a_key_and_a_password_is_used_as_it_is(box: Make, 
     assert "privateKey" not in compute(tmp_path)
 
 
-def _typed(box: Box, project: Path, answers: list[tuple[str, str]]) -> tuple[str, int]:
+@pytest.mark.parametrize("passphrase", ["", "open sesame"])
+def test_a_key_that_does_not_open_the_account_is_named_before_a_password_is_asked_for(
+    box: Make, tmp_path: Path, passphrase: str
+) -> None:
+    """One that the machine does not know, and one whose passphrase was mistyped."""
+    gpu1 = box(password=PASSWORD, key=False)
+    key = gpu1.client.make_key("mine", passphrase)
+    if passphrase:
+        gpu1.account.authorize(key.with_name(f"{key.name}.pub").read_text())
+    wrong = [("passphrase", "wrong")] * 3 if passphrase else []
+    said, code = _typed(gpu1, tmp_path, [*wrong, ("password:", PASSWORD)], "--private-key-file", str(key))
+    assert code == 0, said
+    refused, asked = said.index(f"The key {key} alone does not open"), said.index("password:")
+    assert refused < asked
+    assert ("passphrase was not right" in said) is bool(passphrase)
+
+
+def _typed(box: Box, project: Path, answers: list[tuple[str, str]], *more: str) -> tuple[str, int]:
     """Attach on a terminal, and type each answer when its question stands there."""
     place = [box.name] if box.key is not None else [box.address, "--username", box.account.name]
-    words = ["computetarget", "attach", "remote", "--name", "gpu1", "--address", *place]
+    words = ["computetarget", "attach", "remote", "--name", "gpu1", "--address", *place, *more]
     leader, follower = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "holdfast", *words],

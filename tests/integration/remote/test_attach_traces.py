@@ -30,6 +30,7 @@ def refused(holdfast: Run, tmp_path: Path, isolated: Path) -> Callable[..., str]
         assert result.code == code, result.err
         assert everything(box.account.home) == before
         assert own_keys(isolated) == []
+        assert not (tmp_path / ".holdfast").exists()
         return str(result.err)
 
     return check

@@ -14,11 +14,13 @@ from pathlib import Path
 import pytest
 from remote.benches import FarBench, far_bench, watched  # noqa: F401 - a fixture
 
+from kit.waiting import wait_for
+
 IMPATIENT = """
 import sys
 from holdfast.cli.main import main
-from holdfast.workbench.following import follower
-follower.PULSE, follower.SILENCE = 0.5, 3.0
+from holdfast.workbench.following import pulse
+pulse.PULSE, pulse.SILENCE = 0.5, 3.0
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -47,17 +49,8 @@ def test_a_followed_run_notices_that_the_users_own_connection_died(masters: FarB
     masters.write(
         "t.py", "import os, time\nprint(1, flush=True)\nwhile not os.path.exists('../go'): time.sleep(0.01)\nprint(2)\n"
     )
-    argv = [sys.executable, "-c", IMPATIENT, "submit", "-c", masters.box.name, "t.py"]
     before = masters.box.link.counters.connections
-    client = subprocess.Popen(
-        argv,
-        cwd=masters.root,
-        env={**os.environ, **masters.box.environment},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    with watched(client):
+    with watched(_impatient(masters, "submit", "-c", masters.box.name, "t.py")) as client:
         assert client.stdout is not None
         assert client.stdout.readline() == b"1\n"
         assert masters.box.link.counters.connections == before, "the user's own connection is used"
@@ -66,3 +59,64 @@ def test_a_followed_run_notices_that_the_users_own_connection_died(masters: FarB
         out, err = client.communicate(timeout=60)
     assert (client.returncode, out) == (0, b"2\n"), err
     assert b"connection lost (Nothing was heard of" in err
+
+
+def test_outputs_on_their_way_home_notice_it_too_and_go_on_where_they_were(masters: FarBench) -> None:
+    masters.write("t.py", "import os\nopen('outputs/big', 'wb').write(os.urandom(6 << 20))\n")
+    link = masters.box.link
+    link.slow(throttle=3e6)
+    before = link.counters
+    with watched(_impatient(masters, "submit", "-c", masters.box.name, "t.py")) as client:
+        wait_for(lambda: link.counters.to_client - before.to_client > 3 << 20, what="half of the file")
+        assert link.counters.connections == before.connections, "the user's own connection is used"
+        link.silence()
+        out, err = client.communicate(timeout=60)
+    assert client.returncode == 0, (out, err)
+    assert b"connection lost (Nothing was heard of" in err
+    (run,) = masters.near_ids()
+    near = masters.root / ".holdfast" / "runs" / run / "outputs" / "big"
+    assert near.read_bytes() == (masters.far(run) / "work" / "outputs" / "big").read_bytes()
+    assert link.counters.to_client - before.to_client < 9 << 20, "what was at home did not travel again"
+
+
+def test_a_download_over_it_ends_with_an_error_and_the_next_one_works(masters: FarBench) -> None:
+    masters.write("t.py", "import os\nopen('aside', 'wb').write(os.urandom(4 << 20))\n")
+    assert masters.submit("t.py").code == 0
+    (run,) = masters.near_ids()
+    link = masters.box.link
+    link.slow(throttle=2e6)
+    before = link.counters.to_client
+    with watched(_impatient(masters, "history", "download", "-r", run, "--artifact", "aside", "-d", "here")) as client:
+        wait_for(lambda: link.counters.to_client - before > 1 << 20, what="a part of the file")
+        link.silence()
+        _, err = client.communicate(timeout=60)
+    assert client.returncode == 245, err
+    assert b"Nothing was heard of" in err
+    assert b"Traceback" not in err
+    done = masters.run("history", "download", "-r", run, "--artifact", "aside", "-d", "here")
+    assert done.code == 0, done.err
+    (copy,) = (masters.root / "here").rglob("aside")
+    assert copy.read_bytes() == (masters.far(run) / "work" / "aside").read_bytes()
+
+
+def test_a_slow_link_is_not_a_dead_one(masters: FarBench) -> None:
+    """A piece of a file takes longer than the silence that is waited for."""
+    masters.write("t.py", "import os\nopen('outputs/big', 'wb').write(os.urandom(1 << 20))\n")
+    assert masters.submit("t.py", "--no-outputs").code == 0
+    (run,) = masters.near_ids()
+    masters.box.link.slow(throttle=1.5e5)
+    with watched(_impatient(masters, "history", "download", "-r", run, "-d", "here")) as client:
+        _, err = client.communicate(timeout=60)
+    assert client.returncode == 0, err
+    assert b"lost" not in err
+
+
+def _impatient(bench: FarBench, *words: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-c", IMPATIENT, *words],
+        cwd=bench.root,
+        env={**os.environ, **bench.box.environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )

@@ -103,6 +103,30 @@ def test_a_run_is_canceled_without_the_connection_that_started_it(bench: FarBenc
     assert not any("t.py" in " ".join(argv) for argv in names), names
 
 
+def test_a_run_whose_box_is_gone_is_abandoned_and_found_again_when_the_box_is_back(bench: FarBench) -> None:
+    bench.write("t.py", WAITING)
+    run_id = bench.start("t.py")
+    refused = bench.run("cancel", "-r", run_id, "--abandon", "-y")
+    assert refused.code == 242
+    assert "answers, so" in refused.err
+    bench.box.link.refuse()
+    bench.box.link.cut()
+    down = bench.run("cancel", "-r", run_id)
+    assert down.code == 245
+    assert "cannot be reached" in down.err
+    assert "connection lost" not in down.err
+    assert bench.run("cancel", "-r", run_id, "--abandon", "-y").code == 0
+    assert bench.record(run_id)["status"] == "Abandoned"
+    assert "unreachable" not in bench.run("history", "list").err, "it is not asked about any more"
+    bench.box.link.accept()
+    assert bench.run("status", "-r", run_id, "-o", "tsv", "--query", "status").out == "Running\n"
+    _let_go(bench, run_id)
+    assert bench.run("logs", "-f", "-r", run_id).code == 0
+    assert bench.record(run_id)["status"] == "Completed"
+    near, far = bench.near(run_id), bench.far(run_id)
+    assert (near / "journal.jsonl").read_bytes() == (far / "journal.jsonl").read_bytes()
+
+
 def test_a_time_limit_ends_the_run_on_the_box(bench: FarBench) -> None:
     bench.write("t.py", "import time\nprint('up', flush=True)\nwhile True: time.sleep(1)\n")
     done = bench.submit("--time-limit", "1s", "--grace", "0s", "t.py")

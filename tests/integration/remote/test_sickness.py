@@ -14,6 +14,8 @@ import pytest
 from interpreters import FOUND
 from remote.benches import FarBench, far_bench  # noqa: F401 - a fixture
 
+from kit.disks import fill
+
 MakeBench = Callable[..., FarBench]
 SCRIPT = "import os\nprint('works')\nopen('outputs/x', 'w').write('y')\n"
 
@@ -67,18 +69,6 @@ def _python3(bench: FarBench, text: str) -> None:
     account.write(".bashrc", "PATH=$HOME/bin:$PATH\n" if text else "")
     if text:
         account.write("bin/python3", text, 0o755)
-
-
-def _fill(folder: Path) -> Path:
-    filler = folder / "filler"
-    with filler.open("wb", buffering=0) as file:
-        for size in (4096, 512, 1):
-            try:
-                while True:
-                    file.write(b"x" * size)
-            except OSError:
-                pass
-    return filler
 
 
 def _refused(bench: FarBench, code: int, *words: str) -> Any:
@@ -139,12 +129,12 @@ def test_a_full_disk_is_named_before_and_after_the_far_side_is_there(
     bench: FarBench, small_home: Callable[[str], None]
 ) -> None:
     small_home("size=4m")
-    filler = _fill(bench.box.account.home)
+    filler = fill(bench.box.account.home)
     _refused(bench, 244, "the disk is full", bench.box.account.name)
     assert _litter(bench) == []
     filler.unlink()
     _works(bench)
-    filler = _fill(bench.box.account.home)
+    filler = fill(bench.box.account.home)
     bench.write("other.txt", "something to send\n" * 1000)
     _refused(bench, 244, "the disk is full", str(bench.home))
     filler.unlink()

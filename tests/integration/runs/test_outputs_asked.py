@@ -49,6 +49,8 @@ def test_outputs_that_are_left_there_are_fetched_when_they_are_wanted_and_not_cl
     assert bench.run("history", "download", "-r", run_id, "-d", str(tmp_path / "got")).code == 0
     assert (tmp_path / "got/outputs/model").read_text() == "x"
     assert (bench.near(run_id) / "outputs/model").read_text() == "x"
+    assert bench.record(run_id)["notes"] == []
+    assert "stay" not in bench.run("history", "info", "-r", run_id, "-o", "table").out
     assert bench.run("experiment", "clean", "--all").code == 0
     assert not list(bench.home.glob(f"runs/*/{run_id}"))
 

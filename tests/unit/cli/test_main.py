@@ -67,6 +67,7 @@ def test_help_shows_every_command_and_imports_none() -> None:
         "holdfast.cli.tables",
         "holdfast.cli.terminal",
         "holdfast.errors",
+        "holdfast.frozen",
     ]
 
 

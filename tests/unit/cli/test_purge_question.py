@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import click
 import pytest
 
@@ -40,6 +44,21 @@ def test_the_question_names_the_folder_and_the_machine(monkeypatch: pytest.Monke
     monkeypatch.setattr(leaving, "inventory", lambda *_: there(2))
     monkeypatch.setattr(terminal, "is_terminal", lambda _: True)
     monkeypatch.setattr(click, "confirm", refuse)
-    with pytest.raises(click.Abort):
-        computetarget._confirm_purge(ComputeTarget("gpu1", "remote"), surroundings(), sure=False)
+    assert not computetarget._confirm_purge(ComputeTarget("gpu1", "remote"), surroundings(), sure=False)
     assert asked == ["Remove all that Holdfast has in /scratch/me/holdfast on `gpu1`?"]
+
+
+def test_a_purge_that_is_declined_is_no_interruption_and_removes_nothing(
+    command: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "aml_config").mkdir()
+    file = tmp_path / "aml_config" / "gpu1.compute"
+    file.write_text("type: remote\naddress: gpu1\n")
+    monkeypatch.setattr(leaving, "inventory", lambda *_: there(2))
+    monkeypatch.setattr(leaving, "detach", lambda *_: pytest.fail("it was detached"))
+    monkeypatch.setattr(terminal, "is_terminal", lambda _: True)
+    monkeypatch.setattr(click, "confirm", lambda *_, **__: False)
+    done = command("computetarget", "detach", "gpu1", "--purge")
+    assert done.code == 251
+    assert done.err.endswith("Nothing was done.\n")
+    assert file.exists()

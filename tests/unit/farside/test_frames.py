@@ -49,6 +49,14 @@ def test_a_damaged_or_cut_frame_is_an_error(position, byte):
             frames.decode(io.BytesIO(damaged).read)
 
 
+def test_a_body_that_is_checked_elsewhere_is_taken_as_it_comes_and_its_header_is_not() -> None:
+    head, body = frames.encode_apart({"push": "piece"}, b"x" * 20000, is_checked=False)
+
+    assert frames.decode(io.BytesIO(head + b"y" + body[1:]).read) == ({"push": "piece"}, b"y" + body[1:])
+    with pytest.raises(frames.FrameError, match="checksum"):
+        frames.decode(io.BytesIO(head.replace(b"piece", b"niece") + body).read)
+
+
 def test_a_huge_length_is_refused_before_anything_is_read():
     header = struct.pack(">4sIII", frames.MAGIC, 0xFFFFFFFF, 0, 0)
     asked = []

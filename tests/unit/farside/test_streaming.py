@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
+import io
+import json
 import os
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from holdfast.farside import frames
+from holdfast.farside.agent import Agent
 from holdfast.farside.frames import CHUNK
-from holdfast.farside.store import streaming
+from holdfast.farside.layout import Home
+from holdfast.farside.store import storage, streaming
 
 _F_GETPIPE_SZ = 1032
 
@@ -27,3 +36,58 @@ def test_what_is_no_pipe_stays_as_it_is(tmp_path: Path):
         streaming.widen(file.fileno())
         file.write(b"x")
     assert (tmp_path / "file").read_bytes() == b"x"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """With a run that has one output."""
+    folder = tmp_path / "runs" / "p" / "r" / "work" / "outputs"
+    folder.mkdir(parents=True)
+    (folder / "big").write_bytes(b"x" * (2 * CHUNK + 5))
+    (folder / "big").chmod(0o755)
+    return Home(str(tmp_path))
+
+
+RUN = {"project": "p", "run": "r"}
+
+
+def _streamed(home: Home, have: bytes) -> tuple[list[tuple[dict[str, Any], bytes]], int]:
+    beats: list[None] = []
+    file = ("work/outputs/big", len(have), hashlib.sha256(have).hexdigest())
+    frames_ = list(streaming.stream(home, RUN, [file], lambda: beats.append(None)))
+    return frames_, len(beats)
+
+
+def test_what_is_at_home_is_read_with_a_sign_of_life_for_each_piece(home):
+    sent, beats = _streamed(home, b"x" * (2 * CHUNK))
+    assert beats == 2
+    assert [message["offset"] for message, _ in sent] == [2 * CHUNK, 2 * CHUNK + 5]
+    assert json.loads(sent[-1][1])["sha256"] == hashlib.sha256(b"x" * (2 * CHUNK + 5)).hexdigest()
+
+
+@pytest.mark.parametrize("have", [b"", b"y" * 10, b"x" * (2 * CHUNK + 6)])
+def test_a_file_that_does_not_begin_with_what_is_at_home_comes_from_its_beginning(home, have):
+    sent, _ = _streamed(home, have)
+    assert [message["offset"] for message, _ in sent] == [0, CHUNK, 2 * CHUNK, 2 * CHUNK + 5]
+
+
+def test_a_program_is_listed_and_ends_as_one(home):
+    beats: list[None] = []
+    rows, problems = storage.list_files(home, {**RUN, "roots": ["work/outputs"]}, lambda: beats.append(None))
+    assert [(row[0], row[5]) for row in rows] == [("work/outputs/big", True)]
+    assert (problems, len(beats)) == ([], 1)
+    assert json.loads(_streamed(home, b"")[0][-1][1])["executable"] is True
+
+
+def test_the_agent_gives_a_sign_of_life_to_whoever_asked_and_only_after_a_silence(home):
+    output = io.BytesIO()
+    agent = Agent(home, output)
+    agent._beating(RUN)()
+    assert output.getvalue() == b"", "nobody asked"
+    beat = agent._beating({**RUN, "alive": 60})
+    agent._spoke -= 1e9
+    beat()
+    beat()
+    output.seek(0)
+    assert frames.decode(output.read) == ({"push": "alive", "run": "r"}, b"")
+    assert output.read() == b"", "it has just spoken"

@@ -363,3 +363,30 @@ def test_a_migration_that_fails_leaves_the_old_index(archive, index, monkeypatch
             index.next_run_number("train.py", run_id)
     with contextlib.closing(sqlite3.connect(archive.state / "index.sqlite")) as connection:
         assert connection.execute("SELECT run_id FROM runs").fetchall() == [(run_id,)]
+
+
+def test_a_run_that_was_given_up_is_waited_for_no_more_and_can_come_back(archive):
+    run_id = archive.add(archive.running, target="gpu1", target_type="remote")
+    index = Index(archive.state)
+    assert index.look().has_unfinished
+    archive.folders.write_abandoned(run_id, "No route to host", 5.0)
+    listing = index.look()
+    assert ([each.status for each in listing.runs], listing.has_unfinished) == ([Status.ABANDONED], False)
+    assert index.unfinished() == ()
+    assert index.unfinished(abandoned=(run_id,)) == ((run_id, "gpu1"),)
+    archive.folders.take_up_again(run_id)
+    assert index.unfinished() == ((run_id, "gpu1"),)
+    archive.folders.write_abandoned(run_id, "No route to host", 5.0)
+    archive.write_journal(run_id, archive.completed)
+    assert [each.status for each in index.look().runs] == [Status.COMPLETED]
+
+
+def test_what_changed_of_a_run_that_had_ended_is_taken_in_when_that_is_asked_for(archive):
+    run_id = archive.add(fetch_outputs=False)
+    (archive.folders.path(run_id) / "collected.json").write_text('{"outputs_left": true}')
+    index = Index(archive.state)
+    assert index.look().runs[0].outputs_left
+    (archive.folders.path(run_id) / "collected.json").write_text("{}")
+    index.renew(run_id)
+    assert not index.look().runs[0].outputs_left
+    assert index.documents().documents[0]["notes"] == []

@@ -42,7 +42,7 @@ def test_a_whole_journal_gives_every_field_of_the_run(submission, archive):
     assert run.notes == ()
 
 
-@pytest.mark.parametrize("reason", list(Reason))
+@pytest.mark.parametrize("reason", [each for each in Reason if each is not Reason.ABANDONED])
 def test_every_reason_gives_its_status(submission, reason):
     data = CREATED + STARTED + line(e="ended", reason=reason.value, code=3, signal=9, detail="why")
     run = fold(submission, parse_journal(data), {})
@@ -192,3 +192,46 @@ def _says_completed(part: bytes) -> bool:
 @pytest.mark.parametrize("data", [b"[" * 200_000 + b"\n", b"1" * 6000 + b"\n", b'{"t":' + b"9" * 6000 + b"}\n"])
 def test_lines_that_upset_the_parser_are_bad_lines(data):
     assert parse_journal(data).bad_lines == 1
+
+
+def test_a_run_that_was_given_up_is_neither_failed_nor_canceled_and_its_journal_is_not_touched(archive):
+    run_id = archive.add(archive.running, target="gpu1", target_type="remote")
+    before = (archive.folders.path(run_id) / "journal.jsonl").read_bytes()
+    archive.folders.write_abandoned(run_id, "No route to host", 5.0)
+    run = read_run(archive.folders, run_id)
+    assert (run.status, run.ending) == (Status.ABANDONED, Ending(Reason.ABANDONED, detail="No route to host"))
+    assert not run.status.is_final
+    assert (run.ended, run.duration, run.running_time(1e10)) == (None, None, None)
+    assert (archive.folders.path(run_id) / "journal.jsonl").read_bytes() == before
+
+
+def test_the_hosts_own_word_counts_more_than_that_a_run_was_given_up(archive):
+    run_id = archive.add(archive.completed)
+    archive.folders.write_abandoned(run_id, "No route to host", 5.0)
+    assert read_run(archive.folders, run_id).status is Status.COMPLETED
+    going_on = archive.add(archive.running)
+    archive.folders.write_abandoned(going_on, "No route to host", 5.0)
+    for _ in ("once", "a repeat changes nothing"):
+        archive.folders.take_up_again(going_on)
+        assert read_run(archive.folders, going_on).status is Status.RUNNING
+
+
+@pytest.mark.parametrize("data", ["", "[]", "{}", '{"why": 3}'])
+def test_a_damaged_note_that_a_run_was_given_up_still_is_one(archive, data):
+    run_id = archive.add(archive.running)
+    (archive.folders.path(run_id) / "abandoned.json").write_text(data)
+    assert read_run(archive.folders, run_id).status is Status.ABANDONED
+
+
+def test_no_host_can_say_that_a_run_was_given_up_here(submission):
+    run = fold(submission, parse_journal(CREATED + line(e="ended", reason="abandoned", detail="why")), {})
+    assert (run.status, run.ending) == (Status.FAILED, Ending(Reason.UNKNOWN, detail="abandoned why"))
+
+
+def test_outputs_that_were_left_there_and_fetched_later_are_not_said_to_be_there(archive):
+    run_id = archive.add(fetch_outputs=False)
+    for is_left in (True, False):
+        (archive.folders.path(run_id) / "collected.json").write_text(json.dumps({"outputs_left": is_left}))
+        run = read_run(archive.folders, run_id)
+        assert run.outputs_left is is_left
+        assert any("--no-outputs" in note for note in run.notes) is is_left

@@ -105,7 +105,7 @@ def test_a_machine_that_is_silent_is_named_with_the_reason_or_the_command_to_log
         "warning: gpu2: login needed: holdfast computetarget check gpu2",
         "warning: gpu3: unreachable since 2027-01-14 08:02 (No route to host)",
         "The outputs of iris_1 (3.2 GB) wait on gpu1.",
-        "  To bring them home: holdfast logs -f -r iris_1",
+        "  To fetch them: holdfast history download -r iris_1 -d DIR",
         "Imported iris_2 (not known there: number).",
     ]
 

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.errors import HoldfastError, HostError, HostKeyRefused, LoginNeeded, StorageError, Unreachable
 from holdfast.hosts.complaints import Where, cannot_write, explain, refused, silent
-from holdfast.hosts.connection import Said
+from holdfast.hosts.far_end import Said
 
 GPU1 = Where("me@gpu1:2222", "ssh -p 2222 me@gpu1")
 

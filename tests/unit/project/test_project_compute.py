@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.project import compute
 from holdfast.project.compute import BUILTIN_LOCAL, ComputeTarget, compute_names, read_compute, render_compute
 
 
@@ -156,3 +157,27 @@ FILE = "aml_config/x.compute"
 )
 def test_a_written_target_reads_as_the_same(tmp_path: Path, target: ComputeTarget) -> None:
     assert read(tmp_path, render_compute(target)) == target
+
+
+@pytest.mark.parametrize(
+    ("written", "host"),
+    [("ssh://gpu1", "gpu1"), ("ssh://me@gpu1:2222/", "gpu1:2222"), ("https://[::1]/x", "[::1]"), ("ssh://", "gpu1 or")],
+)
+def test_an_address_that_is_a_url_is_said_to_be_one_with_what_to_write(written, host):
+    mistake = compute.parse_address(written)
+    assert mistake.message == f"`{written}` is a URL"
+    assert f"Write the host alone: {host}" in mistake.remedy
+
+
+def test_a_folder_that_is_empty_is_no_folder_that_means_another():
+    assert compute.home_mistake("").message == "no folder is named"
+
+
+def test_what_a_file_says_has_the_names_of_the_file():
+    target = compute.ComputeTarget("gpu1", "remote", "gpu1", 2222, home="/scratch/me", user_managed_environment=True)
+    assert compute.written_keys(target) == {
+        "type": "remote",
+        "address": "gpu1:2222",
+        "holdfastHome": "/scratch/me",
+        "userManagedEnvironment": True,
+    }

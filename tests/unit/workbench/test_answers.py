@@ -82,3 +82,25 @@ def test_a_host_key_is_confirmed_by_fingerprint_by_a_person_or_not_at_all() -> N
     assert nobody(asked) == "no"
     assert nobody.unconfirmed == asked
     assert Answers(Ways(), None, Person("no"))(asked) == "no"
+
+
+def test_the_key_that_did_not_do_is_named_once_before_a_password_is_asked_for() -> None:
+    person = Person(None, "wrong", "right")
+    answers = Answers(Ways(private_key=Path("/keys/mine")), GPU1, person)
+    assert [answers(understand("me@gpu1's password: ")) for _ in range(2)] == ["wrong", "right"]
+    assert person.asked[:2] == ["The key /keys/mine alone does not open gpu1.", "me@gpu1's password: "]
+    assert len(person.asked) == 3
+
+
+def test_a_passphrase_that_was_not_right_is_thought_of_before_a_password_is_asked_for() -> None:
+    person = Person("wrong", None, "the password")
+    answers = Answers(Ways(private_key=Path("/keys/mine")), GPU1, person)
+    answers(understand("Enter passphrase for key '/keys/mine': "))
+    assert answers(understand("me@gpu1's password: ")) == "the password"
+    assert "/keys/mine alone does not open gpu1: its passphrase was not right" in person.asked[1]
+
+
+def test_nothing_is_said_of_a_key_when_a_machine_on_the_way_asks() -> None:
+    person = Person("of the door")
+    answers = Answers(Ways(private_key=Path("/keys/mine")), GPU1, person)
+    assert answers(understand("you@door's password: ")) == "of the door"

@@ -21,11 +21,12 @@ from holdfast.workbench.following import collecting
 from holdfast.workbench.following.collecting import OUTPUTS, Collector, is_below
 from holdfast.workbench.following.parts import Part
 from holdfast.workbench.following.receiving import FarRun, Receiver, Wanted
+from kit.speaking import Speaking
 
 RUN = FarRun("p", "r", True)
 
 
-class Lying:
+class Lying(Speaking):
     """A connection whose far side says what the test wants: `listing` rows, then pushes, in turn for each request."""
 
     def __init__(self, *turns: list[Push], listing: list[list[Any]] | None = None) -> None:
@@ -81,6 +82,27 @@ def test_an_empty_file_is_a_file(receive, target):
     assert target.read_bytes() == b""
 
 
+@pytest.mark.skipif(os.name == "nt", reason="any file is a program by its name there")
+@pytest.mark.parametrize(
+    ("said", "is_executable"), [({"executable": True}, True), ({"executable": False}, False), ({}, False)]
+)
+def test_a_program_arrives_as_one_if_the_far_side_says_so(receive, target, said, is_executable):
+    receive(Lying([piece(b"a"), whole(b"a", **said)]))
+    assert os.access(target, os.X_OK) is is_executable
+
+
+@pytest.mark.skipif(os.name == "nt", reason="any file is a program by its name there")
+@pytest.mark.parametrize(("said", "is_executable"), [([True], True), ([False], False), ([], False), (["yes"], False)])
+def test_a_file_at_home_is_a_program_if_the_listing_says_so(tmp_path, said, is_executable):
+    home = tmp_path / "outputs" / "x"
+    home.parent.mkdir()
+    home.write_bytes(b"abc")
+    os.utime(home, ns=(5, 5))
+    listed = ["work/outputs/x", "f", 3, 5, "", *said]
+    list(Collector(Lying(listing=[listed]), False, RUN, tmp_path).bring((OUTPUTS,)))
+    assert os.access(home, os.X_OK) is is_executable
+
+
 def test_a_file_that_may_still_be_written_to_gets_another_time_so_that_it_is_fetched_again(receive, target):
     receive(Lying([piece(b"a"), whole(b"a", steady=False)]), has_ended=False)
     assert target.stat().st_mtime != 5
@@ -122,12 +144,12 @@ def test_a_far_side_that_begins_anew_replaces_what_was_here(receive, target):
     assert target.read_bytes() == b"new"
 
 
-class Broken:
+class Broken(Speaking):
     """The link is gone when nothing more is to come."""
 
     def __init__(self, connection: Lying) -> None:
         self._connection = connection
-        self.request = connection.request
+        self.request = connection.request  # type: ignore[method-assign] # the same far side
 
     def next_push(self, timeout: float | None) -> Push | None:
         push = self._connection.next_push(timeout)

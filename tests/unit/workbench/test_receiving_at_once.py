@@ -17,12 +17,13 @@ from holdfast.hosts.connection import Push
 from holdfast.workbench import events
 from holdfast.workbench.following import parts as arriving
 from holdfast.workbench.following.receiving import FarRun, Receiver, Wanted
+from kit.speaking import Speaking
 
 NAME = "work/model.bin"
 CONTENT = b"0123456789" * 10
 
 
-class Honest:
+class Honest(Speaking):
     """A far side with one file, which it sends from where the part at home ends, ten bytes at a time."""
 
     def __init__(self, content: bytes = CONTENT) -> None:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import ElsewhereError, FarSideError, HostError, HostKeyRefused, LoginNeeded, Unreachable
-from holdfast.workbench.following.reconnecting import TRIES, Patience
+from holdfast.workbench.following.reconnecting import TRIES, Patience, run_goes_on
 
 BROKEN = Unreachable("gpu1 cannot be reached: Connection refused")
 
 
 def test_a_link_that_broke_is_tried_for_ever_with_pauses_that_grow():
-    patience = Patience(None, "run_1")
+    patience = Patience(None, run_goes_on("run_1"))
     assert [patience.pause(BROKEN) for _ in range(8)] == [*TRIES, TRIES[-1], TRIES[-1], TRIES[-1]]
 
 
 def test_whatever_else_is_wrong_is_tried_a_few_times():
-    patience = Patience(None, "run_1")
+    patience = Patience(None, run_goes_on("run_1"))
     error = HostError("gpu1 has no `python3` that a login without a terminal finds.", "Install Python.")
     assert [patience.pause(error) for _ in TRIES] == list(TRIES)
     with pytest.raises(HostError, match="no `python3`") as caught:
@@ -25,12 +25,12 @@ def test_whatever_else_is_wrong_is_tried_a_few_times():
 
 
 def test_pauses_grow_until_more_has_come_home_than_ever():
-    patience = Patience(None, "run_1", progress=100)
+    patience = Patience(None, run_goes_on("run_1"), progress=100)
     assert [patience.pause(BROKEN, progress) for progress in (100, 50, 100, 101, 101)] == [0.2, 1.0, 2.0, 0.2, 1.0]
 
 
 def test_a_host_that_sends_nonsense_after_each_piece_of_news_is_not_asked_for_ever():
-    patience = Patience(None, "run_1", progress=10)
+    patience = Patience(None, run_goes_on("run_1"), progress=10)
     nonsense = HostError("The far side sent byte 5 of a file where 0 was due.")
     with pytest.raises(HostError, match="The far side sent byte 5"):
         for _ in range(100):
@@ -38,7 +38,7 @@ def test_a_host_that_sends_nonsense_after_each_piece_of_news_is_not_asked_for_ev
 
 
 def test_where_a_number_of_tries_is_given_that_many_are_made():
-    patience = Patience(2, "run_1")
+    patience = Patience(2, run_goes_on("run_1"))
     assert [patience.pause(BROKEN) for _ in range(2)] == [0.2, 1.0]
     with pytest.raises(HostError, match="Connection refused"):
         patience.pause(BROKEN)
@@ -55,5 +55,14 @@ def test_where_a_number_of_tries_is_given_that_many_are_made():
 )
 def test_what_another_try_cannot_mend_is_raised_at_once(error):
     with pytest.raises(HostError) as caught:
-        Patience(None, "run_1").pause(error)
-    assert caught.value.message == error.message
+        Patience(None, run_goes_on("run_1")).pause(error)
+    assert caught.value is error
+
+
+def test_where_few_tries_are_given_no_kind_of_failure_gets_more():
+    patience = Patience(1, "Try again later.")
+    nonsense = HostError("The far side sent byte 5 of a file where 0 was due.", "Hm.")
+    assert patience.pause(nonsense) == TRIES[0]
+    with pytest.raises(HostError) as caught:
+        patience.pause(nonsense)
+    assert caught.value.hint == "Hm.\nTry again later."

@@ -143,7 +143,7 @@ class Attendant:
             poll.register(pump.pipe, select.POLLIN)
         if pump is not None and pump.blocked:
             seconds = 1.0 if seconds is None else min(seconds, 1.0)
-        poll.poll(None if seconds is None else max(0, int(min(seconds, LONGEST_WAIT) * 1000) + 1))
+        poll.poll(None if seconds is None else _milliseconds(seconds))
         if pump is not None and pump.open:
             pump.move()
         arrived = self._signals.arrived()  # before reaping: a child that ends after that sends a signal that stays
@@ -172,6 +172,11 @@ class Attendant:
                 self.exits[pid] = Exit(None, os.WTERMSIG(status))
             elif os.WIFEXITED(status):
                 self.exits[pid] = Exit(os.WEXITSTATUS(status), None)
+
+
+def _milliseconds(seconds: float) -> int:
+    """Rounded up, so that nobody comes round again for a part of one; none to look and not wait."""
+    return 0 if seconds <= 0 else int(min(seconds, LONGEST_WAIT) * 1000) + 1
 
 
 def inherited_environment() -> Dict[str, str]:

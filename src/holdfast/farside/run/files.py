@@ -6,7 +6,7 @@ import json
 import os
 import stat
 import time
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from holdfast.farside.layout import object_path, relative_parts
 from holdfast.farside.refusal import Refused
@@ -77,9 +77,10 @@ def written(work: str, stamps: Dict[str, Stamp]) -> Tuple[Listing, Listing, int]
     return outputs, others, count
 
 
-def walk(root: str, problems: List[str]) -> List[Tuple[str, os.stat_result]]:
+def walk(root: str, problems: List[str], beat: Callable[[], None] = lambda: None) -> List[Tuple[str, os.stat_result]]:
     """Files and links below `root` by relative path, sorted; links are not followed. A folder that the script closed to
-    itself is opened again: it is the user's. What still cannot be looked at is added to `problems`."""
+    itself is opened again: it is the user's. What still cannot be looked at is added to `problems`. `beat` is called
+    all the time."""
     found = []
 
     def note(error: OSError) -> None:
@@ -92,6 +93,7 @@ def walk(root: str, problems: List[str]) -> List[Tuple[str, os.stat_result]]:
         linked = [name for name in folders if os.path.islink(os.path.join(folder, name))]
         for name in names + linked:
             full = os.path.join(folder, name)
+            beat()
             try:
                 found.append((os.path.relpath(full, root), os.lstat(full)))
             except OSError:

@@ -102,9 +102,9 @@ def create_folder(path: str, plan: Dict[str, Any], records: Dict[str, Any]) -> N
         os.close(os.open(os.path.join(path, name), os.O_WRONLY | os.O_CREAT, 0o600))
     for name, record in records.items():
         with open(os.path.join(path, name + ".json"), "w") as target:
-            json.dump(record, target)
+            target.write(json.dumps(record))  # twice as quick as `dump`
     with open(os.path.join(path, "plan.json"), "w") as target:
-        json.dump(plan, target)
+        target.write(json.dumps(plan))
         target.flush()
         os.fsync(target.fileno())
     with open(os.path.join(path, RESERVE), "wb") as reserve:

@@ -106,7 +106,7 @@ def sweep(grace: float, tick: Callable[[float], None], spared: Spared, patience:
     give_up = kill_at + patience
     pause = 0.002
     while True:
-        living = descendants(os.getpid(), spared) or descendants(os.getpid(), spared, all_children())
+        living = _living(spared)
         now = time.monotonic()
         if not living:
             return list(ended.values())
@@ -117,6 +117,21 @@ def sweep(grace: float, tick: Callable[[float], None], spared: Spared, patience:
         _signal_each(living, ended, kill=now >= kill_at)
         tick(pause if now >= kill_at else min(max(kill_at - now, 0.001), 0.1))
         pause = min(pause * 1.5, 0.25)
+
+
+def _living(spared: Spared) -> List[Process]:
+    if not _has_children():
+        return []
+    return descendants(os.getpid(), spared) or descendants(os.getpid(), spared, all_children())
+
+
+def _has_children() -> bool:
+    """By the kernel's own word, at once. A subreaper without children has no descendants: an orphan would be one."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
 
 
 def _signal_each(living: List[Process], ended: Dict[Tuple[int, str], Ended], kill: bool) -> None:

@@ -91,7 +91,7 @@ class Supervisor:
             version, packages = beside(command["argv"][0])
             self.journal.append("environment", id="", python=version, packages=packages, built=False, seconds=0)
         with open(os.path.join(self.folder, "bound.json"), "w") as target:
-            json.dump(command, target, indent=1)
+            target.write(json.dumps(command))
         return self._run_script(command, header)
 
     def _facts(self) -> Dict[str, str]:

@@ -4,7 +4,7 @@ import json
 import os
 import stat
 import time
-from typing import Any, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Tuple
 
 from holdfast.farside import kernel
 from holdfast.farside.frames import CHUNK
@@ -20,10 +20,10 @@ STEADY = 2.0
 Message = Dict[str, Any]
 
 
-def list_files(home: Home, message: Message) -> Tuple[List[List[Any]], List[str]]:
-    """`[path, kind, size, time of change in ns, link target]` of what the run keeps in its folders `roots`
-    (`work/outputs`, `uploads`), and what could not be looked at or cannot travel. A root that is not there is empty;
-    one that is a link leads elsewhere and is not followed."""
+def list_files(home: Home, message: Message, beat: Callable[[], None]) -> Tuple[List[List[Any]], List[str]]:
+    """`[path, kind, size, time of change in ns, link target, is executable]` of what the run keeps in its folders
+    `roots` (`work/outputs`, `uploads`), and what could not be looked at or cannot travel. A root that is not there is
+    empty; one that is a link leads elsewhere and is not followed. `beat`: as for `walk`."""
     found: List[List[Any]] = []
     problems: List[str] = []
     for name in message["roots"]:
@@ -31,12 +31,13 @@ def list_files(home: Home, message: Message) -> Tuple[List[List[Any]], List[str]
         if os.path.islink(root):
             problems.append("`%s` is a link to `%s`, outside the run: not fetched." % (name, os.readlink(root)))
             continue
-        for path, status in walk(root, problems):
+        for path, status in walk(root, problems, beat):
             place = name + "/" + path
             if stat.S_ISLNK(status.st_mode):
-                found.append([place, "l", 0, status.st_mtime_ns, os.readlink(os.path.join(root, path))])
+                found.append([place, "l", 0, status.st_mtime_ns, os.readlink(os.path.join(root, path)), False])
             elif stat.S_ISREG(status.st_mode):
-                found.append([place, "f", status.st_size, status.st_mtime_ns, ""])
+                is_executable = bool(status.st_mode & stat.S_IXUSR)
+                found.append([place, "f", status.st_size, status.st_mtime_ns, "", is_executable])
             else:
                 problems.append("`%s` is neither a file nor a folder: not fetched." % path)
     return found, problems
@@ -180,5 +181,8 @@ def _copy(source: str, target: str, ended: bool) -> None:
         before = os.fstat(reader.fileno())
         for block in iter(lambda: reader.read(CHUNK), b""):
             writer.write(block)
+        if before.st_mode & stat.S_IXUSR:
+            mode = stat.S_IMODE(os.fstat(writer.fileno()).st_mode)
+            os.fchmod(writer.fileno(), mode | (mode & 0o444) >> 2)
     if ended or time.time() - before.st_mtime > STEADY:
         os.utime(target, ns=(before.st_mtime_ns, before.st_mtime_ns))

@@ -8,7 +8,7 @@ import os
 import stat
 import time
 import zlib
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 from holdfast.farside.frames import CHUNK
 from holdfast.farside.layout import Home, relative_parts
@@ -45,15 +45,16 @@ def widen(descriptor: int) -> None:
         pass
 
 
-def stream(home: Home, message: Message, files: List[File]) -> Iterator[Frame]:
+def stream(home: Home, message: Message, files: List[File], beat: Callable[[], None]) -> Iterator[Frame]:
     """Of each file `piece`s (or `packed` ones) in order, then `whole` with its digest; or `failed` with the reason. A
-    file that is written to meanwhile is sent as long as it was when it was opened."""
+    file that is written to meanwhile is sent as long as it was when it was opened. `beat` is called all the time while
+    nothing is sent."""
     for path, offset, digest in files:
         about = {"run": message["run"], "file": path}
         try:
             descriptor = open_file(inside(home, message, path))
             try:
-                for frame in _pieces(descriptor, about, offset, digest):
+                for frame in _pieces(descriptor, about, (offset, digest), beat):
                     yield frame
             finally:
                 os.close(descriptor)
@@ -65,13 +66,11 @@ def stream(home: Home, message: Message, files: List[File]) -> Iterator[Frame]:
             yield _failed(about, "storage", "`%s` cannot be read: %s." % (path, error.strerror))
 
 
-def _pieces(descriptor: int, about: Message, offset: int, digest: str) -> Iterator[Frame]:
+def _pieces(descriptor: int, about: Message, have: Tuple[int, str], beat: Callable[[], None]) -> Iterator[Frame]:
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
         raise Refused("refused", "`%s` is not a file." % about["file"])
-    total = hashlib.sha256()
-    if not _is_beginning(descriptor, offset, digest, total, status.st_size):
-        offset, total = 0, hashlib.sha256()
+    offset, total = _beginning(descriptor, have, status.st_size, beat)
     first = os.pread(descriptor, SAMPLE, offset)
     packs = len(first) > 256 and len(zlib.compress(first, 1)) < WORTH * len(first)
     while offset < status.st_size:
@@ -88,22 +87,26 @@ def _pieces(descriptor: int, about: Message, offset: int, digest: str) -> Iterat
         "sha256": total.hexdigest(),
         "mtime_ns": status.st_mtime_ns,
         "steady": time.time() - status.st_mtime > STEADY,
+        "executable": bool(status.st_mode & stat.S_IXUSR),
     }
     yield dict(about, push="whole", offset=offset), json.dumps(end).encode("ascii")
 
 
-def _is_beginning(descriptor: int, offset: int, digest: str, total: Any, size: int) -> bool:
-    """Whether the file begins with what is at home; `total` has taken that in then."""
-    if not 0 <= offset <= size:
-        return False
+def _beginning(descriptor: int, have: Tuple[int, str], size: int, beat: Callable[[], None]) -> Tuple[int, Any]:
+    """Where to go on, with the hash of what is before: after what is at home, if the file begins with that."""
+    length, digest = have
+    total = hashlib.sha256()
     place = 0
-    while place < offset:
-        data = os.pread(descriptor, min(CHUNK, offset - place), place)
+    while place < length <= size:
+        beat()
+        data = os.pread(descriptor, min(CHUNK, length - place), place)
         if not data:
-            return False
+            break
         total.update(data)
         place += len(data)
-    return offset == 0 or total.hexdigest() == digest
+    if place == length and total.hexdigest() == digest:
+        return place, total
+    return 0, hashlib.sha256()
 
 
 def _failed(about: Message, kind: str, text: str) -> Frame:

@@ -12,11 +12,11 @@ from holdfast.model import Reason, Run
 
 _TAIL = 16384
 _MISSING = (
-    re.compile(r"No such file or directory: b?'((?:[^'\\\n]|\\.)+)'"),
-    re.compile(r"can't open file '([^'\n]+)'"),
-    re.compile(r"([^\s'\":]+): No such file or directory"),
+    r"No such file or directory: b?'((?:[^'\\\n]|\\.)+)'",
+    r"can't open file '([^'\n]+)'",
+    r"([^\s'\":]+): No such file or directory",
 )
-_MODULE = re.compile(r"No module named '([A-Za-z0-9_.]+)'")
+_MODULE = r"No module named '([A-Za-z0-9_.]+)'"
 
 
 def missing_file_sentence(root: Path, folder: Path, run: Run, environment: Mapping[str, str] | None = None) -> str:
@@ -68,12 +68,12 @@ def _candidates(text: str, run_id: str) -> list[str]:
     """Paths relative to the project that the output's last words may mean, the last mentioned first."""
     found: list[str] = []
     for pattern in _MISSING:
-        for name in pattern.findall(text):
+        for name in re.findall(pattern, text):
             inside = name.partition("/".join(("", run_id, "work", "")))[2] or name
             normal = os.path.normpath(inside)
             if not os.path.isabs(normal) and not normal.startswith(".."):
                 found.append(normal)
-    for module in _MODULE.findall(text):
+    for module in re.findall(_MODULE, text):
         path = module.replace(".", "/")
         found += [f"{path}.py", f"{path}/__init__.py", path, path.split("/")[0]]
     return found[::-1]

@@ -9,14 +9,16 @@ import os
 import stat
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from holdfast.errors import FarSideError, HostError, StorageError
 from holdfast.history.folder import COLLECTED
+from holdfast.history.storage import set_executable
 from holdfast.hosts.connection import Connection, Push
 from holdfast.model import Reason, Run
 from holdfast.project.file_names import unstorable
 from holdfast.workbench import events
+from holdfast.workbench.following import pulse
 from holdfast.workbench.following.receiving import PARTS, FarRun, Receiver, Wanted, make_way
 
 OUTPUTS, UPLOADS = "work/outputs", "uploads"
@@ -48,7 +50,7 @@ def collect(
     notes: list[str] = []
     are_left = False
     if run.ending is None or run.ending.reason not in (Reason.NOT_STARTED, Reason.LOST):
-        far = FarRun(run.submission.project_id, run.run_id, True)
+        far = FarRun(run.submission.project_id, run.run_id, True, run.submission.target)
         collector = Collector(connect(), is_here, far, folder)
         try:
             wanted = tuple(ROOTS) if run.submission.fetch_outputs else (UPLOADS,)
@@ -71,7 +73,8 @@ def collect(
 
 
 class FarFile(NamedTuple):
-    """A file (`f`) or link (`l`) of a run, as its host lists it; `near` is its path at home."""
+    """A file (`f`) or link (`l`) of a run, as its host lists it; `near` is its path at home. A host that does not say
+    whether a file is executable has one that is not."""
 
     path: str
     kind: str
@@ -79,6 +82,7 @@ class FarFile(NamedTuple):
     mtime_ns: int
     target: str
     near: str
+    is_executable: bool = False
 
 
 class Collector:
@@ -123,7 +127,7 @@ class Collector:
         found: list[FarFile] = []
         begin = 0
         while True:
-            page = self._connection.request("list", {"roots": list(ROOTS), "from": begin, **self._run.fields()})
+            page = self._page(begin)
             try:
                 rows, total = page["files"], int(page["total"])
                 if begin == 0:
@@ -138,8 +142,14 @@ class Collector:
             if begin >= total or not rows:
                 return self._storable(found)
 
+    def _page(self, begin: int) -> Any:
+        fields = {"roots": list(ROOTS), "from": begin, **self._run.fields()}
+        if self._is_here:
+            return self._connection.request("list", fields)
+        return pulse.request(self._connection, self._run.host, "list", fields)
+
     def _add(self, row: list[object], found: list[FarFile]) -> None:
-        path, kind, size, mtime_ns, target = row
+        path, kind, size, mtime_ns, target, *more = row
         root = next((each for each in ROOTS if str(path).startswith(f"{each}/")), None)
         if root is None or not is_below(str(path)) or kind not in ("f", "l"):
             self.notes.append(f"The machine names a file `{path}` that cannot be one of the run's: not fetched.")
@@ -150,7 +160,8 @@ class Collector:
             return
         if not isinstance(size, int) or not isinstance(mtime_ns, int) or size < 0:
             raise TypeError(f"{size!r}, {mtime_ns!r}")
-        found.append(FarFile(str(path), str(kind), size, mtime_ns, str(target), f"{ROOTS[root]}/{name}"))
+        near, is_executable = f"{ROOTS[root]}/{name}", more[:1] == [True]
+        found.append(FarFile(str(path), str(kind), size, mtime_ns, str(target), near, is_executable))
 
     def _storable(self, listed: list[FarFile]) -> list[FarFile]:
         refused = unstorable(each.near for each in listed)
@@ -163,7 +174,10 @@ class Collector:
         except (OSError, ValueError):
             return False
         is_same = status.st_size == each.size and abs(status.st_mtime_ns - each.mtime_ns) < SAME_TIME
-        return stat.S_ISREG(status.st_mode) and is_same
+        if not stat.S_ISREG(status.st_mode) or not is_same:
+            return False
+        set_executable(self._folder / each.near, each.is_executable)
+        return True
 
     def _link_files(self, files: list[Wanted]) -> Iterator[events.Event]:
         """On the same machine: the far side puts each file here itself."""

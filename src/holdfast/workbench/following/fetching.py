@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from holdfast.errors import FarSideError, ProjectError, StorageError
+from holdfast.history.index import Index
 from holdfast.project.folder import Project
 from holdfast.workbench import events
 from holdfast.workbench.following.collecting import OUTPUTS, Collector, cannot_store, checked, mark_collected
@@ -24,13 +25,13 @@ Fetch = Callable[[str, Path], None]
 def fetching(project: Project, run_id: str, around: Surroundings) -> Iterator[Fetch]:
     """Fetch files of a run one by one, over one connection, which is made for the first."""
     follower = follower_of(project, run_id, around)
-    far = FarRun(follower.submission.project_id, follower.run_id, follower.read().status.is_final)
-    is_here, parts = follower.product.host.is_here, follower.folder / PARTS
+    host, parts = follower.product.host, follower.folder / PARTS
+    far = FarRun(follower.submission.project_id, follower.run_id, follower.read().status.is_final, host.name)
 
     def fetch(path: str, destination: Path) -> None:
         name = checked(os.path.normpath(path).replace(os.sep, "/"))
         try:
-            if is_here:
+            if host.is_here:
                 fields = {"path": f"work/{name}", "destination": os.fspath(destination), **far.fields()}
                 follower.connection().request("link", fields)
             else:
@@ -59,8 +60,9 @@ def bring_outputs_home(project: Project, run_id: str, around: Surroundings) -> I
             raise ProjectError(
                 f"Another process is fetching the outputs of `{run_id}`.", "Wait for it, then try again."
             )
-        far = FarRun(follower.submission.project_id, run_id, True)
-        collector = Collector(follower.connection(), follower.product.host.is_here, far, follower.folder)
+        host = follower.product.host
+        far = FarRun(follower.submission.project_id, run_id, True, host.name)
+        collector = Collector(follower.connection(), host.is_here, far, follower.folder)
         try:
             yield from collector.bring((OUTPUTS,))
         except OSError as error:
@@ -68,6 +70,7 @@ def bring_outputs_home(project: Project, run_id: str, around: Surroundings) -> I
         if collector.errors:
             raise cannot_store("; ".join(collector.errors[:5]), run_id)
         mark_collected(follower.folder, collector.notes, outputs_left=False)
+        Index(project.state_directory).renew(run_id)
         for note in collector.notes:
             yield events.Noted(note)
 

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
-from holdfast.errors import FarSideError, HostError, StorageError, Unreachable
+from holdfast.errors import FarSideError, HostError, StorageError
 from holdfast.history import journal as journals
 from holdfast.history.folder import RunFolders
 from holdfast.history.records import DIVERGED, read_run
@@ -25,11 +25,12 @@ from holdfast.hosts.connection import Connection, Push
 from holdfast.model import Run, Submission
 from holdfast.project.folder import Project
 from holdfast.workbench import events
+from holdfast.workbench.following import pulse
 from holdfast.workbench.following.absent import missing_file_sentence
 from holdfast.workbench.following.collecting import OUTPUTS, Collector, collect
 from holdfast.workbench.following.mirror import Mirror, stopped_writer, writer_lock
 from holdfast.workbench.following.receiving import FarRun
-from holdfast.workbench.following.reconnecting import TRIES, Patience
+from holdfast.workbench.following.reconnecting import TRIES, Patience, run_goes_on
 from holdfast.workbench.following.view import View
 from holdfast.workbench.records.whereabouts import require_same
 from holdfast.workbench.replies import Followed, followed, greeting, was_given_up
@@ -38,9 +39,6 @@ from holdfast.workbench.targets import Product
 
 WAIT = 0.25
 """Seconds between looks at copies that another process writes."""
-PULSE, SILENCE = 10.0, 45.0
-"""Seconds after which a host is to say that it is there, and without a word after which the link to it is dead: ssh
-does not notice by itself when it shares a connection of the user's own."""
 
 _GREW, _DONE = object(), object()
 
@@ -52,7 +50,7 @@ class Follower:
         self.folder = self.folders.path(run_id)
         self._connection: Connection | None = None
         self._is_shared = False
-        self._was_connected = self._was_reached = False
+        self._was_connected = self._was_reached = self._is_lost = False
         self._asked: int | None = None
         self._view = View(self.folder)
         self._is_writer = False
@@ -98,8 +96,8 @@ class Follower:
     def ask(self) -> None:
         """Ask to follow without waiting for the answer, which `follow` takes: it travels with what was sent before."""
         asked = {"project": self.submission.project_id, "run": self.run_id, "have": Mirror(self.folder).have()}
-        pulse = {} if self.product.host.is_here else {"alive": PULSE}
-        self._asked = self.connection().send("follow", {"runs": [asked], "stay": True, **pulse})
+        alive = {} if self.product.host.is_here else {"alive": pulse.PULSE}
+        self._asked = self.connection().send("follow", {"runs": [asked], "stay": True, **alive})
 
     def heard(self) -> Followed:
         """The answer to `ask`, which is asked now if it was not."""
@@ -108,6 +106,8 @@ class Follower:
         self._asked = None
         answer = followed(self.connection().answer(number), (self.run_id,))
         self._was_reached = True
+        if not answer.missing:
+            self.folders.take_up_again(self.run_id)
         return answer
 
     def follow(self) -> Iterator[events.Event]:
@@ -198,19 +198,22 @@ class Follower:
     def _copy(self, happened: queue.SimpleQueue[object]) -> None:
         """A lost connection is taken up again where it broke."""
         tries = None if not self.product.host.is_here else len(TRIES)
-        patience = Patience(tries, self.run_id, bytes_at_home(self.folder))
+        patience = Patience(tries, run_goes_on(self.run_id), bytes_at_home(self.folder))
         try:
             while True:
                 try:
                     for event in self._pump():
                         happened.put(event)
                     for event in self.finish():
+                        for back in self._back():
+                            happened.put(back)
                         happened.put(event)
                 except HostError as error:
                     self.disconnect()
                     if not self._was_reached:
                         raise
                     pause = patience.pause(error, bytes_at_home(self.folder))
+                    self._is_lost = True
                     happened.put(events.ConnectionLost(error.message, pause))
                     time.sleep(pause)
                 else:
@@ -224,15 +227,22 @@ class Follower:
         mirror = Mirror(self.folder)
         while not self.read().status.is_final:
             answer = self.heard()
+            yield from self._back()
             if answer.missing:
                 self.settle_missing()
                 yield _GREW
                 continue
             yield from self._listen(mirror, answer.pulse is not None)
 
+    def _back(self) -> Iterator[events.Event]:
+        """The host was heard: a word about that, if one about its silence was said."""
+        if self._is_lost:
+            self._is_lost = False
+            yield events.Reconnected(self.product.host.name)
+
     def _listen(self, mirror: Mirror, has_pulse: bool) -> Iterator[object]:
         """Until the run ends: write what comes, and now and then fetch the outputs, if that was asked for."""
-        connection, every = self.connection(), self.submission.sync_outputs
+        connection, host, every = self.connection(), self.product.host.name, self.submission.sync_outputs
         ended: list[Push] = []
 
         def take(push: Push) -> bool:
@@ -243,7 +253,7 @@ class Follower:
         due = time.monotonic() + (every or 0.0)
         while not ended:
             left = None if every is None else due - time.monotonic()
-            push = self._next_push(connection, left, has_pulse) if left is None or left > 0 else None
+            push = pulse.next_push(connection, host, left, has_pulse) if left is None or left > 0 else None
             if push is not None:
                 if take(push):
                     yield _GREW
@@ -252,19 +262,9 @@ class Follower:
                 every = every if is_well else None
                 due = time.monotonic() + (every or 0.0)
 
-    def _next_push(self, connection: Connection, wait: float | None, has_pulse: bool) -> Push | None:
-        """None when none came in time. Raises Unreachable where one must have come, if the link were alive."""
-        is_long = has_pulse and (wait is None or wait > SILENCE)
-        push = connection.next_push(SILENCE if is_long else wait)
-        if push is None and is_long:
-            push = connection.next_push(min(1.0, SILENCE))  # if it is this process that was stopped, it is there now
-            if push is None:
-                raise Unreachable(f"Nothing was heard of {self.product.host.name} for {SILENCE:g} s.")
-        return push
-
     def _fetch_outputs(self, connection: Connection, take: Callable[[Push], bool]) -> Generator[object, None, bool]:
         """What is there now; the end of the run makes it exact. False: it is not worth trying again before that."""
-        far = FarRun(self.submission.project_id, self.run_id, False)
+        far = FarRun(self.submission.project_id, self.run_id, False, self.product.host.name)
         collector = Collector(connection, self.product.host.is_here, far, self.folder, take)
         try:
             yield from collector.bring((OUTPUTS,))

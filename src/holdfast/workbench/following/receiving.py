@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from holdfast.errors import HoldfastError, HostError
-from holdfast.history.storage import move
+from holdfast.history.storage import move, set_executable
 from holdfast.hosts.connection import PIECE, Connection, Push
 from holdfast.workbench import events
+from holdfast.workbench.following import pulse
 from holdfast.workbench.following.parts import Part, parts_folder
 
 PARTS = ".incoming"
@@ -28,11 +29,12 @@ _OF_THIS_NAME = (errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL, errno.EISDIR, e
 
 
 class FarRun(NamedTuple):
-    """A run as its host knows it. `has_ended`: nothing writes to its files any more."""
+    """A run as its host knows it. `has_ended`: nothing writes to its files any more; `host` is for people."""
 
     project_id: str
     run_id: str
     has_ended: bool
+    host: str = "its machine"
 
     def fields(self) -> dict[str, Any]:
         return {"project": self.project_id, "run": self.run_id, "ended": self.has_ended}
@@ -80,10 +82,10 @@ class Receiver:
     def _receive_some(self, files: Sequence[Wanted], folder: Path) -> Iterator[events.Fetched]:
         self._waiting = {each.path: (each, Part(folder / _name(each.path))) for each in files}
         asked = [[path, part.length, part.digest()] for path, (_, part) in self._waiting.items()]
-        self._connection.request("stream", {**self._run.fields(), "files": asked})
+        has_pulse = pulse.is_promised(self._ask_for(asked))
         try:
             while self._waiting:
-                push = self._connection.next_push(None)
+                push = pulse.next_push(self._connection, self._run.host, None, has_pulse)
                 if push is not None and self._is_mine(push):
                     yield from self._take(push)
                 elif push is not None:
@@ -96,6 +98,9 @@ class Receiver:
         finally:
             for _, part in self._waiting.values():
                 part.close()
+
+    def _ask_for(self, files: list[list[Any]]) -> Any:
+        return pulse.request(self._connection, self._run.host, "stream", {**self._run.fields(), "files": files})
 
     def _is_mine(self, push: Push) -> bool:
         return push.run_id == self._run.run_id and push.kind in _KINDS
@@ -132,6 +137,7 @@ class Receiver:
             self._again.append(wanted)
             return
         part.close()
+        set_executable(part.path, end.get("executable") is True)
         time_of_change = end.get("mtime_ns")
         if isinstance(time_of_change, int) and (self._run.has_ended or end.get("steady") is True):
             with contextlib.suppress(OSError, OverflowError):
@@ -148,7 +154,7 @@ class Receiver:
     def _stop(self) -> None:
         """Let the far side send no more of this, and pass over what is on its way."""
         with contextlib.suppress(HoldfastError):
-            self._connection.request("stream", {**self._run.fields(), "files": []})
+            self._ask_for([])
             while (push := self._connection.next_push(0)) is not None:
                 if not self._is_mine(push):
                     self._other(push)

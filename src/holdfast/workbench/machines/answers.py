@@ -4,11 +4,10 @@ and to nobody but the machine it is for; a person for the rest."""
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from holdfast.frozen import dataclass
 from holdfast.hosts.asking import Ask, Question
 from holdfast.hosts.secret import Secret
 
@@ -37,23 +36,12 @@ class Machine:
     is_behind_another: bool
 
 
-def machine_of(argv: list[str], environment: Mapping[str, str]) -> Machine | None:
-    """What ssh makes of a name: `argv` is its command line with `-G`. None: it could not be asked."""
-    try:
-        said = subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            env=dict(environment),
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
+def machine_of(settings: Mapping[str, str]) -> Machine | None:
+    """What ssh makes of a name (`hosts.resolving.settings`). None: it could not be asked."""
+    if not settings:
         return None
-    values = dict(line.partition(" ")[::2] for line in said.stdout.splitlines())
-    through = values.get("proxyjump", "none"), values.get("proxycommand", "none")
-    return Machine(values.get("user", ""), values.get("hostname", ""), any(each != "none" for each in through))
+    through = settings.get("proxyjump", "none"), settings.get("proxycommand", "none")
+    return Machine(settings.get("user", ""), settings.get("hostname", ""), any(each != "none" for each in through))
 
 
 class Answers:
@@ -69,6 +57,7 @@ class Answers:
         """Kinds of what the machine itself has asked for: `password`, `passphrase`, `other`."""
         self.has_asked_passphrase = False
         """For whichever key."""
+        self._has_told_of_key = False
         self.unconfirmed: Question | None = None
         """A host key that nobody confirmed."""
         self.has_withheld = False
@@ -88,7 +77,19 @@ class Answers:
         if is_ours:
             self.asked.add(question.kind)
         given = self._given_answer(question) if is_ours else None
+        if given is None and is_ours and question.kind != "passphrase":
+            self._tell_of_key()
         return given or self._persons_answer(question)
+
+    def _tell_of_key(self) -> None:
+        """Once, before a person is asked for something else: the key that was named did not do. A server may also want
+        a password besides the key; it does not say which."""
+        key, host = self._ways.private_key, self._machine.host if self._machine is not None else "the machine"
+        if key is None or self._ask is None or self._has_told_of_key:
+            return
+        self._has_told_of_key = True
+        why = ": its passphrase was not right, or it is not accepted" if "passphrase" in self.asked else ""
+        self._ask(Question("notice", f"The key {key} alone does not open {host}{why}."))
 
     def _confirm(self, question: Question) -> str | None:
         if question.fingerprint and question.fingerprint in self._accepted:

@@ -5,16 +5,18 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from holdfast.errors import ConfigurationError, HostError, StorageError, UsageError
+from holdfast.frozen import dataclass, field, replace
 from holdfast.hosts.bootstrap import DEFAULT_HOME
 from holdfast.hosts.connection import Connection
 from holdfast.hosts.facts import Facts
+from holdfast.hosts.host import Host
 from holdfast.hosts.secret import Secret
-from holdfast.hosts.ssh import Destination, Ssh
+from holdfast.hosts.ssh import Destination
 from holdfast.project import compute
 from holdfast.project.compute import (
     ComputeTarget,
@@ -26,15 +28,16 @@ from holdfast.project.compute import (
     user_mistake,
 )
 from holdfast.project.documents import set_value_in_file
-from holdfast.project.folder import Project, ensure_identity, share_identity
+from holdfast.project.folder import IDENTITY_FILE, Project, ensure_identity, share_identity
 from holdfast.project.names import BUILTIN, CONFIGURATION_FOLDER, file_stems
 from holdfast.workbench import events
 from holdfast.workbench.machines.answers import Ways
 from holdfast.workbench.machines.check import check_host
 from holdfast.workbench.machines.configuring import refuse_existing, write_target
-from holdfast.workbench.machines.entering import ALONE, Door, Entered, Entrance, check_key_file
+from holdfast.workbench.machines.entering import Door, Entered, Entrance, check_key_file
 from holdfast.workbench.machines.findings import Finding
-from holdfast.workbench.machines.usability import Found, look
+from holdfast.workbench.machines.usability import Found, look, look_again
+from holdfast.workbench.replies import text, understood
 from holdfast.workbench.surroundings import PASSWORD_VARIABLE, Surroundings
 from holdfast.workbench.targets import product_of
 
@@ -78,10 +81,41 @@ def attach_remote(project: Project, wanted: Remote, around: Surroundings) -> Ite
         refuse_existing(project, wanted.name)
     elif wanted.home is None:
         wanted = replace(wanted, home=existing.home)
-    ways = _ways(wanted.ways, around)
-    if ways.shows_key or ways.private_key is None:
+    wanted = replace(wanted, ways=_ways(wanted.ways, around))
+    is_new = not project.state_directory.exists()
+    if wanted.ways.shows_key or wanted.ways.private_key is None:
         project = ensure_identity(project, around.user_home)  # a key of ours is named after it
-    door = Door(destination, wanted.home or DEFAULT_HOME, wanted.name, project.id)
+    try:
+        yield from _attach(project, wanted, destination, existing, around)
+    except BaseException:
+        if is_new and not wanted.ways.shows_key:  # the same command again is to find the key that was shown
+            _remove_unused_state(project)
+        raise
+
+
+def check(project: Project, name: str, around: Surroundings) -> Iterator[events.Event | Checked]:
+    """Look again at a target that is attached, and write nothing. HostError and others say why it cannot be used."""
+    target, problems = read_compute(project.root, name)
+    if target is None:
+        raise ConfigurationError(problems)
+    host = product_of(target, around).host
+    if host.is_here:
+        yield events.Doing("looking at this machine …")
+        seen = check_host(host, around)
+        yield Checked(target, seen.facts, tuple(seen.findings))
+        return
+    try:
+        found = yield from look_again(host, partial(_connected, host.alone()), around.now)
+    except StorageError as error:  # for a check this is an answer about the machine, as all others
+        raise HostError(error.message, error.hint) from error
+    with _connected(host) as connection:
+        yield Checked(target, found.facts, (*_about_python(connection, target), *found.findings))
+
+
+def _attach(
+    project: Project, wanted: Remote, destination: Destination, existing: ComputeTarget | None, around: Surroundings
+) -> Iterator[events.Event | Attached]:
+    ways, door = wanted.ways, Door(destination, wanted.home or DEFAULT_HOME, wanted.name, project.id)
     entrance = Entrance(door, ways, around)
     entered = yield from entrance.enter()
     found: Found | None = None
@@ -101,35 +135,33 @@ def attach_remote(project: Project, wanted: Remote, around: Surroundings) -> Ite
     yield Attached(tuple(files), target, found.facts, found.findings)
 
 
-def check(project: Project, name: str, around: Surroundings) -> Iterator[events.Event | Checked]:
-    """Look again at a target that is attached, and write nothing. HostError and others say why it cannot be used."""
-    target, problems = read_compute(project.root, name)
-    if target is None:
-        raise ConfigurationError(problems)
-    host = product_of(target, around).host
-    if not isinstance(host, Ssh):
-        seen = check_host(host, around)
-        yield Checked(target, seen.facts, tuple(seen.findings))
-        return
-    try:
-        found = yield from look(replace(host, login=ALONE), _connected, around.now, may_change=False)
-    except StorageError as error:  # for a check this is an answer about the machine, as all others
-        raise HostError(error.message, error.hint) from error
-    with _connected(host) as connection:
-        yield Checked(target, found.facts, (*_about_python(connection, target), *found.findings))
+def _remove_unused_state(project: Project) -> None:
+    """What `ensure_identity` has made, unless somebody has put something beside it."""
+    folder, ours = project.state_directory, (IDENTITY_FILE, ".gitignore")
+    with contextlib.suppress(OSError):
+        if all(each.name in ours for each in folder.iterdir()):
+            for name in ours:
+                (folder / name).unlink(missing_ok=True)
+            folder.rmdir()
 
 
 def _about_python(connection: Connection, target: ComputeTarget) -> Iterator[Finding]:
     if target.python_location is not None:
-        why = connection.request("has-python", {"python": target.python_location})["why"]
+        why = _why(connection.request("has-python", {"python": target.python_location}))
         if why:
             yield Finding(
                 f"Runs would not start: {why}.", f"Mend `pythonLocation` in {target.file}, or remove the line.", True
             )
 
 
+def _why(answer: Any) -> str:
+    """Why that Python cannot be used; empty where it can."""
+    with understood("has-python"):
+        return text(answer["why"])
+
+
 @contextlib.contextmanager
-def _connected(host: Ssh) -> Iterator[Connection]:
+def _connected(host: Host) -> Iterator[Connection]:
     connection = host.connect()
     try:
         yield connection

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.errors import ProjectError, StorageError, UnknownName
+from holdfast.frozen import dataclass
 from holdfast.project import compute, runconfig
 from holdfast.project.compute import ComputeTarget, compute_names, read_compute, render_compute
 from holdfast.project.folder import Project
@@ -61,7 +61,7 @@ def write_target(project: Project, target: ComputeTarget) -> list[str]:
 def create_runconfig(project: Project, name: str, target: str) -> list[str]:
     check_name("run configuration", name)
     if target not in compute_names(project.root):
-        hint = f"To add it: holdfast computetarget attach local -n {target}"
+        hint = f"If it is a machine that is not attached yet: holdfast computetarget attach remote -n {target} -a HOST"
         raise UnknownName("compute target", target, compute_names(project.root), hint)
     text = render_runconfig(RunConfiguration(name, target))
     return _write_new(project, {f"{name}{runconfig.SUFFIX}": text}, f"holdfast runconfiguration delete -n {name}")

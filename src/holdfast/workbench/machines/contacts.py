@@ -7,10 +7,10 @@ import contextlib
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from holdfast.frozen import asdict, dataclass, field, field_names, replace
 from holdfast.model import Place
 from holdfast.project.folder import Project
 
@@ -47,7 +47,7 @@ def read(project: Project, host: str) -> Contact:
         return Contact()
     if not isinstance(data, dict) or data.get("format") != FORMAT or data.get("host") != host:
         return Contact()
-    known = {each.name: data[each.name] for each in fields(Contact) if _fits(each.name, data.get(each.name))}
+    known = {name: data[name] for name in field_names(Contact) if _fits(name, data.get(name))}
     return Contact(**{**known, "elsewhere": _elsewhere(data.get("elsewhere"))})
 
 

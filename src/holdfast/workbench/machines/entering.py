@@ -7,16 +7,17 @@ import os
 import platform
 import re
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.errors import FarSideError, HoldfastError, HostKeyRefused, LoginNeeded, UsageError
+from holdfast.frozen import dataclass, replace
 from holdfast.hosts.connection import Connection
 from holdfast.hosts.keys import Key, ensure_key, key_path, remove_key
 from holdfast.hosts.ssh import Destination, Login, Near, Ssh
 from holdfast.workbench import events
 from holdfast.workbench.machines.answers import Answers, Ways, machine_of
+from holdfast.workbench.replies import number, rows, text, truth, understood
 from holdfast.workbench.surroundings import PASSWORD_VARIABLE, Surroundings
 from holdfast.workbench.targets import near_side
 
@@ -60,6 +61,16 @@ class Entered:
     new: NewKey | None = None
 
 
+class _Authorized(NamedTuple):
+    """Where our key lies over there; whether it was `added`, what was `made` for it (as of `NewKey`), and what others
+    may write to, which a server takes as a reason to accept no keys."""
+
+    file: str
+    added: bool
+    made: int
+    loose: tuple[str, ...]
+
+
 class Entrance:
     """One attempt to get in."""
 
@@ -68,7 +79,7 @@ class Entrance:
         near = near_side(around)
         environment = {name: value for name, value in near.environment.items() if name != PASSWORD_VARIABLE}
         near = replace(near, environment=environment)
-        self._answers = Answers(ways, machine_of(_resolving(near, door.destination), environment), around.ask)
+        self._answers = Answers(ways, machine_of(Ssh(door.destination, near).settings()), around.ask)
         self._near: Near = replace(near, ask=self._answers)
         self._homes: list[str] = []
         """Folders over there that this attempt has used."""
@@ -144,11 +155,14 @@ class Entrance:
 
     def _by_shown_key(self) -> Generator[events.Event, None, Entered]:
         key, _ = self._key()
-        yield events.KeyShown(key.line, _appending(key.line))
         host = self._host(key.path, Login(shares=False, only_key=True))
         yield events.Doing(f"trying the key on {self._door.destination} …")
-        with self.connected(host):
-            yield events.Done(f"{self._door.destination} takes the key.")
+        try:
+            with self.connected(host):
+                yield events.Done(f"{self._door.destination} takes the key.")
+        except HoldfastError:
+            yield events.KeyShown(key.line, _appending(key.line))
+            raise
         return Entered(host, key)
 
     def _leave_key(
@@ -157,9 +171,9 @@ class Entrance:
         """Put our key there and prove that it opens the account, alone. None: it does not, and a person is asked for a
         code each time anyway, so that the account can be used as it is."""
         key, is_new = self._key()
-        answer = connection.request("authorize", {"line": key.line})
-        new = NewKey(key, answer["made"]) if answer["added"] else None
-        yield events.Done(f"put a key of Holdfast's own into {answer['file']}")
+        put = _authorized(connection.request("authorize", {"line": key.line}))
+        new = NewKey(key, put.made) if put.added else None
+        yield events.Done(f"put a key of Holdfast's own into {put.file}")
         host = self._host(key.path, Login(shares=False, only_key=True))
         yield events.Doing(f"logging in to {host.name} with the key alone …")
         try:
@@ -172,7 +186,7 @@ class Entrance:
             if not isinstance(error, LoginNeeded):
                 raise
             if not has_second_factor and not self._wants_more_than_a_key(host, error):
-                raise _keys_refused(host.name, error, answer, stays) from error
+                raise _keys_refused(host.name, error, put, stays) from error
             if stays:
                 yield events.Warned(stays, "It opens nothing by itself.")
             yield events.Warned(
@@ -249,13 +263,6 @@ def check_key_file(path: Path) -> Path:
     return path
 
 
-def _resolving(near: Near, destination: Destination) -> list[str]:
-    """ssh's own words for a destination."""
-    user = ["-l", destination.username] if destination.username else []
-    port = ["-p", str(destination.port)] if destination.port else []
-    return [*near.program, "-G", *user, *port, "--", destination.address]
-
-
 def _whose(ways: Ways) -> str:
     return f"the key {ways.private_key}" if ways.private_key is not None else "your own keys"
 
@@ -278,7 +285,13 @@ def _appending(line: str) -> str:
     return f"mkdir -p -m 700 ~/.ssh && printf '\\n%s\\n' {quoted} >> {file} && chmod 600 {file}"
 
 
-def _keys_refused(name: str, error: LoginNeeded, answer: Any, stays: str) -> LoginNeeded:
+def _authorized(answer: Any) -> _Authorized:
+    with understood("authorize"):
+        loose = tuple(text(each) for each in rows(answer["open_to_others"]))
+        return _Authorized(text(answer["file"]), truth(answer["added"]), number(answer["made"]), loose)
+
+
+def _keys_refused(name: str, error: LoginNeeded, put: _Authorized, stays: str) -> LoginNeeded:
     undone = stays or "The key was taken away again, and nothing was written."
     methods = error.methods.replace(",", ", ") or "nothing that could be tried"
     if "publickey" not in error.methods.split(","):
@@ -287,15 +300,14 @@ def _keys_refused(name: str, error: LoginNeeded, answer: Any, stays: str) -> Log
             "Its administrator has to allow them: `PubkeyAuthentication yes` in /etc/ssh/sshd_config.",
             error.methods,
         )
-    if answer["open_to_others"]:
-        loose = answer["open_to_others"]
+    if put.loose:
         return LoginNeeded(
-            f"{name} takes no keys from this account, because others may write to {loose[0]}. {undone}",
-            f"Over there: chmod go-w {' '.join(loose)}. Then attach again.",
+            f"{name} takes no keys from this account, because others may write to {put.loose[0]}. {undone}",
+            f"Over there: chmod go-w {' '.join(put.loose)}. Then attach again.",
             error.methods,
         )
     return LoginNeeded(
-        f"{name} takes keys, but not the one in {answer['file']}. {undone}",
+        f"{name} takes keys, but not the one in {put.file}. {undone}",
         "Does your own ~/.ssh/config forbid keys (`PubkeyAuthentication no`, `PreferredAuthentications`)? If not, "
         "its administrator knows where it looks for keys (`AuthorizedKeysFile` in /etc/ssh/sshd_config), and of which "
         "kinds (`PubkeyAcceptedAlgorithms`).",

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from holdfast.hosts.facts import DeviceState, DockerFound, Facts, Folder, Gpu, Gpus, GpuState, TemporaryFolder
 from holdfast.project.sizes import format_size
+from holdfast.workbench.replies import CLOCK_OFF
 
 LITTLE_DISK, NO_DISK = 2_000_000_000, 50_000_000
 FEW_INODES, NO_INODES = 20_000, 200
 LITTLE_MEMORY = 500_000_000
 OLD_GLIBC = (2, 28)
 """What today's wheels are built for (manylinux_2_28)."""
-CLOCK_OFF = 60.0
 _SAME = {"amd64": "x86_64", "arm64": "aarch64"}
 _DRIVER_NOT_LOADED, _VERSION_MISMATCH = 9, 18
 _ELSEWHERE = "Put it elsewhere: HOLDFAST_HOME for this machine, `computetarget attach --home` for another."

@@ -8,18 +8,16 @@ import subprocess
 import threading
 import time
 from collections.abc import Generator, Iterator
-from dataclasses import replace
 
-from holdfast.errors import HoldfastError, HostKeyRefused, LoginNeeded, UsageError
-from holdfast.hosts.complaints import Where, explain
-from holdfast.hosts.connection import Said
-from holdfast.hosts.ssh import Login, Ssh
+from holdfast.errors import HoldfastError, HostError, UsageError
+from holdfast.hosts.far_end import Said
+from holdfast.hosts.host import Carrier
 from holdfast.project.folder import Project
 from holdfast.workbench import events
+from holdfast.workbench.following.reconnecting import Patience
 from holdfast.workbench.records.runs import follower_of
 from holdfast.workbench.surroundings import Surroundings
 
-PAUSES = (1.0, 2.0, 5.0, 10.0)
 LOOK = 0.1
 REFUSED = "open failed: connect failed"
 
@@ -30,38 +28,34 @@ def forward(
     """Yields `PortOpened` when the port is open here; then only what goes wrong, until it is interrupted. A link that
     breaks is taken up again."""
     host = follower_of(project, run, around).product.host
-    if not isinstance(host, Ssh):
+    carrier = host.carrier(port)
+    if carrier is None:
         yield events.PortOpened(port, port, host.name)
         return
-    here = _near_port(port, near_port)
-    failures, was_open = 0, False
+    opening = events.PortOpened(port, _near_port(port, near_port), host.name)
+    patience, openings = Patience(None), 0
     while True:
-        tunnel = _Tunnel(host, port, here)
+        tunnel = _Tunnel(carrier, opening)
         try:
-            opened = yield from tunnel.watch()
+            openings += yield from tunnel.watch()
         finally:
             tunnel.end()
         error = tunnel.why()
-        was_open = was_open or opened
-        if isinstance(error, (HostKeyRefused, LoginNeeded)) or not was_open:
+        if not openings or not isinstance(error, HostError):
             raise error
-        failures = 0 if opened else failures + 1
-        pause = PAUSES[min(failures, len(PAUSES) - 1)]
+        pause = patience.pause(error, openings)
         yield events.ConnectionLost(error.message, pause)
         time.sleep(pause)
 
 
 class _Tunnel:
-    """One ssh that carries the port, on a connection of its own: a shared one would keep it open after the end. It
-    asks at the terminal itself."""
+    """One process that carries the port. It asks at the terminal itself."""
 
-    def __init__(self, host: Ssh, port: int, here: int) -> None:
-        self._host, self._port, self._here = host, port, here
-        alone = replace(host, login=Login(shares=False))
-        options = ["-N", "-o", "ExitOnForwardFailure=yes", "-L", f"127.0.0.1:{here}:127.0.0.1:{port}"]
+    def __init__(self, carrier: Carrier, opening: events.PortOpened) -> None:
+        self._carrier, self._opening = carrier, opening
         self._process = subprocess.Popen(
-            alone.argv([], options),
-            env=alone.child_environment(),
+            carrier.argv(opening.near_port),
+            env=dict(carrier.environment),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -74,12 +68,12 @@ class _Tunnel:
         self._reader.start()
 
     def watch(self) -> Generator[events.Event, None, bool]:
-        """Until ssh ends; returns whether the port was open in between."""
+        """Until it ends; returns whether the port was open in between."""
         is_open = told = False
         while self._process.poll() is None:
-            if not is_open and not _is_free(self._here):
+            if not is_open and not _is_free(self._opening.near_port):
                 is_open = True
-                yield events.PortOpened(self._port, self._here, self._host.name)
+                yield self._opening
             try:
                 line = self._lines.get(timeout=1.0 if is_open else LOOK)
             except queue.Empty:
@@ -87,7 +81,7 @@ class _Tunnel:
             if REFUSED in line and not told:
                 told = True
                 yield events.Warned(
-                    f"Nothing listens on port {self._port} of {self._host.name} yet.",
+                    f"Nothing listens on port {self._opening.port} of {self._opening.host} yet.",
                     "Start it in the run, for example: tensorboard --host 127.0.0.1",
                 )
         return is_open
@@ -98,8 +92,7 @@ class _Tunnel:
         self._reader.join(1.0)
 
     def why(self) -> HoldfastError:
-        where = Where(self._host.name, self._host.destination.by_hand())
-        return explain(where, Said(self._process.returncode, "".join(self._said), ""))
+        return self._carrier.explain(Said(self._process.returncode, "".join(self._said), ""))
 
     def _read(self) -> None:
         if self._process.stderr is not None:

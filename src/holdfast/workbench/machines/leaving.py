@@ -4,19 +4,22 @@ over there; and what that is, with sizes."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from holdfast.errors import FarSideError, HostError, ProjectError
+from holdfast.frozen import dataclass
 from holdfast.history.folder import RunFolders
 from holdfast.history.index import Index
 from holdfast.hosts.connection import Connection
 from holdfast.hosts.host import Host
-from holdfast.hosts.keys import Key, is_ours, read_key, remove_key
+from holdfast.hosts.keys import Key, is_ours, own_keys, read_key, remove_key
+from holdfast.project import compute
 from holdfast.project.compute import ComputeTarget, compute_names, examine_compute
 from holdfast.project.folder import Project
 from holdfast.workbench import events
 from holdfast.workbench.machines import configuring
+from holdfast.workbench.replies import number, rows, text, understood
 from holdfast.workbench.surroundings import Surroundings
 from holdfast.workbench.targets import destination_of, product_of
 
@@ -66,12 +69,7 @@ def inventory(target: ComputeTarget, around: Surroundings, may_ask: bool = True)
     """What is on the target's host. Raises HostError when it cannot be asked."""
     host = product_of(target, around).host
     with host.connect(may_ask) as connection:
-        answer = connection.request("sizes")
-    return Inventory(
-        answer["home"],
-        tuple(Stored(name, size) for name, size in answer["folders"]),
-        tuple(ProjectRuns(*row) for row in answer["runs"]),
-    )
+        return _inventory(connection.request("sizes"))
 
 
 def detach(
@@ -81,11 +79,20 @@ def detach(
     there. A machine that cannot be reached keeps our key, and that is said; a purge of it is an error."""
     configuring.require_target(project, name)
     target, _ = examine_compute(project.root, name)
-    if target is not None and target.type == "remote":
+    if target is None:
+        yield from _tell_of_keys(name, around)
+    elif target.type == "remote":
         _refuse_unfinished(project, name, force)
         yield from _leave(project, target, around, purge)
     removed, others = configuring.detach(project, name)
     yield Detached(tuple(removed), tuple(others))
+
+
+def _inventory(answer: Any) -> Inventory:
+    with understood("sizes"):
+        stored = tuple(Stored(text(name), number(size)) for name, size in rows(answer["folders"]))
+        runs = tuple(ProjectRuns(text(run), number(all_), number(live)) for run, all_, live in rows(answer["runs"]))
+        return Inventory(text(answer["home"]), stored, runs)
 
 
 def _refuse_unfinished(project: Project, name: str, force: bool) -> None:
@@ -129,11 +136,17 @@ def _leave(project: Project, target: ComputeTarget, around: Surroundings, purge:
 
 def _purge(host: Host, connection: Connection) -> Iterator[events.Event]:
     yield events.Doing(f"removing everything of Holdfast's on {host.name} …")
-    answer = connection.request("purge")
-    yield events.Removed(f"Holdfast's folder on {host.name}", answer["removed"])
-    if answer["kept"]:
-        shown = ", ".join(answer["kept"][:5]) + (", …" if len(answer["kept"]) > 5 else "")
+    removed, kept = _purged(connection.request("purge"))
+    yield events.Removed(f"Holdfast's folder on {host.name}", removed)
+    if kept:
+        shown = ", ".join(kept[:5]) + (", …" if len(kept) > 5 else "")
         yield events.Warned(f"What is not Holdfast's own stays there: {shown}", "Remove it by hand if nobody needs it.")
+
+
+def _purged(answer: Any) -> tuple[int, list[str]]:
+    """Bytes that were removed, and what stays."""
+    with understood("purge"):
+        return number(answer["removed"]), [text(each) for each in rows(answer["kept"])]
 
 
 def _take_key_away(host: Host, connection: Connection, key: Key) -> Iterator[events.Event]:
@@ -145,6 +158,19 @@ def _take_key_away(host: Host, connection: Connection, key: Key) -> Iterator[eve
         yield events.Warned(f"{error.message} It is this line: {key.line}", error.hint)
     else:
         yield events.Done(f"took the key of Holdfast's own away from {host.name}")
+
+
+def _tell_of_keys(name: str, around: Surroundings) -> Iterator[events.Event]:
+    """Of a target whose file cannot be read: which key is its, and on which machine, is not known any more."""
+    keys = [read_key(path, around.environment) for path in own_keys(around.home, name)]
+    for key in keys:
+        if key is not None:
+            yield events.Warned(
+                f"{name}{compute.SUFFIX} cannot be read, so no machine was asked. A key that `attach` has made for a "
+                f"target of this name stays: here as {key.path}, and over there as this line of "
+                f"~/.ssh/authorized_keys: {key.line}",
+                "Remove both by hand if they are this target's, as the key opens the account.",
+            )
 
 
 def _own_key(project: Project, target: ComputeTarget, around: Surroundings) -> Key | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.errors import NotAvailable, ProjectError, Unreachable
 from holdfast.hosts.host import Host
@@ -12,11 +12,20 @@ from holdfast.model import Reason
 from holdfast.project.configuration import load_configuration, managed_environment
 from holdfast.project.folder import Project
 from holdfast.workbench.records.runs import follower_of
+from holdfast.workbench.replies import text, understood
 from holdfast.workbench.surroundings import Surroundings
 from holdfast.workbench.targets import product_of
 
 SSH_FAILED = 255
 """What ssh exits with when it is not the command over there that ended."""
+
+
+class _There(NamedTuple):
+    """The far side as a program: its Python, its file, and Holdfast's folder."""
+
+    executable: str
+    entry: str
+    home: str
 
 
 def enter_run(project: Project, run: str, words: Sequence[str], around: Surroundings) -> int:
@@ -51,10 +60,20 @@ def enter_target(
 def _enter(host: Host, fields: Mapping[str, Any], words: Sequence[str], around: Surroundings) -> int:
     """Described over a connection, entered by the terminal; over SSH both share one login where the system can."""
     with host.connect() as connection:
-        there = connection.request("hello")
-        token = connection.request("shell", {**fields, "words": list(words)})["token"]
-        entry = [there["executable"], "-I", "-S", there["entry"], "shell", there["home"], token]
+        there = _there(connection.request("hello"))
+        token = _token(connection.request("shell", {**fields, "words": list(words)}))
+        entry = [there.executable, "-I", "-S", there.entry, "shell", there.home, token]
         code = subprocess.run(host.in_terminal(entry), env=around.for_children(), check=False).returncode
     if code == SSH_FAILED and not host.is_here:
         raise Unreachable(f"The connection to {host.name} was lost.", "The run goes on. Open the shell again.")
     return code
+
+
+def _there(answer: Any) -> _There:
+    with understood("hello"):
+        return _There(text(answer["executable"]), text(answer["entry"]), text(answer["home"]))
+
+
+def _token(answer: Any) -> str:
+    with understood("shell"):
+        return text(answer["token"])

@@ -7,22 +7,25 @@ import os
 import platform
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from holdfast.errors import HostError
+from holdfast.frozen import dataclass, replace
 from holdfast.hosts.bootstrap import DEFAULT_HOME
 from holdfast.hosts.connection import Connection
 from holdfast.hosts.facts import Facts, read_facts
+from holdfast.hosts.host import Host
 from holdfast.hosts.ssh import Ssh
 from holdfast.workbench import events
 from holdfast.workbench.machines.findings import Finding, findings
+from holdfast.workbench.replies import text, truth, understood
 
 USER_UNIT = "user-unit"
 PATIENCE = 1.5
 """Seconds that a system gets to end a process after a logout. Where its configuration says that it will, it may take
 longer, and is believed."""
-Connected = Callable[[Ssh], AbstractContextManager[Connection]]
+LogIn = Callable[[], AbstractContextManager[Connection]]
 """A login of its own, which has ended when the block is left."""
 
 
@@ -40,9 +43,23 @@ class Found:
     findings: tuple[Finding, ...]
 
 
+class Seen(NamedTuple):
+    """What a look finds that changes nothing."""
+
+    facts: Facts
+    findings: tuple[Finding, ...]
+
+
+class _Place(NamedTuple):
+    """The kind of network file system that the folder there is on, empty for none; and a better place for it."""
+
+    network: str
+    local: str | None
+
+
 @dataclass(frozen=True)
 class _Logout:
-    """What the far side says about a logout (`farside.logout.after_logout`)."""
+    """What the far side says about a logout (`farside.account.logout.after_logout`)."""
 
     user: str
     ends: bool
@@ -66,108 +83,115 @@ class _Survey:
 
 
 def look(
-    host: Ssh, connected: Connected, now: Callable[[], float], may_change: bool = True
+    host: Ssh, connected: Callable[[Ssh], AbstractContextManager[Connection]], now: Callable[[], float]
 ) -> Generator[events.Event, None, Found]:
-    """Raises HostError or StorageError with what is missing and how to mend it. Without `may_change` the folder and the
-    way of starting that the machine has are taken as they are."""
+    """Raises HostError or StorageError with what is missing and how to mend it."""
     yield events.Doing(f"looking at {host.name} …")
     survey = None
     with connected(host) as connection:
-        place = connection.request("places")
-        moves = place["network"] and host.home == DEFAULT_HOME and may_change
-        if not (moves and place["local"]):
-            survey = yield from _survey(host, connection, now, may_change)
+        place = _place(connection.request("places"))
+        moves = place.network and host.home == DEFAULT_HOME
+        if not (moves and place.local):
+            survey = yield from _survey(host.name, connection, now, True)
     if moves:
         host = yield from _leave_network_home(host, place)
     if survey is None:
         with connected(host) as connection:
             connection.request("leave", {"home": DEFAULT_HOME})
-            survey = yield from _survey(host, connection, now, may_change)
-    sets_start = yield from _prove(host, connected, survey, may_change)
+            survey = yield from _survey(host.name, connection, now, True)
+    sets_start = yield from _prove(host.name, partial(connected, host), survey, True)
     home = host.home if host.home != DEFAULT_HOME else None
     return Found(host, home, survey.python, sets_start, survey.facts, survey.findings)
 
 
-def _leave_network_home(host: Ssh, place: Any) -> Generator[events.Event, None, Ssh]:
+def look_again(host: Host, log_in: LogIn, now: Callable[[], float]) -> Generator[events.Event, None, Seen]:
+    """As `look`, but the folder and the way of starting that the machine has are taken as they are."""
+    yield events.Doing(f"looking at {host.name} …")
+    with log_in() as connection:
+        survey = yield from _survey(host.name, connection, now, False)
+    yield from _prove(host.name, log_in, survey, False)
+    return Seen(survey.facts, survey.findings)
+
+
+def _leave_network_home(host: Ssh, place: _Place) -> Generator[events.Event, None, Ssh]:
     """Locks, sockets and environments are slow or unsafe on a network file system."""
-    where = f"The home on {host.name} is on a network file system ({place['network']})"
-    if not place["local"]:
+    where = f"The home on {host.name} is on a network file system ({place.network})"
+    if not place.local:
         yield events.Warned(
             f"{where}, and no local disk was found that this account may write to: environments will be slow, and "
             "machines that share that home share Holdfast's folder too.",
             "To name a folder on a local disk: holdfast computetarget attach … --home DIR",
         )
         return host
-    yield events.Done(f"{where}: Holdfast's folder there is {place['local']}, on a local disk.")
-    return replace(host, home=place["local"])
+    yield events.Done(f"{where}: Holdfast's folder there is {place.local}, on a local disk.")
+    return replace(host, home=place.local)
 
 
 def _survey(
-    host: Ssh, connection: Connection, now: Callable[[], float], may_change: bool
+    name: str, connection: Connection, now: Callable[[], float], may_change: bool
 ) -> Generator[events.Event, None, _Survey]:
     if may_change:
-        settled = connection.request("settle")
-        if settled["tightened"]:
+        home, mode = _settled(connection.request("settle"))
+        if mode:
             yield events.Done(
-                f"{settled['home']} on {host.name} could be entered by others (mode {settled['tightened']}): it is for "
-                "your account alone now."
+                f"{home} on {name} could be entered by others (mode {mode}): it is for your account alone now."
             )
-    greeting = connection.request("hello")
+    boot, machine = _who(connection.request("hello"))
     asked_at = now()
     facts = read_facts(connection)
     found = findings(facts, asked_at, platform.machine())
     for finding in found:
         if finding.stops_runs:
-            raise HostError(f"{host.name}: {finding.message}", finding.remedy)
-    python = connection.request("login-python")["python"] or None
-    logout = _Logout(**connection.request("after-logout"))
+            raise HostError(f"{name}: {finding.message}", finding.remedy)
+    python = _python(connection.request("login-python"))
+    logout = _logout(connection.request("after-logout"))
     token = os.urandom(8).hex()
     connection.request("prove-begin", {"token": token})
-    return _Survey(greeting["boot"], greeting["host"], facts, tuple(found), python, logout, token)
+    return _Survey(boot, machine, facts, tuple(found), python, logout, token)
 
 
-def _prove(host: Ssh, connected: Connected, survey: _Survey, may_change: bool) -> Generator[events.Event, None, bool]:
+def _prove(name: str, log_in: LogIn, survey: _Survey, may_change: bool) -> Generator[events.Event, None, bool]:
     """Whether it has set that runs are started in user units; HostError when they would not live at all."""
-    yield events.Doing(f"proving that runs on {host.name} outlive the connection …")
-    logout, lives = survey.logout, _still_lives(host, connected, survey)
+    yield events.Doing(f"proving that runs on {name} outlive the connection …")
+    logout, lives = survey.logout, _still_lives(name, log_in, survey)
     if lives and (not logout.ends or logout.start == USER_UNIT):
         yield events.Done("A process over there outlives the connection.")
         return False
     if not may_change or not logout.lingers or not logout.unit:
-        raise _ended_at_logout(host.name, logout)
-    yield events.Doing(f"proving that user units on {host.name} outlive the connection …")
-    if not _lives_in_unit(host, connected, survey):
-        raise _ended_at_logout(host.name, logout)
+        raise _ended_at_logout(name, logout)
+    yield events.Doing(f"proving that user units on {name} outlive the connection …")
+    if not _lives_in_unit(name, log_in, survey):
+        raise _ended_at_logout(name, logout)
     yield events.Done(
-        f"{host.name} ends processes at logout; `{logout.user}` lingers, so runs are started as units of its own."
+        f"{name} ends processes at logout; `{logout.user}` lingers, so runs are started as units of its own."
     )
     return True
 
 
-def _lives_in_unit(host: Ssh, connected: Connected, survey: _Survey) -> bool:
+def _lives_in_unit(name: str, log_in: LogIn, survey: _Survey) -> bool:
     """If so, this is how processes are started there from now on; if not, all is as it was."""
     lives = False
     try:
-        with connected(host) as connection:
+        with log_in() as connection:
             connection.request("start-by", {"start": USER_UNIT})
             connection.request("prove-begin", {"token": survey.token})
-        lives = _still_lives(host, connected, survey)
+        lives = _still_lives(name, log_in, survey)
     finally:
         if not lives:
-            with connected(host) as connection:
+            with log_in() as connection:
                 connection.request("start-by", {"start": survey.logout.start})
     return lives
 
 
-def _still_lives(host: Ssh, connected: Connected, survey: _Survey) -> bool:
-    with connected(host) as connection:
-        greeting = connection.request("hello")
-        if greeting["boot"] != survey.boot:
+def _still_lives(name: str, log_in: LogIn, survey: _Survey) -> bool:
+    with log_in() as connection:
+        boot, machine = _who(connection.request("hello"))
+        if boot != survey.boot:
             raise HostError(
-                f"{host.name} is not one machine: it was {survey.machine}, then {greeting['host']}.",
+                f"{name} is not one machine: it was {survey.machine}, then {machine}.",
                 "Give --address the name of one of them, so that a run can be found again.",
             )
-        return bool(connection.request("prove-look", {"token": survey.token, "patience": PATIENCE})["alive"])
+        return _lives(connection.request("prove-look", {"token": survey.token, "patience": PATIENCE}))
 
 
 def _ended_at_logout(name: str, logout: _Logout) -> HostError:
@@ -191,3 +215,44 @@ def _ended_at_logout(name: str, logout: _Logout) -> HostError:
     return HostError(
         f"{what} Processes of user units are ended too.", "Ask its administrator (`KillUserProcesses` in logind.conf)."
     )
+
+
+def _place(answer: Any) -> _Place:
+    with understood("places"):
+        local = answer["local"]
+        return _Place(text(answer["network"]), None if local is None else text(local))
+
+
+def _settled(answer: Any) -> tuple[str, str]:
+    """The folder there, and its mode before it was closed to others, empty where it was not open to them."""
+    with understood("settle"):
+        return text(answer["home"]), text(answer["tightened"])
+
+
+def _who(answer: Any) -> tuple[str, str]:
+    """Which start of which machine answers."""
+    with understood("hello"):
+        return text(answer["boot"]), text(answer["host"])
+
+
+def _python(answer: Any) -> str | None:
+    with understood("login-python"):
+        return text(answer["python"]) or None
+
+
+def _logout(answer: Any) -> _Logout:
+    with understood("after-logout"):
+        lingers = answer["lingers"]
+        return _Logout(
+            text(answer["user"]),
+            truth(answer["ends"]),
+            None if lingers is None else truth(lingers),
+            truth(answer["unit"]),
+            text(answer["said"]),
+            text(answer["start"]),
+        )
+
+
+def _lives(answer: Any) -> bool:
+    with understood("prove-look"):
+        return truth(answer["alive"])

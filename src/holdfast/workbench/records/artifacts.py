@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import stat
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.errors import FarSideError, HoldfastError, StorageError, UnknownName, UsageError
+from holdfast.frozen import dataclass
 from holdfast.history.folder import RunFolders
 from holdfast.history.records import read_run
-from holdfast.history.storage import beside, storage_error
+from holdfast.history.storage import beside, set_executable, storage_error
 from holdfast.project.folder import Project
 from holdfast.snapshots.patterns import RuleSet, parse_rules
 from holdfast.snapshots.store import CHUNK, copy_stream, digest_of_stream
@@ -111,17 +112,8 @@ def download(project: Project, asked: Download, around: Surroundings) -> Iterato
 
 def copy_whole(source: Path, target: Path, digest: str | None = None) -> None:
     """Copy a file: whole under its name, or not there. With `digest`, only if the content has it."""
-    temporary = beside(target)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            _copy(source, temporary, digest)
-            temporary.replace(target)
-        finally:
-            with contextlib.suppress(FileNotFoundError):
-                temporary.unlink()
-    except OSError as error:
-        raise storage_error(error, f"copy `{source.name}`", target) from error
+    with _made_whole(target, f"copy `{source.name}`") as temporary:
+        _copy(source, temporary, digest)
 
 
 def digest_of(file: Path) -> str:
@@ -231,17 +223,24 @@ def _fetching(project: Project, run_id: str, around: Surroundings) -> contextlib
 
 
 def _fetch_whole(fetch: Fetch, path: str, target: Path) -> None:
+    with _made_whole(target, f"fetch `{path}`") as temporary:
+        fetch(_checked(path), temporary)
+
+
+@contextlib.contextmanager
+def _made_whole(target: Path, doing: str) -> Iterator[Path]:
+    """Gives the name under which to write; the file has its own when the block is left, or is not there."""
     temporary = beside(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
-            fetch(_checked(path), temporary)
+            yield temporary
             temporary.replace(target)
         finally:
             with contextlib.suppress(FileNotFoundError):
                 temporary.unlink()
     except OSError as error:
-        raise storage_error(error, f"fetch `{path}`", target) from error
+        raise storage_error(error, doing, target) from error
 
 
 def _together(failures: list[HoldfastError], count: int) -> HoldfastError:
@@ -266,6 +265,7 @@ def _require_room(targets: list[Path], overwrite: bool) -> None:
 
 def _copy(source: Path, target: Path, digest: str | None) -> None:
     with source.open("rb") as reading, target.open("xb") as writing:
+        set_executable(target, bool(os.fstat(reading.fileno()).st_mode & stat.S_IXUSR))
         if digest is None:
             shutil.copyfileobj(reading, writing, CHUNK)
             return

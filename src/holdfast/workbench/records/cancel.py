@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
-from holdfast.errors import FarSideError, HostError, HostKeyRefused, LoginNeeded
+from holdfast.errors import FarSideError, HostError
 from holdfast.project.folder import Project
 from holdfast.workbench import events
 from holdfast.workbench.following.follower import Follower
 from holdfast.workbench.following.mirror import stopped_writer
+from holdfast.workbench.following.reconnecting import Patience
 from holdfast.workbench.records.runs import follower_of
 from holdfast.workbench.surroundings import Surroundings
 
@@ -19,7 +21,7 @@ def cancel(
     """SIGTERM, the grace time, then the end of every process of the run. A run that has ended is left as it is. Needs
     nothing of whoever submitted or follows the run: it makes a connection of its own."""
     follower = follower_of(project, run, around)
-    if follower.read().ending is not None:
+    if follower.read().status.is_final:
         yield from follower.follow()
         return
     try:
@@ -40,21 +42,15 @@ def cancel(
 
 def _ask(follower: Follower, grace: float | None) -> Iterator[events.Event]:
     """Over a new connection, and over another one if that broke: to ask twice changes nothing."""
-    try:
-        _request(follower, grace)
-    except (FarSideError, LoginNeeded, HostKeyRefused):
-        raise
-    except HostError as error:
-        yield events.ConnectionLost(error.message, 0.0)
+    host, engine = follower.product.host, follower.product.engine
+    gone = f"If the machine is gone for good: holdfast cancel -r {follower.run_id} --abandon"
+    patience = Patience(1, f"The run was not asked to end; try again later.\n{gone}")
+    while True:
         try:
-            _request(follower, grace)
-        except FarSideError:
-            raise
-        except HostError as again:
-            again.hint = f"{again.hint}\nThe run was not asked to end; try again later.".strip()
-            raise
-
-
-def _request(follower: Follower, grace: float | None) -> None:
-    with follower.product.host.connect() as connection:
-        follower.product.engine.cancel(connection, follower.submission.project_id, follower.run_id, grace)
+            with host.connect() as connection:
+                engine.cancel(connection, follower.submission.project_id, follower.run_id, grace)
+            return
+        except HostError as error:
+            pause = patience.pause(error)
+            yield events.Doing(f"{error.message}; trying once more …")
+            time.sleep(pause)

@@ -4,10 +4,10 @@ share between runs are never touched."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.errors import FarSideError, HoldfastError, HostError
+from holdfast.frozen import dataclass, field
 from holdfast.history.folder import RunFolders
 from holdfast.hosts.connection import Connection
 from holdfast.model import IMPORTED

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from holdfast.errors import HoldfastError
+from holdfast.frozen import dataclass
 from holdfast.history.compare import Comparison, RunView, compare_runs
 from holdfast.history.folder import RunFolders
 from holdfast.history.records import read_run

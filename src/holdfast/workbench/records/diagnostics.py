@@ -10,12 +10,12 @@ import re
 import sys
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from holdfast import __version__
 from holdfast.errors import StorageError
+from holdfast.frozen import dataclass
 from holdfast.history.folder import RunFolders
 from holdfast.project.folder import Project
 from holdfast.project.runconfig import looks_secret

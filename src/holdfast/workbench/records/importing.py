@@ -6,10 +6,10 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.errors import HostError, ProjectError, UnknownName, UsageError
+from holdfast.frozen import dataclass, replace
 from holdfast.history.folder import RunFolders
 from holdfast.history.values import UnreadableError, submission_from_json
 from holdfast.hosts.connection import Connection

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from holdfast.frozen import dataclass
 from holdfast.history.folder import RunFolders
 from holdfast.history.index import Filter, Index
 from holdfast.history.metrics import MetricSummary, summarize

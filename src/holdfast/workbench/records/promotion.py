@@ -6,11 +6,11 @@ The link has no content, only its place and its digest; `download_asset` brings 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from holdfast.errors import ProjectError, UnknownName, UsageError
+from holdfast.frozen import asdict, dataclass, field_names
 from holdfast.history.folder import RunFolders
 from holdfast.history.storage import replace_whole, storage_error
 from holdfast.project.folder import Project
@@ -98,7 +98,7 @@ def read_link(file: Path) -> Link:
         raise ProjectError(f"`{file}` was written by a later version of Holdfast.", "Update Holdfast.")
     if not isinstance(data, dict) or not all(isinstance(data.get(name), kind) for name, kind in _KINDS.items()):
         raise _not_a_link(file)
-    return Link(**{each.name: data[each.name] for each in fields(Link) if each.name in data})
+    return Link(**{name: data[name] for name in field_names(Link) if name in data})
 
 
 def _existing(file: Path) -> Link | None:

@@ -6,10 +6,10 @@ from __future__ import annotations
 import hashlib
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.errors import HostError
+from holdfast.frozen import dataclass
 from holdfast.hosts.connection import PIECE, Connection
 from holdfast.snapshots.manifest import Manifest, decode
 from holdfast.snapshots.store import ObjectStore, is_digest

@@ -8,7 +8,6 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 
 from holdfast.errors import (
     ElsewhereError,
@@ -19,6 +18,7 @@ from holdfast.errors import (
     LoginNeeded,
     Unreachable,
 )
+from holdfast.frozen import dataclass
 from holdfast.history.index import Index
 from holdfast.hosts.connection import Asked, Connection
 from holdfast.hosts.host import Host
@@ -72,7 +72,7 @@ def refresh(project: Project, around: Surroundings, looking: Looking = EVERYTHIN
         return
     followers = []
     products = Products(project, around)
-    for run_id, target in Index(project.state_directory).unfinished():
+    for run_id, target in Index(project.state_directory).unfinished(abandoned=looking.only or ()):
         if looking.only is not None and run_id not in looking.only:
             continue
         try:
@@ -318,6 +318,9 @@ def _pull(connection: Connection, followers: list[Follower], heard: Callable[[],
     missing = followed(connection.request("follow", {"runs": asked, "stay": False}), mirrors).missing
     heard()
     waiting = set(mirrors) - missing
+    for follower in followers:
+        if follower.run_id in waiting:
+            follower.folders.take_up_again(follower.run_id)
     while waiting:
         push = connection.next_push(None)
         heard()

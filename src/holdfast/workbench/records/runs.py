@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from holdfast.errors import ConfigurationError
 from holdfast.history.folder import RunFolders
 from holdfast.hosts.connection import Connection
+from holdfast.hosts.host import Carrier
 from holdfast.project.compute import BUILTIN_LOCAL, ComputeTarget, read_compute
 from holdfast.project.folder import Project
 from holdfast.workbench.following.follower import Follower
@@ -41,6 +42,12 @@ class Detached:
 
     def in_terminal(self, words: Sequence[str]) -> list[str]:
         raise ConfigurationError(self._problems)
+
+    def carrier(self, port: int) -> Carrier | None:
+        raise ConfigurationError(self._problems)
+
+    def alone(self) -> Detached:
+        return self
 
 
 def product_for(project: Project, run_id: str, around: Surroundings) -> Product:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from holdfast.errors import HoldfastError
+from holdfast.frozen import dataclass
 from holdfast.project.folder import Project
 from holdfast.workbench.surroundings import Surroundings
 

@@ -7,12 +7,12 @@ import json
 import os
 import threading
 from collections.abc import Generator, Iterator, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from holdfast.engines.engine import Order
 from holdfast.errors import ProjectError
+from holdfast.frozen import asdict
 from holdfast.history.folder import RunFolders
 from holdfast.history.index import Index
 from holdfast.history.values import submission_json

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import posixpath
-import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from holdfast.errors import NotAvailable, ProjectError, UsageError
+from holdfast.frozen import dataclass, replace
 from holdfast.model import Command, EnvironmentPlan, Hole, Limits, Plan, Text, text
 from holdfast.project.configuration import Configuration, managed_environment
 from holdfast.project.folder import Project
@@ -230,6 +229,8 @@ def _uv() -> str:
 
         return find_uv_bin()
     except (ImportError, FileNotFoundError):
+        import shutil
+
         found = shutil.which("uv")
         if found is None:
             raise NotAvailable(

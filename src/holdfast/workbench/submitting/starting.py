@@ -17,14 +17,12 @@ from holdfast.model import Place
 from holdfast.snapshots.store import ObjectStore
 from holdfast.workbench import events
 from holdfast.workbench.following.follower import Follower
-from holdfast.workbench.following.reconnecting import TRIES, Patience
+from holdfast.workbench.following.reconnecting import TRIES, Patience, run_goes_on
 from holdfast.workbench.machines import contacts
 from holdfast.workbench.records.whereabouts import require_same
-from holdfast.workbench.replies import Greeting, greeting
+from holdfast.workbench.replies import CLOCK_OFF, Greeting, greeting
 from holdfast.workbench.submitting.sending import Sender
 from holdfast.workbench.surroundings import Surroundings
-
-CLOCK_OFF = 60.0
 
 
 def start(
@@ -33,7 +31,8 @@ def start(
     """Returns when the host owns the run. A run that certainly did not start is written down as that, and the error
     raised. `wait`: it will be followed, over the same connection."""
     attempt = _Attempt(follower, order, secrets, around, wait)
-    patience = Patience(None if wait and not follower.product.host.is_here else len(TRIES), follower.run_id)
+    tries = None if wait and not follower.product.host.is_here else len(TRIES)
+    patience = Patience(tries, run_goes_on(follower.run_id))
     while True:
         try:
             yield from attempt.make()

@@ -1,0 +1,100 @@
+"""Runs whose machine is gone: given up here when a person says so, and taken up again when it answers after all."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.errors import HostKeyRefused, LoginNeeded, ProjectError, Unreachable
+from holdfast.history.index import Index
+from holdfast.model import Reason, Status
+from holdfast.workbench.records import runs
+from holdfast.workbench.records.abandoning import abandon, try_to_ask
+from kit.laptops import Box
+from kit.waiting import wait_for
+
+DOWN = Unreachable("gpu1 cannot be reached: ssh: connect to host gpu1 port 22: No route to host")
+
+
+def give_up(laptop, run):
+    return abandon(laptop.project, try_to_ask(laptop.project, run, laptop.around), laptop.around)
+
+
+@pytest.mark.parametrize(
+    ("trouble", "why"),
+    [
+        (DOWN, "No route to host"),
+        (LoginNeeded("gpu1 let nobody in."), "login needed"),
+        (HostKeyRefused("The host key is another."), "host key refused"),
+    ],
+)
+def test_a_run_whose_machine_cannot_be_asked_is_given_up_with_the_reason(laptop, boxes, trouble, why):
+    run = laptop.start("gpu1")
+    laptop.look()
+    journal = (laptop.folders.path(run) / "journal.jsonl").read_bytes()
+    boxes["gpu1"].trouble = trouble
+    found = give_up(laptop, run)
+    assert (found.status, found.ending.reason) == (Status.ABANDONED, Reason.ABANDONED)
+    assert f"({why})" in found.ending.sentence()
+    assert (laptop.folders.path(run) / "journal.jsonl").read_bytes() == journal
+    boxes["gpu1"].connections.clear()
+    assert (laptop.look(), boxes["gpu1"].connections) == ([], []), "nobody is asked about it any more"
+
+
+def test_a_run_is_not_given_up_while_its_machine_answers(laptop, boxes):
+    run = laptop.start("gpu1")
+    with pytest.raises(ProjectError, match="gpu1 answers") as caught:
+        give_up(laptop, run)
+    assert f"holdfast cancel -r {run}" in caught.value.hint
+    assert laptop.folders.why_abandoned(run) is None
+    boxes["gpu1"].open_gate()
+    laptop.look_until_ended(run)
+    boxes["gpu1"].trouble = DOWN
+    with pytest.raises(ProjectError, match="has ended already"):
+        give_up(laptop, run)
+
+
+def test_another_machine_at_the_same_address_is_no_answer(laptop, boxes):
+    run = laptop.start("gpu1")
+    old = boxes["gpu1"]
+    folder = old.folder.parent / "anew" / old.folder.name
+    folder.mkdir(parents=True)
+    boxes["gpu1"] = Box("gpu1", folder, "installed anew")
+    assert "another machine answers" in give_up(laptop, run).ending.sentence()
+
+
+def test_a_run_whose_target_was_detached_is_given_up_too(laptop):
+    run = laptop.start("gpu1")
+    (laptop.root / "aml_config" / "gpu1.compute").unlink()
+    assert give_up(laptop, run).status is Status.ABANDONED
+    assert Index(laptop.project.state_directory).unfinished() == ()
+
+
+@pytest.mark.parametrize("has_ended", [False, True], ids=["goes on", "ended meanwhile"])
+def test_what_the_machine_says_later_counts(laptop, boxes, has_ended):
+    run = laptop.start("gpu1")
+    laptop.look()
+    boxes["gpu1"].trouble = DOWN
+    give_up(laptop, run)
+    boxes["gpu1"].trouble = None
+    if has_ended:
+        boxes["gpu1"].open_gate()
+        wait_for(lambda: '"ended"' in journal_of(boxes["gpu1"], run), what="the end over there")
+    laptop.look(only=frozenset((run,)))
+    assert laptop.read(run).status is (Status.COMPLETED if has_ended else Status.RUNNING)
+    assert [each.status for each in Index(laptop.project.state_directory).list()] == [laptop.read(run).status]
+    assert laptop.folders.is_collected(run) is has_ended
+
+
+def test_a_run_that_was_given_up_can_be_followed_to_its_end(laptop, boxes):
+    run = laptop.start("gpu1")
+    boxes["gpu1"].trouble = DOWN
+    give_up(laptop, run)
+    boxes["gpu1"].trouble = None
+    boxes["gpu1"].open_gate()
+    *_, last = runs.follower_of(laptop.project, run, laptop.around).follow()
+    assert last.run.status is Status.COMPLETED
+
+
+def journal_of(box, run):
+    (file,) = box.folder.glob(f"runs/*/{run}/journal.jsonl")
+    return file.read_text()

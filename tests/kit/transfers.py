@@ -1,0 +1,92 @@
+"""A project here and a host behind a relay, which counts and cuts: for suites about what travels."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.containers.bare import Bare
+from holdfast.engines.direct import Direct
+from holdfast.hosts.connection import Connection
+from holdfast.model import Run
+from holdfast.project.folder import Project, find_project
+from holdfast.snapshots.store import ObjectStore
+from holdfast.snapshots.take import take_snapshot
+from holdfast.workbench import events
+from holdfast.workbench.following import reconnecting
+from holdfast.workbench.records import runs
+from holdfast.workbench.submitting import submit as submitting
+from holdfast.workbench.submitting.planning import Request
+from holdfast.workbench.submitting.sending import Sender
+from holdfast.workbench.surroundings import Surroundings
+from holdfast.workbench.targets import Product
+from kit.relay import Relayed
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A project and a host that a relay leads to."""
+
+    root: Path
+    host: Relayed
+    around: Surroundings
+
+    @property
+    def project(self) -> Project:
+        return find_project(self.root)
+
+    @property
+    def store(self) -> ObjectStore:
+        return ObjectStore(self.root / ".holdfast" / "objects")
+
+    @property
+    def far_objects(self) -> Path:
+        return self.around.home / "objects"
+
+    def write(self, name: str, content: str | bytes) -> None:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    def snapshot(self) -> str:
+        return take_snapshot(self.root, self.root / ".holdfast", lambda files, size: None, {}).digest
+
+    def send(self, connection: Connection, snapshot: str) -> Iterator[events.Sending]:
+        sender = Sender(connection, self.store, snapshot, None)
+        sender.announce()
+        yield from sender.complete()
+        sender.confirm()
+
+    def submit(self, script: str = "t.py", **asked: Any) -> Iterator[events.Event]:
+        return submitting.submit(self.project, Request(script, **asked), self.around)
+
+    def run(self, script: str = "t.py", **asked: Any) -> Run:
+        ended = list(self.submit(script, **asked))[-1]
+        assert isinstance(ended, events.Ended)
+        return ended.run
+
+    def near(self, run: Run) -> Path:
+        return self.root / ".holdfast" / "runs" / run.run_id
+
+    def far(self, run: Run) -> Path:
+        return next((self.around.home / "runs").glob(f"*/{run.run_id}"))
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    root = tmp_path / "project"
+    root.mkdir()
+    environment = {**os.environ, "PATH": os.path.dirname(sys.executable)}
+    host = Relayed(tmp_path / "home", environment, tmp_path / "reports")
+    for place in (submitting, runs):
+        monkeypatch.setattr(place, "product_of", lambda target, around: Product(host, Direct(), Bare()), raising=False)
+    monkeypatch.setattr(reconnecting, "TRIES", (0.01, 0.01, 0.02))
+    made = Bench(root, host, Surroundings(tmp_path / "home", environment, root, tmp_path))
+    made.write("t.py", "print('ran')\n")
+    return made

@@ -1,0 +1,90 @@
+"""`cancel` of runs that have ended, whose machine is down, or is gone for good."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from holdfast.cli import terminal
+from holdfast.cli.events import Screen
+from holdfast.errors import Unreachable
+from holdfast.hosts.ssh import Ssh
+from holdfast.workbench import events
+
+
+@pytest.fixture
+def going_on(recorded: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A run on a machine that cannot be reached."""
+    run_id = recorded.add()
+    folder = recorded.folders.path(run_id)
+    submission = json.loads((folder / "submission.json").read_text())
+    (folder / "submission.json").write_text(json.dumps({**submission, "target": "gpu1", "target_type": "remote"}))
+    lines = (folder / "journal.jsonl").read_text().splitlines(keepends=True)
+    (folder / "journal.jsonl").write_text("".join(lines[:3]))
+    (folder / "collected.json").unlink()
+    (recorded.root / "aml_config").mkdir()
+    (recorded.root / "aml_config" / "gpu1.compute").write_text("type: remote\naddress: gpu1\n")
+
+    def connect(*_: object, **__: object) -> None:
+        raise Unreachable("gpu1 cannot be reached: ssh: connect to host gpu1 port 22: No route to host", "Is it up?")
+
+    monkeypatch.setattr(Ssh, "connect", connect)
+    return str(run_id)
+
+
+def test_a_machine_that_is_down_is_said_to_be_so_and_not_that_a_connection_was_lost(
+    command: Callable[..., Any], going_on: str
+) -> None:
+    done = command("cancel", "-r", going_on)
+    assert done.code == 245
+    assert done.err.splitlines() == [
+        "error: gpu1 cannot be reached: ssh: connect to host gpu1 port 22: No route to host",
+        "  Is it up?",
+        "  The run was not asked to end; try again later.",
+        f"  If the machine is gone for good: holdfast cancel -r {going_on} --abandon",
+    ]
+
+
+def test_a_run_is_abandoned_when_that_is_confirmed(
+    command: Callable[..., Any], going_on: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unasked = command("cancel", "-r", going_on, "--abandon")
+    assert unasked.code == 240
+    assert "--yes" in unasked.err
+    monkeypatch.setattr(terminal, "is_terminal", lambda stream: True)
+    monkeypatch.setattr(click, "confirm", lambda *_, **__: False)
+    assert command("cancel", "-r", going_on, "--abandon").code == 251
+
+
+def test_an_abandoned_run_is_shown_as_what_it_is(command: Callable[..., Any], going_on: str) -> None:
+    done = command("cancel", "-r", going_on, "--abandon", "-y")
+    assert done.code == 0
+    assert "Status: Abandoned. Given up here, because the machine could not be asked (No route to host)." in done.err
+    (listed,) = json.loads(command("history", "list", "-o", "json").out)
+    assert (listed["status"], listed["reason"], listed["end_time_utc"]) == ("Abandoned", "abandoned", None)
+    table = command("history", "list", "-o", "table")
+    assert "Abandoned" in table.out
+    assert "unreachable" not in table.out + table.err
+
+
+def test_a_second_cancel_says_that_the_run_has_ended_already(command: Callable[..., Any], recorded: Any) -> None:
+    run_id = recorded.add()
+    file: Path = recorded.folders.path(run_id) / "journal.jsonl"
+    file.write_text(file.read_text().replace('"exit-code"', '"canceled"'))
+    done = command("cancel", "-r", run_id)
+    assert done.code == 0
+    assert done.err.endswith("It has ended already; nothing was canceled.\n")
+
+
+def test_a_connection_that_is_back_is_said_to_be(capfd: pytest.CaptureFixture[str]) -> None:
+    screen = Screen(None)
+    screen.show(events.Reconnected("gpu1"))
+    screen.show(events.ConnectionLost("it broke", 0.2))
+    screen.show(events.Reconnected("gpu1"))
+    screen.show(events.Reconnected("gpu1"))
+    assert capfd.readouterr().err == "connection lost (it broke), trying again in 0.2 s …\nconnected again\n"

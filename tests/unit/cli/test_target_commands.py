@@ -1,0 +1,150 @@
+"""`computetarget` and what others say of targets: what is missing, what is shown, what becomes of keys."""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.cli import pages, progress, terminal
+from holdfast.workbench.surroundings import surroundings
+
+Command = Callable[..., Any]
+
+
+@pytest.mark.parametrize(
+    ("words", "missing", "whole"),
+    [
+        ([], ["TYPE", "--name"], "attach remote --name NAME --address HOST"),
+        (["remote"], ["--name", "--address"], "attach remote --name NAME --address HOST"),
+        (["remote", "-n", "gpu1"], ["--address"], "attach remote --name gpu1 --address HOST"),
+        (["--type", "remote", "-a", "box"], ["--name"], "attach remote --name NAME --address box"),
+        (["local"], ["--name"], "attach local --name NAME"),
+    ],
+)
+def test_all_that_an_attach_lacks_is_said_at_once(
+    command: Command, words: list[str], missing: list[str], whole: str
+) -> None:
+    done = command("computetarget", "attach", *words)
+    assert done.code == 240
+    first, second = done.err.splitlines()
+    assert [part.partition(" ")[0] for part in first.partition("missing: ")[2].split("; ")] == missing
+    assert second == f"  holdfast computetarget {whole}"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--address", "ssh://me@gpu1"], ["--address: `ssh://me@gpu1` is a URL.", "Write the host alone: gpu1"]),
+        (["--address", "gpu1", "--home", ""], ["--home: no folder is named.", "begins with `/` or `~/`"]),
+    ],
+)
+def test_a_url_and_a_folder_without_a_name_get_sentences_of_their_own(
+    command: Command, words: list[str], said: list[str]
+) -> None:
+    done = command("computetarget", "attach", "remote", "-n", "gpu1", *words)
+    assert done.code == 240
+    assert all(each in done.err for each in said), done.err
+
+
+def test_a_target_that_is_not_there_gets_the_nearest_and_all_there_are(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "aml_config").mkdir()
+    for name in ("gpu1", "bench"):
+        (tmp_path / "aml_config" / f"{name}.compute").write_text("type: remote\naddress: box\n")
+    (tmp_path / "t.py").touch()
+    done = command("submit", "-t", "gpu", "t.py")
+    assert done.code == 240
+    assert done.err.splitlines()[:3] == [
+        "error: There is no compute target `gpu`.",
+        "  Did you mean `gpu1`?",
+        "  There is: bench, gpu1, local",
+    ]
+    assert "attach local" not in done.err
+
+
+def test_a_target_is_shown_as_its_file_has_it(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.cli.computetarget._inventory", lambda *_: None)
+    (tmp_path / "aml_config").mkdir()
+    (tmp_path / "aml_config" / "gpu1.compute").write_text("type: remote\naddress: gpu1:2222\npythonLocation: /py\n")
+    assert command("computetarget", "show", "gpu1", "-o", "table").out.splitlines() == [
+        "name                    gpu1",
+        "file                    aml_config/gpu1.compute",
+        "type                    remote",
+        "address                 gpu1:2222",
+        "pythonLocation          /py",
+        "userManagedEnvironment  true",
+    ]
+
+
+def test_a_target_whose_file_is_broken_is_detached_with_a_word_about_its_key(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "aml_config").mkdir()
+    (tmp_path / "aml_config" / "gpu1.compute").write_text("type: [remote\n")
+    keys = surroundings().home / "keys"
+    keys.mkdir(parents=True)
+    for name in ("gpu1-0123abcd", "gpu1-big-0123abcd", "gpu1-other"):
+        (keys / name).write_text("private")
+        (keys / f"{name}.pub").write_text(f"ssh-ed25519 AAAA-of-{name} holdfast")
+    done = command("computetarget", "detach", "gpu1")
+    assert done.code == 0, done.err
+    assert "ssh-ed25519 AAAA-of-gpu1-0123abcd holdfast" in done.err
+    assert done.err.count("ssh-ed25519") == 1, "keys of others are not its"
+    assert "Remove both by hand" in done.err
+    assert (keys / "gpu1-0123abcd").exists(), "it may be another project's"
+    assert not (tmp_path / "aml_config" / "gpu1.compute").exists()
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_long_lines_of_a_page_are_broken_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("NO_COLOR", "1")
+    rows = [("Folder", "one two three four five six seven eight nine ten"), ("Folder", "x"), ("Cores", "4")]
+    shown, piped = Terminal(), io.StringIO()
+    pages.draw(rows, shown)
+    pages.draw(rows, piped)
+    assert shown.getvalue().splitlines() == [
+        "Folder  one two three four five six",
+        "          seven eight nine ten",
+        "        x",
+        "Cores   4",
+    ]
+    assert piped.getvalue().splitlines()[0] == "Folder  one two three four five six seven eight nine ten"
+
+
+def test_what_takes_long_is_said_with_the_time_and_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Watched(Terminal):
+        written = threading.Event()
+
+        def write(self, text: str) -> int:
+            self.written.set()
+            return super().write(text)
+
+    stream = Watched()
+    monkeypatch.setattr(terminal.sys, "stderr", stream)
+    monkeypatch.setattr(progress, "EVERY", 0.01)
+    with progress.working("looking …"):
+        assert stream.written.wait(10)
+    assert stream.getvalue().startswith("\r\x1b[Klooking … (0 s)")
+    assert stream.getvalue().endswith("\r\x1b[K")
+
+
+def test_nothing_is_said_where_nobody_watches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress.threading, "Thread", lambda **_: pytest.fail("a line is drawn"))
+    monkeypatch.setattr(terminal.sys, "stderr", io.StringIO())
+    with progress.working("looking …"):
+        pass
+
+
+def test_runs_of_one_target_are_listed_by_its_short_option(command: Command, recorded: Any) -> None:
+    run_id = recorded.add()
+    assert run_id in command("history", "list", "-t", "local", "-o", "json").out
+    assert command("history", "list", "-t", "gpu1", "-o", "json").out == "[]\n"

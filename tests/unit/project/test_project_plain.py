@@ -1,0 +1,101 @@
+"""The plain part of YAML is read as PyYAML reads it, node by node and place by place, or left to PyYAML."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.project.compute import ComputeTarget, render_compute
+from holdfast.project.nodes import parse_nodes
+from holdfast.project.plain import MAXIMUM_LINES, parse_plain
+from holdfast.project.runconfig import RunConfiguration, render_runconfig
+
+TEMPLATES = Path(__file__).resolve().parents[3] / "src" / "holdfast" / "project" / "templates"
+WRITTEN_BY_HOLDFAST = [
+    render_compute(ComputeTarget("gpu1", "remote", address="10.0.0.1:22", username="me", private_key="~/k")),
+    render_runconfig(RunConfiguration("gpu1", "gpu1")),
+    *(path.read_text() for path in sorted(TEMPLATES.glob("*/aml_config/local.*"))),
+]
+
+PLAIN = [
+    "Target: gpu1\nFramework: Python\n",
+    "a: 1",
+    "# first\n\na:   b  # why\n  # deeper\nc: 'it is'\nd: \"# no comment\"\n",
+    "a:\nb:  \nc: #nothing\n",
+    "a:\n  - x\n  - --epochs\n  - 20\n  - -1\nb: 2\n",
+    "a:\n- x\n# between\n- 'y z'\n",
+    'a:\n    B: http://x:1/y\n    C: ""\n    D:\n\n\n',
+    "path: C:\\Users\\me\nhome: ~/a b\nnull: null\nnumber: -.5\n",
+]
+
+NOT_PLAIN = [
+    "",
+    "# nothing\n",
+    "- x\n",
+    "  a: 1\n",
+    "a: 1\na: 2\n",
+    "a:\n  b: 1\n  b: 2\n",
+    "a: b: c\n",
+    "a: 1\n  2\n",
+    "a: 1\n- x\n",
+    "a:\n  x\n",
+    "a:\n  - x\n - y\n",
+    "a:\n  - x: 1\n",
+    "a:\n  -\n",
+    "a:\n  b:\n    c: 1\n",
+    "a:\n  b: 1\n  - x\n",
+    "a: [1]\n",
+    "a: &x 1\n",
+    "a: *x\n",
+    "a: !t 1\n",
+    "a: |\n  x\n",
+    "a: @x\n",
+    "a: %x\n",
+    'a: "x\\n"\n',
+    "a: 'it''s'\n",
+    "a: 'x' y\n",
+    "a:\tb\n",
+    "a: b\r\n",
+    "a: b # \x07\n",
+    "a: é\n",
+    "<<: x\n",
+    "---\na: 1\n",
+    "a: 1\n...\n",
+    "a:b\n",
+    "a : b\n",
+    "a: x#y\n",
+    "k" * 2000 + ": 1\n",
+    "a: 1\n" + "#\n" * MAXIMUM_LINES,
+]
+
+
+@pytest.mark.parametrize("text", [*PLAIN, *WRITTEN_BY_HOLDFAST])
+def test_what_people_and_holdfast_write_is_read_as_pyyaml_reads_it(text: str) -> None:
+    found = parse_plain(text)
+    assert found is not None
+    assert (found, []) == parse_nodes(text, "f")
+
+
+@pytest.mark.parametrize("text", NOT_PLAIN)
+def test_everything_else_is_left_to_pyyaml(text: str) -> None:
+    assert parse_plain(text) is None
+
+
+WORDS = ("a", "b1", "C_d", "1", "x y", "null", "---", "...", " # x", ": ", "- ", "  ", "\n", "\t", "\r", "é")
+FRAGMENTS = st.sampled_from([*WORDS, *":-# '\"~./\\$@%+=|>&*!?,[{\n"])
+LINES = st.lists(
+    st.tuples(
+        st.sampled_from(["", "  ", "    "]),
+        st.sampled_from(["a:", "b:", "c:", "- ", "-", "# ", "a: ", "b: ", "c: "]),
+        st.sampled_from(["", " ", "x", " x", " 'x'", ' "x y"', " -x", " - x", " x:y", " x #c", " :x", " x: y", " ..."]),
+    ).map("".join)
+).map("\n".join)
+
+
+@given(st.one_of(LINES, st.lists(FRAGMENTS, max_size=30).map("".join)))
+def test_no_text_is_read_otherwise_than_by_pyyaml(text: str) -> None:
+    found = parse_plain(text)
+    assert found is None or (found, []) == parse_nodes(text, "f")

@@ -1,0 +1,79 @@
+"""Which silence is that of a dead link."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast.errors import Unreachable
+from holdfast.hosts.connection import Push
+from holdfast.workbench.following import pulse
+
+NEWS = Push("alive", "r", "", 0, b"")
+
+
+class Link:
+    """Says in turn what it is given, None for nothing in time; the last byte came `seconds` ago."""
+
+    def __init__(self, *said: Any, seconds: float = 0.0) -> None:
+        self._said, self._seconds = list(said), seconds
+        self.waits: list[float | None] = []
+        self.sent: list[Any] = []
+
+    def next_push(self, timeout: float | None) -> Any:
+        self.waits.append(timeout)
+        return self._said.pop(0)
+
+    def send(self, operation: str, fields: dict[str, Any]) -> int:
+        self.sent.append((operation, fields))
+        return 1
+
+    def has_answer(self, number: int, timeout: float) -> bool:
+        self.waits.append(timeout)
+        return self._said[0] is not None or self._said.pop(0) is not None
+
+    def answer(self, number: int) -> Any:
+        return self._said.pop(0)
+
+    def quiet(self) -> float:
+        return self._seconds
+
+
+def test_a_link_that_says_nothing_for_long_is_dead():
+    link: Any = Link(None, None, seconds=46.0)
+    with pytest.raises(Unreachable, match=r"Nothing was heard of gpu1 for 45 s\."):
+        pulse.next_push(link, "gpu1", None, True)
+    assert link.waits == [45.0, 1.0]
+
+
+def test_what_came_while_this_process_was_stopped_is_waited_for():
+    assert pulse.next_push(Link(None, NEWS, seconds=500.0), "gpu1", None, True) is NEWS  # type: ignore[arg-type]
+
+
+def test_a_frame_that_comes_slowly_is_a_sign_of_life():
+    assert pulse.next_push(Link(None, None, seconds=2.0), "gpu1", None, True) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("wait", "has_pulse"), [(None, False), (100.0, False), (3.0, True), (45.0, True)])
+def test_where_nothing_is_promised_or_somebody_waits_for_less_it_is_only_waited(wait, has_pulse):
+    link: Any = Link(None, seconds=500.0)
+    assert pulse.next_push(link, "gpu1", wait, has_pulse) is None
+    assert link.waits == [wait]
+
+
+def test_a_request_asks_for_a_word_now_and_then_and_is_not_answered_by_a_dead_link():
+    link: Any = Link(None, None, seconds=46.0)
+    with pytest.raises(Unreachable, match="Nothing was heard of gpu1"):
+        pulse.request(link, "gpu1", "list", {"from": 0})
+    assert link.sent == [("list", {"from": 0, "alive": pulse.PULSE})]
+
+
+def test_a_request_waits_for_its_answer_as_long_as_something_is_heard():
+    link: Any = Link(None, None, None, None, {"alive": 10}, seconds=2.0)
+    assert pulse.is_promised(pulse.request(link, "gpu1", "stream", {}))
+
+
+@pytest.mark.parametrize("answer", [None, {}, {"alive": None}, [], "alive"])
+def test_a_far_side_that_does_not_promise_a_word_promises_none(answer):
+    assert not pulse.is_promised(answer)
