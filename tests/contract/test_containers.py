@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.containers.bare import Bare
 from holdfast.containers.container import Container
-from holdfast.model import Command, Hole, text
+from holdfast.plan import Command, Hole, text
 
 CONTAINERS: dict[str, Container] = {"bare": Bare()}
 COMMAND = Command((text("python"), text("train.py"), text("a b")), {"NAME": text("value")}, text(Hole.WORK))

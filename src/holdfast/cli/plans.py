@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import shlex
 
-from holdfast.model import Plan, Text
+from holdfast.plan import EnvironmentPlan, Plan, Text
 from holdfast.project.durations import format_duration
 
 
 def plan_text(plan: Plan) -> str:
     lines = [
         f"snapshot     {plan.snapshot}",
-        f"directory    {plan.command.directory}",
+        *([] if plan.command is None else [f"directory    {plan.command.directory}"]),
         f"share        {plan.share}/",
         f"time limit   {'none' if plan.limits.time is None else format_duration(plan.limits.time)}",
         f"grace        {format_duration(plan.limits.grace)}",
@@ -20,14 +20,21 @@ def plan_text(plan: Plan) -> str:
     if plan.environment is None:
         lines.append("environment  the user's own Python")
     else:
-        lines.append(f"environment  {plan.environment.id} ({plan.environment.summary})")
+        lines.append(f"environment  {plan.environment.summary}")
         built = "built if missing" if plan.prepare else "must be there (PrepareEnvironment is false)"
-        lines.append(f"             {built}, by:")
-        lines += [f"             {_words(step.argv)}" for step in plan.environment.steps]
-    lines.append("variables")
-    lines += [f"             {name}={_word(value)}" for name, value in sorted(plan.command.environment.items())]
-    lines.append(f"command      {_words(plan.command.argv)}")
+        lines.append(f"             {_locked(plan.environment)}, {built}")
+    if plan.command is not None:
+        variables = sorted(plan.command.environment.items())
+        lines += ["variables", *(f"             {name}={_word(value)}" for name, value in variables)]
+        lines.append(f"command      {_words(plan.command.argv)}")
     return "\n".join(lines) + "\n"
+
+
+def _locked(environment: EnvironmentPlan) -> str:
+    if environment.is_exact:
+        return "exactly the packages of the other run"
+    known = ", ".join(f"{lock['platform']} with Python {lock['python']}" for lock in environment.locks)
+    return f"resolved for {known}" if known and not environment.upgrade else "resolved when it is built"
 
 
 def _words(argv: tuple[Text, ...]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.model import Command
+from holdfast.plan import Command
 
 
 class Bare:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from holdfast.model import Command
+from holdfast.plan import Command
 
 
 class Container(Protocol):

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 from holdfast.hosts.connection import Connection
-from holdfast.model import Place, Plan
+from holdfast.model import Place
+from holdfast.plan import Plan
 
 
 class Order(NamedTuple):

@@ -10,6 +10,8 @@ import time
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from holdfast.farside import frames, kernel
+from holdfast.farside.environments import tools
+from holdfast.farside.environments.platforms import glibc
 from holdfast.farside.frames import Message
 from holdfast.farside.layout import ENTRY, SUPERVISOR_BYTE, Home
 from holdfast.farside.machine import identity
@@ -67,6 +69,9 @@ class Agent:
             "stream": self._begin_stream,
             "link": lambda message, _: storage.link(self.home, message),
             "environments": lambda message, _: storage.environments(self.home),
+            "environment-list": self._environments,
+            "environment-show": self._environments,
+            "tool": lambda message, _: tools.place(self.home, message),
             "remove": lambda message, _: storage.remove(self.home, message),
             "known-runs": self._known,
             "known-projects": self._known,
@@ -144,6 +149,8 @@ class Agent:
             "python": "%d.%d.%d" % sys.version_info[:3],
             "boot": kernel.boot_id(),
             "time": time.time(),
+            "architecture": os.uname().machine,
+            "libc": "musl" if glibc() is None else "glibc",
             "executable": sys.executable,
             "entry": ENTRY,
         }
@@ -172,6 +179,11 @@ class Agent:
 
         return prepare(self.home, message)
 
+    def _environments(self, message: Message, body: bytes) -> Answer:
+        from holdfast.farside.environments import listing
+
+        return listing.OPERATIONS[message["op"]](self.home, message)
+
     def _sweep(self, message: Message, body: bytes) -> Answer:
         from holdfast.farside.store.sweeping import sweep
 
@@ -190,6 +202,7 @@ class Agent:
         if message.get("place") not in (None, identity.place(self.home)):
             raise Refused("elsewhere", "This is `%s`, not the machine that is meant." % os.uname().nodename)
         self._arrivals.require(message["plan"].get("snapshot"))
+        tools.require(self.home, (message["plan"].get("environment") or {}).get("tools", []))
         secrets = json.loads(body.decode("utf-8")) if body else {}
         records = {name: message[name] for name in ("submission", "configuration") if message.get(name) is not None}
         self.home.make()

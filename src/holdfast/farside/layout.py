@@ -16,6 +16,8 @@ SHIPPED = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file
 """The folder that all of it came in, named by its hash."""
 
 JOURNAL, OUTPUT, CONTROL, RESERVE = "journal.jsonl", "driver_log", "control_log", "reserve"
+ENVIRONMENT = "environment.json"
+"""In a run's folder: the lock of what it ran in, so that another can run in the same."""
 GUARDIAN_BYTE, SUPERVISOR_BYTE = 0, 1
 BUILD_BYTE, USE_BYTE = 0, 1
 
@@ -36,7 +38,8 @@ class Home:
     STATE = ("farside", "proofs", "machine")
     """What is there before any run is. `NAMES`: all that the far side puts there; `PASSING`: how names of what is being
     made or removed begin."""
-    NAMES = STATE + ("objects", "environments", "cache", "pythons", "share", "runs", "settings.json", "shells")
+    BUILT = ("environments", "locks", "tools", "cache", "pythons")
+    NAMES = STATE + BUILT + ("objects", "share", "runs", "settings.json", "shells")
     PASSING = (".removing-", ".purging-", "settings.json.new-", "machine.new-")
     CLIENTS = ("keys", "askpass", "ssh-")
     """How names begin of what Holdfast puts there as a client on this machine: keys of other machines are nobody's to
@@ -95,6 +98,15 @@ class Home:
 
     def cache(self) -> str:
         return os.path.join(self.path, "cache")
+
+    def locks(self) -> str:
+        return os.path.join(self.path, "locks")
+
+    def pythons(self) -> str:
+        return os.path.join(self.path, "pythons")
+
+    def tools(self) -> str:
+        return os.path.join(self.path, "tools")
 
     def versions(self) -> str:
         return os.path.join(self.path, "farside")

@@ -4,70 +4,59 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.project.documents import read_document
+from holdfast.project.environment_spec import EnvironmentSpec, Requirement, parse_python
 from holdfast.project.fields import Fields
 from holdfast.project.nodes import Entry, ListNode, MapNode, Scalar
 from holdfast.project.problems import Problem, errors_in
+from holdfast.project.requirements import Place, RequirementLines
 
 KEYS = ("name", "channels", "dependencies", "prefix", "variables", "platforms")
 """`prefix` is what `conda env export` adds; it says nothing about what is needed."""
 
 
-@dataclass(frozen=True)
-class Requirement:
-    """One item as written, and its line."""
-
-    text: str
-    line: int
-
-
-@dataclass(frozen=True)
-class CondaDependencies:
-    """`python` is a version (`3.11`) or a specifier (`>=3.10`), None when the file names none.
-
-    `conda` has neither Python nor pip: the one is `python`, the other is how `pip` gets installed.
-    """
-
-    name: str | None = None
-    python: str | None = None
-    channels: tuple[str, ...] = ()
-    conda: tuple[Requirement, ...] = ()
-    pip: tuple[Requirement, ...] = ()
-
-
-def read_conda(root: Path, relative: str) -> tuple[CondaDependencies | None, list[Problem]]:
-    """The dependencies, None when the file is missing or has an error."""
+def read_conda(root: Path, relative: str) -> tuple[EnvironmentSpec | None, list[Problem]]:
+    """What the file asks for, None when it, or a file that it names, is missing or has an error."""
     missing = "Write one with a line `dependencies:`, or set `userManagedEnvironment: true` in the compute target."
     document, problems = read_document(root, relative, missing)
     if document is None:
         return None, problems
     fields = Fields(document, problems)
     fields.check_keys(KEYS, {"pip": "Write it as an item of `dependencies:`, as `- pip:`."})
+    fields.text("name")  # said to be wrong where it is; it names nothing here
     if fields.has("variables"):
         fields.warn("variables", "not used", "Write them under `EnvironmentVariables:` in the run configuration.")
-    items = _Items()
+    items = _Items(root)
     _read_items(fields, items)
-    channels = fields.texts("channels", "conda-forge") or ()
-    found = CondaDependencies(
-        name=fields.text("name"),
+    lines = items.lines
+    channels = [lines.concealer.conceal(each.text.strip()) for each in fields.texts("channels", "conda-forge") or ()]
+    lines.check_hashes()
+    # What is wrong here comes in the order of the lines, then what is wrong in files that this one names.
+    fields.problems += [each for each in lines.problems if each.file == relative]
+    ordered = fields.in_order() + [each for each in lines.problems if each.file != relative]
+    spec = EnvironmentSpec(
+        file=relative,
         python=items.python,
-        channels=tuple(each.text for each in channels),
+        channels=tuple(channels),
         conda=tuple(items.conda),
-        pip=tuple(items.pip),
+        pip=tuple(lines.pip),
+        constraints=tuple(lines.constraints),
+        files=tuple(lines.files),
+        arguments=tuple(lines.arguments),
+        credentials=lines.concealer.taken(),
+        python_from=items.python_from,
     )
-    ordered = fields.in_order()
-    return (None if errors_in(ordered) else found), ordered
+    return (None if errors_in(ordered) else spec), ordered
 
 
 class _Items:
-    def __init__(self) -> None:
+    def __init__(self, root: Path) -> None:
         self.python: str | None = None
-        self.python_line = 0
+        self.python_from: Requirement | None = None
         self.conda: list[Requirement] = []
-        self.pip: list[Requirement] = []
+        self.lines = RequirementLines(root)
 
 
 def _read_items(fields: Fields, items: _Items) -> None:
@@ -103,7 +92,7 @@ def _read_pip(fields: Fields, entries: Iterable[Entry], items: _Items) -> None:
             if not item.text.strip() or not item.text.isprintable():
                 fields.error("pip", "an item is empty or holds a line break", "Write one package per line.", item)
             else:
-                items.pip.append(Requirement(item.text.strip(), item.place.line))
+                items.lines.take(item.text, Place(fields.document.file, item.place.line, "pip"))
 
 
 def _take(fields: Fields, item: Scalar, items: _Items) -> None:
@@ -111,32 +100,23 @@ def _take(fields: Fields, item: Scalar, items: _Items) -> None:
     name, specifier = _split(text)
     if name == "pip":
         return
+    asked = Requirement(items.lines.concealer.conceal(text), item.place.line, fields.document.file)
     if name != "python":
-        items.conda.append(Requirement(text, item.place.line))
+        items.conda.append(asked)
         return
-    if items.python_line:
-        message = f"Python is named twice, first in line {items.python_line}"
+    if items.python_from:
+        message = f"Python is named twice, first in line {items.python_from.line}"
         fields.error("dependencies", message, "Keep one.", item)
         return
-    items.python_line = item.place.line
-    items.python = _python_version(fields, item, specifier)
+    items.python_from = asked
+    if specifier and specifier != "*":
+        items.python = parse_python(specifier)
+        if items.python is None:
+            message = f"`{asked.text}` is not a version of Python"
+            fields.error("dependencies", message, "Write it like `python=3.11`.", item)
 
 
 def _split(text: str) -> tuple[str, str]:
     """`conda-forge::python =3.6` → `python`, `=3.6`."""
     found = re.match(r"(?:[^\s=<>!~]+::)?([A-Za-z0-9_.-]+)\s*(.*)", text)
     return (found[1].lower(), found[2]) if found else (text, "")
-
-
-def _python_version(fields: Fields, item: Scalar, specifier: str) -> str | None:
-    if not specifier or specifier == "*":
-        return None
-    exact = re.fullmatch(r"={0,2}\s*(\d+(?:\.\d+)*)(?:\.?\*)?(?:[=\s]\S+)?", specifier, re.ASCII)
-    if exact:
-        return exact[1]
-    one = r"(?:[<>]=?|[!~=]=)\s*\d+(?:\.\d+)*(?:\.\*)?"
-    if re.fullmatch(rf"{one}(?:\s*,\s*{one})*", specifier, re.ASCII):
-        return re.sub(r"\s+", "", specifier)
-    message = f"`{item.text}` is not a version of Python"
-    fields.error("dependencies", message, "Write it like `python=3.11`.", item)
-    return None

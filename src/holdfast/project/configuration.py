@@ -1,4 +1,4 @@
-"""What `-c` and `-t` mean: a run configuration, its compute target and, where they count, conda and Spark files.
+"""What `-c` and `-t` mean: a run configuration, its compute target and, where they count, files of packages and Spark.
 
 All problems of all these files are reported at once.
 """
@@ -6,10 +6,10 @@ All problems of all these files are reported at once.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from holdfast.errors import ConfigurationError, UnknownName
+from holdfast.frozen import dataclass, replace
 from holdfast.project.compute import ComputeTarget, compute_names, examine_compute
 from holdfast.project.folder import Project
 from holdfast.project.names import BUILTIN, CONFIGURATION_FOLDER, refuse_paths
@@ -17,18 +17,18 @@ from holdfast.project.problems import Problem, errors_in
 from holdfast.project.runconfig import SPARK_FILE, SUFFIX, RunConfiguration, examine_runconfig, runconfig_names
 
 if TYPE_CHECKING:  # loaded when an environment is managed, or a run is a PySpark run
-    from holdfast.project.conda import CondaDependencies
+    from holdfast.project.environment_spec import EnvironmentSpec
     from holdfast.project.spark import SparkDependencies
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """`conda` is None when the target's Python is the user's own, `spark` when the framework is not PySpark."""
+    """`environment` is None when the target's Python is the user's own, `spark` when the framework is not PySpark."""
 
     run: RunConfiguration
     target: ComputeTarget
     warnings: tuple[Problem, ...] = ()
-    conda: CondaDependencies | None = None
+    environment: EnvironmentSpec | None = None
     spark: SparkDependencies | None = None
 
 
@@ -54,24 +54,24 @@ def load_configuration(
     if target_name in compute_names(project.root):
         found, of_target = examine_compute(project.root, target_name)
         problems = problems + of_target
-    conda: CondaDependencies | None = None
+    environment: EnvironmentSpec | None = None
     if run and found and uses_managed_environment(found):
-        from holdfast.project.conda import read_conda
+        from holdfast.project.spec_files import read_environment_spec
 
-        conda, of_conda = read_conda(project.root, run.conda_dependencies_file)
-        problems = problems + of_conda
+        environment, of_packages = read_environment_spec(project.root, run.conda_dependencies_file)
+        problems = problems + of_packages
     spark, of_spark = _spark(project, run)
     errors = errors_in(problems + of_spark)
     if errors or run is None or found is None:
         raise ConfigurationError(_why_spark(run, problems) + errors if errors_in(of_spark) else errors)
     # Nothing runs PySpark yet, and who refuses it says that the line is missing: once is enough.
     warnings = [each for each in problems + of_spark if each not in _why_spark(run, problems)]
-    return Configuration(run, found, tuple(warnings), conda, spark)
+    return Configuration(run, found, tuple(warnings), environment, spark)
 
 
-def managed_environment(configuration: Configuration) -> CondaDependencies | None:
+def managed_environment(configuration: Configuration) -> EnvironmentSpec | None:
     """What the environment is made from; None when the user's own Python is used as it is."""
-    return configuration.conda if uses_managed_environment(configuration.target) else None
+    return configuration.environment if uses_managed_environment(configuration.target) else None
 
 
 def uses_managed_environment(target: ComputeTarget) -> bool:
@@ -134,5 +134,5 @@ def _require_target(project: Project, name: str) -> None:
     refuse_paths("compute target", name)
     valid = compute_names(project.root)
     if name not in valid:
-        hint = f"To add it: holdfast computetarget attach local -n {name}"
+        hint = f"If it is a machine that is not attached yet: holdfast computetarget attach remote -n {name} -a HOST"
         raise UnknownName("compute target", name, valid, hint)

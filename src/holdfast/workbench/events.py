@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from holdfast.frozen import dataclass
-from holdfast.model import Plan, Run
+from holdfast.model import Run
+from holdfast.plan import Plan
 
 
 @dataclass(frozen=True)

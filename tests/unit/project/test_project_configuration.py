@@ -103,7 +103,7 @@ def test_the_conda_file_is_read_where_the_environment_is_managed(project: Projec
 def test_another_conda_file_may_be_given(project: Project) -> None:
     (project.root / "other.yml").write_text("dependencies: [python=3.6]\n")
     configuration = load_configuration(project, "gpu", None, "other.yml")
-    assert configuration.conda is not None and configuration.conda.python == "3.6"
+    assert configuration.environment is not None and configuration.environment.python == "3.6"
     assert configuration.run.conda_dependencies_file == "other.yml"
 
 

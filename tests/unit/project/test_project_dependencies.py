@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.project.conda import CondaDependencies, Requirement, read_conda
+from holdfast.project.conda import read_conda
+from holdfast.project.environment_spec import EnvironmentSpec, Requirement
 from holdfast.project.spark import SparkDependencies, SparkPackage, read_spark
 
 CASES = Path(__file__).parents[2] / "cases" / "project-files"
 
 
-def conda(tmp_path: Path, text: str) -> CondaDependencies:
+def conda(tmp_path: Path, text: str) -> EnvironmentSpec:
     (tmp_path / "c.yml").write_text(text, encoding="utf-8")
     found, problems = read_conda(tmp_path, "c.yml")
     assert found is not None, problems
@@ -20,17 +21,19 @@ def conda(tmp_path: Path, text: str) -> CondaDependencies:
 def test_the_conda_file_of_the_original_is_read_with_its_lines() -> None:
     found, problems = read_conda(CASES / "original-workbench", "aml_config/conda_dependencies.yml")
     assert problems == []
-    assert found == CondaDependencies(
-        name="project_environment",
+    file = "aml_config/conda_dependencies.yml"
+    assert found == EnvironmentSpec(
+        file=file,
         python="3.5.2",
-        conda=(Requirement("scikit-learn", 5), Requirement("ipykernel=4.6.1", 6)),
+        conda=(Requirement("scikit-learn", 5, file), Requirement("ipykernel=4.6.1", 6, file)),
         pip=(
-            Requirement("--index-url https://packages.example.org/preview", 10),
-            Requirement("--extra-index-url https://packages.example.org/simple", 11),
-            Requirement("azureml-requirements", 12),
-            Requirement("https://packages.example.org/cntk-2.0-cp35-cp35m-linux_x86_64.whl", 13),
-            Requirement("azure-ml-api-sdk==0.1.0a10", 14),
+            Requirement("--index-url https://packages.example.org/preview", 10, file),
+            Requirement("--extra-index-url https://packages.example.org/simple", 11, file),
+            Requirement("azureml-requirements", 12, file),
+            Requirement("https://packages.example.org/cntk-2.0-cp35-cp35m-linux_x86_64.whl", 13, file),
+            Requirement("azure-ml-api-sdk==0.1.0a10", 14, file),
         ),
+        python_from=Requirement("python=3.5.2", 4, file),
     )
 
 
@@ -66,7 +69,7 @@ def test_several_pip_lists_are_one(tmp_path: Path) -> None:
 
 
 def test_a_file_without_dependencies_needs_nothing(tmp_path: Path) -> None:
-    assert conda(tmp_path, "name: x\ndependencies:\n") == CondaDependencies(name="x")
+    assert conda(tmp_path, "name: x\ndependencies:\n") == EnvironmentSpec(file="c.yml")
 
 
 def test_a_missing_file_is_named_with_what_to_do(tmp_path: Path) -> None:

@@ -1,11 +1,13 @@
 """Filling a plan's holes: pure, total over a closed set of names."""
 
-from typing import Any, Dict, Set
+from typing import Any, Dict, List, Set
 
-HOLES = ("home", "run", "work", "farside", "environment", "path", "pythonpath", "python", "account")
+HOLES = ("home", "run", "work", "farside", "environment", "path", "pythonpath", "python", "account", "architecture")
+COMMAND = "command"
+"""The one hole that several words fill; it is a word of its own."""
 
 
-def bind(value: Any, facts: Dict[str, str]) -> Any:
+def bind(value: Any, facts: Dict[str, Any]) -> Any:
     """`value` with every `{"join": [...]}` made a string. Literals are never searched for holes, so what a user
     wrote stays."""
     if isinstance(value, dict):
@@ -13,8 +15,14 @@ def bind(value: Any, facts: Dict[str, str]) -> Any:
             return "".join(_part(part, facts) for part in value["join"])
         return {key: bind(each, facts) for key, each in value.items()}
     if isinstance(value, list):
-        return [bind(each, facts) for each in value]
+        return [bound for each in value for bound in _bound(each, facts)]
     return value
+
+
+def _bound(value: Any, facts: Dict[str, Any]) -> List[Any]:
+    if value == {"join": [{"hole": COMMAND}]}:
+        return list(facts[COMMAND])
+    return [bind(value, facts)]
 
 
 def holes(value: Any) -> Set[str]:
@@ -28,10 +36,10 @@ def holes(value: Any) -> Set[str]:
     return set()
 
 
-def _part(part: Any, facts: Dict[str, str]) -> str:
+def _part(part: Any, facts: Dict[str, Any]) -> str:
     if isinstance(part, str):
         return part
     name = part["hole"]
     if name not in HOLES:
         raise KeyError("the plan has a hole `%s` that this version does not know" % name)
-    return facts[name]
+    return str(facts[name])

@@ -105,8 +105,6 @@ def create_folder(path: str, plan: Dict[str, Any], records: Dict[str, Any]) -> N
             target.write(json.dumps(record))  # twice as quick as `dump`
     with open(os.path.join(path, "plan.json"), "w") as target:
         target.write(json.dumps(plan))
-        target.flush()
-        os.fsync(target.fileno())
     with open(os.path.join(path, RESERVE), "wb") as reserve:
         try:
             os.posix_fallocate(reserve.fileno(), 0, _RESERVE_SIZE)
@@ -130,6 +128,19 @@ def write_created(folder: str, plan: Dict[str, Any], machine: str) -> None:
     )
 
 
+def _keep(path: str) -> None:
+    """Let a file survive a power cut. It is not waited for before the run starts, as that can take longer than all the
+    rest: a power cut ends the run in any case, and its journal is what then says so."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError:
+        pass
+
+
 def _user() -> str:
     import pwd
 
@@ -150,6 +161,7 @@ class Guardian:
         if supervisor == 0:
             self._become_supervisor(pipe)
         os.close(pipe[1])
+        _keep(os.path.join(self.folder, "plan.json"))
         status = self._wait_for(supervisor)
         if self.journal.ended() is None:
             self._end_without_supervisor(pipe[0], status)

@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from holdfast.farside import kernel
 from holdfast.farside.frames import CHUNK
-from holdfast.farside.layout import CONTROL, GUARDIAN_BYTE, JOURNAL, OUTPUT, SUPERVISOR_BYTE, Home, checked
+from holdfast.farside.layout import CONTROL, ENVIRONMENT, GUARDIAN_BYTE, JOURNAL, OUTPUT, SUPERVISOR_BYTE, Home, checked
 from holdfast.farside.machine import identity
 from holdfast.farside.prefix import prefix_checksum
 from holdfast.farside.refusal import Refused
@@ -38,7 +38,7 @@ class Subscription:
             length = os.stat(os.path.join(self.folder, JOURNAL)).st_size
         except OSError:
             length = 0
-        for name in [OUTPUT, CONTROL] + self._metric_files():
+        for name in [OUTPUT, CONTROL, ENVIRONMENT] + self._metric_files():
             self._send(name, None, send_frame)
         self._send(JOURNAL, length, send_frame)
 

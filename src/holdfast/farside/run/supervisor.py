@@ -9,18 +9,18 @@ import time
 from typing import Any, Dict, List, Optional, Set, Tuple
 
 from holdfast.farside import kernel
-from holdfast.farside.layout import CONTROL, JOURNAL, OUTPUT, RESERVE, SHIPPED, SUPERVISOR_BYTE, Home
+from holdfast.farside.layout import JOURNAL, OUTPUT, RESERVE, SHIPPED, SUPERVISOR_BYTE, Home
 from holdfast.farside.refusal import Refused
 from holdfast.farside.run import files, processes
+from holdfast.farside.run.beside import beside
 from holdfast.farside.run.binding import bind, holes
 from holdfast.farside.run.children import Attendant, CannotStart, Exit, Signals, Stop, inherited_environment, spawn
 from holdfast.farside.run.device_header import DeviceHeader
-from holdfast.farside.run.environment import Environment, beside, failure, progress_line
 from holdfast.farside.run.interpreter import find_python
 from holdfast.farside.run.journal import Journal
 from holdfast.farside.run.kin import other_guardians
 from holdfast.farside.run.memory import Witness
-from holdfast.farside.run.output import Pump, Redactor, make_pipe
+from holdfast.farside.run.output import Pump, Redactor
 
 BRIEF_GRACE = 2.0
 LEFT_FOR_THE_END = 16384
@@ -44,6 +44,8 @@ class Supervisor:
         self.attendant = Attendant(self.signals, float(self.plan["limits"]["grace"]), self._cancel_request)
         self.stamps: Dict[str, files.Stamp] = {}
         self.devices: Optional[DeviceHeader] = None
+        self.prepared: Any = None
+        """Keeps the environment in use until this process ends."""
 
     def main(self) -> None:
         """Everything, in order. Whatever goes wrong becomes the reason in the journal's last line."""
@@ -84,8 +86,10 @@ class Supervisor:
         header = self.devices.text(self._wait_or_stop)
         environment = self.plan["environment"]
         if environment is not None:
-            self._prepare(Environment(self.home, bind(environment, facts)))
+            facts["environment"] = self._prepare(bind(dict(environment, step=None), facts), facts)
         self._check_stop()
+        if self.plan["command"] is None:  # only the environment was asked for
+            return {"reason": "completed", "code": 0}
         command = bind(self.plan["command"], facts)
         if environment is None:
             version, packages = beside(command["argv"][0])
@@ -95,14 +99,14 @@ class Supervisor:
         return self._run_script(command, header)
 
     def _facts(self) -> Dict[str, str]:
-        environment = self.plan["environment"]
         inherited = os.environ.get("PYTHONPATH", "")
         return {
             "home": self.home.path,
             "run": self.folder,
             "work": self.work,
             "farside": SHIPPED,
-            "environment": "" if environment is None else self.home.environment(environment["id"]),
+            "environment": "",
+            "architecture": os.uname().machine,
             "path": os.environ.get("PATH", os.defpath),
             "pythonpath": os.pathsep + inherited if inherited else "",
             "account": os.path.expanduser("~"),
@@ -110,57 +114,45 @@ class Supervisor:
 
     def _python(self) -> str:
         """Looked for only where the plan leaves it open: a run here was told which one."""
-        if "python" not in holes(self.plan["command"]):
+        if "python" not in holes([self.plan["command"], self.plan["environment"]]):
             return ""
         return find_python(self.plan.get("python"), self.work)
 
-    def _prepare(self, environment: Environment) -> None:
-        began = time.monotonic()
+    def _prepare(self, plan: Dict[str, Any], facts: Dict[str, Any]) -> str:
+        """Find or build the environment; returns its folder."""
+        from holdfast.farside.environments.preparing import Preparation
+        from holdfast.farside.environments.workshop import Owner, Workshop
+
         self.journal.append("phase", name="environment", text="looking for the environment")
-        built = environment.ensure(
-            bool(self.plan["prepare"]), self._build_step, self._wait_or_stop, self.journal.append
+        owner = Owner(
+            self.folder,
+            lambda pid, pump: self.attendant.attend(pid, pump, None, self._tell_stopping),
+            lambda: self._sweep(BRIEF_GRACE),
+            self._check_stop,
+            self._wait_or_stop,
+            self.journal.append,
         )
+        shop = Workshop(owner, self.plan["environment"]["step"], facts, self.secrets)
+        self.prepared = Preparation(self.home, plan, shop, bool(self.plan["prepare"])).prepare()
+        environment = self.prepared.environment
         self.journal.append(
             "environment",
             id=environment.id,
             path=environment.path,
-            built=built,
-            seconds=round(time.monotonic() - began, 3),
-            packages=environment.packages(),
+            built=self.prepared.built,
+            seconds=self.prepared.seconds,
+            packages=self.prepared.packages,
+            python=self.prepared.python,
         )
-
-    def _build_step(self, step: Dict[str, Any]) -> Optional[str]:
-        """Run one installer step with its output in control_log. Returns why it failed, or None."""
-        log = os.path.join(self.folder, CONTROL)
-        begin = os.path.getsize(log)
-        with open(log, "a") as target:
-            target.write("$ %s\n" % " ".join(step["argv"]))
-        reader, writer = make_pipe()
-        teller = _Teller(self.journal, log, begin)
-        pump = Pump(reader, log, Redactor(self.secrets.values()), teller.tell)
-        try:
-            pid = spawn(step["argv"], dict(inherited_environment(), **step["environment"]), step["directory"], writer)
-        except CannotStart as problem:
-            return str(problem)
-        finally:
-            os.close(writer)
-        result = self.attendant.attend(pid, pump, None, self._tell_stopping)
-        self._sweep(BRIEF_GRACE)
-        pump.finish()
-        os.close(reader)
-        self._check_stop()
-        if result.code == 0:
-            return None
-        with open(log, "rb") as source:
-            source.seek(begin)
-            return failure(source.read().decode("utf-8", "replace"))
+        return str(environment.path)
 
     def _run_script(self, command: Dict[str, Any], header: bytes) -> Dict[str, Any]:
         reader, writer = self.pipe
         pump = Pump(reader, os.path.join(self.folder, OUTPUT), Redactor(self.secrets.values()))
         witness = Witness()
         environment = dict(inherited_environment(), **command["environment"])
-        environment.update(self.secrets)
+        own = set(self.plan["environment"]["secrets"]) if self.plan["environment"] else set()
+        environment.update({name: value for name, value in self.secrets.items() if name not in own})
         os.write(writer, header)  # through the pipe, so that it is before the script's first byte in every case
         try:
             pid = spawn(command["argv"], environment, command["directory"], writer)
@@ -257,29 +249,6 @@ def _own_ending(result: Exit, proven: bool, detail: str) -> Dict[str, Any]:
     if result.signal is not None:
         return {"reason": "signal", "signal": result.signal}
     return {"reason": "exit-code" if result.code else "completed", "code": result.code}
-
-
-class _Teller:
-    """Turns the installer's lines into phases in the journal, at most a few a second."""
-
-    def __init__(self, journal: Journal, path: str, offset: int) -> None:
-        self._journal, self._path, self._offset = journal, path, offset
-        self._last = 0.0
-
-    def tell(self) -> None:
-        now = time.monotonic()
-        if now - self._last < 0.2:
-            return
-        self._last = now
-        with open(self._path, "rb") as source:
-            source.seek(self._offset)
-            data = source.read()
-        whole = data.rfind(b"\n") + 1
-        self._offset += whole
-        lines = [progress_line(line) for line in data[:whole].decode("utf-8", "replace").splitlines()]
-        shown = [line for line in lines if line]
-        if shown:
-            self._journal.append("phase", name="environment", text=shown[-1])
 
 
 def _duration(seconds: float) -> str:

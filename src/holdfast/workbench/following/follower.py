@@ -129,6 +129,18 @@ class Follower:
         if not run.status.is_final or self.folders.is_collected(self.run_id):
             return
         yield from collect(self.connection, self.product.host.is_here, self.folder, run, limit, self.require_place)
+        self._keep_lock()
+
+    def _keep_lock(self) -> None:
+        """To which packages the spec was resolved over there is what it means from now on."""
+        if not (self.folder / "environment.json").exists():
+            return
+        from holdfast.environments.locks import keep_lock, read_lock
+
+        lock, plan = read_lock(self.folder / "environment.json"), self.folders.plan(self.run_id)["environment"]
+        if lock is not None and plan and not plan["exact"]:
+            with contextlib.suppress(OSError):  # it will be resolved again
+                keep_lock(self.project.state_directory, lock, replace=bool(plan["upgrade"]))
 
     def now(self) -> float:
         return self._around.now()

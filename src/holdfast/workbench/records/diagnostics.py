@@ -114,7 +114,7 @@ class _Hiding:
 
 
 def _are_variables(key: str, value: Any) -> bool:
-    is_plan = isinstance(value, Mapping) and "steps" in value  # of an environment to build, not of variables
+    is_plan = isinstance(value, Mapping) and not {"step", "steps"}.isdisjoint(value)  # of an environment to build
     return key in ("environment", "environment_variables") and isinstance(value, Mapping) and not is_plan
 
 

@@ -17,7 +17,8 @@ from holdfast.history.folder import RunFolders
 from holdfast.history.index import Index
 from holdfast.history.values import submission_json
 from holdfast.hosts.connection import Connection
-from holdfast.model import Plan, Submission
+from holdfast.model import Submission
+from holdfast.plan import Plan
 from holdfast.project.configuration import Configuration, managed_environment
 from holdfast.project.folder import Project, run_prefix
 from holdfast.snapshots.editable import editable_warnings
@@ -99,7 +100,8 @@ def _snapshot(intent: Intent, around: Surroundings) -> Generator[events.Event, N
     snapshot = yield from _in_background(project, around)
     for warning in snapshot.warnings:
         yield events.Warned(f"{warning.path}: {warning.message}" if warning.path else warning.message, warning.remedy)
-    _require_script(project, snapshot, intent.job, around)
+    if not intent.request.prepare_only:
+        _require_script(project, snapshot, intent.job, around)
     yield events.SnapshotTaken(snapshot.digest, snapshot.files, snapshot.bytes, snapshot.new_objects)
     return snapshot
 
@@ -164,7 +166,7 @@ def _submission(intent: Intent, plan: Plan, around: Surroundings) -> Submission:
         created=around.now(),
         generation=plan.generation,
         parent_run_id=around.environment.get("HOLDFAST_RUN_ID") or None,
-        tracked=configuration.run.tracked_run,
+        tracked=configuration.run.tracked_run and not intent.request.prepare_only,
         properties=_properties(project.root),
         sync_outputs=intent.request.sync_outputs,
         fetch_outputs=intent.request.fetch_outputs,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from holdfast.errors import NotAvailable, ProjectError, UsageError
 from holdfast.frozen import dataclass, replace
-from holdfast.model import Command, EnvironmentPlan, Hole, Limits, Plan, Text, text
+from holdfast.plan import Command, EnvironmentPlan, Hole, Limits, Plan, Text, text
 from holdfast.project.configuration import Configuration, managed_environment
 from holdfast.project.folder import Project
 from holdfast.workbench.submitting.interpreter import find_python
@@ -18,6 +18,15 @@ from holdfast.workbench.targets import Product
 
 DEFAULT_GRACE = 10.0
 SHORTEST_SECRET = 4
+
+
+@dataclass(frozen=True)
+class EnvironmentWishes:
+    """What was typed about the environment: that of another run, resolved anew, built anew."""
+
+    of_run: str | None = None
+    upgrade: bool = False
+    rebuild: bool = False
 
 
 @dataclass(frozen=True)
@@ -35,6 +44,9 @@ class Request:
     spark_file: str | None = None
     sync_outputs: float | None = None
     fetch_outputs: bool = True
+    environment: EnvironmentWishes = EnvironmentWishes()
+    prepare_only: bool = False
+    """Nothing is run: the environment is wanted, and whoever waits sees it being made."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +80,8 @@ class Identity:
 
 def find_job(project: Project, request: Request, configuration: Configuration, around: Surroundings) -> Job:
     """The words after `python`, with `$file` replaced. The script must lie inside the project and exist."""
+    if request.prepare_only:
+        return Job("", (), ())
     vector = configuration.run.argument_vector
     if request.script is None:
         if vector and vector[0] == "$file" and request.arguments:
@@ -94,18 +108,14 @@ def make_plan(intent: Intent, identity: Identity, around: Surroundings) -> Plan:
     if run.framework == "PySpark":
         raise _spark(configuration)
     is_here, container = intent.product.host.is_here, intent.product.container
-    environment = _environment(configuration, project, is_here, around)
+    environment = _environment(intent, around)
     if environment is not None:
-        environment = environment._replace(steps=tuple(container.wrap(step) for step in environment.steps))
+        environment = environment._replace(step=container.wrap(environment.step))
     share = _share(target.native_shared_directory, project, is_here)
+    if request.prepare_only and environment is None:
+        raise _nothing_to_prepare(configuration)
     variables = _variables(project, configuration, identity, share, environment is not None)
-    interpreter = _interpreter(target.python_location, project, is_here, around)
-    if environment is not None:
-        interpreter = text(Hole.ENVIRONMENT, "/bin/python")
-    words = intent.job.words
-    if words[0].startswith("-"):  # a script of such a name would be an option of Python
-        words = (f"./{words[0]}", *words[1:])
-    command = Command((interpreter, *(text(word) for word in words)), variables, text(Hole.WORK))
+    command = _command(intent, variables, environment is not None, around)
     grace = next(each for each in (request.grace, run.grace_time, DEFAULT_GRACE) if each is not None)
     return Plan(
         run_id=identity.run_id,
@@ -114,12 +124,33 @@ def make_plan(intent: Intent, identity: Identity, around: Surroundings) -> Plan:
         snapshot=identity.snapshot,
         stores=_stores(intent),
         share=share,
-        command=container.wrap(command),
+        command=None if request.prepare_only else container.wrap(command),
         limits=Limits(grace, request.time_limit if request.time_limit is not None else run.time_limit),
         environment=environment,
-        prepare=run.prepare_environment,
+        prepare=run.prepare_environment or request.prepare_only,
         secrets=wanted_secrets(request, configuration),
         python=None if is_here else target.python_location,
+    )
+
+
+def _command(intent: Intent, variables: dict[str, Text], is_managed: bool, around: Surroundings) -> Command:
+    if is_managed:
+        interpreter = text(Hole.ENVIRONMENT, "/bin/python")
+    else:
+        location = intent.configuration.target.python_location
+        interpreter = _interpreter(location, intent.project, intent.product.host.is_here, around)
+    words = intent.job.words
+    if words and words[0].startswith("-"):  # a script of such a name would be an option of Python
+        words = (f"./{words[0]}", *words[1:])
+    return Command((interpreter, *(text(word) for word in words)), variables, text(Hole.WORK))
+
+
+def _nothing_to_prepare(configuration: Configuration) -> ProjectError:
+    target = configuration.target
+    where = target.file or f"a compute target of its own: holdfast computetarget attach local --name {target.name}2"
+    return ProjectError(
+        f"The target `{target.name}` runs on your own Python as it is: there is no environment to prepare.",
+        f"To have one built, write `userManagedEnvironment: false` into {where}.",
     )
 
 
@@ -204,40 +235,17 @@ def _interpreter(location: str | None, project: Project, is_here: bool, around: 
     return text(find_python(location, project.root, around)) if is_here else text(Hole.PYTHON)
 
 
-def _environment(
-    configuration: Configuration, project: Project, is_here: bool, around: Surroundings
-) -> EnvironmentPlan | None:
-    spec = managed_environment(configuration)
-    if spec is None:
+def _environment(intent: Intent, around: Surroundings) -> EnvironmentPlan | None:
+    wishes = intent.request.environment
+    if managed_environment(intent.configuration) is None and wishes.of_run is None:
         return None
-    target = configuration.target
-    if not is_here:
-        raise NotAvailable(
-            f"Environments on `{target.type}` targets cannot be built by this version yet.",
-            f"Use the machine's own Python: write `userManagedEnvironment: true` into {target.file}.",
-        )
-    python = find_python(target.python_location, project.root, around)
     # Only here: a run on one's own Python starts 20 ms sooner.
-    from holdfast.environments.packages import plan_environment
+    from holdfast.environments.planning import Wishes
+    from holdfast.workbench.submitting.environment import lock_of_run, plan_environment_of
 
-    return plan_environment(spec, configuration.run.conda_dependencies_file, python, _uv())
-
-
-def _uv() -> str:
-    try:
-        from uv import find_uv_bin
-
-        return find_uv_bin()
-    except (ImportError, FileNotFoundError):
-        import shutil
-
-        found = shutil.which("uv")
-        if found is None:
-            raise NotAvailable(
-                "The program `uv`, which builds environments, was not found.",
-                "Install it beside Holdfast (pip install uv), or use your own Python: userManagedEnvironment: true",
-            ) from None
-        return found
+    exact = None if wishes.of_run is None else lock_of_run(intent.project, wishes.of_run)
+    asked = Wishes(exact, wishes.upgrade, wishes.rebuild)
+    return plan_environment_of(intent.project, intent.configuration, intent.product.host.is_here, asked, around)
 
 
 def _stores(intent: Intent) -> tuple[Text, ...]:

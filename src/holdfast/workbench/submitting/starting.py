@@ -22,6 +22,7 @@ from holdfast.workbench.machines import contacts
 from holdfast.workbench.records.whereabouts import require_same
 from holdfast.workbench.replies import CLOCK_OFF, Greeting, greeting
 from holdfast.workbench.submitting.sending import Sender
+from holdfast.workbench.submitting.tools import send_uv
 from holdfast.workbench.surroundings import Surroundings
 
 
@@ -125,7 +126,7 @@ class _Attempt:
             if is_announced:
                 self._ask(connection)
             self._confirm_place(connection, meeting.greeting().place)
-            yield from self._send_rest(connection, sender)
+            yield from self._send_rest(connection, sender, meeting.greeting())
         except (FarSideError, StorageError):
             if self._asked is None or not self._was_started(connection):
                 raise
@@ -172,7 +173,7 @@ class _Attempt:
             self._follower.folders.write_place(self._follower.run_id, self._follower.product.host.name, place)
         self._order = self._order._replace(place=place)
 
-    def _send_rest(self, connection: Connection, sender: Sender) -> Iterator[events.Event]:
+    def _send_rest(self, connection: Connection, sender: Sender, greeting: Greeting) -> Iterator[events.Event]:
         yield from sender.complete()
         if self._asked is None:
             self._ask(connection)
@@ -180,10 +181,12 @@ class _Attempt:
         try:
             self._await(connection)
         except FarSideError as error:
-            if error.kind != "incomplete":
+            if error.kind not in ("incomplete", "tools"):
                 raise
             if self._wait:
                 self._follower.heard()  # that the run is not there yet
+            if error.kind == "tools":
+                yield from send_uv(connection, greeting, self._around)
             self._ask(connection)
             self._await(connection)
 

@@ -7,10 +7,10 @@ The far side takes a while to start, so it is started as soon as the target is k
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from holdfast.project.configuration import load_configuration
+from holdfast.project.configuration import load_configuration, managed_environment
 from holdfast.project.folder import Project, ensure_identity, ensure_state_directory
 from holdfast.workbench import events
 from holdfast.workbench.submitting.planning import Intent, Request, find_job, secret_values, wanted_secrets
@@ -34,13 +34,24 @@ def submit(
     """Start a run and, if `wait`, follow it to its end. After `RunStarted` the run does not need this process. `ahead`:
     a connection that was begun before; it is used if it leads to the run's host."""
     intent = _read(project, request, around)
-    values = secret_values(wanted_secrets(request, intent.configuration), intent.job, around)
+    values = {
+        **_build_secrets(intent, around),
+        **secret_values(wanted_secrets(request, intent.configuration), intent.job, around),
+    }
     yield from _news(intent, bool(project.id))
     host = intent.product.host
     with (ahead.take(host) if ahead else None) or host.connect() as connection:
         from holdfast.workbench.submitting.launching import launch
 
         yield from launch(intent, connection, values, around, wait)
+
+
+def _build_secrets(intent: Intent, around: Surroundings) -> Mapping[str, str]:
+    if managed_environment(intent.configuration) is None:
+        return {}
+    from holdfast.workbench.submitting.environment import secrets_of
+
+    return secrets_of(intent.configuration, around)
 
 
 def _news(intent: Intent, was_known: bool) -> Iterator[events.Event]:

@@ -1,0 +1,312 @@
+"""Names that no longer work, wheels that cannot fit, packages that shadow each other: read from the spec alone.
+
+Each table was compared with what the Python package index has. What is not known accuses nobody: a line with a marker
+for another system, and a name that an index of the user's own may have, are left alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from holdfast.environments.findings import Finding, Kind
+from holdfast.environments.python_ranges import Need, find_other_pythons, is_old_cntk, needs_of_wheels
+from holdfast.environments.tensorflow_gpu import find_tensorflow_gpu, need_of_tensorflow_gpu
+from holdfast.environments.version_ranges import allows
+from holdfast.frozen import dataclass, replace
+from holdfast.project.environment_spec import EnvironmentSpec, Requirement, is_option
+from holdfast.project.problems import Severity
+from holdfast.project.requirement_lines import Misspelt, Package, normalised, parse_package, parse_wheel_name
+
+
+def find_replacements(spec: EnvironmentSpec, system: str = "linux") -> tuple[Finding, ...]:
+    """In the order of the lines. `system` is the target's, as in `sys.platform`."""
+    asked = _asked(spec, system)
+    found: list[Finding] = []
+    for rule in _RULES:
+        found += rule(asked)
+    taken = {(each.file, each.line, each.original) for each in found if each.kind in ("not-needed", "other-system")}
+    found += find_other_pythons(spec, list(_needs(asked, taken)))
+    order = {each: at for at, each in enumerate(dict.fromkeys(one.line.file for one in asked.lines))}
+    found.sort(key=lambda each: (order.get(each.file, -1), each.line))
+    return tuple(_by_hand(each) for each in found) if spec.locked else tuple(_each_line_once(found))
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the spec and what it is made of; `is_conda` for a conda package, of which the name alone is known."""
+
+    line: Requirement
+    package: Package
+    is_conda: bool = False
+
+    @property
+    def place(self) -> tuple[str, int]:
+        return (self.line.file, self.line.line)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a spec asks for on one system: packages, options, and whether an index of the user's own is among them."""
+
+    spec: EnvironmentSpec
+    system: str
+    lines: tuple[Line, ...]
+    options: tuple[Requirement, ...]
+
+    @property
+    def pip(self) -> list[Line]:
+        return [each for each in self.lines if not each.is_conda]
+
+    @property
+    def has_other_index(self) -> bool:
+        return any(
+            each.text.startswith(("--index-url", "--extra-index-url", "--find-links", "--no-index"))
+            and not re.search(rf"{_DEFAULT_INDEX}|{_OLD_INDEX}", each.text)
+            for each in self.options
+        )
+
+
+def finding(kind: Kind, line: Line, sentence: str, remedy: str, replacement: str | None) -> Finding:
+    name = line.package.name or line.package.file_name
+    return Finding(kind, name, sentence, remedy, "error", *line.place, replacement, line.line.text)
+
+
+_DEFAULT_INDEX = r"//(?:[^/\s]*@)?pypi(?:\.python)?\.org/"
+_OLD_INDEX = r"//(?:[^/\s]*@)?azureml\w*\.azureedge\.net/"
+
+
+def _asked(spec: EnvironmentSpec, system: str) -> Asked:
+    lines = []
+    for each in spec.pip:
+        package = Misspelt("", "") if is_option(each) else parse_package(each.text)
+        if isinstance(package, Package) and not _is_for_another(package.marker, system):
+            lines.append(Line(each, package))
+    for each in spec.conda:
+        found = re.match(r"(?:\S+::)?([A-Za-z0-9_.-]+)", each.text)
+        if found:
+            lines.append(Line(each, Package(normalised(found[1])), is_conda=True))
+    return Asked(spec, system, tuple(lines), tuple(each for each in spec.pip if is_option(each)))
+
+
+def _is_for_another(marker: str, system: str) -> bool:
+    """Whether the marker says plainly that the line is for another system."""
+    found = re.search(r"(?:sys_platform|platform_system|os_name)\s*(==|!=)\s*[\"'](\w+)[\"']", marker)
+    if not found or " or " in marker:
+        return False
+    names = {
+        "linux": ("linux", "Linux", "posix"),
+        "darwin": ("darwin", "Darwin", "posix"),
+        "win32": ("win32", "Windows", "nt"),
+    }
+    return (found[2] in names.get(system, ())) is (found[1] == "!=")
+
+
+def _needs(asked: Asked, taken: set[tuple[str, int, str]]) -> Iterator[Need]:
+    """Of all lines that stay, in their order."""
+    for each in asked.pip:
+        if (*each.place, each.line.text) not in taken:
+            yield from needs_of_wheels([(each.line, each.package)])
+            need = need_of_tensorflow_gpu(each.line, each.package)
+            if need and not each.package.location:
+                yield need
+
+
+def _cntk(asked: Asked) -> Iterator[Finding]:
+    for each in asked.pip:
+        if not is_old_cntk(each.package.location):
+            continue
+        has_gpu = each.package.name == "cntk-gpu" or re.search(r"/GPU", each.package.location, re.IGNORECASE)
+        wanted = "cntk-gpu==2.7" if has_gpu else "cntk==2.7"
+        sentence = "cntk.ai, which had the wheels of CNTK, is no longer there."
+        yield finding("gone", each, sentence, f"Write `{wanted}`, with `python=3.6`.", _with_marker(wanted, each))
+
+
+def _tensorflow(asked: Asked) -> Iterator[Finding]:
+    for each in asked.pip:
+        if each.package.name in ("tensorflow-gpu", "tf-nightly-gpu") and not each.package.location:
+            yield from find_tensorflow_gpu(asked.spec, each.line, each.package)
+
+
+def _stand_ins(asked: Asked) -> Iterator[Finding]:
+    """Names on the index that install nothing but an error."""
+    for each in asked.pip:
+        wanted = _STAND_INS.get(each.package.name)
+        if wanted is None or each.package.location or _installs(each.package, wanted[1]):
+            continue
+        specifier = "" if re.search(r"\b0\.0\b", each.package.specifier) else each.package.specifier
+        text = f"{wanted[0]}{_brackets(each)}{specifier}"
+        sentence = f"`{each.package.name}` on the package index refuses to install; the package is `{wanted[0]}`."
+        yield finding("gone", each, sentence, f"Write `{text}`.", _with_marker(text, each))
+
+
+_STAND_INS = {
+    "sklearn": ("scikit-learn", "0.0"),
+    "skimage": ("scikit-image", ""),
+    "pytorch": ("torch", ""),
+}
+"""The name to write, and the version that does not refuse: `sklearn==0.0` still installs scikit-learn."""
+
+
+def _installs(package: Package, version: str) -> bool:
+    return bool(version) and allows(package.specifier, version) and not allows(package.specifier, f"{version}.post12")
+
+
+def _other_names(asked: Asked) -> Iterator[Finding]:
+    if asked.has_other_index:
+        return
+    for each in asked.pip:
+        wanted = _OTHER_NAMES.get(each.package.name)
+        if wanted is None or each.package.location:
+            continue
+        text = f"{wanted}{_brackets(each)}{each.package.specifier}"
+        sentence = f"The package index has no `{each.package.name}`; there it is called `{wanted}`."
+        yield finding("other-name", each, sentence, f"Write `{text}`.", _with_marker(text, each))
+
+
+_OTHER_NAMES = {
+    "cv2": "opencv-python",
+    "opencv": "opencv-python",
+    "py-opencv": "opencv-python",
+    "pil": "pillow",
+    "yaml": "pyyaml",
+    "pytables": "tables",
+    "matplotlib-base": "matplotlib",
+    "py-xgboost": "xgboost",
+    "python-graphviz": "graphviz",
+    "tensorflow-base": "tensorflow",
+    "keras-gpu": "keras",
+    "pytorch-gpu": "torch",
+}
+"""Names of conda packages and of modules, none of which the index has."""
+
+
+def _old_product(asked: Asked) -> Iterator[Finding]:
+    remedy = "Remove the line: `azureml.logging` is there in every run."
+    for each in asked.lines:
+        if each.package.name in _OLD_PRODUCT:
+            sentence = f"`{each.package.name}` belongs to the old product, and is not needed."
+            severity: Severity = "warning" if each.package.name in _STILL_THERE else "error"
+            yield replace(finding("not-needed", each, sentence, remedy, ""), severity=severity)
+    for option in asked.options:
+        if re.search(_OLD_INDEX, option.text):
+            sentence = "This is the old product's own index, of which nothing is needed."
+            remedy = "Remove the line."
+        elif re.search(r"//(?:[^/\s]*@)?pypi\.python\.org/", option.text):
+            sentence = "This is a former address of the package index, which is asked anyway."
+            remedy = "Remove the line."
+        else:
+            continue
+        place = (option.file, option.line)
+        yield Finding("not-needed", "", sentence, remedy, "warning", *place, "", option.text)
+
+
+_STILL_THERE = frozenset(("azure-ml-api-sdk",))
+"""On the package index: it made web services of the old product."""
+_OLD_PRODUCT = _STILL_THERE | {
+    "azureml-requirements",
+    "azureml-logging",
+    "azureml-base",
+    "azureml-api",
+    "azureml-history",
+}
+
+
+def _torch_indexes(asked: Asked) -> Iterator[Finding]:
+    """`torch==2.1.0+cu118` is on PyTorch's own index only. One line is enough for all packages of a build."""
+    seen: set[str] = set()
+    for each in asked.pip:
+        build = re.search(r"\+(cu\d+|cpu|rocm[\d.]+|xpu)\b", each.package.specifier)
+        is_torch = each.package.name in ("torch", "torchvision", "torchaudio")
+        if not build or not is_torch or asked.has_other_index or build[1] in seen:
+            continue
+        seen.add(build[1])
+        text = f"--extra-index-url https://download.pytorch.org/whl/{build[1]}"
+        sentence = f"The package index has no `{each.package.name}{each.package.specifier}`: builds are PyTorch's own."
+        remedy = f"Write above it: `{text}`."
+        if each.line.file.endswith(".toml"):
+            remedy = f"Add `[[tool.uv.index]]` with the `url` {text.partition(' ')[2]}."
+            yield finding("missing-index", each, sentence, remedy, None)
+        else:
+            yield Finding("missing-index", each.package.name, sentence, remedy, "error", *each.place, text)
+
+
+def _other_systems(asked: Asked) -> Iterator[Finding]:
+    for each in asked.pip:
+        wheel = parse_wheel_name(each.package.file_name)
+        if wheel is None or any(_fits(tag, asked.system) for tag in wheel.platforms):
+            continue
+        tag = wheel.platforms[0]
+        other = "Windows" if tag.startswith("win") else "macOS" if tag.startswith("macosx") else "Linux"
+        here = {"linux": "Linux", "darwin": "macOS", "win32": "Windows"}.get(asked.system, asked.system)
+        sentence = f"`{each.package.file_name}` is a wheel for {other}; the target's system is {here}."
+        remedy = f"Name the wheel for the target's system, or write `{wheel.name}=={wheel.version}`."
+        yield finding("other-system", each, sentence, remedy, None)
+
+
+def _fits(tag: str, system: str) -> bool:
+    known = {"win": "win32", "macosx": "darwin", "linux": "linux", "manylinux": "linux", "musllinux": "linux"}
+    found = re.match(r"(win|macosx|manylinux|musllinux|linux)", tag)
+    return not found or known[found[1]] == system
+
+
+def _shadowed(asked: Asked) -> Iterator[Finding]:
+    by_name: dict[str, list[Line]] = {}
+    for each in asked.lines:
+        if not each.package.marker:
+            by_name.setdefault(each.package.name, []).append(each)
+    for loser, winner in _SHADOWS:
+        sentence = f"`{loser}` and `{winner}` write the same files; which one is imported is left to chance."
+        for each in by_name.get(loser, []) if winner in by_name else []:
+            yield finding("shadowed", each, sentence, f"Remove `{loser}`.", "")
+    builds = sorted(name for name in by_name if re.fullmatch(r"cupy(-cuda\w+|-rocm[\w-]+)?", name))
+    if len(builds) > 1:
+        sentence = f"{' and '.join(f'`{name}`' for name in builds)} write the same files."
+        yield finding("shadowed", by_name[builds[1]][0], sentence, "Keep the one for the target's CUDA.", None)
+
+
+_SHADOWS = (
+    ("onnxruntime", "onnxruntime-gpu"),
+    ("cntk", "cntk-gpu"),
+    ("tensorflow-cpu", "tensorflow"),
+    ("tensorflow-cpu", "tensorflow-gpu"),
+    ("tensorflow", "tensorflow-gpu"),
+    ("xgboost-cpu", "xgboost"),
+)
+"""The first is the build for the CPU, or the plain one."""
+
+_RULES: tuple[Callable[[Asked], Iterator[Finding]], ...] = (
+    _cntk,
+    _tensorflow,
+    _stand_ins,
+    _other_names,
+    _old_product,
+    _torch_indexes,
+    _other_systems,
+    _shadowed,
+)
+
+
+def _brackets(line: Line) -> str:
+    return f"[{line.package.extras}]" if line.package.extras else ""
+
+
+def _with_marker(text: str, line: Line) -> str:
+    return f"{text} ; {line.package.marker}" if line.package.marker else text
+
+
+def _each_line_once(found: list[Finding]) -> Iterator[Finding]:
+    """Two findings may be about one line, or both want a Python: only the first is written by `--fix`."""
+    taken: set[tuple[str, int, str]] = set()
+    for each in found:
+        is_new = not each.original and each.replacement is not None
+        written = re.sub(r"^(python=).*", r"\1", each.replacement or "")
+        target = (each.file, 0, written) if is_new else (each.file, each.line, each.original)
+        yield each if each.replacement is None or target not in taken else replace(each, replacement=None)
+        taken.add(target)
+
+
+def _by_hand(found: Finding) -> Finding:
+    """A lock is made by a program: writing into it would leave hashes that belong to nothing."""
+    remedy = f"{found.remedy} Then make the lock anew."
+    return Finding(found.kind, found.package, found.sentence, remedy, found.severity, found.file, found.line)

@@ -1,0 +1,1 @@
+"""Environments on this host: which Python, which packages exactly, built once; and what is in them."""

@@ -1,0 +1,119 @@
+"""One environment on this host: built once, under a lock, at its final path, marked complete last; never resumed, and
+read-only to the runs that use it."""
+
+import json
+import os
+import stat
+import time
+from typing import Any, Callable, Dict
+
+from holdfast.farside import kernel
+from holdfast.farside.environments.locks import Lock, write_lock
+from holdfast.farside.environments.workshop import Tell
+from holdfast.farside.layout import BUILD_BYTE, USE_BYTE, Home
+from holdfast.farside.refusal import Refused
+from holdfast.farside.run.files import remove_tree
+
+COMPLETE = ".complete"
+LOCK = "environment.json"
+CACHED = "__pycache__"
+_WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
+
+Build = Callable[[], Dict[str, Any]]
+"""Fills the folder, and returns what the mark is to say."""
+
+
+class Environment:
+    """Used by this process until it ends: the shared lock keeps `clean` away from it."""
+
+    def __init__(self, home: Home, name: str) -> None:
+        self.id = name
+        self.path = home.environment(name)
+        for folder in (home.environments(), home.cache(), home.pythons()):
+            os.makedirs(folder, exist_ok=True)
+        self._lock = os.open(self.path + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    def use(self) -> bool:
+        """True where it is complete: it is held from now on."""
+        if not self.is_complete():
+            return False
+        kernel.lock(self._lock, USE_BYTE, shared=True)
+        if not self.is_complete():  # removed between the look and the lock
+            kernel.unlock(self._lock, USE_BYTE)
+            return False
+        os.utime(self.path + ".lock")
+        return True
+
+    def ensure(self, build: Build, anew: bool, wait: Callable[[float], None], tell: Tell) -> bool:
+        """True if it was built just now. `anew`: also where it is complete."""
+        waited = False
+        while not kernel.lock(self._lock, BUILD_BYTE):
+            if not waited:
+                tell("phase", name="environment", text="waiting for another run that builds the same environment")
+            waited = True
+            wait(0.25)
+        try:
+            if self.is_complete() and not (anew and not waited):
+                return False
+            if anew and kernel.lock_holder(self.path + ".lock", USE_BYTE) is not None:
+                raise Refused("preparation", "it cannot be built anew while other runs use it")
+            self._build(build)
+            return True
+        finally:
+            kernel.lock(self._lock, USE_BYTE, shared=True)
+            os.utime(self.path + ".lock")
+            kernel.unlock(self._lock, BUILD_BYTE)
+
+    def is_complete(self) -> bool:
+        """Marked, and its Python is still on this machine."""
+        return all(os.path.exists(os.path.join(self.path, name)) for name in (COMPLETE, "bin/python"))
+
+    def mark(self) -> Dict[str, Any]:
+        return read_mark(self.path)
+
+    def _build(self, build: Build) -> None:
+        remove_tree(self.path)
+        began = time.time()
+        try:
+            said = build()
+            make_read_only(self.path)
+        except BaseException:
+            remove_tree(self.path)
+            raise
+        seconds = round(time.time() - began, 3)
+        path = os.path.join(self.path, COMPLETE)
+        with open(path + ".new", "w") as target:
+            json.dump(dict(said, format=1, built=began, seconds=seconds), target)
+            target.flush()
+            os.fsync(target.fileno())
+        os.rename(path + ".new", path)
+
+
+def read_mark(path: str) -> Dict[str, Any]:
+    """What was written when the environment was complete."""
+    try:
+        with open(os.path.join(path, COMPLETE)) as source:
+            found = json.load(source)
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def keep_lock(path: str, lock: Lock) -> None:
+    write_lock(os.path.join(path, LOCK), lock)
+
+
+def make_read_only(root: str) -> None:
+    """Its files are the package cache's as well: whoever changed one would change it for all. Python may still keep
+    bytecode, in folders that are made for it here."""
+    for folder, folders, names in os.walk(root):
+        if any(name.endswith(".py") for name in names) and CACHED not in folders:
+            os.mkdir(os.path.join(folder, CACHED))
+        for name in names:
+            path = os.path.join(folder, name)
+            mode = os.lstat(path).st_mode
+            if stat.S_ISREG(mode) and mode & _WRITABLE:
+                os.chmod(path, stat.S_IMODE(mode) & ~_WRITABLE)
+        folders[:] = [name for name in folders if name != CACHED]
+        if folder != root:
+            os.chmod(folder, stat.S_IMODE(os.stat(folder).st_mode) & ~_WRITABLE)

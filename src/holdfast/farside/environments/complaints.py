@@ -1,0 +1,98 @@
+"""What the installer said when it failed: its own reason, the line of the spec that asked for it, and a remedy."""
+
+import re
+from typing import Any, List, NamedTuple, Optional
+
+from holdfast.farside.environments.uv import plain
+
+LONGEST = 400
+_CROSS = "\u00d7"  # how older versions of uv begin an error
+_NETWORK = ("failed to fetch", "error sending request", "dns error", "connection refused", "timed out", "tls", "proxy")
+_BUILD = ("failed to build", "build backend", "call to `setuptools", "failed building")
+_DISK = ("no space left", "disk quota exceeded", "read-only file system")
+
+
+class Complaint(NamedTuple):
+    reason: str
+    where: str
+    remedy: str
+
+    def sentence(self) -> str:
+        place = " (asked for in %s)" % self.where if self.where else ""
+        return ("%s%s. %s" % (self.reason.rstrip(". "), place, self.remedy)).strip()
+
+
+def explain(output: str, requirements: List[List[str]]) -> Complaint:
+    """`requirements`: `[text, where]` of each line of the spec."""
+    reason = reason_of(output)
+    culprit = _culprit(reason, requirements)
+    where = culprit[1] if culprit else ""
+    return Complaint(reason, where, _remedy(plain(output).lower(), culprit))
+
+
+def reason_of(output: str) -> str:
+    """The first `error:` with its causes, as one sentence."""
+    lines = [line.rstrip() for line in plain(output).splitlines()]
+    for number, line in enumerate(lines):
+        if line.lstrip().startswith(("error:", _CROSS)):
+            return _short(_joined(lines[number : number + 12]))
+    return _short(" ".join(line.strip() for line in lines[-3:] if line.strip())) or "the installer gave no reason"
+
+
+def _joined(lines: List[str]) -> str:
+    parts: List[str] = []
+    for line in lines:
+        text = re.sub(r"^(error|cause|caused by):\s*", "", line.strip().lstrip(_CROSS + "╰─▶│ "), flags=re.IGNORECASE)
+        if line.strip().lower().startswith("hint:"):
+            break
+        if text and text not in parts:
+            parts.append(text)
+    return ": ".join(parts[:1] + [" ".join(parts[1:])]) if len(parts) > 1 else "".join(parts)
+
+
+def _culprit(reason: str, requirements: List[List[str]]) -> Optional[List[str]]:
+    """The line whose package the reason names, the one that is named with its version before others."""
+    named: List[Any] = []
+    for text, where in requirements:
+        name = package_name(text)
+        if name and re.search(r"(?<![\w.-])%s(?![\w-])" % _loose(name), reason, re.IGNORECASE):
+            exact = text.replace(" ", "") in reason.replace(" ", "")
+            named.append((not exact, len(named), [text, where]))
+    return min(named)[2] if named else None
+
+
+def package_name(text: str) -> str:
+    """Of a requirement as written, `` if it has none."""
+    found = re.match(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:[\[<>=!~;@ ]|$)", text)
+    if found and not text.lstrip().startswith("-"):
+        return found.group(1)
+    wheel = re.search(r"/([A-Za-z0-9_.]+)-\d[^/]*\.whl", text)
+    return wheel.group(1).replace("_", "-") if wheel else ""
+
+
+def _loose(name: str) -> str:
+    return "[-_.]+".join(re.escape(part) for part in re.split(r"[-_.]+", name))
+
+
+def _remedy(output: str, culprit: Optional[List[str]]) -> str:
+    name = package_name(culprit[0]) if culprit else ""
+    if any(word in output for word in _DISK):
+        return "Make room on the machine: holdfast experiment clean --environments"
+    if "was not found in the package registry" in output or "not found in the registry" in output:
+        return "Check the spelling of `%s`; a package of a private index needs its `--extra-index-url`." % (
+            name or "it"
+        )
+    if any(word in output for word in _BUILD):
+        return "No ready-made wheel fits this Python, and building it failed. Pin a Python that it has wheels for."
+    if any(word in output for word in _NETWORK):
+        return "The machine does not reach the package index. If it has no internet: submit with --ship-packages"
+    if "no solution found" in output or "unsatisfiable" in output:
+        return "Change the versions that contradict each other, or pin another Python in the spec."
+    if "hash mismatch" in output:
+        return "The index has another file than the lock names. To resolve anew: submit with --upgrade"
+    return ""
+
+
+def _short(text: str) -> str:
+    """A sentence for the record; control_log has all of it."""
+    return text if len(text) <= LONGEST else text[:LONGEST].rsplit(" ", 1)[0] + " …"

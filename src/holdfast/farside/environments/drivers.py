@@ -1,0 +1,112 @@
+"""What a machine's driver and GPUs can run: which CUDA, which machine code, which PTX."""
+
+import re
+from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
+
+from holdfast.farside.environments.fatbin import capability
+
+Numbers = Tuple[int, ...]
+
+RUNS, NO_CODE, PTX_TOO_NEW, UNKNOWN = "runs", "no-code", "ptx-too-new", "unknown"
+_MINIMUM: Dict[Numbers, str] = {
+    (8, 0): "375.26",
+    (9, 0): "384.81",
+    (9, 2): "396.26",
+    (10, 0): "410.48",
+    (10, 1): "418.39",
+    (10, 2): "440.33",
+    (11, 0): "450.36.06",
+    (11, 1): "450.80.02",
+    (12, 0): "525.60.13",
+    (13, 0): "580",
+}
+"""From CUDA 11 on all later releases of a major version run on the same driver, which is why the rows are so few."""
+
+
+class Device(NamedTuple):
+    name: str
+    capability: Optional[Tuple[int, int]] = None
+
+
+class Machine(NamedTuple):
+    """Where the environment will run. What is not known is empty or None, and is held against nothing."""
+
+    platform: str = ""
+    """As `platforms.platform_name` says it."""
+    python: str = ""
+    driver: Optional[str] = None
+    cuda: Optional[str] = None
+    """The newest CUDA that the driver supports, as it says itself."""
+    devices: Tuple[Device, ...] = ()
+
+
+def machine_of(report: Dict[str, Any], platform: str, python: str) -> Machine:
+    """From what `machine.gpus` found."""
+    devices = []
+    for row in report.get("devices") or []:
+        found = row.get("capability")
+        known = (int(found[0]), int(found[1])) if found else None
+        devices.append(Device(str(row.get("name") or "the GPU"), known))
+    return Machine(platform, python, report.get("driver"), report.get("cuda"), tuple(devices))
+
+
+def minimum_driver(cuda: str) -> Optional[str]:
+    """The oldest driver for Linux that runs a program built with this CUDA; of `10` alone, with its first."""
+    wanted = numbers(cuda)
+    same = sorted(each for each in _MINIMUM if each[:1] == wanted[:1])
+    until = [each for each in same if each <= wanted] or same[:1]
+    return _MINIMUM[until[-1]] if until else None
+
+
+def is_too_old(machine: Machine, cuda: str) -> bool:
+    """Whether the driver is known to be too old for programs built with this CUDA."""
+    wanted, supported = numbers(cuda), numbers(machine.cuda)
+    if not wanted or (supported and supported >= wanted):
+        return False
+    driver, needed = numbers(machine.driver), numbers(minimum_driver(cuda))
+    if driver and needed:
+        return driver < needed[: len(driver)]
+    if supported and wanted[0] >= 11:
+        return supported[0] < wanted[0]
+    return bool(supported) and supported < wanted
+
+
+def newest_major(machine: Machine) -> Optional[int]:
+    """The newest CUDA that surely runs here, None if there is none or nobody knows."""
+    if not machine.driver and not machine.cuda:
+        return None
+    return next((major for major in (13, 12, 11) if not is_too_old(machine, str(major))), None)
+
+
+def fitness(architectures: Sequence[str], ptx_cuda: Optional[str], device: Device, machine: Machine) -> str:
+    """Whether code for these architectures runs on the device: one of the words above."""
+    if not architectures or device.capability is None:
+        return UNKNOWN
+    fitting = [each for each in architectures if _fits(each, device.capability)]
+    if any(each.startswith("sm_") for each in fitting):
+        return RUNS
+    if not fitting:
+        return NO_CODE
+    supported, needed = numbers(machine.cuda), numbers(ptx_cuda)
+    return PTX_TOO_NEW if supported and needed and supported < needed else RUNS
+
+
+def numbers(version: Optional[str]) -> Numbers:
+    """`(535, 104)` of `535.104`; none of what is no version."""
+    found = re.match(r"\d+(\.\d+)*", version or "")
+    return tuple(int(each) for each in found.group().split(".")) if found else ()
+
+
+def _fits(architecture: str, device: Tuple[int, int]) -> bool:
+    """Machine code is for its own major version and from its minor on; PTX for all that is later; what ends in `a` for
+    one chip alone, in `f` for one family."""
+    code = capability(architecture)
+    if code == (10, 1) and device[0] == 11:
+        code = (11, 0)  # one chip: CUDA 13 gave it another number
+    if code is None:
+        return False
+    if architecture.endswith("a"):
+        return code == device
+    if architecture.startswith("ptx_") and not architecture.endswith("f"):
+        return code <= device
+    return code[0] == device[0] and code[1] <= device[1]

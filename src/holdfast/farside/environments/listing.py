@@ -1,0 +1,97 @@
+"""The environments of this host as they are asked about: which there are, what is in them, which may go."""
+
+import json
+import os
+from typing import Any, Dict, List
+
+from holdfast.farside import kernel
+from holdfast.farside.environments.building import COMPLETE, LOCK, read_mark
+from holdfast.farside.environments.locks import is_lock
+from holdfast.farside.layout import BUILD_BYTE, USE_BYTE, Home
+from holdfast.farside.refusal import Refused
+from holdfast.farside.run.files import walk
+
+Message = Dict[str, Any]
+
+
+def listed(home: Home, message: Message) -> List[Dict[str, Any]]:
+    """The one that was used last first. `size` is all of it, `own` what removing it would free: the other files are
+    the package cache's too."""
+    rows = [_row(home, name, bool(message.get("sizes", True))) for name in names(home)]
+    return sorted(rows, key=lambda row: (-row["used"], row["id"]))
+
+
+def shown(home: Home, message: Message) -> Dict[str, Any]:
+    """All about one: also its packages and its lock."""
+    name = _one(home, str(message["environment"]))
+    path, row = home.environment(name), _row(home, name, True)
+    mark = read_mark(path)
+    try:
+        with open(os.path.join(path, LOCK)) as source:
+            lock = json.load(source)
+    except (OSError, ValueError):
+        lock = None
+    packages = [str(each) for each in mark.get("packages", [])]
+    return dict(row, path=path, packages=packages, lock=lock if is_lock(lock) else None)
+
+
+def names(home: Home) -> List[str]:
+    """Without hidden ones: those are being removed."""
+    folder = home.environments()
+    try:
+        found = sorted(os.listdir(folder))
+    except FileNotFoundError:
+        return []
+    return [name for name in found if not name.startswith(".") and os.path.isdir(os.path.join(folder, name))]
+
+
+def _one(home: Home, text: str) -> str:
+    """By its name or the beginning of it."""
+    known = names(home)
+    found = [text] if text in known else [name for name in known if text and name.startswith(text)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise Refused("ambiguous", "`%s` is the beginning of several environments: %s." % (text, ", ".join(found)))
+    hint = "There are: %s" % ", ".join(known) if known else "There is none on this machine."
+    raise Refused("not-found", "There is no environment `%s` on this machine." % text, hint)
+
+
+def _row(home: Home, name: str, with_sizes: bool) -> Dict[str, Any]:
+    path = home.environment(name)
+    mark, lock = read_mark(path), path + ".lock"
+    size = own = 0
+    if with_sizes:
+        for _, status in walk(path, []):
+            size += status.st_size
+            own += status.st_size if status.st_nlink == 1 else 0
+    is_complete = os.path.exists(os.path.join(path, COMPLETE))
+    return {
+        "id": name,
+        "complete": is_complete,
+        "works": is_complete and os.path.exists(os.path.join(path, "bin", "python")),
+        "summary": str(mark.get("summary", "")),
+        "python": str(mark.get("python", "")),
+        "count": len(mark.get("packages", [])),
+        "built": float(mark.get("built", 0.0)),
+        "seconds": float(mark.get("seconds", 0.0)),
+        "used": _time(lock) or _time(path),
+        "in_use": _is_held(lock, USE_BYTE),
+        "in_build": _is_held(lock, BUILD_BYTE),
+        "size": size,
+        "own": own,
+    }
+
+
+def _time(path: str) -> float:
+    try:
+        return os.stat(path).st_mtime
+    except OSError:
+        return 0.0
+
+
+def _is_held(path: str, byte: int) -> bool:
+    return os.path.exists(path) and kernel.lock_holder(path, byte) is not None
+
+
+OPERATIONS = {"environment-list": listed, "environment-show": shown}

@@ -1,0 +1,92 @@
+"""Where the commands of a build run: inside what the run's script will see, their output in control_log, ended with the
+run."""
+
+import os
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
+
+from holdfast.farside.layout import CONTROL
+from holdfast.farside.refusal import Refused
+from holdfast.farside.run.binding import bind
+from holdfast.farside.run.children import CannotStart, inherited_environment, spawn
+from holdfast.farside.run.output import Pump, Redactor, make_pipe
+
+Hear = Callable[[str], None]
+Tell = Callable[..., None]
+
+
+class Result(NamedTuple):
+    code: Optional[int]
+    output: str
+
+
+class Owner(NamedTuple):
+    """What the supervisor lends: `attend` waits for a process, `sweep` ends what it left, `check_stop` raises when the
+    run is to end, `wait` does so after some seconds, `tell` writes to the journal."""
+
+    folder: str
+    attend: Callable[[int, Pump], Any]
+    sweep: Callable[[], None]
+    check_stop: Callable[[], None]
+    wait: Callable[[float], None]
+    tell: Tell
+
+
+class Workshop:
+    """`step` is the plan's command with a hole for the argv; `secrets` are known to builds, and to no file."""
+
+    def __init__(self, owner: Owner, step: Dict[str, Any], facts: Dict[str, Any], secrets: Dict[str, str]) -> None:
+        self.owner, self._step, self._facts, self._secrets = owner, step, facts, secrets
+
+    @property
+    def folder(self) -> str:
+        return self.owner.folder
+
+    def phase(self, text: str) -> None:
+        self.owner.tell("phase", name="environment", text=text)
+
+    def run(self, argv: List[str], environment: Dict[str, str], hear: Optional[Hear] = None) -> Result:
+        """`hear` gets each line of output as it comes. What the process started is gone when this returns."""
+        command = bind(self._step, dict(self._facts, command=argv))
+        log = os.path.join(self.folder, CONTROL)
+        with open(log, "a") as target:
+            target.write("$ %s\n" % " ".join(argv))
+        begin = os.path.getsize(log)
+        reader, writer = make_pipe()
+        ear = _Ear(log, begin, hear)
+        pump = Pump(reader, log, Redactor(self._secrets.values()), ear.listen)
+        variables = dict(inherited_environment(), **environment)
+        variables.update(command["environment"], **self._secrets)
+        try:
+            pid = spawn(command["argv"], variables, command["directory"], writer)
+        except CannotStart as problem:
+            os.close(reader)
+            raise Refused("preparation", str(problem)) from None
+        finally:
+            os.close(writer)
+        result = self.owner.attend(pid, pump)
+        self.owner.sweep()
+        pump.finish()
+        os.close(reader)
+        self.owner.check_stop()
+        ear.listen()
+        with open(log, "rb") as source:
+            source.seek(begin)
+            return Result(result.code, source.read().decode("utf-8", "replace"))
+
+
+class _Ear:
+    """Hands on whole lines of a growing file."""
+
+    def __init__(self, path: str, offset: int, hear: Optional[Hear]) -> None:
+        self._path, self._offset, self._hear = path, offset, hear
+
+    def listen(self) -> None:
+        if self._hear is None:
+            return
+        with open(self._path, "rb") as source:
+            source.seek(self._offset)
+            data = source.read()
+        whole = data.rfind(b"\n") + 1
+        self._offset += whole
+        for line in data[:whole].decode("utf-8", "replace").splitlines():
+            self._hear(line)

@@ -1,0 +1,161 @@
+"""The plan of a run: everything that will be done over there, as frozen data with named holes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, NamedTuple
+
+from holdfast.frozen import dataclass
+from holdfast.model import RECORD_FORMAT
+
+
+class Hole(Enum):
+    """What only the far side knows. `farside/run/binding.py` fills these, and no others, when it binds a plan."""
+
+    HOME = "home"
+    RUN = "run"
+    WORK = "work"
+    FARSIDE = "farside"
+    ENVIRONMENT = "environment"
+    PATH = "path"
+    PYTHONPATH = "pythonpath"
+    PYTHON = "python"
+    ACCOUNT = "account"
+    ARCHITECTURE = "architecture"
+    COMMAND = "command"
+    """A list of words: only as a word of its own."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """A string of the plan made of literals and holes. Literals are never searched for holes: user text is safe."""
+
+    parts: tuple[str | Hole, ...]
+
+    def as_json(self) -> Any:
+        if len(self.parts) == 1 and isinstance(self.parts[0], str):
+            return self.parts[0]
+        return {"join": [part if isinstance(part, str) else {"hole": part.value} for part in self.parts]}
+
+    def __str__(self) -> str:
+        return "".join(part if isinstance(part, str) else f"<{part.value}>" for part in self.parts)
+
+
+def text(*parts: str | Hole) -> Text:
+    return Text(parts)
+
+
+class Command(NamedTuple):
+    """An argv, what is set in its environment, and where it runs. Containers wrap this, and nothing else."""
+
+    argv: tuple[Text, ...]
+    environment: Mapping[str, Text]
+    directory: Text
+
+
+class EnvironmentPlan(NamedTuple):
+    """An environment that the host finds, or resolves and builds.
+
+    `spec` is the digest of what was asked for; `requirements`, `constraints` and `conda` are its lines, each with its
+    file and line. `python` is a pin, `interpreter` the Python for a spec that has none. `locks` are those known for
+    the spec; `is_exact`: the first one is used whatever the spec says. `files` is where local files of the spec
+    are, `uv` the program, `tools` what has to be sent for it, `secrets` the names of what the installer has to know
+    and the script does not, `step` every command of the build, with a hole for its words.
+    """
+
+    spec: str
+    summary: str
+    python: str | None
+    interpreter: Text
+    requirements: tuple[tuple[str, str], ...]
+    constraints: tuple[tuple[str, str], ...]
+    options: tuple[str, ...]
+    arguments: tuple[str, ...]
+    channels: tuple[str, ...]
+    conda: tuple[tuple[str, str], ...]
+    locked: str
+    locks: tuple[Mapping[str, Any], ...]
+    is_exact: bool
+    upgrade: bool
+    rebuild: bool
+    files: Text
+    uv: Text
+    tools: tuple[str, ...]
+    secrets: tuple[str, ...]
+    step: Command
+
+
+class Limits(NamedTuple):
+    grace: float = 10.0
+    time: float | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything the supervisor will do. Frozen; printed by `--dry-run`; `as_json` is what travels and is kept."""
+
+    run_id: str
+    project_id: str
+    generation: str
+    snapshot: str
+    stores: tuple[Text, ...]
+    share: Text
+    command: Command | None
+    """None: the environment is prepared, and nothing is run in it."""
+    limits: Limits
+    environment: EnvironmentPlan | None = None
+    prepare: bool = True
+    secrets: tuple[str, ...] = ()
+    python: str | None = None
+    """`pythonLocation` for the hole of that name; None is the active one over there."""
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "format": RECORD_FORMAT,
+            "run": self.run_id,
+            "project": self.project_id,
+            "generation": self.generation,
+            "snapshot": self.snapshot,
+            "stores": [store.as_json() for store in self.stores],
+            "share": self.share.as_json(),
+            "command": None if self.command is None else _command_json(self.command),
+            "limits": {"grace": self.limits.grace, "time": self.limits.time},
+            "environment": None if self.environment is None else _environment_json(self.environment),
+            "prepare": self.prepare,
+            "secrets": list(self.secrets),
+            "python": self.python,
+        }
+
+
+def _command_json(command: Command) -> dict[str, Any]:
+    return {
+        "argv": [each.as_json() for each in command.argv],
+        "environment": {name: value.as_json() for name, value in command.environment.items()},
+        "directory": command.directory.as_json(),
+    }
+
+
+def _environment_json(plan: EnvironmentPlan) -> dict[str, Any]:
+    return {
+        "spec": plan.spec,
+        "summary": plan.summary,
+        "python": plan.python,
+        "interpreter": plan.interpreter.as_json(),
+        "requirements": [list(each) for each in plan.requirements],
+        "constraints": [list(each) for each in plan.constraints],
+        "options": list(plan.options),
+        "arguments": list(plan.arguments),
+        "channels": list(plan.channels),
+        "conda": [list(each) for each in plan.conda],
+        "locked": plan.locked,
+        "locks": list(plan.locks),
+        "exact": plan.is_exact,
+        "upgrade": plan.upgrade,
+        "rebuild": plan.rebuild,
+        "files": plan.files.as_json(),
+        "uv": plan.uv.as_json(),
+        "tools": list(plan.tools),
+        "secrets": list(plan.secrets),
+        "step": _command_json(plan.step),
+    }

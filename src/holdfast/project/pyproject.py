@@ -1,0 +1,228 @@
+"""`pyproject.toml`: the packages that the project itself depends on, `[project] dependencies`.
+
+Neither extras nor dependency groups are included, and the project itself is not installed: a run has its files already.
+Settings of uv count as far as they can be said in a requirements file; one that would choose other packages and cannot
+be said is an error, and names `uv.lock` as the way.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from holdfast.project.documents import BYTE_ORDER_MARK, read_text
+from holdfast.project.environment_spec import EnvironmentSpec, Requirement, parse_python
+from holdfast.project.problems import Problem, Severity, errors_in
+from holdfast.project.requirement_lines import Misspelt, Package, parse_package
+from holdfast.project.requirements import Place, RequirementLines, read_python_version
+
+Table = Mapping[str, Any]
+"""What is inside a TOML file, as its parser gives it; nothing of it leaves this module."""
+
+
+def read_pyproject(root: Path, relative: str) -> tuple[EnvironmentSpec | None, list[Problem]]:
+    """What `[project]` asks for, None when the file is missing or has an error."""
+    file, problems = open_pyproject(root, relative)
+    if file is None:
+        return None, problems
+    _read_indexes(file)
+    _read_dependencies(file)
+    _read_settings(file)
+    python, written = _python(file)
+    ordered = sorted(file.lines.problems, key=lambda each: each.line)
+    if errors_in(ordered):
+        return None, ordered
+    spec = EnvironmentSpec(
+        file=relative,
+        python=python,
+        pip=tuple(file.lines.pip),
+        constraints=tuple(file.lines.constraints),
+        files=tuple(file.lines.files),
+        arguments=tuple(file.lines.arguments),
+        credentials=file.lines.concealer.taken(),
+        python_from=written,
+    )
+    return spec, ordered
+
+
+def read_indexes(root: Path, relative: str) -> tuple[RequirementLines, str | None, Requirement | None]:
+    """Where the packages of a lock come from, and the wish for a Python: all that a lock leaves to this file."""
+    file, problems = open_pyproject(root, relative)
+    if file is None:
+        lines = RequirementLines(root)
+        lines.problems += problems
+        return lines, None, None
+    _read_indexes(file, is_locked=True)
+    return (file.lines, *_python(file))
+
+
+class PyprojectFile:
+    """The file while it is being read."""
+
+    def __init__(self, root: Path, relative: str, text: str, content: Table) -> None:
+        self.root, self.relative, self.text, self.content = root, relative, text, content
+        self.lines = RequirementLines(root)
+
+    def table(self, *keys: str) -> Table:
+        found: Any = self.content
+        for key in keys:
+            found = found.get(key, {}) if isinstance(found, Mapping) else {}
+        return found if isinstance(found, Mapping) else {}
+
+    def place(self, written: str, key: str, constrains: bool = False) -> Place:
+        """A TOML parser tells no lines: the first one that has the words."""
+        numbered = list(enumerate(self.text.splitlines(), 1))
+        exact = [number for number, line in numbered if re.search(rf"[\"']{re.escape(written)}[\"']", line)]
+        near = [number for number, line in numbered if written in line] if written else []
+        return Place(self.relative, (exact or near or [0])[0], key, (), constrains)
+
+    def problem(self, written: str, key: str, message: str, remedy: str, severity: Severity = "error") -> None:
+        self.lines.problem(self.place(written, key), message, remedy, severity)
+
+
+def open_pyproject(root: Path, relative: str) -> tuple[PyprojectFile | None, list[Problem]]:
+    text, problems = read_text(root, relative, "Make one: uv init --bare")
+    if text is None:
+        return None, problems
+    text = text.removeprefix(BYTE_ORDER_MARK)
+    try:
+        content = parse_toml(text)
+    except ValueError as error:
+        found = re.search(r"\(at line (\d+)", str(error))
+        message = re.sub(r"\s*\(at .*\)", "", str(error)).rstrip(".")
+        line = int(found[1]) if found else len(text.splitlines())
+        return None, [Problem(relative, line, "", f"is not TOML: {message}", "Correct this line or the one above.")]
+    return PyprojectFile(root, relative, text, content), []
+
+
+def parse_toml(text: str) -> Table:
+    """Raises ValueError."""
+    parser = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    found: Table = parser.loads(text)
+    return found
+
+
+def _read_dependencies(file: PyprojectFile) -> None:
+    project = file.table("project")
+    if "dependencies" in project.get("dynamic", ()):
+        remedy = "Write them under `[project] dependencies`, or name a requirements file."
+        file.problem("dynamic", "project.dependencies", "are made by the build of the project", remedy)
+        return
+    if not project and file.table("tool", "poetry", "dependencies"):
+        remedy = "Write a requirements file and name that: poetry export -o requirements.txt"
+        file.problem("[tool.poetry.dependencies]", "tool.poetry", "is Poetry's own form, which is not read", remedy)
+        return
+    if not project:
+        file.problem("", "project", "is missing", "Write `[project]` with `dependencies = [\"numpy\"]`.")  # fmt: skip
+        return
+    for written in _texts(file, project.get("dependencies", []), "project.dependencies"):
+        place = file.place(written, "project.dependencies")
+        package = parse_package(written)
+        source = None if isinstance(package, Misspelt) else _source(file, package)
+        if source is None or isinstance(package, Misspelt):
+            file.lines.take(written, place)
+        else:
+            _take_source(file, package, source, place)
+
+
+def _texts(file: PyprojectFile, value: object, key: str) -> list[str]:
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return value
+    file.problem(key.rpartition(".")[2], key, "must be a list of texts", 'Write it like `["numpy", "pandas>=2"]`.')
+    return []
+
+
+def _source(file: PyprojectFile, package: Package) -> Table | None:
+    sources = file.table("tool", "uv", "sources")
+    found = next((each for name, each in sources.items() if _same(name, package.name)), None)
+    if isinstance(found, Mapping):
+        return found
+    if isinstance(found, list) and all(isinstance(each, Mapping) and "index" in each for each in found):
+        return {"index": ""}  # one of several, by marker: all are asked
+    return {"several": ""} if found is not None else None
+
+
+def _same(one: str, other: str) -> bool:
+    return re.sub(r"[-_.]+", "-", one).lower() == other
+
+
+def _take_source(file: PyprojectFile, package: Package, source: Table, place: Place) -> None:
+    extras = f"[{package.extras}]" if package.extras else ""
+    marker = f" ; {package.marker}" if package.marker else ""
+    if "index" in source:
+        file.lines.take(f"{package.name}{extras}{package.specifier}{marker}", place)
+    elif "url" in source:
+        file.lines.take(f"{package.name}{extras} @ {source['url']}{marker}", place)
+    elif "git" in source:
+        revision = source.get("rev") or source.get("tag") or source.get("branch")
+        address = f"git+{source['git']}" + (f"@{revision}" if revision else "")
+        address += f"#subdirectory={source['subdirectory']}" if "subdirectory" in source else ""
+        file.lines.take(f"{package.name}{extras} @ {address}{marker}", place)
+    elif "path" in source:
+        file.lines.take(f"{package.name}{extras} @ {source['path']}{marker}", place)
+    else:
+        kind = next(iter(source), "it")
+        remedy = "Write a single source, or lock the project (uv lock) and name `uv.lock`."
+        file.lines.problem(place, f"the source of `{package.name}` (`{kind}`) cannot be used here", remedy)
+
+
+def _read_indexes(file: PyprojectFile, is_locked: bool = False) -> None:
+    uv = file.table("tool", "uv")
+    for index in uv.get("index", []) if isinstance(uv.get("index", []), list) else []:
+        address = str(index.get("url", "")) if isinstance(index, Mapping) else ""
+        option = "--index-url" if index.get("default") else "--extra-index-url"
+        place = file.place(address, "tool.uv.index")
+        if index.get("explicit") and not is_locked:
+            message = f"the index `{index.get('name', '')}` is asked for every package, not only for those that name it"
+            file.lines.problem(
+                place, message, "To keep it apart, lock the project (uv lock) and name `uv.lock`.", "warning"
+            )
+        file.lines.take(f"{option} {address}", place)
+    single = uv.get("index-url")
+    if isinstance(single, str):
+        file.lines.take(f"--index-url {single}", file.place(single, "tool.uv.index-url"))
+    for key in ("extra-index-url", "find-links"):
+        for each in _texts(file, uv.get(key, []), f"tool.uv.{key}"):
+            file.lines.take(f"--{key} {each}", file.place(each, f"tool.uv.{key}"))
+    if uv.get("no-index"):
+        file.lines.take("--no-index", file.place("no-index", "tool.uv.no-index"))
+
+
+def _read_settings(file: PyprojectFile) -> None:
+    uv = file.table("tool", "uv")
+    for each in _texts(file, uv.get("constraint-dependencies", []), "tool.uv.constraint-dependencies"):
+        file.lines.take(each, file.place(each, "tool.uv.constraint-dependencies", constrains=True))
+    if uv.get("prerelease") == "allow":
+        file.lines.take("--pre", file.place("prerelease", "tool.uv.prerelease"))
+    if uv.get("override-dependencies"):
+        remedy = "Lock the project (uv lock) and name `uv.lock`."
+        key = "tool.uv.override-dependencies"
+        file.problem("override-dependencies", key, "cannot be used without a lock", remedy)
+    for key in _UNUSED:
+        if key in uv:
+            remedy = "To have it count, lock the project (uv lock) and name `uv.lock`."
+            file.problem(key, f"tool.uv.{key}", "is not used", remedy, "warning")
+
+
+_UNUSED = ("exclude-newer", "resolution", "dependency-metadata", "index-strategy", "no-build-isolation-package")
+
+
+def _python(file: PyprojectFile) -> tuple[str | None, Requirement | None]:
+    pinned, problems = read_python_version(file.root, posixpath.dirname(file.relative))
+    file.lines.problems += problems
+    if pinned:
+        return parse_python(pinned.text), pinned
+    written = file.table("project").get("requires-python")
+    if written is None:
+        return None, None
+    place = file.place(str(written), "project.requires-python")
+    python = parse_python(str(written).strip().rstrip(","))
+    if python is None:
+        message = f"`{written}` is not a version of Python"
+        file.lines.problem(place, message, 'Write it like `requires-python = ">=3.10"`.')
+    return python, Requirement(str(written), place.line, file.relative)

@@ -1,0 +1,112 @@
+"""The programs that a build needs, on this machine and for another one: found here, or fetched for its platform."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from holdfast.errors import HostError, NotAvailable
+from holdfast.hosts.connection import Connection
+from holdfast.workbench import events
+from holdfast.workbench.replies import Greeting
+from holdfast.workbench.surroundings import Surroundings
+
+_WHEELS = {
+    ("x86_64", "glibc"): "x86_64-unknown-linux-gnu",
+    ("x86_64", "musl"): "x86_64-unknown-linux-musl",
+    ("aarch64", "glibc"): "aarch64-unknown-linux-gnu",
+    ("aarch64", "musl"): "aarch64-unknown-linux-musl",
+}
+"""What uv calls the platforms that it can be fetched for."""
+
+
+def find_uv() -> str:
+    """The program on this machine."""
+    try:
+        from uv import find_uv_bin
+
+        return find_uv_bin()
+    except (ImportError, FileNotFoundError):
+        found = shutil.which("uv")
+        if found is None:
+            raise NotAvailable(
+                "The program `uv`, which builds environments, was not found.",
+                "Install it beside Holdfast (pip install uv), or use your own Python: userManagedEnvironment: true",
+            ) from None
+        return found
+
+
+def uv_name(uv: str) -> str:
+    """`uv-0.13.7`: what it is called in a host's `tools/`."""
+    said = subprocess.run([uv, "--version"], capture_output=True, text=True, check=False, timeout=30)
+    words = said.stdout.split()
+    if said.returncode or len(words) < 2 or words[0] != "uv":
+        raise NotAvailable(
+            f"`{uv}` does not say its version.", "Install uv anew beside Holdfast: pip install --force-reinstall uv"
+        )
+    return f"uv-{words[1]}"
+
+
+def send_uv(connection: Connection, there: Greeting, around: Surroundings) -> Iterator[events.Event]:
+    """To a host that does not have it. It stays there for all later runs."""
+    from holdfast.snapshots.manifest import encode_rows
+    from holdfast.snapshots.store import ObjectStore
+    from holdfast.workbench.submitting.sending import Sender
+
+    uv = find_uv()
+    name = uv_name(uv)
+    yield events.Noted(f"Sending {name.replace('-', ' ')}, which builds environments there; once for this machine.")
+    program = _program_for(uv, name, there.architecture, there.libc, around)
+    store = ObjectStore(around.home / "objects")
+    with program.open("rb") as source:
+        digest, size = store.put_stream(source)
+    manifest = store.put_bytes(encode_rows([("uv", "x", digest, size)]))
+    sender = Sender(connection, store, manifest, None)
+    sender.announce()
+    yield from sender.complete()
+    sender.confirm()
+    connection.answer(connection.send("tool", {"name": name, "digest": digest}))
+
+
+def _program_for(uv: str, name: str, architecture: str, libc: str, around: Surroundings) -> Path:
+    if sys.platform == "linux" and (architecture, libc) == _here():
+        return Path(uv)
+    wheel = _WHEELS.get((architecture, libc))
+    if wheel is None:
+        raise NotAvailable(
+            f"There is no uv for {architecture} with {libc}, so no environment can be built on that machine.",
+            "Use the machine's own Python: write `userManagedEnvironment: true` into its .compute file.",
+        )
+    folder = around.home / "tools" / f"{name}-{architecture}-{libc}"
+    program = folder / "bin" / "uv"
+    if not program.exists():
+        _fetch(uv, name, wheel, folder)
+    return program
+
+
+def _fetch(uv: str, name: str, platform: str, folder: Path) -> None:
+    """From the package index, as its maker publishes it; whole or not at all."""
+    new = folder.with_name(f".{folder.name}.new")
+    shutil.rmtree(new, ignore_errors=True)
+    wanted = name.replace("-", "==", 1)
+    argv = [uv, "pip", "install", "--quiet", "--no-deps", "--target", str(new), "--python-platform", platform, wanted]
+    argv += ["--python", sys.executable, "--only-binary", ":all:"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if done.returncode or not (new / "bin" / "uv").exists():
+        reason = done.stderr.strip().splitlines()
+        raise HostError(
+            f"uv for {platform} could not be fetched: {reason[-1] if reason else 'no reason was given'}",
+            "Does this machine reach the package index? Without uv: userManagedEnvironment: true in the .compute file.",
+        )
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    new.rename(folder)
+
+
+def _here() -> tuple[str, str]:
+    import platform
+
+    return platform.machine(), "glibc" if platform.libc_ver()[0] == "glibc" else "musl"

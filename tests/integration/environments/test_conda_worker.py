@@ -1,0 +1,421 @@
+"""Conda packages for real: solved and installed by the worker, from channels that are made here."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import http.server
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.farside.environments import conda
+from holdfast.farside.environments.conda import Done, Prefix, Problem, Progress
+from holdfast.farside.environments.conda_channels import Settings, channel_urls, read_settings
+from kit.conda_channel import PLACEHOLDER, Channel, Content, Package, archive, python_module, python_package
+from kit.waiting import wait_for
+
+UV = Path(sys.executable).with_name("uv")
+PLATFORM = "linux-x86_64-glibc2.36"
+MACHINE = dict(os.environ)  # at import, before tests have a home of their own: with the installer's cache
+SCRIPT = b"#!/bin/sh\necho a script prints\necho '{' \necho linked > $PREFIX/linked\n"
+
+
+@pytest.fixture(scope="session")
+def tool(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Python that has rattler."""
+    folder = tmp_path_factory.mktemp("rattler")
+    subprocess.run([UV, "venv", "-q", "-p", sys.executable, "--clear", folder], env=MACHINE, check=True)
+    python = folder / "bin" / "python"
+    subprocess.run([UV, "pip", "install", "-q", "-p", python, conda.RATTLER], env=MACHINE, check=True)
+    return python
+
+
+@pytest.fixture(scope="session")
+def channel(tmp_path_factory: pytest.TempPathFactory) -> Channel:
+    return Channel(
+        tmp_path_factory.mktemp("channel"),
+        python_package(),
+        python_module("greet", "1.0"),
+        python_module("greet", "2.0", ("base-lib >=2",)),
+        Package("base-lib", "1.0"),
+        Package(
+            "base-lib",
+            "2.0",
+            noarch="",
+            files={
+                "etc/base.txt": f"at {PLACEHOLDER}\n",
+                "lib/base.bin": Content(b"\x7fELF\0" + PLACEHOLDER.encode() + b"/lib\0end", "binary"),
+            },
+        ),
+        Package("gpu-lib", "1.0", "cpu_0", noarch=""),
+        Package("gpu-lib", "1.0", "cuda_1", ("__cuda >=12",), noarch=""),
+        Package("new-lib", depends=("__glibc >=2.99",)),
+        Package("scripted", files={"bin/.scripted-post-link.sh": Content(SCRIPT, executable=True)}, noarch=""),
+        Package("broken", files={"bin/.broken-post-link.sh": Content(b"exit 3\n", executable=True)}, noarch=""),
+    )
+
+
+@dataclass(frozen=True)
+class Bench:
+    """`solve` and `install` as a build does them, in a folder of the test's own."""
+
+    tool: Path
+    folder: Path
+    settings: Settings
+
+    @property
+    def cache(self) -> Path:
+        return self.folder / "cache"
+
+    def start(self, request: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            conda.worker_command(str(self.tool)),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert process.stdin
+        process.stdin.write(request)
+        process.stdin.close()
+        return process
+
+    def finish(self, process: subprocess.Popen[str]) -> tuple[Done | Problem, list[Progress]]:
+        assert process.stdout
+        with process.stdout:
+            output = process.stdout.read()
+        code = process.wait()
+        answers = [answer for answer in map(conda.read_line, output.splitlines()) if answer is not None]
+        if not answers or isinstance(answers[-1], Progress):
+            return conda.ended_early(code, output), []
+        return answers[-1], [each for each in answers if isinstance(each, Progress)]
+
+    def solve(self, names: list[str], *specs: str, cuda: str = "", locked: tuple[Any, ...] = ()) -> Done | Problem:
+        channels = channel_urls(names, specs, self.settings)
+        request = conda.solve_request(specs, channels, PLATFORM, cuda, locked, str(self.cache))
+        return self.finish(self.start(request))[0]
+
+    def packages(self, names: list[str], *specs: str, cuda: str = "") -> tuple[Any, ...]:
+        solved = self.solve(names, *specs, cuda=cuda)
+        assert isinstance(solved, Done), solved
+        return solved.packages
+
+    def request(self, packages: tuple[Any, ...], name: str, names: tuple[str, ...] = (), **options: Any) -> str:
+        path = str(self.folder / name)
+        prefix = Prefix(path, options.pop("seen_as", path))
+        channels = channel_urls(names, (), self.settings)
+        return conda.install_request(packages, prefix, channels, PLATFORM, str(self.cache), **options)
+
+    def install(
+        self, packages: tuple[Any, ...], name: str, *names: str, **options: Any
+    ) -> tuple[Done | Problem, list[Progress]]:
+        return self.finish(self.start(self.request(packages, name, names, **options)))
+
+
+@pytest.fixture
+def bench(tool: Path, tmp_path: Path) -> Bench:
+    return Bench(tool, tmp_path, read_settings({}, str(tmp_path)))
+
+
+def names(packages: tuple[Any, ...]) -> list[str]:
+    return [f"{each['name']}={each['version']}={each['build']}" for each in packages]
+
+
+def said(*argv: str | Path) -> str:
+    return subprocess.run([str(each) for each in argv], capture_output=True, text=True, check=True).stdout
+
+
+def test_an_environment_is_solved_installed_and_runs(bench, channel):
+    packages = bench.packages([channel.url], "greet", "python")
+    done, progress = bench.install(packages, "p")
+
+    assert [name.split("=")[0] for name in names(packages)] == ["base-lib", "greet", "python"]
+    assert conda.python_packages(packages) == ["greet==2.0"]
+    assert done == Done(packages)
+    assert (progress[0].phase, progress[-1]) == ("download", Progress("link", 3, 3, 0, 0))
+    prefix = bench.folder / "p"
+    assert said(prefix / "bin/greet") == "2.0\n"
+    assert said(prefix / "bin/python", "-c", "import sys, ssl, sqlite3; print(sys.prefix)") == f"{prefix}\n"
+    assert (prefix / "etc/base.txt").read_text() == f"at {prefix}\n"
+    assert (prefix / "lib/base.bin").read_bytes().startswith(b"\x7fELF\0" + str(prefix).encode() + b"/lib\0")
+
+
+def test_uv_installs_on_top_and_sees_what_conda_installed(bench, channel):
+    bench.install(bench.packages([channel.url], "greet", "python"), "p")
+    python = bench.folder / "p/bin/python"
+
+    subprocess.run([UV, "pip", "install", "-q", "--python", python, "six==1.16.0", "greet"], env=MACHINE, check=True)
+
+    assert said(python, "-c", "import six, greet; print(six.__version__, greet.__version__)") == "1.16.0 2.0\n"
+
+
+def test_a_prefix_can_be_built_for_another_path(bench, channel):
+    packages = bench.packages([channel.url], "greet", "python")
+
+    bench.install(packages, "p", seen_as="/opt/environment")
+
+    assert (bench.folder / "p/etc/base.txt").read_text() == "at /opt/environment\n"
+    assert (bench.folder / "p/bin/greet").read_text().startswith("#!/opt/environment/bin/python3")
+
+
+def test_the_build_fits_the_targets_driver_and_c_library(bench, channel):
+    assert names(bench.packages([channel.url], "gpu-lib")) == ["gpu-lib=1.0=cpu_0"]
+    assert names(bench.packages([channel.url], "gpu-lib", cuda="12.4")) == ["gpu-lib=1.0=cuda_1"]
+    assert names(bench.packages([channel.url], "gpu-lib", cuda="11.8")) == ["gpu-lib=1.0=cpu_0"]
+    refused = bench.solve([channel.url], "new-lib")
+    assert isinstance(refused, Problem)
+    assert (refused.kind, refused.spec) == ("unsatisfiable", "new-lib")
+    assert "__glibc >=2.99" in refused.message
+
+
+def test_locked_packages_are_preferred_where_they_fit(bench, channel):
+    locked = bench.packages([channel.url], "greet=1.0", "python")
+
+    again = bench.solve([channel.url], "greet", "python", locked=locked)
+    newer = bench.solve([channel.url], "greet>=2", "python", locked=locked)
+
+    assert again == Done(locked)
+    assert "greet=2.0=py_0" in names(newer.packages)
+
+
+@pytest.mark.parametrize(
+    ("spec", "build"),
+    [
+        ("greet=1", "1.0"),
+        ("greet==1.0", "1.0"),
+        ("greet=2.0=py_0", "2.0"),
+        ("greet >=1,<2", "1.0"),
+        ("greet=*=py*", "2.0"),
+    ],
+)
+def test_specs_are_written_as_conda_users_write_them(bench, channel, spec, build):
+    assert f"greet={build}=py_0" in names(bench.packages([channel.url], spec))
+
+
+@pytest.mark.parametrize(
+    ("specs", "spec", "word"),
+    [
+        (("base-lib", "nosuch>=1"), "nosuch>=1", "No candidates were found for nosuch >=1"),
+        (("base-lib <2", "greet=2"), "greet=2", "base-lib >=2"),
+        (("greet", "python=2.7"), "python=2.7", "No candidates were found for python 2.7.*"),
+    ],
+)
+def test_an_unsatisfiable_spec_has_the_solvers_reason(bench, channel, specs, spec, word):
+    problem = bench.solve([channel.url], *specs)
+
+    assert isinstance(problem, Problem)
+    assert (problem.kind, problem.spec) == ("unsatisfiable", spec)
+    assert word in problem.message
+
+
+def test_a_spec_that_is_none_is_named(bench, channel):
+    problem = bench.solve([channel.url], "greet", "greet >=>")
+
+    assert (problem.kind, problem.spec) == ("other", "greet >=>")
+    assert problem.message.startswith("`greet >=>` is not a package spec: ")
+
+
+def test_a_channel_that_is_not_there_is_named(bench, tmp_path, channel):
+    problem = bench.solve([channel.url, f"file://{tmp_path}/nowhere"], "greet")
+
+    assert problem.kind == "channel"
+    assert problem.message.startswith(f"channel `file://{tmp_path}/nowhere`: could not find subdir 'noarch'")
+
+
+def test_a_channel_that_cannot_be_reached_is_a_problem_of_the_network(bench):
+    with http.server.HTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler) as closed:
+        port = closed.server_port
+
+    problem = bench.solve([f"http://127.0.0.1:{port}/c"], "greet")
+
+    assert problem.kind == "network"
+    assert f"127.0.0.1:{port} cannot be reached" in problem.message
+
+
+def test_names_lead_where_the_hosts_settings_say(tool, tmp_path, channel):
+    other = Channel(tmp_path / "team", Package("greet", "9.0"))
+    (tmp_path / ".condarc").write_text(
+        f"channel_alias: {channel.folder.parent.as_uri()}\n"
+        f"custom_channels:\n  team: {tmp_path.as_uri()}\n"
+        f"default_channels:\n  - {channel.url}\n  - {other.url}\n"
+    )
+    bench = Bench(tool, tmp_path, read_settings({"HOME": str(tmp_path)}, str(tmp_path)))
+
+    assert "greet=2.0=py_0" in names(bench.packages([channel.folder.name], "greet"))
+    assert names(bench.packages(["team", channel.folder.name], "greet")) == ["greet=9.0=0"]
+    assert "greet=2.0=py_0" in names(bench.packages(["team", channel.folder.name], f"{channel.folder.name}::greet"))
+    assert names(bench.packages([channel.folder.name], "team::greet")) == ["greet=9.0=0"]
+    assert names(bench.packages([], "defaults::greet")) == ["greet=9.0=0"]
+
+
+def test_a_damaged_archive_is_not_installed(bench, tmp_path):
+    ours = Channel(tmp_path / "c", Package("x", files={"x.txt": "right"}))
+    packages = bench.packages([ours.url], "x")
+    ours.archive("x").write_bytes(archive(Package("x", files={"x.txt": "wrong"})))
+
+    problem, _ = bench.install(packages, "p")
+
+    assert problem.kind == "channel"
+    assert "is damaged or another: its sha256 is" in problem.message
+    assert not (bench.folder / "p/x.txt").exists()
+
+
+def test_packages_of_one_name_from_two_channels_are_not_mixed_up(bench, tmp_path):
+    channels = [Channel(tmp_path / each, Package("x", files={"x.txt": each})) for each in ("one", "two")]
+
+    for channel in (*channels, channels[0]):
+        prefix = f"p{len(list(tmp_path.iterdir()))}-{channel.folder.name}"
+        bench.install(bench.packages([channel.url], "x"), prefix)
+        assert (tmp_path / prefix / "x.txt").read_text() == channel.folder.name
+
+
+def test_a_cache_that_was_changed_is_repaired_when_asked_to_look(bench, tmp_path):
+    ours = Channel(tmp_path / "c", Package("x", files={"x.txt": "right", "y.txt": "right"}))
+    packages = bench.packages([ours.url], "x")
+    bench.install(packages, "p")
+    (changed,) = bench.cache.rglob("x.txt")
+    (missing,) = bench.cache.rglob("y.txt")
+    missing.unlink()
+    bench.install(packages, "p2")
+    assert (tmp_path / "p2/y.txt").read_text() == "right"
+
+    changed, _ = next(bench.cache.rglob("x.txt")), shutil.rmtree(tmp_path / "p2")
+    changed.write_text("wrong")
+    bench.install(packages, "p3", thorough=True)
+
+    assert (tmp_path / "p3/x.txt").read_text() == "right"
+
+
+def test_a_worker_that_is_killed_leaves_a_cache_that_works(bench, channel):
+    packages = bench.packages([channel.url], "greet", "python")
+    process = bench.start(bench.request(packages, "killed"))
+    wait_for(lambda: list(bench.cache.glob("packages/.python-*")), what="the archive is being unpacked")
+    process.kill()
+
+    problem, _ = bench.finish(process)
+
+    assert problem == Problem("other", "the installer of conda packages was ended by signal 9", "")
+    assert isinstance(bench.install(packages, "p")[0], Done)
+    assert said(bench.folder / "p/bin/greet") == "2.0\n"
+
+
+def test_a_prefix_that_has_packages_is_never_gone_on_with(bench, channel):
+    packages = bench.packages([channel.url], "base-lib")
+    bench.install(packages, "p")
+
+    problem, _ = bench.install(packages, "p")
+
+    assert problem == Problem("storage", f"`{bench.folder}/p` has packages already", "")
+
+
+def test_two_installations_share_a_cache_at_the_same_time(bench, channel):
+    packages = bench.packages([channel.url], "greet", "python")
+
+    running = [bench.start(bench.request(packages, name)) for name in ("one", "two", "three")]
+
+    assert [bench.finish(each)[0] for each in running] == [Done(packages)] * 3
+    assert [said(bench.folder / name / "bin/greet") for name in ("one", "two", "three")] == ["2.0\n"] * 3
+    inodes = {(bench.folder / name / "bin/python").stat().st_ino for name in ("one", "two", "three")}
+    assert len(inodes) == 1  # hard links: three environments cost the disk one
+
+
+def test_a_folder_that_cannot_be_written_is_a_problem_of_storage(bench, channel):
+    bench.cache.write_text("a file in the way")
+
+    problem = bench.solve([channel.url], "greet")
+
+    assert problem.kind == "storage"
+
+
+def test_scripts_of_packages_run_and_their_output_disturbs_nobody(bench, channel):
+    done, _ = bench.install(bench.packages([channel.url], "scripted"), "p")
+
+    assert isinstance(done, Done)
+    assert (bench.folder / "p/linked").read_text() == "linked\n"
+    problem, _ = bench.install(bench.packages([channel.url], "broken"), "p2")
+    assert problem == Problem("other", "the script of `broken` that runs after its installation failed", "")
+
+
+class Closed(http.server.SimpleHTTPRequestHandler):
+    """Gives files out to who has the token or the password."""
+
+    def do_GET(self) -> None:
+        if self._is_let_in():
+            super().do_GET()
+
+    def do_HEAD(self) -> None:
+        if self._is_let_in():
+            super().do_HEAD()
+
+    def _is_let_in(self) -> bool:
+        if self.path.startswith("/t/tk-123/"):
+            self.path = self.path[len("/t/tk-123") :]
+        elif self.headers.get("Authorization") != "Basic " + base64.b64encode(b"ada:w0rd").decode():
+            self.send_response(401)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return False
+        if not os.path.exists(self.translate_path(self.path)):
+            self.send_response(404)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return False
+        return True
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
+        pass
+
+
+@pytest.fixture
+def closed(tmp_path: Path) -> Iterator[int]:
+    Channel(tmp_path / "c", Package("x", files={"x.txt": "right", "big": Content(os.urandom(300_000))}))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Closed, directory=tmp_path)) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server.server_port
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("secret", ["http://ada:w0rd@127.0.0.1:{}/c", "http://127.0.0.1:{}/t/tk-123/c"])
+def test_a_closed_channel_opens_and_its_secret_stays_out_of_all_files(bench, closed, secret):
+    name = secret.format(closed)
+    packages = bench.packages([name], "x", f"{name}::x")
+    done, progress = bench.install(packages, "p", name)
+
+    assert done == Done(packages)
+    assert packages[0]["url"] == f"http://127.0.0.1:{closed}/c/noarch/x-1.0-0.tar.bz2"
+    assert progress[-1].bytes == progress[-1].total == packages[0]["size"] > 300_000
+    assert (bench.folder / "p/x.txt").read_text() == "right"
+    written = b"".join(path.read_bytes() for path in bench.folder.rglob("*") if path.is_file())
+    assert b"w0rd" not in written and b"tk-123" not in written
+    assert "http://127.0.0.1" in json.dumps(json.loads((bench.folder / "p/conda-meta/x-1.0-0.json").read_text()))
+
+
+def test_a_closed_channel_without_its_secret_is_a_problem_of_the_channel(bench, closed):
+    problem = bench.solve([f"http://127.0.0.1:{closed}/c"], "x")
+
+    assert problem.kind == "channel"
+    assert "401" in problem.message
+
+
+def test_a_download_that_is_another_file_is_not_installed(bench, closed):
+    name = f"http://127.0.0.1:{closed}/t/tk-123/c"
+    packages = bench.packages([name], "x")
+    (bench.folder / "c/noarch/x-1.0-0.tar.bz2").write_bytes(archive(Package("x", files={"x.txt": "wrong"})))
+
+    problem, _ = bench.install(packages, "p", name)
+
+    assert problem.kind == "channel"
+    assert "hash mismatch" in problem.message
+    assert "tk-123" not in problem.message

@@ -1,0 +1,63 @@
+"""Environments on a box: built there, by a uv that was sent there once, and only the user's to change."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+
+import pytest
+from remote.benches import FarBench, far_bench  # noqa: F401 - a fixture
+
+MakeBench = Callable[..., FarBench]
+CONDA = "dependencies:\n  - pip:\n      - six==1.16.0\n"
+
+
+@pytest.fixture
+def bench(far_bench: MakeBench) -> FarBench:  # noqa: F811
+    made = far_bench()
+    compute = made.root / "aml_config" / "gpu1.compute"
+    compute.write_text(compute.read_text() + "userManagedEnvironment: false\n")
+    made.write("aml_config/conda_dependencies.yml", CONDA)
+    made.write("train.py", "import six, sys\nprint(six.__version__, sys.prefix)\n")
+    return made
+
+
+def test_an_environment_is_built_on_the_box_and_used_again(bench: FarBench) -> None:
+    first = bench.submit("train.py")
+    assert first.code == 0, first.err
+    version, prefix = first.out.split()
+    assert version == "1.16.0"
+    assert prefix.startswith(str(bench.home / "environments"))
+    assert "Sending uv" in first.err
+
+    second = bench.submit("train.py")
+
+    assert second.out == first.out
+    assert "Sending uv" not in second.err
+    assert [event["built"] for event in environments(bench)] == [True, False]
+
+
+def test_what_the_spec_was_resolved_to_is_known_at_home_and_means_the_same_on_the_next_box(bench: FarBench) -> None:
+    bench.write("aml_config/conda_dependencies.yml", CONDA.replace("six==1.16.0", "six"))
+    assert bench.submit("train.py").code == 0
+    (path,) = (bench.root / ".holdfast" / "locks").glob("*/*.json")
+    lock = json.loads(path.read_text())
+    assert "six==" in lock["requirements"]
+    assert "--hash=sha256:" in lock["requirements"]
+
+    older = lock["requirements"].splitlines()[0].split()[0]
+    path.write_text(json.dumps(lock))
+    for name in os.listdir(bench.home / "locks"):
+        os.unlink(bench.home / "locks" / name)
+    again = bench.submit("train.py")
+
+    assert again.code == 0, again.err
+    assert [event["built"] for event in environments(bench)] == [True, False]
+    assert older.split("==")[1] in again.out
+
+
+def environments(bench: FarBench) -> list[dict[str, object]]:
+    journals = [(bench.root / ".holdfast" / "runs" / run / "journal.jsonl").read_text() for run in bench.near_ids()]
+    found = [json.loads(line) for text in journals for line in text.splitlines()]
+    return sorted((each for each in found if each["e"] == "environment"), key=lambda each: each["t"])

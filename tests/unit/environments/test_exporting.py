@@ -1,0 +1,92 @@
+"""What a `uv.lock` says, by the uv beside Holdfast; nothing is fetched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from uv import find_uv_bin
+
+from holdfast.environments.exporting import export_lock
+from holdfast.errors import ConfigurationError, NotAvailable
+from holdfast.project.environment_spec import EnvironmentSpec, spec_digest
+from holdfast.project.spec_files import read_environment_spec
+
+PROJECT = """
+[project]
+name = "x"
+version = "1"
+requires-python = ">=3.10"
+dependencies = ["six"]
+[[tool.uv.index]]
+url = "https://me:s3cret@h.example/simple"
+"""
+LOCK = """version = 1
+revision = 3
+requires-python = ">=3.10"
+
+[[package]]
+name = "six"
+version = "1.17.0"
+source = { registry = "https://h.example/simple" }
+wheels = [
+    { url = "https://h.example/six-1.17.0-py3-none-any.whl", hash = "sha256:%s" },
+]
+
+[[package]]
+name = "x"
+version = "1"
+source = { virtual = "." }
+dependencies = [
+    { name = "six" },
+]
+
+[package.metadata]
+requires-dist = [{ name = "six" }]
+""" % ("ab" * 32)
+
+
+def read(root: Path, lock: str = LOCK, project: str = PROJECT) -> EnvironmentSpec:
+    (root / "pyproject.toml").write_text(project)
+    (root / "uv.lock").write_text(lock)
+    spec, problems = read_environment_spec(root, "uv.lock")
+    assert spec is not None, problems
+    return spec
+
+
+def test_a_lock_is_exported_with_hashes_lines_and_indexes(tmp_path: Path) -> None:
+    spec = export_lock(read(tmp_path), tmp_path, find_uv_bin(), tmp_path / "cache")
+    assert spec.locked == (
+        f"--extra-index-url https://${{HOLDFAST_INDEX_1}}@h.example/simple\nsix==1.17.0 --hash=sha256:{'ab' * 32}\n"
+    )
+    assert (spec.pip[-1].file, spec.pip[-1].line) == ("uv.lock", 6)
+    assert dict(spec.credentials) == {"HOLDFAST_INDEX_1": "me:s3cret"}
+    assert (spec.python, spec.lock_file) == (">=3.10", "")
+    assert len(spec_digest(spec, tmp_path)) == 64
+
+
+def test_an_unchanged_lock_is_exported_once(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    first = export_lock(read(tmp_path), tmp_path, find_uv_bin(), cache)
+    assert export_lock(read(tmp_path), tmp_path, "/no/such/uv", cache) == first
+    with pytest.raises(NotAvailable, match="could not be run"):
+        export_lock(read(tmp_path, LOCK + "# changed\n"), tmp_path, "/no/such/uv", cache)
+    assert all("s3cret" not in each.read_text() for each in cache.iterdir())
+
+
+def test_another_spec_is_left_as_it_is(tmp_path: Path) -> None:
+    spec = EnvironmentSpec(file="r.txt")
+    assert export_lock(spec, tmp_path, "/no/such/uv", tmp_path) is spec
+
+
+def test_a_lock_with_a_folder_of_the_project_is_refused_with_its_line(tmp_path: Path) -> None:
+    lock = LOCK.replace('source = { registry = "https://h.example/simple" }', 'source = { directory = "six" }')
+    lock = lock[: lock.index("wheels")] + lock[lock.index('\n[[package]]\nname = "x"') :]
+    with pytest.raises(ConfigurationError) as caught:
+        export_lock(read(tmp_path, lock), tmp_path, find_uv_bin(), tmp_path / "cache")
+    assert "is a folder, not a wheel" in caught.value.message
+
+
+def test_a_broken_lock_is_said_in_uvs_words(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"uv\.lock: uv cannot read it: .*uv lock"):
+        export_lock(read(tmp_path, "version = 1\n[[package]\n"), tmp_path, find_uv_bin(), tmp_path / "cache")

@@ -1,0 +1,118 @@
+"""An environment is built once, whole or not at all, and then left alone."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from holdfast.farside.environments import building
+from holdfast.farside.environments.building import Environment
+from holdfast.farside.layout import Home
+from holdfast.farside.refusal import Refused
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Environment:
+    return Environment(Home(str(tmp_path / "home")), "abc")
+
+
+def fill(environment: Environment):
+    def build():
+        library = Path(environment.path) / "lib" / "numpy"
+        library.mkdir(parents=True)
+        (library / "__init__.py").write_text("x = 1\n")
+        (Path(environment.path) / "bin").mkdir()
+        (Path(environment.path) / "bin" / "python").symlink_to("/usr/bin/env")
+        return {"packages": ["numpy==1"]}
+
+    return build
+
+
+def ensure(environment: Environment, build, anew: bool = False) -> bool:
+    return environment.ensure(build, anew, lambda seconds: None, lambda *args, **named: None)
+
+
+def test_it_is_built_once(environment) -> None:
+    assert not environment.use()
+    assert ensure(environment, fill(environment))
+    assert not ensure(environment, fill(environment))
+    assert environment.use()
+    assert environment.mark()["packages"] == ["numpy==1"]
+
+
+def test_a_build_that_fails_leaves_nothing(environment) -> None:
+    def build():
+        fill(environment)()
+        raise Refused("preparation", "no")
+
+    with pytest.raises(Refused):
+        ensure(environment, build)
+
+    assert not os.path.exists(environment.path)
+    assert ensure(environment, fill(environment))
+
+
+def test_one_without_its_mark_is_built_anew(environment) -> None:
+    fill(environment)()
+    (Path(environment.path) / "half").write_text("installed")
+
+    assert ensure(environment, fill(environment))
+    assert not (Path(environment.path) / "half").exists()
+
+
+def test_one_whose_python_is_gone_is_built_anew(environment) -> None:
+    ensure(environment, fill(environment))
+    program = Path(environment.path) / "bin" / "python"
+    os.chmod(program.parent, 0o755)
+    program.unlink()
+    program.symlink_to("/nowhere/python")
+
+    assert not environment.use()
+    assert ensure(environment, fill(environment))
+
+
+def test_its_files_cannot_be_changed_and_bytecode_can_be_kept(environment) -> None:
+    ensure(environment, fill(environment))
+    library = Path(environment.path) / "lib" / "numpy"
+
+    for path in (library, library / "__init__.py", library.parent):
+        assert not stat.S_IMODE(path.stat().st_mode) & 0o222
+    assert stat.S_IMODE((library / "__pycache__").stat().st_mode) & 0o200
+
+
+def test_a_file_that_the_cache_holds_too_is_read_only_there(environment, tmp_path) -> None:
+    cached = tmp_path / "cached.py"
+    cached.write_text("x = 1\n")
+
+    def build():
+        said = fill(environment)()
+        os.link(cached, Path(environment.path) / "lib" / "linked.py")
+        return said
+
+    ensure(environment, build)
+
+    assert not cached.stat().st_mode & 0o222
+
+
+def test_it_can_be_built_anew_on_demand_but_not_under_another_run(environment, tmp_path) -> None:
+    ensure(environment, fill(environment))
+    first = Path(environment.path).stat().st_ino
+    other = Environment(Home(str(tmp_path / "home")), "abc")
+    child = os.fork()
+    if child == 0:  # record locks are a process's own
+        try:
+            ensure(other, fill(other), anew=True)
+        except Refused:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert Path(environment.path).stat().st_ino == first
+
+
+def test_a_mark_that_cannot_be_read_says_nothing(tmp_path) -> None:
+    (tmp_path / building.COMPLETE).write_text("[1")
+    assert building.read_mark(str(tmp_path)) == {}
+    assert building.read_mark(str(tmp_path / "none")) == {}

@@ -1,0 +1,77 @@
+"""Each folder of `cases/findings` is a prefix as packages leave it and a machine: what is read of it, what is said.
+
+`libraries.json` names what the libraries of the prefix have code for; they are made when the case is run.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.farside.environments import findings
+from holdfast.farside.environments.drivers import machine_of
+from holdfast.farside.environments.findings import judge
+from holdfast.farside.environments.frameworks import Build, read_environment
+from kit.fatbins import cuda_library
+
+CASES = Path(__file__).parents[3] / "cases" / "findings"
+NAMES = sorted(path.name for path in CASES.iterdir())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_read_and_what_is_said_of_an_environment(name: str, tmp_path: Path) -> None:
+    expected = json.loads((CASES / name / "expected.json").read_text())
+    found = run(name, tmp_path)
+    assert found == expected
+    assert bool(found["findings"]) != name.startswith("silent-")
+
+
+def test_every_kind_of_finding_has_a_case() -> None:
+    said = [each for name in NAMES for each in json.loads((CASES / name / "expected.json").read_text())["findings"]]
+    assert {each["kind"] for each in said} == set(findings.KINDS)
+    assert {each["severity"] for each in said} == {"error", "warning"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_held_against_a_build_of_which_nothing_is_known(name: str, tmp_path: Path) -> None:
+    """Only the packages speak then: names that write the same files, wheels for another system."""
+    machine = json.loads((CASES / name / "machine.json").read_text())
+    environment = read_environment(str(made(name, tmp_path)))
+    unknown = [Build(each.framework, each.package, each.version) for each in environment.builds]
+    said = judge(environment.packages, unknown, machine_of(machine, machine["platform"], machine["python"]), True)
+    assert {each.kind for each in said} <= {"shadowed", "other-system", "other-python", "plugin-mismatch"}
+
+
+def run(name: str, folder: Path) -> dict[str, Any]:
+    machine = json.loads((CASES / name / "machine.json").read_text())
+    prefix = made(name, folder)
+    environment = read_environment(str(prefix))
+    here = machine_of(machine, machine["platform"], machine["python"])
+    said = judge(environment.packages, environment.builds, here, machine["wants_gpu"])
+    result = {
+        "builds": [row(build, prefix) for build in environment.builds],
+        "findings": [dict(each._asdict()) for each in said],
+    }
+    return json.loads(json.dumps(result).replace(str(prefix), "PREFIX"))  # type: ignore[no-any-return]
+
+
+def made(name: str, folder: Path) -> Path:
+    prefix = folder / "prefix"
+    shutil.copytree(CASES / name / "prefix", prefix)
+    described = CASES / name / "libraries.json"
+    for path, row in json.loads(described.read_text() if described.exists() else "{}").items():
+        major, minor = str(row.get("ptx", "8.0")).split(".")
+        (prefix / path).parent.mkdir(parents=True, exist_ok=True)
+        (prefix / path).write_bytes(cuda_library(row["code"], (int(major), int(minor)), fatbins=3))
+    return prefix
+
+
+def row(build: Build, prefix: Path) -> dict[str, Any]:
+    """What differs from a build of which nothing is known."""
+    empty = Build("", "", "")._asdict()
+    found = {key: value for key, value in build._asdict().items() if value != empty[key]}
+    return {**found, **({"libraries": list(build.libraries)} if build.libraries else {})}

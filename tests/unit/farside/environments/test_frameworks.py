@@ -1,0 +1,189 @@
+"""What a framework was built for is read from files that nobody may trust: nothing is executed, nothing raises."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from holdfast.farside.environments.drivers import Device, Machine, fitness, is_too_old, minimum_driver, newest_major
+from holdfast.farside.environments.frameworks import Build, read_environment
+from kit.fatbins import cuda_library
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    folder = tmp_path / "lib" / "python3.11" / "site-packages"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def put(site: Path, path: str, content: str | bytes) -> None:
+    (site / path).parent.mkdir(parents=True, exist_ok=True)
+    (site / path).write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def builds(site: Path) -> list[Build]:
+    return list(read_environment(str(site.parents[2])).builds)
+
+
+@pytest.mark.parametrize(
+    ("text", "cuda", "is_cpu", "other"),
+    [
+        ("cuda: Optional[str] = '13.0'\nhip: Optional[str] = None\n", "13.0", False, ""),
+        ('cuda = "10.2"\n', "10.2", False, ""),
+        ("cuda = None\nhip = None\n", None, True, ""),
+        ("cuda = None\nhip = '6.4.2'\n", None, False, "ROCm"),
+        ("cuda: Optional[str] = None\nxpu: Optional[str] = '20250101'\n", None, False, "Intel GPUs"),
+        ("cuda = find_cuda()\n", None, None, ""),
+        ("# cuda = None\n", None, None, ""),
+        ("if x:\n    cuda = None\n", None, None, ""),
+        ("", None, None, ""),
+        ("\0\xff" * 1000, None, None, ""),
+    ],
+)
+def test_pytorch_says_its_cuda_in_version_py(
+    text: str, cuda: str | None, is_cpu: bool | None, other: str, site: Path
+) -> None:
+    put(site, "torch/version.py", text)
+    assert builds(site) == [Build("torch", "torch", "", cuda, is_cpu, other=other)]
+
+
+def test_a_module_is_never_executed(site: Path, tmp_path: Path) -> None:
+    spoiled = "open(%r, 'w')\ncuda = '12.6'\nis_cuda_build = True\n" % str(tmp_path / "executed")
+    for path in ("torch/version.py", "tensorflow/python/platform/build_info.py"):
+        put(site, path, spoiled)
+    assert [each.is_cpu for each in builds(site)] == [False, False]
+    assert not (tmp_path / "executed").exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "build_info = {'is_cuda_build': True, 'cuda_version': '11.2', "
+        "'cuda_compute_capabilities': ['sm_35', 'compute_80']}",
+        "build_info = OrderedDict([('cuda_version', '11.2'), ('is_cuda_build', True), "
+        "('cuda_compute_capabilities', ['sm_35', 'compute_80'])])",
+    ],
+)
+def test_tensorflow_says_its_architectures_where_its_library_does_not(text: str, site: Path) -> None:
+    put(site, "tensorflow/python/platform/build_info.py", text)
+    assert builds(site) == [Build("tensorflow", "tensorflow", "", "11.2", False, ("sm_35", "sm_80", "ptx_80"))]
+
+
+def test_old_jax_has_cuda_inside_and_one_with_parts_of_it_is_unknown(site: Path) -> None:
+    (site / "jaxlib-0.4.13+cuda11.cudnn86.dist-info").mkdir()
+    put(site, "jaxlib/xla_extension.so", cuda_library(["sm_70"]))
+    assert [(each.cuda, each.is_cpu, each.architectures) for each in builds(site)] == [("11", False, ("sm_70",))]
+    (site / "jaxlib-0.4.13+cuda11.cudnn86.dist-info").rename(site / "jaxlib-0.4.13.dist-info")
+    (site / "jaxlib" / "cuda").mkdir()
+    assert [each.is_cpu for each in builds(site)] == [None]
+
+
+def test_a_text_made_to_be_slow_is_read_in_a_moment(site: Path) -> None:
+    put(site, "tensorflow/python/platform/build_info.py", "'a',[" * 1000000)
+    put(site, "torch/version.py", "a" * 1000000 + ":" * 1000000)
+    begun = time.perf_counter()
+    assert [each.is_cpu for each in builds(site)] == [None, None]
+    assert time.perf_counter() - begun < 2
+
+
+def test_files_that_are_folders_pipes_and_links_to_themselves_are_unknown(site: Path) -> None:
+    (site / "torch" / "version.py").mkdir(parents=True)
+    (site / "cntk" / "libs").mkdir(parents=True)
+    (site / "onnxruntime" / "capi").mkdir(parents=True)
+    os.mkfifo(site / "onnxruntime" / "capi" / "build_and_package_info.py")
+    put(site, "xgboost/lib/libxgboost.so", b"\x7fELF")
+    (site / "cntk" / "libs" / "libCntk.Math-2.7.so").symlink_to("libCntk.Math-2.7.so")
+    assert {each.is_cpu for each in builds(site)} == {None}
+
+
+def test_the_frameworks_of_several_folders_are_those_that_python_finds_first(tmp_path: Path) -> None:
+    for name, cuda in (("first", "'12.6'"), ("second", "None")):
+        put(tmp_path / name, "torch/version.py", f"cuda = {cuda}\n")
+    folders = [str(tmp_path / "first"), str(tmp_path / "second")]
+    assert [each.cuda for each in read_environment(str(tmp_path), folders).builds] == ["12.6"]
+    assert [each.is_cpu for each in read_environment(str(tmp_path), folders[::-1]).builds] == [True]
+
+
+@pytest.mark.parametrize(
+    ("cuda", "needed"),
+    [
+        ("13.1", "580"),
+        ("12.9", "525.60.13"),
+        ("12", "525.60.13"),
+        ("11.8", "450.80.02"),
+        ("11.0", "450.36.06"),
+        ("10.2", "440.33"),
+        ("10", "410.48"),
+        ("9.1", "384.81"),
+        ("8.0", "375.26"),
+        ("14.0", None),
+        ("", None),
+    ],
+)
+def test_each_cuda_has_its_oldest_driver(cuda: str, needed: str | None) -> None:
+    assert minimum_driver(cuda) == needed
+
+
+@pytest.mark.parametrize(
+    ("driver", "supported", "cuda", "too_old"),
+    [
+        ("525.60.13", "12.0", "12.9", False),
+        ("525.60", None, "12.9", False),
+        ("520.61.05", "11.8", "12.0", True),
+        ("450.80.02", "11.0", "11.8", False),
+        ("450.36.06", "11.0", "11.8", True),
+        ("440.33.01", "10.2", "10.2", False),
+        ("418.39", "10.1", "10.2", True),
+        ("535.104.05", "13.0", "13.0", False),  # a newer library of the driver in front of it
+        ("580.65.06", "13.0", "13.2", False),
+        ("580.65.06", "13.0", "14.0", True),
+        (None, "12.2", "12.9", False),
+        (None, "12.2", "13.0", True),
+        (None, "10.1", "10.2", True),
+        (None, None, "13.0", False),
+        ("unknown", "unknown", "13.0", False),
+    ],
+)
+def test_a_driver_is_too_old_only_where_that_is_known(
+    driver: str | None, supported: str | None, cuda: str, too_old: bool
+) -> None:
+    assert is_too_old(Machine(driver=driver, cuda=supported), cuda) is too_old
+
+
+def test_the_newest_cuda_of_a_driver() -> None:
+    drivers = ("580.65.06", "575.57.08", "470.256.02", "390.157", None)
+    assert [newest_major(Machine(driver=each)) for each in drivers] == [13, 12, 11, None, None]
+
+
+@pytest.mark.parametrize(
+    ("code", "device", "word"),
+    [
+        ("sm_80", (8, 9), "runs"),
+        ("sm_86", (8, 0), "no-code"),
+        ("sm_80", (9, 0), "no-code"),
+        ("sm_90a", (9, 0), "runs"),
+        ("sm_100a", (10, 3), "no-code"),
+        ("sm_100f", (10, 3), "runs"),
+        ("ptx_70", (12, 0), "runs"),
+        ("ptx_90a", (10, 0), "no-code"),
+        ("ptx_100f", (10, 3), "runs"),
+        ("ptx_100f", (12, 0), "no-code"),
+        ("ptx_90", (8, 9), "no-code"),
+        ("sm_101", (11, 0), "runs"),
+        ("odd", (8, 0), "no-code"),
+        ("sm_80", None, "unknown"),
+    ],
+)
+def test_code_runs_where_nvidia_says_so(code: str, device: tuple[int, int] | None, word: str) -> None:
+    assert fitness([code], None, Device("a GPU", device), Machine()) == word
+
+
+def test_ptx_is_compiled_by_a_driver_that_is_not_older_than_it() -> None:
+    device = Device("a GPU", (12, 0))
+    for supported, word in (("12.8", "ptx-too-new"), ("12.9", "runs"), ("13.0", "runs"), (None, "runs")):
+        assert fitness(["sm_90", "ptx_90"], "12.9", device, Machine(cuda=supported)) == word
+    assert fitness([], "12.9", device, Machine(cuda="12.8")) == "unknown"

@@ -1,0 +1,95 @@
+"""What is told about the environments of a host."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from holdfast.farside.environments import listing
+from holdfast.farside.layout import Home
+from holdfast.farside.refusal import Refused
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(str(tmp_path))
+
+
+def make(home: Home, name: str, used: float, complete: bool = True) -> Path:
+    folder = Path(home.environment(name))
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin" / "python").symlink_to("/usr/bin/env")
+    if complete:
+        mark = {
+            "packages": ["numpy==1", "six==2"],
+            "python": "3.11.2",
+            "built": 5.0,
+            "seconds": 2.5,
+            "summary": "numpy",
+        }
+        (folder / ".complete").write_text(json.dumps(mark))
+    lock = Path(home.environment(name) + ".lock")
+    lock.touch()
+    os.utime(lock, (used, used))
+    return folder
+
+
+def test_the_one_that_was_used_last_comes_first(home) -> None:
+    make(home, "older", 10)
+    make(home, "newer", 20)
+
+    rows = listing.listed(home, {})
+
+    assert [row["id"] for row in rows] == ["newer", "older"]
+    assert rows[0]["count"] == 2
+    assert rows[0]["python"] == "3.11.2"
+    assert not rows[0]["in_use"]
+
+
+def test_files_that_the_cache_has_too_free_nothing(home, tmp_path) -> None:
+    folder = make(home, "one", 10)
+    before = listing.listed(home, {})[0]
+    (tmp_path / "cached").write_bytes(b"x" * 1000)
+    os.link(tmp_path / "cached", folder / "linked")
+
+    row = listing.listed(home, {})[0]
+
+    assert row["size"] - before["size"] == 1000
+    assert row["own"] == before["own"]
+
+
+def test_one_that_was_not_finished_or_has_lost_its_python_is_told_apart(home) -> None:
+    make(home, "half", 10, complete=False)
+    folder = make(home, "lost", 20)
+    (folder / "bin" / "python").unlink()
+
+    assert {row["id"]: (row["complete"], row["works"]) for row in listing.listed(home, {})} == {
+        "half": (False, False),
+        "lost": (True, False),
+    }
+
+
+def test_one_is_found_by_the_beginning_of_its_name(home) -> None:
+    make(home, "abc1", 10)
+    make(home, "abd2", 10)
+
+    assert listing.shown(home, {"environment": "abc"})["packages"] == ["numpy==1", "six==2"]
+    with pytest.raises(Refused, match="several"):
+        listing.shown(home, {"environment": "ab"})
+    with pytest.raises(Refused) as refusal:
+        listing.shown(home, {"environment": "x"})
+    assert "abc1, abd2" in refusal.value.hint
+
+
+@pytest.mark.parametrize("name", ["../runs", "", "/etc"])
+def test_no_name_leads_out_of_the_folder(home, name: str) -> None:
+    make(home, "abc1", 10)
+    with pytest.raises(Refused):
+        listing.shown(home, {"environment": name})
+
+
+def test_a_host_without_environments_has_none(home) -> None:
+    assert listing.listed(home, {}) == []
