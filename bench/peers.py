@@ -53,8 +53,7 @@ class Size:
 
 
 def install(names: Iterable[str], say: Callable[[str], None]) -> dict[str, Tool]:
-    environment = _install_environment()
-    return {name: _installed(name, environment, say) for name in names}
+    return {name: _installed(name, say) for name in names}
 
 
 def measure_size(folder: Path) -> Size:
@@ -80,7 +79,23 @@ def version_of(name: str, folder: Path) -> str:
     return ""
 
 
-def _installed(name: str, environment: dict[str, str], say: Callable[[str], None]) -> Tool:
+def install_into(folder: Path, what: Iterable[str]) -> str:
+    """Make an environment there, with the arguments `what` for `uv pip install`. The problem, or empty."""
+    environment = _install_environment()
+    try:
+        _uv(["venv", "--python", sys.executable, str(folder)], environment)
+        _uv(["pip", "install", "--python", str(folder / "bin" / "python"), *what], environment)
+    except subprocess.CalledProcessError as error:
+        return f"could not be installed: {_last_line(error.stderr)}"
+    return ""
+
+
+def uv_program() -> str:
+    beside = Path(sys.executable).parent / "uv"
+    return str(beside) if beside.exists() else shutil.which("uv") or "uv"
+
+
+def _installed(name: str, say: Callable[[str], None]) -> Tool:
     folder = HOME / name
     key = hashlib.sha256(PINS.read_bytes() + sys.version.encode()).hexdigest()
     stamp = folder / _STAMP
@@ -89,11 +104,9 @@ def _installed(name: str, environment: dict[str, str], say: Callable[[str], None
     say(f"installing {name}")
     if folder.exists():
         shutil.rmtree(folder)
-    try:
-        _uv(["venv", "--python", sys.executable, str(folder)], environment)
-        _uv(["pip", "install", "--python", str(folder / "bin" / "python"), *_what(name)], environment)
-    except subprocess.CalledProcessError as error:
-        return Tool(name, folder, problem=f"could not be installed: {_last_line(error.stderr)}")
+    problem = install_into(folder, _what(name))
+    if problem:
+        return Tool(name, folder, problem=problem)
     stamp.write_text(key)
     return Tool(name, folder, version_of(name, folder))
 
@@ -107,9 +120,8 @@ def _what(name: str) -> list[str]:
 
 
 def _uv(arguments: list[str], environment: dict[str, str]) -> None:
-    beside = Path(sys.executable).parent / "uv"
-    uv = str(beside) if beside.exists() else "uv"
-    subprocess.run([uv, "--quiet", *arguments], env=environment, check=True, stderr=subprocess.PIPE, text=True)
+    argv = [uv_program(), "--quiet", *arguments]
+    subprocess.run(argv, env=environment, check=True, stderr=subprocess.PIPE, text=True)
 
 
 def _install_environment() -> dict[str, str]:

@@ -25,7 +25,7 @@ of this tree. Each is called as somebody would who has activated that environmen
 come first on `PATH`, so no version manager's shim is in between. `VIRTUAL_ENV` and all `PYTHON*` variables,
 `PYTHONDONTWRITEBYTECODE` among them, are unset for all; rounds that are not counted come first, so that
 bytecode is compiled and files are in memory. Every tool has an empty home and a project folder of its own.
-Nothing goes over the network."""
+Nothing goes over the network, but for the package index in the rows where environments are built."""
 
 
 @dataclass(frozen=True)

@@ -27,17 +27,21 @@ from measuring import FailedError  # noqa: E402
 from results import Row  # noqa: E402
 from rows import (  # noqa: E402
     bytes_sent,
+    environment_findings,
     help_text,
     history,
     installed_size,
     many_boxes,
     many_runs,
+    new_environment,
+    one_more_package,
     one_run,
     outputs_home,
     over_ssh,
     scalars,
     snapshot,
     supervision,
+    unchanged_environment,
 )
 from session import Session  # noqa: E402
 
@@ -67,6 +71,10 @@ MODULES: tuple[RowModule, ...] = (
     snapshot,
     history,
     many_runs,
+    unchanged_environment,
+    new_environment,
+    one_more_package,
+    environment_findings,
     supervision,
     installed_size,
 )

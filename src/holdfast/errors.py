@@ -6,6 +6,7 @@
     ├── ConfigurationError    one or more problems in the project's files, each with file, line and key
     ├── ProjectError          the folder is not what the command needs
     ├── NotAvailable          known, but this version cannot do it yet
+    ├── PreparationError      the packages of an environment cannot be had
     ├── StorageError          disk full, read-only folder, permission denied
     └── HostError             the machine could not be used, or what answered was not the far side
         ├── Unreachable       nothing answered, or the link broke
@@ -98,6 +99,10 @@ class ProjectError(HoldfastError):
 
 class NotAvailable(HoldfastError):
     exit_code = ExitCode.NOT_AVAILABLE
+
+
+class PreparationError(HoldfastError):
+    exit_code = ExitCode.PREPARATION
 
 
 class StorageError(HoldfastError):

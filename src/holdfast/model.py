@@ -271,6 +271,8 @@ class Run:
     environment: str | None = None
     python: str = ""
     packages: tuple[str, ...] = ()
+    built_in: float | None = None
+    """Seconds that the environment took to be built for this run; None: it was there, or there is none."""
     ended_processes: tuple[EndedProcess, ...] = ()
     other_files: tuple[FileSize, ...] = ()
     other_files_count: int = 0

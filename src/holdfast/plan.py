@@ -84,6 +84,8 @@ class EnvironmentPlan(NamedTuple):
     tools: tuple[str, ...]
     secrets: tuple[str, ...]
     step: Command
+    packages: str | None = None
+    """The manifest of packages that are sent along: then nothing over there asks an index."""
 
 
 class Limits(NamedTuple):
@@ -121,7 +123,7 @@ class Plan:
             "share": self.share.as_json(),
             "command": None if self.command is None else _command_json(self.command),
             "limits": {"grace": self.limits.grace, "time": self.limits.time},
-            "environment": None if self.environment is None else _environment_json(self.environment),
+            "environment": None if self.environment is None else environment_json(self.environment),
             "prepare": self.prepare,
             "secrets": list(self.secrets),
             "python": self.python,
@@ -136,7 +138,7 @@ def _command_json(command: Command) -> dict[str, Any]:
     }
 
 
-def _environment_json(plan: EnvironmentPlan) -> dict[str, Any]:
+def environment_json(plan: EnvironmentPlan) -> dict[str, Any]:
     return {
         "spec": plan.spec,
         "summary": plan.summary,
@@ -158,4 +160,5 @@ def _environment_json(plan: EnvironmentPlan) -> dict[str, Any]:
         "tools": list(plan.tools),
         "secrets": list(plan.secrets),
         "step": _command_json(plan.step),
+        "packages": plan.packages,
     }

@@ -1,7 +1,10 @@
-"""Disks without room."""
+"""Disks without room, and small ones."""
 
 from __future__ import annotations
 
+import contextlib
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -16,3 +19,19 @@ def fill(folder: Path) -> Path:
             except OSError:
                 pass
     return filler
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path, megabytes: int) -> Iterator[None]:
+    """A file system of so many megabytes at an empty folder. CalledProcessError where that may not be done."""
+    folder.mkdir(parents=True, exist_ok=True)
+    what = ["-t", "tmpfs", "-o", f"size={megabytes}m,mode=700", "tmpfs"]
+    subprocess.run(["mount", *what, str(folder)], check=True, capture_output=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def resize(folder: Path, megabytes: int) -> None:
+    subprocess.run(["mount", "-o", f"remount,size={megabytes}m", str(folder)], check=True)

@@ -30,12 +30,14 @@ WITH_VALUE = frozenset(
         "-s",
         "--spark-file",
         "--sync-outputs",
+        "--environment-of",
         "-o",
         "--output",
         "--query",
     )
 )
-FLAGS = frozenset(("-a", "--async", "--wait", "--no-outputs", "--verbose", "--debug"))
+BUILDING = ("--upgrade", "--rebuild", "--ship-packages")
+FLAGS = frozenset(("-a", "--async", "--wait", "--no-outputs", *BUILDING, "--verbose", "--debug"))
 
 
 @dataclass(frozen=True)

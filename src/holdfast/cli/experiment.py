@@ -1,9 +1,9 @@
-"""`holdfast experiment`: submit, status, logs, cancel, clean, diagnostics. Their short forms are the same commands."""
+"""`holdfast experiment`: submit, prepare, status, logs, cancel, clean, diagnostics. Short forms are the same."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,12 +11,15 @@ from holdfast.cli import terminal
 from holdfast.cli.ahead import AHEAD
 from holdfast.cli.here import current_project
 from holdfast.cli.options import (
+    Duration,
+    environment_options,
     run_option,
     runconfig_names,
     target_names,
     target_of_run,
 )
 from holdfast.cli.output import Column, Group, Output, output_options
+from holdfast.cli.preparing import prepare_command
 from holdfast.cli.reaching import forward_command, shell_command
 from holdfast.cli.upkeep import clean_command, diagnostics_command
 from holdfast.errors import ExitCode, UsageError
@@ -24,23 +27,15 @@ from holdfast.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from holdfast.model import Run
     from holdfast.project.folder import Project
-    from holdfast.workbench.submitting.planning import Request
+    from holdfast.workbench.submitting.planning import EnvironmentWishes, Request
     from holdfast.workbench.surroundings import Surroundings
 
 group = Group("experiment", help="Submit, follow, cancel and clean runs.")
+group.add_command(prepare_command)
 group.add_command(shell_command)
 group.add_command(forward_command)
 group.add_command(clean_command)
 group.add_command(diagnostics_command)
-
-
-class Duration(click.ParamType[float]):
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        from holdfast.project.durations import parse_duration
-
-        return value if isinstance(value, float) else parse_duration(value)
 
 
 @group.command(
@@ -97,6 +92,7 @@ class Duration(click.ParamType[float]):
     help="Bring outputs home so often while the run is followed, e.g. 10m; at its end always.",
 )
 @click.option("--no-outputs", is_flag=True, help="Leave outputs on the machine; `history download` fetches them.")
+@environment_options
 @click.option("--dry-run", is_flag=True, help="Show the plan and stop.")
 @click.argument("script", type=click.Path())
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
@@ -113,6 +109,7 @@ def submit_command(
     spark_file: str | None,
     sync_outputs: float | None,
     no_outputs: bool,
+    wishes: EnvironmentWishes,
     dry_run: bool,
     script: str,
     arguments: tuple[str, ...],
@@ -137,10 +134,11 @@ def submit_command(
     if time_limit == 0:
         raise UsageError("A time limit of 0 leaves no time.", "Leave out --time-limit for none.")
     _check_outputs(sync_outputs, no_outputs)
+    _check_wishes(wishes, conda_file)
     named, chosen = (None, script) if script.endswith(".runconfig") else (script, run_configuration)
     files = (conda_file, spark_file)
     outputs = (sync_outputs, not no_outputs)
-    request = Request(named, arguments, chosen, target, time_limit, grace, secrets, *files, *outputs)
+    request = Request(named, arguments, chosen, target, time_limit, grace, secrets, *files, *outputs, wishes)
     project = current_project(around)
     if run_configuration is None and target is None:
         _warn_misplaced(project, arguments)
@@ -166,6 +164,13 @@ def _check_outputs(sync: float | None, are_left: bool) -> None:
         raise UsageError("--sync-outputs brings outputs home, and --no-outputs leaves them.", "Leave out one of them.")
     if sync is not None and sync < 1:
         raise UsageError("Outputs are fetched at most once a second.", "Give a longer time: --sync-outputs 30s")
+
+
+def _check_wishes(wishes: EnvironmentWishes, conda_file: str | None) -> None:
+    if wishes.of_run is not None and wishes.upgrade:
+        raise UsageError("--environment-of wants the same packages, and --upgrade others.", "Leave out one of them.")
+    if wishes.of_run is not None and conda_file is not None:
+        raise UsageError("--environment-of takes packages from a run, and -d from a file.", "Leave out one of them.")
 
 
 def _show_plan(project: Project, request: Request, around: Surroundings, output: Output) -> int:

@@ -41,6 +41,7 @@ GROUPS: Mapping[str, Entry] = {
     "experiment": Entry("holdfast.cli.experiment:group", "Submit, follow, cancel and clean runs."),
     "history": Entry("holdfast.cli.history:group", "List, inspect, compare and download runs."),
     "computetarget": Entry("holdfast.cli.computetarget:group", "Attach, list and detach compute targets."),
+    "environment": Entry("holdfast.cli.environment:group", "List, check, enter and remove environments."),
     "runconfiguration": Entry("holdfast.cli.runconfiguration:group", "Create, list and delete run configurations."),
     "asset": Entry("holdfast.cli.asset:group", "Download what was promoted from a run."),
     "check": Entry("holdfast.cli.check:command", "Show what this machine has, and what is wrong with it."),

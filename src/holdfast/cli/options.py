@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,24 @@ COMPLETED = 50
 """So many runs are offered: more are not looked through."""
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+class Duration(click.ParamType[float]):
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        from holdfast.project.durations import parse_duration
+
+        return value if isinstance(value, float) else parse_duration(value)
+
+
+class Size(click.ParamType[int]):
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        from holdfast.project.sizes import parse_size
+
+        return value if isinstance(value, int) else parse_size(value)
 
 
 def run_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -53,6 +72,16 @@ def artifact_names(context: click.Context, _parameter: click.Parameter, incomple
     return _beginning_with(incomplete, names)
 
 
+def environment_ids(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Those of this machine, by the names of their folders: no machine is asked while somebody types."""
+    from holdfast.cli.here import surroundings
+
+    def names() -> Iterable[str]:
+        return sorted(mark.parent.name for mark in (surroundings().home / "environments").glob("*/.complete"))
+
+    return _beginning_with(incomplete, names)
+
+
 def target_types(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     from holdfast.project.compute import TYPES
 
@@ -78,6 +107,70 @@ def run_option(required: bool = True) -> Decorator:
         help=RUN_HELP + ("" if required else " [default: last]"),
         **default,
     )
+
+
+def environment_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--environment-of`, `--upgrade` and `--rebuild` of commands that run; the command gets them as `wishes`."""
+    of_run = click.option(
+        "--environment-of",
+        "of_run",
+        metavar="RUN",
+        shell_complete=run_names,
+        help="Run in exactly the environment of this run, whatever the files of packages say now.",
+    )
+    return of_run(build_options(command))
+
+
+def build_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--upgrade`, `--rebuild` and `--ship-packages`; the command gets them as `wishes`."""
+
+    @functools.wraps(command)
+    def with_wishes(
+        *arguments: Any,
+        upgrade: bool,
+        rebuild: bool,
+        ship_packages: bool,
+        of_run: str | None = None,
+        **options: Any,
+    ) -> Any:
+        from holdfast.workbench.submitting.planning import EnvironmentWishes
+
+        return command(*arguments, wishes=EnvironmentWishes(of_run, upgrade, rebuild, ship_packages), **options)
+
+    anew = click.option("--rebuild", is_flag=True, help="Build the environment anew, with the same packages.")
+    newer = click.option("--upgrade", is_flag=True, help="Resolve the packages anew: to the newest that fit.")
+    sent = click.option(
+        "--ship-packages",
+        is_flag=True,
+        help="Choose and download packages here and send them: for machines without internet.",
+    )
+    return newer(anew(sent(with_wishes)))
+
+
+def configuration_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`-c`, `-t` and `-d` of commands that look at an environment and run nothing."""
+    chosen = click.option(
+        "-c",
+        "--run-configuration",
+        metavar="NAME",
+        shell_complete=runconfig_names,
+        help="Run configuration: the stem of a .runconfig. [default: local]",
+    )
+    target = click.option(
+        "-t",
+        "--target",
+        metavar="NAME",
+        shell_complete=target_names,
+        help="Compute target, instead of the one in the run configuration.",
+    )
+    file = click.option(
+        "-d",
+        "--conda-file",
+        type=click.Path(dir_okay=False),
+        metavar="FILE",
+        help="File of packages, instead of the run configuration's.",
+    )
+    return chosen(target(file(command)))
 
 
 def download_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -21,8 +21,7 @@ def plan_text(plan: Plan) -> str:
         lines.append("environment  the user's own Python")
     else:
         lines.append(f"environment  {plan.environment.summary}")
-        built = "built if missing" if plan.prepare else "must be there (PrepareEnvironment is false)"
-        lines.append(f"             {_locked(plan.environment)}, {built}")
+        lines.append(f"             {_locked(plan.environment)}, {_built(plan.environment, plan.prepare)}")
     if plan.command is not None:
         variables = sorted(plan.command.environment.items())
         lines += ["variables", *(f"             {name}={_word(value)}" for name, value in variables)]
@@ -35,6 +34,12 @@ def _locked(environment: EnvironmentPlan) -> str:
         return "exactly the packages of the other run"
     known = ", ".join(f"{lock['platform']} with Python {lock['python']}" for lock in environment.locks)
     return f"resolved for {known}" if known and not environment.upgrade else "resolved when it is built"
+
+
+def _built(environment: EnvironmentPlan, may_build: bool) -> str:
+    if not may_build:
+        return "must be there (PrepareEnvironment is false)"
+    return "built anew" if environment.rebuild else "built if missing"
 
 
 def _words(argv: tuple[Text, ...]) -> str:

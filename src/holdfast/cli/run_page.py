@@ -94,7 +94,9 @@ def _what_was_asked(inspection: Inspection) -> Iterator[tuple[str, str]]:
     for name, value in submission.properties.items():
         yield "Properties", f"{name}: {value}"
     if run.environment:
-        yield "Environment", run.environment
+        how = "was there already" if run.built_in is None else f"built for this run in {run.built_in:.1f} s"
+        count = f"{len(run.packages)} package{'' if len(run.packages) == 1 else 's'}"
+        yield "Environment", f"{run.environment}, {count}, {how}"
     if run.python:
         yield "Python", run.python
     if run.packages:

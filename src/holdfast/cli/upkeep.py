@@ -8,7 +8,7 @@ import click
 
 from holdfast.cli import terminal
 from holdfast.cli.here import current_project
-from holdfast.cli.options import ignored_target, run_names, run_option, target_names
+from holdfast.cli.options import Duration, Size, ignored_target, run_names, run_option, target_names
 from holdfast.cli.output import Command
 from holdfast.errors import UsageError
 
@@ -29,11 +29,29 @@ from holdfast.errors import UsageError
 @click.option(
     "--environments",
     is_flag=True,
-    help="Also built environments that no run is using; with --all the package cache too.",
+    help="Also built environments that no run is using; with --all the package cache too. Alone: only these.",
+)
+@click.option(
+    "--older-than",
+    type=Duration(),
+    metavar="DURATION",
+    help="With --environments: only those that were not used for so long, e.g. 30d.",
+)
+@click.option(
+    "--keep",
+    type=Size(),
+    metavar="SIZE",
+    help="With --environments: those used longest ago, until all and the package cache take less, e.g. 20GB.",
 )
 @click.option("--discard-outputs", is_flag=True, help="Also runs whose outputs `--no-outputs` left on their machine.")
 def clean_command(
-    runs: tuple[str, ...], everything: bool, target: str | None, environments: bool, discard_outputs: bool
+    runs: tuple[str, ...],
+    everything: bool,
+    target: str | None,
+    environments: bool,
+    older_than: float | None,
+    keep: int | None,
+    discard_outputs: bool,
 ) -> None:
     """Remove what ended runs left on their machine: working folders and files outside `outputs/`.
 
@@ -44,13 +62,19 @@ def clean_command(
     from holdfast.cli.here import surroundings
     from holdfast.project.sizes import format_size
     from holdfast.workbench import events
-    from holdfast.workbench.records.cleaning import Rubbish, clean
+    from holdfast.workbench.records.cleaning import Limits, Rubbish, clean
 
-    if bool(runs) == everything:
-        raise UsageError("Say what to clean.", "holdfast experiment clean --run RUN, or --all for every ended run.")
+    if (runs and everything) or not (runs or everything or environments):
+        raise UsageError(
+            "Say what to clean.",
+            "holdfast experiment clean --run RUN, or --all for every ended run, or --environments for these alone.",
+        )
+    if not environments and (older_than is not None or keep is not None):
+        raise UsageError("--older-than and --keep are for environments.", "Add --environments.")
     around = surroundings()
     total = count = 0
-    for event in clean(current_project(around), Rubbish(runs or None, target, environments, discard_outputs), around):
+    wanted = Rubbish(None if everything else runs, target, environments, discard_outputs, Limits(older_than, keep))
+    for event in clean(current_project(around), wanted, around):
         if isinstance(event, events.Removed):
             if event.kept:
                 terminal.notice(f"kept {event.name}: {event.kept}")

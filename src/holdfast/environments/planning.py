@@ -54,7 +54,8 @@ def plan_environment(
 
 def summary_of(spec: EnvironmentSpec) -> str:
     """For people, in one line."""
-    names = [each.text for each in (*spec.conda, *spec.pip) if not is_option(each)]
+    lines = [each.text for each in (*spec.conda, *spec.pip) if not is_option(each)]
+    names = [line.partition("--hash=")[0].rstrip(" \\\n") for line in lines]
     shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
     return f"Python {spec.python or 'as active'}: {shown or 'no packages'}"
 

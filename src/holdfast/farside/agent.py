@@ -10,8 +10,6 @@ import time
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from holdfast.farside import frames, kernel
-from holdfast.farside.environments import tools
-from holdfast.farside.environments.platforms import glibc
 from holdfast.farside.frames import Message
 from holdfast.farside.layout import ENTRY, SUPERVISOR_BYTE, Home
 from holdfast.farside.machine import identity
@@ -71,7 +69,11 @@ class Agent:
             "environments": lambda message, _: storage.environments(self.home),
             "environment-list": self._environments,
             "environment-show": self._environments,
-            "tool": lambda message, _: tools.place(self.home, message),
+            "environment-target": self._environments,
+            "environment-check": self._environments,
+            "environment-trim": self._environments,
+            "tool": self._tool,
+            "platform": self._tool,
             "remove": lambda message, _: storage.remove(self.home, message),
             "known-runs": self._known,
             "known-projects": self._known,
@@ -149,8 +151,6 @@ class Agent:
             "python": "%d.%d.%d" % sys.version_info[:3],
             "boot": kernel.boot_id(),
             "time": time.time(),
-            "architecture": os.uname().machine,
-            "libc": "musl" if glibc() is None else "glibc",
             "executable": sys.executable,
             "entry": ENTRY,
         }
@@ -179,10 +179,27 @@ class Agent:
 
         return prepare(self.home, message)
 
-    def _environments(self, message: Message, body: bytes) -> Answer:
-        from holdfast.farside.environments import listing
+    def _require_tools(self, environment: Any) -> None:
+        if environment and environment.get("tools"):
+            from holdfast.farside.environments import tools
 
-        return listing.OPERATIONS[message["op"]](self.home, message)
+            tools.require(self.home, environment["tools"])
+
+    def _require_packages(self, environment: Any) -> None:
+        if environment and environment.get("packages"):
+            from holdfast.farside.environments import shipped
+
+            shipped.require(self.home, environment["packages"])
+
+    def _tool(self, message: Message, body: bytes) -> Answer:
+        from holdfast.farside.environments import tools
+
+        return tools.OPERATIONS[message["op"]](self.home, message)
+
+    def _environments(self, message: Message, body: bytes) -> Answer:
+        from holdfast.farside.environments import asked
+
+        return asked.OPERATIONS[message["op"]](self.home, message)
 
     def _sweep(self, message: Message, body: bytes) -> Answer:
         from holdfast.farside.store.sweeping import sweep
@@ -202,11 +219,12 @@ class Agent:
         if message.get("place") not in (None, identity.place(self.home)):
             raise Refused("elsewhere", "This is `%s`, not the machine that is meant." % os.uname().nodename)
         self._arrivals.require(message["plan"].get("snapshot"))
-        tools.require(self.home, (message["plan"].get("environment") or {}).get("tools", []))
+        self._require_tools(message["plan"].get("environment"))
         secrets = json.loads(body.decode("utf-8")) if body else {}
         records = {name: message[name] for name in ("submission", "configuration") if message.get(name) is not None}
         self.home.make()
         with Adding(self.home):
+            self._require_packages(message["plan"].get("environment"))
             return {"again": not start_or_give_up(self.home, message["plan"], secrets, records)}
 
     def _give_up(self, message: Message, body: bytes) -> Answer:

@@ -108,7 +108,7 @@ class RunFolders:
         if text in ids:
             return text
         if text == "last" and ids:
-            return ids[-1]
+            return next((each for each in reversed(ids) if not self._is_preparation(each)), ids[-1])
         found = [each for each in ids if text and (each.startswith(text) or each.endswith(text))]
         if len(found) == 1:
             return found[0]
@@ -116,6 +116,14 @@ class RunFolders:
             shown = ", ".join(found[-5:][::-1]) + (" …" if len(found) > 5 else "")
             raise UsageError(f"`{text}` could be any of {len(found)} runs.", f"Give more of the id: {shown}")
         raise _unknown(text, ids)
+
+    def _is_preparation(self, run_id: str) -> bool:
+        """Whether an environment was all that was wanted: nobody means that by the last run."""
+        try:
+            data = json.loads((self.path(run_id) / SUBMISSION).read_bytes())
+        except (OSError, ValueError):
+            return False
+        return isinstance(data, dict) and data.get("script_name") == ""
 
     def is_collected(self, run_id: str) -> bool:
         return (self.path(run_id) / COLLECTED).exists()

@@ -60,6 +60,7 @@ def run_in_detail(run: Run) -> dict[str, Any]:
         "clock_offset": run.clock_offset,
         "python": run.python or None,
         "packages": list(run.packages),
+        "environment_built_in": run.built_in,
     }
     return details | {name: value for name, value in run.metrics.items() if name not in details}
 

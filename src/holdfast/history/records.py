@@ -108,7 +108,9 @@ def _apply(run: Run, event: JournalEvent) -> Run:
         case PhaseBegan():
             return replace(_at_least(run, Status.PREPARING), phase=_phase(run, event.text or event.name))
         case EnvironmentUsed():
-            run = replace(run, environment=event.id or None, packages=event.packages, python=event.python)
+            built_in = event.seconds if event.built else None
+            run = replace(run, environment=event.id or None, python=event.python, built_in=built_in)
+            run = replace(run, packages=event.packages)
             return _at_least(run, Status.PREPARING)
         case ScriptStarted():
             started = event.time if run.started is None else run.started

@@ -59,6 +59,7 @@ def run_json(run: Run) -> dict[str, Any]:
         "environment": run.environment,
         "python": run.python,
         "packages": list(run.packages),
+        "built_in": run.built_in,
         "ended_processes": [[each.pid, each.name, each.signal] for each in run.ended_processes],
         "other_files": [[each.path, each.size] for each in run.other_files],
         "other_files_count": run.other_files_count,
@@ -84,6 +85,7 @@ def run_from_json(data: Mapping[str, Any]) -> Run:
             environment=data["environment"],
             python=data.get("python", ""),  # not in records that an earlier version indexed
             packages=tuple(data["packages"]),
+            built_in=_number_or_none(data.get("built_in")),
             ended_processes=tuple(EndedProcess(*each) for each in data["ended_processes"]),
             other_files=tuple(FileSize(*each) for each in data["other_files"]),
             other_files_count=data["other_files_count"],

@@ -51,11 +51,19 @@ class Concealer:
     def _replace(self, found: re.Match[str]) -> str:
         before, secret = (found["before"], found["user"]) if found["user"] else (found["key"], found["value"])
         is_login = before.lower().endswith("ssh://") and ":" not in secret
-        if is_login or re.fullmatch(rf"(?:{VARIABLE}|:)+", secret):  # the user keeps it out of the file already
+        if is_login or re.fullmatch(rf"(?:[^:]*:)?(?:{VARIABLE})+:?", secret):  # the password is not in the file
             return found[0]
-        name = self._names.setdefault(secret, f"{PREFIX}{len(self._names) + 1}")
-        return f"{before}${{{name}}}{'@' if found['user'] else ''}"
+        # What stands between variables, each for itself: the installer fills in no variable of a variable.
+        parts = re.split(rf"({_WHOLE_VARIABLE}:?|:(?={_WHOLE_VARIABLE}))", secret)
+        shown = "".join(self._named(part) if number % 2 == 0 else part for number, part in enumerate(parts) if part)
+        return f"{before}{shown}{'@' if found['user'] else ''}"
 
+    def _named(self, secret: str) -> str:
+        name = self._names.setdefault(secret, f"{PREFIX}{len(self._names) + 1}")
+        return f"${{{name}}}"
+
+
+_WHOLE_VARIABLE = r"\$\{[A-Z0-9_]+\}"
 
 # A user in front of a host, as far as the last `@` before the path; a conda token in the path; a signature or token
 # among the parameters.

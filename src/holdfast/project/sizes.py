@@ -1,6 +1,10 @@
-"""Sizes of files, as people read them."""
+"""Sizes of files, as people read and write them."""
 
 from __future__ import annotations
+
+import re
+
+from holdfast.errors import UsageError
 
 _UNITS = ("kB", "MB", "GB")
 
@@ -17,3 +21,11 @@ def format_size(count: int) -> str:
         if amount < 999.5:
             return f"{amount:.0f} {unit}"
     return f"{amount / 1000:.1f} TB"
+
+
+def parse_size(text: str) -> int:
+    """Bytes. `500MB`, `20 GB`, `1.5T`; `GiB` is counted by 1024, a bare number is bytes."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", text.strip().lower(), re.ASCII)
+    if not found or (found[3] and not found[2]):
+        raise UsageError(f"`{text}` is not a size.", "Write it like 500MB, 20GB or 1.5TB.")
+    return int(float(found[1]) * (1024 if found[3] else 1000) ** " kmgt".index(found[2] or " "))

@@ -19,8 +19,6 @@ class Greeting(NamedTuple):
 
     time: float
     place: Place | None
-    architecture: str = ""
-    libc: str = ""
 
 
 class Followed(NamedTuple):
@@ -45,9 +43,8 @@ def understood(operation: str) -> Iterator[None]:
 def greeting(answer: Any) -> Greeting:
     with understood("hello"):
         machine, folder, node = (text(answer.get(name, "")) for name in ("machine", "folder", "host"))
-        architecture, libc = (text(answer.get(name, "")) for name in ("architecture", "libc"))
         time = float(answer["time"])
-    return Greeting(time, Place(machine, folder, node) if machine and folder else None, architecture, libc)
+    return Greeting(time, Place(machine, folder, node) if machine and folder else None)
 
 
 def followed(answer: Any, asked: Collection[str]) -> Followed:

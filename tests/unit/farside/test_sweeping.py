@@ -104,3 +104,21 @@ def test_a_folder_that_is_not_ours_is_not_swept(tmp_path: Path) -> None:
     answer = sweeping.sweep(Home(str(tmp_path / "scratch")), {"cache": True})
     assert answer["removed"] == []
     assert (tmp_path / "scratch" / "cache").is_dir()
+
+
+def test_packages_stay_as_long_as_a_run_may_build_its_environment_from_them(home: Home) -> None:
+    wheel = store(home, b"a wheel")
+    rows = [["six-1-py3-none-any.whl", "f", wheel, 7]]
+    packages = store(home, json.dumps({"format": 1, "files": rows}, separators=(",", ":")).encode())
+    run = Path(home.runs(), "p1", "r1")
+    run.mkdir(parents=True)
+    (run / "plan.json").write_text(json.dumps({"snapshot": "0" * 64, "environment": {"packages": packages}}))
+    (run / "journal.jsonl").write_text('{"t": 1, "e": "created", "run": "r1"}\n')
+
+    sweeping.sweep(home, {})
+    assert stored(home) == {wheel, packages}
+
+    with (run / "journal.jsonl").open("a") as journal:
+        journal.write('{"t": 2, "e": "ended", "reason": "completed"}\n')
+    sweeping.sweep(home, {})
+    assert stored(home) == set()

@@ -156,7 +156,7 @@ Number         1
 Target         local (local)
 Snapshot       {"a" * 64}
 Properties     git: abc
-Environment    env-1
+Environment    env-1, 2 packages, was there already
 Packages       numpy==1.26.4, torch==2.1.0
 Configuration  local
 Settings       run.Framework: Python

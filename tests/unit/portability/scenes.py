@@ -236,6 +236,7 @@ def _preload() -> None:
     import sqlite3  # noqa: F401
     import subprocess  # noqa: F401
     import tempfile  # noqa: F401
+    import urllib.request  # noqa: F401
     import uuid  # noqa: F401
 
     import click.shell_completion  # noqa: F401

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.project.sizes import format_size
+from holdfast.errors import UsageError
+from holdfast.project.sizes import format_size, parse_size
 
 
 @pytest.mark.parametrize(
@@ -24,3 +25,25 @@ from holdfast.project.sizes import format_size
 )
 def test_a_size_has_three_digits_and_the_units_of_the_si(count: int, text: str) -> None:
     assert format_size(count) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("0", 0),
+        ("500", 500),
+        ("1.5kB", 1500),
+        ("500MB", 500_000_000),
+        ("20 GB", 20_000_000_000),
+        ("1GiB", 1 << 30),
+        ("2t", 2_000_000_000_000),
+    ],
+)
+def test_a_size_is_read_as_people_write_it(text: str, count: int) -> None:
+    assert parse_size(text) == count
+
+
+@pytest.mark.parametrize("text", ["", "GB", "-1GB", "1 PB", "1.2.3", "5i", "ten"])
+def test_what_is_no_size_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a size"):
+        parse_size(text)

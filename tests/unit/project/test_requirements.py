@@ -290,6 +290,23 @@ def test_variables_stay_and_are_listed(tmp_path: Path) -> None:
     assert variables_in(spec) == ("TOKEN", "USER_NAME", "WHEELS") and not spec.credentials
 
 
+@pytest.mark.parametrize(
+    ("written", "kept", "taken"),
+    [
+        ("oauth2:${TOKEN}", "oauth2:${TOKEN}", []),
+        ("${TOKEN}:", "${TOKEN}:", []),
+        ("${USER_NAME}:s3cret", "${USER_NAME}:${HOLDFAST_INDEX_1}", ["s3cret"]),
+        ("me:s3${MORE}cret", "${HOLDFAST_INDEX_1}${MORE}${HOLDFAST_INDEX_2}", ["me:s3", "cret"]),
+    ],
+)
+def test_a_variable_beside_other_words_of_a_login_stays_one_that_the_installer_fills_in(
+    tmp_path: Path, written: str, kept: str, taken: list[str]
+) -> None:
+    spec = good(tmp_path, f"--extra-index-url https://{written}@a.example/s\n")
+    assert texts(spec) == [f"--extra-index-url https://{kept}@a.example/s"]
+    assert list(spec.credentials.values()) == taken
+
+
 def test_the_version_beside_it_is_the_pin(tmp_path: Path) -> None:
     assert good(tmp_path, "six\n").python is None
     (tmp_path / ".python-version").write_text("# mine\ncpython-3.11.4-linux-x86_64-gnu\n3.10\n")

@@ -8,9 +8,11 @@ import json
 import os
 import sys
 import time
-from typing import Any, Dict
+from typing import Any, Dict, Optional
 
-from holdfast.farside.layout import Home, checked
+from holdfast.farside import kernel
+from holdfast.farside.environments.building import Environment
+from holdfast.farside.layout import USE_BYTE, Home, checked
 from holdfast.farside.refusal import Refused
 from holdfast.farside.run.children import inherited_environment
 from holdfast.farside.run.interpreter import find_python
@@ -19,10 +21,13 @@ OLD = 3600.0
 
 
 def prepare(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
-    """Write down what the shell will find: of a run, or of a target (`python`, `variables`), and the `words` to run in
-    its place, if any. Answers with a token."""
+    """Write down what the shell will find: of a run, of an `environment` or the one that a `plan` means, or of a target
+    (`python`), these with `variables`, and in `directory` if one is named; and the `words` to run in its place, if any.
+    Answers with a token."""
     if "run" in message:
         description = _of_run(home, message)
+    elif "environment" in message or "plan" in message:
+        description = _of_environment(home, message)
     else:
         account = os.path.expanduser("~")
         python = find_python(message.get("python"), account)
@@ -44,6 +49,7 @@ def enter(home_path: str, token: str) -> None:
     with open(path) as source:
         description = json.load(source)
     os.unlink(path)
+    _hold(description.get("held"))
     environment = dict(inherited_environment(), **description["environment"])
     if "PATH" not in description["environment"]:
         folder = os.path.dirname(description["python"])
@@ -72,6 +78,35 @@ def _of_run(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
         "environment": command["environment"],
         "python": command["argv"][0],
     }
+
+
+def _of_environment(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
+    from holdfast.farside.environments import checking, listing
+
+    if "plan" in message:
+        name = checking.find(home, message)
+        if not name:
+            raise Refused("not-built", "The environment is not built on this machine yet.")
+    else:
+        name = listing.one(home, str(message["environment"]))
+    path = home.environment(name)
+    if not Environment(home, name).is_complete():
+        raise Refused("not-ready", "The environment `%s` is unfinished or broken." % name, "Remove it.")
+    return {
+        "directory": message.get("directory") or os.path.expanduser("~"),
+        "environment": dict(message["variables"], VIRTUAL_ENV=path),
+        "python": os.path.join(path, "bin", "python"),
+        "held": path + ".lock",
+    }
+
+
+def _hold(path: Optional[str]) -> None:
+    """What the shell uses is not removed while it is open: the lock is this process's, which becomes the shell."""
+    if path is not None:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        os.set_inheritable(descriptor, True)
+        kernel.lock(descriptor, USE_BYTE, shared=True)
+        os.utime(path)
 
 
 def _forget_old(folder: str) -> None:

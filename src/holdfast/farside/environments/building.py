@@ -86,7 +86,9 @@ class Environment:
             json.dump(dict(said, format=1, built=began, seconds=seconds), target)
             target.flush()
             os.fsync(target.fileno())
+        os.chmod(path + ".new", 0o444)
         os.rename(path + ".new", path)
+        os.chmod(self.path, stat.S_IMODE(os.stat(self.path).st_mode) & ~_WRITABLE)  # last: the mark had to get in
 
 
 def read_mark(path: str) -> Dict[str, Any]:

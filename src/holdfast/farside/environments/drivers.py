@@ -21,6 +21,7 @@ _MINIMUM: Dict[Numbers, str] = {
     (13, 0): "580",
 }
 """From CUDA 11 on all later releases of a major version run on the same driver, which is why the rows are so few."""
+_RUNTIME = re.compile(r"nvidia-cuda-runtime(?:-cu\d+)?==(\d+)(?:\.(\d+))?")
 
 
 class Device(NamedTuple):
@@ -69,6 +70,14 @@ def is_too_old(machine: Machine, cuda: str) -> bool:
     if supported and wanted[0] >= 11:
         return supported[0] < wanted[0]
     return bool(supported) and supported < wanted
+
+
+def torch_is_too_new(packages: Sequence[str], machine: Machine) -> bool:
+    """Whether PyTorch is among the packages of a lock, in a build that the driver is known not to run."""
+    runtimes = [found for found in map(_RUNTIME.match, packages) if found]
+    if not runtimes or not machine.driver or not any(line.startswith("torch==") for line in packages):
+        return False
+    return is_too_old(machine, "%s.%s" % (runtimes[0].group(1), runtimes[0].group(2) or "0"))
 
 
 def newest_major(machine: Machine) -> Optional[int]:

@@ -94,7 +94,7 @@ def _unfit(build: Build, builds: Sequence[Build], machine: Machine) -> List[Find
 def _cpu_build(build: Build, builds: Sequence[Build], machine: Machine) -> Finding:
     """No more than a warning where another framework can use the GPU: this one may be there for something else."""
     why = "has no CUDA plugin beside it" if build.framework == JAX else "was built without CUDA"
-    sentence = "%s %s: it computes on the CPU, and this run asks for a GPU." % (_named(build), why)
+    sentence = "%s %s: it computes on the CPU and leaves the GPU idle." % (_named(build), why)
     severity = WARNING if any(each.is_cpu is False and not each.other for each in builds) else ERROR
     return Finding(CPU_BUILD, build.package, sentence, remedies.for_gpu(build, machine), severity)
 

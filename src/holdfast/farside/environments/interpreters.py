@@ -76,9 +76,8 @@ def numbers(version: str) -> Tuple[int, ...]:
 
 
 def shown(found: List[Interpreter]) -> str:
-    """For an error: which there are."""
-    listed = sorted(found, key=lambda each: numbers(each.version), reverse=True)
-    return ", ".join("%s (%s)" % (each.version, each.path) for each in listed) or "none"
+    """For an error: which versions there are, the newest first."""
+    return ", ".join(sorted({each.version for each in found}, key=numbers, reverse=True)) or "none"
 
 
 def _satisfies_clause(version: str, clause: str) -> bool:

@@ -2,14 +2,19 @@
 
 import json
 import os
-from typing import Any, Dict, List
+from typing import Any, Dict, Iterator, List, Tuple
 
 from holdfast.farside import kernel
 from holdfast.farside.environments.building import COMPLETE, LOCK, read_mark
 from holdfast.farside.environments.locks import is_lock
-from holdfast.farside.layout import BUILD_BYTE, USE_BYTE, Home
+from holdfast.farside.layout import BUILD_BYTE, JOURNAL, USE_BYTE, Home
 from holdfast.farside.refusal import Refused
 from holdfast.farside.run.files import walk
+from holdfast.farside.run.journal import Journal
+from holdfast.farside.run.subscription import is_alive
+from holdfast.farside.store.known_runs import all_runs
+
+MOST_USERS = 100
 
 Message = Dict[str, Any]
 
@@ -22,8 +27,8 @@ def listed(home: Home, message: Message) -> List[Dict[str, Any]]:
 
 
 def shown(home: Home, message: Message) -> Dict[str, Any]:
-    """All about one: also its packages and its lock."""
-    name = _one(home, str(message["environment"]))
+    """All about one: also its packages, its lock, and `users`: project, run, whether it lives; the last one first."""
+    name = one(home, str(message["environment"]))
     path, row = home.environment(name), _row(home, name, True)
     mark = read_mark(path)
     try:
@@ -32,7 +37,9 @@ def shown(home: Home, message: Message) -> Dict[str, Any]:
     except (OSError, ValueError):
         lock = None
     packages = [str(each) for each in mark.get("packages", [])]
-    return dict(row, path=path, packages=packages, lock=lock if is_lock(lock) else None)
+    users = sorted(_users(home, name), key=lambda each: each[3], reverse=True)[:MOST_USERS]
+    rows = [list(each[:3]) for each in users]
+    return dict(row, path=path, packages=packages, lock=lock if is_lock(lock) else None, users=rows)
 
 
 def names(home: Home) -> List[str]:
@@ -45,7 +52,7 @@ def names(home: Home) -> List[str]:
     return [name for name in found if not name.startswith(".") and os.path.isdir(os.path.join(folder, name))]
 
 
-def _one(home: Home, text: str) -> str:
+def one(home: Home, text: str) -> str:
     """By its name or the beginning of it."""
     known = names(home)
     found = [text] if text in known else [name for name in known if text and name.startswith(text)]
@@ -55,6 +62,20 @@ def _one(home: Home, text: str) -> str:
         raise Refused("ambiguous", "`%s` is the beginning of several environments: %s." % (text, ", ".join(found)))
     hint = "There are: %s" % ", ".join(known) if known else "There is none on this machine."
     raise Refused("not-found", "There is no environment `%s` on this machine." % text, hint)
+
+
+def last_use(home: Home, name: str) -> float:
+    path = home.environment(name)
+    return _time(path + ".lock") or _time(path)
+
+
+def _users(home: Home, name: str) -> Iterator[Tuple[str, str, bool, float]]:
+    """Runs that are here and ran in it; last the time."""
+    for project, run in all_runs(home):
+        folder = home.run(project, run)
+        for event in Journal(os.path.join(folder, JOURNAL)).events():
+            if event["e"] == "environment" and event.get("id") == name:
+                yield project, run, is_alive(folder), float(event.get("t", 0.0))
 
 
 def _row(home: Home, name: str, with_sizes: bool) -> Dict[str, Any]:
@@ -75,7 +96,7 @@ def _row(home: Home, name: str, with_sizes: bool) -> Dict[str, Any]:
         "count": len(mark.get("packages", [])),
         "built": float(mark.get("built", 0.0)),
         "seconds": float(mark.get("seconds", 0.0)),
-        "used": _time(lock) or _time(path),
+        "used": last_use(home, name),
         "in_use": _is_held(lock, USE_BYTE),
         "in_build": _is_held(lock, BUILD_BYTE),
         "size": size,
@@ -92,6 +113,3 @@ def _time(path: str) -> float:
 
 def _is_held(path: str, byte: int) -> bool:
     return os.path.exists(path) and kernel.lock_holder(path, byte) is not None
-
-
-OPERATIONS = {"environment-list": listed, "environment-show": shown}

@@ -84,6 +84,14 @@ def write_lock(path: str, lock: Lock) -> None:
     os.rename(new, path)
 
 
+def note_path(home: Home, lock: Lock, pin: str, interpreter: str) -> str:
+    """Where the name of the environment that this lock became is noted, for the Python that was asked for."""
+    wanted = "conda" if lock["conda"] else pin or os.path.realpath(interpreter)
+    content = "%s\n%s" % (lock_digest(lock), wanted)
+    name = hashlib.sha256(content.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    return os.path.join(home.locks(), name + ".id")
+
+
 def lock_path(home: Home, spec: str, python: str) -> str:
     """`python` is a version such as `3.11`."""
     return os.path.join(home.locks(), "%s-%s.json" % (checked(spec), python))

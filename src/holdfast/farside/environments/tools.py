@@ -3,6 +3,7 @@
 import os
 from typing import Any, Dict, List
 
+from holdfast.farside.environments.platforms import glibc
 from holdfast.farside.layout import Home, checked, object_path
 from holdfast.farside.refusal import Refused
 
@@ -32,3 +33,11 @@ def place(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
     os.chmod(new, 0o700)
     os.rename(new, path)
     return {"path": path}
+
+
+def platform(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
+    """What they have to be for."""
+    return {"architecture": os.uname().machine, "libc": "musl" if glibc() is None else "glibc"}
+
+
+OPERATIONS = {"tool": place, "platform": platform}

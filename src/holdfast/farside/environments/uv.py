@@ -28,9 +28,9 @@ def variables(home: Home, environment: Dict[str, str]) -> Dict[str, str]:
     return dict(settings.translated(environment), **own)
 
 
-def compile_command(uv: str, source: str, target: str, python: str, extra: List[str]) -> List[str]:
+def compile_command(uv: str, source: str, target: str, extra: List[str]) -> List[str]:
     """Resolve `source` to exact versions with hashes; what `target` holds already is preferred."""
-    fixed = ["--generate-hashes", "--no-header", "--python", python, "--no-python-downloads"]
+    fixed = ["--generate-hashes", "--no-header", "--no-python-downloads"]
     return [uv, "pip", "compile", source, "--output-file", target] + fixed + extra
 
 

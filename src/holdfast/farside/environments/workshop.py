@@ -2,6 +2,7 @@
 run."""
 
 import os
+import tempfile
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 from holdfast.farside.layout import CONTROL
@@ -35,7 +36,7 @@ class Workshop:
     """`step` is the plan's command with a hole for the argv; `secrets` are known to builds, and to no file."""
 
     def __init__(self, owner: Owner, step: Dict[str, Any], facts: Dict[str, Any], secrets: Dict[str, str]) -> None:
-        self.owner, self._step, self._facts, self._secrets = owner, step, facts, secrets
+        self.owner, self._step, self._facts, self.secrets = owner, step, facts, secrets
 
     @property
     def folder(self) -> str:
@@ -44,8 +45,11 @@ class Workshop:
     def phase(self, text: str) -> None:
         self.owner.tell("phase", name="environment", text=text)
 
-    def run(self, argv: List[str], environment: Dict[str, str], hear: Optional[Hear] = None) -> Result:
-        """`hear` gets each line of output as it comes. What the process started is gone when this returns."""
+    def run(
+        self, argv: List[str], environment: Dict[str, str], hear: Optional[Hear] = None, given: Optional[str] = None
+    ) -> Result:
+        """`hear` gets each line of output as it comes; `given` is what the program reads, and stands in no file. What
+        the process started is gone when this returns."""
         command = bind(self._step, dict(self._facts, command=argv))
         log = os.path.join(self.folder, CONTROL)
         with open(log, "a") as target:
@@ -53,11 +57,12 @@ class Workshop:
         begin = os.path.getsize(log)
         reader, writer = make_pipe()
         ear = _Ear(log, begin, hear)
-        pump = Pump(reader, log, Redactor(self._secrets.values()), ear.listen)
+        pump = Pump(reader, log, Redactor(self.secrets.values()), ear.listen)
         variables = dict(inherited_environment(), **environment)
-        variables.update(command["environment"], **self._secrets)
+        variables.update(command["environment"], **self.secrets)
         try:
-            pid = spawn(command["argv"], variables, command["directory"], writer)
+            with _readable(given) as source:
+                pid = spawn(command["argv"], variables, command["directory"], writer, source.fileno())
         except CannotStart as problem:
             os.close(reader)
             raise Refused("preparation", str(problem)) from None
@@ -72,6 +77,17 @@ class Workshop:
         with open(log, "rb") as source:
             source.seek(begin)
             return Result(result.code, source.read().decode("utf-8", "replace"))
+
+
+def _readable(given: Optional[str]) -> Any:
+    """A file that has no name, in memory where the system can."""
+    if given is None:
+        return open(os.devnull, "rb")
+    make = getattr(os, "memfd_create", None)
+    target = os.fdopen(make("holdfast"), "w+b") if make else tempfile.TemporaryFile()  # noqa: SIM115 - by the caller
+    target.write(given.encode("utf-8"))
+    target.seek(0)
+    return target
 
 
 class _Ear:

@@ -57,8 +57,11 @@ class Signals:
             return []
 
 
-def spawn(argv: List[str], environment: Dict[str, str], directory: str, output: int) -> int:
-    """Start a program in a session of its own, stdin from /dev/null, output to the pipe. Returns its pid."""
+def spawn(
+    argv: List[str], environment: Dict[str, str], directory: str, output: int, source: Optional[int] = None
+) -> int:
+    """Start a program in a session of its own, output to the pipe. Its stdin is `source`, or /dev/null. Returns its
+    pid."""
     parent = os.getpid()
     told, tell = os.pipe()
     pid = os.fork()
@@ -66,8 +69,7 @@ def spawn(argv: List[str], environment: Dict[str, str], directory: str, output: 
         try:
             os.setsid()
             kernel.die_with_parent(signal.SIGKILL, parent)
-            null = os.open(os.devnull, os.O_RDONLY)
-            os.dup2(null, 0)
+            os.dup2(os.open(os.devnull, os.O_RDONLY) if source is None else source, 0)
             os.dup2(output, 1)
             os.dup2(output, 2)
             signal.set_wakeup_fd(-1)

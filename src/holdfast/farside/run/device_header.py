@@ -19,6 +19,8 @@ class DeviceHeader:
     def __init__(self, attendant: Attendant, note: Callable[[str], None]) -> None:
         self._attendant, self._note = attendant, note
         self._reader: List[Program] = []
+        self.report: gpus.Report = gpus.no_driver()
+        """What is known of the GPUs once `text` was asked for."""
         self.abandoned: Set[int] = set()
         """A reader that even SIGKILL did not end: the driver holds it, and nobody is to wait for it."""
         environment = inherited_environment()
@@ -38,7 +40,7 @@ class DeviceHeader:
         while not reader.is_done and reader.seconds_left(TIMEOUT) > 0:
             wait(reader.seconds_left(TIMEOUT))
             reader.take()
-        report = gpus.report_of(reader, TIMEOUT)
+        report = self.report = gpus.report_of(reader, TIMEOUT)
         self.end()
         for sentence in problems(report):
             self._note(sentence)

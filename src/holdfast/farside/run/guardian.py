@@ -53,6 +53,9 @@ def _is_started(final: str, plan: Dict[str, Any]) -> bool:
             there = json.load(source)
     except FileNotFoundError:
         return False
+    except ValueError:  # a power cut took it; the journal had been kept before
+        created = [event for event in Journal(os.path.join(final, JOURNAL)).events() if event["e"] == "created"]
+        there = created[0] if created else {}
     if there.get("generation") != plan["generation"]:
         raise Refused("exists", "There is another run `%s` on this host." % plan["run"])
     if there.get("given_up"):

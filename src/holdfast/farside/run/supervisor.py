@@ -94,6 +94,7 @@ class Supervisor:
         if environment is None:
             version, packages = beside(command["argv"][0])
             self.journal.append("environment", id="", python=version, packages=packages, built=False, seconds=0)
+        self._advise(command["argv"][0])
         with open(os.path.join(self.folder, "bound.json"), "w") as target:
             target.write(json.dumps(command))
         return self._run_script(command, header)
@@ -132,8 +133,9 @@ class Supervisor:
             self._wait_or_stop,
             self.journal.append,
         )
+        gpus = {} if self.devices is None else self.devices.report
         shop = Workshop(owner, self.plan["environment"]["step"], facts, self.secrets)
-        self.prepared = Preparation(self.home, plan, shop, bool(self.plan["prepare"])).prepare()
+        self.prepared = Preparation(self.home, plan, shop, bool(self.plan["prepare"]), gpus).prepare()
         environment = self.prepared.environment
         self.journal.append(
             "environment",
@@ -145,6 +147,16 @@ class Supervisor:
             python=self.prepared.python,
         )
         return str(environment.path)
+
+    def _advise(self, python: str) -> None:
+        """Say before the script starts what keeps it from using the GPUs. Nothing of this ends the run."""
+        if self.devices is None or not self.devices.report["devices"]:
+            return
+        from holdfast.farside.environments.advice import advice, prefix_of
+
+        version = "" if self.prepared is None else self.prepared.python
+        for sentence in advice(prefix_of(python), version, self.devices.report):
+            self.journal.append("note", text=sentence)
 
     def _run_script(self, command: Dict[str, Any], header: bytes) -> Dict[str, Any]:
         reader, writer = self.pipe

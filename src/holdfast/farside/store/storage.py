@@ -123,7 +123,7 @@ def _remove_environment(path: str) -> Dict[str, Any]:
     descriptor = os.open(path + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         if not kernel.lock(descriptor, BUILD_BYTE) or not kernel.lock(descriptor, USE_BYTE):
-            raise Refused("living", "The environment `%s` is in use by a run." % os.path.basename(path))
+            raise Refused("living", "The environment `%s` is in use by a run or a shell." % os.path.basename(path))
         size = _size(path)
         remove_tree(path)
     finally:

@@ -42,7 +42,7 @@ def sweep(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
     for name, bytes_ in _sweep_versions(home, now):
         removed.append(["farside " + name, 1, bytes_])
     if message.get("cache") and os.path.isdir(home.cache()):
-        if _is_building(home):
+        if is_building(home):
             kept.append(["cache", "an environment is being built"])
         else:
             size = _size(home.cache())
@@ -97,7 +97,8 @@ def _needed(home: Home, snapshots: Set[str], now: float) -> Set[str]:
 
 
 def _snapshots(home: Home) -> Iterator[str]:
-    """Of all runs here, and of those that are being made."""
+    """Of all runs here, and of those that are being made; manifests of packages too, as long as a run may need them to
+    build its environment."""
     for project in names(home.runs()):
         folder = os.path.join(home.runs(), project)
         for run in os.listdir(folder):
@@ -105,6 +106,13 @@ def _snapshots(home: Home) -> Iterator[str]:
                 plan = read_json(os.path.join(folder, run, "plan.json"))
                 if plan is not None and isinstance(plan.get("snapshot"), str):
                     yield plan["snapshot"]
+                packages = ((plan or {}).get("environment") or {}).get("packages")
+                if isinstance(packages, str) and not _has_ended(os.path.join(folder, run)):
+                    yield packages
+
+
+def _has_ended(run: str) -> bool:
+    return Journal(os.path.join(run, JOURNAL)).ended() is not None and not is_alive(run)
 
 
 def _contents(home: Home, snapshot: str) -> Iterable[str]:
@@ -196,7 +204,7 @@ def _words_of_users(home: Home) -> str:
     return "\0".join(words)
 
 
-def _is_building(home: Home) -> bool:
+def is_building(home: Home) -> bool:
     folder = home.environments()
     locks = [os.path.join(folder, name) for name in names(folder) if name.endswith(".lock")]
     return any(kernel.lock_holder(lock, BUILD_BYTE) is not None for lock in locks)

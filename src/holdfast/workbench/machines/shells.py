@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from holdfast.errors import NotAvailable, ProjectError, Unreachable
+from holdfast.errors import FarSideError, ProjectError, Unreachable
 from holdfast.hosts.host import Host
 from holdfast.model import Reason
 from holdfast.project.configuration import load_configuration, managed_environment
@@ -18,6 +18,8 @@ from holdfast.workbench.targets import product_of
 
 SSH_FAILED = 255
 """What ssh exits with when it is not the command over there that ended."""
+NOT_BUILT = "not-built"
+"""The far side's word for an environment that nobody has built."""
 
 
 class _There(NamedTuple):
@@ -45,16 +47,31 @@ def enter_target(
 ) -> int:
     """As a run with this configuration would find it, in the account's home."""
     configuration = load_configuration(project, run_configuration, target, None, None)
-    if managed_environment(configuration) is not None:
-        raise NotAvailable(
-            "A shell in an environment that no run has built yet does not work in this version.",
-            "Open it in a run that has: holdfast experiment shell -r RUN",
-        )
-    fields = {
+    host = product_of(configuration.target, around).host
+    fields: dict[str, Any] = {
         "python": configuration.target.python_location,
         "variables": dict(configuration.run.environment_variables),
     }
-    return _enter(product_of(configuration.target, around).host, fields, words, around)
+    if managed_environment(configuration) is None:
+        return _enter(host, fields, words, around)
+    from holdfast.workbench.environments.planned import planned_environment
+
+    fields["plan"] = planned_environment(project, configuration, host, around)
+    try:
+        return _enter(host, fields, words, around)
+    except FarSideError as error:
+        if error.kind != NOT_BUILT:
+            raise
+        named = "".join(f" {option} {name}" for option, name in (("-c", run_configuration), ("-t", target)) if name)
+        raise ProjectError(error.message, f"Build it first: holdfast experiment prepare{named}") from error
+
+
+def enter_environment(host: Host, name: str, words: Sequence[str], around: Surroundings) -> int:
+    """`name` is an id or the beginning of one. On this machine one stays in the current folder."""
+    fields: dict[str, Any] = {"environment": name, "variables": {}}
+    if host.is_here:
+        fields["directory"] = str(around.directory)
+    return _enter(host, fields, words, around)
 
 
 def _enter(host: Host, fields: Mapping[str, Any], words: Sequence[str], around: Surroundings) -> int:

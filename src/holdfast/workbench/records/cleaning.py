@@ -6,12 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from holdfast.errors import FarSideError, HoldfastError, HostError
+from holdfast.errors import FarSideError, HoldfastError, HostError, NotAvailable
 from holdfast.frozen import dataclass, field
 from holdfast.history.folder import RunFolders
 from holdfast.hosts.connection import Connection
 from holdfast.model import IMPORTED
+from holdfast.project.compute import BUILTIN_LOCAL, compute_names
 from holdfast.project.folder import Project
+from holdfast.project.sizes import format_size
 from holdfast.workbench import events
 from holdfast.workbench.following.follower import Follower
 from holdfast.workbench.machines import contacts
@@ -26,15 +28,31 @@ AT_ONCE = 32
 
 
 @dataclass(frozen=True)
+class Limits:
+    """Which environments may go: those that nobody has used for `older_than` seconds, and as many as it takes until
+    environments and cache are below `keep` bytes."""
+
+    older_than: float | None = None
+    keep: int | None = None
+
+    @property
+    def are_none(self) -> bool:
+        return self.older_than is None and self.keep is None
+
+
+@dataclass(frozen=True)
 class Rubbish:
     """What to remove. `runs` None: every ended run that this project submitted, on `target` if one is named, and from
     their hosts also contents and versions of the far side that no run needs; `environments`: also those that no run
-    uses, and with `runs` None the installers' cache; `discard`: also runs whose outputs were left on their host."""
+    uses, or that the limits leave, and with `runs` None and without limits the installers' cache; without any runs only
+    environments, from the hosts of all targets or of `target`; `discard`: also runs whose outputs were left on their
+    host."""
 
     runs: tuple[str, ...] | None = None
     target: str | None = None
     environments: bool = False
     discard: bool = False
+    limits: Limits = Limits()
 
 
 def clean(project: Project, rubbish: Rubbish, around: Surroundings) -> Iterator[events.Event]:
@@ -43,8 +61,10 @@ def clean(project: Project, rubbish: Rubbish, around: Surroundings) -> Iterator[
     runs = folders.all_ids() if rubbish.runs is None else [folders.resolve(run) for run in rubbish.runs]
     hosts: dict[tuple[str, str], _Cleaning] = {}
     products = Products(project, around)
-    if rubbish.target is not None and rubbish.runs is None:
+    if rubbish.target is not None and not rubbish.runs:
         _put(hosts, products.of_target(rubbish.target)[1], rubbish.target)
+    elif not rubbish.runs and rubbish.runs is not None:
+        yield from _put_all(hosts, project, products)
     imported = 0
     for run_id in runs:
         try:
@@ -95,6 +115,17 @@ def _put(hosts: dict[tuple[str, str], _Cleaning], product: Product, target: str)
     return hosts.setdefault(place_of(product.host), _Cleaning(product, target))
 
 
+def _put_all(hosts: dict[tuple[str, str], _Cleaning], project: Project, products: Products) -> Iterator[events.Event]:
+    """The hosts of all targets that are attached, this machine first."""
+    for name in sorted(compute_names(project.root), key=lambda name: name != BUILTIN_LOCAL.name):
+        try:
+            _put(hosts, products.of_target(name)[1], name)
+        except NotAvailable:
+            continue  # nothing of ours is there
+        except HoldfastError as error:
+            yield events.Warned(f"{name} was left as it is: {error.message}", error.hint)
+
+
 def _bring_home(
     project: Project, cleaning: _Cleaning, connection: Connection, around: Surroundings
 ) -> Iterator[events.Event]:
@@ -123,11 +154,29 @@ def _clean_host(
 
 
 def _clean_rest(connection: Connection, rubbish: Rubbish) -> Iterator[events.Event]:
+    limits = rubbish.limits
     if rubbish.environments:
-        names = _environments(connection.request("environments"))
-        yield from _remove(connection, [(f"environment {name}", {"environment": name}) for name in names])
+        if limits.are_none:
+            names = _environments(connection.request("environments"))
+            yield from _remove(connection, [(f"environment {name}", {"environment": name}) for name in names])
+        asked = {"older": limits.older_than, "keep": limits.keep}
+        yield from _trimmed(connection.request("environment-trim", asked), limits)
     if rubbish.runs is None:
-        yield from _swept(connection.request("sweep", {"cache": rubbish.environments}))
+        yield from _swept(connection.request("sweep", {"cache": rubbish.environments and limits.are_none}))
+
+
+def _trimmed(answer: Any, limits: Limits) -> list[events.Removed | events.Warned]:
+    with understood("environment-trim"):
+        removed: list[events.Removed | events.Warned] = [
+            events.Removed(text(name), int(size)) for name, size in rows(answer["removed"])
+        ]
+        removed += [events.Removed(text(name), 0, text(why)) for name, why in rows(answer["kept"])]
+        if limits.keep is not None and int(answer["left"]) > limits.keep:
+            message = f"Environments and package cache still take {format_size(int(answer['left']))}."
+            held = "What runs are using stays. The same again when they have ended."
+            whole = "All of the package cache goes with: holdfast experiment clean --all --environments"
+            removed.append(events.Warned(message, held if answer["kept"] else whole))
+        return removed
 
 
 def _environments(answer: Any) -> list[str]:

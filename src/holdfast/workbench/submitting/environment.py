@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from holdfast.environments.locks import Lock, locks_of, read_lock
+from holdfast.environments.locks import locks_of, read_lock
 from holdfast.environments.planning import Wishes, plan_environment
 from holdfast.errors import ProjectError
 from holdfast.history.folder import RunFolders
@@ -25,21 +26,24 @@ def plan_environment_of(
     project: Project, configuration: Configuration, is_here: bool, wishes: Wishes, around: Surroundings
 ) -> EnvironmentPlan | None:
     """None: the run uses the user's own Python as it is."""
-    spec = _spec(project, configuration, wishes)
+    spec = exported_spec(project, managed_environment(configuration))
     if spec is None:
         return None
-    uv = find_uv()
-    if spec.lock_file:
-        from holdfast.environments.exporting import export_lock
-
-        spec = export_lock(spec, project.root, uv, project.state_directory / EXPORTS)
     digest = spec_digest(spec, project.root)
-    tools: tuple[str, ...] = () if is_here else (uv_name(uv),)
-    program = text(uv) if is_here else text(Hole.HOME, f"/tools/{tools[0]}-", Hole.ARCHITECTURE, "/uv")
+    program, tools = _program(is_here)
     python = _interpreter(project, configuration, is_here, around)
     locks = locks_of(project.state_directory, digest)
     plan = plan_environment(spec, digest, python, program, locks, wishes)
     return plan._replace(tools=tools, secrets=tuple(build_secrets(spec, around)))
+
+
+def exported_spec(project: Project, spec: EnvironmentSpec | None) -> EnvironmentSpec | None:
+    """Of a `uv.lock` with what it says; any other as it is."""
+    if spec is None or not spec.lock_file:
+        return spec
+    from holdfast.environments.exporting import export_lock
+
+    return export_lock(spec, project.root, find_uv(), project.state_directory / EXPORTS)
 
 
 def secrets_of(configuration: Configuration, around: Surroundings) -> Mapping[str, str]:
@@ -53,23 +57,63 @@ def build_secrets(spec: EnvironmentSpec, around: Surroundings) -> dict[str, str]
     return {**named, **spec.credentials}
 
 
-def lock_of_run(project: Project, run: str) -> Lock:
-    """What another run ran in, for `--environment-of`."""
+def plan_environment_of_run(
+    project: Project, run: str, configuration: Configuration, is_here: bool, rebuild: bool, around: Surroundings
+) -> EnvironmentPlan:
+    """What another run ran in, for `--environment-of`: its packages, and the indexes that they came from."""
     folders = RunFolders(project.state_directory)
     run_id = folders.resolve(run)
     lock = read_lock(folders.path(run_id) / LOCK)
-    if lock is None:
+    before = folders.plan(run_id).get("environment")
+    if lock is None or not isinstance(before, dict):
         raise ProjectError(
             f"The run `{run_id}` has no environment that could be used again.",
             "It ran on the user's own Python, or its record is not at home yet: holdfast experiment status -r "
             f"{run_id}",
         )
-    return lock
+    python, (program, tools) = _interpreter(project, configuration, is_here, around), _program(is_here)
+    exact = Wishes(lock, False, rebuild)
+    plan = plan_environment(EnvironmentSpec(), "", python, program, (), exact)._replace(tools=tools)
+    return plan._replace(
+        summary=str(before.get("summary", "")),
+        requirements=_pairs(before.get("requirements")),
+        options=_texts(before.get("options")),
+        arguments=_texts(before.get("arguments")),
+        channels=_texts(before.get("channels")),
+        conda=_pairs(before.get("conda")),
+        secrets=tuple(_secrets_of_plan(before, configuration, around)),
+    )
 
 
-def _spec(project: Project, configuration: Configuration, wishes: Wishes) -> EnvironmentSpec | None:
-    spec = managed_environment(configuration)
-    return EnvironmentSpec() if spec is None and wishes.exact is not None else spec
+def secrets_of_run(project: Project, run: str, configuration: Configuration, around: Surroundings) -> Mapping[str, str]:
+    """As `secrets_of`, of what another run was made from: as far as somebody here knows their values."""
+    folders = RunFolders(project.state_directory)
+    before = folders.plan(folders.resolve(run)).get("environment")
+    return _secrets_of_plan(before, configuration, around) if isinstance(before, dict) else {}
+
+
+def _secrets_of_plan(
+    before: Mapping[str, Any], configuration: Configuration, around: Surroundings
+) -> Mapping[str, str]:
+    known = {**around.environment, **secrets_of(configuration, around)}
+    return {name: known[name] for name in _texts(before.get("secrets")) if known.get(name)}
+
+
+def _pairs(value: Any) -> tuple[tuple[str, str], ...]:
+    return tuple((str(each[0]), str(each[1])) for each in value or () if isinstance(each, list) and len(each) == 2)
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(str(each) for each in value or ())
+
+
+def _program(is_here: bool) -> tuple[Text, tuple[str, ...]]:
+    """The installer as the plan names it, and what has to be sent for it."""
+    uv = find_uv()
+    if is_here:
+        return text(uv), ()
+    name = uv_name(uv)
+    return text(Hole.HOME, f"/tools/{name}-", Hole.ARCHITECTURE, "/uv"), (name,)
 
 
 def _interpreter(project: Project, configuration: Configuration, is_here: bool, around: Surroundings) -> Text:

@@ -46,6 +46,10 @@ def launch(
 ) -> Iterator[events.Event]:
     yield from _warnings(intent, around)
     snapshot = yield from _snapshot(intent, around)
+    if intent.request.environment.ship_packages:
+        from holdfast.workbench.submitting.shipping import ship
+
+        intent = yield from ship(intent, connection, secrets, around)
     folders = RunFolders(intent.project.state_directory)
     run_id = folders.reserve(run_prefix(intent.project.name), around.now())
     with contextlib.ExitStack() as stack:

@@ -22,11 +22,12 @@ SHORTEST_SECRET = 4
 
 @dataclass(frozen=True)
 class EnvironmentWishes:
-    """What was typed about the environment: that of another run, resolved anew, built anew."""
+    """What was typed about the environment: that of another run, resolved anew, built anew, its packages sent."""
 
     of_run: str | None = None
     upgrade: bool = False
     rebuild: bool = False
+    ship_packages: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,8 @@ class Intent:
     configuration: Configuration
     job: Job
     product: Product
+    shipped: EnvironmentPlan | None = None
+    """The environment with packages that this machine sends, once they are known."""
 
 
 @dataclass(frozen=True)
@@ -108,12 +111,10 @@ def make_plan(intent: Intent, identity: Identity, around: Surroundings) -> Plan:
     if run.framework == "PySpark":
         raise _spark(configuration)
     is_here, container = intent.product.host.is_here, intent.product.container
-    environment = _environment(intent, around)
+    environment = intent.shipped or intended_environment(intent, around)
     if environment is not None:
         environment = environment._replace(step=container.wrap(environment.step))
     share = _share(target.native_shared_directory, project, is_here)
-    if request.prepare_only and environment is None:
-        raise _nothing_to_prepare(configuration)
     variables = _variables(project, configuration, identity, share, environment is not None)
     command = _command(intent, variables, environment is not None, around)
     grace = next(each for each in (request.grace, run.grace_time, DEFAULT_GRACE) if each is not None)
@@ -143,6 +144,15 @@ def _command(intent: Intent, variables: dict[str, Text], is_managed: bool, aroun
     if words and words[0].startswith("-"):  # a script of such a name would be an option of Python
         words = (f"./{words[0]}", *words[1:])
     return Command((interpreter, *(text(word) for word in words)), variables, text(Hole.WORK))
+
+
+def require_environment(request: Request, configuration: Configuration) -> None:
+    """Refuse wishes about an environment where none is made."""
+    wishes = request.environment
+    is_anew = (wishes.rebuild or wishes.ship_packages) and wishes.of_run is None
+    is_wanted = request.prepare_only or wishes.upgrade or is_anew
+    if is_wanted and managed_environment(configuration) is None:
+        raise _nothing_to_prepare(configuration)
 
 
 def _nothing_to_prepare(configuration: Configuration) -> ProjectError:
@@ -235,17 +245,19 @@ def _interpreter(location: str | None, project: Project, is_here: bool, around: 
     return text(find_python(location, project.root, around)) if is_here else text(Hole.PYTHON)
 
 
-def _environment(intent: Intent, around: Surroundings) -> EnvironmentPlan | None:
+def intended_environment(intent: Intent, around: Surroundings) -> EnvironmentPlan | None:
+    """None: the user's own Python is used as it is."""
     wishes = intent.request.environment
     if managed_environment(intent.configuration) is None and wishes.of_run is None:
         return None
     # Only here: a run on one's own Python starts 20 ms sooner.
     from holdfast.environments.planning import Wishes
-    from holdfast.workbench.submitting.environment import lock_of_run, plan_environment_of
+    from holdfast.workbench.submitting.environment import plan_environment_of, plan_environment_of_run
 
-    exact = None if wishes.of_run is None else lock_of_run(intent.project, wishes.of_run)
-    asked = Wishes(exact, wishes.upgrade, wishes.rebuild)
-    return plan_environment_of(intent.project, intent.configuration, intent.product.host.is_here, asked, around)
+    project, configuration, is_here = intent.project, intent.configuration, intent.product.host.is_here
+    if wishes.of_run is not None:
+        return plan_environment_of_run(project, wishes.of_run, configuration, is_here, wishes.rebuild, around)
+    return plan_environment_of(project, configuration, is_here, Wishes(None, wishes.upgrade, wishes.rebuild), around)
 
 
 def _stores(intent: Intent) -> tuple[Text, ...]:

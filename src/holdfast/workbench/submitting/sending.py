@@ -46,14 +46,14 @@ class Sender:
         self._refused: FarSideError | None = None
         self._sent: set[str] = set()
 
-    def announce(self) -> bool:
-        """Send the manifest and, if that is little, the contents that are new in it, without waiting. True: it may well
-        be that the host has everything then."""
+    def announce(self, unasked: int = UNASKED) -> bool:
+        """Send the manifest and, if that is little (`unasked` bytes), the contents that are new in it, without waiting.
+        True: it may well be that the host has everything then."""
         if self._base is None:
             self._send_manifest()
         self._announced = self._prepare(self._base, self._difference)
         sizes = [self._sizes[digest] for digest in self._fresh]
-        if sum(sizes) > UNASKED or max(sizes, default=0) > SMALL:
+        if sum(sizes) > unasked or max(sizes, default=0) > SMALL:
             return False
         for _ in self._send_objects(self._fresh, {}):
             pass

@@ -22,7 +22,6 @@ from holdfast.workbench.machines import contacts
 from holdfast.workbench.records.whereabouts import require_same
 from holdfast.workbench.replies import CLOCK_OFF, Greeting, greeting
 from holdfast.workbench.submitting.sending import Sender
-from holdfast.workbench.submitting.tools import send_uv
 from holdfast.workbench.surroundings import Surroundings
 
 
@@ -126,7 +125,7 @@ class _Attempt:
             if is_announced:
                 self._ask(connection)
             self._confirm_place(connection, meeting.greeting().place)
-            yield from self._send_rest(connection, sender, meeting.greeting())
+            yield from self._send_rest(connection, sender)
         except (FarSideError, StorageError):
             if self._asked is None or not self._was_started(connection):
                 raise
@@ -173,22 +172,37 @@ class _Attempt:
             self._follower.folders.write_place(self._follower.run_id, self._follower.product.host.name, place)
         self._order = self._order._replace(place=place)
 
-    def _send_rest(self, connection: Connection, sender: Sender, greeting: Greeting) -> Iterator[events.Event]:
+    def _send_rest(self, connection: Connection, sender: Sender) -> Iterator[events.Event]:
         yield from sender.complete()
         if self._asked is None:
             self._ask(connection)
         sender.confirm()
-        try:
-            self._await(connection)
-        except FarSideError as error:
-            if error.kind not in ("incomplete", "tools"):
-                raise
-            if self._wait:
-                self._follower.heard()  # that the run is not there yet
-            if error.kind == "tools":
-                yield from send_uv(connection, greeting, self._around)
-            self._ask(connection)
-            self._await(connection)
+        lacks = {"incomplete", "tools", "packages"}
+        while True:
+            try:
+                self._await(connection)
+            except FarSideError as error:
+                if error.kind not in lacks:
+                    raise
+                lacks.remove(error.kind)  # each is sent once
+                if self._wait:
+                    self._follower.heard()  # that the run is not there yet
+                yield from self._send_lacking(connection, error.kind)
+                self._ask(connection)
+            else:
+                return
+
+    def _send_lacking(self, connection: Connection, kind: str) -> Iterator[events.Event]:
+        """What a host may lack beside the snapshot: it stays there for later runs."""
+        if kind == "tools":
+            from holdfast.workbench.submitting.tools import send_uv
+
+            yield from send_uv(connection, self._around)
+        environment = self._order.plan.environment
+        if kind == "packages" and environment is not None and environment.packages is not None:
+            from holdfast.workbench.submitting.shipping import send_packages
+
+            yield from send_packages(connection, environment.packages, self._around)
 
     def _ask(self, connection: Connection) -> None:
         self.was_reached = self._is_unanswered = True

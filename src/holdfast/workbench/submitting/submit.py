@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING
 from holdfast.project.configuration import load_configuration, managed_environment
 from holdfast.project.folder import Project, ensure_identity, ensure_state_directory
 from holdfast.workbench import events
-from holdfast.workbench.submitting.planning import Intent, Request, find_job, secret_values, wanted_secrets
+from holdfast.workbench.submitting.planning import (
+    Intent,
+    Request,
+    find_job,
+    require_environment,
+    secret_values,
+    wanted_secrets,
+)
 from holdfast.workbench.surroundings import Surroundings
 from holdfast.workbench.targets import product_of
 
@@ -47,10 +54,13 @@ def submit(
 
 
 def _build_secrets(intent: Intent, around: Surroundings) -> Mapping[str, str]:
-    if managed_environment(intent.configuration) is None:
+    of_run = intent.request.environment.of_run
+    if managed_environment(intent.configuration) is None and of_run is None:
         return {}
-    from holdfast.workbench.submitting.environment import secrets_of
+    from holdfast.workbench.submitting.environment import secrets_of, secrets_of_run
 
+    if of_run is not None:
+        return secrets_of_run(intent.project, of_run, intent.configuration, around)
     return secrets_of(intent.configuration, around)
 
 
@@ -72,8 +82,9 @@ def _news(intent: Intent, was_known: bool) -> Iterator[events.Event]:
 
 
 def _read(project: Project, request: Request, around: Surroundings) -> Intent:
-    files = [_from_here(each, project, around) for each in (request.conda_file, request.spark_file)]
+    files = [from_here(each, project, around) for each in (request.conda_file, request.spark_file)]
     configuration = load_configuration(project, request.run_configuration, request.target, *files)
+    require_environment(request, configuration)
     job = find_job(project, request, configuration, around)
     product = product_of(configuration.target, around)
     project = ensure_identity(project, around.user_home)
@@ -81,6 +92,6 @@ def _read(project: Project, request: Request, around: Surroundings) -> Intent:
     return Intent(project, request, configuration, job, product)
 
 
-def _from_here(file: str | None, project: Project, around: Surroundings) -> str | None:
+def from_here(file: str | None, project: Project, around: Surroundings) -> str | None:
     """A file named on the command line is meant from where that was typed; in the configuration, from the project."""
     return None if file is None else os.path.relpath(around.directory / file, project.root)

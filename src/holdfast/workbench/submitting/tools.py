@@ -11,7 +11,7 @@ from pathlib import Path
 from holdfast.errors import HostError, NotAvailable
 from holdfast.hosts.connection import Connection
 from holdfast.workbench import events
-from holdfast.workbench.replies import Greeting
+from holdfast.workbench.replies import text, understood
 from holdfast.workbench.surroundings import Surroundings
 
 _WHEELS = {
@@ -50,7 +50,7 @@ def uv_name(uv: str) -> str:
     return f"uv-{words[1]}"
 
 
-def send_uv(connection: Connection, there: Greeting, around: Surroundings) -> Iterator[events.Event]:
+def send_uv(connection: Connection, around: Surroundings) -> Iterator[events.Event]:
     """To a host that does not have it. It stays there for all later runs."""
     from holdfast.snapshots.manifest import encode_rows
     from holdfast.snapshots.store import ObjectStore
@@ -59,7 +59,10 @@ def send_uv(connection: Connection, there: Greeting, around: Surroundings) -> It
     uv = find_uv()
     name = uv_name(uv)
     yield events.Noted(f"Sending {name.replace('-', ' ')}, which builds environments there; once for this machine.")
-    program = _program_for(uv, name, there.architecture, there.libc, around)
+    answer = connection.request("platform")
+    with understood("platform"):
+        architecture, libc = text(answer["architecture"]), text(answer["libc"])
+    program = _program_for(uv, name, architecture, libc, around)
     store = ObjectStore(around.home / "objects")
     with program.open("rb") as source:
         digest, size = store.put_stream(source)

@@ -1,0 +1,27 @@
+"""What a person should know before a script runs on a machine with GPUs: whether what is installed can use them."""
+
+import os
+from typing import Any, Dict, List
+
+from holdfast.farside.environments.drivers import machine_of
+from holdfast.farside.environments.findings import judge
+from holdfast.farside.environments.frameworks import read_environment
+from holdfast.farside.environments.platforms import platform_name
+
+
+def advice(prefix: str, python: str, gpus: Dict[str, Any]) -> List[str]:
+    """Sentences with their remedies; none where there is no GPU, or where nothing speaks against it."""
+    if not any(device.get("state") == "ok" for device in gpus.get("devices") or []):
+        return []
+    found = read_environment(prefix)
+    machine = machine_of(gpus, platform_name(), python)
+    findings = judge(found.packages, found.builds, machine, True)
+    return ["%s %s" % (each.sentence, each.remedy) for each in findings]
+
+
+def prefix_of(python: str) -> str:
+    """The folder that a Python's packages are found from: its environment's, or where it was installed."""
+    prefix = os.path.dirname(os.path.dirname(python))
+    if os.path.exists(os.path.join(prefix, "pyvenv.cfg")) or os.path.exists(os.path.join(prefix, "conda-meta")):
+        return prefix
+    return os.path.dirname(os.path.dirname(os.path.realpath(python)))

@@ -1,0 +1,98 @@
+"""Whether what is installed here is right for this machine: of the environment that a plan means, or of the user's own
+Python. Read from the packages' files; none of them is imported."""
+
+import json
+import os
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+
+from holdfast.farside.environments.building import read_mark
+from holdfast.farside.environments.drivers import machine_of
+from holdfast.farside.environments.findings import judge
+from holdfast.farside.environments.frameworks import Environment as Contents
+from holdfast.farside.environments.frameworks import read_environment
+from holdfast.farside.environments.installed import lines
+from holdfast.farside.environments.platforms import platform_name
+from holdfast.farside.environments.preparing import Preparation
+from holdfast.farside.layout import Home
+from holdfast.farside.machine import gpus
+from holdfast.farside.machine.programs import Program, collect
+from holdfast.farside.refusal import Refused
+from holdfast.farside.run.binding import bind, holes
+from holdfast.farside.run.children import CannotStart, inherited_environment
+from holdfast.farside.run.interpreter import find_python
+
+PATIENCE = 10.0
+"""Seconds for a Python to say where it looks for packages."""
+_QUESTION = "import json, sys; print(json.dumps(['%d.%d.%d' % sys.version_info[:3], sys.prefix, sys.path]))"
+
+Message = Dict[str, Any]
+
+
+class Place(NamedTuple):
+    """Where packages are: `environment` is empty for the user's own Python. `folders` None: the prefix's own."""
+
+    environment: str
+    prefix: str
+    python: str
+    folders: Optional[List[str]] = None
+
+
+def checked(home: Home, message: Message) -> Dict[str, Any]:
+    """Of the environment that `plan` means, or without one of the Python `python`. `gpu`: one is wanted; where the
+    machine has one it is wanted in any case."""
+    report = gpus.ask(inherited_environment())
+    wants_gpu = bool(message.get("gpu")) or bool(report["devices"])
+    place = _planned(home, message) if message.get("plan") is not None else _own(message.get("python"))
+    about = {"gpus": [str(each.get("name") or "") for each in report["devices"]], "driver": report["driver"]}
+    about.update(cuda=report["cuda"], gpu=wants_gpu, state=report["state"], problem=report["problem"])
+    if place is None:
+        return dict(about, there=False)
+    contents = read_environment(place.prefix, place.folders)
+    machine = machine_of(report, platform_name(), place.python)
+    rows = [list(each) for each in judge(contents.packages, contents.builds, machine, wants_gpu)]
+    what = {"there": True, "environment": place.environment, "path": place.prefix, "python": place.python}
+    return dict(about, findings=rows, packages=len(lines(contents.packages)), frameworks=_builds(contents), **what)
+
+
+def find(home: Home, message: Message) -> str:
+    """Which environment of this host the `plan` means; empty where it is not built. It is held as long as this process
+    lives."""
+    account = os.path.expanduser("~")
+    facts = {"home": home.path, "work": account, "account": account, "architecture": os.uname().machine}
+    plan = dict(message["plan"], step=None)
+    if "python" in holes(plan):
+        facts["python"] = find_python(message.get("python"), account)
+    nobody: Any = None  # builds nothing, so there is nobody to build for
+    environment = Preparation(home, bind(plan, facts), nobody, False, gpus.no_driver()).find()
+    return "" if environment is None else str(environment.id)
+
+
+def _planned(home: Home, message: Message) -> Optional[Place]:
+    name = find(home, message)
+    if not name:
+        return None
+    path = home.environment(name)
+    return Place(name, path, read_mark(path).get("python", ""))
+
+
+def _own(location: Optional[str]) -> Place:
+    """It is started once, to say where it looks: that is decided by more than its folder."""
+    path = find_python(location, os.path.expanduser("~"))
+    try:
+        asked = Program([path, "-c", _QUESTION], inherited_environment())
+    except CannotStart as problem:
+        raise Refused("cannot-start", str(problem))
+    collect([asked], PATIENCE)
+    try:
+        version, prefix, folders = json.loads(asked.text().strip().splitlines()[-1])
+    except (ValueError, IndexError):
+        raise Refused("cannot-start", "The Python `%s` does not say where it looks for packages." % path)
+    return Place("", str(prefix), str(version), _folders(folders))
+
+
+def _folders(said: Sequence[Any]) -> List[str]:
+    return [str(each) for each in said if each and os.path.isdir(str(each))]
+
+
+def _builds(contents: Contents) -> List[List[Any]]:
+    return [[each.framework, each.version, each.cuda, each.is_cpu] for each in contents.builds]

@@ -1,0 +1,92 @@
+"""What this machine is to somebody who chooses packages for it: its platform, the Python that a build here would take,
+and whether there is such an environment already."""
+
+import os
+from typing import Any, Dict, List, Optional
+
+from holdfast.farside.environments import interpreters
+from holdfast.farside.environments.building import COMPLETE
+from holdfast.farside.environments.interpreters import Interpreter
+from holdfast.farside.environments.locks import Lock, is_lock, minor, note_path, read_locks
+from holdfast.farside.environments.platforms import platform_name
+from holdfast.farside.layout import Home
+from holdfast.farside.machine import gpus
+from holdfast.farside.refusal import Refused
+from holdfast.farside.run.children import inherited_environment
+from holdfast.farside.run.interpreter import find_python
+
+Message = Dict[str, Any]
+
+
+def describe(home: Home, message: Message) -> Dict[str, Any]:
+    """`python` is the spec's pin or None, `location` the target's own Python, `spec` the spec's digest, `locks` those
+    known for it; `exact`: the first of them is what is wanted; `anew`: none of them is. Answers the `lock` that a build
+    here would take and whether it is `built`; where there is none, the `driver` of the GPUs, for which packages are
+    chosen too. `python` is None where this machine has none that fits, and `found` tells what it has."""
+    platform, exact = platform_name(), bool(message.get("exact"))
+    near = [lock for lock in message["locks"] if is_lock(lock)]
+    if exact and (not near or near[0]["platform"] != platform):
+        about = (near[0]["platform"] if near else "another machine", platform)
+        raise Refused("preparation", "The environment that is wanted was made for %s, and this machine is %s." % about)
+    pin = str(near[0]["python"] if exact else message.get("python") or "")
+    known = near[:1] if exact else _fitting(near + read_locks(home, message["spec"]), platform, pin)
+    found = interpreters.found_here(home, inherited_environment()) if pin else []
+    if exact:  # the other run may have had what is active here
+        found = _active(message.get("location")) + found
+    python = _chosen(pin, known, found) if pin else _own(message.get("location"))
+    lock = _lock_for(python, [] if message.get("anew") else known)
+    return {
+        "platform": platform,
+        "python": None if python is None else [python.path, python.version],
+        "found": interpreters.shown(found),
+        "driver": None if lock else gpus.ask(inherited_environment())["driver"],
+        "lock": lock,
+        "built": lock is not None and python is not None and _is_built(home, lock, pin, python.path),
+    }
+
+
+def _fitting(locks: List[Lock], platform: str, pin: str) -> List[Lock]:
+    own = [lock for lock in locks if lock["platform"] == platform]
+    return [lock for lock in own if not pin or interpreters.satisfies(lock["python"], pin)]
+
+
+def _chosen(pin: str, known: List[Lock], found: List[Interpreter]) -> Optional[Interpreter]:
+    """As a build chooses: rather the Python that packages were chosen for before."""
+    for lock in known:
+        same = interpreters.choose(minor(lock["python"]), found)
+        if same is not None and interpreters.satisfies(same.version, pin):
+            return same
+    return interpreters.choose(pin, found)
+
+
+def _own(location: Optional[str]) -> Interpreter:
+    if location and os.sep in location and not os.path.isabs(os.path.expanduser(location)):
+        message = "`pythonLocation: %s` lies among the files of a run, so it cannot be asked before there is one."
+        raise Refused("preparation", message % location, "Name a Python by its whole path, or pin one in the spec.")
+    path = find_python(location, "/")
+    version = interpreters.versions_of([path], inherited_environment())[path]
+    if version is None:
+        raise Refused("preparation", "The Python `%s` does not start." % path)
+    return Interpreter(path, version)
+
+
+def _active(location: Optional[str]) -> List[Interpreter]:
+    try:
+        found = _own(location)
+    except Refused:
+        return []
+    return [found]
+
+
+def _lock_for(python: Optional[Interpreter], known: List[Lock]) -> Optional[Lock]:
+    fitting = [lock for lock in known if python is not None and minor(lock["python"]) == minor(python.version)]
+    return fitting[0] if fitting else None
+
+
+def _is_built(home: Home, lock: Lock, pin: str, python: str) -> bool:
+    try:
+        with open(note_path(home, lock, pin, python)) as source:
+            path = home.environment(source.read().strip())
+    except (OSError, Refused):
+        return False
+    return all(os.path.exists(os.path.join(path, name)) for name in (COMPLETE, os.path.join("bin", "python")))

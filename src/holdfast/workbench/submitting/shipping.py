@@ -1,0 +1,229 @@
+"""Packages for a machine that reaches no index (`--ship-packages`): chosen here for its platform and its Python,
+downloaded once, sent as objects of which only those travel that it lacks."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from holdfast.environments.elsewhere import Installer, Machine, resolve_for, wheel_files
+from holdfast.environments.locks import Lock, is_lock, keep_lock
+from holdfast.errors import FarSideError, NotAvailable, PreparationError
+from holdfast.frozen import replace
+from holdfast.hosts.connection import Connection
+from holdfast.hosts.package_indexes import index_variables
+from holdfast.plan import EnvironmentPlan
+from holdfast.project.sizes import format_size
+from holdfast.snapshots.manifest import encode_rows
+from holdfast.snapshots.store import ObjectStore, cannot_write
+from holdfast.workbench import events
+from holdfast.workbench.replies import text, truth, understood
+from holdfast.workbench.submitting.planning import Intent, intended_environment
+from holdfast.workbench.submitting.sending import Sender
+from holdfast.workbench.submitting.tools import find_uv
+from holdfast.workbench.surroundings import Surroundings
+
+HALF_WRITTEN = 3600.0
+"""Seconds after which a download that nobody goes on with is removed."""
+
+
+def ship(
+    intent: Intent, connection: Connection, secrets: Mapping[str, str], around: Surroundings
+) -> Generator[events.Event, None, Intent]:
+    """The intent with an environment whose packages are all here, ready to be sent. Where it is built over there
+    already, nothing is downloaded and nothing will be sent. Raises PreparationError where a package cannot be had."""
+    host, plan = intent.product.host, intended_environment(intent, around)
+    if host.is_here or plan is None:
+        yield events.Noted("--ship-packages is for other machines; this one gets its packages itself.")
+        return intent
+    if plan.conda or (plan.is_exact and plan.locks[0]["conda"]):
+        raise _no_conda()
+    shipping = _Shipping(intent, connection, secrets, around)
+    yield events.Doing(f"asking {intent.configuration.target.name} which packages fit it")
+    there = shipping.ask(plan)
+    lock = there.lock
+    if lock is None:
+        yield events.Doing(f"choosing packages for {there.machine}")
+        lock = shipping.resolve(plan, there.machine)
+        there = shipping.ask(plan._replace(locks=(lock,), upgrade=False))
+    if lock["conda"]:
+        raise _no_conda()
+    settled = plan._replace(locks=(lock,), upgrade=False)
+    will_build = intent.configuration.run.prepare_environment or intent.request.prepare_only
+    if will_build and (plan.rebuild or not there.is_built):
+        settled = settled._replace(packages=(yield from shipping.bring(settled, lock, there.machine)))
+    return replace(intent, shipped=settled)
+
+
+def send_packages(connection: Connection, manifest: str, around: Surroundings) -> Iterator[events.Event]:
+    """Those of the manifest that the host lacks. What a broken link left over there is continued."""
+    sender = Sender(connection, _store(around), manifest, None)
+    sender.announce(unasked=0)
+    was_told = False
+    for event in sender.complete():
+        if not was_told:
+            yield events.Noted(f"Sending packages that are not there yet: {format_size(event.total)}.")
+        was_told = True
+        yield event
+    sender.confirm()
+
+
+class _There(NamedTuple):
+    """What a host said: what it is, which lock it would take, and whether that is built."""
+
+    machine: Machine
+    lock: Lock | None
+    is_built: bool
+
+
+class _Shipping:
+    def __init__(
+        self, intent: Intent, connection: Connection, secrets: Mapping[str, str], around: Surroundings
+    ) -> None:
+        self._intent, self._connection, self._around = intent, connection, around
+        self._secrets, self._store = secrets, _store(around)
+        self._variables = {
+            **around.for_children(),
+            **index_variables(around.for_children(), around.user_home),
+        }
+
+    def ask(self, plan: EnvironmentPlan) -> _There:
+        target = self._intent.configuration.target
+        question = {
+            "spec": plan.spec,
+            "python": plan.python,
+            "location": target.python_location,
+            "locks": list(plan.locks),
+            "exact": plan.is_exact,
+            "anew": plan.upgrade,
+        }
+        try:
+            answer = self._connection.request("environment-target", question)
+        except FarSideError as error:
+            if error.kind not in ("preparation", "cannot-start"):
+                raise
+            raise PreparationError(f"{target.name}: {error.message}", error.hint) from error
+        return self._understood(answer, plan)
+
+    def resolve(self, plan: EnvironmentPlan, machine: Machine) -> Lock:
+        lock = resolve_for(machine, plan, self._installer(plan))
+        with contextlib.suppress(OSError):  # it is chosen again the next time
+            keep_lock(self._intent.project.state_directory, lock, replace=plan.upgrade)
+        return lock
+
+    def bring(self, plan: EnvironmentPlan, lock: Lock, machine: Machine) -> Generator[events.Event, None, str]:
+        """Every file of the lock into the store; the digest of the manifest that names them."""
+        kept = self._around.home / "cache" / "package-lists" / f"{_key(lock, machine)}.json"
+        rows = _read_rows(kept)
+        if rows is None or not all(self._has(digest, size) for _, digest, size in rows):
+            yield events.Doing(f"looking for packages for {machine}")
+            rows = yield from self._download(plan, lock, machine)
+            _write_rows(kept, rows)
+        return self._store.put_bytes(encode_rows((name, "f", digest, size) for name, digest, size in rows))
+
+    def _understood(self, answer: Any, plan: EnvironmentPlan) -> _There:
+        with understood("environment-target"):
+            platform, found, python = text(answer["platform"]), text(answer["found"]), answer["python"]
+            lock, is_built, driver = answer["lock"], truth(answer["built"]), text(answer["driver"] or "")
+            version = None if python is None else text(python[1])
+            if lock is not None and not is_lock(lock):
+                raise ValueError("what should be a lock is none")
+        if version is None:
+            wanted = plan.locks[0]["python"] if plan.is_exact else plan.python
+            raise PreparationError(
+                f"{self._intent.configuration.target.name} has no Python {wanted}, and packages do not bring one. It "
+                f"has: {found}.",
+                "Pin one of these in the environment's file, or install that Python over there.",
+            )
+        return _There(Machine(platform, version, driver), lock, is_built)
+
+    def _installer(self, plan: EnvironmentPlan) -> Installer:
+        known = {name: self._secrets[name] for name in plan.secrets if name in self._secrets}
+        return Installer(find_uv(), self._variables, known, self._intent.project.root)
+
+    def _download(
+        self, plan: EnvironmentPlan, lock: Lock, machine: Machine
+    ) -> Generator[events.Event, None, list[_Row]]:
+        from holdfast.environments.downloading import download
+        from holdfast.environments.index_access import Access
+
+        uv = self._installer(plan)
+        files = wheel_files(lock, machine, plan, uv)
+        wanted = list({each.sha256: each for each in files if not self._store.has(each.sha256)}.values())
+        _remove_half_written(self._store.root, self._around.now())
+        lines = [_filled(each, uv.secrets) for each in (*plan.options, " ".join(plan.arguments))]
+        lines += [_filled(text, uv.secrets) for text, _ in plan.requirements]
+        done = 0
+        for progress in download(wanted, Access(self._variables, lines, self._around.user_home), self._store):
+            done = progress.done
+            size = f"{format_size(done)} of {format_size(progress.total)}"
+            yield events.Doing(f"downloading packages: {progress.files} of {progress.of_files} files, {size}")
+        if wanted:
+            count = f"{len(wanted)} package{'' if len(wanted) == 1 else 's'}"
+            yield events.Noted(f"Downloaded {count} for {machine}.")
+        return [(each.name, each.sha256, self._store.path_of(each.sha256).stat().st_size) for each in files]
+
+    def _has(self, digest: str, size: int) -> bool:
+        with contextlib.suppress(OSError):
+            return self._store.path_of(digest).stat().st_size == size
+        return False
+
+
+_Row = tuple[str, str, int]
+"""Name, sha256 and size of a file."""
+
+
+def _store(around: Surroundings) -> ObjectStore:
+    """Of this machine, for all projects: what is downloaded once is not downloaded again."""
+    return ObjectStore(around.home / "cache" / "packages")
+
+
+def _key(lock: Lock, machine: Machine) -> str:
+    lines = [line for line in str(lock["requirements"]).splitlines() if not line.lstrip().startswith("#")]
+    minor = ".".join(machine.python.split(".")[:2])
+    return hashlib.sha256("\n".join([machine.platform, minor, *lines]).encode()).hexdigest()
+
+
+def _read_rows(path: Path) -> list[_Row] | None:
+    try:
+        return [(str(name), str(digest), int(size)) for name, digest, size in json.loads(path.read_bytes())]
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _write_rows(path: Path, rows: Sequence[_Row]) -> None:
+    new = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new.write_text(json.dumps(rows), encoding="utf-8")
+        new.replace(path)
+    except OSError as error:
+        new.unlink(missing_ok=True)
+        raise cannot_write(path.parent, error) from error
+
+
+def _remove_half_written(root: Path, now: float) -> None:
+    """What a process that was killed was downloading."""
+    with contextlib.suppress(OSError):
+        for path in root.glob(".incoming-*"):
+            if now - path.stat().st_mtime > HALF_WRITTEN:
+                path.unlink()
+
+
+def _filled(line: str, secrets: Mapping[str, str]) -> str:
+    for name, value in secrets.items():
+        line = line.replace("${" + name + "}", value)
+    return line
+
+
+def _no_conda() -> NotAvailable:
+    return NotAvailable(
+        "Packages of conda cannot be sent: --ship-packages is for those below `pip:`.",
+        "Name them below `pip:` where the Python package index has them, or leave out --ship-packages where the "
+        "machine reaches the channels.",
+    )

@@ -1,0 +1,207 @@
+"""What the commands about environments hand on, show and refuse."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.cli.main import main
+from holdfast.cli.options import environment_ids
+from holdfast.errors import HostError
+from holdfast.frozen import replace
+from holdfast.model import Ending, Reason, Run, Status, Submission
+from holdfast.workbench import events
+from holdfast.workbench.environments.checking import Checked, Looked, Remark
+from holdfast.workbench.environments.listing import Listed, _one
+from holdfast.workbench.records.cleaning import Limits, Rubbish
+from holdfast.workbench.submitting.planning import EnvironmentWishes, Request
+
+Command = Callable[..., Any]
+SUBMISSION = Submission("p_1", 1, "p", "p", "", (), "local", "local", "local", "a" * 64, 5.0, "g")
+RUN = Run(SUBMISSION, Status.COMPLETED, Ending(Reason.COMPLETED, 0), environment="0123456789abcdef", python="3.11.2")
+
+
+def listed(name: str, state: str = "ready") -> Listed:
+    return Listed(name, state, "Python 3.11: numpy", "3.11.2", 12, 2_000_000, 1_000, 1e9, 1e9, 3.2)
+
+
+@pytest.fixture
+def submitted(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Request], list[events.Event]]:
+    """What was asked for, and what then happens."""
+    asked: list[Request] = []
+    happening: list[events.Event] = []
+
+    def submit(_project: Any, request: Request, *_: Any, **__: Any) -> Iterator[events.Event]:
+        asked.append(request)
+        yield from happening
+
+    monkeypatch.setattr("holdfast.workbench.submitting.submit.submit", submit)
+    return asked, happening
+
+
+def test_prepare_asks_for_an_environment_and_nothing_else(submitted: Any, command: Command) -> None:
+    asked, happening = submitted
+    run = replace(RUN, packages=("numpy==1", "six==2"))
+    happening += [events.EnvironmentReady("0123456789abcdef", 2, True, 3.21), events.Ended(run)]
+    outcome = command("experiment", "prepare", "-c", "gpu", "-t", "box", "-d", "e.yml", "--rebuild", "--upgrade")
+    assert outcome == (0, "", "Environment 01234567 is ready: Python 3.11.2, 2 packages, built in 3.2 s.\n")
+    wishes = EnvironmentWishes(None, upgrade=True, rebuild=True)
+    request = Request(None, (), "gpu", "box", conda_file="e.yml", environment=wishes, prepare_only=True)
+    assert asked == [request]
+
+
+def test_prepare_says_when_there_was_nothing_to_do(submitted: Any, command: Command) -> None:
+    submitted[1].extend([events.EnvironmentReady("0123456789abcdef", 1, False, 0.01), events.Ended(RUN)])
+    assert command("experiment", "prepare").err == "Environment 01234567 was ready: Python 3.11.2, 0 packages.\n"
+
+
+def test_prepare_ends_with_the_code_of_a_preparation_that_failed(submitted: Any, command: Command) -> None:
+    failed = replace(RUN, status=Status.FAILED, ending=Ending(Reason.PREPARATION, detail="no such package."))
+    submitted[1].append(events.Ended(failed))
+    outcome = command("experiment", "prepare")
+    assert outcome.code == 250
+    assert "The environment could not be built: no such package." in outcome.err
+    assert "holdfast logs -r p_1 --control" in outcome.err
+
+
+def test_ctrl_c_leaves_a_build_that_has_begun_alone(monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
+    def submit(*_: Any, **__: Any) -> Iterator[events.Event]:
+        yield events.RunCreated("p_1")
+        yield events.RunStarted("p_1")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("holdfast.workbench.submitting.submit.submit", submit)
+    outcome = command("experiment", "prepare")
+    assert outcome.code == 253
+    assert "goes on being built" in outcome.err
+    assert "holdfast cancel -r p_1" in outcome.err
+
+
+def test_wishes_of_submit_reach_the_plan_and_contradictions_do_not(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[Request] = []
+    monkeypatch.setattr("holdfast.workbench.submitting.submit.dry_run", lambda _p, each, _a: asked.append(each) or ())
+    monkeypatch.chdir(tmp_path)
+    assert main(["submit", "--dry-run", "--environment-of", "last", "--rebuild", "t.py", "--upgrade"]) == 0
+    assert asked == [Request("t.py", ("--upgrade",), environment=EnvironmentWishes("last", False, True))]
+    assert main(["submit", "--dry-run", "--environment-of", "last", "--upgrade", "t.py"]) == 240
+    assert main(["submit", "--dry-run", "--environment-of", "last", "-d", "e.yml", "t.py"]) == 240
+    assert len(asked) == 1
+
+
+@pytest.fixture
+def removed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Two environments are there; what was removed."""
+    gone: list[str] = []
+
+    def remove(_host: Any, names: list[str]) -> Iterator[events.Removed]:
+        for name in names:
+            gone.append(name)
+            yield events.Removed(f"environment {name}", 1000)
+
+    def find(_host: Any, names: tuple[str, ...]) -> list[Listed]:
+        there = [listed("abc1"), listed("abd2", "in use")]
+        return [_one(there, name) for name in names] if names else there
+
+    monkeypatch.setattr("holdfast.workbench.environments.listing.find_environments", find)
+    monkeypatch.setattr("holdfast.workbench.environments.listing.remove_environments", remove)
+    return gone
+
+
+def test_one_is_removed_unasked_and_several_are_not(
+    removed: list[str], command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcome = command("environment", "remove", "abc")
+    assert (outcome.code, removed) == (0, ["abc1"])
+    assert outcome.err == "removed environment abc1\n1.0 kB freed.\n"
+    monkeypatch.setattr("holdfast.cli.asking.agreed", lambda *_: False)
+    assert command("environment", "remove", "--all").code == 251
+    assert command("environment", "remove", "abc", "abd").code == 251
+    assert removed == ["abc1"]
+    assert command("environment", "remove", "--all", "--yes").code == 0
+    assert removed == ["abc1", "abc1", "abd2"]
+
+
+@pytest.mark.parametrize("words", [(), ("--all", "abc"), ("ab",), ("x",)])
+def test_what_is_to_be_removed_has_to_be_clear(removed: list[str], command: Command, words: tuple[str, ...]) -> None:
+    assert command("environment", "remove", *words).code == 240
+    assert removed == []
+
+
+def test_a_table_has_short_ids_and_data_whole_ones(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    there = [listed("0123456789abcdef")]
+    monkeypatch.setattr("holdfast.workbench.environments.listing.list_environments", lambda _host: there)
+    table = command("environment", "list", "-o", "table").out.splitlines()
+    assert table[0].split() == ["Id", "Python", "Packages", "Size", "Own", "Last", "use", "State", "Asked", "for"]
+    assert table[2].split()[:8] == ["01234567", "3.11.2", "12", "2.0", "MB", "1.0", "kB", table[2].split()[7]]
+    assert command("environment", "list", "-o", "tsv", "--query", "[].id").out == "0123456789abcdef\n"
+
+
+REMARK = Remark("error", "gone", "tensorflow-gpu", "It is gone.", "Write `x`.", "e.yml", 7, "x")
+THERE = Looked("local", True, (), None, "", False, "0123456789abcdef", "/e", "3.11.2", 3)
+
+
+@pytest.mark.parametrize(
+    ("checked", "code", "out"),
+    [
+        (Checked("e.yml", 3, True, (), THERE, None), 0, ""),
+        (Checked("e.yml", 3, True, (REMARK,), THERE, None), 241, "e.yml:7: error: It is gone.\n    Write `x`.\n"),
+        (Checked("e.yml", 3, True, (), None, HostError("It is off.", "Turn it on.")), 245, ""),
+        (
+            Checked("e.yml", 3, True, (REMARK,), None, HostError("It is off.")),
+            241,
+            "e.yml:7: error: It is gone.\n    Write `x`.\n",
+        ),
+        (
+            Checked("", 0, False, (Remark("warning", "shadowed", "a", "Both.", "Keep one."),), THERE, None),
+            0,
+            "warning: Both.\n    Keep one.\n",
+        ),
+    ],
+)
+def test_check_ends_by_what_was_found(
+    checked: Checked, code: int, out: str, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.workbench.environments.checking.check", lambda *_: checked)
+    outcome = command("environment", "check", "-o", "table")
+    assert (outcome.code, outcome.out) == (code, out)
+    assert "Looked at: " in outcome.err
+
+
+def test_clean_takes_limits_for_environments_and_for_nothing_else(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Rubbish] = []
+    monkeypatch.setattr(
+        "holdfast.workbench.records.cleaning.clean", lambda _project, rubbish, _around: asked.append(rubbish) or ()
+    )
+    assert command("experiment", "clean", "--environments", "--older-than", "30d", "--keep", "20GB").code == 0
+    assert command("experiment", "clean", "--all", "--environments").code == 0
+    limits = Limits(30 * 86400.0, 20_000_000_000)
+    assert asked == [Rubbish((), None, True, limits=limits), Rubbish(None, None, True)]
+    assert command("experiment", "clean", "--all", "--keep", "1GB").code == 240
+    assert command("experiment", "clean", "--environments", "--keep", "much").code == 240
+    assert command("experiment", "clean").code == 240
+    assert len(asked) == 2
+
+
+def test_ids_of_this_machine_are_completed(isolated: Path) -> None:
+    for name in ("abc1", "abd2", "half"):
+        (isolated / ".holdfast" / "environments" / name).mkdir(parents=True)
+        if name != "half":
+            (isolated / ".holdfast" / "environments" / name / ".complete").write_text("{}")
+    nothing: Any = None
+    assert environment_ids(nothing, nothing, "a") == ["abc1", "abd2"]
+    assert environment_ids(nothing, nothing, "abd") == ["abd2"]
+
+
+def test_commands_about_environments_load_nothing_heavy() -> None:
+    import subprocess
+
+    code = "import sys, holdfast.cli.environment; print([m for m in sys.modules if m in ('yaml', 'rich', 'sqlite3')])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

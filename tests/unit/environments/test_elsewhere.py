@@ -1,0 +1,81 @@
+"""How uv is asked to choose packages for another machine; uv itself is a program that only notes what it is told."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.environments.elsewhere import Installer, Machine, resolve_for, wheel_files
+from holdfast.environments.planning import Wishes, plan_environment
+from holdfast.errors import PreparationError
+from holdfast.plan import EnvironmentPlan, text
+from holdfast.project.environment_spec import EnvironmentSpec, Requirement
+
+MACHINE = Machine("linux-x86_64-glibc2.31", "3.10.4", "450.80.02")
+PROGRAM = """\
+#!{python}
+import json, os, sys
+here = os.path.dirname(os.path.abspath(__file__))
+words = sys.argv[1:]
+with open(here + "/asked", "a") as log:
+    log.write(json.dumps([words, os.environ.get("UV_CUDA_DRIVER_VERSION"), os.environ.get("HOLDFAST_FILES")]) + "\\n")
+if os.path.exists(here + "/says"):
+    sys.exit(open(here + "/says").read())
+old = "--torch-backend" in words
+lines = ["torch==2.3.0+cu118"] if old else ["torch==2.9.0", "nvidia-cuda-runtime-cu12==12.8.90"]
+target = words[words.index("--output-file") + 1]
+open(target, "w").write("" if target.endswith(".toml") else "\\n".join(lines) + "\\n")
+"""
+
+
+@pytest.fixture
+def uv(tmp_path: Path) -> Installer:
+    program = tmp_path / "uv"
+    program.write_text(PROGRAM.format(python=sys.executable))
+    program.chmod(0o755)
+    return Installer(str(program), {}, {"HOLDFAST_INDEX_1": "me:secret"}, tmp_path / "project")
+
+
+def asked(uv: Installer) -> list[list[object]]:
+    return [json.loads(line) for line in Path(uv.program).with_name("asked").read_text().splitlines()]
+
+
+def plan(*lines: str) -> EnvironmentPlan:
+    spec = EnvironmentSpec(pip=tuple(Requirement(line, 3, "r.txt") for line in lines))
+    return plan_environment(spec, "s" * 64, text("python"), text("uv"), (), Wishes())
+
+
+def test_a_build_of_pytorch_that_the_driver_there_does_not_run_is_not_chosen(uv: Installer) -> None:
+    lock = resolve_for(MACHINE, plan("torch"), uv)
+    assert (lock["requirements"], lock["backend"]) == ("torch==2.3.0+cu118\n", "auto")
+    assert [driver for _, driver, _ in asked(uv)] == [None, "450.80.02"]
+
+    wheel_files(lock, MACHINE, plan("torch"), uv)
+    words = asked(uv)[-1][0]
+    assert isinstance(words, list)
+    assert words[words.index("--torch-backend") + 1] == "cu118"
+
+
+@pytest.mark.parametrize("driver", ["", "580.65.06"])
+def test_the_usual_build_is_chosen_where_it_runs_or_nobody_knows(uv: Installer, driver: str) -> None:
+    lock = resolve_for(Machine(MACHINE.platform, MACHINE.python, driver), plan("torch"), uv)
+    assert lock["requirements"].startswith("torch==2.9.0\n")
+    assert lock["backend"] == ""
+
+
+def test_nothing_is_asked_for_a_spec_without_packages_or_with_a_lock_of_its_own(uv: Installer) -> None:
+    assert resolve_for(MACHINE, plan(), uv)["requirements"] == ""
+    own = plan("six")._replace(locked="--index-url https://x.example\nsix==1.16.0 --hash=sha256:aa\n")
+    assert resolve_for(MACHINE, own, uv)["requirements"] == "six==1.16.0 --hash=sha256:aa"
+    assert not Path(uv.program).with_name("asked").exists()
+
+
+def test_what_uv_says_is_shown_without_secrets(uv: Installer) -> None:
+    Path(uv.program).with_name("says").write_text("error: Failed to fetch: https://me:secret@x.example/simple/six/\n")
+    with pytest.raises(PreparationError, match="This machine does not reach the package index") as caught:
+        resolve_for(MACHINE, plan("six"), uv)
+    assert "me:secret" not in str(caught.value)
+    assert "***@x.example" in str(caught.value)

@@ -1,0 +1,90 @@
+"""What a machine says to somebody who chooses packages for it: the same that a build there would choose."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.farside.environments import interpreters, target
+from holdfast.farside.environments.interpreters import Interpreter
+from holdfast.farside.environments.locks import Lock, lock_path, make_lock, note_path, write_lock
+from holdfast.farside.layout import Home
+from holdfast.farside.refusal import Refused
+
+SPEC, PLATFORM = "a" * 64, "linux-x86_64-glibc2.36"
+HERE = [Interpreter("/usr/bin/python3.12", "3.12.1"), Interpreter("/usr/bin/python3.11", "3.11.2")]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    made = Home(str(tmp_path / "home"))
+    made.make()
+    os.mkdir(made.locks())
+    monkeypatch.setattr(target, "platform_name", lambda: PLATFORM)
+    monkeypatch.setattr(interpreters, "found_here", lambda home, environment: HERE)
+    monkeypatch.setattr(target, "find_python", lambda location, work: location or "/usr/bin/python3")
+    monkeypatch.setattr(interpreters, "versions_of", lambda paths, environment: dict.fromkeys(paths, "3.10.4"))
+    return made
+
+
+def lock(python: str = "3.11.2", platform: str = PLATFORM, **more: Any) -> Lock:
+    return make_lock(SPEC, platform, python, "six==1.16.0\n", **more)
+
+
+def ask(home: Home, python: str | None = ">=3.10", locks: Any = (), **more: Any) -> dict[str, Any]:
+    return target.describe(home, {"spec": SPEC, "python": python, "location": None, "locks": list(locks), **more})
+
+
+def test_the_newest_python_that_fits_is_chosen_and_nothing_is_built(home: Home) -> None:
+    answer = ask(home)
+    assert answer["platform"] == PLATFORM
+    assert answer["python"] == ["/usr/bin/python3.12", "3.12.1"]
+    assert (answer["lock"], answer["built"]) == (None, False)
+
+
+def test_rather_the_python_that_packages_were_chosen_for_before(home: Home) -> None:
+    answer = ask(home, locks=[lock(platform="linux-aarch64-musl"), lock()])
+    assert answer["python"] == ["/usr/bin/python3.11", "3.11.2"]
+    assert answer["lock"] == lock()
+
+
+def test_a_lock_that_another_made_here_counts_where_the_project_has_none(home: Home) -> None:
+    write_lock(lock_path(home, SPEC, "3.11"), lock())
+    assert ask(home)["lock"] == lock()
+    assert ask(home, anew=True)["lock"] is None, "newer ones are wanted"
+
+
+def test_without_a_pin_the_targets_own_python_is_the_one(home: Home) -> None:
+    assert ask(home, python=None)["python"] == ["/usr/bin/python3", "3.10.4"]
+    assert ask(home, python=None, location="/opt/python")["python"] == ["/opt/python", "3.10.4"]
+    with pytest.raises(Refused, match="lies among the files of a run"):
+        ask(home, python=None, location="venv/bin/python")
+
+
+def test_a_machine_without_such_a_python_tells_what_it_has(home: Home) -> None:
+    answer = ask(home, python="3.7")
+    assert answer["python"] is None
+    assert answer["found"] == "3.12.1, 3.11.2"
+
+
+@pytest.mark.parametrize("pin", [">=3.10", None])
+def test_an_environment_that_is_built_is_known(home: Home, pin: str | None) -> None:
+    known = lock(python="3.11.2" if pin else "3.10.4")
+    path = note_path(home, known, pin or "", "/usr/bin/python3")
+    Path(path).write_text("e1")
+    assert not ask(home, python=pin, locks=[known])["built"], "the note is older than the environment"
+    folder = Path(home.environment("e1"), "bin")
+    folder.mkdir(parents=True)
+    (folder / "python").touch()
+    (folder.parent / ".complete").touch()
+    assert ask(home, python=pin, locks=[known])["built"]
+
+
+def test_the_environment_of_another_run_is_for_its_own_platform_and_python(home: Home) -> None:
+    assert ask(home, python=None, locks=[lock()], exact=True)["python"] == ["/usr/bin/python3.11", "3.11.2"]
+    assert ask(home, locks=[lock("3.11.9")], exact=True)["python"] is None
+    with pytest.raises(Refused, match="was made for linux-aarch64-musl, and this machine is " + PLATFORM):
+        ask(home, locks=[lock(platform="linux-aarch64-musl")], exact=True)

@@ -1,0 +1,24 @@
+"""Starting a run that is there already."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.farside.layout import Home
+from holdfast.farside.refusal import Refused
+from holdfast.farside.run import guardian
+
+
+def test_a_run_whose_plan_a_power_cut_took_is_known_by_its_journal(tmp_path: Path) -> None:
+    home = Home(str(tmp_path))
+    plan = {"format": 1, "project": "p", "run": "r_1", "generation": "g"}
+    folder = Path(home.run("p", "r_1"))
+    folder.mkdir(parents=True)
+    (folder / "plan.json").write_text("")
+    guardian.write_created(str(folder), plan, "machine")
+
+    assert guardian.start(home, plan, {}, {}) is False
+    with pytest.raises(Refused, match="another run"):
+        guardian.start(home, dict(plan, generation="other"), {}, {})
