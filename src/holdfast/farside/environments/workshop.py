@@ -2,7 +2,6 @@
 run."""
 
 import os
-import tempfile
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 from holdfast.farside.layout import CONTROL
@@ -83,6 +82,8 @@ def _readable(given: Optional[str]) -> Any:
     """A file that has no name, in memory where the system can."""
     if given is None:
         return open(os.devnull, "rb")
+    import tempfile  # here: it takes longer than all else that finding a built environment needs
+
     make = getattr(os, "memfd_create", None)
     target = os.fdopen(make("holdfast"), "w+b") if make else tempfile.TemporaryFile()  # noqa: SIM115 - by the caller
     target.write(given.encode("utf-8"))
