@@ -1,8 +1,9 @@
 """The part of YAML that configuration files are written in nearly always, read without loading PyYAML, which takes
 longer than everything else that a command does with these files.
 
-That part is: `key: value` lines, below an empty one perhaps a list or a mapping of such values, and comments. Whatever
-else is in a file, the whole of it is left to `nodes.parse_nodes`, which gives the same nodes and knows every problem.
+That part is: `key: value` lines, below an empty one perhaps a list or a mapping of such values, as an item of a list
+perhaps `- key:` with a list below it, and comments. Whatever else is in a file, the whole of it is left to
+`nodes.parse_nodes`, which gives the same nodes and knows every problem.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ MAXIMUM_LINES = 1000
 _LINE = re.compile(
     r"""(?P<indent>\ *)
     (?:
-        (?: (?P<dash>-)(?=\ ) | (?P<key>[A-Za-z_][A-Za-z0-9_]{0,99}): )
+        (?: (?P<dash>-)(?:\ +(?P<inner>[A-Za-z_][A-Za-z0-9_]{0,99}):(?=\ *$|\ +\#))?(?=\ |$)
+            | (?P<key>[A-Za-z_][A-Za-z0-9_]{0,99}): )
         (?: \ +(?P<value>
-            (?:[\w./~$\\]|-[\w./-]) (?:[:\ ]?[\w./~$\\@%+=-])*
+            (?:[\w./~$\\]|-[\w./-]) (?:[:\ ]?[\w./~$\\@%+=<>!,;*()\[\]-])*
             | "[^"\\]*" | '[^']*'
         ))?
     )?
@@ -95,17 +97,41 @@ def _entry(head: _Line, *below: _Line) -> Entry | None:
 
 def _collection(lines: Sequence[_Line]) -> Node | None:
     first = lines[0]
-    if any(line.indent != first.indent or line.is_item != first.is_item for line in lines):
+    if first.is_item:
+        return _list(lines)
+    if any(line.indent != first.indent or line.is_item for line in lines):
         return None
-    if first.is_key:
-        entries = [_entry(line) for line in lines]
-        return _mapping([each for each in entries if each is not None])
-    items = [line.value for line in lines]
-    scalars = tuple(each for each in items if each is not None)
-    if len(scalars) < len(items):
+    entries = [_entry(line) for line in lines]
+    return _mapping([each for each in entries if each is not None])
+
+
+def _list(lines: Sequence[_Line]) -> ListNode | None:
+    first = lines[0]
+    groups: list[list[_Line]] = []  # an item, and what stands below it
+    for line in lines:
+        if line.indent == first.indent:
+            groups.append([line])
+        elif line.indent > first.indent:
+            groups[-1].append(line)
+        if not line.is_item or line.indent < first.indent:
+            return None
+    items = [_item(*group) for group in groups]
+    found = tuple(each for each in items if each is not None)
+    if len(found) < len(items):
         return None
-    place = Place(first.number, first.indent, first.start + first.indent, scalars[-1].place.end)
-    return ListNode(place, scalars, False, 1 + len(scalars), 1)
+    place = Place(first.number, first.indent, first.start + first.indent, found[-1].place.end)
+    size, depth = 1 + sum(each.size for each in found), 1 + max(each.depth for each in found)
+    return ListNode(place, found, False, size, depth)
+
+
+def _item(head: _Line, *below: _Line) -> Node | None:
+    """A value, or a mapping of one key to a list of values."""
+    if head.match["inner"] is None:
+        return None if below else head.value
+    if not below or below[0].indent < head.match.start("inner") or any(line.match["inner"] for line in below):
+        return None
+    inner = _list(below)
+    return None if inner is None else _mapping([Entry(head.scalar("inner"), inner)])
 
 
 def _mapping(entries: Sequence[Entry]) -> MapNode | None:

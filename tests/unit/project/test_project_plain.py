@@ -28,6 +28,8 @@ PLAIN = [
     "a:\n  - x\n  - --epochs\n  - 20\n  - -1\nb: 2\n",
     "a:\n- x\n# between\n- 'y z'\n",
     'a:\n    B: http://x:1/y\n    C: ""\n    D:\n\n\n',
+    "dependencies:\n  - python=3.11\n  - numpy>=1.2,<2  # tested\n  - pip:\n      - six\n      - t[x]!=2; a\nb: 1\n",
+    "a:\n- pip: # why\n  - x\n- y\n",
     "path: C:\\Users\\me\nhome: ~/a b\nnull: null\nnumber: -.5\n",
 ]
 
@@ -45,6 +47,10 @@ NOT_PLAIN = [
     "a:\n  - x\n - y\n",
     "a:\n  - x: 1\n",
     "a:\n  -\n",
+    "a:\n  - b:\n",
+    "a:\n  - b:\n  - x\n  - c:\n   - y\n",
+    "a:\n  - b:\n      - c:\n          - x\n",
+    "a:\n  - b:\n      c: 1\n",
     "a:\n  b:\n    c: 1\n",
     "a:\n  b: 1\n  - x\n",
     "a: [1]\n",
@@ -89,8 +95,26 @@ FRAGMENTS = st.sampled_from([*WORDS, *":-# '\"~./\\$@%+=|>&*!?,[{\n"])
 LINES = st.lists(
     st.tuples(
         st.sampled_from(["", "  ", "    "]),
-        st.sampled_from(["a:", "b:", "c:", "- ", "-", "# ", "a: ", "b: ", "c: "]),
-        st.sampled_from(["", " ", "x", " x", " 'x'", ' "x y"', " -x", " - x", " x:y", " x #c", " :x", " x: y", " ..."]),
+        st.sampled_from(["a:", "b:", "c:", "- ", "-", "# ", "a: ", "b: ", "c: ", "- a:", "- b: "]),
+        st.sampled_from(
+            [
+                "",
+                " ",
+                "x",
+                " x",
+                " 'x'",
+                ' "x y"',
+                " -x",
+                " - x",
+                " x:y",
+                " x #c",
+                " :x",
+                " x: y",
+                " ...",
+                "x>=1",
+                "x[y],z",
+            ]
+        ),
     ).map("".join)
 ).map("\n".join)
 

@@ -11,8 +11,8 @@ from holdfast.farside.environments.findings import judge
 from holdfast.farside.environments.frameworks import Environment as Contents
 from holdfast.farside.environments.frameworks import read_environment
 from holdfast.farside.environments.installed import lines
+from holdfast.farside.environments.known import Known
 from holdfast.farside.environments.platforms import platform_name
-from holdfast.farside.environments.preparing import Preparation
 from holdfast.farside.layout import Home
 from holdfast.farside.machine import gpus
 from holdfast.farside.machine.programs import Program, collect
@@ -62,9 +62,8 @@ def find(home: Home, message: Message) -> str:
     plan = dict(message["plan"], step=None)
     if "python" in holes(plan):
         facts["python"] = find_python(message.get("python"), account)
-    nobody: Any = None  # builds nothing, so there is nobody to build for
-    environment = Preparation(home, bind(plan, facts), nobody, False, gpus.no_driver()).find()
-    return "" if environment is None else str(environment.id)
+    found = Known(home, bind(plan, facts)).find()
+    return "" if found is None else str(found.environment.id)
 
 
 def _planned(home: Home, message: Message) -> Optional[Place]:

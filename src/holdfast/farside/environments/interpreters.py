@@ -1,15 +1,14 @@
 """Which of this machine's Pythons an environment is made with: the one that the spec pins, or the active one."""
 
 import os
-import re
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Dict, List, NamedTuple, Optional
 
+from holdfast.farside.environments.versions import numbers, satisfies
 from holdfast.farside.layout import Home
 from holdfast.farside.machine import pythons
 from holdfast.farside.machine.programs import Program, collect
 from holdfast.farside.run.children import CannotStart
 
-_CLAUSE = re.compile(r"(==|!=|<=|>=|~=|<|>)\s*(\d+(?:\.\d+)*)(\.\*)?\Z")
 PATIENCE = 5.0
 """Seconds for a Python to say its version."""
 
@@ -63,37 +62,9 @@ def choose(pin: str, found: List[Interpreter]) -> Optional[Interpreter]:
     return best
 
 
-def satisfies(version: str, pin: str) -> bool:
-    """`pin` is a version (`3.11` is every 3.11.x) or clauses such as `>=3.10,<3.13`."""
-    if re.match(r"\d", pin):
-        wanted = numbers(pin)
-        return numbers(version)[: len(wanted)] == wanted
-    return all(_satisfies_clause(version, clause.strip()) for clause in pin.split(","))
-
-
-def numbers(version: str) -> Tuple[int, ...]:
-    return tuple(int(part) for part in version.split("."))
-
-
 def shown(found: List[Interpreter]) -> str:
     """For an error: which versions there are, the newest first."""
     return ", ".join(sorted({each.version for each in found}, key=numbers, reverse=True)) or "none"
-
-
-def _satisfies_clause(version: str, clause: str) -> bool:
-    parsed = _CLAUSE.match(clause)
-    if parsed is None:
-        return False
-    operator, text, is_prefix = parsed.groups()
-    have, wanted = numbers(version), numbers(text)
-    starts = have[: len(wanted)] == wanted
-    padded = wanted + (0,) * (len(have) - len(wanted))
-    if operator in ("==", "!="):
-        equal = starts if is_prefix else have == padded
-        return equal == (operator == "==")
-    if operator == "~=":
-        return have >= padded and have[: len(wanted) - 1] == wanted[:-1]
-    return {"<": have < padded, "<=": have <= padded, ">": have > padded and not starts, ">=": have >= padded}[operator]
 
 
 def _is_environment(path: str) -> bool:

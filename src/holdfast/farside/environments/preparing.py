@@ -1,42 +1,16 @@
 """The environment of a run: which Python, exactly which packages, found or built. What was asked for before costs a few
 looks at the disk."""
 
-import hashlib
 import os
 import time
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple
 
-from holdfast.farside.environments import interpreters, shipped, uv
-from holdfast.farside.environments.building import Environment, keep_lock
-from holdfast.farside.environments.complaints import explain, reason_of
-from holdfast.farside.environments.conda import python_packages
-from holdfast.farside.environments.conda_building import PYTHON as FOR_RATTLER
-from holdfast.farside.environments.conda_building import CondaPart, python_version
-from holdfast.farside.environments.drivers import machine_of
-from holdfast.farside.environments.installed import lines, packages_of_prefix
-from holdfast.farside.environments.interpreters import Interpreter
-from holdfast.farside.environments.locks import (
-    Lock,
-    is_lock,
-    lock_digest,
-    make_lock,
-    minor,
-    note_path,
-    package_lines,
-    read_locks,
-    write_lock,
-)
-from holdfast.farside.environments.platforms import platform_name
-from holdfast.farside.environments.resolving import Resolver
+from holdfast.farside.environments.building import Environment
+from holdfast.farside.environments.known import Known
+from holdfast.farside.environments.locks import Lock, write_lock
 from holdfast.farside.environments.workshop import Workshop
-from holdfast.farside.layout import ENVIRONMENT, Home
-from holdfast.farside.machine import pythons
+from holdfast.farside.layout import ENVIRONMENT
 from holdfast.farside.refusal import Refused
-from holdfast.farside.run.children import inherited_environment
-
-Plan = Dict[str, Any]
-CONDA = "conda"
-"""In place of a Python of this machine: one out of the channels."""
 
 
 class Prepared(NamedTuple):
@@ -48,240 +22,20 @@ class Prepared(NamedTuple):
     seconds: float
 
 
-class Preparation:
-    """`plan` is the plan's environment with its holes filled, `gpus` what is known of this machine's."""
-
-    def __init__(self, home: Home, plan: Plan, shop: Workshop, may_build: bool, gpus: Dict[str, Any]) -> None:
-        self._home, self._plan, self._shop, self._may_build = home, plan, shop, may_build
-        self._platform = platform_name()
-        self._machine = machine_of(gpus, self._platform, "")
-        self._uv_variables: Optional[Dict[str, str]] = None
-        self._shipped: Optional[str] = plan.get("packages")
-        """The manifest of packages that were sent: then nothing is asked over the net."""
-        self._conda = CondaPart(home, plan, shop, self._tool_python, self._machine.cuda or "")
-
-    def prepare(self) -> Prepared:
-        began = time.monotonic()
-        os.makedirs(self._home.locks(), exist_ok=True)
-        found = None if self._plan["rebuild"] or self._plan["upgrade"] else self._known()
-        environment, lock, built = (found[0], found[1], False) if found else self._make()
-        mark = environment.mark()
-        packages = [str(each) for each in mark.get("packages", [])]
-        seconds = round(time.monotonic() - began, 3)
-        write_lock(os.path.join(self._shop.folder, ENVIRONMENT), lock)
-        return Prepared(environment, lock, packages, str(mark.get("python", "")), built, seconds)
-
-    def find(self) -> Optional[Environment]:
-        """The one that is there already, held from now on; nothing is started or built."""
-        found = self._known()
-        return found[0] if found else None
-
-    def _known(self) -> Optional[Any]:
-        """One that is complete, by what was noted when it was built; nothing is started."""
-        for lock in self._locks():
-            try:
-                with open(self._note(lock)) as source:
-                    environment = Environment(self._home, source.read().strip())
-            except (OSError, Refused):
-                continue
-            if environment.use():
-                return environment, lock
-        return self._made_before() if self._plan["exact"] else None
-
-    def _made_before(self) -> Optional[Any]:
-        """Of another run: whichever was made from its lock with its Python, wherever that was found."""
-        from holdfast.farside.environments.listing import names  # brings much that other runs do not need
-
-        lock = self._plan["locks"][0]
-        for name in names(self._home):
-            environment = Environment(self._home, name)
-            mark = environment.mark()
-            is_same = (mark.get("lock"), mark.get("python")) == (lock_digest(lock), lock["python"])
-            if is_same and environment.use():
-                return environment, lock
-        return None
-
-    def _locks(self) -> List[Lock]:
-        """Those that may be used here, the project's own before the host's."""
-        near = [lock for lock in self._plan["locks"] if is_lock(lock)]
-        if self._plan["exact"]:
-            self._require_fitting(near)
-            return near
-        # What was sent is for the first lock: another one would need an index.
-        known = near if self._shipped else near + read_locks(self._home, self._plan["spec"])
-        return [lock for lock in known if self._fits(lock)]
-
-    def _fits(self, lock: Lock) -> bool:
-        pin = self._plan["python"]
-        return lock["platform"] == self._platform and (not pin or interpreters.satisfies(lock["python"], pin))
-
-    def _require_fitting(self, near: List[Lock]) -> None:
-        if not near:
-            raise Refused("preparation", "the run whose environment is wanted has no record of it")
-        if near[0]["platform"] != self._platform:
-            message = "the environment that is wanted was made for %s, and this machine is %s"
-            raise Refused("preparation", message % (near[0]["platform"], self._platform))
-
-    def _make(self) -> Any:
-        if not self._may_build:
+def prepare(known: Known, shop: Workshop, may_build: bool, gpus: Dict[str, Any]) -> Prepared:
+    """`gpus` is what is known of this machine's. The run's folder gets the lock."""
+    began = time.monotonic()
+    os.makedirs(known.home.locks(), exist_ok=True)
+    found = None if known.plan["rebuild"] or known.plan["upgrade"] else known.find()
+    built = False
+    if found is None:
+        if not may_build:
             raise Refused("preparation", "it is not built yet, and `PrepareEnvironment` is false")
-        interpreter, lock = self._from_conda() if self._is_conda() else self._from_index()
-        environment = Environment(self._home, self._name(lock, interpreter))
-        built = environment.ensure(
-            lambda: self._build(environment.path, lock, interpreter),
-            bool(self._plan["rebuild"]),
-            self._shop.owner.wait,
-            self._shop.owner.tell,
-        )
-        self._write_note(lock, environment.id)
-        return environment, lock, built
+        from holdfast.farside.environments.making import Maker  # brings what most runs do not need
 
-    def _is_conda(self) -> bool:
-        return bool(self._plan["locks"][0]["conda"] if self._plan["exact"] else self._plan["conda"])
-
-    def _from_index(self) -> Tuple[Interpreter, Lock]:
-        """All packages are Python's, and so is what they are for: a Python of this machine."""
-        interpreter = self._interpreter()
-        if self._plan["exact"]:
-            return interpreter, dict(self._plan["locks"][0])
-
-        def fits(lock: Lock) -> bool:
-            return minor(lock["python"]) == minor(interpreter.version) and lock["platform"] == self._platform
-
-        def make() -> Lock:
-            found = self._resolver().resolve(["--python", interpreter.path], [])
-            return make_lock(self._plan["spec"], self._platform, interpreter.version, **found)
-
-        return interpreter, self._resolver().lock(minor(interpreter.version), self._candidates(), fits, make)
-
-    def _from_conda(self) -> Tuple[Interpreter, Lock]:
-        """Python is one of the packages; those below `pip:` have to go with the versions that conda chose."""
-        if self._plan["exact"]:
-            lock = dict(self._plan["locks"][0])
-        else:
-            lock = self._resolver().lock(CONDA, self._candidates(), self._fits, self._solved)
-        return Interpreter(CONDA, lock["python"]), lock
-
-    def _solved(self) -> Lock:
-        packages = self._conda.solve(self._platform, [] if self._plan["upgrade"] else self._plan["locks"])
-        python = python_version(packages)
-        theirs = python_packages(packages)
-        extra = ["--python", self._conda.tool_python(), "--python-version", python]
-        for each in theirs:
-            extra += ["--no-emit-package", each.partition("==")[0]]
-        found = self._resolver().resolve(extra, theirs)
-        return make_lock(self._plan["spec"], self._platform, python, conda=packages, **found)
-
-    def _resolver(self) -> Resolver:
-        return Resolver(self._home, self._plan, self._shop, self._variables(), self._machine)
-
-    def _candidates(self) -> List[Lock]:
-        return [] if self._plan["upgrade"] else self._locks()
-
-    def _tool_python(self) -> str:
-        found = interpreters.found_here(self._home, inherited_environment())
-        return (interpreters.choose(FOR_RATTLER, found) or self._bring("3.12", found)).path
-
-    def _interpreter(self) -> Interpreter:
-        pin, path, inherited = self._pin(), self._plan["interpreter"], inherited_environment()
-        if not pin:
-            return self._asked(path)
-        found = interpreters.found_here(self._home, inherited)
-        if self._plan["exact"]:  # the other run may have had what is active here
-            active = interpreters.versions_of([path], inherited).get(path)
-            found = ([Interpreter(path, active)] if active else []) + found
-        for lock in self._locks():  # rather the Python that the packages were chosen for
-            same = interpreters.choose(minor(lock["python"]), found)
-            if same is not None and interpreters.satisfies(same.version, pin):
-                return same
-        return interpreters.choose(pin, found) or self._bring(pin, found)
-
-    def _asked(self, path: str) -> Interpreter:
-        """The user's own: where it does not come to an end, `cancel` ends it."""
-        result = self._shop.run([path, "-I", "-c", pythons.QUESTION], {})
-        version = pythons.version_said(result.output) if result.code == 0 else None
-        if version is None:
-            raise Refused("preparation", "the Python `%s` does not start: %s" % (path, reason_of(result.output)))
-        return Interpreter(path, version)
-
-    def _pin(self) -> str:
-        """The environment of another run has that run's Python, to the last number."""
-        return str(self._plan["locks"][0]["python"] if self._plan["exact"] else self._plan["python"] or "")
-
-    def _bring(self, pin: str, found: List[Interpreter]) -> Interpreter:
-        progress = uv.Progress(self._shop.phase, "downloading Python %s" % pin)
-        result = self._shop.run(uv.bring_command(self._plan["uv"], pin), self._variables(), progress.hear)
-        if result.code == 0:
-            versions = interpreters.versions_of(interpreters.brought(self._home), inherited_environment())
-            chosen = interpreters.choose(pin, [Interpreter(path, each) for path, each in versions.items() if each])
-            if chosen is not None:
-                return chosen
-        reason = explain(result.output, []).reason if result.code != 0 else "what uv brought does not start"
-        message = "this machine has no Python %s (it has: %s), and uv could not bring one: %s"
-        raise Refused("preparation", message % (pin, interpreters.shown(found), reason))
-
-    def _build(self, path: str, lock: Lock, interpreter: Interpreter) -> Dict[str, Any]:
-        is_conda = interpreter.path == CONDA
-        if is_conda:
-            self._conda.install(lock["conda"], path, self._platform, bool(self._plan["rebuild"]))
-        else:
-            self._run(uv.venv_command(self._plan["uv"], path, interpreter.path), "making the environment", 0)
-        self._install(path, lock, is_conda)
-        keep_lock(path, lock)
-        return {
-            "packages": lines(packages_of_prefix(path)),
-            "python": interpreter.version,
-            "interpreter": interpreter.path,
-            "platform": self._platform,
-            "spec": self._plan["spec"],
-            "summary": self._plan["summary"],
-            "lock": lock_digest(lock),
-        }
-
-    def _install(self, path: str, lock: Lock, is_conda: bool) -> None:
-        if self._shipped:
-            with shipped.laid_out(self._home, self._shipped, self._shop.folder) as folder:
-                text = shipped.from_folder(lock["requirements"], folder)
-                self._sync(path, [text], shipped.install_arguments(folder), is_conda)
-            return
-        extra = list(self._plan["arguments"])
-        if any(each.startswith("--extra-index-url") for each in self._plan["options"]):
-            extra += ["--index-strategy", "unsafe-best-match"]  # hashes say which file is meant
-        self._sync(path, self._plan["options"] + [lock["requirements"]], extra, is_conda)
-
-    def _sync(self, path: str, texts: List[str], extra: List[str], is_conda: bool) -> None:
-        wanted = os.path.join(self._shop.folder, "requirements.lock")
-        with open(wanted, "w") as target:
-            target.write("\n".join(texts) + "\n")
-        count = len(package_lines(texts[-1]))
-        if count:
-            self._run(uv.sync_command(self._plan["uv"], path, wanted, is_conda, extra), "installing", count)
-
-    def _run(self, argv: List[str], what: str, count: int) -> None:
-        progress = uv.Progress(self._shop.phase, what, count)
-        result = self._shop.run(argv, self._variables(), progress.hear)
-        if result.code != 0:
-            raise Refused("preparation", explain(result.output, self._plan["requirements"]).sentence())
-
-    def _variables(self) -> Dict[str, str]:
-        if self._uv_variables is None:
-            given = dict(inherited_environment())
-            self._uv_variables = dict(uv.variables(self._home, given), HOLDFAST_FILES=self._plan["files"])
-            self._uv_variables.update(shipped.OFFLINE if self._shipped else {})
-        return self._uv_variables
-
-    def _name(self, lock: Lock, interpreter: Interpreter) -> str:
-        place = CONDA if interpreter.path == CONDA else os.path.realpath(interpreter.path)
-        content = [lock_digest(lock), interpreter.version, place, self._platform]
-        return hashlib.sha256("\n".join(content).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-
-    def _note(self, lock: Lock) -> str:
-        """Where the name of the environment that this lock became is noted, for the Python that is asked for."""
-        return note_path(self._home, lock, self._pin(), self._plan["interpreter"])
-
-    def _write_note(self, lock: Lock, name: str) -> None:
-        path = self._note(lock)
-        new = "%s.new-%d" % (path, os.getpid())
-        with open(new, "w") as target:
-            target.write(name)
-        os.rename(new, path)
+        found, built = Maker(known, shop, gpus).make()
+    mark = found.environment.mark()
+    packages = [str(each) for each in mark.get("packages", [])]
+    seconds = round(time.monotonic() - began, 3)
+    write_lock(os.path.join(shop.folder, ENVIRONMENT), found.lock)
+    return Prepared(found.environment, found.lock, packages, str(mark.get("python", "")), built, seconds)

@@ -9,6 +9,7 @@ from holdfast.farside.environments.building import COMPLETE
 from holdfast.farside.environments.interpreters import Interpreter
 from holdfast.farside.environments.locks import Lock, is_lock, minor, note_path, read_locks
 from holdfast.farside.environments.platforms import platform_name
+from holdfast.farside.environments.versions import satisfies
 from holdfast.farside.layout import Home
 from holdfast.farside.machine import gpus
 from holdfast.farside.refusal import Refused
@@ -47,14 +48,14 @@ def describe(home: Home, message: Message) -> Dict[str, Any]:
 
 def _fitting(locks: List[Lock], platform: str, pin: str) -> List[Lock]:
     own = [lock for lock in locks if lock["platform"] == platform]
-    return [lock for lock in own if not pin or interpreters.satisfies(lock["python"], pin)]
+    return [lock for lock in own if not pin or satisfies(lock["python"], pin)]
 
 
 def _chosen(pin: str, known: List[Lock], found: List[Interpreter]) -> Optional[Interpreter]:
     """As a build chooses: rather the Python that packages were chosen for before."""
     for lock in known:
         same = interpreters.choose(minor(lock["python"]), found)
-        if same is not None and interpreters.satisfies(same.version, pin):
+        if same is not None and satisfies(same.version, pin):
             return same
     return interpreters.choose(pin, found)
 

@@ -121,7 +121,8 @@ class Supervisor:
 
     def _prepare(self, plan: Dict[str, Any], facts: Dict[str, Any]) -> str:
         """Find or build the environment; returns its folder."""
-        from holdfast.farside.environments.preparing import Preparation
+        from holdfast.farside.environments.known import Known
+        from holdfast.farside.environments.preparing import prepare
         from holdfast.farside.environments.workshop import Owner, Workshop
 
         self.journal.append("phase", name="environment", text="looking for the environment")
@@ -135,7 +136,7 @@ class Supervisor:
         )
         gpus = {} if self.devices is None else self.devices.report
         shop = Workshop(owner, self.plan["environment"]["step"], facts, self.secrets)
-        self.prepared = Preparation(self.home, plan, shop, bool(self.plan["prepare"]), gpus).prepare()
+        self.prepared = prepare(Known(self.home, plan), shop, bool(self.plan["prepare"]), gpus)
         environment = self.prepared.environment
         self.journal.append(
             "environment",

@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from holdfast.farside.environments import interpreters
-from holdfast.farside.environments.interpreters import Interpreter, choose, satisfies
+from holdfast.farside.environments.interpreters import Interpreter, choose
+from holdfast.farside.environments.versions import satisfies
 from holdfast.farside.layout import Home
 
 FOUND = [
