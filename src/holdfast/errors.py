@@ -81,6 +81,10 @@ class UnknownName(UsageError):
         super().__init__(f"There is no {kind} `{name}`{where}.", "\n".join(lines))
 
 
+PROBLEMS_SHOWN = 20
+"""Of one file, or several: whoever mends these sees the next ones."""
+
+
 class ConfigurationError(HoldfastError):
     """All problems of the project's files at once; `problems` are `project.problems.Problem` values."""
 
@@ -90,7 +94,10 @@ class ConfigurationError(HoldfastError):
         self.problems = tuple(problems)
         count = len(self.problems)
         title = "1 problem" if count == 1 else f"{count} problems"
-        super().__init__(f"{title} in the project's files:\n" + "\n".join(f"  {each}" for each in self.problems))
+        lines = [f"  {each}" for each in self.problems[:PROBLEMS_SHOWN]]
+        if count > PROBLEMS_SHOWN:
+            lines.append(f"  … and {count - PROBLEMS_SHOWN} more.")
+        super().__init__(f"{title} in the project's files:\n" + "\n".join(lines))
 
 
 class ProjectError(HoldfastError):

@@ -84,33 +84,52 @@ def _made(cls: _Class) -> _Class:
 
 def _init(shape: _Shape) -> Callable[..., None]:
     names, defaults, factories, count = shape.names, shape.defaults, shape.factories, len(shape.names)
+    left: dict[int, frozenset[str]] = {}  # which may be named beside so many that are given; made when first needed
 
     def __init__(self: Any, *given: Any, **named: Any) -> None:  # noqa: N807 - it becomes that of the class
         own = self.__dict__
-        own.update(defaults)
-        own.update(zip(names, given))  # noqa: B905 - too many are found below
-        own.update(named)
+        if defaults:
+            own.update(defaults)
+        if given:
+            own.update(zip(names, given))  # noqa: B905 - too many are found below
+        if named:
+            own.update(named)
+            allowed = left.get(len(given))
+            if allowed is None:
+                allowed = left[len(given)] = frozenset(names[len(given) :])
+            if not allowed.issuperset(named):
+                raise _wrong_arguments(type(self), shape, given, named)
         for name, make in factories:
             if name not in own:
                 own[name] = make()
-        if len(own) != count or len(given) > count or (given and not named.keys().isdisjoint(names[: len(given)])):
+        if len(own) != count or len(given) > count:
             raise _wrong_arguments(type(self), shape, given, named)
 
     return __init__
 
 
 def _wrong_arguments(cls: type, shape: _Shape, given: tuple[Any, ...], named: Mapping[str, Any]) -> TypeError:
-    head = f"{cls.__qualname__}.__init__()"
-    if len(given) > len(shape.names):
-        return TypeError(f"{head} takes {len(shape.names)} arguments but {len(given)} were given")
+    """In the words of Python itself, which counts the value that is being made."""
+    head, most = f"{cls.__qualname__}.__init__()", len(shape.names) + 1
     for name in named:
         if name not in shape.names:
             return TypeError(f"{head} got an unexpected keyword argument {name!r}")
         if name in shape.names[: len(given)]:
             return TypeError(f"{head} got multiple values for argument {name!r}")
-    known = {*shape.names[: len(given)], *named, *shape.defaults, *(name for name, _ in shape.factories)}
-    missing = ", ".join(repr(name) for name in shape.names if name not in known)
-    return TypeError(f"{head} missing required arguments: {missing}")
+    optional = {*shape.defaults, *(name for name, _ in shape.factories)}
+    if len(given) >= most:
+        takes = f"from {most - len(optional)} to {most}" if optional else f"{most}"
+        plural = "" if takes == "1" else "s"
+        return TypeError(f"{head} takes {takes} positional argument{plural} but {len(given) + 1} were given")
+    missing = [repr(each) for each in shape.names[len(given) :] if each not in named and each not in optional]
+    plural = "" if len(missing) == 1 else "s"
+    return TypeError(f"{head} missing {len(missing)} required positional argument{plural}: {_listed(missing)}")
+
+
+def _listed(words: list[str]) -> str:
+    if len(words) < 3:
+        return " and ".join(words)
+    return f"{', '.join(words[:-1])}, and {words[-1]}"
 
 
 def _repr(self: Any) -> str:

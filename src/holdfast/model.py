@@ -287,6 +287,14 @@ class Run:
     def run_id(self) -> str:
         return self.submission.run_id
 
+    def how_it_ended(self) -> str:
+        """In a sentence; empty while it has not. A preparation has no script that could have."""
+        if self.ending is None:
+            return ""
+        if not self.submission.script_name and self.ending.reason is Reason.COMPLETED:
+            return "The environment is ready; no script was to be run."
+        return self.ending.sentence()
+
     @property
     def duration(self) -> float | None:
         if self.started is None or self.ended is None:

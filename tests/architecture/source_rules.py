@@ -28,6 +28,12 @@ RANKS = {
     "cli": 7,
     "__main__": 8,
 }
+FROM_THE_FAR_SIDE = {
+    "hosts": ("frames", "prefix"),
+    "environments": ("environments.complaints", "environments.drivers", "environments.locks", "environments.settings"),
+}
+"""Parts of the far side that are used here too: both ends of a wire, and what is known of an installer. All others run
+over there only."""
 MODULE_LINES, FUNCTION_LINES, PARAMETERS = 400, 40, 6
 TEMPLATES = ("project", "templates")  # what a user's project starts from: a user's code, not ours
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -76,14 +82,14 @@ def imports(module: Module) -> Iterator[str]:
 
 
 def forbidden_arrows(modules: list[Module]) -> list[str]:
-    """Imports that do not point down, and imports of the far side by anyone but `hosts`."""
+    """Imports that do not point down, and imports of the far side but for `FROM_THE_FAR_SIDE`."""
     complaints = []
     for module in modules:
         for name in imports(module):
             target = name.split(".")[1:2]
             if name.split(".")[0] != "holdfast" or _stands_alone(module) or not target or target[0] == module.layer:
                 continue
-            allowed = module.layer == "hosts" if target == ["farside"] else True
+            allowed = _is_used_here(module.layer, name) if target == ["farside"] else True
             if target[0] in RANKS:
                 allowed = module.layer in RANKS and RANKS[target[0]] < RANKS[module.layer]
             if not allowed:
@@ -182,6 +188,11 @@ def private_places(files: dict[str, str]) -> list[str]:
 
 def _stands_alone(module: Module) -> bool:
     return module.layer in ("__init__", "farside")
+
+
+def _is_used_here(layer: str, name: str) -> bool:
+    parts = FROM_THE_FAR_SIDE.get(layer, ())
+    return any(f"{name}.".startswith(f"holdfast.farside.{part}.") for part in parts)
 
 
 def _is_shim(module: Module) -> bool:

@@ -72,7 +72,7 @@ def test_a_build_killed_in_the_middle_is_begun_anew(managed, tmp_path):
     first = managed.submit("-c", "local", "t.py")
     environment = managed.home / "environments" / managed.event(managed.record()["run_id"], "environment")["id"]
     assert first.code == 0, first.err
-    managed.run("experiment", "clean", "--all", "--environments")
+    managed.run("experiment", "clean", "--all", "--environments", "--yes")
     (environment / "bin").mkdir(parents=True)  # as a killed build leaves it
     (environment / "bin" / "python").write_text("half of it")
     result = managed.submit("-c", "local", "t.py")
@@ -97,10 +97,10 @@ def test_clean_removes_idle_environments_and_keeps_used_ones(managed):
     managed.write("wait.py", "import time\nwhile True:\n    time.sleep(0.05)\n")
     run_id = managed.start("-c", "local", "wait.py")
     managed.event(run_id, "started")
-    result = managed.run("experiment", "clean", "--all", "--environments")
+    result = managed.run("experiment", "clean", "--all", "--environments", "--yes")
     assert "in use by a run" in result.err
     managed.run("cancel", "-r", run_id, "--grace", "0")
-    result = managed.run("experiment", "clean", "--all", "--environments")
+    result = managed.run("experiment", "clean", "--all", "--environments", "--yes")
     assert not list(Path(managed.home, "environments").glob("*/.complete")), result.err
 
 
@@ -115,3 +115,9 @@ def test_the_digits_template_trains_and_brings_its_results_home(bench: Bench):  
     outputs = bench.root / "digits" / ".holdfast" / "runs" / record["run_id"] / "outputs"
     assert (outputs / "confusion_matrix.png").read_bytes().startswith(b"\x89PNG")
     assert (outputs / "model.pkl").stat().st_size > 1000
+
+
+def test_versions_before_a_release_are_installed_where_the_spec_allows_them(managed):
+    managed.write("aml_config/conda_dependencies.yml", _conda("--pre", "six==1.16.0"))
+    result = managed.submit("-c", "local", "t.py")
+    assert result.code == 0, result.err

@@ -56,7 +56,7 @@ def _handler(folder: Path, index: Index, at_request: Callable[[], None]) -> type
                 index.refused.append(path)
                 self._answer(401, b"who are you?", ("WWW-Authenticate", 'Basic realm="packages"'))
                 return
-            found = _page(folder, path) if path.startswith("/simple/") else _file(folder, path)
+            found = wheel_page(folder, path) if path.startswith("/simple/") else wheel_file(folder, path)
             if found is None:
                 self._answer(404, b"not here")
                 return
@@ -84,14 +84,14 @@ def _basic(login: str) -> str:
     return f"Basic {base64.b64encode(login.encode()).decode()}"
 
 
-def _page(folder: Path, path: str) -> bytes | None:
+def wheel_page(folder: Path, path: str) -> bytes | None:
     name = path.strip("/").rpartition("/")[2].replace("-", "_")
     wheels = sorted(folder.glob(f"{name}-*.whl"))
     links = [f'<a href="/files/{each.name}#sha256={_sha256(each)}">{each.name}</a>' for each in wheels]
     return f"<!DOCTYPE html><html><body>{''.join(links)}</body></html>".encode() if wheels else None
 
 
-def _file(folder: Path, path: str) -> bytes | None:
+def wheel_file(folder: Path, path: str) -> bytes | None:
     found = folder / Path(path).name
     return found.read_bytes() if found.is_file() else None
 

@@ -78,6 +78,45 @@ def test_wrong_arguments_are_refused(make: Any, given: tuple[Any, ...], named: d
         point(*given, **named)
 
 
+@pytest.mark.parametrize(
+    ("number", "given", "named"),
+    [
+        (1, (), {"first": 1, "other": 2}),
+        (1, (), {"other": 2}),
+        (1, (1,), {"other": 2, "first": 1}),
+        (1, (1, 2, 3), {"other": 2}),
+        (1, (1, 2, 3), {}),
+        (1, (), {}),
+        (1, (1,), {}),
+        (0, (1, 2, [], 3, 4), {}),
+        (0, (), {"down": 1, "names": []}),
+        (0, (1,), {"down": 1, "across": 2}),
+        (2, (1,), {}),
+        (2, (), {"other": 1}),
+        (3, (), {"second": 1}),
+        (3, (), {}),
+    ],
+)
+def test_wrong_arguments_are_named_as_python_does(number: int, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+    said = []
+    for make in (frozen, dataclasses):
+        with pytest.raises(TypeError) as caught:
+            (*_classes(make), _many(make))[number](*given, **named)
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+
+
+def _many(make: Any) -> Any:
+    @make.dataclass(frozen=True)
+    class Many:
+        first: int
+        second: int
+        third: int
+        fourth: int
+
+    return Many
+
+
 @BOTH
 def test_nothing_can_be_changed(make: Any) -> None:
     value = _classes(make)[0](1)

@@ -70,7 +70,7 @@ def _draw_code(code: CodeDifference, whole: bool, stream: TextIO) -> None:
         return
     stream.write(terminal.style("Code", "bold", stream) + "\n")
     if code.problem:
-        stream.write(f"It cannot be compared: {code.problem}\n\n")
+        stream.write(f"It cannot be compared: {terminal.one_line(code.problem)}\n\n")
         return
     files = [("added", code.added), ("removed", code.removed), ("changed", code.changed)]
     names = [f"{word:8} {terminal.one_line(path)}" for word, paths in files for path in paths]
@@ -79,12 +79,17 @@ def _draw_code(code: CodeDifference, whole: bool, stream: TextIO) -> None:
     if len(names) > len(shown):
         stream.write(f"… {len(names) - len(shown)} more files: --code\n")
     stream.write("\n")
-    diff = code.diff.splitlines()
+    diff = [_harmless(line) for line in code.diff.splitlines()]
     lines = diff if whole else [_cut(line) for line in diff[:DIFF_LINES]]
     stream.writelines(f"{_painted(line, stream)}\n" for line in lines)
     if len(diff) > len(lines):
         stream.write(f"… {len(diff) - len(lines)} more lines: --code\n")
     stream.write("\n")
+
+
+def _harmless(line: str) -> str:
+    """A file may hold what steers a terminal; tabs are its indentation and stay."""
+    return "\t".join(terminal.one_line(part) for part in line.split("\t"))
 
 
 def _cut(line: str) -> str:

@@ -18,6 +18,7 @@ from holdfast.frozen import asdict
 
 if TYPE_CHECKING:
     from holdfast.hosts.host import Host
+    from holdfast.workbench import events
     from holdfast.workbench.environments.listing import Listed, Shown
     from holdfast.workbench.surroundings import Surroundings
 
@@ -118,17 +119,21 @@ def remove_command(names: tuple[str, ...], everything: bool, target: str | None,
         return 0
     if (everything or len(found) > 1) and not sure and not _is_sure(found, host):
         return ExitCode.DECLINED
-    freed, kept = 0, ""
+    freed, kept = 0, []
     for event in remove_environments(host, [each.id for each in found]):
-        freed, kept = freed + event.size, event.kept or kept
-        terminal.notice(f"kept {event.name}: {event.kept}" if event.kept else f"removed {event.name}")
+        freed += event.size
+        if event.kept and names:
+            kept.append(event)
+            continue
+        text = f"kept {event.name}: {event.kept}" if event.kept else f"removed {event.name}"
+        terminal.notice(terminal.one_line(text))
     terminal.notice(f"{format_size(freed)} freed.")
     if sum(each.size - each.own for each in found) > WORTH_A_WORD:
         terminal.hint(
             "Packages stay in the cache. To make room there: holdfast experiment clean --environments --keep SIZE"
         )
-    if kept and names:
-        raise ProjectError(kept, "Wait for the run, or cancel it. Who it is: holdfast environment show ID")
+    if kept:
+        raise _in_use(kept, target)
     return 0
 
 
@@ -143,8 +148,22 @@ def shell_command(target: str | None, name: str, words: tuple[str, ...]) -> int:
     """
     from holdfast.workbench.machines.shells import enter_environment
 
+    if words and words[0] != "--" and words[0].startswith("-"):
+        given = terminal.one_line(" ".join(words[:2]) if words[0] in ("-t", "--target") else words[0])
+        raise UsageError(
+            f"`{given}` stands after the id, where the command is expected.",
+            f"Options come first: holdfast environment shell {given} {terminal.one_line(name)}",
+        )
     around = surroundings()
-    return enter_environment(_host(target, around), name, words, around)
+    return enter_environment(_host(target, around), name, words[words[:1] == ("--",) :], around)
+
+
+def _in_use(kept: list[events.Removed], target: str | None) -> ProjectError:
+    where = f" -t {target}" if target else ""
+    ids = [terminal.one_line(each.name.removeprefix("environment ")) for each in kept]
+    shows = [f"  holdfast environment show {each}{where}" for each in ids]
+    hint = "\n".join(["Wait for the run, or cancel it. Who it is:", *shows])
+    return ProjectError("\n".join(terminal.one_line(each.kept) for each in kept), hint)
 
 
 def _host(target: str | None, around: Surroundings) -> Host:
@@ -227,6 +246,7 @@ def _is_sure(found: list[Listed], host: Host) -> bool:
     from holdfast.project.sizes import format_size
 
     for each in found:
-        terminal.notice(f"  {each.id}  {format_size(each.own):>8}  {each.state:<10}  {_in_short(each.summary)}")
+        text = f"  {each.id}  {format_size(each.own):>8}  {each.state:<10}  {_in_short(each.summary)}"
+        terminal.notice(terminal.one_line(text))
     count = "this environment" if len(found) == 1 else f"these {len(found)} environments"
     return agreed(f"Remove {count} from {host.name}?", "Several environments are not removed unasked.")

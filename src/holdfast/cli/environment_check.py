@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from holdfast.environments.findings import Finding
     from holdfast.workbench.environments.checking import Checked, Framework, Looked, Remark
 
-SHORT = 8
-
 
 @click.command("check", cls=Command)
 @configuration_options
@@ -45,13 +43,13 @@ def check_command(
         output.show(_as_dict(checked))
     else:
         for change in checked.fixed:
-            terminal.notice(_fixed(change))
+            terminal.notice(terminal.one_line(_fixed(change)))
         for remark in checked.remarks:
             click.echo(_page(remark))
-        terminal.notice(_in_all(checked))
+        terminal.notice(terminal.one_line(_in_all(checked)))
     if checked.unasked is not None:
-        terminal.warning(f"What is installed was not looked at: {checked.unasked.message}")
-        terminal.hint(checked.unasked.hint)
+        terminal.warning(terminal.one_line(f"What is installed was not looked at: {checked.unasked.message}"))
+        terminal.hint("\n".join(map(terminal.one_line, checked.unasked.hint.splitlines())))
     if checked.has_errors:
         return ExitCode.CONFIGURATION
     return checked.unasked.exit_code if isinstance(checked.unasked, HostError) else 0
@@ -71,8 +69,9 @@ def _as_dict(checked: Checked) -> dict[str, Any]:
 
 
 def _page(remark: Remark) -> str:
-    place = f"{remark.file}:{remark.line}: " if remark.file else ""
-    lines = [f"{place}{remark.severity}: {terminal.one_line(remark.sentence)}"]
+    line = f":{remark.line}" if remark.line else ""
+    place = f"{remark.file}{line}: " if remark.file else ""
+    lines = [terminal.one_line(f"{place}{remark.severity}: {remark.sentence}")]
     return "\n".join([*lines, *(f"    {terminal.one_line(line)}" for line in remark.remedy.splitlines())])
 
 
@@ -90,7 +89,7 @@ def _in_all(checked: Checked) -> str:
     errors = sum(1 for each in checked.remarks if each.severity == "error")
     warnings = len(checked.remarks) - errors
     counts = [_count(errors, "error")] * bool(errors) + [_count(warnings, "warning")] * bool(warnings)
-    found = ", ".join(counts) if counts else "Nothing found"
+    found = ", ".join(counts) if counts else "Nothing else found" if checked.fixed else "Nothing found"
     return f"{found}. Looked at: {'; '.join(_places(checked)) or 'nothing'}."
 
 
@@ -106,7 +105,9 @@ def _places(checked: Checked) -> Iterator[str]:
 def _installed(there: Looked) -> str:
     if not there.is_there:
         return f"nothing on {there.target}, where the environment is not built (holdfast experiment prepare)"
-    whose = f"environment {there.environment[:SHORT]}" if there.environment else "your own Python"
+    from holdfast.workbench.environments.listing import short
+
+    whose = f"environment {short(there.environment)}" if there.environment else "your own Python"
     frameworks = ", ".join(_framework(each) for each in there.frameworks)
     of_which = f" ({frameworks})" if frameworks else ""
     packages = _count(there.packages, "package")

@@ -94,11 +94,13 @@ class Screen:
 
     def _tell_lost(self, event: events.ConnectionLost) -> None:
         """One line for each reason: a night without a network is not a page of them."""
-        text = f"connection lost ({event.reason}), trying again in {event.next_try:g} s …"
+        again = f"trying again in {event.next_try:g} s …"
         if event.reason == self._lost:
-            self._transient(text)
+            reason = terminal.one_line(event.reason)
+            room = max(0, terminal.width() - 1 - len(f"connection lost (), {again}"))
+            self._transient(f"connection lost ({_at_most(reason, room)}), {again}")
         else:
-            self._line(terminal.notice, text)
+            self._line(terminal.notice, f"connection lost ({event.reason}), {again}")
         self._lost = event.reason
 
     def _tell_back(self) -> None:
@@ -170,6 +172,10 @@ class Screen:
             self._status = ""
 
 
+def _at_most(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: max(0, length - 1)]}…"
+
+
 FETCH_WORTH_SHOWING = 20 << 20
 OTHERS_SHOWN = 8
 
@@ -182,7 +188,7 @@ def summary(run: Run, missing_file: str = "") -> None:
     took = (
         "" if run.duration is None else f" after {format_duration(round(run.duration, 1 if run.duration > 1 else 2))}"
     )
-    terminal.notice(f"Status: {run.status.value}{took}. {ending.sentence()}")
+    terminal.notice(f"Status: {run.status.value}{took}. {run.how_it_ended()}")
     if missing_file:
         terminal.hint(missing_file)
     elif ending.remedy(run.run_id):

@@ -204,12 +204,12 @@ def _submit(
     try:
         ahead = click.get_current_context().meta.get(AHEAD)
         for event in submit(project, request, around, wait=not detached, ahead=ahead):
-            screen.show(event)
-            if isinstance(event, events.RunCreated):
+            if isinstance(event, events.RunCreated):  # before it is shown: Ctrl-C may come in between
                 run_id = event.run_id
             elif isinstance(event, events.RunStarted):
                 is_started = True
-            elif isinstance(event, events.Ended):
+            screen.show(event)
+            if isinstance(event, events.Ended):
                 code = event.run.ending.exit_code if event.run.ending else 0
                 if wants_record:
                     _show_record(event.run, output)
@@ -300,10 +300,13 @@ def logs_command(run: str, target: str | None, following: bool, control: bool) -
     from holdfast.cli.events import Screen
     from holdfast.cli.finding import asked_about, find_run
     from holdfast.cli.here import surroundings
+    from holdfast.history.folder import RunFolders
     from holdfast.workbench import events
 
     around = surroundings()
     project = current_project(around)
+    if control and run == "last":  # also a preparation: the installer's words are what it has
+        run = RunFolders(project.state_directory).newest() or run
     if following and not control:
         follower = find_run(project, run, target, around)
         ahead = click.get_current_context().meta.get(AHEAD)
@@ -389,6 +392,6 @@ def _abandon(project: Project, run: str, around: Surroundings, sure: bool) -> in
         return ExitCode.DECLINED
     ended = abandon(project, unasked, around)
     if ended.ending is not None:
-        terminal.notice(f"Status: {ended.status.value}. {ended.ending.sentence()}")
+        terminal.notice(f"Status: {ended.status.value}. {ended.how_it_ended()}")
         terminal.hint(ended.ending.remedy(ended.run_id))
     return 0

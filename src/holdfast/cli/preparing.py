@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from holdfast.workbench.submitting.planning import EnvironmentWishes, Request
     from holdfast.workbench.surroundings import Surroundings
 
-SHORT = 8
-"""So many characters of an environment's id are shown to people."""
-
 
 @click.command("prepare", cls=Command)
 @configuration_options
@@ -66,26 +63,37 @@ def _prepare(request: Request, around: Surroundings) -> int:
                         return ExitCode.INTERNAL if event.run.ending is None else event.run.ending.exit_code
                     terminal.notice(_is_ready(event.run, ready))
                 case events.RunCreated() | events.RunStarted():
+                    is_new = not run_id
                     run_id, is_started = event.run_id, isinstance(event, events.RunStarted)
                     screen.show(event)
+                    if is_new:
+                        screen.finish_line()
+                        terminal.notice(f"RunId: {run_id}")
                 case _:
                     screen.show(event)
     except KeyboardInterrupt:
         screen.finish_line()
-        return _say_detached(run_id) if is_started else _say_interrupted()
+        return _say_detached(run_id) if is_started else _say_interrupted(run_id)
     return 0
 
 
 def _is_ready(run: Run, ready: events.EnvironmentReady | None) -> str:
+    from holdfast.workbench.environments.listing import short
+
     count = f"{len(run.packages)} package{'' if len(run.packages) == 1 else 's'}"
     was_built = ready is not None and ready.built
     how = f", built in {ready.seconds:.1f} s" if ready is not None and was_built else ""
     verb = "is" if was_built else "was"
-    return f"Environment {(run.environment or '')[:SHORT]} {verb} ready: Python {run.python}, {count}{how}."
+    name = short(run.environment or "")
+    return terminal.one_line(f"Environment {name} {verb} ready: Python {run.python}, {count}{how}.")
 
 
-def _say_interrupted() -> int:
-    terminal.notice("Interrupted before anything was built.")
+def _say_interrupted(run_id: str) -> int:
+    if run_id:
+        terminal.notice(f"Interrupted while the build was being started; it may have begun: {run_id}")
+        terminal.hint(f"Whether it did: holdfast status -r {run_id}")
+    else:
+        terminal.notice("Interrupted before anything was built.")
     return ExitCode.DETACHED
 
 

@@ -53,7 +53,7 @@ def _how_it_went(inspection: Inspection) -> Iterator[tuple[str, str]]:
     if run.phase:
         yield "Phase", run.phase
     if run.ending is not None:
-        yield "How it ended", run.ending.sentence()
+        yield "How it ended", run.how_it_ended()
         for line in run.ending.remedy(run.run_id).splitlines():
             yield "What to do", line
     if run.duration is not None:

@@ -77,13 +77,14 @@ def warning(text: str) -> None:
 
 
 def error(text: str, kind: str = "error") -> None:
-    _write(f"{style(f'{kind}:', 'error', sys.stderr)} {text}")
+    shown = "\n".join(one_line(line) for line in text.split("\n"))
+    _write(f"{style(f'{kind}:', 'error', sys.stderr)} {shown}")
 
 
 def hint(text: str) -> None:
     """What to do now; each line of it is indented, so that it reads as belonging to the line above."""
     for line in text.splitlines():
-        _write(f"  {style(line, 'hint', sys.stderr)}")
+        _write(f"  {style(one_line(line), 'hint', sys.stderr)}")
 
 
 def end_of_line() -> None:

@@ -10,7 +10,7 @@ from holdfast.cli import terminal
 from holdfast.cli.here import current_project
 from holdfast.cli.options import Duration, Size, ignored_target, run_names, run_option, target_names
 from holdfast.cli.output import Command
-from holdfast.errors import UsageError
+from holdfast.errors import ExitCode, UsageError
 
 
 @click.command("clean", cls=Command)
@@ -44,6 +44,7 @@ from holdfast.errors import UsageError
     help="With --environments: those used longest ago, until all and the package cache take less, e.g. 20GB.",
 )
 @click.option("--discard-outputs", is_flag=True, help="Also runs whose outputs `--no-outputs` left on their machine.")
+@click.option("-y", "--yes", "sure", is_flag=True, help="Do not ask before all environments are removed.")
 def clean_command(
     runs: tuple[str, ...],
     everything: bool,
@@ -52,7 +53,8 @@ def clean_command(
     older_than: float | None,
     keep: int | None,
     discard_outputs: bool,
-) -> None:
+    sure: bool,
+) -> int:
     """Remove what ended runs left on their machine: working folders and files outside `outputs/`.
 
     The history stays, with outputs, logs and metrics. A living run and outputs that are not at home are never touched,
@@ -71,19 +73,30 @@ def clean_command(
         )
     if not environments and (older_than is not None or keep is not None):
         raise UsageError("--older-than and --keep are for environments.", "Add --environments.")
+    if environments and everything and not sure and not _is_sure(target):
+        return ExitCode.DECLINED
     around = surroundings()
     total = count = 0
     wanted = Rubbish(None if everything else runs, target, environments, discard_outputs, Limits(older_than, keep))
     for event in clean(current_project(around), wanted, around):
         if isinstance(event, events.Removed):
             if event.kept:
-                terminal.notice(f"kept {event.name}: {event.kept}")
+                terminal.notice(terminal.one_line(f"kept {event.name}: {event.kept}"))
             else:
-                terminal.notice(f"removed {event.name} ({format_size(event.size)})")
+                terminal.notice(terminal.one_line(f"removed {event.name} ({format_size(event.size)})"))
                 total, count = total + event.size, count + 1
         else:
             render(event)
     terminal.notice(f"{count} removed, {format_size(total)} freed.")
+    return 0
+
+
+def _is_sure(target: str | None) -> bool:
+    from holdfast.cli.asking import agreed
+
+    where = f"on {target}" if target else "on every machine that has runs of this project"
+    terminal.notice(f"Environments and the package cache {where} are shared: other projects may use them.")
+    return agreed("Remove those that no run is using now?", "Environments of all projects are not removed unasked.")
 
 
 @click.command("diagnostics", cls=Command)

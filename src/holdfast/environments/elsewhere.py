@@ -12,15 +12,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from holdfast.environments.locks import FORMAT, Lock
+from holdfast.environments.package_indexes import complaint, needs_newer_driver
 from holdfast.environments.platforms import uv_platform
 from holdfast.environments.wheel_files import WheelFile, read_wheel_files
 from holdfast.errors import PreparationError
+from holdfast.farside.environments.complaints import NETWORK
+from holdfast.farside.environments.locks import torch_backend
 from holdfast.frozen import dataclass, replace
-from holdfast.hosts.package_indexes import complaint, needs_newer_driver
 from holdfast.plan import EnvironmentPlan
 
 _WANTED, _LIMITS, _LOCK, _FILES = "requirements.in", "constraints.in", "requirements.txt", "pylock.toml"
-_NETWORK = ("failed to fetch", "error sending request", "dns error", "connection refused", "timed out", "tls", "proxy")
 _NO_WHEEL = ("no usable wheels", "no wheels with a matching", "building source distributions", "download and build")
 
 
@@ -77,7 +78,7 @@ def wheel_files(lock: Lock, machine: Machine, plan: EnvironmentPlan, uv: Install
     with tempfile.TemporaryDirectory(prefix="holdfast-") as made:
         folder = Path(made).resolve()
         _write(folder / _LOCK, [*plan.options, text])
-        words = [*_backend(lock), "--no-deps", "--format", "pylock.toml", "--output-file", _FILES]
+        words = [*torch_backend(dict(lock)), "--no-deps", "--format", "pylock.toml", "--output-file", _FILES]
         _run(uv, folder, [_LOCK, *words, *_arguments(machine, plan)], plan, machine)
         return read_wheel_files((folder / _FILES).read_text(encoding="utf-8"), text, folder, uv.project)
 
@@ -102,12 +103,6 @@ def _arguments(machine: Machine, plan: EnvironmentPlan) -> list[str]:
     several = any(each.startswith("--extra-index-url") for each in plan.options)
     strategy = ["--index-strategy", "unsafe-best-match"] if several else []
     return [*target, "--only-binary", ":all:", *own, *strategy, *plan.arguments]
-
-
-def _backend(lock: Lock) -> list[str]:
-    """Builds of PyTorch that were chosen for a driver are on an index of their own."""
-    found = re.search(r"^torch==\S+\+((?:cu|rocm|xpu|cpu)[\w.]*)", str(lock["requirements"]), re.MULTILINE)
-    return ["--torch-backend", found[1]] if found and lock["backend"] else []
 
 
 def _refuse_repositories(requirements: str) -> None:
@@ -146,7 +141,7 @@ def _failure(output: str, plan: EnvironmentPlan, machine: Machine) -> Preparatio
             f"{said}Ask for a version that has one, pin another Python, or build a wheel yourself (uv build --wheel), "
             "put it into the project and name its path.",
         )
-    if any(word in low for word in _NETWORK) and "no solution found" not in low:
+    if any(word in low for word in NETWORK) and "no solution found" not in low:
         return PreparationError(
             f"This machine does not reach the package index: {reason}",
             "Check its network, and the settings that pip and uv go by: HTTPS_PROXY, SSL_CERT_FILE, pip.conf, uv.toml.",

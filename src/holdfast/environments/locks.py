@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-FORMAT = 1
+from holdfast.farside.environments import locks as far
+
+FORMAT = far.FORMAT
 FOLDER = "locks"
-_KEYS = ("spec", "platform", "python", "requirements", "conda", "backend")
 
 Lock = Mapping[str, Any]
 """As the far side wrote it. It is handed back as it is, and only its head is looked at here."""
@@ -28,7 +30,8 @@ def read_lock(path: Path) -> Lock | None:
 
 
 def is_lock(value: Any) -> bool:
-    return isinstance(value, dict) and value.get("format") == FORMAT and all(key in value for key in _KEYS)
+    """Whether it has all that a lock has, and says nothing but packages."""
+    return far.is_lock(value)
 
 
 def locks_of(state: Path, spec: str) -> tuple[Lock, ...]:
@@ -39,17 +42,29 @@ def locks_of(state: Path, spec: str) -> tuple[Lock, ...]:
     return ()
 
 
-def keep_lock(state: Path, lock: Lock, replace: bool) -> bool:
-    """For the runs to come. `replace`: also where there is another one. True if it is kept now."""
-    spec, platform, python = (str(lock[key]) for key in ("spec", "platform", "python"))
-    minor = ".".join(python.split(".")[:2])
-    if not all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", part) for part in (spec, platform, minor)):
+def keep_lock(state: Path, lock: Lock, spec: str, replace: bool) -> bool:
+    """For the runs to come. `spec` is the digest of what was asked for: a lock for anything else is not kept.
+    `replace`: also where there is another one. True if it is kept now."""
+    if not is_lock(lock) or lock["spec"] != spec or not re.fullmatch(_NAME, spec):
         return False
-    path = state / FOLDER / spec / f"{platform}-{minor}.json"
+    path = state / FOLDER / spec / f"{_name(lock)}.json"
     if path.exists() and not replace:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(f".{path.name}.new")
-    new.write_text(json.dumps(lock, indent=1, sort_keys=True))
-    new.replace(path)
+    new = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        new.write_text(json.dumps(lock, indent=1, sort_keys=True), encoding="utf-8")
+        new.replace(path)
+    except OSError:
+        new.unlink(missing_ok=True)
+        raise
     return True
+
+
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
+
+
+def _name(lock: Lock) -> str:
+    """What it was made for: machines with and without GPUs, or with old drivers, may need other builds."""
+    driver = f"-cuda{lock['cuda']}" if lock.get("cuda") else "-old-driver" if lock["backend"] else ""
+    return re.sub(r"[^A-Za-z0-9._-]", "_", f"{lock['platform']}-{far.minor(lock['python'])}{driver}")

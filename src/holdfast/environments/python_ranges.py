@@ -15,12 +15,15 @@ from holdfast.project.requirement_lines import Package, parse_wheel_name
 OLDEST, NEWEST = 6, 15
 """Minor versions of Python 3 that environments can be built for; the newest is only so far ahead as to be open."""
 
-_CNTK = ("cntk", "cntk-gpu")
+CNTK = ("cntk", "cntk-gpu")
+CNTK_VERSIONS = ("2.5", "2.5.1", "2.6", "2.7", "2.7.post1", "2.7.post2")
+"""All that the package index has, of either."""
+_CNTK_PYTHONS = (5, 6)
 
 
 @dataclass(frozen=True)
 class Need:
-    """A line whose package is built for `minors` of Python 3 only; `is_wheel` where the line itself names the wheel."""
+    """A line whose package is, of Python 3, built for `minors` only; `is_wheel` where the line itself names it."""
 
     line: Requirement
     package: str
@@ -38,17 +41,17 @@ def find_other_pythons(spec: EnvironmentSpec, needs: Sequence[Need]) -> list[Fin
     wanted = allowed_minors(spec)
     found = [_unsuited(spec, need, wanted, suiting) for need in needs if not wanted <= set(need.minors)]
     if _is_too_old(spec) and not found:
-        found.append(_too_old(spec))
+        found.append(_too_old(spec, min(suiting, default=OLDEST)))
     return found
 
 
 def needs_of_wheels(lines: Sequence[tuple[Requirement, Package]]) -> list[Need]:
-    """Of CNTK, which is for one Python alone, and of wheels that a line names."""
+    """Of CNTK, and of wheels that a line names."""
     found: list[Need] = []
     for line, package in lines:
         wheel = parse_wheel_name(package.file_name)
-        if package.name in _CNTK or is_old_cntk(package.location):
-            found.append(Need(line, "cntk", (6,)))
+        if package.name in CNTK or is_old_cntk(package.location):
+            found.append(Need(line, package.name or "cntk", _CNTK_PYTHONS))
         elif wheel and "python" not in package.marker and (minors := _minors(wheel.pythons, wheel.abis)):
             found.append(Need(line, wheel.name, minors, is_wheel=True))
     return found
@@ -56,7 +59,8 @@ def needs_of_wheels(lines: Sequence[tuple[Requirement, Package]]) -> list[Need]:
 
 def _unsuited(spec: EnvironmentSpec, need: Need, wanted: set[int], suiting: set[int]) -> Finding:
     says = f"the spec says {spec.python}" if spec.python else "the spec names no Python"
-    sentence = f"`{need.package}` is built for Python {_listed(need.minors)} only; {says}."
+    only = " only" if need.is_wheel else ""  # of the others there are wheels for Python 2.7 too
+    sentence = f"`{need.package}` is built for Python {_listed(need.minors)}{only}; {says}."
     severity: Severity = "warning" if wanted & set(need.minors) else "error"
     found = Finding("other-python", need.package, sentence, "", severity)
     place = (need.line.file, need.line.line, None, need.line.text)
@@ -92,13 +96,14 @@ def _is_too_old(spec: EnvironmentSpec) -> bool:
     return bool(spec.pip) and ((minor is not None and minor < OLDEST) or (spec.python or "").startswith("2"))
 
 
-def _too_old(spec: EnvironmentSpec) -> Finding:
+def _too_old(spec: EnvironmentSpec, minor: int) -> Finding:
+    """`minor` is the oldest that suits all packages."""
     sentence = f"Python {spec.python} is too old: packages can be installed for Python 3.{OLDEST} and newer."
     line = spec.python_from or Requirement("", 0, spec.file)
     if (spec.python or "").startswith("2"):  # the script has to change too: nobody does that unasked
-        remedy = f"Write `python=3.{OLDEST}` or newer, and see that the script runs with it."
+        remedy = f"Write `python=3.{minor}` or newer, and see that the script runs with it."
         return Finding("other-python", "python", sentence, remedy, "error", line.file, line.line, None, line.text)
-    return _pinned(spec, line, Finding("other-python", "python", sentence, ""), f"3.{OLDEST}")
+    return _pinned(spec, line, Finding("other-python", "python", sentence, ""), f"3.{minor}")
 
 
 def _pinned(spec: EnvironmentSpec, line: Requirement, found: Finding, pin: str) -> Finding:

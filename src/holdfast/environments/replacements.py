@@ -7,10 +7,17 @@ for another system, and a name that an index of the user's own may have, are lef
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from holdfast.environments.findings import Finding, Kind
-from holdfast.environments.python_ranges import Need, find_other_pythons, is_old_cntk, needs_of_wheels
+from holdfast.environments.python_ranges import (
+    CNTK,
+    CNTK_VERSIONS,
+    Need,
+    find_other_pythons,
+    is_old_cntk,
+    needs_of_wheels,
+)
 from holdfast.environments.tensorflow_gpu import find_tensorflow_gpu, need_of_tensorflow_gpu
 from holdfast.environments.version_ranges import allows
 from holdfast.frozen import dataclass, replace
@@ -29,7 +36,9 @@ def find_replacements(spec: EnvironmentSpec, system: str = "linux") -> tuple[Fin
     found += find_other_pythons(spec, list(_needs(asked, taken)))
     order = {each: at for at, each in enumerate(dict.fromkeys(one.line.file for one in asked.lines))}
     found.sort(key=lambda each: (order.get(each.file, -1), each.line))
-    return tuple(_by_hand(each) for each in found) if spec.locked else tuple(_each_line_once(found))
+    if spec.locked:
+        return tuple(_by_hand(each) for each in found)
+    return tuple(_each_line_once(_each_package_once(found, asked)))
 
 
 @dataclass(frozen=True)
@@ -113,12 +122,25 @@ def _needs(asked: Asked, taken: set[tuple[str, int, str]]) -> Iterator[Need]:
 
 
 def _cntk(asked: Asked) -> Iterator[Finding]:
+    """Wheels at an address that is no more, and versions that the index never had."""
+    needs_gpu = any(
+        each.package.name == "cntk-gpu"
+        or (is_old_cntk(each.package.location) and re.search(r"/GPU", each.package.location, re.IGNORECASE))
+        for each in asked.pip
+    )
     for each in asked.pip:
-        if not is_old_cntk(each.package.location):
+        name, specifier = each.package.name, each.package.specifier
+        if is_old_cntk(each.package.location):
+            name = "cntk-gpu" if needs_gpu else "cntk"
+            sentence = "cntk.ai, which had the wheels of CNTK, is no longer there."
+        elif name in CNTK and not each.package.location and not asked.has_other_index:
+            if any(allows(specifier, version) for version in CNTK_VERSIONS):
+                continue
+            there = f"{CNTK_VERSIONS[0]} to {CNTK_VERSIONS[-1]}"
+            sentence = f"The package index has no `{name}{specifier}`, only {there}."
+        else:
             continue
-        has_gpu = each.package.name == "cntk-gpu" or re.search(r"/GPU", each.package.location, re.IGNORECASE)
-        wanted = "cntk-gpu==2.7" if has_gpu else "cntk==2.7"
-        sentence = "cntk.ai, which had the wheels of CNTK, is no longer there."
+        wanted = f"{name}==2.7"
         yield finding("gone", each, sentence, f"Write `{wanted}`, with `python=3.6`.", _with_marker(wanted, each))
 
 
@@ -233,7 +255,7 @@ def _torch_indexes(asked: Asked) -> Iterator[Finding]:
 
 def _other_systems(asked: Asked) -> Iterator[Finding]:
     for each in asked.pip:
-        wheel = parse_wheel_name(each.package.file_name)
+        wheel = None if is_old_cntk(each.package.location) else parse_wheel_name(each.package.file_name)
         if wheel is None or any(_fits(tag, asked.system) for tag in wheel.platforms):
             continue
         tag = wheel.platforms[0]
@@ -253,7 +275,7 @@ def _fits(tag: str, system: str) -> bool:
 def _shadowed(asked: Asked) -> Iterator[Finding]:
     by_name: dict[str, list[Line]] = {}
     for each in asked.lines:
-        if not each.package.marker:
+        if not each.package.marker and not is_old_cntk(each.package.location):
             by_name.setdefault(each.package.name, []).append(each)
     for loser, winner in _SHADOWS:
         sentence = f"`{loser}` and `{winner}` write the same files; which one is imported is left to chance."
@@ -295,7 +317,31 @@ def _with_marker(text: str, line: Line) -> str:
     return f"{text} ; {line.package.marker}" if line.package.marker else text
 
 
-def _each_line_once(found: list[Finding]) -> Iterator[Finding]:
+def _each_package_once(found: list[Finding], asked: Asked) -> Iterator[Finding]:
+    """A replacement that another line says already, or will say, removes its line: installers refuse a package that
+    is asked for twice."""
+    changed = {(each.file, each.line, each.original) for each in found if each.replacement is not None}
+    said = {
+        (each.package.name, each.package.extras, each.package.marker): each.place
+        for each in asked.pip
+        if (*each.place, each.line.text) not in changed
+    }
+    for each in found:
+        package = parse_package(each.replacement) if each.original and each.replacement else Misspelt("", "")
+        if isinstance(package, Misspelt) or each.kind == "other-python":
+            yield each
+            continue
+        key = (package.name, package.extras, package.marker)
+        if key in said and said[key] != (each.file, each.line):
+            file, line = said[key]
+            remedy = f"Remove the line: `{package.name}` is asked for in {file}:{line}."
+            yield replace(each, remedy=remedy, replacement="")
+        else:
+            said[key] = (each.file, each.line)
+            yield each
+
+
+def _each_line_once(found: Iterable[Finding]) -> Iterator[Finding]:
     """Two findings may be about one line, or both want a Python: only the first is written by `--fix`."""
     taken: set[tuple[str, int, str]] = set()
     for each in found:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from holdfast.environments.findings import Finding
 from holdfast.project.credentials import without_credentials
-from holdfast.project.requirement_lines import Misspelt, logical_lines, parse_options, strip_comment
+from holdfast.project.requirement_lines import Misspelt, in_one_spelling, logical_lines, parse_options
 
 
 def changed(text: str, findings: Sequence[Finding], is_version_file: bool = False) -> str | Finding:
@@ -35,7 +35,7 @@ def changed(text: str, findings: Sequence[Finding], is_version_file: bool = Fals
 
 def says(written: str, finding: Finding) -> bool:
     """Whether the line, as it stands in the file, is the finding's and nothing else."""
-    line = re.sub(r"\s+", " ", strip_comment(without_credentials(written))).replace(" --hash ", " --hash=")
+    line = in_one_spelling(without_credentials(written))
     original = without_credentials(finding.original)
     if not line.startswith("-"):
         return line == original

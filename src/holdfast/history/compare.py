@@ -98,7 +98,7 @@ def _facts(run: Run) -> dict[str, str]:
         "run configuration": submission.run_configuration,
         "target": submission.target,
         "status": run.status.value,
-        "ended": run.ending.sentence() if run.ending else None,
+        "ended": run.how_it_ended() or None,
         "duration": duration_text(run.duration),
         "environment": run.environment,
         "Python": run.python or None,

@@ -117,6 +117,10 @@ class RunFolders:
             raise UsageError(f"`{text}` could be any of {len(found)} runs.", f"Give more of the id: {shown}")
         raise _unknown(text, ids)
 
+    def newest(self) -> str | None:
+        """Preparations too, which `last` does not mean."""
+        return next(reversed(self.all_ids()), None)
+
     def _is_preparation(self, run_id: str) -> bool:
         """Whether an environment was all that was wanted: nobody means that by the last run."""
         try:

@@ -91,7 +91,7 @@ def _record(run: Run) -> dict[str, Any]:
         "status": run.status.value,
         "reason": None if ending is None else ending.reason.value,
         "exit_code": None if ending is None else ending.code,
-        "reason_text": None if ending is None else ending.sentence(),
+        "reason_text": run.how_it_ended() or None,
         "remedy": (ending.remedy(run.run_id) or None) if ending is not None else None,
         "phase": run.phase or None,
         "created_utc": iso_utc(submission.created),

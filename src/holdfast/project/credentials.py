@@ -1,5 +1,8 @@
 """Names, passwords and tokens inside addresses: taken out while a file is read, so that nothing that is kept, shown or
-sent as text has them. In their place stands a variable, `${HOLDFAST_INDEX_1}`."""
+sent as text has them. In their place stands a variable, `${HOLDFAST_INDEX_3F29A1C4}`.
+
+It is named by the address that it belongs to, so that the same name means the same place in every spec: what one host
+is told is never sent to another."""
 
 from __future__ import annotations
 
@@ -35,45 +38,83 @@ class Credentials(Mapping[str, str]):
 
 
 class Concealer:
-    """Takes credentials out of the texts of one spec; equal ones get the same variable."""
+    """Takes credentials out of the texts of one spec."""
 
     def __init__(self) -> None:
-        self._names: dict[str, str] = {}
+        self._values: dict[str, str] = {}
 
     def conceal(self, text: str) -> str:
         if "://" not in text:
             return text
-        return re.sub(_HIDDEN, self._replace, text)
+        return _ADDRESS.sub(self._conceal_address, text)
 
     def taken(self) -> Credentials:
-        return Credentials({name: value for value, name in self._names.items()})
+        return Credentials(self._values)
 
-    def _replace(self, found: re.Match[str]) -> str:
-        before, secret = (found["before"], found["user"]) if found["user"] else (found["key"], found["value"])
-        is_login = before.lower().endswith("ssh://") and ":" not in secret
-        if is_login or re.fullmatch(rf"(?:[^:]*:)?(?:{VARIABLE})+:?", secret):  # the password is not in the file
+    def _conceal_address(self, found: re.Match[str]) -> str:
+        address = _plain(found[0])
+        text = _LOGIN.sub(lambda each: self._conceal_login(each, address), found[0], count=1)
+        if not text.lower().startswith("file:"):
+            text = _TOKEN.sub(lambda each: each[1] + self._conceal_value(each[2], f"{address} token"), text)
+        return _PARAMETER.sub(lambda each: each[1] + self._conceal_value(each[3], f"{address} {each[2]}"), text)
+
+    def _conceal_login(self, found: re.Match[str], address: str) -> str:
+        scheme, login = found["scheme"], found["login"] or found["odd"]
+        is_account = scheme.lower().endswith("ssh://") and ":" not in login
+        if is_account or re.fullmatch(rf"(?:[^:]*:)?(?:{VARIABLE})+:?", login):  # the password is not in the file
             return found[0]
-        # What stands between variables, each for itself: the installer fills in no variable of a variable.
+        return f"{scheme}{self._conceal_value(login, f'{address} login')}@"
+
+    def _conceal_value(self, secret: str, place: str) -> str:
+        """What stands between variables, each for itself: the installer fills in no variable of a variable."""
         parts = re.split(rf"({_WHOLE_VARIABLE}:?|:(?={_WHOLE_VARIABLE}))", secret)
-        shown = "".join(self._named(part) if number % 2 == 0 else part for number, part in enumerate(parts) if part)
-        return f"{before}{shown}{'@' if found['user'] else ''}"
+        return "".join(
+            self._named(part, f"{place} {number}") if number % 2 == 0 else part
+            for number, part in enumerate(parts)
+            if part
+        )
 
-    def _named(self, secret: str) -> str:
-        name = self._names.setdefault(secret, f"{PREFIX}{len(self._names) + 1}")
+    def _named(self, secret: str, place: str) -> str:
+        import hashlib
+
+        name = same = f"{PREFIX}{hashlib.sha256(place.encode('utf-8', 'surrogatepass')).hexdigest()[:8].upper()}"
+        number = 1
+        while self._values.setdefault(name, secret) != secret:  # one place, asked in two ways
+            number += 1
+            name = f"{same}_{number}"
         return f"${{{name}}}"
-
-
-_WHOLE_VARIABLE = r"\$\{[A-Z0-9_]+\}"
-
-# A user in front of a host, as far as the last `@` before the path; a conda token in the path; a signature or token
-# among the parameters.
-_HIDDEN = (
-    r"(?P<before>\b[A-Za-z][A-Za-z0-9+.-]*://)(?P<user>[^/\s]+)@"
-    r"|(?P<key>/t/(?=[^/\s]{12,}/)|(?i:[?&](?:sig|sas|token|access_token|private_token|api_?key|password)=))"
-    r"(?P<value>[^/&#\s]+)"
-)
 
 
 def without_credentials(text: str) -> str:
     """For comparing: the same whether credentials still stand in the text or have been taken out."""
-    return re.sub(rf"\$\{{{PREFIX}\d+\}}", "***", Concealer().conceal(text))
+    return re.sub(rf"\$\{{{PREFIX}[0-9A-F]{{8}}(?:_\d+)?\}}", "***", Concealer().conceal(text))
+
+
+_WHOLE_VARIABLE = r"\$\{[A-Z0-9_]+\}"
+
+_ADDRESS = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]*://\S+")
+
+# A user in front of a host, as far as the last `@` before the path. A password with a slash in it is no valid address,
+# but is a password: what stands behind the colon is no port, and a host follows.
+_LOGIN = re.compile(
+    r"^(?P<scheme>[^:]+://)(?:(?P<login>[^/\s]+)"
+    rf"|(?P<odd>[^/\s:@\[]+:(?!\d*/|{_WHOLE_VARIABLE}/)[^/\s@]*/\S*?(?=@[A-Za-z0-9.-]+(?::\d+)?(?:[/?#\s'\"]|$))))@"
+)
+
+# A token of conda's, in the path. farside/environments/conda_worker.py has the same rule.
+_TOKEN = re.compile(r"(/t/)((?:(?!::)[^/\s\"'`)?#])+)")
+
+# A signature, token or the like among the parameters; `::` ends the address of a conda channel.
+_PARAMETER = re.compile(
+    r"([?&](?=([^=&#\s]+))(?i:[^=&#\s]*(?:sig|sas|token|key|secret|auth|credential|pass|pwd)[^=&#\s]*)=)"
+    r"((?:(?!::|['\"](?:\s|$))[^&#\s])+)"
+)
+
+
+def _plain(address: str) -> str:
+    """Where an address leads, without all that may be secret in it."""
+    text = _LOGIN.sub(lambda each: each["scheme"], address, count=1)
+    host = re.match(r"[^:]+://(?:\[[^\]]*\]|[^/?#\s])*", text)
+    end = host.end() if host else 0
+    path = re.split(r"[?#]|::", text[end:], maxsplit=1)[0]
+    return text[:end] + _TOKEN.sub(r"\1", path).rstrip("/'\"")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from holdfast.frozen import dataclass
 from holdfast.project.credentials import VARIABLE, Credentials
+from holdfast.project.requirement_lines import ARCHIVES
 
 FILES = "${HOLDFAST_FILES}"
 """The project's folder wherever the environment is built; the installer puts it in."""
@@ -114,11 +115,8 @@ def _inside(root: Path, relative: str) -> list[str]:
     """The file itself; of a folder the packages in it, which is where the installer looks."""
     if not (root / relative).is_dir():
         return [relative]
-    names = sorted(each.name for each in (root / relative).iterdir() if each.name.endswith(PACKAGE_ENDINGS))
+    names = sorted(each.name for each in (root / relative).iterdir() if each.name.endswith(ARCHIVES))
     return [f"{relative}/{name}" for name in names]
-
-
-PACKAGE_ENDINGS = (".whl", ".tar.gz", ".zip", ".tar.bz2")
 
 
 def _sha256(path: Path) -> str:

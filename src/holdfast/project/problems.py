@@ -28,7 +28,7 @@ class Problem:
     def __str__(self) -> str:
         place = f"{_one_line(self.file)}:{self.line}: " if self.line else f"{_one_line(self.file)}: "
         key = f"{_one_line(self.key)}: " if self.key else ""
-        remedy = f" {_one_line(self.remedy)}" if self.remedy else ""
+        remedy = f" {_one_line(self.remedy.replace(chr(10), ' '))}" if self.remedy else ""
         return f"{place}{key}{_one_line(self.message)}.{remedy}"
 
 

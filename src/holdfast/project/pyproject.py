@@ -18,7 +18,7 @@ from typing import Any
 from holdfast.project.documents import BYTE_ORDER_MARK, read_text
 from holdfast.project.environment_spec import EnvironmentSpec, Requirement, parse_python
 from holdfast.project.problems import Problem, Severity, errors_in
-from holdfast.project.requirement_lines import Misspelt, Package, parse_package
+from holdfast.project.requirement_lines import Misspelt, Package, normalised, parse_package
 from holdfast.project.requirements import Place, RequirementLines, read_python_version
 
 Table = Mapping[str, Any]
@@ -139,16 +139,12 @@ def _texts(file: PyprojectFile, value: object, key: str) -> list[str]:
 
 def _source(file: PyprojectFile, package: Package) -> Table | None:
     sources = file.table("tool", "uv", "sources")
-    found = next((each for name, each in sources.items() if _same(name, package.name)), None)
+    found = next((each for name, each in sources.items() if normalised(name) == package.name), None)
     if isinstance(found, Mapping):
         return found
     if isinstance(found, list) and all(isinstance(each, Mapping) and "index" in each for each in found):
         return {"index": ""}  # one of several, by marker: all are asked
     return {"several": ""} if found is not None else None
-
-
-def _same(one: str, other: str) -> bool:
-    return re.sub(r"[-_.]+", "-", one).lower() == other
 
 
 def _take_source(file: PyprojectFile, package: Package, source: Table, place: Place) -> None:

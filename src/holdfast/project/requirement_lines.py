@@ -31,6 +31,7 @@ VALUED = {
 FLAGS = ("--no-index", "--pre", "--prefer-binary", "--require-hashes")
 
 ARCHIVES = (".whl", ".tar.gz", ".zip", ".tar.bz2", ".tgz", ".tar.xz")
+"""How the files end that an installer takes."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,11 @@ def logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 def strip_comment(line: str) -> str:
     return re.sub(r"(?:^|\s+)#.*$", "", line).strip()
+
+
+def in_one_spelling(line: str) -> str:
+    """Without a comment, with single spaces and hashes as `--hash=`: so lines are kept, and compared."""
+    return re.sub(r"\s+", " ", strip_comment(line)).replace(" --hash ", " --hash=")
 
 
 def parse_options(line: str) -> tuple[Option, ...] | Misspelt:

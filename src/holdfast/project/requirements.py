@@ -21,10 +21,10 @@ from holdfast.project.requirement_lines import (
     Misspelt,
     Option,
     Package,
+    in_one_spelling,
     logical_lines,
     parse_options,
     parse_package,
-    strip_comment,
 )
 
 MAXIMUM_DEPTH = 20
@@ -104,7 +104,7 @@ class RequirementLines:
 
     def take(self, written: str, place: Place) -> None:
         """One line. Nothing below this sees a password: it is out of the text from here on."""
-        line = re.sub(r"\s+", " ", strip_comment(self.concealer.conceal(written))).replace(" --hash ", " --hash=")
+        line = in_one_spelling(self.concealer.conceal(written))
         if not line:
             return
         if line.startswith("-"):

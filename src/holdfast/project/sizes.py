@@ -24,8 +24,11 @@ def format_size(count: int) -> str:
 
 
 def parse_size(text: str) -> int:
-    """Bytes. `500MB`, `20 GB`, `1.5T`; `GiB` is counted by 1024, a bare number is bytes."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", text.strip().lower(), re.ASCII)
+    """Bytes. `500MB`, `20 GB`, `1.5T`; `GiB` is counted by 1024. A number without a unit, but 0, is refused: bytes are
+    hardly meant."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)(b?)", text.strip().lower(), re.ASCII)
+    if found and not (found[2] or found[3] or found[4]) and float(found[1]):
+        raise UsageError(f"`{text}` has no unit.", f"Write it like {found[1]}GB or {found[1]}MB.")
     if not found or (found[3] and not found[2]):
         raise UsageError(f"`{text}` is not a size.", "Write it like 500MB, 20GB or 1.5TB.")
     return int(float(found[1]) * (1024 if found[3] else 1000) ** " kmgt".index(found[2] or " "))

@@ -44,8 +44,8 @@ def read_environment_spec(root: Path, relative: str) -> tuple[EnvironmentSpec | 
 _KINDS = "Name a conda file (`.yml`), a requirements file (`.txt`, `.in`), `pyproject.toml` or `uv.lock`."
 
 _OTHERS = {
-    "poetry.lock": "Write a requirements file from it: poetry export -o requirements.txt\n",
-    "pipfile": "Write a requirements file from it: pipenv requirements > requirements.txt\n",
-    "pipfile.lock": "Write a requirements file from it: pipenv requirements > requirements.txt\n",
-    "pdm.lock": "Write a requirements file from it: pdm export -o requirements.txt\n",
+    "poetry.lock": "Write a requirements file from it: poetry export -o requirements.txt. ",
+    "pipfile": "Write a requirements file from it: pipenv requirements > requirements.txt. ",
+    "pipfile.lock": "Write a requirements file from it: pipenv requirements > requirements.txt. ",
+    "pdm.lock": "Write a requirements file from it: pdm export -o requirements.txt. ",
 }

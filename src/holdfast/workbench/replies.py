@@ -68,9 +68,16 @@ def text(value: object) -> str:
 
 
 def number(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{value!r} is no whole number")
+    if not isinstance(value, int) or isinstance(value, bool) or abs(value) >= 1 << 63:
+        raise TypeError(f"{str(value)[:40]} is no whole number that a machine counts with")
     return value
+
+
+def seconds(value: object) -> float:
+    """A time or a duration that a calendar has: within two thousand years of 1970."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not abs(value) < 6e10:
+        raise ValueError(f"{value!r} is no number of seconds")
+    return float(value)
 
 
 def rows(value: object) -> list[Any]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 
 import pytest
+from interpreters import FOUND
 from runs.conftest import Bench, bench  # noqa: F401 - a fixture
 
 from kit.conda_channel import Channel, python_module, python_package
@@ -68,3 +71,26 @@ def test_the_lock_has_the_archives_with_their_hashes(conda: Bench, channel: Chan
     assert packages["greet"]["url"].startswith(channel.url)
     assert len(packages["greet"]["sha256"]) == 64
     assert "six==1.16.0" in lock["requirements"]
+
+
+def test_a_python_that_neither_the_machine_nor_uv_has_is_taken_from_a_channel(
+    bench: Bench,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    folders = [os.path.realpath(each) for each in os.environ["PATH"].split(os.pathsep)]
+    foreign = [path for path in FOUND.values() if os.path.realpath(path.parent) not in folders]
+    if not foreign:
+        pytest.skip("all Pythons of this machine are on its path")
+    channel = Channel(tmp_path / "channel", python_package(foreign[0]))
+    version = foreign[0].name[len("python") :]
+    bench.write("aml_config/local.compute", "type: local\nuserManagedEnvironment: false\n")
+    bench.write("aml_config/local.runconfig", "Target: local\nFramework: Python\n")
+    spec = f"channels:\n  - {channel.url}\ndependencies:\n  - python={version}\n  - pip:\n      - six==1.16.0\n"
+    bench.write("aml_config/conda_dependencies.yml", spec)
+    bench.write("t.py", "import sys, six\nprint('%d.%d' % sys.version_info[:2], six.__version__)\n")
+
+    nothing = {"UV_PYTHON_DOWNLOADS_JSON_URL": (tmp_path / "none.json").as_uri()}
+    result = bench.submit("-c", "local", "t.py", env=nothing, timeout=300)
+
+    assert (result.code, result.out) == (0, f"{version} 1.16.0\n"), result.err
+    assert "it is taken from the conda channels" in result.err

@@ -41,7 +41,7 @@ def test_an_environment_is_prepared_without_a_run_and_then_is_there(managed: Ben
     (environment,) = _listed(managed)
     ready = f"Environment {environment['id'][:8]} is ready: Python {environment['python']}, 1 package, built in "
     assert ready in first.err
-    assert "RunId" not in first.err
+    assert first.err.startswith("RunId: "), first.err
     again = managed.run("experiment", "prepare", "-c", "local")
     assert f"Environment {environment['id'][:8]} was ready: Python {environment['python']}, 1 package.\n" in again.err
     assert json.loads(managed.run("history", "list", "-o", "json").out) == []

@@ -16,10 +16,10 @@ import pytest
 from holdfast.environments.downloading import Download
 from holdfast.environments.elsewhere import Installer, Machine, resolve_for, wheel_files
 from holdfast.environments.index_access import Access
+from holdfast.environments.package_indexes import index_variables
 from holdfast.environments.planning import Wishes, plan_environment
 from holdfast.environments.wheel_files import WheelFile
 from holdfast.errors import PreparationError
-from holdfast.hosts.package_indexes import index_variables
 from holdfast.plan import EnvironmentPlan, text
 from holdfast.project.environment_spec import EnvironmentSpec, Requirement
 from holdfast.workbench.submitting.tools import find_uv

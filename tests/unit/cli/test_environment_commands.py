@@ -11,11 +11,12 @@ import pytest
 
 from holdfast.cli.main import main
 from holdfast.cli.options import environment_ids
+from holdfast.environments.findings import Finding
 from holdfast.errors import HostError
 from holdfast.frozen import replace
 from holdfast.model import Ending, Reason, Run, Status, Submission
 from holdfast.workbench import events
-from holdfast.workbench.environments.checking import Checked, Looked, Remark
+from holdfast.workbench.environments.checking import Checked, Framework, Looked, Remark
 from holdfast.workbench.environments.listing import Listed, _one
 from holdfast.workbench.records.cleaning import Limits, Rubbish
 from holdfast.workbench.submitting.planning import EnvironmentWishes, Request
@@ -151,6 +152,11 @@ THERE = Looked("local", True, (), None, "", False, "0123456789abcdef", "/e", "3.
     [
         (Checked("e.yml", 3, True, (), THERE, None), 0, ""),
         (Checked("e.yml", 3, True, (REMARK,), THERE, None), 241, "e.yml:7: error: It is gone.\n    Write `x`.\n"),
+        (
+            Checked("uv.lock", 3, True, (Remark("warning", "file", "", "Old.", "Anew.", "uv.lock"),), THERE, None),
+            0,
+            "uv.lock: warning: Old.\n    Anew.\n",
+        ),
         (Checked("e.yml", 3, True, (), None, HostError("It is off.", "Turn it on.")), 245, ""),
         (
             Checked("e.yml", 3, True, (REMARK,), None, HostError("It is off.")),
@@ -173,6 +179,54 @@ def test_check_ends_by_what_was_found(
     assert "Looked at: " in outcome.err
 
 
+STEERING = "\x1b[2Jgone\nerror: no\x9b"
+ESCAPED = "\\x1b[2Jgone\\nerror: no\\x9b"
+
+
+def test_what_a_machine_says_of_itself_does_not_steer_the_terminal(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frameworks = (Framework(STEERING, STEERING, STEERING, False),)
+    about = ("local", True, (STEERING,), STEERING, "", True, "", "/e", STEERING, 3, frameworks)
+    remarks = (Remark("error", "gone", "x", STEERING, STEERING), Remark(STEERING, "x", "x", "x", "x"))
+    without = replace(Looked(*about), gpus=(), problem=STEERING)
+    for checked in (
+        Checked("", 0, True, remarks, Looked(*about), None),
+        Checked("", 0, True, (), without, None),
+        Checked("", 0, True, (), None, HostError(STEERING, STEERING)),
+    ):
+        monkeypatch.setattr("holdfast.workbench.environments.checking.check", lambda *_, checked=checked: checked)
+        outcome = command("environment", "check", "-o", "table")
+        assert ESCAPED.partition("\\n")[0] in outcome.out + outcome.err
+        assert not {"\x1b", "\x9b"} & set(outcome.out + outcome.err)
+        assert not any(line.startswith("error: no") for line in outcome.err.splitlines())
+
+
+def test_what_a_machine_says_of_its_environments_does_not_steer_the_terminal(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = [replace(listed("abc1"), id=STEERING, summary=STEERING), listed("abd2")]
+    gone = [events.Removed(f"environment {STEERING}", 0, STEERING), events.Removed(STEERING, 7)]
+    monkeypatch.setattr("holdfast.workbench.environments.listing.find_environments", lambda *_: there)
+    monkeypatch.setattr("holdfast.workbench.environments.listing.remove_environments", lambda *_: gone)
+    monkeypatch.setattr("holdfast.workbench.records.cleaning.clean", lambda *_: gone)
+    monkeypatch.setattr("holdfast.cli.asking.agreed", lambda *_: True)
+    named = command("environment", "remove", "a").err
+    assert f"error: {ESCAPED}\n" in named
+    assert not {"\x1b", "\x9b"} & set(named)
+    for words in (("environment", "remove", "--all"), ("experiment", "clean", "--environments")):
+        outcome = command(*words)
+        assert f"kept environment {ESCAPED}: {ESCAPED}\nremoved {ESCAPED}" in outcome.err
+        assert not {"\x1b", "\x9b"} & set(outcome.err)
+
+
+def test_what_a_machine_says_of_a_run_that_prepared_does_not_steer_the_terminal(
+    submitted: Any, command: Command
+) -> None:
+    submitted[1].append(events.Ended(replace(RUN, python=STEERING)))
+    assert command("experiment", "prepare").err == (f"Environment 01234567 was ready: Python {ESCAPED}, 0 packages.\n")
+
+
 def test_clean_takes_limits_for_environments_and_for_nothing_else(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,13 +235,59 @@ def test_clean_takes_limits_for_environments_and_for_nothing_else(
         "holdfast.workbench.records.cleaning.clean", lambda _project, rubbish, _around: asked.append(rubbish) or ()
     )
     assert command("experiment", "clean", "--environments", "--older-than", "30d", "--keep", "20GB").code == 0
-    assert command("experiment", "clean", "--all", "--environments").code == 0
+    assert command("experiment", "clean", "--all", "--environments", "--yes").code == 0
     limits = Limits(30 * 86400.0, 20_000_000_000)
     assert asked == [Rubbish((), None, True, limits=limits), Rubbish(None, None, True)]
     assert command("experiment", "clean", "--all", "--keep", "1GB").code == 240
     assert command("experiment", "clean", "--environments", "--keep", "much").code == 240
     assert command("experiment", "clean").code == 240
     assert len(asked) == 2
+
+
+def test_environments_of_all_projects_are_not_removed_unasked(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Rubbish] = []
+    monkeypatch.setattr(
+        "holdfast.workbench.records.cleaning.clean", lambda _project, rubbish, _around: asked.append(rubbish) or ()
+    )
+    unasked = command("experiment", "clean", "--all", "--environments", "-t", "gpu1")
+    assert (unasked.code, asked) == (240, [])
+    assert "on gpu1 are shared: other projects may use them" in unasked.err
+    assert "--yes" in unasked.err
+    monkeypatch.setattr("holdfast.cli.asking.agreed", lambda *_: False)
+    assert (command("experiment", "clean", "--all", "--environments").code, asked) == (251, [])
+    assert (command("experiment", "clean", "--all").code, len(asked)) == (0, 1)
+
+
+def test_a_limit_without_a_unit_is_refused_with_an_example(command: Command) -> None:
+    outcome = command("experiment", "clean", "--environments", "--keep", "10")
+    assert outcome.code == 240
+    assert "10GB" in outcome.err
+
+
+def test_what_is_in_use_is_said_once_with_the_command_that_tells_by_whom(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = [events.Removed(f"environment {name}", 0, f"`{name}` is in use.") for name in ("abc1", "abd2")]
+    monkeypatch.setattr("holdfast.cli.environment._host", lambda *_: type("Host", (), {"name": "gpu1"}))
+    monkeypatch.setattr(
+        "holdfast.workbench.environments.listing.find_environments", lambda *_: [listed("abc1"), listed("abd2")]
+    )
+    monkeypatch.setattr("holdfast.workbench.environments.listing.remove_environments", lambda *_: kept)
+    said = command("environment", "remove", "abc1", "abd2", "--yes", "-t", "gpu1").err
+    for name in ("abc1", "abd2"):
+        assert said.count(f"`{name}` is in use.") == 1
+        assert said.count(f"holdfast environment show {name} -t gpu1\n") == 1
+    assert "show ID" not in said
+
+
+def test_after_a_fix_nothing_else_was_found(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    change = Finding("gone", "sklearn", "", "", "error", "e.yml", 3, "scikit-learn", "sklearn")
+    for fixed, sentence in (((change,), "Nothing else found. "), ((), "Nothing found. ")):
+        checked = Checked("e.yml", 3, True, (), THERE, None, fixed)
+        monkeypatch.setattr("holdfast.workbench.environments.checking.check", lambda *_, checked=checked: checked)
+        assert sentence in command("environment", "check", "--fix", "-o", "table").err
 
 
 def test_ids_of_this_machine_are_completed(isolated: Path) -> None:

@@ -48,3 +48,18 @@ def test_while_it_is_being_started_nobody_knows_yet(interrupt: Interrupt) -> Non
 def test_once_the_host_has_it_the_run_goes_on(interrupt: Interrupt) -> None:
     said = interrupt(events.RunCreated("iris_1"), events.RunStarted("iris_1"))
     assert "Detached. The run goes on: iris_1" in said
+
+
+def test_an_id_that_was_shown_is_not_forgotten(interrupt: Interrupt, monkeypatch: pytest.MonkeyPatch) -> None:
+    from holdfast.cli.events import Screen
+
+    show = Screen.show
+
+    def interrupted(screen: Screen, event: events.Event) -> None:
+        show(screen, event)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Screen, "show", interrupted)
+    said = interrupt(events.RunCreated("iris_1"))
+    assert "RunId: iris_1" in said
+    assert "it may have begun: iris_1" in said

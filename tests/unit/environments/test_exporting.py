@@ -57,10 +57,11 @@ def read(root: Path, lock: str = LOCK, project: str = PROJECT) -> EnvironmentSpe
 def test_a_lock_is_exported_with_hashes_lines_and_indexes(tmp_path: Path) -> None:
     spec = export_lock(read(tmp_path), tmp_path, find_uv_bin(), tmp_path / "cache")
     assert spec.locked == (
-        f"--extra-index-url https://${{HOLDFAST_INDEX_1}}@h.example/simple\nsix==1.17.0 --hash=sha256:{'ab' * 32}\n"
+        "--extra-index-url https://${HOLDFAST_INDEX_FDA75352}@h.example/simple\n"
+        f"six==1.17.0 --hash=sha256:{'ab' * 32}\n"
     )
     assert (spec.pip[-1].file, spec.pip[-1].line) == ("uv.lock", 6)
-    assert dict(spec.credentials) == {"HOLDFAST_INDEX_1": "me:s3cret"}
+    assert dict(spec.credentials) == {"HOLDFAST_INDEX_FDA75352": "me:s3cret"}
     assert (spec.python, spec.lock_file) == (">=3.10", "")
     assert len(spec_digest(spec, tmp_path)) == 64
 
@@ -90,3 +91,43 @@ def test_a_lock_with_a_folder_of_the_project_is_refused_with_its_line(tmp_path: 
 def test_a_broken_lock_is_said_in_uvs_words(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"uv\.lock: uv cannot read it: .*uv lock"):
         export_lock(read(tmp_path, "version = 1\n[[package]\n"), tmp_path, find_uv_bin(), tmp_path / "cache")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "names"),
+    [
+        ('"six"', ""),
+        ("\"Six ; python_version < '4'\"", ""),
+        ('"six", "idna"', "`idna`"),
+        ('"six>=1.17"', "`six`"),
+        ("", "`six`"),
+    ],
+)
+def test_a_lock_that_is_older_than_its_project_is_warned_of(tmp_path: Path, wanted: str, names: str) -> None:
+    (tmp_path / "pyproject.toml").write_text(PROJECT.replace('"six"', wanted))
+    (tmp_path / "uv.lock").write_text(LOCK)
+    spec, problems = read_environment_spec(tmp_path, "uv.lock")
+    assert spec is not None
+    assert [each.severity for each in problems] == (["warning"] if names else [])
+    if names:
+        assert f"asks for something else of {names};" in str(problems[0])
+        assert "uv lock" in problems[0].remedy
+
+
+def test_spaces_order_and_extras_do_not_make_a_lock_old(tmp_path: Path) -> None:
+    lock = LOCK.replace(
+        '[{ name = "six" }]',
+        '[{ name = "six", specifier = ">=1.10,<2" }, { name = "certifi", marker = "extra == \'more\'" }]',
+    )
+    project = PROJECT.replace('"six"', '"six < 2, >= 1.10"')
+    (tmp_path / "pyproject.toml").write_text(project)
+    (tmp_path / "uv.lock").write_text(lock)
+    assert read_environment_spec(tmp_path, "uv.lock")[1] == []
+
+
+def test_a_lock_beside_a_file_without_a_project_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.other]\nx = 1\n")
+    (tmp_path / "uv.lock").write_text(LOCK)
+    spec, problems = read_environment_spec(tmp_path, "uv.lock")
+    assert spec is None
+    assert "is missing, so the lock beside it belongs to nothing" in str(problems[0])

@@ -74,6 +74,14 @@ def test_the_contents_of_named_files_are_in_the_digest(tmp_path: Path, line: str
     assert spec_digest(read(tmp_path, "r.txt", line), tmp_path) != first
 
 
+@pytest.mark.parametrize("name", ["a-1-py3-none-any.whl", "a-1.tgz", "a-1.tar.xz"])
+def test_every_kind_of_package_in_a_folder_counts(tmp_path: Path, name: str) -> None:
+    (tmp_path / "w").mkdir()
+    first = spec_digest(read(tmp_path, "r.txt", "-f w\n"), tmp_path)
+    (tmp_path / "w" / name).write_bytes(b"one")
+    assert spec_digest(read(tmp_path, "r.txt", "-f w\n"), tmp_path) != first
+
+
 def test_a_known_content_is_not_read_again(tmp_path: Path) -> None:
     (tmp_path / "a-1-py3-none-any.whl").write_bytes(b"x")
     spec = read(tmp_path, "r.txt", "./a-1-py3-none-any.whl\n")
@@ -92,18 +100,19 @@ SECRETS = (
 def test_credentials_become_variables(tmp_path: Path) -> None:
     spec = read(tmp_path, "r.txt", SECRETS)
     assert [each.text for each in spec.pip] == [
-        "--index-url https://${HOLDFAST_INDEX_1}@a.example/simple",
-        "--extra-index-url https://${HOLDFAST_INDEX_2}@b.example/s",
-        "--find-links https://${HOLDFAST_INDEX_1}@c.example/w",
-        "x @ git+https://${HOLDFAST_INDEX_3}@h.example/x.git@v1",
-        "https://h.example/y-1-py3-none-any.whl?sv=1&sig=${HOLDFAST_INDEX_4}&x=1",
+        "--index-url https://${HOLDFAST_INDEX_56E24B4C}@a.example/simple",
+        "--extra-index-url https://${HOLDFAST_INDEX_8630D0CD}@b.example/s",
+        "--find-links https://${HOLDFAST_INDEX_8AC31F0B}@c.example/w",
+        "x @ git+https://${HOLDFAST_INDEX_B71C3EE0}@h.example/x.git@v1",
+        "https://h.example/y-1-py3-none-any.whl?sv=1&sig=${HOLDFAST_INDEX_002363B3}&x=1",
         "z @ git+ssh://git@h.example/z.git",
     ]
     assert dict(spec.credentials) == {
-        "HOLDFAST_INDEX_1": "me:s3cret",
-        "HOLDFAST_INDEX_2": "t0ken",
-        "HOLDFAST_INDEX_3": "me:s3c@ret",
-        "HOLDFAST_INDEX_4": "s3cret%3D",
+        "HOLDFAST_INDEX_56E24B4C": "me:s3cret",
+        "HOLDFAST_INDEX_8630D0CD": "t0ken",
+        "HOLDFAST_INDEX_8AC31F0B": "me:s3cret",
+        "HOLDFAST_INDEX_B71C3EE0": "me:s3c@ret",
+        "HOLDFAST_INDEX_002363B3": "s3cret%3D",
     }
     assert "s3c" not in repr(spec) and "t0ken" not in repr(spec) and "t0ken" not in str(spec.credentials)
 
@@ -119,8 +128,11 @@ def test_credentials_of_channels_and_conda_packages_become_variables(tmp_path: P
         "dependencies: ['https://me:s3cret@c.example/x::numpy']\n"
     )
     spec = read(tmp_path, "c.yml", text)
-    assert spec.channels == ("https://${HOLDFAST_INDEX_1}@c.example/x", "https://c.example/t/${HOLDFAST_INDEX_2}/x")
-    assert spec.conda[0].text == "https://${HOLDFAST_INDEX_1}@c.example/x::numpy"
+    assert spec.channels == (
+        "https://${HOLDFAST_INDEX_71B96EF7}@c.example/x",
+        "https://c.example/t/${HOLDFAST_INDEX_439FAA5B}/x",
+    )
+    assert spec.conda[0].text == "https://${HOLDFAST_INDEX_71B96EF7}@c.example/x::numpy"
 
 
 @pytest.mark.parametrize(

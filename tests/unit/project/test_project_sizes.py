@@ -31,7 +31,7 @@ def test_a_size_has_three_digits_and_the_units_of_the_si(count: int, text: str) 
     ("text", "count"),
     [
         ("0", 0),
-        ("500", 500),
+        ("500B", 500),
         ("1.5kB", 1500),
         ("500MB", 500_000_000),
         ("20 GB", 20_000_000_000),
@@ -46,4 +46,10 @@ def test_a_size_is_read_as_people_write_it(text: str, count: int) -> None:
 @pytest.mark.parametrize("text", ["", "GB", "-1GB", "1 PB", "1.2.3", "5i", "ten"])
 def test_what_is_no_size_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is not a size"):
+        parse_size(text)
+
+
+@pytest.mark.parametrize("text", ["10", "1.5", " 500 "])
+def test_a_size_without_a_unit_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(UsageError, match=rf"has no unit.\nWrite it like {text.strip()}GB"):
         parse_size(text)

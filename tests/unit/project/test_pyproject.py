@@ -68,7 +68,7 @@ torch = { index = "other" }
     spec, problems = read(tmp_path, text)
     assert spec is not None and problems == []
     assert [each.text for each in spec.pip] == [
-        "--index-url https://${HOLDFAST_INDEX_1}@ours.example/simple",
+        "--index-url https://${HOLDFAST_INDEX_05EFD7D5}@ours.example/simple",
         "--extra-index-url https://other.example/simple",
         "--find-links ${HOLDFAST_FILES}/w",
         "a",

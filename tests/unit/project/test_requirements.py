@@ -295,8 +295,8 @@ def test_variables_stay_and_are_listed(tmp_path: Path) -> None:
     [
         ("oauth2:${TOKEN}", "oauth2:${TOKEN}", []),
         ("${TOKEN}:", "${TOKEN}:", []),
-        ("${USER_NAME}:s3cret", "${USER_NAME}:${HOLDFAST_INDEX_1}", ["s3cret"]),
-        ("me:s3${MORE}cret", "${HOLDFAST_INDEX_1}${MORE}${HOLDFAST_INDEX_2}", ["me:s3", "cret"]),
+        ("${USER_NAME}:s3cret", "${USER_NAME}:${HOLDFAST_INDEX_9B475046}", ["s3cret"]),
+        ("me:s3${MORE}cret", "${HOLDFAST_INDEX_25279CEF}${MORE}${HOLDFAST_INDEX_9B475046}", ["me:s3", "cret"]),
     ],
 )
 def test_a_variable_beside_other_words_of_a_login_stays_one_that_the_installer_fills_in(

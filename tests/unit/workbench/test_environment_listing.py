@@ -105,7 +105,23 @@ def test_one_that_is_held_is_kept_and_that_is_said() -> None:
         list(remove_environments(host(remove=FarSideError("storage", "No.")), ["abc1"]))
 
 
-@pytest.mark.parametrize("answer", [None, [{}], [{**ROW, "size": "x"}], [{**ROW, "in_use": 1}], {"a": 1}])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        [{}],
+        [{**ROW, "size": "x"}],
+        [{**ROW, "size": 10**400}],
+        [{**ROW, "in_use": 1}],
+        [{**ROW, "used": float("nan")}],
+        [{**ROW, "used": float("inf")}],
+        [{**ROW, "built": 1e300}],
+        [{**ROW, "seconds": "2.5"}],
+        [{**ROW, "seconds": True}],
+        [7],
+        {"a": 1},
+    ],
+)
 def test_what_no_far_side_says_is_an_error(answer: Any) -> None:
     with pytest.raises(HostError, match="not understood"):
         list_environments(host(environment_list=answer))
@@ -114,3 +130,39 @@ def test_what_no_far_side_says_is_an_error(answer: Any) -> None:
 def test_an_id_is_shown_by_its_beginning_and_a_name_as_it_is() -> None:
     assert short("0123456789abcdef") == "01234567"
     assert short("py-rattler-0.28.0") == "py-rattler-0.28.0"
+
+
+MORE = {**ROW, "path": "/e/abc1", "packages": ["six==1"], "lock": None, "users": [["p", "p_1", True]]}
+LOCK = {
+    "format": 1,
+    "spec": "5" * 64,
+    "platform": "linux-x86_64-glibc2.31",
+    "python": "3.11.2",
+    "requirements": "six==1\n",
+    "conda": [],
+    "backend": "",
+}
+
+
+def test_the_lock_of_one_is_a_lock() -> None:
+    there = host(environment_list=[ROW], environment_show={**MORE, "lock": LOCK})
+    assert show_environment(there, "abc1").lock == LOCK
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"lock": "text"},
+        {"lock": {}},
+        {"lock": {**LOCK, "platform": 7}},
+        {"lock": [LOCK]},
+        {"users": [["p", "p_1"]]},
+        {"users": [7]},
+        {"packages": "six"},
+        {"path": None},
+        {"used": float("nan")},
+    ],
+)
+def test_what_no_far_side_says_about_one_is_an_error(wrong: dict[str, Any]) -> None:
+    with pytest.raises(HostError, match="not understood"):
+        show_environment(host(environment_list=[ROW], environment_show={**MORE, **wrong}), "abc1")

@@ -10,9 +10,8 @@ import sys
 import time
 from typing import Any, Dict, Optional
 
-from holdfast.farside import kernel
 from holdfast.farside.environments.building import Environment
-from holdfast.farside.layout import USE_BYTE, Home, checked
+from holdfast.farside.layout import Home, checked
 from holdfast.farside.refusal import Refused
 from holdfast.farside.run.children import inherited_environment
 from holdfast.farside.run.interpreter import find_python
@@ -49,7 +48,7 @@ def enter(home_path: str, token: str) -> None:
     with open(path) as source:
         description = json.load(source)
     os.unlink(path)
-    _hold(description.get("held"))
+    _hold(Home(home_path), description.get("held"))
     environment = dict(inherited_environment(), **description["environment"])
     if "PATH" not in description["environment"]:
         folder = os.path.dirname(description["python"])
@@ -96,17 +95,14 @@ def _of_environment(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
         "directory": message.get("directory") or os.path.expanduser("~"),
         "environment": dict(message["variables"], VIRTUAL_ENV=path),
         "python": os.path.join(path, "bin", "python"),
-        "held": path + ".lock",
+        "held": name,
     }
 
 
-def _hold(path: Optional[str]) -> None:
+def _hold(home: Home, name: Optional[str]) -> None:
     """What the shell uses is not removed while it is open: the lock is this process's, which becomes the shell."""
-    if path is not None:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        os.set_inheritable(descriptor, True)
-        kernel.lock(descriptor, USE_BYTE, shared=True)
-        os.utime(path)
+    if name is not None and not Environment(home, name).use(also_after_exec=True):
+        sys.exit("The environment `%s` was removed meanwhile." % name)
 
 
 def _forget_old(folder: str) -> None:

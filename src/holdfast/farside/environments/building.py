@@ -33,15 +33,16 @@ class Environment:
             os.makedirs(folder, exist_ok=True)
         self._lock = os.open(self.path + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
-    def use(self) -> bool:
-        """True where it is complete: it is held from now on."""
-        if not self.is_complete():
-            return False
-        kernel.lock(self._lock, USE_BYTE, shared=True)
+    def use(self, also_after_exec: bool = False) -> bool:
+        """True where it is complete: it is held from now on; `also_after_exec`: by the program that this process
+        becomes, too."""
+        if not self.is_complete() or not kernel.lock(self._lock, USE_BYTE, shared=True):
+            return False  # whoever holds it alone is removing it, or building it anew
         if not self.is_complete():  # removed between the look and the lock
             kernel.unlock(self._lock, USE_BYTE)
             return False
         os.utime(self.path + ".lock")
+        os.set_inheritable(self._lock, also_after_exec)
         return True
 
     def ensure(self, build: Build, anew: bool, wait: Callable[[float], None], tell: Tell) -> bool:
@@ -55,12 +56,12 @@ class Environment:
         try:
             if self.is_complete() and not (anew and not waited):
                 return False
-            if anew and kernel.lock_holder(self.path + ".lock", USE_BYTE) is not None:
-                raise Refused("preparation", "it cannot be built anew while other runs use it")
+            if not kernel.lock(self._lock, USE_BYTE):
+                raise Refused("preparation", "it cannot be built anew while others use it")
             self._build(build)
             return True
         finally:
-            kernel.lock(self._lock, USE_BYTE, shared=True)
+            kernel.lock(self._lock, USE_BYTE, shared=True)  # from alone to together without a gap
             os.utime(self.path + ".lock")
             kernel.unlock(self._lock, BUILD_BYTE)
 
@@ -103,6 +104,23 @@ def read_mark(path: str) -> Dict[str, Any]:
 
 def keep_lock(path: str, lock: Lock) -> None:
     write_lock(os.path.join(path, LOCK), lock)
+
+
+def leave_word(path: str) -> None:
+    """An environment without pip would find that of another Python, which then installs where nobody meant."""
+    for name in ("pip", "pip3"):
+        program = os.path.join(path, "bin", name)
+        if not os.path.lexists(program):
+            with open(program, "w") as target:
+                target.write(_NO_PIP)
+            os.chmod(program, 0o755)  # noqa: S103 - as all programs of an environment
+
+
+_NO_PIP = """#!/bin/sh
+echo "This environment is shared between runs and read-only. Add the package to the file that it is made from," >&2
+echo "and submit again. What is installed: holdfast environment show" >&2
+exit 1
+"""
 
 
 def make_read_only(root: str) -> None:

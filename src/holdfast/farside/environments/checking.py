@@ -12,7 +12,7 @@ from holdfast.farside.environments.frameworks import Environment as Contents
 from holdfast.farside.environments.frameworks import read_environment
 from holdfast.farside.environments.installed import lines
 from holdfast.farside.environments.known import Known
-from holdfast.farside.environments.platforms import platform_name
+from holdfast.farside.environments.platforms import build_name, platform_name
 from holdfast.farside.layout import Home
 from holdfast.farside.machine import gpus
 from holdfast.farside.machine.programs import Program, collect
@@ -42,7 +42,7 @@ def checked(home: Home, message: Message) -> Dict[str, Any]:
     machine has one it is wanted in any case."""
     report = gpus.ask(inherited_environment())
     wants_gpu = bool(message.get("gpu")) or bool(report["devices"])
-    place = _planned(home, message) if message.get("plan") is not None else _own(message.get("python"))
+    place = _planned(home, message, report) if message.get("plan") is not None else _own(message.get("python"))
     about = {"gpus": [str(each.get("name") or "") for each in report["devices"]], "driver": report["driver"]}
     about.update(cuda=report["cuda"], gpu=wants_gpu, state=report["state"], problem=report["problem"])
     if place is None:
@@ -54,20 +54,20 @@ def checked(home: Home, message: Message) -> Dict[str, Any]:
     return dict(about, findings=rows, packages=len(lines(contents.packages)), frameworks=_builds(contents), **what)
 
 
-def find(home: Home, message: Message) -> str:
+def find(home: Home, message: Message, report: Optional[gpus.Report] = None) -> str:
     """Which environment of this host the `plan` means; empty where it is not built. It is held as long as this process
-    lives."""
+    lives. `report` is what is known of the GPUs."""
     account = os.path.expanduser("~")
-    facts = {"home": home.path, "work": account, "account": account, "architecture": os.uname().machine}
+    facts = {"home": home.path, "work": account, "account": account, "architecture": build_name()}
     plan = dict(message["plan"], step=None)
     if "python" in holes(plan):
         facts["python"] = find_python(message.get("python"), account)
-    found = Known(home, bind(plan, facts)).find()
+    found = Known(home, bind(plan, facts), report or gpus.ask(inherited_environment())).find()
     return "" if found is None else str(found.environment.id)
 
 
-def _planned(home: Home, message: Message) -> Optional[Place]:
-    name = find(home, message)
+def _planned(home: Home, message: Message, report: gpus.Report) -> Optional[Place]:
+    name = find(home, message, report)
     if not name:
         return None
     path = home.environment(name)

@@ -7,8 +7,18 @@ from holdfast.farside.environments.uv import plain
 
 LONGEST = 400
 _CROSS = "\u00d7"  # how older versions of uv begin an error
-_NETWORK = ("failed to fetch", "error sending request", "dns error", "connection refused", "timed out", "tls", "proxy")
+NETWORK = ("failed to fetch", "error sending request", "dns error", "connection refused", "timed out", "tls", "proxy")
 _BUILD = ("failed to build", "build backend", "call to `setuptools", "failed building")
+_DENIED = ("401 unauthorized", "403 forbidden", "lack of valid authentication")
+_OFFLINE = ("network was disabled", "was not found in the cache", "offline")
+_OTHER_PLATFORM = (
+    "incompatible with the current platform",
+    "no wheels with a matching platform",
+    "is not compatible with",
+)
+_KILLED = (
+    "Memory may have run out, or somebody killed it: the machine's administrator can see that in the kernel's log."
+)
 _DISK = ("no space left", "disk quota exceeded", "read-only file system")
 
 
@@ -22,8 +32,10 @@ class Complaint(NamedTuple):
         return ("%s%s. %s" % (self.reason.rstrip(". "), place, self.remedy)).strip()
 
 
-def explain(output: str, requirements: List[List[str]]) -> Complaint:
-    """`requirements`: `[text, where]` of each line of the spec."""
+def explain(output: str, requirements: List[List[str]], signal: Optional[int] = None) -> Complaint:
+    """`requirements`: `[text, where]` of each line of the spec; `signal`: what ended the installer, if anything did."""
+    if signal is not None:
+        return Complaint("the installer was ended by signal %d" % signal, "", _KILLED if signal == 9 else "")
     reason = reason_of(output)
     culprit = _culprit(reason, requirements)
     where = culprit[1] if culprit else ""
@@ -78,13 +90,21 @@ def _remedy(output: str, culprit: Optional[List[str]]) -> str:
     name = package_name(culprit[0]) if culprit else ""
     if any(word in output for word in _DISK):
         return "Make room on the machine: holdfast experiment clean --environments"
+    if any(word in output for word in _DENIED):
+        return "The index refuses the login, or wants one: check the password in its address, or the variable there."
+    if any(word in output for word in _OTHER_PLATFORM):
+        return "It was built for another system or Python: holdfast environment check tells which, and what to write."
+    if any(word in output for word in _OFFLINE):
+        return "The machine's own settings keep it from asking an index: submit with --ship-packages"
+    if "http status client error (404" in output or "404 not found" in output:
+        return "There is nothing at that address (any more): check it."
     if "was not found in the package registry" in output or "not found in the registry" in output:
         return "Check the spelling of `%s`; a package of a private index needs its `--extra-index-url`." % (
             name or "it"
         )
     if any(word in output for word in _BUILD):
         return "No ready-made wheel fits this Python, and building it failed. Pin a Python that it has wheels for."
-    if any(word in output for word in _NETWORK):
+    if any(word in output for word in NETWORK):
         return "The machine does not reach the package index. If it has no internet: submit with --ship-packages"
     if "no solution found" in output or "unsatisfiable" in output:
         return "Change the versions that contradict each other, or pin another Python in the spec."

@@ -32,8 +32,8 @@ class CondaPart:
         pin = self._plan["python"]
         python = "python" if not pin else "python %s" % (pin + ".*" if pin[0].isdigit() else pin)
         specs = [python] + [text for text, _ in self._plan["conda"]]
-        locked = known[0]["conda"] if known else []
         try:
+            locked = _of_this_platform(known[0]["conda"] if known else [], platform)
             request = conda.solve_request(specs, self._channels(specs), platform, self._cuda, locked, self._cache())
         except ValueError as error:
             raise Refused("preparation", "conda has no packages for this machine: %s" % error) from None
@@ -120,3 +120,9 @@ _REMEDIES = {
 
 def python_version(packages: List[Dict[str, Any]]) -> str:
     return str(next(each["version"] for each in packages if each["name"] == "python"))
+
+
+def _of_this_platform(packages: List[Dict[str, Any]], platform: str) -> List[Dict[str, Any]]:
+    """What is preferred must be able to run here: the solver would take it in any case."""
+    ours = ("noarch", conda.subdir(platform))
+    return [each for each in packages if each.get("subdir") in ours]

@@ -18,7 +18,7 @@ _VARIABLES = ("channel_alias", "channel_priority", "channels", "ssl_verify")
 _PRIORITIES = {"strict": "strict", "disabled": "disabled", "false": "disabled"}
 _LINE = re.compile(r"""("[^"]*"|'[^']*'|[^\s:#'"-][^:]*?|[^\s:#'"])\s*:(?:\s+(.*))?$""")
 _VARIABLE = re.compile(r"\$\{(\w+)\}|\$(\w+)")
-_USER = re.compile(r"^(\w+://)([^/@\s]+)@([^/]*)")
+_USER = re.compile(r"^(\w+://)([^/\s]+)@([^/]*)")
 
 
 class Settings(NamedTuple):

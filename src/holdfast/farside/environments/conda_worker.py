@@ -21,7 +21,7 @@ _CONNECT_TIMEOUT = 15.0
 _OLDEST_SYSTEMS = {"linux": {"__unix": "0", "__linux": "5.4"}, "osx": {"__unix": "0", "__osx": "12.0"}}
 _ARCHITECTURES = {"64": "x86_64", "32": "x86", "arm64": "arm64"}
 _SECRETS = (
-    (re.compile(r"(?<=://)[^/@\s]+@"), ""),
+    (re.compile(r"(?<=://)[^/\s]+@"), ""),
     (re.compile(r"(https?://[^\s\"'`)]*?)/t/[^/\s\"'`)]+(?=[/\s\"'`)]|$)"), r"\1"),
 )
 _KINDS = (

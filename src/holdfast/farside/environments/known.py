@@ -4,7 +4,15 @@ more: whatever builds is loaded elsewhere."""
 from typing import Any, Dict, List, NamedTuple, Optional
 
 from holdfast.farside.environments.building import Environment
-from holdfast.farside.environments.locks import Lock, is_lock, lock_digest, note_path, read_locks
+from holdfast.farside.environments.locks import (
+    Lock,
+    is_honest,
+    is_lock,
+    lock_digest,
+    note_path,
+    package_lines,
+    read_locks,
+)
 from holdfast.farside.environments.platforms import platform_name
 from holdfast.farside.environments.versions import satisfies
 from holdfast.farside.layout import Home
@@ -21,10 +29,10 @@ class Found(NamedTuple):
 
 
 class Known:
-    """`plan` is the plan's environment with its holes filled."""
+    """`plan` is the plan's environment with its holes filled, `gpus` what is known of this machine's."""
 
-    def __init__(self, home: Home, plan: Plan) -> None:
-        self.home, self.plan = home, plan
+    def __init__(self, home: Home, plan: Plan, gpus: Dict[str, Any]) -> None:
+        self.home, self.plan, self.gpus = home, plan, gpus
         self.platform = platform_name()
         self.shipped: Optional[str] = plan.get("packages")
         """The manifest of packages that were sent: then nothing is asked over the net."""
@@ -43,7 +51,8 @@ class Known:
 
     def locks(self) -> List[Lock]:
         """Those that may be used here, the project's own before the host's."""
-        near = [lock for lock in self.plan["locks"] if is_lock(lock)]
+        asked = [text for text, _ in self.plan["requirements"] + self.plan["constraints"]] + [self.plan["locked"]]
+        near = [lock for lock in self.plan["locks"] if is_lock(lock) and is_honest(lock, asked)]
         if self.plan["exact"]:
             self._require_fitting(near)
             return near
@@ -53,7 +62,22 @@ class Known:
 
     def fits(self, lock: Lock) -> bool:
         pin = self.plan["python"]
-        return lock["platform"] == self.platform and (not pin or satisfies(lock["python"], pin))
+        is_for_this = lock["platform"] == self.platform and (not pin or satisfies(lock["python"], pin))
+        return is_for_this and self._suits_driver(lock)
+
+    def _suits_driver(self, lock: Lock) -> bool:
+        """Whether its packages were chosen for a driver like this one: a CPU build is not for a machine with GPUs."""
+        has_driver = bool(self.gpus.get("driver"))
+        if lock["conda"] and bool(lock.get("cuda")) != has_driver:
+            return False
+        if not has_driver:
+            return True
+        from holdfast.farside.environments.drivers import machine_of, numbers, torch_is_too_new
+
+        machine = machine_of(self.gpus, self.platform, "")
+        if lock["conda"]:
+            return numbers(lock["cuda"]) <= numbers(machine.cuda)
+        return bool(lock["backend"]) or not torch_is_too_new(package_lines(lock["requirements"]), machine)
 
     def pin(self) -> str:
         """The environment of another run has that run's Python, to the last number."""

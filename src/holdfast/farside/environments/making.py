@@ -5,7 +5,7 @@ import os
 from typing import Any, Dict, List, Optional, Tuple
 
 from holdfast.farside.environments import interpreters, shipped, uv
-from holdfast.farside.environments.building import Environment, keep_lock
+from holdfast.farside.environments.building import Environment, keep_lock, leave_word
 from holdfast.farside.environments.complaints import explain, reason_of
 from holdfast.farside.environments.conda import python_packages
 from holdfast.farside.environments.conda_building import PYTHON as FOR_RATTLER
@@ -14,7 +14,7 @@ from holdfast.farside.environments.drivers import machine_of
 from holdfast.farside.environments.installed import lines, packages_of_prefix
 from holdfast.farside.environments.interpreters import Interpreter
 from holdfast.farside.environments.known import Found, Known
-from holdfast.farside.environments.locks import Lock, lock_digest, make_lock, minor, package_lines
+from holdfast.farside.environments.locks import Lock, lock_digest, make_lock, minor, package_lines, torch_backend
 from holdfast.farside.environments.resolving import Resolver
 from holdfast.farside.environments.versions import satisfies
 from holdfast.farside.environments.workshop import Workshop
@@ -26,16 +26,23 @@ CONDA = "conda"
 """In place of a Python of this machine: one out of the channels."""
 
 
+class _NoPython(Refused):
+    def __init__(self, pin: str, found: str, reason: str) -> None:
+        self.short = "This machine has no Python %s (it has: %s), and uv could not bring one" % (pin, found)
+        remedy = "Install it there, name a channel that has it under `channels:`, or pin another one."
+        Refused.__init__(self, "preparation", "%s: %s. %s" % (_small(self.short), reason.rstrip("."), remedy))
+
+
 class Maker:
-    def __init__(self, known: Known, shop: Workshop, gpus: Dict[str, Any]) -> None:
+    def __init__(self, known: Known, shop: Workshop) -> None:
         self._known, self._home, self._plan, self._shop = known, known.home, known.plan, shop
-        self._machine = machine_of(gpus, known.platform, "")
+        self._machine = machine_of(known.gpus, known.platform, "")
         self._uv_variables: Optional[Dict[str, str]] = None
         self._conda = CondaPart(known.home, known.plan, shop, self._tool_python, self._machine.cuda or "")
 
     def make(self) -> Tuple[Found, bool]:
         """And whether it was built just now: another run may have been quicker."""
-        interpreter, lock = self._from_conda() if self._is_conda() else self._from_index()
+        interpreter, lock = self._from_conda() if self._is_conda() else self._from_index_or_channels()
         environment = Environment(self._home, self._name(lock, interpreter))
         built = environment.ensure(
             lambda: self._build(environment.path, lock, interpreter),
@@ -49,6 +56,16 @@ class Maker:
     def _is_conda(self) -> bool:
         return bool(self._plan["locks"][0]["conda"] if self._plan["exact"] else self._plan["conda"])
 
+    def _from_index_or_channels(self) -> Tuple[Interpreter, Lock]:
+        """A Python that neither the machine nor uv has may be in a channel, where the spec names some."""
+        try:
+            return self._from_index()
+        except _NoPython as missing:
+            if not self._plan["channels"] or self._plan["exact"]:
+                raise
+            self._shop.owner.tell("note", text="%s; it is taken from the conda channels." % missing.short)
+        return self._from_conda()
+
     def _from_index(self) -> Tuple[Interpreter, Lock]:
         """All packages are Python's, and so is what they are for: a Python of this machine."""
         interpreter = self._interpreter()
@@ -56,11 +73,13 @@ class Maker:
             return interpreter, dict(self._plan["locks"][0])
 
         def fits(lock: Lock) -> bool:
-            return minor(lock["python"]) == minor(interpreter.version) and lock["platform"] == self._known.platform
+            return minor(lock["python"]) == minor(interpreter.version) and self._known.fits(lock)
 
         def make() -> Lock:
             found = self._resolver().resolve(["--python", interpreter.path], [])
-            return make_lock(self._plan["spec"], self._known.platform, interpreter.version, **found)
+            return make_lock(
+                self._plan["spec"], self._known.platform, interpreter.version, build=self._build_options(), **found
+            )
 
         return interpreter, self._resolver().lock(minor(interpreter.version), self._candidates(), fits, make)
 
@@ -80,7 +99,17 @@ class Maker:
         for each in theirs:
             extra += ["--no-emit-package", each.partition("==")[0]]
         found = self._resolver().resolve(extra, theirs)
-        return make_lock(self._plan["spec"], self._known.platform, python, conda=packages, **found)
+        more = {
+            "build": self._build_options(),
+            "conda": packages,
+            "cuda": self._machine.cuda or "",
+            "backend": found["backend"],
+        }
+        return make_lock(self._plan["spec"], self._known.platform, python, found["requirements"], **more)
+
+    def _build_options(self) -> List[str]:
+        """Those that decide whether a package is taken ready-made: another environment comes of it."""
+        return sorted(each for each in self._plan["options"] if each.startswith(("--no-binary", "--only-binary")))
 
     def _resolver(self) -> Resolver:
         return Resolver(self._home, self._plan, self._shop, self._variables(), self._machine)
@@ -123,8 +152,7 @@ class Maker:
             if chosen is not None:
                 return chosen
         reason = explain(result.output, []).reason if result.code != 0 else "what uv brought does not start"
-        message = "this machine has no Python %s (it has: %s), and uv could not bring one: %s"
-        raise Refused("preparation", message % (pin, interpreters.shown(found), reason))
+        raise _NoPython(pin, interpreters.shown(found), reason)
 
     def _build(self, path: str, lock: Lock, interpreter: Interpreter) -> Dict[str, Any]:
         is_conda = interpreter.path == CONDA
@@ -133,6 +161,7 @@ class Maker:
         else:
             self._run(uv.venv_command(self._plan["uv"], path, interpreter.path), "making the environment", 0)
         self._install(path, lock, is_conda)
+        leave_word(path)
         keep_lock(path, lock)
         return {
             "packages": lines(packages_of_prefix(path)),
@@ -150,7 +179,9 @@ class Maker:
                 text = shipped.from_folder(lock["requirements"], folder)
                 self._sync(path, [text], shipped.install_arguments(folder), is_conda)
             return
-        extra = list(self._plan["arguments"])
+        extra = uv.for_sync(self._plan["arguments"]) + torch_backend(lock)
+        if self._plan["rebuild"]:
+            extra.append("--no-cache")  # what is there may be what is wrong
         if any(each.startswith("--extra-index-url") for each in self._plan["options"]):
             extra += ["--index-strategy", "unsafe-best-match"]  # hashes say which file is meant
         self._sync(path, self._plan["options"] + [lock["requirements"]], extra, is_conda)
@@ -167,7 +198,7 @@ class Maker:
         progress = uv.Progress(self._shop.phase, what, count)
         result = self._shop.run(argv, self._variables(), progress.hear)
         if result.code != 0:
-            raise Refused("preparation", explain(result.output, self._plan["requirements"]).sentence())
+            raise Refused("preparation", explain(result.output, self._plan["requirements"], result.signal).sentence())
 
     def _variables(self) -> Dict[str, str]:
         if self._uv_variables is None:
@@ -187,3 +218,7 @@ class Maker:
         with open(new, "w") as target:
             target.write(name)
         os.rename(new, path)
+
+
+def _small(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]

@@ -15,6 +15,11 @@ def platform_name() -> str:
     return "%s-%s-%s" % (system.sysname.lower(), system.machine, library)
 
 
+def build_name() -> str:
+    """Which build of a program runs here, as `x86_64-glibc`."""
+    return "%s-%s" % (os.uname().machine, "musl" if glibc() is None else "glibc")
+
+
 def glibc() -> Optional[Tuple[int, int]]:
     """None where the C library is another one."""
     try:

@@ -3,7 +3,7 @@ looks at the disk."""
 
 import os
 import time
-from typing import Any, Dict, List, NamedTuple
+from typing import List, NamedTuple
 
 from holdfast.farside.environments.building import Environment
 from holdfast.farside.environments.known import Known
@@ -22,8 +22,8 @@ class Prepared(NamedTuple):
     seconds: float
 
 
-def prepare(known: Known, shop: Workshop, may_build: bool, gpus: Dict[str, Any]) -> Prepared:
-    """`gpus` is what is known of this machine's. The run's folder gets the lock."""
+def prepare(known: Known, shop: Workshop, may_build: bool) -> Prepared:
+    """The run's folder gets the lock."""
     began = time.monotonic()
     os.makedirs(known.home.locks(), exist_ok=True)
     found = None if known.plan["rebuild"] or known.plan["upgrade"] else known.find()
@@ -33,7 +33,7 @@ def prepare(known: Known, shop: Workshop, may_build: bool, gpus: Dict[str, Any])
             raise Refused("preparation", "it is not built yet, and `PrepareEnvironment` is false")
         from holdfast.farside.environments.making import Maker  # brings what most runs do not need
 
-        found, built = Maker(known, shop, gpus).make()
+        found, built = Maker(known, shop).make()
     mark = found.environment.mark()
     packages = [str(each) for each in mark.get("packages", [])]
     seconds = round(time.monotonic() - began, 3)

@@ -3,7 +3,7 @@ have."""
 
 import os
 import re
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from holdfast.farside import kernel
 from holdfast.farside.environments import uv
@@ -34,10 +34,11 @@ class Resolver:
             if fits(each):
                 return each
         path = lock_path(self._home, self._plan["spec"], key)
+        before = _version(path)
         held = os.open(path + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            waited = self._wait_for(held)
-            if waited or not self._plan["upgrade"]:  # another run may have ended since `known` was read
+            self._wait_for(held)
+            if not self._plan["upgrade"] or _version(path) != before:  # another run may have ended meanwhile
                 for each in read_locks(self._home, self._plan["spec"]):
                     if fits(each):
                         return each
@@ -68,14 +69,13 @@ class Resolver:
             "backend": BACKEND,
         }
 
-    def _wait_for(self, held: int) -> bool:
+    def _wait_for(self, held: int) -> None:
         waited = False
         while not kernel.lock(held, BUILD_BYTE):
             if not waited:
                 self._shop.phase("waiting for another run that resolves the same packages")
             waited = True
             self._shop.owner.wait(0.1)
-        return waited
 
     def _compiled(self, extra: List[str], limits: List[str], variables: Dict[str, str]) -> str:
         wanted = self._plan["requirements"]
@@ -114,6 +114,15 @@ class Resolver:
 def _without_options(requirements: str) -> str:
     """They stand beside the lock, and are the same for all packages."""
     return "\n".join(line for line in requirements.splitlines() if not line.startswith("-"))
+
+
+def _version(path: str) -> Optional[Tuple[int, int]]:
+    """Tells one content of a file that is only ever replaced from the next."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns
 
 
 def _write(path: str, lines: List[str]) -> None:

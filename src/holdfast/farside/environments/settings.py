@@ -3,11 +3,18 @@ into the installer's environment and nowhere else: they may hold passwords."""
 
 import configparser
 import os
-from typing import Dict, List
+import re
+from typing import Dict, Iterator, List
 
 _CERTIFICATES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CERT")
 _INDEXES = ("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_NO_INDEX")
 _SYSTEM_BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem")
+_SECRET_NAME = re.compile(r"^(?:UV|PIP|CONDA)_.*(?:PASSWORD|TOKEN|SECRET)$")
+_LOGIN = re.compile(r"(?:://|^)([^/\s]+)@")
+_TOKEN = re.compile(r"://[^\s,]*?/t/([^/\s,?#]+)")
+_PARAMETER = re.compile(
+    r"[?&][^=&#\s]*(?:sig|sas|token|key|secret|auth|credential|pass|pwd)[^=&#\s]*=([^&#\s,]+)", re.IGNORECASE
+)
 
 
 def translated(environment: Dict[str, str]) -> Dict[str, str]:
@@ -25,6 +32,37 @@ def translated(environment: Dict[str, str]) -> Dict[str, str]:
                 found[name] = pip["proxy"][-1]
     found.update(_certificates(environment, pip))
     return found
+
+
+def secrets_in(variables: Dict[str, str]) -> List[str]:
+    """What has to be masked wherever the installer is heard: passwords and tokens in the addresses of these variables,
+    which may be all of its environment, and the values of those that are called so."""
+    found: List[str] = []
+    for name, value in variables.items():
+        if _SECRET_NAME.match(name):
+            found.append(value)
+        elif "://" in value or name.lower().endswith("_proxy"):
+            found.extend(_secrets_of_addresses(value))
+    return sorted({form for each in found for form in _written(each) if form})
+
+
+def _secrets_of_addresses(text: str) -> Iterator[str]:
+    for login in _LOGIN.findall(text):
+        user, _, password = login.partition(":")
+        yield password or user
+        if login.endswith(":x-oauth-basic"):  # then the token is where the name should be
+            yield user
+    for pattern in (_TOKEN, _PARAMETER):
+        for value in pattern.findall(text):
+            yield value
+
+
+def _written(secret: str) -> List[str]:
+    """As it stands in an address, and as it is shown when somebody has decoded that."""
+    from urllib.parse import quote, unquote
+
+    plain = unquote(secret)
+    return [secret, plain, quote(plain, safe="")]
 
 
 def _indexes(pip: Dict[str, List[str]]) -> Dict[str, str]:

@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Optional
 from holdfast.farside.environments import interpreters
 from holdfast.farside.environments.building import COMPLETE
 from holdfast.farside.environments.interpreters import Interpreter
+from holdfast.farside.environments.known import Known
 from holdfast.farside.environments.locks import Lock, is_lock, minor, note_path, read_locks
 from holdfast.farside.environments.platforms import platform_name
 from holdfast.farside.environments.versions import satisfies
@@ -30,7 +31,9 @@ def describe(home: Home, message: Message) -> Dict[str, Any]:
         about = (near[0]["platform"] if near else "another machine", platform)
         raise Refused("preparation", "The environment that is wanted was made for %s, and this machine is %s." % about)
     pin = str(near[0]["python"] if exact else message.get("python") or "")
-    known = near[:1] if exact else _fitting(near + read_locks(home, message["spec"]), platform, pin)
+    report = gpus.ask(inherited_environment())
+    looked = Known(home, {"python": pin}, report)
+    known = near[:1] if exact else [lock for lock in near + read_locks(home, message["spec"]) if looked.fits(lock)]
     found = interpreters.found_here(home, inherited_environment()) if pin else []
     if exact:  # the other run may have had what is active here
         found = _active(message.get("location")) + found
@@ -40,15 +43,10 @@ def describe(home: Home, message: Message) -> Dict[str, Any]:
         "platform": platform,
         "python": None if python is None else [python.path, python.version],
         "found": interpreters.shown(found),
-        "driver": None if lock else gpus.ask(inherited_environment())["driver"],
+        "driver": report["driver"],
         "lock": lock,
         "built": lock is not None and python is not None and _is_built(home, lock, pin, python.path),
     }
-
-
-def _fitting(locks: List[Lock], platform: str, pin: str) -> List[Lock]:
-    own = [lock for lock in locks if lock["platform"] == platform]
-    return [lock for lock in own if not pin or satisfies(lock["python"], pin)]
 
 
 def _chosen(pin: str, known: List[Lock], found: List[Interpreter]) -> Optional[Interpreter]:

@@ -1,9 +1,10 @@
-"""Programs that builds on this host need and that were sent here: `tools/<name>-<architecture>/<program>`."""
+"""Programs that builds on this host need and that were sent here: `tools/<name>-<architecture>-<libc>/<program>`."""
 
 import os
+import shutil
 from typing import Any, Dict, List
 
-from holdfast.farside.environments.platforms import glibc
+from holdfast.farside.environments.platforms import build_name
 from holdfast.farside.layout import Home, checked, object_path
 from holdfast.farside.refusal import Refused
 
@@ -18,7 +19,7 @@ def require(home: Home, names: List[str]) -> None:
 def path_of(home: Home, name: str) -> str:
     """`uv-0.13.7` → its program `uv`, for this machine: several may share the folder."""
     program = checked(name).rsplit("-", 1)[0]
-    return os.path.join(home.tools(), "%s-%s" % (name, os.uname().machine), program)
+    return os.path.join(home.tools(), "%s-%s" % (name, build_name()), program)
 
 
 def place(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
@@ -29,7 +30,7 @@ def place(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
         raise Refused("incomplete", "The program `%s` has not arrived." % message["name"])
     os.makedirs(os.path.dirname(path), exist_ok=True)
     new = "%s.new-%d" % (path, os.getpid())
-    os.link(source, new)
+    shutil.copyfile(source, new)  # no link: the object in the store is nobody's to change
     os.chmod(new, 0o700)
     os.rename(new, path)
     return {"path": path}
@@ -37,7 +38,8 @@ def place(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
 
 def platform(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
     """What they have to be for."""
-    return {"architecture": os.uname().machine, "libc": "musl" if glibc() is None else "glibc"}
+    architecture, _, libc = build_name().rpartition("-")
+    return {"architecture": architecture, "libc": libc}
 
 
 OPERATIONS = {"tool": place, "platform": platform}

@@ -1,20 +1,18 @@
 """Making room where environments are: by age, by a limit for the disk, and what nothing refers to any more. Never what
 a run or a shell holds."""
 
-import contextlib
-import fcntl
 import os
 import time
 from typing import Any, Dict, Iterator, List, Set, Tuple
 
 from holdfast.farside import kernel
+from holdfast.farside.environments.alone import alone
 from holdfast.farside.environments.building import read_mark
 from holdfast.farside.environments.listing import last_use, names
 from holdfast.farside.layout import BUILD_BYTE, Home
 from holdfast.farside.refusal import Refused
 from holdfast.farside.run.files import remove_tree, walk
 from holdfast.farside.store.storage import remove
-from holdfast.farside.store.sweeping import is_building
 
 YOUNG = 3600.0
 """Seconds for which nothing is taken for unneeded: somebody may be about to use it."""
@@ -115,7 +113,7 @@ class _Limit:
     def _drop_unused(self) -> None:
         """From the cache, oldest first, what no environment has."""
         count = freed = 0
-        with _alone(self._home) as is_alone:
+        with alone(self._home) as is_alone:
             for path in sorted(_cached(self._home), key=_changed) if is_alone else []:
                 if self._total <= self._keep:
                     break
@@ -127,29 +125,6 @@ class _Limit:
                     count += 1
         if count:
             self._removed.append(["%d cached package%s" % (count, "" if count == 1 else "s"), freed])
-
-
-@contextlib.contextmanager
-def _alone(home: Home) -> Iterator[bool]:
-    """Whether nobody installs from the cache; as long as this lasts nobody does: uv waits for the lock that it takes
-    itself."""
-    if is_building(home):
-        yield False
-        return
-    try:
-        descriptor = os.open(os.path.join(home.cache(), "uv", ".lock"), os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        yield True
-        return
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        is_alone = True
-    except OSError:
-        is_alone = False
-    try:
-        yield is_alone
-    finally:
-        os.close(descriptor)
 
 
 def _cached(home: Home) -> Iterator[str]:
@@ -178,7 +153,7 @@ def _sweep_unfinished(home: Home, now: float) -> Tuple[int, int]:
     if not found:
         return 0, 0
     count = size = 0
-    with _alone(home) as is_alone:
+    with alone(home) as is_alone:
         for path in found if is_alone else []:
             size += sum(status.st_size for _, status in walk(path, []))
             if os.path.isdir(path) and not os.path.islink(path):

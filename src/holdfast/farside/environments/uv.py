@@ -25,7 +25,14 @@ def variables(home: Home, environment: Dict[str, str]) -> Dict[str, str]:
         "UV_NO_PROJECT": "1",
         "NO_COLOR": "1",
     }
+    if not os.path.isdir(os.path.join(_data_folder(environment), "uv", "credentials")):
+        own["UV_CREDENTIALS_DIR"] = os.path.join(home.cache(), "uv-credentials")  # else it makes a folder of its own
     return dict(settings.translated(environment), **own)
+
+
+def _data_folder(environment: Dict[str, str]) -> str:
+    home = environment.get("HOME") or os.path.expanduser("~")
+    return environment.get("XDG_DATA_HOME") or os.path.join(home, ".local", "share")
 
 
 def compile_command(uv: str, source: str, target: str, extra: List[str]) -> List[str]:
@@ -44,6 +51,15 @@ def sync_command(uv: str, path: str, lock: str, is_conda: bool, extra: List[str]
     if is_conda:
         return [uv, "pip", "install", "--no-deps", "--python", python, "-r", lock] + extra
     return [uv, "pip", "sync", "--allow-empty-requirements", "--python", python, lock] + extra
+
+
+def for_sync(arguments: List[str]) -> List[str]:
+    """Those of the spec's arguments that installing knows: which versions may be taken is decided by then."""
+    found: List[str] = []
+    for place in range(0, len(arguments) - 1, 2):
+        if arguments[place] == "--allow-insecure-host":
+            found += arguments[place : place + 2]
+    return found
 
 
 def bring_command(uv: str, pin: str) -> List[str]:

@@ -15,7 +15,8 @@ def satisfies(version: str, pin: str) -> bool:
 
 
 def numbers(version: str) -> Tuple[int, ...]:
-    return tuple(int(part) for part in version.split("."))
+    """`(3, 14, 0)` of `3.14.0rc2`."""
+    return tuple(int(part) for part in re.findall(r"(?:^|\.)(\d+)", version))
 
 
 def _satisfies_clause(version: str, clause: str) -> bool:

@@ -2,7 +2,7 @@
 run."""
 
 import os
-from typing import Any, Callable, Dict, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 
 from holdfast.farside.layout import CONTROL
 from holdfast.farside.refusal import Refused
@@ -15,8 +15,11 @@ Tell = Callable[..., None]
 
 
 class Result(NamedTuple):
+    """`code` None: it was ended by the signal."""
+
     code: Optional[int]
     output: str
+    signal: Optional[int] = None
 
 
 class Owner(NamedTuple):
@@ -32,10 +35,15 @@ class Owner(NamedTuple):
 
 
 class Workshop:
-    """`step` is the plan's command with a hole for the argv; `secrets` are known to builds, and to no file."""
+    """`step` is the plan's command with a hole for the argv; `secrets` are the run's, of which the programs here are
+    given the `named` ones. None of them gets into the log."""
 
-    def __init__(self, owner: Owner, step: Dict[str, Any], facts: Dict[str, Any], secrets: Dict[str, str]) -> None:
-        self.owner, self._step, self._facts, self.secrets = owner, step, facts, secrets
+    def __init__(
+        self, owner: Owner, step: Dict[str, Any], facts: Dict[str, Any], secrets: Dict[str, str], named: Sequence[str]
+    ) -> None:
+        self.owner, self._step, self._facts = owner, step, facts
+        self._hidden = list(secrets.values())
+        self.secrets = {name: secrets[name] for name in named if name in secrets}
 
     @property
     def folder(self) -> str:
@@ -51,12 +59,17 @@ class Workshop:
         the process started is gone when this returns."""
         command = bind(self._step, dict(self._facts, command=argv))
         log = os.path.join(self.folder, CONTROL)
-        with open(log, "a") as target:
-            target.write("$ %s\n" % " ".join(argv))
+        from holdfast.farside.environments.settings import secrets_in  # where nothing is built, it is not needed
+
+        hidden = self._hidden + secrets_in(dict(inherited_environment(), **environment))
+        redactor = Redactor(hidden)
+        with open(log, "ab") as target:
+            words = ("$ %s\n" % " ".join(argv)).encode("utf-8", "surrogateescape")
+            target.write(redactor.feed(words) + redactor.finish())
         begin = os.path.getsize(log)
         reader, writer = make_pipe()
         ear = _Ear(log, begin, hear)
-        pump = Pump(reader, log, Redactor(self.secrets.values()), ear.listen)
+        pump = Pump(reader, log, Redactor(hidden), ear.listen)
         variables = dict(inherited_environment(), **environment)
         variables.update(command["environment"], **self.secrets)
         try:
@@ -75,7 +88,7 @@ class Workshop:
         ear.listen()
         with open(log, "rb") as source:
             source.seek(begin)
-            return Result(result.code, source.read().decode("utf-8", "replace"))
+            return Result(result.code, source.read().decode("utf-8", "replace"), result.signal)
 
 
 def _readable(given: Optional[str]) -> Any:

@@ -9,6 +9,7 @@ import time
 from typing import Any, Dict, List, Optional, Set, Tuple
 
 from holdfast.farside import kernel
+from holdfast.farside.environments.platforms import build_name
 from holdfast.farside.layout import JOURNAL, OUTPUT, RESERVE, SHIPPED, SUPERVISOR_BYTE, Home
 from holdfast.farside.refusal import Refused
 from holdfast.farside.run import files, processes
@@ -107,7 +108,7 @@ class Supervisor:
             "work": self.work,
             "farside": SHIPPED,
             "environment": "",
-            "architecture": os.uname().machine,
+            "architecture": build_name(),
             "path": os.environ.get("PATH", os.defpath),
             "pythonpath": os.pathsep + inherited if inherited else "",
             "account": os.path.expanduser("~"),
@@ -135,8 +136,8 @@ class Supervisor:
             self.journal.append,
         )
         gpus = {} if self.devices is None else self.devices.report
-        shop = Workshop(owner, self.plan["environment"]["step"], facts, self.secrets)
-        self.prepared = prepare(Known(self.home, plan), shop, bool(self.plan["prepare"]), gpus)
+        shop = Workshop(owner, self.plan["environment"]["step"], facts, self.secrets, plan["secrets"])
+        self.prepared = prepare(Known(self.home, plan, gpus), shop, bool(self.plan["prepare"]))
         environment = self.prepared.environment
         self.journal.append(
             "environment",
@@ -164,8 +165,7 @@ class Supervisor:
         pump = Pump(reader, os.path.join(self.folder, OUTPUT), Redactor(self.secrets.values()))
         witness = Witness()
         environment = dict(inherited_environment(), **command["environment"])
-        own = set(self.plan["environment"]["secrets"]) if self.plan["environment"] else set()
-        environment.update({name: value for name, value in self.secrets.items() if name not in own})
+        environment.update({name: self.secrets[name] for name in self.plan["secrets"] if name in self.secrets})
         os.write(writer, header)  # through the pipe, so that it is before the script's first byte in every case
         try:
             pid = spawn(command["argv"], environment, command["directory"], writer)

@@ -5,9 +5,9 @@ import os
 import time
 from typing import Any, Dict, Iterable, Iterator, List, Set, Tuple
 
-from holdfast.farside import kernel
 from holdfast.farside.account.ownership import adopt, is_ours
-from holdfast.farside.layout import BUILD_BYTE, JOURNAL, SHIPPED, Home, object_path
+from holdfast.farside.environments.alone import alone
+from holdfast.farside.layout import JOURNAL, SHIPPED, Home, object_path
 from holdfast.farside.refusal import Refused
 from holdfast.farside.run.files import remove_tree, walk
 from holdfast.farside.run.journal import Journal
@@ -42,12 +42,13 @@ def sweep(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
     for name, bytes_ in _sweep_versions(home, now):
         removed.append(["farside " + name, 1, bytes_])
     if message.get("cache") and os.path.isdir(home.cache()):
-        if is_building(home):
-            kept.append(["cache", "an environment is being built"])
-        else:
-            size = _size(home.cache())
-            remove_tree(home.cache())
-            removed.append(["cache", 1, size])
+        with alone(home) as may_remove:
+            if may_remove:
+                size = _size(home.cache())
+                remove_tree(home.cache())
+                removed.append(["cache", 1, size])
+            else:
+                kept.append(["cache", "an environment is being built"])
     return {"removed": removed, "kept": kept}
 
 
@@ -202,12 +203,6 @@ def _words_of_users(home: Home) -> str:
             except OSError:
                 continue
     return "\0".join(words)
-
-
-def is_building(home: Home) -> bool:
-    folder = home.environments()
-    locks = [os.path.join(folder, name) for name in names(folder) if name.endswith(".lock")]
-    return any(kernel.lock_holder(lock, BUILD_BYTE) is not None for lock in locks)
 
 
 def _size(path: str) -> int:

@@ -14,7 +14,7 @@ from holdfast.hosts.host import Host
 from holdfast.project.configuration import Configuration, load_configuration, managed_environment
 from holdfast.project.environment_spec import EnvironmentSpec
 from holdfast.project.folder import Project
-from holdfast.project.problems import errors_in
+from holdfast.project.problems import Problem, errors_in
 from holdfast.project.spec_files import read_environment_spec
 from holdfast.workbench.environments.planned import planned_environment
 from holdfast.workbench.replies import number, rows, text, truth, understood
@@ -104,7 +104,8 @@ def check(project: Project, question: Question, around: Surroundings) -> Checked
         fixed = tuple(each for each in find_replacements(spec) if each.replacement is not None)
         if apply_fixes(project.root, fixed):
             configuration, spec = _read(project, question, around)
-    remarks = [_of_spec(each) for each in (find_replacements(spec) if spec is not None else ())]
+    remarks = [_of_file(each) for each in configuration.warnings if spec is not None and each.file == spec.file]
+    remarks += [_of_spec(each) for each in (find_replacements(spec) if spec is not None else ())]
     there: Looked | None = None
     unasked: HostError | NotAvailable | None = None
     try:
@@ -128,6 +129,12 @@ def _read(project: Project, question: Question, around: Surroundings) -> tuple[C
         if errors_in(problems):
             raise ConfigurationError(errors_in(problems))
     return configuration, exported_spec(project, spec)
+
+
+def _of_file(problem: Problem) -> Remark:
+    key = f"{problem.key}: " if problem.key else ""
+    sentence = f"{key}{problem.message}."
+    return Remark(problem.severity, "file", "", sentence, problem.remedy, problem.file, problem.line)
 
 
 def _of_spec(found: Finding) -> Remark:

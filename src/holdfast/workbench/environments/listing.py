@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from holdfast.environments.locks import Lock, is_lock
 from holdfast.errors import FarSideError, UnknownName, UsageError
 from holdfast.frozen import dataclass
 from holdfast.hosts.connection import Connection
@@ -13,7 +14,7 @@ from holdfast.project.compute import BUILTIN_LOCAL, compute_names
 from holdfast.project.folder import Project
 from holdfast.workbench import events
 from holdfast.workbench.records.runs import Products
-from holdfast.workbench.replies import number, rows, text, truth, understood
+from holdfast.workbench.replies import number, rows, seconds, text, truth, understood
 from holdfast.workbench.surroundings import Surroundings
 from holdfast.workbench.targets import host_of
 
@@ -54,7 +55,7 @@ class Shown:
     listed: Listed
     path: str
     packages: tuple[str, ...]
-    lock: Mapping[str, Any] | None
+    lock: Lock | None
     users: tuple[User, ...]
 
 
@@ -89,7 +90,7 @@ def show_environment(host: Host, name: str) -> Shown:
             _row(answer),
             text(answer["path"]),
             tuple(text(each) for each in rows(answer["packages"])),
-            answer["lock"],
+            _lock(answer["lock"]),
             tuple(User(text(project), text(run), truth(alive)) for project, run, alive in rows(answer["users"])),
         )
 
@@ -140,10 +141,17 @@ def _row(row: Mapping[str, Any]) -> Listed:
         packages=number(row["count"]),
         size=number(row["size"]),
         own=number(row["own"]),
-        used=float(row["used"]),
-        built=float(row["built"]),
-        seconds=float(row["seconds"]),
+        used=seconds(row["used"]),
+        built=seconds(row["built"]),
+        seconds=seconds(row["seconds"]),
     )
+
+
+def _lock(value: Any) -> Lock | None:
+    if value is not None and not is_lock(value):
+        raise ValueError("what should be a lock is none")
+    found: Lock | None = value
+    return found
 
 
 def _state(row: Mapping[str, Any]) -> str:

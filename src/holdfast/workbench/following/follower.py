@@ -140,7 +140,7 @@ class Follower:
         lock, plan = read_lock(self.folder / "environment.json"), self.folders.plan(self.run_id)["environment"]
         if lock is not None and plan and not plan["exact"]:
             with contextlib.suppress(OSError):  # it will be resolved again
-                keep_lock(self.project.state_directory, lock, replace=bool(plan["upgrade"]))
+                keep_lock(self.project.state_directory, lock, str(plan["spec"]), replace=bool(plan["upgrade"]))
 
     def now(self) -> float:
         return self._around.now()

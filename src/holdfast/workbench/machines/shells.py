@@ -22,6 +22,10 @@ NOT_BUILT = "not-built"
 """The far side's word for an environment that nobody has built."""
 
 
+_ENTERED_ALL_THE_SAME = (Reason.COMPLETED, Reason.CANNOT_START)
+"""Without a script that began: what was only prepared, and what one looks into to see why it could not begin."""
+
+
 class _There(NamedTuple):
     """The far side as a program: its Python, its file, and Holdfast's folder."""
 
@@ -37,6 +41,12 @@ def enter_run(project: Project, run: str, words: Sequence[str], around: Surround
     if found.ending is not None and found.ending.reason is Reason.NOT_STARTED:
         raise ProjectError(
             f"The run `{follower.run_id}` never started, so there is nothing to enter.", "Submit it again."
+        )
+    if found.ending is not None and found.started is None and found.ending.reason not in _ENTERED_ALL_THE_SAME:
+        raise ProjectError(
+            f"The run `{follower.run_id}` ended before its script began, so there is nothing to enter. "
+            f"{found.ending.sentence()}",
+            found.ending.remedy(follower.run_id),
         )
     submission = follower.folders.submission(follower.run_id)
     return _enter(follower.product.host, {"project": submission.project_id, "run": follower.run_id}, words, around)

@@ -80,6 +80,6 @@ def _ask(follower: Follower) -> Run:
 def _require_unknown(run: Run) -> None:
     if run.status.is_final and run.ending is not None:
         raise ProjectError(
-            f"{run.run_id} is not given up: it has ended already. {run.ending.sentence()}",
+            f"{run.run_id} is not given up: it has ended already. {run.how_it_ended()}",
             f"All of it: holdfast history info -r {run.run_id}",
         )

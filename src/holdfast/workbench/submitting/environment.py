@@ -9,6 +9,8 @@ from holdfast.environments.locks import locks_of, read_lock
 from holdfast.environments.planning import Wishes, plan_environment
 from holdfast.errors import ProjectError
 from holdfast.history.folder import RunFolders
+from holdfast.history.records import read_run
+from holdfast.model import Reason
 from holdfast.plan import EnvironmentPlan, Hole, Text, text
 from holdfast.project.configuration import Configuration, managed_environment
 from holdfast.project.environment_spec import EnvironmentSpec, spec_digest, variables_in
@@ -66,6 +68,12 @@ def plan_environment_of_run(
     lock = read_lock(folders.path(run_id) / LOCK)
     before = folders.plan(run_id).get("environment")
     if lock is None or not isinstance(before, dict):
+        ending = read_run(folders, run_id).ending
+        if ending is not None and ending.reason is Reason.PREPARATION:
+            raise ProjectError(
+                f"The run `{run_id}` has no environment that could be used again. {ending.sentence()}",
+                ending.remedy(run_id),
+            )
         raise ProjectError(
             f"The run `{run_id}` has no environment that could be used again.",
             "It ran on the user's own Python, or its record is not at home yet: holdfast experiment status -r "

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.engines.engine import Order
-from holdfast.errors import ProjectError
+from holdfast.errors import PROBLEMS_SHOWN, ProjectError
 from holdfast.frozen import asdict
 from holdfast.history.folder import RunFolders
 from holdfast.history.index import Index
@@ -87,13 +87,22 @@ def _record(
 
 def _warnings(intent: Intent, around: Surroundings) -> Iterator[events.Event]:
     configuration = intent.configuration
-    for problem in configuration.warnings:
+    for problem in configuration.warnings[:PROBLEMS_SHOWN]:
         yield events.Warned(str(problem))
+    if len(configuration.warnings) > PROBLEMS_SHOWN:
+        yield events.Warned(f"{len(configuration.warnings) - PROBLEMS_SHOWN} more like these.")
     if configuration.run.ignored:
         names = ", ".join(f"`{name}`" for name in configuration.run.ignored)
         verb, are = ("belongs", "is") if len(configuration.run.ignored) == 1 else ("belong", "are")
         yield events.Warned(f"{configuration.run.file}: {names} {verb} to data preparation and {are} ignored.")
-    if intent.product.host.is_here and managed_environment(configuration) is None:
+    spec = managed_environment(configuration)
+    if spec is not None and spec.credentials:
+        yield events.Warned(
+            f"`{spec.file}` has a password in an address. It is hidden from the record, but the file is part of the "
+            "snapshot, which is kept.",
+            "Write a variable instead, as https://${TOKEN}@host/simple, and set it in the shell.",
+        )
+    if intent.product.host.is_here and spec is None:
         python = find_python(configuration.target.python_location, intent.project.root, around)
         for warning in editable_warnings(Path(python), intent.project.root, around.user_home):
             yield events.Warned(warning.message, warning.remedy)

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 from holdfast.environments.elsewhere import Installer, Machine, resolve_for, wheel_files
 from holdfast.environments.locks import Lock, is_lock, keep_lock
+from holdfast.environments.package_indexes import index_variables
 from holdfast.errors import FarSideError, NotAvailable, PreparationError
 from holdfast.frozen import replace
 from holdfast.hosts.connection import Connection
-from holdfast.hosts.package_indexes import index_variables
 from holdfast.plan import EnvironmentPlan
 from holdfast.project.sizes import format_size
 from holdfast.snapshots.manifest import encode_rows
@@ -113,7 +113,7 @@ class _Shipping:
     def resolve(self, plan: EnvironmentPlan, machine: Machine) -> Lock:
         lock = resolve_for(machine, plan, self._installer(plan))
         with contextlib.suppress(OSError):  # it is chosen again the next time
-            keep_lock(self._intent.project.state_directory, lock, replace=plan.upgrade)
+            keep_lock(self._intent.project.state_directory, lock, plan.spec, replace=plan.upgrade)
         return lock
 
     def bring(self, plan: EnvironmentPlan, lock: Lock, machine: Machine) -> Generator[events.Event, None, str]:

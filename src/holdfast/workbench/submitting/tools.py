@@ -23,6 +23,9 @@ _WHEELS = {
 }
 """What uv calls the platforms that it can be fetched for."""
 
+SECONDS = 30.0
+"""A program on a sleeping network disk takes a while."""
+
 
 def find_uv() -> str:
     """The program on this machine: beside the Python that runs this, or wherever it was installed."""
@@ -45,12 +48,16 @@ def find_uv() -> str:
 
 def uv_name(uv: str) -> str:
     """`uv-0.13.7`: what it is called in a host's `tools/`."""
-    said = subprocess.run([uv, "--version"], capture_output=True, text=True, check=False, timeout=30)
+    remedy = "Install uv anew beside Holdfast: pip install --force-reinstall uv"
+    try:
+        said = subprocess.run([uv, "--version"], capture_output=True, text=True, check=False, timeout=SECONDS)
+    except subprocess.TimeoutExpired as error:
+        raise NotAvailable(f"`{uv}` did not say its version within {SECONDS:g} seconds.", remedy) from error
+    except OSError as error:
+        raise NotAvailable(f"`{uv}` cannot be started: {error.strerror}.", remedy) from error
     words = said.stdout.split()
     if said.returncode or len(words) < 2 or words[0] != "uv":
-        raise NotAvailable(
-            f"`{uv}` does not say its version.", "Install uv anew beside Holdfast: pip install --force-reinstall uv"
-        )
+        raise NotAvailable(f"`{uv}` does not say its version.", remedy)
     return f"uv-{words[1]}"
 
 
@@ -96,7 +103,15 @@ def _program_for(uv: str, name: str, architecture: str, libc: str, around: Surro
 
 def _fetch(uv: str, name: str, platform: str, folder: Path) -> None:
     """From the package index, as its maker publishes it; whole or not at all."""
-    new = folder.with_name(f".{folder.name}.new")
+    new = folder.with_name(f".{folder.name}.{os.getpid()}.new")
+    try:
+        _install(uv, name, platform, new)
+        _put(new, folder)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+
+
+def _install(uv: str, name: str, platform: str, new: Path) -> None:
     shutil.rmtree(new, ignore_errors=True)
     wanted = name.replace("-", "==", 1)
     argv = [uv, "pip", "install", "--quiet", "--no-deps", "--target", str(new), "--python-platform", platform, wanted]
@@ -108,9 +123,18 @@ def _fetch(uv: str, name: str, platform: str, folder: Path) -> None:
             f"uv for {platform} could not be fetched: {reason[-1] if reason else 'no reason was given'}",
             "Does this machine reach the package index? Without uv: userManagedEnvironment: true in the .compute file.",
         )
+
+
+def _put(new: Path, folder: Path) -> None:
+    """In its place, unless another process was faster."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    shutil.rmtree(folder, ignore_errors=True)
-    new.rename(folder)
+    if not (folder / "bin" / "uv").exists():
+        shutil.rmtree(folder, ignore_errors=True)  # a part of it, from who knows when
+    try:
+        new.rename(folder)
+    except OSError:
+        if not (folder / "bin" / "uv").exists():
+            raise
 
 
 def _here() -> tuple[str, str]:

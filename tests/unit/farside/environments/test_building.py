@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from holdfast.farside import kernel
 from holdfast.farside.environments import building
 from holdfast.farside.environments.building import Environment
-from holdfast.farside.layout import Home
+from holdfast.farside.layout import BUILD_BYTE, USE_BYTE, Home
 from holdfast.farside.refusal import Refused
 
 
@@ -112,7 +114,59 @@ def test_it_can_be_built_anew_on_demand_but_not_under_another_run(environment, t
     assert Path(environment.path).stat().st_ino == first
 
 
+def test_pip_of_another_python_is_not_found_in_its_place(tmp_path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "pip3").write_text("its own")
+
+    building.leave_word(str(tmp_path))
+
+    said = subprocess.run([tmp_path / "bin" / "pip", "install", "six"], capture_output=True, text=True, check=False)
+    assert (said.returncode, said.stdout) == (1, "")
+    assert "Add the package to the file" in said.stderr
+    assert (tmp_path / "bin" / "pip3").read_text() == "its own"
+
+
 def test_a_mark_that_cannot_be_read_says_nothing(tmp_path) -> None:
     (tmp_path / building.COMPLETE).write_text("[1")
     assert building.read_mark(str(tmp_path)) == {}
     assert building.read_mark(str(tmp_path / "none")) == {}
+
+
+def in_another_process(work) -> int:
+    """Record locks are a process's own: what `work` returns is the exit code."""
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(work())
+        except BaseException:  # noqa: BLE001 - the parent sees that it failed
+            os._exit(99)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_one_that_somebody_removes_at_this_moment_is_not_used(environment, tmp_path) -> None:
+    ensure(environment, fill(environment))
+    kernel.unlock(environment._lock, USE_BYTE)
+    remover = os.open(environment.path + ".lock", os.O_RDWR)
+    assert kernel.lock(remover, USE_BYTE)
+
+    def use() -> int:
+        return int(Environment(Home(str(tmp_path / "home")), "abc").use())
+
+    assert in_another_process(use) == 0
+    kernel.unlock(remover, USE_BYTE)
+    assert in_another_process(use) == 1
+
+
+@pytest.mark.parametrize("anew", [False, True])
+def test_whoever_builds_is_seen_to_build_until_the_end(environment, anew: bool) -> None:
+    if anew:
+        ensure(environment, fill(environment))
+    seen = []
+
+    def build():
+        holders = lambda: int(kernel.lock_holder(environment.path + ".lock", BUILD_BYTE) is not None)  # noqa: E731
+        seen.append(in_another_process(holders))
+        return fill(environment)()
+
+    assert ensure(environment, build, anew=anew)
+    assert seen == [1]

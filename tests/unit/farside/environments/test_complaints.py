@@ -35,6 +35,10 @@ def test_a_package_that_is_not_there_is_named_with_its_line() -> None:
         ("error: failed to write\n  cause: No space left on device (os error 28)", "clean --environments"),
         ("error: Hash mismatch for `numpy==1`\n", "--upgrade"),
         ("error: No solution found\n cause: Because numpy==99 …unsatisfiable", "contradict"),
+        ("error: x\n hint: could not be queried due to a lack of valid authentication credentials (401)", "password"),
+        ("error: A path dependency is incompatible with the current platform", "environment check"),
+        ("error: six was not found in the cache\n hint: the network was disabled", "--ship-packages"),
+        ("error: Failed to fetch\n cause: HTTP status client error (404 Not Found)", "nothing at that address"),
         ("Segmentation fault", ""),
     ],
 )
@@ -72,3 +76,10 @@ def test_a_reason_fits_into_a_record() -> None:
 )
 def test_the_name_of_a_requirement(text: str, name: str) -> None:
     assert package_name(text) == name
+
+
+def test_an_installer_that_was_killed_is_said_to_have_been_killed() -> None:
+    found = explain("Building numpy==1.26.4", SPEC, 9)
+
+    assert found.sentence().startswith("the installer was ended by signal 9. Memory may have run out")
+    assert found.where == ""

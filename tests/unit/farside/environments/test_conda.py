@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from holdfast.farside.environments import conda
+from holdfast.farside.environments import conda, conda_building
 from holdfast.farside.environments.conda import Done, Prefix, Problem, Progress
 from holdfast.farside.environments.conda_channels import Channels
 
@@ -132,3 +132,11 @@ def test_the_worker_is_a_program_beside_this_module():
     assert (python, option) == ("/tools/bin/python", "-I")
     with open(path) as source:
         assert "py-rattler" in source.read()
+
+
+def test_packages_of_another_platform_are_not_preferred() -> None:
+    packages = [{"name": each, "subdir": each} for each in ("noarch", "linux-64", "linux-aarch64", "win-64")]
+
+    found = conda_building._of_this_platform(packages, "linux-x86_64-glibc2.36")
+
+    assert [each["name"] for each in found] == ["noarch", "linux-64"]

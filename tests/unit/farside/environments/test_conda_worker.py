@@ -46,6 +46,7 @@ def test_an_error_of_the_system_is_about_storage():
     ("text", "plain"),
     [
         ("see https://ada:w%20rd@h:8080/c/x.conda.", "see https://h:8080/c/x.conda."),
+        ("see https://ada:p@ss@h/c", "see https://h/c"),
         ("(https://h/api/t/tk-12_3/c/noarch)", "(https://h/api/c/noarch)"),
         ("http://tok@h/t/${NAME}/c", "http://h/c"),
         ("file:///t/data/c and mail ada@h", "file:///t/data/c and mail ada@h"),

@@ -41,6 +41,7 @@ FOUND = [
         ("3.11.2", "~=3.10", True),
         ("3.11.2", "~=3.10.1", False),
         ("3.11.2", "nonsense", False),
+        ("3.14.0rc2", "3.14", True),
     ],
 )
 def test_a_pin_is_understood_as_conda_and_pip_mean_it(version: str, pin: str, expected: bool) -> None:

@@ -29,9 +29,10 @@ def test_everything_that_gets_installed_counts() -> None:
         lock(python="3.12.2"),
         lock(platform="linux-aarch64-glibc2.36"),
         lock(conda=[package]),
+        lock(build=["--no-binary :all:"]),
     ]
 
-    assert len({lock_digest(each) for each in [lock(), *others]}) == 5
+    assert len({lock_digest(each) for each in [lock(), *others]}) == 6
 
 
 def test_packages_are_counted_without_their_hashes() -> None:

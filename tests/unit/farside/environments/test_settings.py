@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.farside.environments import settings
-from holdfast.farside.environments.settings import translated
+from holdfast.farside.environments.settings import secrets_in, translated
 
 
 @pytest.fixture
@@ -87,3 +87,32 @@ def test_a_damaged_file_of_pips_is_no_reason_to_fail(host, text: str) -> None:
     write(host, ".config/pip/pip.conf", text)
 
     assert translated(host) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "secrets"),
+    [
+        ("UV_DEFAULT_INDEX", "https://me:w0rd@one/simple", ["w0rd"]),
+        ("UV_INDEX", "https://me:w0rd@one/s https://t0ken@two/s https://three/s", ["t0ken", "w0rd"]),
+        ("UV_INDEX", "ours=https://me:w0rd@one/s", ["w0rd"]),
+        ("UV_FIND_LINKS", "https://me:one@one/w,https://me:two@two/w", ["one", "two"]),
+        ("UV_DEFAULT_INDEX", "https://me:p@ss@one/simple", ["p%40ss", "p@ss"]),
+        ("UV_DEFAULT_INDEX", "https://me:p%40ss@one/simple", ["p%40ss", "p@ss"]),
+        ("UV_DEFAULT_INDEX", "https://t0ken:@one/simple", ["t0ken"]),
+        ("UV_DEFAULT_INDEX", "https://t0ken:x-oauth-basic@one/simple", ["t0ken", "x-oauth-basic"]),
+        ("UV_FIND_LINKS", "https://one/w?sv=1&sig=ab%3D&X-Amz-Signature=cd#x", ["ab%3D", "ab=", "cd"]),
+        ("CONDA_CHANNEL_ALIAS", "https://one/t/tk-1/c", ["tk-1"]),
+        ("HTTPS_PROXY", "http://me:w0rd@proxy:3128", ["w0rd"]),
+        ("http_proxy", "me:w0rd@proxy:3128", ["w0rd"]),
+        ("UV_INDEX_OURS_PASSWORD", "w0rd", ["w0rd"]),
+        ("UV_INDEX_OURS_USERNAME", "me", []),
+        ("UV_DEFAULT_INDEX", "https://one:8080/simple", []),
+        ("UV_DEFAULT_INDEX", "https://one/simple/@two", []),
+        ("LANG", "en_US.UTF-8@euro", []),
+        ("HOME", "/home/me", []),
+    ],
+)
+def test_what_is_secret_in_the_settings_is_known_so_that_it_can_be_masked(
+    name: str, value: str, secrets: list[str]
+) -> None:
+    assert secrets_in({name: value}) == secrets

@@ -8,8 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from holdfast.farside.environments.complaints import Complaint as Complaint
-from holdfast.farside.environments.complaints import explain
+from holdfast.farside.environments.complaints import Complaint, explain
 from holdfast.farside.environments.drivers import Machine, torch_is_too_new
 from holdfast.farside.environments.locks import package_lines
 from holdfast.farside.environments.settings import translated

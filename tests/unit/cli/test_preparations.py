@@ -1,0 +1,115 @@
+"""A preparation is found again, and tells of itself; so does a run that came no further than its build."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.history.folder import RunFolders
+from holdfast.model import Submission
+from holdfast.workbench import events
+
+Command = Callable[..., Any]
+WHY = "there is no package `numpyy`."
+
+
+@pytest.fixture
+def add(tmp_path: Path) -> Callable[..., str]:
+    """`add(script, reason)`: a run of this project that ended so, at home already."""
+    folders = RunFolders(tmp_path / ".holdfast")
+
+    def make(script: str, reason: str, said: str = "") -> str:
+        begin = 1_521_077_190.0 + len(folders.all_ids())
+        run_id = folders.reserve("iris", begin)
+        submission = Submission(run_id, 1, "p", "iris", script, (), "local", "local", "local", "a" * 64, begin, "g")
+        folders.commit(run_id, submission, {"format": 1}, {"run": {"Framework": "Python"}})
+        folder = folders.path(run_id)
+        ended = {"t": begin + 1, "e": "ended", "reason": reason, "code": 0, "signal": None, "detail": WHY}
+        (folder / "journal.jsonl").write_text(json.dumps({"t": begin, "e": "created"}) + f"\n{json.dumps(ended)}\n")
+        (folder / "collected.json").write_text("{}")
+        (folder / "control_log").write_text(said)
+        return run_id
+
+    return make
+
+
+def test_a_preparation_says_its_id_before_anything_else(monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
+    def submit(*_: Any, **__: Any) -> Iterator[events.Event]:
+        yield events.RunCreated("p_1")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("holdfast.workbench.submitting.submit.submit", submit)
+    said = command("experiment", "prepare").err
+    assert said.startswith("RunId: p_1\n")
+    assert "it may have begun: p_1" in said
+
+
+def test_the_installers_words_of_the_newest_are_shown_without_its_id(add: Callable[..., str], command: Command) -> None:
+    add("train.py", "completed", "of the run\n")
+    add("", "preparation", "of the preparation\n")
+    assert command("logs", "--control").out == "of the preparation\n"
+
+
+def test_a_preparation_has_no_script_that_could_have_ended(add: Callable[..., str], command: Command) -> None:
+    run_id = add("", "completed")
+    for words in (("status", "-o", "json"), ("history", "info", "-o", "json"), ("history", "info", "-o", "table")):
+        said = command(*words, "-r", run_id).out
+        assert "The environment is ready; no script was to be run." in said
+        assert "The script ended" not in said
+
+
+def test_the_environment_of_a_run_that_failed_in_its_build_is_not_there(
+    add: Callable[..., str], command: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text("")
+    run_id = add("train.py", "preparation")
+    outcome = command("submit", "--dry-run", "--environment-of", run_id, "train.py")
+    assert outcome.code == 242
+    assert f"could not be built: {WHY}" in outcome.err
+    assert f"holdfast logs -r {run_id} --control" in outcome.err
+
+
+def test_a_shell_of_a_run_that_failed_in_its_build_says_so(add: Callable[..., str], command: Command) -> None:
+    run_id = add("train.py", "preparation")
+    outcome = command("experiment", "shell", "-r", run_id, "true")
+    assert outcome.code == 242
+    assert "ended before its script began" in outcome.err
+    assert f"could not be built: {WHY}" in outcome.err
+
+
+def test_a_shell_of_a_run_that_was_canceled_in_its_build_says_so(add: Callable[..., str], command: Command) -> None:
+    outcome = command("experiment", "shell", "-r", add("train.py", "canceled"), "true")
+    assert outcome.code == 242
+    assert "ended before its script began" in outcome.err
+    assert "The run was canceled." in outcome.err
+
+
+@pytest.fixture
+def entered(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, tuple[str, ...]]]:
+    """Environments that were entered, and what was to be run there."""
+    found: list[tuple[str, tuple[str, ...]]] = []
+
+    def enter(_host: Any, name: str, words: tuple[str, ...], _around: Any) -> int:
+        found.append((name, words))
+        return 0
+
+    monkeypatch.setattr("holdfast.workbench.machines.shells.enter_environment", enter)
+    return found
+
+
+def test_two_dashes_may_stand_before_the_command(entered: list[Any], command: Command) -> None:
+    assert command("environment", "shell", "0123", "--", "python", "--", "-V").code == 0
+    assert command("environment", "shell", "0123", "python", "-V").code == 0
+    assert command("environment", "shell", "0123", "--").code == 0
+    assert entered == [("0123", ("python", "--", "-V")), ("0123", ("python", "-V")), ("0123", ())]
+
+
+def test_an_option_after_the_id_is_told_where_it_belongs(entered: list[Any], command: Command) -> None:
+    outcome = command("environment", "shell", "0123", "-t", "gpu1", "--", "python")
+    assert outcome.code == 240
+    assert "holdfast environment shell -t gpu1 0123" in outcome.err
+    assert entered == []

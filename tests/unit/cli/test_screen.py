@@ -1,0 +1,56 @@
+"""What is shown of events and of files' contents: the end of a line that does not fit, and nothing that steers."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.cli import comparison_page, terminal
+from holdfast.cli.events import Screen
+from holdfast.history.compare import Comparison
+from holdfast.workbench import events
+from holdfast.workbench.records.comparison import CodeDifference, RunComparison
+
+
+@pytest.mark.parametrize("columns", ["80", "50", "20"])
+def test_a_long_reason_is_cut_before_what_happens_next(monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setattr(terminal, "is_terminal", lambda _: True)
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    screen, reason = Screen(None), "ssh: connect to host " + "gpu1.example.org " * 9
+    screen.show(events.ConnectionLost(reason, 4.0))
+    screen.show(events.ConnectionLost(reason, 8.0))
+    shown = sys.stderr.getvalue().rpartition("\x1b[K")[2]  # type: ignore[attr-defined]  # it is the one from above
+    assert len(shown) < int(columns)
+    assert shown.startswith("connection lost"[: int(columns) - 1])
+    assert shown.endswith("…), trying again in 8 s …") is (columns != "20")
+
+
+def test_what_is_in_a_file_does_not_steer_the_terminal() -> None:
+    page = io.StringIO()
+    code = CodeDifference(changed=("a.py",), diff="--- a.py\n+++ a.py\n@@ -1 +1 @@\n-\tx\n+\ty\x1b[2J\x9b31m\n")
+    comparison_page.draw(RunComparison(Comparison("a", "b", (), (), (), (), ()), code), False, page)
+    comparison_page.draw(RunComparison(Comparison("a", "b", (), (), (), (), ()), code), True, page)
+    assert not {"\x1b", "\x9b"} & set(page.getvalue())
+    assert page.getvalue().count("+\ty\\x1b[2J\\x9b31m\n") == 2
+
+
+def test_many_warnings_are_counted_and_a_check_shows_them_all(command: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "aml_config").mkdir()
+    (tmp_path / "aml_config" / "built.compute").write_text("type: local\nuserManagedEnvironment: false\n")
+    (tmp_path / "aml_config" / "built.runconfig").write_text("Target: built\nFramework: Python\n")
+    (tmp_path / "train.py").write_text("")
+    index = '[[tool.uv.index]]\nname = "n%d"\nurl = "https://h.example/%d"\nexplicit = true\n'
+    indexes = "".join(index % (each, each) for each in range(30))
+    (tmp_path / "pyproject.toml").write_text(f"[project]\nname = 'x'\nversion = '1'\n{indexes}")
+    outcome = command("submit", "--dry-run", "-c", "built", "-d", "pyproject.toml", "train.py")
+    assert outcome.code == 0, outcome.err
+    assert outcome.err.count("is asked for every package") == 20
+    assert "10 more like these." in outcome.err
+    page = command("environment", "check", "-c", "built", "-d", "pyproject.toml", "-o", "table")
+    assert page.out.count("is asked for every package") == 30, page.err

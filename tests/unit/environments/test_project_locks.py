@@ -1,0 +1,85 @@
+"""The locks that a project keeps: only locks, and only for what was asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.environments.locks import is_lock, keep_lock, locks_of, read_lock
+
+SPEC = "5" * 64
+HASHED = "six==1.17.0 \\\n    --hash=sha256:aa \\\n    --hash=sha256:bb\n    # via -r requirements.in\n"
+LOCK: dict[str, Any] = {
+    "format": 1,
+    "spec": SPEC,
+    "platform": "linux-x86_64-glibc2.31",
+    "python": "3.11.2",
+    "requirements": HASHED,
+    "conda": [{"url": "https://c.example/x-1.conda", "sha256": "ab"}],
+    "backend": "",
+}
+
+
+@pytest.mark.parametrize("more", [{}, {"python": "3.14.0rc2"}, {"conda": []}, {"requirements": ""}, {"later": 7}])
+def test_a_lock_is_one(more: dict[str, Any]) -> None:
+    assert is_lock({**LOCK, **more})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"format": 2},
+        {"spec": None},
+        {"python": "3.11"},
+        {"python": 3.11},
+        {"python": "3.11.2/../x"},
+        {"platform": ["linux"]},
+        {"platform": "../linux"},
+        {"requirements": ["six"]},
+        {"requirements": None},
+        {"backend": 7},
+        {"conda": {}},
+        {"conda": ["x"]},
+        {"conda": [{"url": "https://c.example/x", "sha256": None}]},
+        {"conda": [{"sha256": "ab"}]},
+    ],
+)
+def test_what_has_other_values_than_a_lock_is_none(wrong: dict[str, Any]) -> None:
+    assert not is_lock({**LOCK, **wrong})
+    assert not is_lock({key: value for key, value in LOCK.items() if key not in wrong})
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--index-url https://other.example/simple",
+        "-r other.txt",
+        "  --extra-index-url https://other.example/simple",
+        "# a note \\\n  --index-url https://other.example/simple",
+        "six==1.0 \\\n--index-url https://other.example/simple",
+    ],
+)
+def test_a_lock_that_tells_the_installer_what_to_do_is_none(line: str) -> None:
+    assert not is_lock({**LOCK, "requirements": f"{HASHED}{line}\n"})
+    assert not is_lock({**LOCK, "requirements": f"{line}\n{HASHED}"})
+
+
+def test_a_lock_is_kept_for_what_was_asked_and_for_nothing_else(tmp_path: Path) -> None:
+    assert not keep_lock(tmp_path, LOCK, "6" * 64, replace=True)
+    assert not keep_lock(tmp_path, {**LOCK, "spec": "../x"}, "../x", replace=True)
+    assert not any(tmp_path.iterdir())
+    assert keep_lock(tmp_path, LOCK, SPEC, replace=False)
+    assert locks_of(tmp_path, SPEC) == (LOCK,)
+    newer = {**LOCK, "requirements": "six==1.18.0\n"}
+    assert not keep_lock(tmp_path, newer, SPEC, replace=False)
+    assert keep_lock(tmp_path, newer, SPEC, replace=True)
+    assert locks_of(tmp_path, SPEC) == (newer,)
+
+
+def test_processes_that_keep_a_lock_at_once_do_not_write_into_each_others_file(tmp_path: Path) -> None:
+    folder = tmp_path / "locks" / SPEC
+    (folder / ".linux-x86_64-glibc2.31-3.11.json.new").mkdir(parents=True)  # another process is at it
+    assert keep_lock(tmp_path, LOCK, SPEC, replace=False)
+    assert read_lock(folder / "linux-x86_64-glibc2.31-3.11.json") == LOCK

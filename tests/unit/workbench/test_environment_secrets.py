@@ -1,0 +1,39 @@
+"""What the installer is told when another run's environment is built again: what belongs to its indexes only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from holdfast.project.environment_spec import EnvironmentSpec
+from holdfast.project.spec_files import read_environment_spec
+from holdfast.workbench.submitting import environment
+
+
+def spec(folder: Path, index: str) -> EnvironmentSpec:
+    (folder / "r.txt").write_text(f"--index-url {index}\nsix\n")
+    found, problems = read_environment_spec(folder, "r.txt")
+    assert found is not None, problems
+    return found
+
+
+@pytest.mark.parametrize(
+    ("now", "sent"),
+    [
+        ("https://me:n3w@a.example/simple", ["me:n3w"]),
+        ("https://me:n3w@b.example/simple", []),
+        ("https://a.example/simple?token=n3w", []),
+    ],
+)
+def test_a_password_is_sent_for_the_address_that_it_is_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, now: str, sent: list[str]
+) -> None:
+    before = {"secrets": list(spec(tmp_path, "https://me:0ld@a.example/simple").credentials)}
+    present = spec(tmp_path, now)
+    monkeypatch.setattr(environment, "managed_environment", lambda _: present)
+    around: Any = SimpleNamespace(environment={})
+    configuration: Any = None
+    assert list(environment._secrets_of_plan(before, configuration, around).values()) == sent

@@ -1,0 +1,72 @@
+"""The program that builds environments: what it is called, and how it is fetched for other machines."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import HostError, NotAvailable
+from holdfast.workbench.submitting import tools
+
+INSTALLS = """\
+#!/bin/sh
+while [ "$1" != --target ]; do shift; done
+echo "$2" >> "${0%/*}/targets"
+mkdir -p "$2/bin" && echo new > "$2/bin/uv"
+"""
+
+
+def program(folder: Path, text: str) -> str:
+    path = folder / "uv"
+    path.write_text(text)
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_its_name_is_its_version(tmp_path: Path) -> None:
+    assert tools.uv_name(program(tmp_path, "#!/bin/sh\necho uv 0.13.7 of today\n")) == "uv-0.13.7"
+
+
+def test_one_that_is_gone_is_said(tmp_path: Path) -> None:
+    with pytest.raises(NotAvailable, match="uv` cannot be started: No such file or directory"):
+        tools.uv_name(str(tmp_path / "uv"))
+
+
+def test_one_for_another_processor_is_said(tmp_path: Path) -> None:
+    with pytest.raises(NotAvailable, match="uv` cannot be started: Exec format error"):
+        tools.uv_name(program(tmp_path, "\x7fELF"))
+
+
+def test_one_that_does_not_answer_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tools, "SECONDS", 0.05)
+    with pytest.raises(NotAvailable, match=r"did not say its version within 0\.05 seconds"):
+        tools.uv_name(program(tmp_path, "#!/bin/sh\nexec sleep 60\n"))
+
+
+def test_processes_that_fetch_it_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
+    folder = tmp_path / "tools" / "uv-1-aarch64-musl"
+    others = folder.with_name(f".{folder.name}.new")
+    others.mkdir(parents=True)
+    tools._fetch(program(tmp_path, INSTALLS), "uv-1", "aarch64-unknown-linux-musl", folder)
+    assert others.is_dir()
+    assert (folder / "bin" / "uv").read_text() == "new\n"
+    assert str(os.getpid()) in (tmp_path / "targets").read_text()
+    assert sorted(each.name for each in folder.parent.iterdir()) == [others.name, folder.name]
+
+
+def test_what_another_process_has_fetched_meanwhile_stays(tmp_path: Path) -> None:
+    folder = tmp_path / "tools" / "uv-1-aarch64-musl"
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin" / "uv").write_text("in use\n")
+    tools._fetch(program(tmp_path, INSTALLS), "uv-1", "aarch64-unknown-linux-musl", folder)
+    assert (folder / "bin" / "uv").read_text() == "in use\n"
+
+
+def test_one_that_cannot_be_fetched_leaves_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "tools" / "uv-1-aarch64-musl"
+    broken = INSTALLS.replace("echo new", "echo no index >&2; false; echo new").replace("$2/bin/uv", "$2/bin/other")
+    with pytest.raises(HostError, match="uv for p could not be fetched: no index"):
+        tools._fetch(program(tmp_path, broken), "uv-1", "p", folder)
+    assert list(folder.parent.iterdir()) == []
