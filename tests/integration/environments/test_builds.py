@@ -36,7 +36,7 @@ print(sorted(each.metadata["Name"].lower() for each in metadata.distributions())
 """
 """Says which packages there are, after it has compared every file with what its package says of it."""
 EXPECTED = "['attrs', 'bulky', 'idna', 'jinja2', 'markupsafe', 'packaging', 'six'] True\n"
-SEEDS, SOAK_SEEDS = 5, 15
+SEEDS, SOAK_SEEDS = 20, 80
 RUNS = 20
 FILES = 4000
 
