@@ -61,3 +61,13 @@ def environments(bench: FarBench) -> list[dict[str, object]]:
     journals = [(bench.root / ".holdfast" / "runs" / run / "journal.jsonl").read_text() for run in bench.near_ids()]
     found = [json.loads(line) for text in journals for line in text.splitlines()]
     return sorted((each for each in found if each["e"] == "environment"), key=lambda each: each["t"])
+
+
+def test_a_secret_that_the_spec_names_too_is_given_to_the_script(bench: FarBench) -> None:
+    address = "--find-links http://${TOKEN}@127.0.0.1:9/wheels"
+    bench.write("aml_config/conda_dependencies.yml", f"dependencies:\n  - python\n  - pip:\n      - {address}\n")
+    bench.write("train.py", "import os\nprint(os.environ.get('TOKEN') == 'tok-12345')\n")
+
+    result = bench.submit("--secret", "TOKEN", "train.py", env={"TOKEN": "tok-12345"})
+
+    assert (result.code, result.out) == (0, "True\n"), result.err
