@@ -179,9 +179,15 @@ def python_module(name: str, version: str = "1.0", depends: tuple[str, ...] = ()
     )
 
 
+_SITE = b"""import site, sys, sysconfig
+site.addsitedir("%s/lib/python%d.%d/site-packages" % ((sys.prefix,) + sys.version_info[:2]))
+sysconfig._INSTALL_SCHEMES["posix_local"] = sysconfig._INSTALL_SCHEMES["posix_prefix"]
+"""
+"""Where a Debian system's own Python looks, and where it installs, are other folders than conda's."""
+
+
 def python_package(interpreter: Path | None = None) -> Package:
-    """The interpreter with its standard library, able to stand under any prefix. A few seconds to make. It must be one
-    that looks into `site-packages`, which a Debian system's own does not."""
+    """The interpreter with its standard library, able to stand under any prefix. A few seconds to make."""
     said = subprocess.run(
         [str(interpreter or sys.executable), "-I", "-c", _DESCRIBE], capture_output=True, text=True, check=True
     ).stdout
@@ -194,6 +200,8 @@ def python_package(interpreter: Path | None = None) -> Package:
         files[name] = Content(data, "text" if is_text else "", executable=name.startswith("bin/"))
     for name in ("bin/python", "bin/python3"):
         files[name] = files[f"bin/python{minor}"]
+    if files.pop(f"lib/python{minor}/EXTERNALLY-MANAGED", None):
+        files[f"lib/python{minor}/sitecustomize.py"] = Content(_SITE)
     files[f"lib/python{minor}/site-packages/README.txt"] = Content(b"Third-party modules.\n")
     return Package("python", described["version"], "0_cpython", ("__glibc >=2.17",), noarch="", files=files)
 
