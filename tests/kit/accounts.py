@@ -52,9 +52,9 @@ class Account:
         name = f"hf{secrets.token_hex(4)}"
         home = folder / name
         # `*` is no password at all; the default `!` is a locked account, which sshd refuses for keys as well.
-        _administer(["useradd", "-M", "-d", str(home), "-s", shell, "-p", "*", name])
+        administer(["useradd", "-M", "-d", str(home), "-s", shell, "-p", "*", name])
         if password:
-            _administer(["chpasswd", "-c", "SHA256", "-s", "1000"], given=f"{name}:{password}\n")
+            administer(["chpasswd", "-c", "SHA256", "-s", "1000"], given=f"{name}:{password}\n")
         entry = pwd.getpwnam(name)
         home.mkdir(mode=0o755)
         os.chown(home, entry.pw_uid, entry.pw_gid)
@@ -84,6 +84,10 @@ class Account:
         before = path.read_text() if path.exists() else ""
         self.write(".ssh/authorized_keys", f"{before}{public_key.strip()}\n", 0o600)
 
+    def join(self, group: str) -> None:
+        """Make the user a member of a group; sessions that are open now are not."""
+        administer(["usermod", "-a", "-G", group, self.name])
+
     def processes(self) -> list[processes.Process]:
         """What this user runs now; sshd has one process per connection among them."""
         return processes.of_user(self.uid)
@@ -101,6 +105,20 @@ class Account:
             text=True,
             timeout=60,
         )
+
+
+def administer(argv: Sequence[str], given: str = "", fine: int = 0) -> None:
+    """Run a program that changes /etc/passwd, again while another process has the lock."""
+
+    def done() -> bool:
+        result = subprocess.run(argv, input=given, capture_output=True, text=True, env={"PATH": _SYSTEM_PATH})
+        if result.returncode in (0, fine):
+            return True
+        # One is changed after the other, so that a name can be half there when a lock was refused in between.
+        assert "lock" in result.stderr or "try again" in result.stderr, f"{argv}: {result.stderr}"
+        return False
+
+    wait_for(done, what=" ".join(argv))
 
 
 def _sweep() -> None:
@@ -125,18 +143,4 @@ def _listeners(folder: Path) -> list[processes.Process]:
 
 def _remove_user(name: str) -> None:
     # -f: a root process of sshd may still be going down for this user.
-    _administer(["userdel", "-f", name], fine=6)
-
-
-def _administer(argv: Sequence[str], given: str = "", fine: int = 0) -> None:
-    """Run a program that changes /etc/passwd, again while another process has the lock."""
-
-    def done() -> bool:
-        result = subprocess.run(argv, input=given, capture_output=True, text=True, env={"PATH": _SYSTEM_PATH})
-        if result.returncode in (0, fine):
-            return True
-        # One is changed after the other, so that a name can be half there when a lock was refused in between.
-        assert "lock" in result.stderr or "try again" in result.stderr, f"{argv}: {result.stderr}"
-        return False
-
-    wait_for(done, what=" ".join(argv))
+    administer(["userdel", "-f", name], fine=6)

@@ -1,0 +1,110 @@
+"""A Docker engine of the tests' own. `docker` is shared by a session's workers, `private_daemon()` is one test's."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from remote.conftest import boxes, client, kit_folder  # noqa: F401 - fixtures
+
+from kit.boxes import Box, Boxes
+from kit.docker import boxes as docker_boxes
+from kit.docker import gpus as docker_gpus
+from kit.docker.daemon import Daemon, Settings
+from kit.docker.holding import held, shared
+from kit.docker.images import template
+from kit.docker.pythons import Downloads, downloads
+from kit.docker.registry import Registry, registry
+from kit.nvml import Device, Simulated
+from kit.sshd import Client, Options
+
+PROGRAMS = ("dockerd", "docker", "containerd", "debootstrap", "docker-registry", "ip", "patchelf")
+
+
+@pytest.fixture(scope="session")
+def docker_template() -> Path:
+    """Every image, as a data root that daemons begin with."""
+    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+    missing = [program for program in PROGRAMS if shutil.which(program, path=path) is None]
+    if os.getuid() != 0:
+        missing.append("root, to start a Docker daemon")
+    if missing:
+        say = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
+        say(f"needs {', '.join(missing)}")
+    return template()
+
+
+@pytest.fixture(scope="session")
+def shared_docker(docker_template: Path) -> Iterator[Daemon]:
+    with shared(docker_template) as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def docker(shared_docker: Daemon, monkeypatch: pytest.MonkeyPatch) -> Daemon:
+    """The session's daemon; DOCKER_HOST says so to everything that the test starts. Not to be stopped by a test."""
+    monkeypatch.setenv("DOCKER_HOST", shared_docker.host)
+    return shared_docker
+
+
+@pytest.fixture
+def private_daemon(docker_template: Path) -> Iterator[Callable[..., Daemon]]:
+    """`private_daemon(Settings(live_restore=True))` is a running daemon with every image that the test may stop, kill,
+    restart; `images=False` gives it none."""
+    with contextlib.ExitStack() as closing:
+
+        def make(settings: Settings = Settings(), images: bool = True) -> Daemon:  # noqa: B008 - it is frozen
+            daemon = closing.enter_context(held(settings, docker_template if images else None))
+            daemon.start()
+            return daemon
+
+        yield make
+
+
+@pytest.fixture
+def docker_box(boxes: Boxes, client: Client, docker: Daemon) -> Callable[..., Box]:  # noqa: F811
+    """`docker_box()` is a box whose account may use the session's daemon, `docker_box(allowed=False)` one whose account
+    may not, `docker_box(daemon=private)` one with another daemon."""
+
+    def make(
+        name: str = "gpu1",
+        *,
+        daemon: Daemon = docker,
+        allowed: bool = True,
+        options: Options = Options(),  # noqa: B008 - it is frozen
+    ) -> Box:
+        return docker_boxes.docker_box(boxes, client, daemon, name, allowed, options)
+
+    return make
+
+
+@pytest.fixture
+def docker_gpus_of(docker: Daemon, tmp_path: Path) -> Iterator[Callable[..., Simulated]]:
+    """`docker_gpus_of(tmp_path, Device())`: containers with `--gpus` that mount something below that folder, or below
+    `box.account.home`, have these GPUs. What it returns is the machine's driver too, for the host's side."""
+    with contextlib.ExitStack() as closing:
+
+        def make(below: Path, *devices: Device, daemon: Daemon = docker) -> Simulated:
+            made = Simulated(tmp_path / f"gpus{len(list(tmp_path.glob('gpus*')))}", devices)
+            closing.enter_context(docker_gpus.offered(daemon, made, below))
+            return made
+
+        yield make
+
+
+@pytest.fixture
+def image_registry(tmp_path: Path, docker_template: Path) -> Iterator[Registry]:
+    """A registry that asks for a password: `image_registry.push(docker, PLAIN, tmp_path / "login")`."""
+    with registry(tmp_path / "registry") as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def python_downloads(docker_template: Path) -> Iterator[Downloads]:
+    """A Python that `uv python install` can bring into an image without one: pin `python_downloads.version`."""
+    with downloads() as made:
+        yield made

@@ -1,0 +1,37 @@
+"""Typing `computetarget attach docker` and `attach remotedocker`, and what they leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from kit.boxes import Box
+from kit.docker.daemon import Daemon
+from kit.docker.images import PYTHON
+
+Run = Callable[..., Any]
+
+
+def attach_here(holdfast: Run, *words: str, image: str = PYTHON, **options: Any) -> Any:
+    return holdfast("computetarget", "attach", "docker", "--name", "here", "--image", image, *words, **options)
+
+
+def attach_there(holdfast: Run, box: Box, *words: str, image: str = PYTHON, **options: Any) -> Any:
+    given = ["--name", "gpu1", "--address", box.name, "--image", image, *words]
+    return holdfast("computetarget", "attach", "remotedocker", *given, env=box.environment, **options)
+
+
+def keys_of(project: Path, name: str) -> dict[str, str]:
+    """The lines of the target's file."""
+    lines = (project / "aml_config" / f"{name}.compute").read_text().splitlines()
+    return {key: value.strip('"') for key, value in (line.split(": ", 1) for line in lines)}
+
+
+def leave_container(daemon: Daemon, home: Path, run: str) -> str:
+    """A container of a run that nobody knows any more, as a host that was cut from the mains leaves it."""
+    name = f"holdfast-{run}"
+    labels = [f"holdfast.home={home}", f"holdfast.run={run}", "holdfast.project=p"]
+    words = [word for label in labels for word in ("--label", label)]
+    daemon.run("run", "-d", "--network", "none", "--name", name, *words, PYTHON, "sleep", "600")
+    return name

@@ -1,0 +1,94 @@
+"""NVIDIA's hook, simulated: gives a container that was started with `--gpus` a driver library.
+
+The engine calls it before a container's first process, in the container's mount namespace yet outside its root, with
+the container's state on standard input. A copy of this file is the program; it uses the standard library alone.
+
+Which GPUs: the files `*.json` of one folder say `{"below": PATH, "state": FOLDER, "library": FILE}`. The container gets
+those of the entry whose PATH holds a folder that is mounted in it, the longest PATH first; `below` empty fits every
+container. NVIDIA_VISIBLE_DEVICES chooses among them, by number or by UUID, as with the real hook.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+HOOK = "nvidia-container-runtime-hook"
+GPUS = "gpus"
+INSIDE = "run/simulated-nvml"
+"""Where a container finds the state of its GPUs, relative to its root."""
+LIBRARY = "libnvidia-ml.so.1"
+_LIBRARY_FOLDERS = ("usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib")
+_DEVICES = ("nvidiactl", "nvidia-uvm")
+
+
+def main(folder: str) -> None:
+    if sys.argv[1:] != ["prestart"]:
+        return
+    state = json.load(sys.stdin)
+    bundle = Path(state.get("bundle") or state["bundlePath"])
+    config = json.loads((bundle / "config.json").read_text())
+    chosen = visible(config)
+    entry = entry_for(Path(folder), [each["source"] for each in config["mounts"]])
+    if not chosen or entry is None:
+        return
+    root = Path(bundle, config["root"]["path"])
+    source = Path(entry["state"])
+    if chosen != ["all"]:
+        source = _reduced(source, chosen, bundle)
+    _give(root, source, Path(entry["library"]), state["pid"])
+
+
+def visible(config: dict[str, Any]) -> list[str]:
+    """What NVIDIA_VISIBLE_DEVICES names; nothing when it is empty, `void` or `none`."""
+    found = [each.partition("=")[2] for each in config["process"]["env"] if each.startswith("NVIDIA_VISIBLE_DEVICES=")]
+    value = found[-1] if found else ""
+    return [] if value in ("", "void", "none") else value.split(",")
+
+
+def entry_for(folder: Path, mounted: list[str]) -> dict[str, str] | None:
+    entries = [json.loads(path.read_text()) for path in folder.glob("*.json")]
+    for entry in sorted(entries, key=lambda each: -len(each["below"])):
+        if not entry["below"] or any(f"{source}/".startswith(f"{entry['below']}/") for source in mounted):
+            return dict(entry)
+    return None
+
+
+def reduced(lines: list[str], chosen: list[str]) -> list[str]:
+    """The state with the chosen devices only, which are numbered from 0."""
+    devices: dict[str, list[str]] = {}
+    others: list[str] = []
+    for line in lines:
+        words = line.split(" ", 2)
+        if words[0] == "device":
+            devices.setdefault(words[1], []).append(words[2])
+        else:
+            others.append(line)
+    names = {rest.split()[1]: number for number, rests in devices.items() for rest in rests if rest.startswith("uuid ")}
+    numbers = [names.get(each, each) for each in chosen]
+    kept = [each for each in devices if each in numbers]
+    return others + [f"device {new} {rest}" for new, old in enumerate(kept) for rest in devices[old]]
+
+
+def _reduced(source: Path, chosen: list[str], bundle: Path) -> Path:
+    folder = bundle / "simulated-nvml"
+    folder.mkdir(mode=0o777)
+    lines = (source / "nvml-state").read_text().splitlines()
+    (folder / "nvml-state").write_text("\n".join(reduced(lines, chosen)) + "\n")
+    return folder
+
+
+def _give(root: Path, source: Path, library: Path, pid: int) -> None:
+    """Mounts, as the real one makes: the image's files are not written to."""
+    place = next((each for each in _LIBRARY_FOLDERS if (root / each).is_dir()), "usr/lib")
+    (root / INSIDE).mkdir(parents=True, exist_ok=True)
+    (root / place).mkdir(parents=True, exist_ok=True)
+    (root / place / LIBRARY).touch()
+    lines = ["set -e", f"mount --bind '{source}' '{root / INSIDE}'"]
+    lines.append(f"mount --bind -o ro '{library}' '{root / place / LIBRARY}'")
+    for name in _DEVICES:  # in the container's own /dev, which this process does not see
+        lines += [f"touch '{root}/dev/{name}'", f"mount --bind /dev/null '{root}/dev/{name}'"]
+    subprocess.run(["nsenter", "-t", str(pid), "-m", "sh", "-c", "\n".join(lines)], check=True)

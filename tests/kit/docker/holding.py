@@ -1,0 +1,93 @@
+"""Who uses a daemon. Each user holds a lock on a file in its folder, which the kernel drops when the user dies, so that
+the last one can end the daemon, and a later session the daemons that nobody uses any more."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from kit import processes
+from kit.docker.daemon import CACHE, Daemon, Settings
+
+_PREFIX = "hfd-"
+
+
+@contextlib.contextmanager
+def held(settings: Settings = Settings(), template: Path | None = None) -> Iterator[Daemon]:  # noqa: B008 - it is frozen
+    """A daemon for one user, which starts it; ended and removed at the end."""
+    sweep()
+    daemon, users = _create(settings, template)
+    with users:
+        try:
+            yield daemon
+        finally:
+            daemon.close()
+
+
+@contextlib.contextmanager
+def shared(template: Path) -> Iterator[Daemon]:
+    """The daemon that every process of this repository shares now, running. The last one to leave ends it."""
+    note = CACHE / f"shared-{template.name}"
+    with locked(CACHE / "shared.lock"):
+        daemon, users = _enter(note) or _create(Settings(), template)
+        note.write_text(str(daemon.folder))
+        daemon.start()
+    try:
+        yield daemon
+    finally:
+        with locked(CACHE / "shared.lock"), users:
+            if _is_ours_alone(users):
+                daemon.close()
+                note.unlink()
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def sweep() -> None:
+    """End the daemons of this kit that nobody uses, and remove their files."""
+    for folder in Path("/tmp").glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError), (folder / "users").open("r+") as users:
+            if (folder / "daemon.json").exists() and _is_ours_alone(users):
+                Daemon.at(folder).close()
+        maker = re.match(rf"{_PREFIX}(\d+)-", folder.name)
+        if maker and not processes.is_alive(int(maker[1])) and not (folder / "daemon.json").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _enter(note: Path) -> tuple[Daemon, IO[str]] | None:
+    """The shared daemon if somebody uses it now. One that was left behind is ended: its containers are strangers."""
+    sweep()
+    with contextlib.suppress(OSError):
+        folder = Path(note.read_text())
+        users = (folder / "users").open("r+")
+        fcntl.flock(users, fcntl.LOCK_SH)
+        return Daemon.at(folder), users
+    return None
+
+
+def _create(settings: Settings, template: Path | None) -> tuple[Daemon, IO[str]]:
+    folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir="/tmp"))
+    folder.chmod(0o755)
+    users = (folder / "users").open("w")
+    fcntl.flock(users, fcntl.LOCK_SH)
+    return Daemon.create(folder, settings, template), users
+
+
+def _is_ours_alone(users: IO[str]) -> bool:
+    try:
+        fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
