@@ -46,6 +46,10 @@ class Reason(Enum):
     NOT_STARTED = "not-started"
     CANNOT_START = "cannot-start"
     PREPARATION = "preparation"
+    CONTAINER = "container"
+    CONTAINER_STOPPED = "container-stopped"
+    CONTAINER_REMOVED = "container-removed"
+    DOCKER_STOPPED = "docker-stopped"
     STORAGE = "storage"
     UNKNOWN = "unknown"
     ABANDONED = "abandoned"
@@ -135,6 +139,30 @@ OUTCOMES: Mapping[Reason, Outcome] = {
         ExitCode.PREPARATION,
         "The environment could not be built: {detail}",
         "The installer's own words: holdfast logs -r {run} --control",
+    ),
+    Reason.CONTAINER: Outcome(
+        Status.FAILED,
+        ExitCode.RUN,
+        "The script's container could not be started: {detail}",
+        "What Docker is and can do on that machine: holdfast computetarget check NAME",
+    ),
+    Reason.CONTAINER_STOPPED: Outcome(
+        Status.FAILED,
+        ExitCode.LOST,
+        "The script's container was stopped from outside. {detail}",
+        "Somebody, or something on that machine, ended it (`docker stop`, `docker kill`); submit the run again.",
+    ),
+    Reason.CONTAINER_REMOVED: Outcome(
+        Status.FAILED,
+        ExitCode.LOST,
+        "The script's container was removed while the script ran. {detail}",
+        "Somebody, or something on that machine, ended it (`docker rm -f`); submit the run again.",
+    ),
+    Reason.DOCKER_STOPPED: Outcome(
+        Status.FAILED,
+        ExitCode.LOST,
+        "Docker was stopped or restarted on the machine, and the script's container ended with it. {detail}",
+        'Submit the run again. Containers outlive that where /etc/docker/daemon.json has "live-restore": true.',
     ),
     Reason.UNKNOWN: Outcome(
         Status.FAILED,
@@ -271,6 +299,11 @@ class Run:
     environment: str | None = None
     python: str = ""
     packages: tuple[str, ...] = ()
+    image: str | None = None
+    """By its name, of a run in a container; `image_id` is which one that was."""
+    image_id: str | None = None
+    container: str | None = None
+    """What the run's container is called, while there is one."""
     built_in: float | None = None
     """Seconds that the environment took to be built for this run; None: it was there, or there is none."""
     ended_processes: tuple[EndedProcess, ...] = ()

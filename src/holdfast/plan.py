@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, NamedTuple
 
-from holdfast.frozen import dataclass
+from holdfast.frozen import dataclass, field_names
 from holdfast.model import RECORD_FORMAT
 
 
@@ -23,8 +23,6 @@ class Hole(Enum):
     PYTHON = "python"
     ACCOUNT = "account"
     ARCHITECTURE = "architecture"
-    COMMAND = "command"
-    """A list of words: only as a word of its own."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +45,45 @@ def text(*parts: str | Hole) -> Text:
 
 
 class Command(NamedTuple):
-    """An argv, what is set in its environment, and where it runs. Containers wrap this, and nothing else."""
+    """An argv, what is set in its environment, and where it runs. A container is put around it over there."""
 
     argv: tuple[Text, ...]
     environment: Mapping[str, Text]
     directory: Text
+
+
+@dataclass(frozen=True)
+class Volume:
+    """A folder or file of the host that the script finds at `target`."""
+
+    source: Text
+    target: str
+    is_writable: bool
+
+
+@dataclass(frozen=True)
+class ContainerPlan:
+    """The container that the script runs in, and the environment is built in.
+
+    `image` is a name, or with `is_exact` an id, which is neither fetched under another name nor replaced; `known_as` is
+    its name for people. `gpus` None: nothing is said about them. `options` are words for `docker run`, as the user's
+    keys ask for; `shm` None leaves the size to the host. `share` is where `Plan.share` is found inside. `python`: that
+    of the image is used as it is; None: an environment is mounted. `file` says where all this is written.
+    """
+
+    program: str
+    image: str
+    is_exact: bool
+    known_as: str
+    gpus: bool | None
+    options: tuple[Text, ...]
+    shm: str | None
+    volumes: tuple[Volume, ...]
+    share: str
+    name: str
+    labels: Mapping[str, str]
+    python: str | None
+    file: str
 
 
 class EnvironmentPlan(NamedTuple):
@@ -61,7 +93,7 @@ class EnvironmentPlan(NamedTuple):
     file and line. `python` is a pin, `interpreter` the Python for a spec that has none. `locks` are those known for
     the spec; `is_exact`: the first one is used whatever the spec says. `files` is where local files of the spec
     are, `uv` the program, `tools` what has to be sent for it, `secrets` the names of what the installer has to know
-    and the script does not, `step` every command of the build, with a hole for its words.
+    and the script does not.
     """
 
     spec: str
@@ -83,7 +115,6 @@ class EnvironmentPlan(NamedTuple):
     uv: Text
     tools: tuple[str, ...]
     secrets: tuple[str, ...]
-    step: Command
     packages: str | None = None
     """The manifest of packages that are sent along: then nothing over there asks an index."""
 
@@ -110,7 +141,9 @@ class Plan:
     prepare: bool = True
     secrets: tuple[str, ...] = ()
     python: str | None = None
-    """`pythonLocation` for the hole of that name; None is the active one over there."""
+    """`pythonLocation` for the hole of that name; None is the active one over there, or the image's own."""
+    container: ContainerPlan | None = None
+    """None: the script sees the host as its user does."""
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -127,6 +160,7 @@ class Plan:
             "prepare": self.prepare,
             "secrets": list(self.secrets),
             "python": self.python,
+            "container": None if self.container is None else container_json(self.container),
         }
 
 
@@ -159,6 +193,17 @@ def environment_json(plan: EnvironmentPlan) -> dict[str, Any]:
         "uv": plan.uv.as_json(),
         "tools": list(plan.tools),
         "secrets": list(plan.secrets),
-        "step": _command_json(plan.step),
         "packages": plan.packages,
+    }
+
+
+def container_json(plan: ContainerPlan) -> dict[str, Any]:
+    return {
+        **{name: getattr(plan, name) for name in field_names(plan)},
+        "options": [each.as_json() for each in plan.options],
+        "volumes": [
+            {"source": each.source.as_json(), "target": each.target, "is_writable": each.is_writable}
+            for each in plan.volumes
+        ],
+        "labels": dict(plan.labels),
     }

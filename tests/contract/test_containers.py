@@ -1,23 +1,77 @@
-"""What every container promises: a wrapped command still runs the same thing in the same place."""
+"""What every container promises: its plan says what the far side has to know, and nothing that was not asked for."""
 
 from __future__ import annotations
+
+import json
 
 import pytest
 
 from holdfast.containers.bare import Bare
-from holdfast.containers.container import Container
-from holdfast.plan import Command, Hole, text
+from holdfast.containers.container import Container, Exact, Names
+from holdfast.containers.docker import Docker
+from holdfast.frozen import field_names, replace
+from holdfast.plan import container_json
+from holdfast.project.compute import ComputeTarget
 
-CONTAINERS: dict[str, Container] = {"bare": Bare()}
-COMMAND = Command((text("python"), text("train.py"), text("a b")), {"NAME": text("value")}, text(Hole.WORK))
+NAMES = Names("iris_1", "ab" * 16, "iris, the `flower`")
+EXACT = Exact("sha256:" + "ab" * 32, "python:3.12", None)
+FULL = ComputeTarget(
+    "gpu",
+    "remotedocker",
+    "gpu1",
+    base_docker_image="python:3.12",
+    nvidia_docker=True,
+    volumes=("~/a,b:/data", "/x:/y:rw"),
+    shm_size="8g",
+    memory="4g",
+    cpus="2",
+    network="bridge",
+    docker_arguments=("--label", "a=b c"),
+    file="aml_config/gpu.compute",
+)
+CONTAINERS: dict[str, Container] = {
+    "bare": Bare(),
+    "docker": Docker(ComputeTarget("docker", "docker", file="aml_config/docker.compute")),
+    "docker with all keys": Docker(FULL),
+}
+each = pytest.mark.parametrize("name", sorted(CONTAINERS))
 
 
-@pytest.mark.parametrize("name", sorted(CONTAINERS))
-def test_the_script_and_its_arguments_stay_last_and_in_order(name):
-    wrapped = CONTAINERS[name].wrap(COMMAND)
-    assert wrapped.argv[-3:] == COMMAND.argv
+@each
+def test_planning_is_pure(name: str) -> None:
+    container = CONTAINERS[name]
+    assert container.plan(NAMES) == container.plan(NAMES)
+    assert container.plan(NAMES, EXACT) == container.plan(NAMES, EXACT)
 
 
-@pytest.mark.parametrize("name", sorted(CONTAINERS))
-def test_wrapping_is_pure(name):
-    assert CONTAINERS[name].wrap(COMMAND) == CONTAINERS[name].wrap(COMMAND)
+@each
+def test_a_plan_travels_as_json_and_has_an_image_where_the_container_has_one(name: str) -> None:
+    plan = CONTAINERS[name].plan(NAMES)
+    assert (plan is not None) is CONTAINERS[name].has_image
+    if plan is not None:
+        told = json.loads(json.dumps(container_json(plan)))
+        assert set(told) == set(field_names(plan))
+        assert told["image"] and told["file"] and told["share"].endswith("/")
+
+
+@each
+def test_a_container_is_called_after_its_run_and_labelled_with_its_project(name: str) -> None:
+    plan = CONTAINERS[name].plan(NAMES)
+    if plan is None:
+        return
+    assert plan.name == "holdfast-iris_1"
+    assert plan.labels == {
+        "holdfast.run": "iris_1",
+        "holdfast.project": "ab" * 16,
+        "holdfast.project-name": "iris, the `flower`",
+    }
+
+
+@each
+def test_the_image_of_another_run_takes_the_place_of_the_targets_and_of_nothing_else(name: str) -> None:
+    usual, exact = CONTAINERS[name].plan(NAMES), CONTAINERS[name].plan(NAMES, EXACT)
+    if usual is None:
+        assert exact is None
+        return
+    assert not usual.is_exact and usual.image == usual.known_as
+    assert exact == replace(usual, image=EXACT.image, is_exact=True, known_as="python:3.12")

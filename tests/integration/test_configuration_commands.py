@@ -49,7 +49,7 @@ def test_an_unknown_template_names_the_valid_ones(holdfast: Run) -> None:
     assert "Did you mean `digits`?" in result.err
 
 
-@pytest.mark.parametrize("kind", ["remotedocker", "cluster", "docker", "localdocker"])
+@pytest.mark.parametrize("kind", ["cluster"])
 def test_both_spellings_of_attach_say_in_one_sentence_what_does_not_work_yet(
     holdfast: Run, tmp_path: Path, kind: str
 ) -> None:
@@ -63,7 +63,7 @@ def test_both_spellings_of_attach_say_in_one_sentence_what_does_not_work_yet(
 
 def test_attach_takes_every_option_of_the_original(holdfast: Run) -> None:
     words = ["-k", "--private-key-file", "F", "--private-key-passphrase", "P", "-w", "secret-password"]
-    result = holdfast("computetarget", "attach", "remotedocker", "-n", "g", "-a", "h", "-u", "me", *words)
+    result = holdfast("computetarget", "attach", "cluster", "-n", "g", "-a", "h", "-u", "me", *words)
     assert result.code == 243
     assert "secret-password" not in result.err + result.out
 

@@ -22,6 +22,6 @@ def command(output: Output) -> None:
     with working("looking at this machine; a driver that hangs is given up after ten seconds …"):
         checked = check_this_machine(surroundings())
     if output.query is None and output.chosen_format() == "table":
-        show_facts(checked.facts, checked.findings)
+        show_facts(checked.facts, checked.findings, engine=checked.engine)
     else:
-        output.show(as_dict(checked.facts, checked.findings))
+        output.show(as_dict(checked.facts, checked.findings, checked.engine))

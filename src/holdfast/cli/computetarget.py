@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +12,7 @@ from holdfast.cli import terminal
 from holdfast.cli.here import current_project, surroundings
 from holdfast.cli.options import target_names, target_types
 from holdfast.cli.output import Column, Group, Output, output_options
+from holdfast.cli.steps import render
 from holdfast.errors import ConfigurationError, ExitCode, HoldfastError, HostError, UnknownName, UsageError
 from holdfast.frozen import asdict
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from holdfast.project.compute import ComputeTarget
     from holdfast.project.folder import Project
     from holdfast.workbench.machines.answers import Ways
-    from holdfast.workbench.machines.attaching import Remote
+    from holdfast.workbench.machines.attaching import Attached, Remote
     from holdfast.workbench.machines.leaving import Inventory
     from holdfast.workbench.surroundings import Surroundings
 
 group = Group("computetarget", help="Attach, list, check and detach compute targets.")
 
-T = TypeVar("T")
+OVER_SSH, IN_CONTAINERS = ("remote", "remotedocker"), ("docker", "remotedocker")
 
 
 @group.command("attach")
@@ -64,6 +64,11 @@ T = TypeVar("T")
     help="Folder for all that Holdfast puts on the machine, such as one on a scratch disk. [default: ~/.holdfast]",
 )
 @click.option(
+    "--image",
+    metavar="IMAGE",
+    help="What containers are made from (`baseDockerImage`). For docker and remotedocker. [default: ubuntu:24.04]",
+)
+@click.option(
     "--accept-host-key",
     "accepted",
     multiple=True,
@@ -81,13 +86,15 @@ def attach_command(
     private_key_file: str | None,
     private_key_passphrase: str | None,
     home: str | None,
+    image: str | None,
     accepted: tuple[str, ...],
 ) -> None:
     """Attach a machine as the compute target NAME.
 
     TYPE is one of local, docker, remote, remotedocker, cluster. `remote` is any Linux machine with sshd and python3 3.6
-    or newer. Looks at the machine first, and writes aml_config/NAME.compute and NAME.runconfig only when runs will work
-    there.
+    or newer; `remotedocker` the same, with Docker, and scripts run in containers there; `docker` (or `localdocker`) is
+    Docker on this machine. Looks at the machine first, tries a container, with its GPUs if it has some, and writes
+    aml_config/NAME.compute and NAME.runconfig only when runs will work there.
 
     It gets in as `ssh` does: your keys, agent, ~/.ssh/config and jump hosts. Where those do not suffice it asks for the
     password once, puts a key of its own there, and forgets the password.
@@ -95,28 +102,30 @@ def attach_command(
     \b
     holdfast computetarget attach remote --name gpu1 --address gpu1.example.com --username me
     holdfast computetarget attach remote -n gpu1 -a gpu1 --home /scratch/me/holdfast
+    holdfast computetarget attach remotedocker -n my_dsvm -a dsvm.example.com -u me
+    holdfast computetarget attach docker -n box --image nvcr.io/nvidia/pytorch:24.10-py3
     """
-    from holdfast.workbench.machines.configuring import attach_local, target_type
+    from holdfast.workbench.machines.attaching import Remote
+    from holdfast.workbench.machines.configuring import target_type
 
     if type and typed and type != typed:
         raise UsageError("Say which type of machine, once.", f"Leave out {typed} or {type}.")
     written = type or typed
     kind = target_type(written) if written else None
-    if kind is None or not name or (kind == "remote" and not address):
+    if kind is None or not name or (kind in OVER_SSH and not address):
         raise _missing(kind, name, address)
+    if image is not None and kind not in IN_CONTAINERS:
+        raise UsageError(f"A `{kind}` target runs no containers.", f"Leave out --image, or: {_with_containers(kind)}")
     around = surroundings()
     project = current_project(around)
     ways = _ways(password, private_key_file, private_key_passphrase, use_azureml_ssh_key, accepted)
-    if kind == "remote" and address:
-        from holdfast.workbench.machines.attaching import Remote
-
-        _attach_remote(project, Remote(name, address, username, home, ways), around)
+    if kind in OVER_SSH and address:
+        _attach_remote(project, Remote(name, address, username, home, ways, kind, image), around)
         return
     if address or username or home:
-        raise UsageError("A `local` target has no address, user or folder.", "Leave out --address and the like.")
-    for file in attach_local(project, name):
-        click.echo(file)
-    terminal.hint(f"Run on it: holdfast submit -c {name} SCRIPT")
+        other = _beside_this_machine(kind)
+        raise UsageError(f"A `{kind}` target is this machine: it has no address, user or folder.", other)
+    _attach_here(project, name, kind, image, around)
 
 
 @group.command("list")
@@ -175,8 +184,9 @@ def show_command(target: str | None, name: str | None, output: Output) -> None:
 def check_command(target: str | None, name: str | None, output: Output) -> None:
     """Look at a compute target again, as `attach` did, and write nothing.
 
-    Connects, shows what the machine has, and proves that runs outlive the connection. Ends with 245 when runs would not
-    work there.
+    Connects, shows what the machine has, and proves that runs outlive the connection; of a target with containers it
+    tries one, if the image is there, and shows those of ours that are left. Ends with 245 when runs would not work
+    there.
     """
     from holdfast.cli.machine_page import as_dict, show_facts
     from holdfast.workbench.machines.attaching import Checked, check
@@ -185,15 +195,15 @@ def check_command(target: str | None, name: str | None, output: Output) -> None:
     wanted = _one_name(target, name)
     project = current_project(around)
     _read(project, wanted)
-    checked = _render(check(project, wanted, around), Checked)
+    checked = render(check(project, wanted, around), Checked)
     if output.query is not None or output.chosen_format() != "table":
-        output.show(as_dict(checked.facts, checked.findings))
+        output.show(as_dict(checked.facts, checked.findings, checked.engine))
     else:
-        show_facts(checked.facts, checked.findings)
+        show_facts(checked.facts, checked.findings, engine=checked.engine)
     stops = next((each for each in checked.findings if each.stops_runs), None)
     if stops is not None:
         raise HostError(stops.message, stops.remedy)
-    terminal.notice(f"Runs will work on `{wanted}`.")
+    terminal.notice(f"Runs will work on `{wanted}`{', if it can fetch the image' if checked.lacks_image else ''}.")
 
 
 @group.command("detach")
@@ -211,7 +221,7 @@ def detach_command(target: str | None, name: str | None, force: bool, purge: boo
     """Remove NAME.compute, and NAME.runconfig if it points there; past runs stay in the history.
 
     A key that `attach` put on the machine is taken away. With `--purge` all of Holdfast's folder there goes: runs,
-    environments, shared folders. It shows what that is and asks first.
+    environments, shared folders, and containers of ours; images stay. It shows what that is and asks first.
     """
     from holdfast.workbench.machines.configuring import require_target
     from holdfast.workbench.machines.leaving import Detached, detach
@@ -222,7 +232,7 @@ def detach_command(target: str | None, name: str | None, force: bool, purge: boo
     require_target(project, wanted)
     if purge and not _confirm_purge(_read(project, wanted), around, yes):
         return ExitCode.DECLINED
-    ended = _render(detach(project, wanted, around, force, purge), Detached)
+    ended = render(detach(project, wanted, around, force, purge), Detached)
     for file in ended.removed:
         terminal.notice(f"removed aml_config/{file}")
     if ended.others:
@@ -233,13 +243,35 @@ def detach_command(target: str | None, name: str | None, force: bool, purge: boo
 def _missing(kind: str | None, name: str | None, address: str | None) -> UsageError:
     """All that is missing at once, and a line that has it."""
     lacking = [
-        *(["TYPE (`local`, or `remote` for a machine over SSH)"] if kind is None else []),
+        *(["TYPE (`local` or `docker` here, `remote` or `remotedocker` over SSH)"] if kind is None else []),
         *(["--name NAME"] if not name else []),
-        *(["--address HOST[:PORT], or a name of ~/.ssh/config"] if kind == "remote" and not address else []),
+        *(["--address HOST[:PORT], or a name of ~/.ssh/config"] if kind in OVER_SSH and not address else []),
     ]
     whole = f"holdfast computetarget attach {kind or 'remote'} --name {name or 'NAME'}"
-    more = f" --address {address or 'HOST'}" if kind != "local" else ""
+    more = f" --address {address or 'HOST'}" if kind is None or kind in OVER_SSH else ""
     return UsageError(f"What is missing: {'; '.join(lacking)}.", whole + more)
+
+
+def _with_containers(kind: str) -> str:
+    return f"holdfast computetarget attach {'remotedocker' if kind in OVER_SSH else 'docker'} …"
+
+
+def _beside_this_machine(kind: str) -> str:
+    other = "remotedocker" if kind in IN_CONTAINERS else "remote"
+    return f"Leave out --address and the like. For another machine: holdfast computetarget attach {other} …"
+
+
+def _attach_here(project: Project, name: str, kind: str, image: str | None, around: Surroundings) -> None:
+    if kind == "docker":
+        from holdfast.workbench.machines.attaching import Attached, attach_docker
+
+        _show_attached(render(attach_docker(project, name, image, around), Attached))
+        return
+    from holdfast.workbench.machines.configuring import attach_local
+
+    for file in attach_local(project, name):
+        click.echo(file)
+    terminal.hint(f"Run on it: holdfast submit -c {name} SCRIPT")
 
 
 def _ways(
@@ -258,18 +290,22 @@ def _ways(
 
 
 def _attach_remote(project: Project, wanted: Remote, around: Surroundings) -> None:
-    from holdfast.cli.machine_page import show_facts
     from holdfast.workbench.machines.attaching import Attached, attach_remote
 
     ways = wanted.ways
     if ways.password is not None or ways.passphrase is not None:
         terminal.warning("What was typed on the command line stays in the shell's history.")
         terminal.hint("Better be asked, or set HOLDFAST_PASSWORD.")
-    attached = _render(attach_remote(project, wanted, around), Attached)
-    show_facts(attached.facts, attached.findings, sys.stderr)
+    _show_attached(render(attach_remote(project, wanted, around), Attached))
+
+
+def _show_attached(attached: Attached) -> None:
+    from holdfast.cli.machine_page import show_facts
+
+    show_facts(attached.facts, attached.findings, sys.stderr, attached.engine)
     for file in attached.files:
         click.echo(file)
-    terminal.hint(f"Run on it: holdfast submit -c {wanted.name} SCRIPT")
+    terminal.hint(f"Run on it: holdfast submit -c {attached.target.name} SCRIPT")
 
 
 def _one_name(target: str | None, name: str | None) -> str:
@@ -291,51 +327,6 @@ def _read(project: Project, wanted: str) -> ComputeTarget:
     for problem in found.problems:
         terminal.warning(str(problem))
     return found.target
-
-
-def _render(happening: Iterable[Any], last: type[T]) -> T:
-    """Show each event as it comes; the one that ends it all is returned."""
-    from holdfast.workbench import events
-
-    ended: T | None = None
-    try:
-        for event in happening:
-            _clear()
-            match event:
-                case events.Doing():
-                    _transient(event.text)
-                case events.Done():
-                    terminal.notice(event.text)
-                case events.Warned():
-                    terminal.warning(event.message)
-                    terminal.hint(event.remedy)
-                case events.KeyShown():
-                    terminal.notice("Append this line to ~/.ssh/authorized_keys over there:")
-                    click.echo(event.line)
-                    terminal.notice("In one command, over there:")
-                    terminal.hint(event.command)
-                case events.Removed():
-                    from holdfast.project.sizes import format_size
-
-                    terminal.notice(f"removed {event.name} ({format_size(event.size)})")
-                case _ if isinstance(event, last):
-                    ended = event
-    finally:
-        _clear()
-    if ended is None:
-        raise AssertionError("it ended without its last event")
-    return ended
-
-
-def _transient(text: str) -> None:
-    """A line that the next one replaces; only where somebody watches."""
-    if terminal.is_terminal(sys.stderr):
-        sys.stderr.write("\r\x1b[K" + terminal.one_line(text)[: terminal.width() - 1])
-        sys.stderr.flush()
-
-
-def _clear() -> None:
-    _transient("")
 
 
 def _inventory(target: ComputeTarget, around: Surroundings) -> Inventory | None:

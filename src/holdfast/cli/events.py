@@ -15,6 +15,8 @@ from holdfast.project.durations import format_duration
 from holdfast.project.sizes import format_size
 from holdfast.workbench import events
 
+PHASES = {"environment": "Preparing the environment …", "image": "Fetching the image …", "container": ""}
+"""What is said once when a phase begins; its own words follow on a terminal."""
 CAUSES = {"cancel": "Canceling", "time-limit": "Time limit reached; ending", "stopped": "Ending"}
 
 
@@ -114,9 +116,9 @@ class Screen:
             self._clear()
             if self._frame:
                 self._open_frame()
-        elif event.name == "environment":
-            if self._phase != "environment":
-                self._line(terminal.notice, "Preparing the environment …")
+        elif event.name in PHASES:
+            if self._phase != event.name and PHASES[event.name]:
+                self._line(terminal.notice, PHASES[event.name])
             self._phase_text = event.text
             self._tick()
         self._phase = event.name

@@ -11,6 +11,7 @@ from holdfast.cli import pages
 from holdfast.frozen import asdict
 from holdfast.hosts.facts import DeviceState, Facts, Folder, Gpu, GpuState
 from holdfast.project.sizes import format_size
+from holdfast.workbench.machines.docker import Engine
 from holdfast.workbench.machines.findings import Finding
 
 ROWS_SHOWN = 5
@@ -18,17 +19,21 @@ ROWS_SHOWN = 5
 GIB = 1 << 30
 
 
-def as_dict(facts: Facts, findings: Sequence[Finding] = ()) -> dict[str, Any]:
-    """For JSON and queries."""
+def as_dict(facts: Facts, findings: Sequence[Finding] = (), engine: Engine | None = None) -> dict[str, Any]:
+    """For JSON and queries. `engine`: of a machine that runs containers for us."""
     plain: dict[str, Any] = json.loads(json.dumps(asdict(facts)))  # queries know lists, and not tuples
+    if engine is not None:
+        plain["engine"] = json.loads(json.dumps(asdict(engine)))
     return {**plain, "findings": [each._asdict() for each in findings]}
 
 
-def show_facts(facts: Facts, findings: Sequence[Finding] = (), stream: TextIO | None = None) -> None:
-    pages.draw([*_rows(facts), *_finding_rows(findings)], stream or sys.stdout)
+def show_facts(
+    facts: Facts, findings: Sequence[Finding] = (), stream: TextIO | None = None, engine: Engine | None = None
+) -> None:
+    pages.draw([*_rows(facts, engine), *_finding_rows(findings)], stream or sys.stdout)
 
 
-def _rows(facts: Facts) -> Iterator[tuple[str, str]]:
+def _rows(facts: Facts, engine: Engine | None) -> Iterator[tuple[str, str]]:
     library = f"glibc {facts.glibc}" if facts.glibc else "without glibc"
     yield "Machine", f"{facts.host}, as {facts.user}"
     yield "System", f"{facts.system}, Linux {facts.kernel}, {facts.architecture}, {library}"
@@ -40,11 +45,23 @@ def _rows(facts: Facts) -> Iterator[tuple[str, str]]:
         yield "Python", f"{python.version}  {python.path}"
     if len(facts.pythons) > ROWS_SHOWN:
         yield "Python", f"… {len(facts.pythons) - ROWS_SHOWN} more: -o json"
-    yield "Docker", facts.docker.version or ("does not answer" if facts.docker.path else "none")
+    if engine is not None:
+        yield engine.title, _engine(engine)
+    else:
+        yield "Docker", facts.docker.version or ("does not answer" if facts.docker.path else "none")
     yield "Driver", _driver(facts)
     for device in facts.gpus.devices:
         for line in _device(device):
             yield f"GPU {device.index}", line
+
+
+def _engine(engine: Engine) -> str:
+    kinds = [
+        *(["rootless"] if engine.is_rootless else []),
+        *(["users remapped"] if engine.remaps else []),
+    ]
+    room = f", {_size(engine.free)} of {_size(engine.total)} free" if engine.total is not None else ""
+    return ", ".join([engine.version, *kinds, f"images in {engine.root}{room}"])
 
 
 def _finding_rows(findings: Sequence[Finding]) -> Iterator[tuple[str, str]]:

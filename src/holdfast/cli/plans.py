@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable, Iterator
 
-from holdfast.plan import EnvironmentPlan, Plan, Text
+from holdfast.plan import ContainerPlan, EnvironmentPlan, Plan, Text
 from holdfast.project.durations import format_duration
 
 
@@ -17,8 +18,11 @@ def plan_text(plan: Plan) -> str:
         f"grace        {format_duration(plan.limits.grace)}",
         f"secrets      {', '.join(plan.secrets) or 'none'}",
     ]
+    if plan.container is not None:
+        lines += _two_columns("container", _container(plan.container, plan.share))
     if plan.environment is None:
-        lines.append("environment  the user's own Python")
+        own = "the user's own Python" if plan.container is None else f"the image's own Python ({plan.container.python})"
+        lines.append(f"environment  {own}")
     else:
         lines.append(f"environment  {plan.environment.summary}")
         lines.append(f"             {_locked(plan.environment)}, {_built(plan.environment, plan.prepare)}")
@@ -27,6 +31,32 @@ def plan_text(plan: Plan) -> str:
         lines += ["variables", *(f"             {name}={_word(value)}" for name, value in variables)]
         lines.append(f"command      {_words(plan.command.argv)}")
     return "\n".join(lines) + "\n"
+
+
+def _container(container: ContainerPlan, share: Text) -> Iterator[str]:
+    named = container.known_as
+    yield f"{named}, exactly {container.image}" if container.is_exact else named
+    yield f"called {container.name}"
+    yield _GPUS[container.gpus]
+    yield f"shared memory: {container.shm or 'half of what the machine has'}"
+    yield f"{_word(share)}/ is found at {container.share}"
+    for volume in container.volumes:
+        right = "" if volume.is_writable else ", read-only"
+        yield f"{_word(volume.source)} is found at {volume.target}{right}"
+    yield f"options: {_words(container.options)}"
+
+
+_GPUS = {
+    True: "with the machine's GPUs (nvidiaDocker: true)",
+    False: "without GPUs (nvidiaDocker: false)",
+    None: "without GPUs: nvidiaDocker is not written",
+}
+
+
+def _two_columns(title: str, rows: Iterable[str]) -> Iterator[str]:
+    for row in rows:
+        yield f"{title:13}{row}"
+        title = ""
 
 
 def _locked(environment: EnvironmentPlan) -> str:

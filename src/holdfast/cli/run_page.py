@@ -93,6 +93,10 @@ def _what_was_asked(inspection: Inspection) -> Iterator[tuple[str, str]]:
     yield "Snapshot", submission.snapshot
     for name, value in submission.properties.items():
         yield "Properties", f"{name}: {value}"
+    if run.image:
+        yield "Image", run.image if run.image_id in (None, run.image) else f"{run.image} ({run.image_id})"
+    if run.container:
+        yield "Container", run.container
     if run.environment:
         how = "was there already" if run.built_in is None else f"built for this run in {run.built_in:.1f} s"
         count = f"{len(run.packages)} package{'' if len(run.packages) == 1 else 's'}"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from holdfast.plan import Command
+from holdfast.containers.container import Exact, Names
+from holdfast.plan import ContainerPlan
 
 
 class Bare:
-    def wrap(self, command: Command) -> Command:
-        return command
+    has_image = False
+
+    def plan(self, names: Names, exact: Exact | None = None) -> ContainerPlan | None:
+        return None

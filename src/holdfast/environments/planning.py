@@ -1,4 +1,4 @@
-"""From a spec to the plan of its environment: what is asked for, which locks are known, how commands are run. Pure."""
+"""From a spec to the plan of its environment: what is asked for, and which locks are known. Pure."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ from collections.abc import Sequence
 
 from holdfast.environments.locks import Lock
 from holdfast.frozen import dataclass
-from holdfast.plan import Command, EnvironmentPlan, Hole, Text, text
+from holdfast.plan import EnvironmentPlan, Hole, Text, text
 from holdfast.project.environment_spec import EnvironmentSpec, Requirement, is_option
-
-STEP = Command((text(Hole.COMMAND),), {}, text(Hole.HOME))
-"""Every command of a build, before a container wraps it."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +45,6 @@ def plan_environment(
         uv=uv,
         tools=(),
         secrets=(),
-        step=STEP,
     )
 
 

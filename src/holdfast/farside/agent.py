@@ -72,6 +72,7 @@ class Agent:
             "environment-target": self._environments,
             "environment-check": self._environments,
             "environment-trim": self._environments,
+            **dict.fromkeys(("docker", "docker-try"), self._docker),
             "tool": self._tool,
             "platform": self._tool,
             "remove": lambda message, _: storage.remove(self.home, message),
@@ -201,10 +202,24 @@ class Agent:
 
         return asked.OPERATIONS[message["op"]](self.home, message)
 
+    def _docker(self, message: Message, body: bytes) -> Answer:
+        """What is done takes long, and says so meanwhile."""
+        from holdfast.farside.containers import looking
+
+        def tell(text: str) -> None:
+            self._reply({"push": "progress", "run": "", "file": text})
+
+        return looking.OPERATIONS[message["op"]](self.home, message, tell)
+
     def _sweep(self, message: Message, body: bytes) -> Answer:
         from holdfast.farside.store.sweeping import sweep
 
-        return sweep(self.home, message)
+        answer = sweep(self.home, message)
+        if os.path.exists(self.home.docker()):
+            from holdfast.farside.containers import leftovers
+
+            answer["removed"] += [["container " + name, 1, 0] for name in leftovers.remove(self.home)]
+        return answer
 
     def _facts(self, message: Message, body: bytes) -> Answer:
         from holdfast.farside.machine.facts import facts

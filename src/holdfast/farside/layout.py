@@ -18,6 +18,9 @@ SHIPPED = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file
 JOURNAL, OUTPUT, CONTROL, RESERVE = "journal.jsonl", "driver_log", "control_log", "reserve"
 ENVIRONMENT = "environment.json"
 """In a run's folder: the lock of what it ran in, so that another can run in the same."""
+CONTAINER, FIFO, INSIDE = "container.json", "output.fifo", "inside"
+"""In the folder of a run in a container: what it is, its output's way out, and what the launcher in it reads and
+writes."""
 GUARDIAN_BYTE, SUPERVISOR_BYTE = 0, 1
 BUILD_BYTE, USE_BYTE = 0, 1
 
@@ -25,6 +28,7 @@ MARKER = ".holdfast-home"
 """In every folder of Holdfast's: nothing is removed from one that does not have it."""
 
 GUARDIAN_NAME = "hf-guardian"
+KEEPER_NAME = "hf-keeper"
 READER_NAME = "hf-gpus"
 """Of the process that asks NVML; a sick driver may hold it for ever."""
 
@@ -39,8 +43,9 @@ class Home:
     """What is there before any run is. `NAMES`: all that the far side puts there; `PASSING`: how names of what is being
     made or removed begin."""
     BUILT = ("environments", "locks", "tools", "cache", "pythons")
-    NAMES = STATE + BUILT + ("objects", "share", "runs", "settings.json", "shells")
-    PASSING = (".removing-", ".purging-", "settings.json.new-", "machine.new-")
+    CONTAINED = ("docker.json", "images", "container-home")
+    NAMES = STATE + BUILT + CONTAINED + ("objects", "share", "runs", "settings.json", "shells")
+    PASSING = (".removing-", ".purging-", "settings.json.new-", "machine.new-", "docker.json.new-")
     CLIENTS = ("keys", "askpass", "ssh-")
     """How names begin of what Holdfast puts there as a client on this machine: keys of other machines are nobody's to
     purge."""
@@ -107,6 +112,18 @@ class Home:
 
     def tools(self) -> str:
         return os.path.join(self.path, "tools")
+
+    def docker(self) -> str:
+        """What is known of this machine's Docker."""
+        return os.path.join(self.path, "docker.json")
+
+    def images(self) -> str:
+        """What is known of images, by their ids."""
+        return os.path.join(self.path, "images")
+
+    def container_home(self) -> str:
+        """The home of scripts in containers: models that they download are there for the next run too."""
+        return os.path.join(self.path, "container-home")
 
     def versions(self) -> str:
         return os.path.join(self.path, "farside")

@@ -1,6 +1,6 @@
 """Entry point on the host: `python3 -I -S …/holdfast/farside/main.py serve HOME NONCE`; `detached WORK HOME` where a
 service manager starts what must outlive the connection; `shell HOME TOKEN` where a person enters a run's
-surroundings; `gpus`, which prints what NVML knows."""
+surroundings; `gpus`, which prints what NVML knows; `inside FOLDER` in a run's container."""
 
 import os
 import sys
@@ -8,6 +8,10 @@ import sys
 
 def main() -> None:
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+    if sys.argv[1:2] == ["inside"] and len(sys.argv) == 3:
+        from holdfast.farside.containers.inside import main as launch
+
+        launch(sys.argv[2])
     if sys.argv[1:] == ["gpus"]:
         from holdfast.farside.machine.nvml import main as print_gpus
 
@@ -17,7 +21,7 @@ def main() -> None:
 
         enter(sys.argv[2], sys.argv[3])
     if len(sys.argv) != 4 or sys.argv[1] not in ("serve", "detached"):
-        sys.exit("usage: main.py serve HOME NONCE | detached WORK HOME | shell HOME TOKEN | gpus")
+        sys.exit("usage: main.py serve HOME NONCE | detached WORK HOME | shell HOME TOKEN | gpus | inside FOLDER")
     if sys.getfilesystemencoding().lower() != "utf-8":
         _start_again_with_utf8()
     if sys.argv[1] == "serve":

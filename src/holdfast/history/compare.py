@@ -65,7 +65,7 @@ def compare_runs(first: RunView, second: RunView) -> Comparison:
         second=b.run_id,
         facts=_differences(_facts(a), _facts(b)),
         arguments=_arguments(a.submission.arguments, b.submission.arguments),
-        configuration=_differences(flattened(first.configuration), flattened(second.configuration)),
+        configuration=_differences(_settings(first.configuration), _settings(second.configuration)),
         packages=() if unknown else _differences(_versions(a.packages), _versions(b.packages)),
         metrics=tuple(
             MetricPair(
@@ -90,6 +90,11 @@ def flattened(value: Any, name: str = "") -> dict[str, str]:
     return {name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)}
 
 
+def _settings(configuration: Mapping[str, Any]) -> dict[str, str]:
+    """What says something: a version that does not know a setting has not recorded that it was not set."""
+    return {name: value for name, value in flattened(configuration).items() if value not in ("null", "[]")}
+
+
 def _facts(run: Run) -> dict[str, str]:
     submission = run.submission
     facts = {
@@ -102,6 +107,8 @@ def _facts(run: Run) -> dict[str, str]:
         "duration": duration_text(run.duration),
         "environment": run.environment,
         "Python": run.python or None,
+        "image": run.image,
+        "image id": run.image_id,
     }
     return {name: value for name, value in facts.items() if value is not None}
 

@@ -41,6 +41,16 @@ class EnvironmentUsed:
 
 
 @dataclass(frozen=True)
+class ContainerUsed:
+    """`image` is the id, `name` what the container is called."""
+
+    time: float
+    image: str
+    image_name: str
+    name: str
+
+
+@dataclass(frozen=True)
 class ScriptStarted:
     time: float
 
@@ -95,6 +105,7 @@ JournalEvent: TypeAlias = (
     Created
     | PhaseBegan
     | EnvironmentUsed
+    | ContainerUsed
     | ScriptStarted
     | EndingBegan
     | ScriptExited
@@ -157,6 +168,10 @@ def _environment(time: float, data: Mapping[str, Any]) -> EnvironmentUsed:
     )
 
 
+def _container(time: float, data: Mapping[str, Any]) -> ContainerUsed:
+    return ContainerUsed(time, _text(data, "image"), _text(data, "image_name"), _text(data, "name"))
+
+
 def _started(time: float, _: Mapping[str, Any]) -> ScriptStarted:
     return ScriptStarted(time)
 
@@ -198,6 +213,7 @@ _READERS: Mapping[str, Callable[[float, Mapping[str, Any]], JournalEvent]] = {
     "created": _created,
     "phase": _phase,
     "environment": _environment,
+    "container": _container,
     "started": _started,
     "ending": _ending,
     "exited": _exited,

@@ -33,6 +33,8 @@ RESERVED = frozenset(
         "parent_run_id",
         "snapshot",
         "environment",
+        "image",
+        "image_id",
         "properties",
         "attachments",
         "notes",
@@ -57,6 +59,7 @@ def run_in_detail(run: Run) -> dict[str, Any]:
         "ended_processes": [
             {"pid": each.pid, "name": each.name, "signal": each.signal} for each in run.ended_processes
         ],
+        "container": run.container,
         "clock_offset": run.clock_offset,
         "python": run.python or None,
         "packages": list(run.packages),
@@ -101,6 +104,8 @@ def _record(run: Run) -> dict[str, Any]:
         "parent_run_id": submission.parent_run_id,
         "snapshot": submission.snapshot,
         "environment": run.environment,
+        "image": run.image,
+        "image_id": run.image_id,
         "properties": dict(submission.properties),
         "attachments": [each.path for each in run.outputs],
         "notes": list(run.notes),

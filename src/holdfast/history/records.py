@@ -10,6 +10,7 @@ from typing import Any
 from holdfast.frozen import replace
 from holdfast.history.folder import RunFolders
 from holdfast.history.journal import (
+    ContainerUsed,
     Created,
     EnvironmentUsed,
     FilesListed,
@@ -112,6 +113,9 @@ def _apply(run: Run, event: JournalEvent) -> Run:
             run = replace(run, environment=event.id or None, python=event.python, built_in=built_in)
             run = replace(run, packages=event.packages)
             return _at_least(run, Status.PREPARING)
+        case ContainerUsed():
+            run = replace(run, image=event.image_name or None, image_id=event.image or None)
+            return replace(_at_least(run, Status.PREPARING), container=event.name or None)
         case ScriptStarted():
             started = event.time if run.started is None else run.started
             return replace(_at_least(run, Status.RUNNING), started=started, phase="")

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.frozen import dataclass
+from holdfast.frozen import dataclass, replace
 from holdfast.project.names import BUILTIN, CONFIGURATION_FOLDER, file_stems, names_with
+from holdfast.project.problems import Mistake as Mistake
 from holdfast.project.problems import Problem, errors_in
 
 if TYPE_CHECKING:  # reading YAML is loaded when there is a file to read: a bare folder has none
@@ -32,9 +33,29 @@ _OF_EVERY_TYPE = (
     "userManagedEnvironment",
 )
 _OF_REMOTE_TYPES = ("address", "username", "password", "privateKey", "holdfastHome")
-_OF_CONTAINER_TYPES = ("baseDockerImage", "nvidiaDocker", "sharedVolumes")
+_OF_CONTAINER_TYPES = (
+    "baseDockerImage",
+    "nvidiaDocker",
+    "sharedVolumes",
+    "volumes",
+    "shmSize",
+    "memory",
+    "cpus",
+    "network",
+    "dockerArguments",
+)
 _OF_CLUSTERS = ("yarnDeployMode",)
 KEYS = (*_OF_EVERY_TYPE, *_OF_REMOTE_TYPES, *_OF_CONTAINER_TYPES, *_OF_CLUSTERS)
+
+_OTHER_NAMES = {
+    "baseImage": "Write `baseDockerImage`.",
+    "image": "Write `baseDockerImage`.",
+    "gpu": "Write `nvidiaDocker: true`.",
+    "gpus": "Write `nvidiaDocker: true`.",
+    "mounts": "Write `volumes:` with lines like `- /data:/data`.",
+    "ports": "The network is the machine's own, ports included; else `network: bridge`, `dockerArguments: -p 80:80`.",
+}
+"""What people write for a key, and what to write."""
 
 _SECRET_REFERENCE = "AzureMlSecret="  # noqa: S105 - the prefix of a reference, no secret
 
@@ -43,7 +64,9 @@ _SECRET_REFERENCE = "AzureMlSecret="  # noqa: S105 - the prefix of a reference, 
 class ComputeTarget:
     """`type` is one of `TYPES`; `port` is None for the default, `username` for what ssh's own configuration says;
     `private_key` is a path on this machine, `home` (Holdfast's folder there; None is `~/.holdfast`) and, for a remote
-    type, `python_location` are paths on the target; `file` is None for the built-in target."""
+    type, `python_location` are paths on the target; `file` is None for the built-in target. Of containers,
+    `nvidia_docker` is None where nothing is written; `volumes` and `docker_arguments` are as written, the latter as
+    words; None leaves `shm_size`, `memory`, `cpus` and `network` to the defaults."""
 
     name: str
     type: str
@@ -52,7 +75,7 @@ class ComputeTarget:
     username: str | None = None
     private_key: str | None = None
     base_docker_image: str | None = None
-    nvidia_docker: bool = False
+    nvidia_docker: bool | None = None
     shared_volumes: bool = False
     native_shared_directory: str | None = None
     python_location: str | None = None
@@ -61,6 +84,12 @@ class ComputeTarget:
     yarn_deploy_mode: str = "cluster"
     file: str | None = None
     home: str | None = None
+    volumes: tuple[str, ...] = ()
+    shm_size: str | None = None
+    memory: str | None = None
+    cpus: str | None = None
+    network: str | None = None
+    docker_arguments: tuple[str, ...] = ()
 
 
 BUILTIN_LOCAL = ComputeTarget(name=BUILTIN, type="local", user_managed_environment=True)
@@ -89,7 +118,7 @@ def examine_compute(project_root: Path, name: str) -> tuple[ComputeTarget | None
     if document is None:
         return None, problems
     fields = Fields(document, problems)
-    fields.check_keys(KEYS, {"baseImage": "Write `baseDockerImage`.", "gpu": "Write `nvidiaDocker: true`."})
+    fields.check_keys(KEYS, _OTHER_NAMES)
     target = _target(fields, name, relative)
     return target, fields.in_order()
 
@@ -98,20 +127,32 @@ def render_compute(target: ComputeTarget) -> str:
     """The text of a new file, with the keys that say something."""
     from holdfast.project.documents import render_scalar
 
-    return "".join(f"{key}: {render_scalar(value)}\n" for key, value in written_keys(target).items())
+    lines = []
+    for key, value in written_keys(target).items():
+        if isinstance(value, list):
+            lines += [f"{key}:", *(f"  - {render_scalar(each)}" for each in value)]
+        else:
+            lines.append(f"{key}: {render_scalar(value)}")
+    return "".join(f"{line}\n" for line in lines)
 
 
-def written_keys(target: ComputeTarget) -> dict[str, Value]:
+def written_keys(target: ComputeTarget) -> dict[str, Value | list[str]]:
     """What the file of a target says, by the names that it has there; what is left out has no say."""
-    keys: list[tuple[str, Value | None]] = [
+    keys: list[tuple[str, Value | list[str] | None]] = [
         ("type", target.type),
         ("address", render_address(target.address, target.port) if target.address is not None else None),
         ("username", target.username),
         ("privateKey", target.private_key),
         ("holdfastHome", target.home),
         ("baseDockerImage", target.base_docker_image),
-        ("nvidiaDocker", target.nvidia_docker or None),
+        ("nvidiaDocker", target.nvidia_docker),
         ("sharedVolumes", target.shared_volumes or None),
+        ("volumes", list(target.volumes) or None),
+        ("shmSize", target.shm_size),
+        ("memory", target.memory),
+        ("cpus", target.cpus),
+        ("network", target.network),
+        ("dockerArguments", _quoted(target.docker_arguments) or None),
         ("nativeSharedDirectory", target.native_shared_directory),
         ("pythonLocation", target.python_location),
         (
@@ -124,19 +165,17 @@ def written_keys(target: ComputeTarget) -> dict[str, Value]:
     return {key: value for key, value in keys if value is not None}
 
 
+def _quoted(words: tuple[str, ...]) -> list[str]:
+    import shlex  # only where there are any
+
+    return [shlex.quote(each) for each in words]
+
+
 def render_address(host: str, port: int | None) -> str:
     """`gpu1`, `gpu1:2222`, `[2001:db8::1]:2222`."""
     if port is None:
         return host
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-@dataclass(frozen=True)
-class Mistake:
-    """What is wrong with a written value, and what to write."""
-
-    message: str
-    remedy: str
 
 
 def parse_address(written: str) -> tuple[str, int | None] | Mistake:
@@ -192,7 +231,7 @@ def _target(fields: Fields, name: str, relative: str) -> ComputeTarget:
         username=username,
         private_key=fields.text("privateKey"),
         base_docker_image=fields.text("baseDockerImage"),
-        nvidia_docker=fields.boolean("nvidiaDocker", default=False),
+        nvidia_docker=fields.boolean("nvidiaDocker", default=False) if fields.has("nvidiaDocker") else None,
         shared_volumes=fields.boolean("sharedVolumes", default=False),
         native_shared_directory=fields.text("nativeSharedDirectory"),
         python_location=fields.text("pythonLocation"),
@@ -204,9 +243,62 @@ def _target(fields: Fields, name: str, relative: str) -> ComputeTarget:
         file=relative,
         home=_checked(fields, "holdfastHome", home_mistake),
     )
+    if kind is None or kind in CONTAINER_TYPES:
+        target = _with_container_keys(fields, target)
     if kind is not None:
         _check_keys_of_type(fields, kind)
     return target
+
+
+def _with_container_keys(fields: Fields, target: ComputeTarget) -> ComputeTarget:
+    from holdfast.project import container_keys
+
+    image = target.base_docker_image
+    mistake = container_keys.image_mistake(image) if image is not None else None
+    if mistake is not None:
+        fields.error("baseDockerImage", mistake.message, mistake.remedy)
+    network = _checked(fields, "network", container_keys.network_mistake)
+    return replace(
+        target,
+        volumes=_volumes(fields),
+        shm_size=_checked(fields, "shmSize", container_keys.shm_mistake),
+        memory=_checked(fields, "memory", container_keys.memory_mistake),
+        cpus=_checked(fields, "cpus", container_keys.cpus_mistake),
+        network=network,
+        docker_arguments=_docker_arguments(fields, network or container_keys.DEFAULT_NETWORK),
+    )
+
+
+def _volumes(fields: Fields) -> tuple[str, ...]:
+    from holdfast.project.container_keys import parse_volume
+
+    seen: dict[str, str] = {}
+    for item in fields.texts("volumes", "/data/images:/data") or ():
+        found = parse_volume(item.text)
+        if isinstance(found, Mistake):
+            fields.error("volumes", found.message, found.remedy, item)
+        elif found.target in seen:
+            fields.error("volumes", f"`{found.target}` is named twice", "Remove one of the two.", item)
+        else:
+            seen[found.target] = item.text
+    return tuple(seen.values())
+
+
+def _docker_arguments(fields: Fields, network: str) -> tuple[str, ...]:
+    """A list of words, or one line of them: what people copy from a command line."""
+    if not fields.has("dockerArguments"):
+        return ()
+    from holdfast.project.docker_arguments import judge
+    from holdfast.project.nodes import Scalar
+
+    written = fields.value("dockerArguments")
+    items = (written,) if isinstance(written, Scalar) else fields.texts("dockerArguments", "--ulimit=memlock=-1") or ()
+    judged = judge([each.text for each in items], network)
+    for mistake, number in judged.errors:
+        fields.error("dockerArguments", mistake.message, mistake.remedy, items[number])
+    for mistake, number in judged.warnings:
+        fields.warn("dockerArguments", mistake.message, mistake.remedy, items[number])
+    return judged.words
 
 
 def _check_keys_of_type(fields: Fields, kind: str) -> None:

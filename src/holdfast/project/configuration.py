@@ -10,11 +10,18 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import ConfigurationError, UnknownName
 from holdfast.frozen import dataclass, replace
-from holdfast.project.compute import ComputeTarget, compute_names, examine_compute
+from holdfast.project.compute import CONTAINER_TYPES, ComputeTarget, compute_names, examine_compute
 from holdfast.project.folder import Project
 from holdfast.project.names import BUILTIN, CONFIGURATION_FOLDER, refuse_paths
 from holdfast.project.problems import Problem, errors_in
-from holdfast.project.runconfig import SPARK_FILE, SUFFIX, RunConfiguration, examine_runconfig, runconfig_names
+from holdfast.project.runconfig import (
+    CONDA_FILE,
+    SPARK_FILE,
+    SUFFIX,
+    RunConfiguration,
+    examine_runconfig,
+    runconfig_names,
+)
 
 if TYPE_CHECKING:  # loaded when an environment is managed, or a run is a PySpark run
     from holdfast.project.environment_spec import EnvironmentSpec
@@ -56,9 +63,7 @@ def load_configuration(
         problems = problems + of_target
     environment: EnvironmentSpec | None = None
     if run and found and uses_managed_environment(found):
-        from holdfast.project.spec_files import read_environment_spec
-
-        environment, of_packages = read_environment_spec(project.root, run.conda_dependencies_file)
+        environment, of_packages = _environment(project, run, found)
         problems = problems + of_packages
     spark, of_spark = _spark(project, run)
     errors = errors_in(problems + of_spark)
@@ -85,6 +90,25 @@ def _with_files(run: RunConfiguration, conda_file: str | None, spark_file: str |
         conda_dependencies_file=conda_file or run.conda_dependencies_file,
         spark_dependencies_file=spark_file or run.spark_dependencies_file,
     )
+
+
+def lacks_environment_file(project: Project, run: RunConfiguration, target: ComputeTarget) -> bool:
+    """Whether the environment of a container is one without packages: nobody named a file, and the usual one is not
+    there. A project that has none yet can be run in one all the same."""
+    is_usual = run.conda_dependencies_file == CONDA_FILE and target.type in CONTAINER_TYPES
+    return is_usual and uses_managed_environment(target) and not os.path.lexists(project.root / CONDA_FILE)
+
+
+def _environment(
+    project: Project, run: RunConfiguration, target: ComputeTarget
+) -> tuple[EnvironmentSpec | None, list[Problem]]:
+    if lacks_environment_file(project, run, target):
+        from holdfast.project.environment_spec import EnvironmentSpec
+
+        return EnvironmentSpec(), []
+    from holdfast.project.spec_files import read_environment_spec
+
+    return read_environment_spec(project.root, run.conda_dependencies_file)
 
 
 def _spark(project: Project, run: RunConfiguration | None) -> tuple[SparkDependencies | None, list[Problem]]:

@@ -32,6 +32,14 @@ class Problem:
         return f"{place}{key}{_one_line(self.message)}.{remedy}"
 
 
+@dataclass(frozen=True)
+class Mistake:
+    """What is wrong with a written value, and what to write."""
+
+    message: str
+    remedy: str
+
+
 def errors_in(problems: Iterable[Problem]) -> list[Problem]:
     return [problem for problem in problems if problem.severity == "error"]
 

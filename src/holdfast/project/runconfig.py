@@ -13,6 +13,7 @@ from holdfast.project.compute import compute_names
 from holdfast.project.durations import format_duration, parse_duration
 from holdfast.project.names import BUILTIN, CONFIGURATION_FOLDER, file_stems, names_with
 from holdfast.project.problems import Problem, errors_in
+from holdfast.project.secret_names import looks_secret
 
 if TYPE_CHECKING:  # reading YAML is loaded when there is a file to read: a bare folder has none
     from holdfast.project.fields import Fields
@@ -40,9 +41,6 @@ DATA_KEYS = ("UseSampling", "DataSourceSettings", "DataSourceSubstitutions")
 """Data preparation of the original: accepted and ignored. `RunConfiguration.ignored` is there to say so."""
 EARLY_KEYS = ("Description", "CondaFile", "ManagedEnvironment")
 """Of early versions of the original: `CondaFile` is `CondaDependenciesFile`, the others say nothing."""
-
-_SECRET_WORD = r"(API|ACCESS|AUTH|PRIVATE|SECRET)?KEYS?|\w*(TOKEN|SECRET|PASSWORD|PASSWD)S?"  # noqa: S105 - a pattern
-_PLACE_WORDS = frozenset(("FILE", "PATH", "DIR", "DIRECTORY", "NAME"))
 
 
 @dataclass(frozen=True)
@@ -138,12 +136,6 @@ def render_runconfig(configuration: RunConfiguration) -> str:
     if configuration.grace_time is not None:
         lines.append(f"GraceTime: {format_duration(configuration.grace_time)}")
     return "\n".join(lines) + "\n"
-
-
-def looks_secret(name: str) -> bool:
-    """Whether a variable of this name is likely to hold something that nobody else may see."""
-    words = name.upper().split("_")
-    return words[-1] not in _PLACE_WORDS and any(re.fullmatch(_SECRET_WORD, word) for word in words)
 
 
 def _target(fields: Fields, root: Path) -> str:

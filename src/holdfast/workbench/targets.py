@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.errors import NotAvailable
-from holdfast.project.compute import ComputeTarget
+from holdfast.project.compute import CONTAINER_TYPES, REMOTE_TYPES, ComputeTarget
 from holdfast.workbench.surroundings import Surroundings
 
 if TYPE_CHECKING:  # loaded when they are made: a connection is begun as early as possible
@@ -17,8 +17,6 @@ if TYPE_CHECKING:  # loaded when they are made: a connection is begun as early a
     from holdfast.hosts.ssh import Destination, Near, Ssh
 
 PLANNED = {
-    "docker": "Containers on this machine (`docker`, `localdocker`) do not work in this version yet.",
-    "remotedocker": "Containers on a machine over SSH (`remotedocker`) do not work in this version yet.",
     "cluster": "Spark clusters (`cluster`) do not work in this version yet.",
 }
 
@@ -28,24 +26,39 @@ class Product(NamedTuple):
     engine: Engine
     container: Container
 
+    @property
+    def is_this_system(self) -> bool:
+        """Whether a run finds the programs that the client finds: on this machine, and in no image."""
+        return self.host.is_here and not self.container.has_image
+
 
 def product_of(target: ComputeTarget, around: Surroundings) -> Product:
     """Raises NotAvailable for a type that this version knows but cannot run."""
-    from holdfast.containers.bare import Bare
     from holdfast.engines.direct import Direct
 
-    return Product(host_of(target, around), Direct(), Bare())
+    return Product(host_of(target, around), Direct(), container_of(target))
 
 
 def host_of(target: ComputeTarget, around: Surroundings) -> Host:
     """The host alone. Raises as `product_of` does."""
-    if target.type == "local":
-        from holdfast.hosts.local import Local
-
-        return Local(around.home, around.environment)
-    if target.type == "remote":
+    if target.type in PLANNED:
+        raise not_available(target.type)
+    if target.type in REMOTE_TYPES:
         return ssh_to(target, around)
-    raise not_available(target.type)
+    from holdfast.hosts.local import Local
+
+    return Local(around.home, around.environment)
+
+
+def container_of(target: ComputeTarget) -> Container:
+    """The container alone."""
+    if target.type in CONTAINER_TYPES:
+        from holdfast.containers.docker import Docker
+
+        return Docker(target)
+    from holdfast.containers.bare import Bare
+
+    return Bare()
 
 
 def ssh_to(target: ComputeTarget, around: Surroundings) -> Ssh:
@@ -78,4 +91,4 @@ def near_side(around: Surroundings) -> Near:
 
 
 def not_available(kind: str) -> NotAvailable:
-    return NotAvailable(PLANNED[kind], "What works: targets of type `local` and `remote`.")
+    return NotAvailable(PLANNED[kind], "What works: targets of type `local`, `docker`, `remote` and `remotedocker`.")

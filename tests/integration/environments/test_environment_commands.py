@@ -248,7 +248,7 @@ def test_a_target_that_cannot_be_cleaned_does_not_keep_this_machine_from_it(mana
     managed.run("experiment", "prepare")
     managed.write("aml_config/gone.compute", "type: remote\naddress: 127.0.0.1:1\nusername: me\n")
     managed.write("aml_config/wrong.compute", "type: nothing\n")
-    managed.write("aml_config/later.compute", "type: docker\nbaseDockerImage: x\n")
+    managed.write("aml_config/later.compute", "type: cluster\naddress: x\n")
     result = managed.run("experiment", "clean", "--environments")
     assert result.code == 0, result.err
     assert _listed(managed) == []

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import changing_scripts
 import far_boxes
 import pytest
 from children import Place, make_place
@@ -16,7 +17,7 @@ from measuring import FailedError, Figures
 from peers import Tool
 from report import table_text
 from results import Verdict, verdict
-from rows import many_boxes, outputs_home, over_ssh
+from rows import many_boxes, outputs_home
 
 
 def _far(name: str) -> FarBox:
@@ -73,7 +74,7 @@ def test_a_second_connection_to_one_machine_misses_the_bar() -> None:
 
 def test_by_hand_every_round_sends_a_script_of_another_size(tmp_path: Path) -> None:
     place = make_place(tmp_path, "one", Tool("tool", tmp_path))
-    contender = over_ssh._contender("by hand", place, ["sh", "-c", "cut -d'\"' -f2 s.py"])
+    contender = changing_scripts.contender("by hand", place, ["sh", "-c", "cut -d'\"' -f2 s.py"])
     sizes = []
     for _ in range(3):
         contender.measure()

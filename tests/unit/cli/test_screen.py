@@ -54,3 +54,20 @@ def test_many_warnings_are_counted_and_a_check_shows_them_all(command: Callable[
     assert "10 more like these." in outcome.err
     page = command("environment", "check", "-c", "built", "-d", "pyproject.toml", "-o", "table")
     assert page.out.count("is asked for every package") == 30, page.err
+
+
+@pytest.mark.parametrize(
+    ("phases", "shown"),
+    [
+        (["image", "image", "environment"], "Fetching the image …\nPreparing the environment …\n"),
+        (["container", "environment"], "Preparing the environment …\n"),
+        (["files", "script"], ""),
+    ],
+)
+def test_what_takes_long_before_the_script_is_said_once(
+    capsys: pytest.CaptureFixture[str], phases: list[str], shown: str
+) -> None:
+    screen = Screen(None, frame=False)
+    for name in phases:
+        screen.show(events.PhaseChanged(name, "3 of 8 layers"))
+    assert capsys.readouterr().err == shown

@@ -24,6 +24,10 @@ Command = Callable[..., Any]
         (["remote", "-n", "gpu1"], ["--address"], "attach remote --name gpu1 --address HOST"),
         (["--type", "remote", "-a", "box"], ["--name"], "attach remote --name NAME --address box"),
         (["local"], ["--name"], "attach local --name NAME"),
+        (["docker"], ["--name"], "attach docker --name NAME"),
+        (["localdocker"], ["--name"], "attach docker --name NAME"),
+        (["remotedocker", "-n", "gpu1"], ["--address"], "attach remotedocker --name gpu1 --address HOST"),
+        (["--type", "remotedocker"], ["--name", "--address"], "attach remotedocker --name NAME --address HOST"),
     ],
 )
 def test_all_that_an_attach_lacks_is_said_at_once(
@@ -34,6 +38,25 @@ def test_all_that_an_attach_lacks_is_said_at_once(
     first, second = done.err.splitlines()
     assert [part.partition(" ")[0] for part in first.partition("missing: ")[2].split("; ")] == missing
     assert second == f"  holdfast computetarget {whole}"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["docker", "-a", "gpu1"], ["`docker` target is this machine", "computetarget attach remotedocker …"]),
+        (["local", "-a", "gpu1"], ["`local` target is this machine", "computetarget attach remote …"]),
+        (["local", "--image", "x"], ["runs no containers", "computetarget attach docker …"]),
+        (["remote", "-a", "gpu1", "--image", "x"], ["runs no containers", "computetarget attach remotedocker …"]),
+        (["docker", "--image", "Ubuntu"], ["--image: `Ubuntu` is not the name of an image", "Write `ubuntu`"]),
+        (["remotedocker", "-a", "gpu1", "--image", "http://x"], ["--image: `http://x` is a URL"]),
+    ],
+)
+def test_words_of_another_type_and_images_without_a_name_are_refused_before_anything_is_tried(
+    command: Command, words: list[str], said: list[str]
+) -> None:
+    done = command("computetarget", "attach", *words, "-n", "box")
+    assert done.code == 240
+    assert all(each in done.err for each in said), done.err
 
 
 @pytest.mark.parametrize(

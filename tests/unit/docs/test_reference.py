@@ -11,6 +11,7 @@ import pytest
 
 from holdfast.cli.main import GROUPS, SHORT_FORMS, command_tree
 from holdfast.errors import ExitCode
+from holdfast.project import compute, container_keys, docker_arguments
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 
@@ -19,6 +20,25 @@ def test_the_page_of_exit_codes_lists_every_code_and_no_other() -> None:
     rows = re.findall(r"^\| (\d+) \| `(\w+)` \|", (DOCS / "reference" / "exit-codes.md").read_text(), re.MULTILINE)
 
     assert rows == [(str(code.value), code.name) for code in ExitCode]
+
+
+def test_the_page_of_compute_targets_lists_every_key_and_no_other() -> None:
+    page = (DOCS / "reference" / "compute-targets.md").read_text()
+    keys = [
+        key
+        for cell in re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", page, re.MULTILINE)
+        for key in re.findall(r"\w+", cell)
+    ]
+
+    assert sorted(keys) == sorted([*compute.KEYS, "type", *compute.SPELLINGS])
+
+
+def test_the_page_of_compute_targets_names_what_is_refused_and_the_defaults() -> None:
+    page = (DOCS / "reference" / "compute-targets.md").read_text()
+    named = set(re.findall(r"`(--[a-z-]+)`", page))
+
+    assert named <= {*docker_arguments.REFUSED, "--secret"}
+    assert container_keys.DEFAULT_IMAGE in page and container_keys.SHARE in page
 
 
 def test_the_page_of_commands_is_what_the_commands_say() -> None:

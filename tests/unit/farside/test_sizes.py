@@ -48,6 +48,15 @@ class TestPurge:
         assert not os.path.exists(home.path)
         assert sizes.purge(home) == {"removed": 0, "kept": []}
 
+    def test_containers_go_before_the_runs_that_they_are_of(self, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+        seen = []
+        monkeypatch.setattr(
+            "holdfast.farside.containers.leftovers.remove", lambda at: seen.append(os.path.exists(at.runs()))
+        )
+        Path(home.docker()).write_text("{}")
+        assert sizes.purge(home)["kept"] == []
+        assert seen == [True]
+
     def test_what_is_not_ours_stays_and_the_folder_with_it(self, home: Home) -> None:
         (Path(home.path) / "thesis").write_text("years")
         (Path(home.path) / "keys").mkdir()
@@ -170,6 +179,12 @@ class TestLeave:
         assert sizes.leave(home, fresh.path) == {"left": False}
 
     def test_the_home_itself_can_be_left(self, fresh: Home) -> None:
+        assert sizes.leave(fresh, fresh.path) == {"left": True}
+        assert not os.path.exists(fresh.path)
+
+    def test_what_was_learned_of_docker_is_forgotten(self, fresh: Home) -> None:
+        Path(fresh.docker()).write_text("{}")
+        Path(fresh.images()).mkdir()
         assert sizes.leave(fresh, fresh.path) == {"left": True}
         assert not os.path.exists(fresh.path)
 

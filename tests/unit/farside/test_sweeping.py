@@ -122,3 +122,10 @@ def test_packages_stay_as_long_as_a_run_may_build_its_environment_from_them(home
         journal.write('{"t": 2, "e": "ended", "reason": "completed"}\n')
     sweeping.sweep(home, {})
     assert stored(home) == set()
+
+
+def test_containers_of_runs_that_are_over_go_where_any_run_had_one(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.farside.containers.leftovers.remove", lambda _: ["holdfast-iris_1"])
+    assert sweeping.sweep(home, {})["removed"] == [], "nobody is asked where none was ever made"
+    Path(home.docker()).write_text("{}")
+    assert sweeping.sweep(home, {})["removed"] == [["container holdfast-iris_1", 1, 0]]

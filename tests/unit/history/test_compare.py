@@ -84,3 +84,14 @@ def test_how_the_runs_ended_is_compared(run):
         Difference("ended", None, "The script ended with exit code 3."),
         Difference("duration", None, "0:00:02.500000"),
     )
+
+
+def test_another_image_under_the_same_name_is_a_difference(run):
+    first = RunView(replace(run, image="pytorch:latest", image_id="sha256:aa"), {})
+    second = RunView(replace(run, image="pytorch:latest", image_id="sha256:bb"), {})
+    assert compare_runs(first, second).facts == (Difference("image id", "sha256:aa", "sha256:bb"),)
+
+
+def test_a_setting_that_an_earlier_version_did_not_know_is_none_that_was_changed(run):
+    first, second = RunView(run, {"a": None, "b": 1}), RunView(run, {"b": 1, "volumes": [], "memory": None})
+    assert compare_runs(first, second).configuration == ()

@@ -70,6 +70,15 @@ def test_a_run_without_an_ending_is_where_its_events_say(submission, data, statu
     assert (run.status, run.phase, run.ending, run.ended) == (status, phase, None, None)
 
 
+def test_a_run_in_a_container_knows_its_image_by_name_and_id(submission):
+    data = CREATED + line(e="container", image="sha256:ab", image_name="ubuntu:24.04", name="holdfast-x", gpus=None)
+    run = fold(submission, parse_journal(data), {})
+    assert (run.image, run.image_id, run.container) == ("ubuntu:24.04", "sha256:ab", "holdfast-x")
+    assert run.status is Status.PREPARING
+    assert run_from_json(json.loads(json.dumps(run_json(run)))) == run
+    assert fold(submission, parse_journal(data + STARTED + line(e="container", image=3)), {}).image_id is None
+
+
 def test_an_unknown_reason_is_a_failure_that_names_it(submission):
     data = STARTED + line(e="ended", reason="evicted", detail="by the queue")
     run = fold(submission, parse_journal(data), {})

@@ -8,6 +8,7 @@ import pytest
 from holdfast.errors import ConfigurationError, UnknownName, UsageError
 from holdfast.project.compute import BUILTIN_LOCAL
 from holdfast.project.configuration import load_configuration, managed_environment
+from holdfast.project.environment_spec import EnvironmentSpec
 from holdfast.project.folder import Project, find_project
 from holdfast.project.names import check_name
 from holdfast.project.runconfig import RunConfiguration
@@ -184,3 +185,26 @@ def test_a_missing_framework_is_left_to_whoever_refuses_to_run_pyspark(tmp_path:
     configuration = load_configuration(Project(tmp_path, "0" * 32, "iris", is_bare=False), "old", None)
     assert configuration.run.framework_was_missing
     assert [each for each in configuration.warnings if each.key == "Framework"] == []
+
+
+@pytest.mark.parametrize(
+    ("compute", "runconfig", "is_fine"),
+    [
+        ("type: docker\n", "", True),
+        ("type: remotedocker\naddress: gpu1\n", "CondaDependenciesFile: aml_config/conda_dependencies.yml\n", True),
+        ("type: docker\n", "CondaDependenciesFile: requirements.txt\n", False),
+        ("type: local\nuserManagedEnvironment: false\n", "", False),
+    ],
+)
+def test_a_container_needs_no_list_of_packages_unless_one_is_named(
+    tmp_path: Path, compute: str, runconfig: str, is_fine: bool
+) -> None:
+    (tmp_path / "aml_config").mkdir()
+    (tmp_path / "aml_config" / "gpu.compute").write_text(compute)
+    (tmp_path / "aml_config" / "gpu.runconfig").write_text(f"Target: gpu\nFramework: Python\n{runconfig}")
+    project = find_project(tmp_path)
+    if is_fine:
+        assert managed_environment(load_configuration(project, "gpu", None)) == EnvironmentSpec()
+    else:
+        with pytest.raises(ConfigurationError, match="there is no such file"):
+            load_configuration(project, "gpu", None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -22,8 +22,11 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path, "0" * 32, "iris", is_bare=True)
 
 
-def report(project: Project, variables: Mapping[str, str], shell: Mapping[str, str], **files: str) -> dict[str, str]:
-    """The texts in the zip of a run with these variables, whose folder has these files (`driver_log="…"`)."""
+def report(
+    project: Project, variables: Mapping[str, str], shell: Mapping[str, str], words: Sequence[str] = (), **files: str
+) -> dict[str, str]:
+    """The texts in the zip of a run with these variables, whose folder has these files (`driver_log="…"`); `words` are
+    its target's for `docker run`."""
     folders = RunFolders(project.state_directory)
     run_id = folders.reserve("iris", 1.0)
     submission = Submission(
@@ -41,7 +44,8 @@ def report(project: Project, variables: Mapping[str, str], shell: Mapping[str, s
         generation="g",
     )
     plan = {"format": 1, "secrets": ["TOKEN"], "command": {"environment": dict(variables)}}
-    folders.commit(run_id, submission, plan, {"run_configuration": {"environment_variables": dict(variables)}})
+    run, target = {"environment_variables": dict(variables)}, {"docker_arguments": list(words)}
+    folders.commit(run_id, submission, plan, {"run_configuration": run, "compute_target": target})
     for name, text in files.items():
         (folders.path(run_id) / name.replace("__", ".")).write_text(text, encoding="utf-8")
     around = Surroundings(project.root, shell, project.root, project.root)
@@ -90,6 +94,12 @@ def test_records_stay_readable_when_a_value_is_also_a_key_or_a_number(project: P
     assert rest == "{torn ***"
     assert json.loads(texts["submission.json"])["run_number"] == 1
     assert json.loads(texts["plan.json"])["command"]["environment"] == {"A": "***", "B": "***", "C": "***"}
+
+
+@pytest.mark.parametrize("words", [["-e", "API_KEY=hunter22x"], ["-eAPI_KEY=hunter22x"], ["--env=API_KEY=hunter22x"]])
+def test_secrets_among_the_words_for_docker_are_masked(project: Project, words: list[str]) -> None:
+    texts = report(project, {}, {}, words, driver_log="hunter22x\n")
+    assert "hunter22x" not in str(texts) and "API_KEY" in texts["configuration.json"]
 
 
 def test_credentials_in_addresses_are_masked(project: Project) -> None:

@@ -29,6 +29,24 @@ def test_its_name_is_its_version(tmp_path: Path) -> None:
     assert tools.uv_name(program(tmp_path, "#!/bin/sh\necho uv 0.13.7 of today\n")) == "uv-0.13.7"
 
 
+@pytest.mark.parametrize(
+    ("packages", "name"),
+    [
+        (["uv-0.13.7.dist-info", "uvloop-1.dist-info"], "uv-0.13.7"),
+        ([], "uv-9"),
+        (["uv-1.dist-info", "uv-2.dist-info"], "uv-9"),
+    ],
+)
+def test_one_beside_this_python_is_called_as_its_package_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packages: list[str], name: str
+) -> None:
+    for each in packages:
+        (tmp_path / "site-packages" / each).mkdir(parents=True)
+    monkeypatch.setattr(tools.sys, "path", [str(tmp_path / "site-packages"), str(tmp_path / "none")])
+    monkeypatch.setattr(tools.sys, "executable", str(tmp_path / "python"))
+    assert tools.uv_name(program(tmp_path, "#!/bin/sh\necho uv 9\n")) == name
+
+
 def test_one_that_is_gone_is_said(tmp_path: Path) -> None:
     with pytest.raises(NotAvailable, match="uv` cannot be started: No such file or directory"):
         tools.uv_name(str(tmp_path / "uv"))

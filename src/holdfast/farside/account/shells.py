@@ -10,8 +10,8 @@ import sys
 import time
 from typing import Any, Dict, Optional
 
-from holdfast.farside.environments.building import Environment
-from holdfast.farside.layout import Home, checked
+from holdfast.farside.environments.building import Environment, read_mark
+from holdfast.farside.layout import INSIDE, Home, checked
 from holdfast.farside.refusal import Refused
 from holdfast.farside.run.children import inherited_environment
 from holdfast.farside.run.interpreter import find_python
@@ -27,6 +27,8 @@ def prepare(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
         description = _of_run(home, message)
     elif "environment" in message or "plan" in message:
         description = _of_environment(home, message)
+    elif message.get("container") is not None:
+        description = _in_image(home, message, str(message["container"]["image"]), "")
     else:
         account = os.path.expanduser("~")
         python = find_python(message.get("python"), account)
@@ -49,6 +51,8 @@ def enter(home_path: str, token: str) -> None:
         description = json.load(source)
     os.unlink(path)
     _hold(Home(home_path), description.get("held"))
+    if description.get("inside") is not None:
+        _become_inside(description)
     environment = dict(inherited_environment(), **description["environment"])
     if "PATH" not in description["environment"]:
         folder = os.path.dirname(description["python"])
@@ -63,6 +67,18 @@ def enter(home_path: str, token: str) -> None:
         os._exit(127 if isinstance(error, FileNotFoundError) else 126)  # as shells do
 
 
+def _become_inside(description: Dict[str, Any]) -> None:
+    from holdfast.farside.containers.entering import become
+
+    has_terminal = os.isatty(0) and os.isatty(1)
+    try:
+        become(description["inside"], description["words"], has_terminal)
+    except Refused as refusal:
+        sys.exit("holdfast: %s %s" % (refusal.message, refusal.hint))
+    except OSError as error:
+        sys.exit("holdfast: %s: %s" % (description["inside"]["program"], error.strerror))
+
+
 def _of_run(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
     folder = home.run(message["project"], message["run"])
     if not os.path.isdir(folder):
@@ -72,11 +88,12 @@ def _of_run(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
             command = json.load(source)
     except FileNotFoundError:
         raise Refused("not-ready", "The run `%s` has not come as far as its script yet." % message["run"])
-    return {
-        "directory": command["directory"],
-        "environment": command["environment"],
-        "python": command["argv"][0],
-    }
+    found = {"directory": command["directory"], "environment": command["environment"], "python": command["argv"][0]}
+    if os.path.isdir(os.path.join(folder, INSIDE)):
+        from holdfast.farside.containers.entering import of_run
+
+        found["inside"] = of_run(folder, command)
+    return found
 
 
 def _of_environment(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
@@ -91,12 +108,43 @@ def _of_environment(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
     path = home.environment(name)
     if not Environment(home, name).is_complete():
         raise Refused("not-ready", "The environment `%s` is unfinished or broken." % name, "Remove it.")
+    container = message.get("container")
+    image = str(container["image"]) if container is not None else _image_of(path)
+    if image:
+        return _in_image(home, message, image, path)
     return {
         "directory": message.get("directory") or os.path.expanduser("~"),
         "environment": dict(message["variables"], VIRTUAL_ENV=path),
         "python": os.path.join(path, "bin", "python"),
         "held": name,
     }
+
+
+def _in_image(home: Home, message: Dict[str, Any], image: str, path: str) -> Dict[str, Any]:
+    """In a new container of the image, with the environment if there is one."""
+    from holdfast.farside.containers.entering import of_image
+
+    program = str((message.get("container") or {}).get("program") or "docker")
+    inside = of_image(home, image, path, dict(message["variables"]), program)
+    found = {"directory": home.container_home(), "environment": {}, "python": "", "inside": inside}
+    return dict(found, held=os.path.basename(path)) if path else found
+
+
+def _image_of(path: str) -> str:
+    """Where its Python is, or where alone it works; empty for this machine itself."""
+    from holdfast.farside.environments.platforms import platform_name
+
+    mark = read_mark(path)
+    if mark.get("image"):
+        return str(mark["image"])
+    if str(mark.get("platform") or platform_name()) == platform_name():
+        return ""
+    message = "The environment `%s` was made for images of the kind %s, not for this machine."
+    raise Refused(
+        "refused",
+        message % (os.path.basename(path), mark["platform"]),
+        "Enter it by the target that it was made for: holdfast experiment shell -t TARGET",
+    )
 
 
 def _hold(home: Home, name: Optional[str]) -> None:

@@ -9,12 +9,13 @@ from holdfast.farside.environments.frameworks import read_environment
 from holdfast.farside.environments.platforms import platform_name
 
 
-def advice(prefix: str, python: str, gpus: Dict[str, Any]) -> List[str]:
-    """Sentences with their remedies; none where there is no GPU, or where nothing speaks against it."""
+def advice(prefix: str, python: str, gpus: Dict[str, Any], platform: str = "") -> List[str]:
+    """Sentences with their remedies; none where there is no GPU, or where nothing speaks against it. `platform` is that
+    of the place where the script runs, if it is not this machine itself."""
     if not any(device.get("state") == "ok" for device in gpus.get("devices") or []):
         return []
     found = read_environment(prefix)
-    machine = machine_of(gpus, platform_name(), python)
+    machine = machine_of(gpus, platform or platform_name(), python)
     findings = judge(found.packages, found.builds, machine, True)
     return ["%s %s" % (each.sentence, each.remedy) for each in findings]
 

@@ -3,10 +3,11 @@
 import contextlib
 import fcntl
 import os
-from typing import Iterator
+from typing import Iterator, List
 
 from holdfast.farside import kernel
 from holdfast.farside.environments.installed import names_in
+from holdfast.farside.environments.uv import is_cache
 from holdfast.farside.layout import BUILD_BYTE, Home
 
 
@@ -17,20 +18,29 @@ def alone(home: Home) -> Iterator[bool]:
     if is_building(home):
         yield False
         return
+    held: List[int] = []
     try:
-        descriptor = os.open(os.path.join(home.cache(), "uv", ".lock"), os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        yield True
-        return
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        is_alone = True
-    except OSError:
-        is_alone = False
-    try:
-        yield is_alone
+        yield all(_locked(os.path.join(home.cache(), name, ".lock"), held) for name in caches(home))
     finally:
-        os.close(descriptor)
+        for descriptor in held:
+            os.close(descriptor)
+
+
+def caches(home: Home) -> List[str]:
+    """Names of uv's: one for each platform."""
+    return [name for name in names_in(home.cache()) if is_cache(name)]
+
+
+def _locked(path: str, held: List[int]) -> bool:
+    try:
+        held.append(os.open(path, os.O_RDWR | os.O_CLOEXEC))
+    except OSError:
+        return True
+    try:
+        fcntl.flock(held[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def is_building(home: Home) -> bool:

@@ -66,8 +66,7 @@ class Environment:
             kernel.unlock(self._lock, BUILD_BYTE)
 
     def is_complete(self) -> bool:
-        """Marked, and its Python is still on this machine."""
-        return all(os.path.exists(os.path.join(self.path, name)) for name in (COMPLETE, "bin/python"))
+        return is_whole(self.path)
 
     def mark(self) -> Dict[str, Any]:
         return read_mark(self.path)
@@ -90,6 +89,15 @@ class Environment:
         os.chmod(path + ".new", 0o444)
         os.rename(path + ".new", path)
         os.chmod(self.path, stat.S_IMODE(os.stat(self.path).st_mode) & ~_WRITABLE)  # last: the mark had to get in
+
+
+def is_whole(path: str) -> bool:
+    """Marked, and its Python is still there: on this machine, or in the image that it was made with, whose files
+    never change."""
+    if not os.path.exists(os.path.join(path, COMPLETE)):
+        return False
+    python = os.path.join(path, "bin", "python")
+    return os.path.exists(python) or (os.path.islink(python) and bool(read_mark(path).get("image")))
 
 
 def read_mark(path: str) -> Dict[str, Any]:

@@ -90,6 +90,8 @@ def _remedy(output: str, culprit: Optional[List[str]]) -> str:
     name = package_name(culprit[0]) if culprit else ""
     if any(word in output for word in _DISK):
         return "Make room on the machine: holdfast experiment clean --environments"
+    if "git executable not found" in output:
+        return "It comes from a Git repository: install git where it is built, or choose a base image that has it."
     if any(word in output for word in _DENIED):
         return "The index refuses the login, or wants one: check the password in its address, or the variable there."
     if any(word in output for word in _OTHER_PLATFORM):

@@ -8,9 +8,9 @@ from holdfast.farside.environments import conda, uv
 from holdfast.farside.environments.building import Environment
 from holdfast.farside.environments.complaints import explain, package_name
 from holdfast.farside.environments.conda_channels import Channels, channel_urls, read_settings
+from holdfast.farside.environments.known import Known
 from holdfast.farside.environments.locks import Lock
 from holdfast.farside.environments.workshop import Workshop
-from holdfast.farside.layout import Home
 from holdfast.farside.refusal import Refused
 from holdfast.farside.run.children import inherited_environment
 
@@ -22,8 +22,9 @@ _EVERY = 0.5
 class CondaPart:
     """`python` gives the Python that py-rattler gets; `cuda` is what the driver supports, or empty."""
 
-    def __init__(self, home: Home, plan: Dict[str, Any], shop: Workshop, python: Callable[[], str], cuda: str) -> None:
-        self._home, self._plan, self._shop, self._python, self._cuda = home, plan, shop, python, cuda
+    def __init__(self, known: Known, shop: Workshop, python: Callable[[], str], cuda: str) -> None:
+        self._home, self._plan, self._place = known.home, known.plan, known.place
+        self._shop, self._python, self._cuda = shop, python, cuda
         self._tool: Optional[Environment] = None
         self._told = 0.0
 
@@ -50,17 +51,24 @@ class CondaPart:
     def tool_python(self) -> str:
         """The Python that has py-rattler; made when it is needed first."""
         if self._tool is None:
-            name = conda.RATTLER.replace("==", "-")
+            name = conda.RATTLER.replace("==", "-") + ("-" + self._place.tag if self._place.tag else "")
             tool = Environment(self._home, name)
             if not tool.use():
                 tool.ensure(lambda: self._make_tool(tool.path), False, self._shop.owner.wait, self._shop.owner.tell)
             self._tool = tool
         return os.path.join(self._tool.path, "bin", "python")
 
+    def addresses(self) -> List[str]:
+        """Of the channels, and whatever else may name files of this machine."""
+        if not self._plan["conda"] and not self._plan["channels"]:
+            return []
+        found = self._channels([text for text, _ in self._plan["conda"]])
+        return [url for _, urls in found.groups for url in urls] + [str(each) for each in found.network.values()]
+
     def _make_tool(self, path: str) -> Dict[str, Any]:
-        variables = self._variables()
+        variables, python = self._variables(), self._python()
         steps = [
-            uv.venv_command(self._plan["uv"], path, self._python()),
+            uv.venv_command(self._plan["uv"], path, python),
             [self._plan["uv"], "pip", "install", "--python", os.path.join(path, "bin", "python"), conda.RATTLER],
         ]
         for step in steps:
@@ -68,7 +76,8 @@ class CondaPart:
             result = self._shop.run(step, variables, progress.hear)
             if result.code != 0:
                 raise Refused("preparation", explain(result.output, []).sentence())
-        return {"packages": [conda.RATTLER], "summary": "py-rattler, which installs conda packages"}
+        said = {"packages": [conda.RATTLER], "summary": "py-rattler, which installs conda packages"}
+        return dict(said, **self._place.about(python))
 
     def _ask(self, request: str) -> conda.Done:
         answers: List[Any] = []
@@ -107,7 +116,7 @@ class CondaPart:
         return os.path.join(self._home.cache(), "conda")
 
     def _variables(self) -> Dict[str, str]:
-        return uv.variables(self._home, dict(inherited_environment()))
+        return uv.variables(self._home, dict(inherited_environment()), self._place.cache)
 
 
 _REMEDIES = {

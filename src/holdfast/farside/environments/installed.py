@@ -9,6 +9,7 @@ _PYTHON = re.compile(r"python(3\.\d+)\Z")
 _METADATA_ENDINGS = (".dist-info", ".egg-info")
 _EGG = re.compile(r"-py\d(?:\.\d+)?\Z")
 _LONGEST = 1 << 22
+_OF_ONE_MACHINE = re.compile(r"-linux_\w+\Z")
 
 
 class Package(NamedTuple):
@@ -71,6 +72,12 @@ def site_folders(prefix: str) -> List[str]:
 def lines(packages: Iterable[Package]) -> List[str]:
     """`name==version` of each, for a record."""
     return sorted({"%s==%s" % (each.name, each.version) for each in packages})
+
+
+def compiled(packages: Iterable[Package]) -> List[str]:
+    """Names of those that a compiler of the machine made, with what it found there: by the tags of wheels that are for
+    one machine only."""
+    return sorted({each.name for each in packages if any(_OF_ONE_MACHINE.search(tag) for tag in each.tags)})
 
 
 def normalized(name: str) -> str:

@@ -1,14 +1,17 @@
 """Which of this machine's Pythons an environment is made with: the one that the spec pins, or the active one."""
 
 import os
+import re
 from typing import Dict, List, NamedTuple, Optional
 
+from holdfast.farside.environments.platforms import build_name
 from holdfast.farside.environments.versions import numbers, satisfies
 from holdfast.farside.layout import Home
 from holdfast.farside.machine import pythons
 from holdfast.farside.machine.programs import Program, collect
 from holdfast.farside.run.children import CannotStart
 
+_BUILD = re.compile(r"-linux-(x86_64|aarch64|ppc64le|s390x|riscv64)-(gnu|musl)\Z")
 PATIENCE = 5.0
 """Seconds for a Python to say its version."""
 
@@ -22,20 +25,27 @@ class Interpreter(NamedTuple):
 
 def found_here(home: Home, environment: Dict[str, str]) -> List[Interpreter]:
     """All that can be started, those that are somebody's environment last: they may be gone tomorrow."""
-    known = versions_of(brought(home) + pythons.candidates(environment), environment)
+    known = versions_of(brought(home, build_name()) + pythons.candidates(environment), environment)
     found = [Interpreter(path, version) for path, version in known.items() if version]
     return sorted(found, key=lambda each: _is_environment(each.path))
 
 
-def brought(home: Home) -> List[str]:
-    """Those that uv downloaded for earlier runs."""
+def brought(home: Home, build: str) -> List[str]:
+    """Those that uv downloaded for earlier runs. `build` as `x86_64-musl`: others may be for an image, or for another
+    machine that has the same home."""
     folder = home.pythons()
     try:
-        names = sorted(os.listdir(folder))
+        names = sorted(name for name in os.listdir(folder) if _is_for(name, build))
     except OSError:
         return []
     paths = [os.path.join(folder, name, "bin", "python3") for name in names if not os.path.islink(folder + "/" + name)]
     return [path for path in paths if os.access(path, os.X_OK)]
+
+
+def _is_for(name: str, build: str) -> bool:
+    """By the name of its folder, as `cpython-3.12.4-linux-x86_64-gnu`; one that does not tell is taken."""
+    found = _BUILD.search(name)
+    return found is None or "%s-%s" % (found.group(1), "musl" if found.group(2) == "musl" else "glibc") == build
 
 
 def versions_of(paths: List[str], environment: Dict[str, str]) -> Dict[str, Optional[str]]:

@@ -13,7 +13,7 @@ from holdfast.farside.environments.locks import (
     package_lines,
     read_locks,
 )
-from holdfast.farside.environments.platforms import platform_name
+from holdfast.farside.environments.place import Place
 from holdfast.farside.environments.versions import satisfies
 from holdfast.farside.layout import Home
 from holdfast.farside.refusal import Refused
@@ -29,11 +29,13 @@ class Found(NamedTuple):
 
 
 class Known:
-    """`plan` is the plan's environment with its holes filled, `gpus` what is known of this machine's."""
+    """`plan` is the plan's environment with its holes filled, `gpus` what is known of those that the script will see,
+    `place` where it will run; None: on this machine itself."""
 
-    def __init__(self, home: Home, plan: Plan, gpus: Dict[str, Any]) -> None:
+    def __init__(self, home: Home, plan: Plan, gpus: Dict[str, Any], place: Optional[Place] = None) -> None:
         self.home, self.plan, self.gpus = home, plan, gpus
-        self.platform = platform_name()
+        self.place = place or Place(home)
+        self.platform = self.place.platform
         self.shipped: Optional[str] = plan.get("packages")
         """The manifest of packages that were sent: then nothing is asked over the net."""
 
@@ -45,7 +47,7 @@ class Known:
                     environment = Environment(self.home, source.read().strip())
             except (OSError, Refused):
                 continue
-            if environment.use():
+            if environment.use() and self.place.can_use(environment.mark()):
                 return Found(environment, lock)
         return self._made_before() if self.plan["exact"] else None
 
@@ -85,7 +87,7 @@ class Known:
 
     def note(self, lock: Lock) -> str:
         """Where the name of the environment that this lock became is noted, for the Python that is asked for."""
-        return note_path(self.home, lock, self.pin(), self.plan["interpreter"])
+        return note_path(self.home, lock, self.place.noted_as(self.pin(), self.plan["interpreter"]))
 
     def _made_before(self) -> Optional[Found]:
         """Of another run: whichever was made from its lock with its Python, wherever that was found."""
@@ -96,7 +98,7 @@ class Known:
             environment = Environment(self.home, name)
             mark = environment.mark()
             is_same = (mark.get("lock"), mark.get("python")) == (lock_digest(lock), lock["python"])
-            if is_same and environment.use():
+            if is_same and self.place.can_use(mark) and environment.use():
                 return Found(environment, lock)
         return None
 
@@ -104,5 +106,5 @@ class Known:
         if not near:
             raise Refused("preparation", "the run whose environment is wanted has no record of it")
         if near[0]["platform"] != self.platform:
-            message = "the environment that is wanted was made for %s, and this machine is %s"
-            raise Refused("preparation", message % (near[0]["platform"], self.platform))
+            message = "the environment that is wanted was made for %s, and %s is %s"
+            raise Refused("preparation", message % (near[0]["platform"], self.place.words, self.platform))

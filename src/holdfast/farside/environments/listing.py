@@ -5,7 +5,7 @@ import os
 from typing import Any, Dict, Iterator, List, Tuple
 
 from holdfast.farside import kernel
-from holdfast.farside.environments.building import COMPLETE, LOCK, read_mark
+from holdfast.farside.environments.building import COMPLETE, LOCK, is_whole, read_mark
 from holdfast.farside.environments.locks import is_lock
 from holdfast.farside.layout import BUILD_BYTE, JOURNAL, USE_BYTE, Home
 from holdfast.farside.refusal import Refused
@@ -90,7 +90,8 @@ def _row(home: Home, name: str, with_sizes: bool) -> Dict[str, Any]:
     return {
         "id": name,
         "complete": is_complete,
-        "works": is_complete and os.path.exists(os.path.join(path, "bin", "python")),
+        "works": is_whole(path),
+        "image": str(mark.get("image_name") or mark.get("image") or ""),
         "summary": str(mark.get("summary", "")),
         "python": str(mark.get("python", "")),
         "count": len(mark.get("packages", [])),

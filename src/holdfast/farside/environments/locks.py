@@ -131,10 +131,10 @@ def write_lock(path: str, lock: Lock) -> None:
     os.rename(new, path)
 
 
-def note_path(home: Home, lock: Lock, pin: str, interpreter: str) -> str:
-    """Where the name of the environment that this lock became is noted, for the Python that was asked for."""
-    wanted = "conda" if lock["conda"] else pin or os.path.realpath(interpreter)
-    content = "%s\n%s" % (lock_digest(lock), wanted)
+def note_path(home: Home, lock: Lock, wanted: str) -> str:
+    """Where the name of the environment that this lock became is noted, for the Python that was `wanted`: a pin, or
+    which one it is."""
+    content = "%s\n%s" % (lock_digest(lock), "conda" if lock["conda"] else wanted)
     name = hashlib.sha256(content.encode("utf-8", "surrogateescape")).hexdigest()[:32]
     return os.path.join(home.locks(), name + ".id")
 

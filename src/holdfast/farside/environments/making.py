@@ -5,16 +5,18 @@ import os
 from typing import Any, Dict, List, Optional, Tuple
 
 from holdfast.farside.environments import interpreters, shipped, uv
+from holdfast.farside.environments.bringing import bring_uv
 from holdfast.farside.environments.building import Environment, keep_lock, leave_word
 from holdfast.farside.environments.complaints import explain, reason_of
 from holdfast.farside.environments.conda import python_packages
 from holdfast.farside.environments.conda_building import PYTHON as FOR_RATTLER
 from holdfast.farside.environments.conda_building import CondaPart, python_version
 from holdfast.farside.environments.drivers import machine_of
-from holdfast.farside.environments.installed import lines, packages_of_prefix
+from holdfast.farside.environments.installed import compiled, lines, packages_of_prefix
 from holdfast.farside.environments.interpreters import Interpreter
 from holdfast.farside.environments.known import Found, Known
 from holdfast.farside.environments.locks import Lock, lock_digest, make_lock, minor, package_lines, torch_backend
+from holdfast.farside.environments.place import CONDA, Place
 from holdfast.farside.environments.resolving import Resolver
 from holdfast.farside.environments.versions import satisfies
 from holdfast.farside.environments.workshop import Workshop
@@ -22,13 +24,13 @@ from holdfast.farside.machine import pythons
 from holdfast.farside.refusal import Refused
 from holdfast.farside.run.children import inherited_environment
 
-CONDA = "conda"
-"""In place of a Python of this machine: one out of the channels."""
+DEFAULT = "3.12"
+"""Where neither the spec nor the place says which Python."""
 
 
 class _NoPython(Refused):
-    def __init__(self, pin: str, found: str, reason: str) -> None:
-        self.short = "This machine has no Python %s (it has: %s), and uv could not bring one" % (pin, found)
+    def __init__(self, place: Place, pin: str, found: str, reason: str) -> None:
+        self.short = "%s has no Python %s (it has: %s), and uv could not bring one" % (_large(place.words), pin, found)
         remedy = "Install it there, name a channel that has it under `channels:`, or pin another one."
         Refused.__init__(self, "preparation", "%s: %s. %s" % (_small(self.short), reason.rstrip("."), remedy))
 
@@ -36,22 +38,40 @@ class _NoPython(Refused):
 class Maker:
     def __init__(self, known: Known, shop: Workshop) -> None:
         self._known, self._home, self._plan, self._shop = known, known.home, known.plan, shop
+        self._place = known.place
         self._machine = machine_of(known.gpus, known.platform, "")
         self._uv_variables: Optional[Dict[str, str]] = None
-        self._conda = CondaPart(known.home, known.plan, shop, self._tool_python, self._machine.cuda or "")
+        self._conda = CondaPart(known, shop, self._tool_python, self._machine.cuda or "")
 
     def make(self) -> Tuple[Found, bool]:
         """And whether it was built just now: another run may have been quicker."""
+        self._shop.room.reach(self._named())
+        if not os.path.exists(self._plan["uv"]):
+            bring_uv(self._home, self._plan["uv"], self._shop)
         interpreter, lock = self._from_conda() if self._is_conda() else self._from_index_or_channels()
-        environment = Environment(self._home, self._name(lock, interpreter))
-        built = environment.ensure(
+        for tag in ("", self._place.tag or "machine"):
+            environment = Environment(self._home, self._name(lock, interpreter, tag))
+            built = self._ensured(environment, lock, interpreter)
+            if self._place.can_use(environment.mark()):
+                break  # else it was compiled at another place: this one has its own
+        self._write_note(lock, environment.id)
+        return Found(environment, lock), built
+
+    def _ensured(self, environment: Environment, lock: Lock, interpreter: Interpreter) -> bool:
+        if environment.is_complete() and not self._place.can_use(environment.mark()):
+            return False
+        return environment.ensure(
             lambda: self._build(environment.path, lock, interpreter),
             bool(self._plan["rebuild"]),
             self._shop.owner.wait,
             self._shop.owner.tell,
         )
-        self._write_note(lock, environment.id)
-        return Found(environment, lock), built
+
+    def _named(self) -> List[str]:
+        """All texts that may name files of this machine."""
+        lines = [text for text, _ in self._plan["requirements"] + self._plan["constraints"]]
+        settings = dict(self._shop.room.passes(inherited_environment()), **self._variables())
+        return lines + list(self._plan["options"]) + list(settings.values()) + self._conda.addresses()
 
     def _is_conda(self) -> bool:
         return bool(self._plan["locks"][0]["conda"] if self._plan["exact"] else self._plan["conda"])
@@ -118,22 +138,27 @@ class Maker:
         return [] if self._plan["upgrade"] else self._known.locks()
 
     def _tool_python(self) -> str:
-        found = interpreters.found_here(self._home, inherited_environment())
-        return (interpreters.choose(FOR_RATTLER, found) or self._bring("3.12", found)).path
+        found = self._place.pythons()
+        return (self._place.choose(FOR_RATTLER, found) or self._bring("3.12", found)).path
 
     def _interpreter(self) -> Interpreter:
-        pin, path, inherited = self._known.pin(), self._plan["interpreter"], inherited_environment()
+        pin, path = self._known.pin(), self._plan["interpreter"]
         if not pin:
-            return self._asked(path)
-        found = interpreters.found_here(self._home, inherited)
+            return self._unpinned(path)
+        found = self._place.pythons()
         if self._plan["exact"]:  # the other run may have had what is active here
-            active = interpreters.versions_of([path], inherited).get(path)
-            found = ([Interpreter(path, active)] if active else []) + found
+            found = self._place.active(path) + found
         for lock in self._known.locks():  # rather the Python that the packages were chosen for
-            same = interpreters.choose(minor(lock["python"]), found)
+            same = self._place.choose(minor(lock["python"]), found)
             if same is not None and satisfies(same.version, pin):
                 return same
-        return interpreters.choose(pin, found) or self._bring(pin, found)
+        return self._place.choose(pin, found) or self._bring(pin, found)
+
+    def _unpinned(self, path: str) -> Interpreter:
+        found = self._place.own(path)
+        if found is None and self._place.has_none(path):
+            return self._bring(DEFAULT, [])
+        return found or self._asked(path)
 
     def _asked(self, path: str) -> Interpreter:
         """The user's own: where it does not come to an end, `cancel` ends it."""
@@ -147,12 +172,11 @@ class Maker:
         progress = uv.Progress(self._shop.phase, "downloading Python %s" % pin)
         result = self._shop.run(uv.bring_command(self._plan["uv"], pin), self._variables(), progress.hear)
         if result.code == 0:
-            versions = interpreters.versions_of(interpreters.brought(self._home), inherited_environment())
-            chosen = interpreters.choose(pin, [Interpreter(path, each) for path, each in versions.items() if each])
+            chosen = interpreters.choose(pin, self._place.brought())
             if chosen is not None:
                 return chosen
         reason = explain(result.output, []).reason if result.code != 0 else "what uv brought does not start"
-        raise _NoPython(pin, interpreters.shown(found), reason)
+        raise _NoPython(self._place, pin, interpreters.shown(found), reason)
 
     def _build(self, path: str, lock: Lock, interpreter: Interpreter) -> Dict[str, Any]:
         is_conda = interpreter.path == CONDA
@@ -163,15 +187,19 @@ class Maker:
         self._install(path, lock, is_conda)
         leave_word(path)
         keep_lock(path, lock)
-        return {
-            "packages": lines(packages_of_prefix(path)),
+        found = packages_of_prefix(path)
+        said = {
+            "packages": lines(found),
             "python": interpreter.version,
             "interpreter": interpreter.path,
             "platform": self._known.platform,
             "spec": self._plan["spec"],
             "summary": self._plan["summary"],
             "lock": lock_digest(lock),
+            "place": self._place.tag,
+            "compiled": compiled(found),
         }
+        return dict(said, **self._place.about(interpreter.path))
 
     def _install(self, path: str, lock: Lock, is_conda: bool) -> None:
         if self._known.shipped:
@@ -203,13 +231,14 @@ class Maker:
     def _variables(self) -> Dict[str, str]:
         if self._uv_variables is None:
             given = dict(inherited_environment())
-            self._uv_variables = dict(uv.variables(self._home, given), HOLDFAST_FILES=self._plan["files"])
+            theirs = uv.variables(self._home, given, self._place.cache)
+            self._uv_variables = dict(theirs, HOLDFAST_FILES=self._plan["files"])
             self._uv_variables.update(shipped.OFFLINE if self._known.shipped else {})
         return self._uv_variables
 
-    def _name(self, lock: Lock, interpreter: Interpreter) -> str:
-        place = CONDA if interpreter.path == CONDA else os.path.realpath(interpreter.path)
-        content = [lock_digest(lock), interpreter.version, place, self._known.platform]
+    def _name(self, lock: Lock, interpreter: Interpreter, tag: str) -> str:
+        place = CONDA if interpreter.path == CONDA else self._place.identity(interpreter.path)
+        content = [lock_digest(lock), interpreter.version, place, self._known.platform] + ([tag] if tag else [])
         return hashlib.sha256("\n".join(content).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
     def _write_note(self, lock: Lock, name: str) -> None:
@@ -218,6 +247,10 @@ class Maker:
         with open(new, "w") as target:
             target.write(name)
         os.rename(new, path)
+
+
+def _large(words: str) -> str:
+    return words[:1].upper() + words[1:]
 
 
 def _small(sentence: str) -> str:

@@ -100,7 +100,8 @@ class Resolver:
         """Addresses may name variables, and an address with an empty one is answered in many ways."""
         texts = self._plan["options"] + [text for text, _ in self._plan["requirements"]]
         named = {name for text in texts for name in _VARIABLE.findall(text)}
-        unset = sorted(named - set(self._plan["secrets"]) - set(inherited_environment()) - {"HOLDFAST_FILES"})
+        known = set(self._shop.room.passes(inherited_environment()))
+        unset = sorted(named - set(self._plan["secrets"]) - known - {"HOLDFAST_FILES"})
         return "".join(
             " The variable `%s` in an address has no value: set it where you submit." % name for name in unset
         )

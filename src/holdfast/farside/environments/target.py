@@ -5,11 +5,11 @@ import os
 from typing import Any, Dict, List, Optional
 
 from holdfast.farside.environments import interpreters
-from holdfast.farside.environments.building import COMPLETE
+from holdfast.farside.environments.building import is_whole
 from holdfast.farside.environments.interpreters import Interpreter
 from holdfast.farside.environments.known import Known
 from holdfast.farside.environments.locks import Lock, is_lock, minor, note_path, read_locks
-from holdfast.farside.environments.platforms import platform_name
+from holdfast.farside.environments.place import Place
 from holdfast.farside.environments.versions import satisfies
 from holdfast.farside.layout import Home
 from holdfast.farside.machine import gpus
@@ -24,20 +24,28 @@ def describe(home: Home, message: Message) -> Dict[str, Any]:
     """`python` is the spec's pin or None, `location` the target's own Python, `spec` the spec's digest, `locks` those
     known for it; `exact`: the first of them is what is wanted; `anew`: none of them is. Answers the `lock` that a build
     here would take and whether it is `built`; where there is none, the `driver` of the GPUs, for which packages are
-    chosen too. `python` is None where this machine has none that fits, and `found` tells what it has."""
-    platform, exact = platform_name(), bool(message.get("exact"))
+    chosen too. `python` is None where this machine has none that fits, and `found` tells what it has. With a
+    `container` all of it is about the image."""
+    place, exact = _place(home, message.get("container")), bool(message.get("exact"))
+    platform = place.platform
     near = [lock for lock in message["locks"] if is_lock(lock)]
     if exact and (not near or near[0]["platform"] != platform):
-        about = (near[0]["platform"] if near else "another machine", platform)
-        raise Refused("preparation", "The environment that is wanted was made for %s, and this machine is %s." % about)
+        about = (near[0]["platform"] if near else "another machine", place.words, platform)
+        raise Refused("preparation", "The environment that is wanted was made for %s, and %s is %s." % about)
     pin = str(near[0]["python"] if exact else message.get("python") or "")
     report = gpus.ask(inherited_environment())
-    looked = Known(home, {"python": pin}, report)
+    if message.get("container") is not None and not message["container"].get("gpus"):
+        report = gpus.no_driver()
+    looked = Known(home, {"python": pin}, report, place)
     known = near[:1] if exact else [lock for lock in near + read_locks(home, message["spec"]) if looked.fits(lock)]
-    found = interpreters.found_here(home, inherited_environment()) if pin else []
-    if exact:  # the other run may have had what is active here
-        found = _active(message.get("location")) + found
-    python = _chosen(pin, known, found) if pin else _own(message.get("location"))
+    location = str(message.get("location") or "")
+    found = place.pythons() if pin else []
+    if exact and not place.tag:  # the other run may have had what is active here
+        found = _active(location or None) + found
+    if pin:
+        python = _chosen(place, pin, known, found)
+    else:
+        python = place.own(location) if place.tag else _own(location or None)
     lock = _lock_for(python, [] if message.get("anew") else known)
     return {
         "platform": platform,
@@ -45,17 +53,27 @@ def describe(home: Home, message: Message) -> Dict[str, Any]:
         "found": interpreters.shown(found),
         "driver": report["driver"],
         "lock": lock,
-        "built": lock is not None and python is not None and _is_built(home, lock, pin, python.path),
+        "built": lock is not None
+        and python is not None
+        and _is_built(home, lock, place.noted_as(pin, location if place.tag else python.path)),
     }
 
 
-def _chosen(pin: str, known: List[Lock], found: List[Interpreter]) -> Optional[Interpreter]:
+def _place(home: Home, container: Optional[Dict[str, Any]]) -> Place:
+    if container is None:
+        return Place(home)
+    from holdfast.farside.containers.in_image import place_asked
+
+    return place_asked(home, container)
+
+
+def _chosen(place: Place, pin: str, known: List[Lock], found: List[Interpreter]) -> Optional[Interpreter]:
     """As a build chooses: rather the Python that packages were chosen for before."""
     for lock in known:
-        same = interpreters.choose(minor(lock["python"]), found)
+        same = place.choose(minor(lock["python"]), found)
         if same is not None and satisfies(same.version, pin):
             return same
-    return interpreters.choose(pin, found)
+    return place.choose(pin, found)
 
 
 def _own(location: Optional[str]) -> Interpreter:
@@ -82,10 +100,9 @@ def _lock_for(python: Optional[Interpreter], known: List[Lock]) -> Optional[Lock
     return fitting[0] if fitting else None
 
 
-def _is_built(home: Home, lock: Lock, pin: str, python: str) -> bool:
+def _is_built(home: Home, lock: Lock, wanted: str) -> bool:
     try:
-        with open(note_path(home, lock, pin, python)) as source:
-            path = home.environment(source.read().strip())
+        with open(note_path(home, lock, wanted)) as source:
+            return is_whole(home.environment(source.read().strip()))
     except (OSError, Refused):
         return False
-    return all(os.path.exists(os.path.join(path, name)) for name in (COMPLETE, os.path.join("bin", "python")))

@@ -6,7 +6,7 @@ import time
 from typing import Any, Dict, Iterator, List, Set, Tuple
 
 from holdfast.farside import kernel
-from holdfast.farside.environments.alone import alone
+from holdfast.farside.environments.alone import alone, caches
 from holdfast.farside.environments.building import read_mark
 from holdfast.farside.environments.listing import last_use, names
 from holdfast.farside.layout import BUILD_BYTE, Home
@@ -16,8 +16,9 @@ from holdfast.farside.store.storage import remove
 
 YOUNG = 3600.0
 """Seconds for which nothing is taken for unneeded: somebody may be about to use it."""
-_UNITS = (("uv", "archive-v"), ("conda", "packages"))
-"""Folders of the cache whose entries are unpacked packages: installers fetch one again that is not there."""
+_ARCHIVES, _PACKAGES = "archive-v", "packages"
+"""How folders of uv's cache and of conda's begin whose entries are unpacked packages: installers fetch one again that
+is not there."""
 
 Message = Dict[str, Any]
 Inode = Tuple[int, int]
@@ -135,7 +136,7 @@ def _cached(home: Home) -> Iterator[str]:
 
 def _buckets(home: Home) -> List[str]:
     found = []
-    for tool, beginning in _UNITS:
+    for tool, beginning in [(name, _ARCHIVES) for name in caches(home)] + [("conda", _PACKAGES)]:
         folder = os.path.join(home.cache(), tool)
         found += [os.path.join(folder, name) for name in _names(folder) if name.startswith(beginning)]
     return found
@@ -144,7 +145,7 @@ def _buckets(home: Home) -> List[str]:
 def _sweep_unfinished(home: Home, now: float) -> Tuple[int, int]:
     """Folders in which an installer that was killed unpacked something, and locks of packages that are gone."""
     found = []
-    for folder in [os.path.join(home.cache(), "uv")] + _buckets(home):
+    for folder in [os.path.join(home.cache(), name) for name in caches(home)] + _buckets(home):
         paths = {name: os.path.join(folder, name) for name in _names(folder)}
         left = [path for name, path in paths.items() if name.startswith(".tmp")]
         ends = [path for name, path in paths.items() if name.endswith(".lock") and not name.startswith(".")]

@@ -8,6 +8,8 @@ from typing import Callable, Dict, List
 from holdfast.farside.environments import settings
 from holdfast.farside.layout import Home
 
+CACHE = "uv"
+"""The cache for this machine; those for other platforms are called after them."""
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _DOWNLOADING = re.compile(r"\s*Downloading (\S+) \(([\d.]+) ?([KMG]i?B)\)")
 _DOWNLOADED = re.compile(r"\s*Downloaded (\S+)")
@@ -15,11 +17,12 @@ _BUILDING = re.compile(r"\s*Building (\S+)")
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
-def variables(home: Home, environment: Dict[str, str]) -> Dict[str, str]:
+def variables(home: Home, environment: Dict[str, str], cache: str) -> Dict[str, str]:
     """One parent folder for cache and environments, so that files are hard links; the host's own settings for indexes,
-    proxies and certificates."""
+    proxies and certificates. `cache` is the name of the cache: what it keeps of Pythons and of packages that were
+    compiled is for one platform."""
     own = {
-        "UV_CACHE_DIR": os.path.join(home.cache(), "uv"),
+        "UV_CACHE_DIR": os.path.join(home.cache(), cache),
         "UV_PYTHON_INSTALL_DIR": home.pythons(),
         "UV_PYTHON_INSTALL_BIN": "0",
         "UV_NO_PROJECT": "1",
@@ -60,6 +63,11 @@ def for_sync(arguments: List[str]) -> List[str]:
         if arguments[place] == "--allow-insecure-host":
             found += arguments[place : place + 2]
     return found
+
+
+def is_cache(name: str) -> bool:
+    """Of a folder among the caches of this host's installers."""
+    return name == CACHE or name.startswith(CACHE + "-linux-")
 
 
 def bring_command(uv: str, pin: str) -> List[str]:

@@ -6,7 +6,6 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 
 from holdfast.farside.layout import CONTROL
 from holdfast.farside.refusal import Refused
-from holdfast.farside.run.binding import bind
 from holdfast.farside.run.children import CannotStart, inherited_environment, spawn
 from holdfast.farside.run.output import Pump, Redactor, make_pipe
 
@@ -34,14 +33,47 @@ class Owner(NamedTuple):
     tell: Tell
 
 
+class Start(NamedTuple):
+    """What is started on this machine to run a program of a build."""
+
+    argv: List[str]
+    environment: Dict[str, str]
+    directory: str
+    given: Optional[bytes]
+
+
+class Room:
+    """Where programs of a build run: this machine. A container is another one."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+
+    def passes(self, inherited: Dict[str, str]) -> Dict[str, str]:
+        """What programs there get of this process's variables."""
+        return inherited
+
+    def reach(self, texts: Sequence[str]) -> None:
+        """Files and folders that stand in these texts have to be seen by the programs that are run from now on."""
+
+    def start(self, argv: List[str], variables: Dict[str, str], given: Optional[bytes]) -> Start:
+        return Start(argv, variables, self._directory, given)
+
+    def ended(self, result: Result) -> Result:
+        """How the program ended, from how what was started for it did."""
+        return result
+
+    def abandon(self) -> None:
+        """The run is to end: what still runs there is ended now."""
+
+
 class Workshop:
-    """`step` is the plan's command with a hole for the argv; `secrets` are the run's, of which the programs here are
-    given the `named` ones. None of them gets into the log."""
+    """`secrets` are the run's, of which the programs here are given the `named` ones. None of them gets into the
+    log. `room` None: this machine itself, in its root folder."""
 
     def __init__(
-        self, owner: Owner, step: Dict[str, Any], facts: Dict[str, Any], secrets: Dict[str, str], named: Sequence[str]
+        self, owner: Owner, secrets: Dict[str, str], named: Sequence[str], room: Optional[Room] = None
     ) -> None:
-        self.owner, self._step, self._facts = owner, step, facts
+        self.owner, self.room = owner, room or Room("/")
         self._hidden = list(secrets.values())
         self.secrets = {name: secrets[name] for name in named if name in secrets}
 
@@ -57,41 +89,51 @@ class Workshop:
     ) -> Result:
         """`hear` gets each line of output as it comes; `given` is what the program reads, and stands in no file. What
         the process started is gone when this returns."""
-        command = bind(self._step, dict(self._facts, command=argv))
-        log = os.path.join(self.folder, CONTROL)
         from holdfast.farside.environments.settings import secrets_in  # where nothing is built, it is not needed
 
+        log = os.path.join(self.folder, CONTROL)
         hidden = self._hidden + secrets_in(dict(inherited_environment(), **environment))
         redactor = Redactor(hidden)
         with open(log, "ab") as target:
             words = ("$ %s\n" % " ".join(argv)).encode("utf-8", "surrogateescape")
             target.write(redactor.feed(words) + redactor.finish())
         begin = os.path.getsize(log)
-        reader, writer = make_pipe()
         ear = _Ear(log, begin, hear)
-        pump = Pump(reader, log, Redactor(hidden), ear.listen)
-        variables = dict(inherited_environment(), **environment)
-        variables.update(command["environment"], **self.secrets)
+        variables = dict(self.room.passes(inherited_environment()), **environment)
+        variables.update(self.secrets)
+        begun = self.room.start(argv, variables, None if given is None else given.encode("utf-8"))
+        reader, writer = make_pipe()
         try:
-            with _readable(given) as source:
-                pid = spawn(command["argv"], variables, command["directory"], writer, source.fileno())
-        except CannotStart as problem:
+            result = self._attended(begun, writer, Pump(reader, log, Redactor(hidden), ear.listen))
+        finally:
             os.close(reader)
+        ear.listen()
+        with open(log, "rb") as source:
+            source.seek(begin)
+            output = source.read().decode("utf-8", "replace")
+        return self.room.ended(Result(result.code, output, result.signal))
+
+    def _attended(self, begun: Start, writer: int, pump: Pump) -> Any:
+        """How it ended; where the run is to end, nothing of it is left when this raises."""
+        try:
+            with _readable(begun.given) as source:
+                pid = spawn(begun.argv, begun.environment, begun.directory, writer, source.fileno())
+        except CannotStart as problem:
             raise Refused("preparation", str(problem)) from None
         finally:
             os.close(writer)
         result = self.owner.attend(pid, pump)
         self.owner.sweep()
         pump.finish()
-        os.close(reader)
-        self.owner.check_stop()
-        ear.listen()
-        with open(log, "rb") as source:
-            source.seek(begin)
-            return Result(result.code, source.read().decode("utf-8", "replace"), result.signal)
+        try:
+            self.owner.check_stop()
+        except BaseException:
+            self.room.abandon()
+            raise
+        return result
 
 
-def _readable(given: Optional[str]) -> Any:
+def _readable(given: Optional[bytes]) -> Any:
     """A file that has no name, in memory where the system can."""
     if given is None:
         return open(os.devnull, "rb")
@@ -99,7 +141,7 @@ def _readable(given: Optional[str]) -> Any:
 
     make = getattr(os, "memfd_create", None)
     target = os.fdopen(make("holdfast"), "w+b") if make else tempfile.TemporaryFile()  # noqa: SIM115 - by the caller
-    target.write(given.encode("utf-8"))
+    target.write(given)
     target.seek(0)
     return target
 

@@ -1,10 +1,8 @@
 """Filling a plan's holes: pure, total over a closed set of names."""
 
-from typing import Any, Dict, List, Set
+from typing import Any, Dict, Set
 
 HOLES = ("home", "run", "work", "farside", "environment", "path", "pythonpath", "python", "account", "architecture")
-COMMAND = "command"
-"""The one hole that several words fill; it is a word of its own."""
 
 
 def bind(value: Any, facts: Dict[str, Any]) -> Any:
@@ -15,14 +13,8 @@ def bind(value: Any, facts: Dict[str, Any]) -> Any:
             return "".join(_part(part, facts) for part in value["join"])
         return {key: bind(each, facts) for key, each in value.items()}
     if isinstance(value, list):
-        return [bound for each in value for bound in _bound(each, facts)]
+        return [bind(each, facts) for each in value]
     return value
-
-
-def _bound(value: Any, facts: Dict[str, Any]) -> List[Any]:
-    if value == {"join": [{"hole": COMMAND}]}:
-        return list(facts[COMMAND])
-    return [bind(value, facts)]
 
 
 def holes(value: Any) -> Set[str]:

@@ -8,7 +8,7 @@ import os
 import select
 import signal
 import time
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from holdfast.farside import kernel
 from holdfast.farside.run.output import Pump
@@ -58,10 +58,15 @@ class Signals:
 
 
 def spawn(
-    argv: List[str], environment: Dict[str, str], directory: str, output: int, source: Optional[int] = None
+    argv: List[str],
+    environment: Dict[str, str],
+    directory: str,
+    output: int,
+    source: Optional[int] = None,
+    errors: Optional[int] = None,
 ) -> int:
-    """Start a program in a session of its own, output to the pipe. Its stdin is `source`, or /dev/null. Returns its
-    pid."""
+    """Start a program in a session of its own, output to the pipe, and its errors to one of their own if there is
+    one. Its stdin is `source`, or /dev/null. Returns its pid."""
     parent = os.getpid()
     told, tell = os.pipe()
     pid = os.fork()
@@ -71,13 +76,8 @@ def spawn(
             kernel.die_with_parent(signal.SIGKILL, parent)
             os.dup2(os.open(os.devnull, os.O_RDONLY) if source is None else source, 0)
             os.dup2(output, 1)
-            os.dup2(output, 2)
-            signal.set_wakeup_fd(-1)
-            for number in range(1, signal.NSIG):
-                try:
-                    signal.signal(number, signal.SIG_DFL)
-                except (OSError, ValueError):
-                    pass
+            os.dup2(output if errors is None else errors, 2)
+            forget_signals()
             os.chdir(directory)
             os.execvpe(argv[0], argv, environment)  # noqa: S606 - there is no shell on purpose
         except BaseException as error:  # noqa: BLE001 - the parent is told whatever it is
@@ -98,6 +98,16 @@ def spawn(
         os.waitpid(pid, 0)
         raise CannotStart(problem.decode("utf-8", "replace"))
     return pid
+
+
+def forget_signals() -> None:
+    """Every signal does what it does to a new program."""
+    signal.set_wakeup_fd(-1)
+    for number in range(1, signal.NSIG):
+        try:
+            signal.signal(number, signal.SIG_DFL)
+        except (OSError, ValueError):
+            pass
 
 
 class Attendant:
@@ -136,11 +146,13 @@ class Attendant:
         """What is left of the grace time once the main process is gone, for the other processes of the run."""
         return 0.0 if self.kill_at is None else self.kill_at - time.monotonic()
 
-    def wait(self, seconds: Optional[float], pump: Optional[Pump]) -> None:
+    def wait(self, seconds: Optional[float], pump: Optional[Pump], others: Sequence[int] = ()) -> None:
         """Until something happens, at most `seconds`: output is moved, ended children are reaped, requests are
-        noted."""
+        noted. `others` are pipes of the caller's, which it reads itself."""
         poll = select.poll()
         poll.register(self._signals.descriptor, select.POLLIN)
+        for other in others:
+            poll.register(other, select.POLLIN)
         if pump is not None and pump.open and not pump.blocked:
             poll.register(pump.pipe, select.POLLIN)
         if pump is not None and pump.blocked:

@@ -8,14 +8,14 @@ import time
 from typing import Any, Dict, List, Optional, Set
 
 from holdfast.farside import kernel
-from holdfast.farside.layout import CONTROL, GUARDIAN_BYTE, GUARDIAN_NAME, JOURNAL, OUTPUT, RESERVE, SHIPPED, Home
+from holdfast.farside.layout import CONTROL, FIFO, GUARDIAN_BYTE, GUARDIAN_NAME, JOURNAL, OUTPUT, RESERVE, SHIPPED, Home
 from holdfast.farside.machine import identity
 from holdfast.farside.refusal import Refused
 from holdfast.farside.run import detaching, processes
 from holdfast.farside.run.files import remove_tree
 from holdfast.farside.run.journal import Journal
 from holdfast.farside.run.kin import other_guardians
-from holdfast.farside.run.output import Pump, Redactor, make_pipe
+from holdfast.farside.run.output import Pump, Redactor, make_fifo, make_pipe
 from holdfast.farside.run.supervisor import BRIEF_GRACE, Supervisor
 
 UNANSWERED = "unanswered"
@@ -87,7 +87,7 @@ def become_guardian(home: Home, request: detaching.Request, tell: int) -> None:
         os._exit(1)
     detaching.tell(tell, "ok")
     os.close(tell)
-    Guardian(home, folder, request["secrets"]).main()
+    Guardian(home, folder, request["secrets"], plan.get("container") is not None).main()
 
 
 def _forget(folder: str) -> None:
@@ -154,12 +154,12 @@ def _user() -> str:
 
 
 class Guardian:
-    def __init__(self, home: Home, folder: str, secrets: Dict[str, str]) -> None:
-        self.home, self.folder, self.secrets = home, folder, secrets
+    def __init__(self, home: Home, folder: str, secrets: Dict[str, str], is_contained: bool = False) -> None:
+        self.home, self.folder, self.secrets, self.is_contained = home, folder, secrets, is_contained
         self.journal = Journal(os.path.join(folder, JOURNAL), os.path.join(folder, RESERVE))
 
     def main(self) -> None:
-        pipe = make_pipe()
+        pipe = make_fifo(os.path.join(self.folder, FIFO)) if self.is_contained else make_pipe()
         supervisor = os.fork()
         if supervisor == 0:
             self._become_supervisor(pipe)
@@ -199,6 +199,8 @@ class Guardian:
     def _end_without_supervisor(self, reader: int, status: int) -> None:
         pump = Pump(reader, os.path.join(self.folder, OUTPUT), Redactor(self.secrets.values()))
         ended = processes.sweep(BRIEF_GRACE, lambda seconds: self._tick(seconds, pump), self._spared)
+        if self.is_contained:
+            self._end_container(pump)
         pump.finish()
         if ended:
             self.journal.append("swept", processes=[list(each) for each in ended[:100]], count=len(ended))
@@ -211,6 +213,20 @@ class Guardian:
             detail="It ended with %s." % how,
             by="guardian",
         )
+        if self.is_contained:
+            from holdfast.farside.containers.ending import remove
+
+            remove(self.folder)
+
+    def _end_container(self, pump: Pump) -> None:
+        """The launcher in it has heard that nobody owns the run any more."""
+        from holdfast.farside.containers.ending import end
+
+        def pause(seconds: float) -> None:
+            pump.move()
+            time.sleep(seconds)
+
+        end(self.folder, pause)
 
     def _tick(self, seconds: float, pump: Optional[Pump]) -> None:
         deadline = time.monotonic() + (min(seconds, 0.02) if pump is not None else seconds)

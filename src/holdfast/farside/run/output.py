@@ -145,8 +145,21 @@ class Pump:
 def make_pipe() -> List[int]:
     """A pipe with room for a megabyte where the system allows it, so that bursts do not wait for the reader."""
     reader, writer = os.pipe()
+    widen(writer)
+    return [reader, writer]
+
+
+def make_fifo(path: str) -> List[int]:
+    """The same by a name in a folder, for a writer that cannot inherit it."""
+    os.mkfifo(path, 0o600)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    writer = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    widen(writer)
+    return [reader, writer]
+
+
+def widen(pipe: int) -> None:
     try:
-        fcntl.fcntl(writer, _SET_PIPE_SIZE, _PIPE_SIZE)
+        fcntl.fcntl(pipe, _SET_PIPE_SIZE, _PIPE_SIZE)
     except OSError:
         pass
-    return [reader, writer]

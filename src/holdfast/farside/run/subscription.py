@@ -7,7 +7,17 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from holdfast.farside import kernel
 from holdfast.farside.frames import CHUNK
-from holdfast.farside.layout import CONTROL, ENVIRONMENT, GUARDIAN_BYTE, JOURNAL, OUTPUT, SUPERVISOR_BYTE, Home, checked
+from holdfast.farside.layout import (
+    CONTROL,
+    ENVIRONMENT,
+    GUARDIAN_BYTE,
+    INSIDE,
+    JOURNAL,
+    OUTPUT,
+    SUPERVISOR_BYTE,
+    Home,
+    checked,
+)
 from holdfast.farside.machine import identity
 from holdfast.farside.prefix import prefix_checksum
 from holdfast.farside.refusal import Refused
@@ -122,7 +132,7 @@ def adjudicate(folder: str) -> None:
         if not kernel.lock(descriptor, GUARDIAN_BYTE) or not kernel.lock(descriptor, SUPERVISOR_BYTE):
             return
         if journal.ended() is None:
-            _write_end(journal)
+            _write_end(folder, journal)
     finally:
         os.close(descriptor)
 
@@ -147,11 +157,14 @@ def _created(journal: Journal) -> Optional[Dict[str, Any]]:
     return next((event for event in journal.events() if event["e"] == "created"), None)
 
 
-def _write_end(journal: Journal) -> None:
+def _write_end(folder: str, journal: Journal) -> None:
     created = _created(journal)
     boot = created.get("boot") if created else None
+    is_contained = os.path.isdir(os.path.join(folder, INSIDE))
     if boot and boot != kernel.boot_id():
         journal.append("ended", reason="host-rebooted", code=None, signal=None, detail="", by="agent")
+        if is_contained:
+            _remove_container(folder)
         return
     generation = str(created.get("generation")) if created else ""
     killed = []
@@ -161,5 +174,13 @@ def _write_end(journal: Journal) -> None:
                 killed.append([process.pid, process.name, "SIGKILL"])
     if killed:
         journal.append("swept", processes=killed[:100], count=len(killed))
+    if is_contained:
+        _remove_container(folder)  # ends what is in it too
     detail = "Its guardian was gone too; what was left of the run was looked for by its mark."
     journal.append("ended", reason="supervisor-died", code=None, signal=None, detail=detail, by="agent")
+
+
+def _remove_container(folder: str) -> None:
+    from holdfast.farside.containers.ending import remove
+
+    remove(folder)

@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import time
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Set, Tuple
 
 from holdfast.farside import kernel
 from holdfast.farside.environments.platforms import build_name
@@ -23,10 +23,16 @@ from holdfast.farside.run.kin import other_guardians
 from holdfast.farside.run.memory import Witness
 from holdfast.farside.run.output import Pump, Redactor
 
+if TYPE_CHECKING:
+    from holdfast.farside.containers.contained import Contained
+    from holdfast.farside.environments.workshop import Owner
+
 BRIEF_GRACE = 2.0
 LEFT_FOR_THE_END = 16384
 LONGEST_GRACE = 10.0
 """For what the script left behind when it ended by itself; a run's own grace time is for its checkpoints."""
+REMOVING = 20.0
+"""Seconds that a container's removal may wait for a Docker that is being restarted."""
 _REASONS = {"cancel": "canceled", "time-limit": "time-limit", "stopped": "stopped"}
 
 
@@ -47,6 +53,8 @@ class Supervisor:
         self.devices: Optional[DeviceHeader] = None
         self.prepared: Any = None
         """Keeps the environment in use until this process ends."""
+        self.contained: Optional[Contained] = None
+        self.is_ending = False
 
     def main(self) -> None:
         """Everything, in order. Whatever goes wrong becomes the reason in the journal's last line."""
@@ -59,8 +67,7 @@ class Supervisor:
         try:
             ending = self._run()
         except Refused as refusal:
-            reason = refusal.kind if refusal.kind in ("storage", "preparation") else "cannot-start"
-            ending = {"reason": reason, "detail": refusal.message}
+            ending = self._refused_ending(refusal)
         except CannotStart as problem:
             ending = {"reason": "cannot-start", "detail": str(problem)}
         except Stopped:
@@ -72,30 +79,44 @@ class Supervisor:
         if self.devices is not None:
             self.devices.end()
         self._sweep(BRIEF_GRACE)
+        self.is_ending = True
+        if self.contained is not None:
+            self.contained.end()
         self._write_ended(ending)
+        if self.contained is not None:
+            self.contained.remove(REMOVING)  # nobody needs to wait for it
 
     def _run(self) -> Dict[str, Any]:
         self.journal.append("phase", name="files", text="writing the snapshot's files")
         self._check_stop()
-        self.devices = DeviceHeader(self.attendant, lambda text: self.journal.append("note", text=text))
+        facts: Dict[str, Any] = self._facts()
+        container: Any = self.plan.get("container")
+        if container is not None:
+            container = bind(container, facts)
+            self._contain(container)
+        is_given = container is None or bool(container["gpus"])
+        self.devices = DeviceHeader(self.attendant, lambda text: self.journal.append("note", text=text), is_given)
         os.makedirs(self.work)
-        facts = self._facts()
         stores = bind(self.plan["stores"], facts)
         self.stamps = files.materialise(self.plan["snapshot"], stores, self.work)
-        facts["python"] = self._python()  # it may be one of the files
+        if self.contained is None:
+            facts["python"] = self._python()  # it may be one of the files
+        else:
+            facts.update(self._look_at_image(self.contained, container))
         os.makedirs(bind(self.plan["share"], facts), exist_ok=True)
         header = self.devices.text(self._wait_or_stop)
         environment = self.plan["environment"]
         if environment is not None:
-            facts["environment"] = self._prepare(bind(dict(environment, step=None), facts), facts)
+            facts["environment"] = self._prepare(bind(environment, facts))
         self._check_stop()
         if self.plan["command"] is None:  # only the environment was asked for
             return {"reason": "completed", "code": 0}
         command = bind(self.plan["command"], facts)
-        if environment is None:
+        if environment is None and self.contained is None:
             version, packages = beside(command["argv"][0])
             self.journal.append("environment", id="", python=version, packages=packages, built=False, seconds=0)
-        self._advise(command["argv"][0])
+        if environment is not None or self.contained is None:  # else the launcher looks at it
+            self._advise(command["argv"][0])
         with open(os.path.join(self.folder, "bound.json"), "w") as target:
             target.write(json.dumps(command))
         return self._run_script(command, header)
@@ -120,14 +141,25 @@ class Supervisor:
             return ""
         return find_python(self.plan.get("python"), self.work)
 
-    def _prepare(self, plan: Dict[str, Any], facts: Dict[str, Any]) -> str:
-        """Find or build the environment; returns its folder."""
-        from holdfast.farside.environments.known import Known
-        from holdfast.farside.environments.preparing import prepare
-        from holdfast.farside.environments.workshop import Owner, Workshop
+    def _contain(self, bound: Dict[str, Any]) -> None:
+        from holdfast.farside.containers.calling import Attended
+        from holdfast.farside.containers.contained import contain
 
-        self.journal.append("phase", name="environment", text="looking for the environment")
-        owner = Owner(
+        self.contained = contain(self.home, self.folder, bound, Attended(self._wait_for_docker, self.attendant.exits))
+
+    def _look_at_image(self, contained: "Contained", bound: Dict[str, Any]) -> Dict[str, str]:
+        """Find the image, fetch it if need be. Returns what the plan's holes are in it."""
+        self.journal.append("phase", name="container", text="looking for the image")
+        contained.find(bound, self._owner())
+        facts = contained.facts(self.plan.get("python"))
+        if self.plan["environment"] is None and self.plan["command"] is not None:
+            contained.require_python(facts["python"])
+        return facts
+
+    def _owner(self) -> "Owner":
+        from holdfast.farside.environments.workshop import Owner
+
+        return Owner(
             self.folder,
             lambda pid, pump: self.attendant.attend(pid, pump, None, self._tell_stopping),
             lambda: self._sweep(BRIEF_GRACE),
@@ -135,9 +167,23 @@ class Supervisor:
             self._wait_or_stop,
             self.journal.append,
         )
+
+    def _prepare(self, plan: Dict[str, Any]) -> str:
+        """Find or build the environment; returns its folder."""
+        from holdfast.farside.environments.known import Known
+        from holdfast.farside.environments.preparing import prepare
+        from holdfast.farside.environments.workshop import Workshop
+
+        self.journal.append("phase", name="environment", text="looking for the environment")
         gpus = {} if self.devices is None else self.devices.report
-        shop = Workshop(owner, self.plan["environment"]["step"], facts, self.secrets, plan["secrets"])
-        self.prepared = prepare(Known(self.home, plan, gpus), shop, bool(self.plan["prepare"]))
+        may_build = bool(self.plan["prepare"])
+        if self.contained is None:
+            shop = Workshop(self._owner(), self.secrets, plan["secrets"])
+            self.prepared = prepare(Known(self.home, plan, gpus), shop, may_build)
+        else:
+            with self.contained.room() as room:
+                shop = Workshop(self._owner(), self.secrets, plan["secrets"], room)
+                self.prepared = prepare(Known(self.home, plan, gpus, self.contained.place()), shop, may_build)
         environment = self.prepared.environment
         self.journal.append(
             "environment",
@@ -157,31 +203,84 @@ class Supervisor:
         from holdfast.farside.environments.advice import advice, prefix_of
 
         version = "" if self.prepared is None else self.prepared.python
-        for sentence in advice(prefix_of(python), version, self.devices.report):
+        platform = "" if self.contained is None else self.contained.image.platform
+        for sentence in advice(prefix_of(python), version, self.devices.report, platform):
             self.journal.append("note", text=sentence)
 
     def _run_script(self, command: Dict[str, Any], header: bytes) -> Dict[str, Any]:
         reader, writer = self.pipe
         pump = Pump(reader, os.path.join(self.folder, OUTPUT), Redactor(self.secrets.values()))
         witness = Witness()
-        environment = dict(inherited_environment(), **command["environment"])
-        environment.update({name: self.secrets[name] for name in self.plan["secrets"] if name in self.secrets})
         os.write(writer, header)  # through the pipe, so that it is before the script's first byte in every case
         try:
-            pid = spawn(command["argv"], environment, command["directory"], writer)
+            if self.contained is None:
+                pid = self._start(command, writer)
+            else:
+                pid = self._start_contained(self.contained, command, pump)
         finally:
             os.close(writer)
         self.journal.append("started", pid=pid, argv=command["argv"])
         result = self.attendant.attend(pid, pump, self.plan["limits"]["time"], self._tell_stopping)
-        self.journal.append("exited", code=result.code, signal=result.signal)
         stop = self.attendant.stop  # a request that comes later finds a script that ended by itself
+        ending: Optional[Dict[str, Any]] = None
+        if self.contained is not None:
+            result, ending = self._finish_contained(self.contained, pump, stop)
+        self.journal.append("exited", code=result.code, signal=result.signal)
         left = self.attendant.grace_left() if stop else min(self.attendant.grace, LONGEST_GRACE)
         self._sweep(max(left, BRIEF_GRACE), pump)
         self._finish_output(pump)
         self._list_files()
-        proven, detail = witness.verdict(pid) if result.signal == signal.SIGKILL else (False, "")
+        is_killed = self.contained is None and result.signal == signal.SIGKILL
+        proven, detail = witness.verdict(pid) if is_killed else (False, "")
         witness.close()
-        return dict(self._stopped_ending(stop), code=result.code) if stop else _own_ending(result, proven, detail)
+        if stop:
+            return dict(self._stopped_ending(stop), code=result.code)
+        return ending or _own_ending(result, proven, detail)
+
+    def _start(self, command: Dict[str, Any], writer: int) -> int:
+        environment = dict(inherited_environment(), **command["environment"])
+        environment.update(self._script_secrets())
+        return spawn(command["argv"], environment, command["directory"], writer)
+
+    def _script_secrets(self) -> Dict[str, str]:
+        return {name: self.secrets[name] for name in self.plan["secrets"] if name in self.secrets}
+
+    def _start_contained(self, contained: "Contained", command: Dict[str, Any], pump: Pump) -> int:
+        """Returns when the script runs, with the pid of the process that stands for it."""
+        from holdfast.farside.containers.contained import Script
+
+        report = None if self.devices is None or not self.devices.report["devices"] else self.devices.report
+        script = Script(
+            argv=command["argv"],
+            environment=dict(command["environment"], **self._script_secrets()),
+            directory=command["directory"],
+            prefix="" if self.prepared is None else str(self.prepared.environment.path),
+            share=str(bind(self.plan["share"], self._facts())),
+            grace=self.attendant.grace,
+            gpus=report,
+        )
+        pid = contained.start(script)
+        while True:
+            for event in contained.hear():
+                if contained.is_started(event, self.journal.append):
+                    return pid
+            self._check_stop()
+            contained.require_keeper(pid in self.attendant.exits)
+            self.attendant.wait(None, pump, contained.pipes())
+
+    def _finish_contained(
+        self, contained: "Contained", pump: Pump, stop: Optional[Stop]
+    ) -> Tuple[Exit, Optional[Dict[str, Any]]]:
+        """The script's own exit, and how the run ended where that does not tell it."""
+        from holdfast.farside.containers.judging import finish
+
+        self.is_ending = True
+        outcome = finish(contained, lambda seconds: self.attendant.wait(seconds, pump), stop is not None)
+        if outcome.swept:
+            self.journal.append("swept", processes=outcome.swept, count=outcome.total)
+        for sentence in outcome.notes:
+            self.journal.append("note", text=sentence)
+        return outcome.exit, outcome.ending
 
     def _finish_output(self, pump: Pump) -> None:
         """On a full disk the last output gets the reserve; what is more waits for room, as the script did. `cancel`
@@ -197,6 +296,13 @@ class Supervisor:
         lost = pump.finish()
         if lost:
             self.journal.append("note", text="%d bytes of output were lost because the disk is full." % lost)
+
+    def _refused_ending(self, refusal: Refused) -> Dict[str, Any]:
+        if refusal.kind in ("storage", "preparation"):
+            return {"reason": refusal.kind, "detail": refusal.message}
+        if self.contained is None or refusal.kind == "cannot-start":
+            return {"reason": "cannot-start", "detail": refusal.message}
+        return {"reason": "container", "detail": ("%s %s" % (refusal.message, refusal.hint)).strip()}
 
     def _stopped_ending(self, stop: Stop) -> Dict[str, Any]:
         detail = stop.detail
@@ -239,6 +345,11 @@ class Supervisor:
     def _wait_or_stop(self, seconds: float) -> None:
         self.attendant.wait(seconds, None)
         if self.attendant.stop is not None:
+            raise Stopped()
+
+    def _wait_for_docker(self, seconds: float, pipes: Sequence[int]) -> None:
+        self.attendant.wait(seconds, None, pipes)
+        if self.attendant.stop is not None and not self.is_ending:
             raise Stopped()
 
     def _write_ended(self, ending: Dict[str, Any]) -> None:

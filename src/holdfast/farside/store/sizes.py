@@ -11,6 +11,9 @@ from holdfast.farside.run.files import remove_tree
 from holdfast.farside.run.subscription import is_alive
 from holdfast.farside.store.occupying import Alone
 
+LEARNED = ("docker.json", "images")
+"""What an attach may have noted of the machine's Docker."""
+
 
 def sizes(home: Home) -> Dict[str, Any]:
     """`folders`: name and bytes of what Holdfast has in the home; `runs`: project, how many runs, how many of them
@@ -33,6 +36,7 @@ def purge(home: Home) -> Dict[str, Any]:
     with Alone(home):
         _refuse_living(home.runs())
         links = _links(home)
+        _remove_containers(home)
         _remove_runs(home.runs())
         for name in sorted(_known(home), key=lambda name: name == MARKER):
             _remove(os.path.join(home.path, name))
@@ -58,7 +62,7 @@ def leave(home: Home, path: str) -> Dict[str, Any]:
     except OSError:
         return {"left": False}  # of another attach that is under way
     remove_tree(other.versions())
-    for name in ("machine", MARKER):
+    for name in LEARNED + ("machine", MARKER):
         _remove(os.path.join(other.path, name))
     if is_made and not os.path.islink(other.path) and not _names(other.path):
         os.rmdir(other.path)
@@ -68,7 +72,7 @@ def leave(home: Home, path: str) -> Dict[str, Any]:
 def _is_used(home: Home, names: Set[str]) -> bool:
     """In somebody's own folder names say nothing, but for a run's."""
     if ownership.is_ours(home):
-        return any(Home.knows(name) and name != MARKER and name not in Home.STATE for name in names)
+        return any(Home.knows(name) and name not in (MARKER,) + LEARNED + Home.STATE for name in names)
     runs = [os.path.join(home.runs(), project) for project in _names(home.runs())]
     return any(os.path.exists(os.path.join(each, run, "plan.json")) for each in runs for run in _names(each))
 
@@ -133,6 +137,14 @@ def _remove(path: str) -> None:
         remove_tree(path)
     elif os.path.lexists(path):
         os.unlink(path)
+
+
+def _remove_containers(home: Home) -> None:
+    """Those of runs that are over, where any ever had one; Docker that cannot be asked now keeps what it has."""
+    if os.path.exists(home.docker()):
+        from holdfast.farside.containers import leftovers
+
+        leftovers.remove(home)
 
 
 def _is_found(home: Home) -> bool:

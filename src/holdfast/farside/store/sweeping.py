@@ -39,6 +39,7 @@ def sweep(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
     count, size = _sweep_leftovers(home, now)
     if count:
         removed.append(["leftovers", count, size])
+    removed.extend(["container " + name, 1, 0] for name in _sweep_containers(home))
     for name, bytes_ in _sweep_versions(home, now):
         removed.append(["farside " + name, 1, bytes_])
     if message.get("cache") and os.path.isdir(home.cache()):
@@ -50,6 +51,15 @@ def sweep(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
             else:
                 kept.append(["cache", "an environment is being built"])
     return {"removed": removed, "kept": kept}
+
+
+def _sweep_containers(home: Home) -> List[str]:
+    """Of runs that are over, where any ever had one; loaded then."""
+    if not os.path.exists(home.docker()):
+        return []
+    from holdfast.farside.containers import leftovers
+
+    return leftovers.remove(home)
 
 
 def _sweep_objects(home: Home, now: float) -> Tuple[int, int]:

@@ -16,7 +16,7 @@ from holdfast.project.environment_spec import EnvironmentSpec
 from holdfast.project.folder import Project
 from holdfast.project.problems import Problem, errors_in
 from holdfast.project.spec_files import read_environment_spec
-from holdfast.workbench.environments.planned import planned_environment
+from holdfast.workbench.environments.planned import planned_container, planned_environment
 from holdfast.workbench.replies import number, rows, text, truth, understood
 from holdfast.workbench.submitting.environment import exported_spec
 from holdfast.workbench.submitting.interpreter import find_python
@@ -147,7 +147,7 @@ def _look(
 ) -> tuple[Looked, list[Remark]]:
     target = configuration.target
     host = host_of(target, around)
-    fields = {"gpu": gpu or target.nvidia_docker, **_where(project, configuration, host, around)}
+    fields = {"gpu": gpu or target.nvidia_docker is True, **_where(project, configuration, host, around)}
     with host.connect() as connection:
         answer = connection.request("environment-check", fields)
     with understood("environment-check"):
@@ -156,10 +156,13 @@ def _look(
 
 def _where(project: Project, configuration: Configuration, host: Host, around: Surroundings) -> dict[str, Any]:
     location = configuration.target.python_location
+    container = planned_container(project, configuration)
+    fields: dict[str, Any] = {} if container is None else {"container": container}
     plan = planned_environment(project, configuration, host, around)
     if plan is not None:
-        return {"plan": plan, "python": location}
-    return {"python": find_python(location, project.root, around) if host.is_here else location}
+        return {**fields, "plan": plan, "python": location}
+    is_found_here = host.is_here and container is None
+    return {**fields, "python": find_python(location, project.root, around) if is_found_here else location}
 
 
 def _looked(target: str, answer: Any) -> Looked:

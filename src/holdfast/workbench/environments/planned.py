@@ -1,21 +1,32 @@
-"""Which environment a run configuration means, as its host is asked about it: the plan that a run would have."""
+"""Which environment a run configuration means, and in which container, as its host is asked about it: the plans that a
+run would have."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from holdfast.containers.container import Names
 from holdfast.environments.planning import Wishes
 from holdfast.hosts.host import Host
-from holdfast.plan import environment_json
+from holdfast.plan import container_json, environment_json
+from holdfast.project.compute import CONTAINER_TYPES
 from holdfast.project.configuration import Configuration
 from holdfast.project.folder import Project
 from holdfast.workbench.submitting.environment import plan_environment_of
 from holdfast.workbench.surroundings import Surroundings
+from holdfast.workbench.targets import container_of
 
 
 def planned_environment(
     project: Project, configuration: Configuration, host: Host, around: Surroundings
 ) -> dict[str, Any] | None:
     """None: the user's own Python."""
-    plan = plan_environment_of(project, configuration, host.is_here, Wishes(), around)
+    is_here = host.is_here and configuration.target.type not in CONTAINER_TYPES
+    plan = plan_environment_of(project, configuration, is_here, Wishes(), around)
     return None if plan is None else environment_json(plan)
+
+
+def planned_container(project: Project, configuration: Configuration) -> dict[str, Any] | None:
+    """None: there is none."""
+    plan = container_of(configuration.target).plan(Names("", project.id, project.name))
+    return None if plan is None else container_json(plan)

@@ -1,24 +1,26 @@
-"""Attaching a machine over SSH: get in, look at it, prove that runs will live there, and only then write its files.
-`check` repeats the look at any time."""
+"""Attaching a machine: get in, look at it, prove that runs will live there, in a container if that is wanted, and only
+then write its files. `check` repeats the look at any time."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from holdfast.errors import ConfigurationError, HostError, StorageError, UsageError
+from holdfast.errors import ConfigurationError, FarSideError, HostError, StorageError, UsageError
 from holdfast.frozen import dataclass, field, replace
 from holdfast.hosts.bootstrap import DEFAULT_HOME
 from holdfast.hosts.connection import Connection
-from holdfast.hosts.facts import Facts
+from holdfast.hosts.facts import Facts, read_facts
 from holdfast.hosts.host import Host
+from holdfast.hosts.local import Local
 from holdfast.hosts.secret import Secret
 from holdfast.hosts.ssh import Destination
 from holdfast.project import compute
 from holdfast.project.compute import (
+    CONTAINER_TYPES,
     ComputeTarget,
     Mistake,
     examine_compute,
@@ -27,6 +29,7 @@ from holdfast.project.compute import (
     read_compute,
     user_mistake,
 )
+from holdfast.project.container_keys import DEFAULT_IMAGE, image_mistake
 from holdfast.project.documents import set_value_in_file
 from holdfast.project.folder import IDENTITY_FILE, Project, ensure_identity, share_identity
 from holdfast.project.names import BUILTIN, CONFIGURATION_FOLDER, file_stems
@@ -34,40 +37,47 @@ from holdfast.workbench import events
 from holdfast.workbench.machines.answers import Ways
 from holdfast.workbench.machines.check import check_host
 from holdfast.workbench.machines.configuring import refuse_existing, write_target
+from holdfast.workbench.machines.docker import Docked, Engine, Wish, examine
 from holdfast.workbench.machines.entering import Door, Entered, Entrance, check_key_file
-from holdfast.workbench.machines.findings import Finding
-from holdfast.workbench.machines.usability import Found, look, look_again
+from holdfast.workbench.machines.findings import Finding, findings
+from holdfast.workbench.machines.usability import Found, Look, Seen, look, look_again
 from holdfast.workbench.replies import text, understood
 from holdfast.workbench.surroundings import PASSWORD_VARIABLE, Surroundings
-from holdfast.workbench.targets import product_of
+from holdfast.workbench.targets import host_of
 
 
 @dataclass(frozen=True)
 class Remote:
-    """What `attach remote` was given."""
+    """What `attach remote` and `attach remotedocker` were given."""
 
     name: str
     address: str
     username: str | None = None
     home: str | None = None
     ways: Ways = field(default_factory=Ways)
+    type: str = "remote"
+    image: str | None = None
 
 
 class Attached(NamedTuple):
-    """The last event of an attach: what was written, and what the machine has."""
+    """The last event of an attach: what was written, and what the machine has. `engine` None: runs need no Docker."""
 
     files: tuple[str, ...]
     target: ComputeTarget
     facts: Facts
     findings: tuple[Finding, ...]
+    engine: Engine | None = None
 
 
 class Checked(NamedTuple):
-    """The last event of a check: runs will work there."""
+    """The last event of a check: runs will work there unless a finding stops them. `engine` None: runs need no Docker,
+    or it cannot be used; `lacks_image`: no container could be tried yet."""
 
     target: ComputeTarget
     facts: Facts
     findings: tuple[Finding, ...]
+    engine: Engine | None = None
+    lacks_image: bool = False
 
 
 def attach_remote(project: Project, wanted: Remote, around: Surroundings) -> Iterator[events.Event | Attached]:
@@ -76,11 +86,14 @@ def attach_remote(project: Project, wanted: Remote, around: Surroundings) -> Ite
     destination = _destination(wanted)
     if wanted.name == BUILTIN:
         raise UsageError("`local` is this machine, and every project has it.", "Give the machine a name of its own.")
-    existing = _same_already(project, wanted.name, destination)
+    if wanted.image is not None:
+        _check_image(wanted.image)
+    existing = _same_already(project, wanted, destination)
     if existing is None:
         refuse_existing(project, wanted.name)
-    elif wanted.home is None:
-        wanted = replace(wanted, home=existing.home)
+    else:
+        image = wanted.image or existing.base_docker_image
+        wanted = replace(wanted, home=wanted.home or existing.home, image=image)
     wanted = replace(wanted, ways=_ways(wanted.ways, around))
     is_new = not project.state_directory.exists()
     if wanted.ways.shows_key or wanted.ways.private_key is None:
@@ -93,23 +106,50 @@ def attach_remote(project: Project, wanted: Remote, around: Surroundings) -> Ite
         raise
 
 
+def attach_docker(
+    project: Project, name: str, image: str | None, around: Surroundings
+) -> Iterator[events.Event | Attached]:
+    """Containers on this machine. Nothing is written unless runs will work."""
+    if name == BUILTIN:
+        raise UsageError("`local` is this machine without containers.", "Give the target a name of its own.")
+    if image is not None:
+        _check_image(image)
+    refuse_existing(project, name)
+    host = Local(around.home, around.environment)
+    yield events.Doing("looking at this machine …")
+    with host.connect() as connection:
+        facts = read_facts(connection)
+        found = findings(facts, in_container=True)
+        _refuse_stopping(found)
+        docked = yield from examine(connection, host.name, facts, _wish(name, image))
+    _refuse_stopping(docked.findings)
+    target = _in_container(ComputeTarget(name, "docker"), image, docked)
+    files = write_target(project, target)
+    yield Attached(tuple(files), target, facts, (*docked.findings, *found), docked.engine)
+
+
 def check(project: Project, name: str, around: Surroundings) -> Iterator[events.Event | Checked]:
     """Look again at a target that is attached, and write nothing. HostError and others say why it cannot be used."""
     target, problems = read_compute(project.root, name)
     if target is None:
         raise ConfigurationError(problems)
-    host = product_of(target, around).host
+    host, in_container = host_of(target, around), target.type in CONTAINER_TYPES
     if host.is_here:
         yield events.Doing("looking at this machine …")
-        seen = check_host(host, around)
-        yield Checked(target, seen.facts, tuple(seen.findings))
+        seen = check_host(host, around, in_container=in_container)
+    else:
+        try:
+            seen = yield from look_again(host, partial(_connected, host.alone()), Look(around.now, in_container))
+        except StorageError as error:  # for a check this is an answer about the machine, as all others
+            raise HostError(error.message, error.hint) from error
+    if host.is_here and not in_container:
+        yield Checked(target, seen.facts, seen.findings)
         return
-    try:
-        found = yield from look_again(host, partial(_connected, host.alone()), around.now)
-    except StorageError as error:  # for a check this is an answer about the machine, as all others
-        raise HostError(error.message, error.hint) from error
     with _connected(host) as connection:
-        yield Checked(target, found.facts, (*_about_python(connection, target), *found.findings))
+        if in_container:
+            yield from _check_container(connection, host, target, seen)
+        else:
+            yield Checked(target, seen.facts, (*_about_python(connection, target), *seen.findings))
 
 
 def _attach(
@@ -118,10 +158,17 @@ def _attach(
     ways, door = wanted.ways, Door(destination, wanted.home or DEFAULT_HOME, wanted.name, project.id)
     entrance = Entrance(door, ways, around)
     entered = yield from entrance.enter()
-    found: Found | None = None
+    in_container, found, docked = wanted.type in CONTAINER_TYPES, None, None
     try:
-        found = yield from look(replace(entered.host, home=door.home), entrance.connected, around.now)
+        how = Look(around.now, in_container)
+        found = yield from look(replace(entered.host, home=door.home), entrance.connected, how)
         target = _target(wanted, entered, found, around)
+        if in_container:
+            wish = _wish(wanted.name, wanted.image, existing.nvidia_docker if existing is not None else None)
+            with entrance.connected(found.host) as connection:
+                docked = yield from examine(connection, found.host.name, found.facts, wish)
+            _refuse_stopping(docked.findings)
+            target = _in_container(target, wanted.image, docked)
         files = write_target(project, target) if existing is None else _renew(project, existing, target)
         share_identity(project)
     except BaseException:
@@ -132,7 +179,30 @@ def _attach(
             "Your key asks for its passphrase at each new connection.",
             "Let ssh-agent remember it (ssh-add), else history and status say `login needed`.",
         )
-    yield Attached(tuple(files), target, found.facts, found.findings)
+    if docked is None:
+        yield Attached(tuple(files), target, found.facts, found.findings)
+    else:
+        yield Attached(tuple(files), target, found.facts, (*docked.findings, *found.findings), docked.engine)
+
+
+def _refuse_stopping(found: Iterable[Finding]) -> None:
+    for finding in found:
+        if finding.stops_runs:
+            raise HostError(finding.message, finding.remedy)
+
+
+def _check_container(
+    connection: Connection, host: Host, target: ComputeTarget, seen: Seen
+) -> Iterator[events.Event | Checked]:
+    """What keeps this user from Docker is an answer about the machine, beside all others."""
+    wish = Wish(target.base_docker_image or DEFAULT_IMAGE, target.file or "", target.nvidia_docker)
+    try:
+        docked = yield from examine(connection, host.name, seen.facts, wish)
+    except FarSideError as error:
+        yield Checked(target, seen.facts, (Finding(error.message, error.hint, True), *seen.findings))
+        return
+    found = sorted((*docked.findings, *seen.findings), key=lambda each: not each.stops_runs)
+    yield Checked(target, seen.facts, tuple(found), docked.engine, docked.trial is None)
 
 
 def _remove_unused_state(project: Project) -> None:
@@ -169,25 +239,32 @@ def _connected(host: Host) -> Iterator[Connection]:
         connection.finish()
 
 
-def _same_already(project: Project, name: str, destination: Destination) -> ComputeTarget | None:
+def _same_already(project: Project, wanted: Remote, destination: Destination) -> ComputeTarget | None:
     """The target of this name, if it is this very account: a project that came from another laptop has its file, and
     this one needs a way in of its own."""
-    if name not in file_stems(project.root, compute.SUFFIX):
+    if wanted.name not in file_stems(project.root, compute.SUFFIX):
         return None
-    found, _ = examine_compute(project.root, name)
-    if found is None or found.type != "remote":
+    found, _ = examine_compute(project.root, wanted.name)
+    if found is None or found.type != wanted.type:
         return None
     same = (found.address, found.port) == (destination.address, destination.port)
     return found if same and destination.username in (None, found.username) else None
 
 
 def _renew(project: Project, existing: ComputeTarget, target: ComputeTarget) -> list[str]:
-    """Only what is different on this laptop; whatever else was written into the file stays."""
+    """Only what is different on this laptop, and what nobody had said; whatever else was written into the file
+    stays."""
     file = f"{CONFIGURATION_FOLDER}/{existing.name}{compute.SUFFIX}"
-    if target.private_key is None or target.private_key == existing.private_key:
-        return []
-    set_value_in_file(project.root, file, "privateKey", target.private_key)
-    return [file]
+    changes: list[tuple[str, str | bool]] = []
+    if target.private_key is not None and target.private_key != existing.private_key:
+        changes.append(("privateKey", target.private_key))
+    if target.base_docker_image is not None and target.base_docker_image != existing.base_docker_image:
+        changes.append(("baseDockerImage", target.base_docker_image))
+    if target.nvidia_docker and existing.nvidia_docker is None:
+        changes.append(("nvidiaDocker", True))
+    for key, value in changes:
+        set_value_in_file(project.root, file, key, value)
+    return [file] if changes else []
 
 
 def _destination(wanted: Remote) -> Destination:
@@ -236,17 +313,37 @@ def _ways(ways: Ways, around: Surroundings) -> Ways:
 def _target(wanted: Remote, entered: Entered, found: Found, around: Surroundings) -> ComputeTarget:
     destination = entered.host.destination
     key = destination.private_key
+    is_bare = wanted.type == "remote"
     return ComputeTarget(
         wanted.name,
-        "remote",
+        wanted.type,
         destination.address,
         destination.port,
         destination.username,
         _below_home(key, around.user_home) if key is not None else None,
-        python_location=found.python,
-        user_managed_environment=True,
+        python_location=found.python if is_bare else None,
+        user_managed_environment=is_bare,
         home=wanted.home or found.home,
     )
+
+
+def _wish(name: str, image: str | None, nvidia: bool | None = None) -> Wish:
+    return Wish(image or DEFAULT_IMAGE, f"{CONFIGURATION_FOLDER}/{name}{compute.SUFFIX}", nvidia, attaches=True)
+
+
+def _in_container(target: ComputeTarget, image: str | None, docked: Docked) -> ComputeTarget:
+    return replace(
+        target,
+        base_docker_image=image or DEFAULT_IMAGE,
+        nvidia_docker=True if docked.gives_gpus else None,
+        shared_volumes=True,
+    )
+
+
+def _check_image(written: str) -> None:
+    mistake = image_mistake(written)
+    if mistake is not None:
+        raise UsageError(f"--image: {mistake.message}.", mistake.remedy)
 
 
 def _below_home(path: Path, user_home: Path) -> str:

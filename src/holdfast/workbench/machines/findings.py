@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from holdfast.hosts.facts import DeviceState, DockerFound, Facts, Folder, Gpu, Gpus, GpuState, TemporaryFolder
+from holdfast.hosts.facts import DeviceState, DockerFound, Facts, Folder, Gpu, Gpus, GpuState, Memory, TemporaryFolder
 from holdfast.project.sizes import format_size
 from holdfast.workbench.replies import CLOCK_OFF
 
@@ -27,16 +27,18 @@ class Finding(NamedTuple):
     stops_runs: bool = False
 
 
-def findings(facts: Facts, now: float | None = None, here: str = "") -> list[Finding]:
+def findings(facts: Facts, now: float | None = None, here: str = "", in_container: bool = False) -> list[Finding]:
     """What keeps runs from working comes first. `now` is the clock here at the moment when the facts were asked for,
-    `here` the architecture of this machine where the facts are another's."""
+    `here` the architecture of this machine where the facts are another's. Runs in containers have a C library of their
+    own, and whether Docker works for them is found by trying it (`docker.py`)."""
     found = [
         *_of_folder(facts.folder),
         *_of_temporary(facts.temporary),
         *_of_architecture(facts.architecture, here),
-        *_of_system(facts),
+        *(() if in_container else _of_library(facts.glibc)),
+        *_of_memory(facts.memory),
         *_of_clock(facts.time, now),
-        *_of_docker(facts.docker, facts.user),
+        *(() if in_container else _of_docker(facts.docker, facts.user)),
         *_of_gpus(facts.gpus),
     ]
     return sorted(found, key=lambda each: not each.stops_runs)
@@ -89,20 +91,23 @@ def _of_architecture(there: str, here: str) -> Iterator[Finding]:
         )
 
 
-def _of_system(facts: Facts) -> Iterator[Finding]:
-    if facts.glibc is None:
+def _of_library(glibc: str | None) -> Iterator[Finding]:
+    if glibc is None:
         yield Finding(
             "The system has another C library than glibc: most packages with native code do not install.",
             "Use a container with an ordinary distribution in it.",
         )
-    elif _version(facts.glibc) < OLD_GLIBC:
+    elif _version(glibc) < OLD_GLIBC:
         yield Finding(
-            f"The system's glibc is {facts.glibc}: newer packages with native code want {OLD_GLIBC[0]}.{OLD_GLIBC[1]}.",
+            f"The system's glibc is {glibc}: newer packages with native code want {OLD_GLIBC[0]}.{OLD_GLIBC[1]}.",
             "Pin older versions of packages that do not install, or use a container.",
         )
-    memory = _least(facts.memory.available, facts.memory.limit)
-    if memory is not None and memory < LITTLE_MEMORY:
-        yield Finding(f"There is little memory: {format_size(memory)} available.", "See what uses it: top -o %MEM")
+
+
+def _of_memory(memory: Memory) -> Iterator[Finding]:
+    least = _least(memory.available, memory.limit)
+    if least is not None and least < LITTLE_MEMORY:
+        yield Finding(f"There is little memory: {format_size(least)} available.", "See what uses it: top -o %MEM")
 
 
 def _of_clock(time: float, now: float | None) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from holdfast.hosts.connection import Connection
 from holdfast.hosts.host import Host
 from holdfast.hosts.keys import Key, is_ours, own_keys, read_key, remove_key
 from holdfast.project import compute
-from holdfast.project.compute import ComputeTarget, compute_names, examine_compute
+from holdfast.project.compute import CONTAINER_TYPES, ComputeTarget, compute_names, examine_compute
 from holdfast.project.folder import Project
 from holdfast.workbench import events
 from holdfast.workbench.machines import configuring
@@ -81,7 +81,7 @@ def detach(
     target, _ = examine_compute(project.root, name)
     if target is None:
         yield from _tell_of_keys(name, around)
-    elif target.type == "remote":
+    elif target.type == "remote" or target.type in CONTAINER_TYPES:
         _refuse_unfinished(project, name, force)
         yield from _leave(project, target, around, purge)
     removed, others = configuring.detach(project, name)

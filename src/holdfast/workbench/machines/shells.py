@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from holdfast.errors import FarSideError, ProjectError, Unreachable
 from holdfast.hosts.host import Host
 from holdfast.model import Reason
+from holdfast.project.compute import CONTAINER_TYPES
 from holdfast.project.configuration import load_configuration, managed_environment
 from holdfast.project.folder import Project
 from holdfast.workbench.records.runs import follower_of
@@ -62,11 +63,15 @@ def enter_target(
         "python": configuration.target.python_location,
         "variables": dict(configuration.run.environment_variables),
     }
-    if managed_environment(configuration) is None:
+    if managed_environment(configuration) is None and configuration.target.type not in CONTAINER_TYPES:
         return _enter(host, fields, words, around)
-    from holdfast.workbench.environments.planned import planned_environment
+    from holdfast.workbench.environments.planned import planned_container, planned_environment
 
-    fields["plan"] = planned_environment(project, configuration, host, around)
+    more = {
+        "container": planned_container(project, configuration),
+        "plan": planned_environment(project, configuration, host, around),
+    }
+    fields |= {name: value for name, value in more.items() if value is not None}
     try:
         return _enter(host, fields, words, around)
     except FarSideError as error:

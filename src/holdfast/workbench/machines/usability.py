@@ -30,6 +30,16 @@ LogIn = Callable[[], AbstractContextManager[Connection]]
 
 
 @dataclass(frozen=True)
+class Look:
+    """`now` is the clock here; `in_container`: runs see a system of their own; `may_change`: the folder there may be
+    closed to others, and the way of starting be set."""
+
+    now: Callable[[], float]
+    in_container: bool = False
+    may_change: bool = True
+
+
+@dataclass(frozen=True)
 class Found:
     """`home` is Holdfast's folder there, None for the usual one; `python` what runs will use, None where the login has
     none of its own; `sets_start`: from this look on runs are started in user units, because the system ends others at
@@ -83,7 +93,7 @@ class _Survey:
 
 
 def look(
-    host: Ssh, connected: Callable[[Ssh], AbstractContextManager[Connection]], now: Callable[[], float]
+    host: Ssh, connected: Callable[[Ssh], AbstractContextManager[Connection]], how: Look
 ) -> Generator[events.Event, None, Found]:
     """Raises HostError or StorageError with what is missing and how to mend it."""
     yield events.Doing(f"looking at {host.name} …")
@@ -92,23 +102,23 @@ def look(
         place = _place(connection.request("places"))
         moves = place.network and host.home == DEFAULT_HOME
         if not (moves and place.local):
-            survey = yield from _survey(host.name, connection, now, True)
+            survey = yield from _survey(host.name, connection, how)
     if moves:
         host = yield from _leave_network_home(host, place)
     if survey is None:
         with connected(host) as connection:
             connection.request("leave", {"home": DEFAULT_HOME})
-            survey = yield from _survey(host.name, connection, now, True)
+            survey = yield from _survey(host.name, connection, how)
     sets_start = yield from _prove(host.name, partial(connected, host), survey, True)
     home = host.home if host.home != DEFAULT_HOME else None
     return Found(host, home, survey.python, sets_start, survey.facts, survey.findings)
 
 
-def look_again(host: Host, log_in: LogIn, now: Callable[[], float]) -> Generator[events.Event, None, Seen]:
+def look_again(host: Host, log_in: LogIn, how: Look) -> Generator[events.Event, None, Seen]:
     """As `look`, but the folder and the way of starting that the machine has are taken as they are."""
     yield events.Doing(f"looking at {host.name} …")
     with log_in() as connection:
-        survey = yield from _survey(host.name, connection, now, False)
+        survey = yield from _survey(host.name, connection, replace(how, may_change=False))
     yield from _prove(host.name, log_in, survey, False)
     return Seen(survey.facts, survey.findings)
 
@@ -127,19 +137,17 @@ def _leave_network_home(host: Ssh, place: _Place) -> Generator[events.Event, Non
     return replace(host, home=place.local)
 
 
-def _survey(
-    name: str, connection: Connection, now: Callable[[], float], may_change: bool
-) -> Generator[events.Event, None, _Survey]:
-    if may_change:
+def _survey(name: str, connection: Connection, how: Look) -> Generator[events.Event, None, _Survey]:
+    if how.may_change:
         home, mode = _settled(connection.request("settle"))
         if mode:
             yield events.Done(
                 f"{home} on {name} could be entered by others (mode {mode}): it is for your account alone now."
             )
     boot, machine = _who(connection.request("hello"))
-    asked_at = now()
+    asked_at = how.now()
     facts = read_facts(connection)
-    found = findings(facts, asked_at, platform.machine())
+    found = findings(facts, asked_at, platform.machine(), how.in_container)
     for finding in found:
         if finding.stops_runs:
             raise HostError(f"{name}: {finding.message}", finding.remedy)

@@ -9,7 +9,7 @@ import platform
 import re
 import sys
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from holdfast.errors import StorageError
 from holdfast.frozen import dataclass
 from holdfast.history.folder import RunFolders
 from holdfast.project.folder import Project
-from holdfast.project.runconfig import looks_secret
+from holdfast.project.secret_names import looks_secret
 from holdfast.workbench.surroundings import Surroundings
 
 MASK = "***"
@@ -72,9 +72,18 @@ def _values_to_hide(folders: RunFolders, run_id: str, around: Surroundings) -> l
     values = secrets + [
         str(value) for name, value in configured.items() if looks_secret(name) or not _is_everyday(str(value))
     ]
+    values += _in_docker_arguments(folders.configuration(run_id).get("compute_target", {}).get("docker_arguments"))
     lines = {line for value in values for line in (value, *value.splitlines()) if len(line) >= SHORTEST_HIDDEN}
     escaped = {json.dumps(line, ensure_ascii=is_ascii)[1:-1] for line in lines for is_ascii in (True, False)}
     return sorted(lines | escaped, key=len, reverse=True)
+
+
+def _in_docker_arguments(words: Any) -> Iterator[str]:
+    """Values of secrets that somebody gave to `docker run`, in spite of the warning."""
+    for word in words or ():
+        name, _, value = str(word).removeprefix("--env=").removeprefix("-e").partition("=")
+        if looks_secret(name):
+            yield value
 
 
 def _is_everyday(value: str) -> bool:
@@ -114,7 +123,8 @@ class _Hiding:
 
 
 def _are_variables(key: str, value: Any) -> bool:
-    is_plan = isinstance(value, Mapping) and not {"step", "steps"}.isdisjoint(value)  # of an environment to build
+    of_plan = {"spec", "step", "steps"}  # of an environment to build
+    is_plan = isinstance(value, Mapping) and not of_plan.isdisjoint(value)
     return key in ("environment", "environment_variables") and isinstance(value, Mapping) and not is_plan
 
 

@@ -8,7 +8,7 @@ from holdfast.errors import ConfigurationError
 from holdfast.history.folder import RunFolders
 from holdfast.hosts.connection import Connection
 from holdfast.hosts.host import Carrier
-from holdfast.project.compute import BUILTIN_LOCAL, ComputeTarget, read_compute
+from holdfast.project.compute import BUILTIN_LOCAL, REMOTE_TYPES, ComputeTarget, read_compute
 from holdfast.project.folder import Project
 from holdfast.workbench.following.follower import Follower
 from holdfast.workbench.surroundings import Surroundings
@@ -64,7 +64,7 @@ class Products:
 
     def of_run(self, run_id: str) -> Product:
         submission = self._folders.submission(run_id)
-        if submission.target_type == "local":  # this machine needs no file to be found again
+        if submission.target_type not in REMOTE_TYPES:  # this machine needs no file to be found again
             return product_of(BUILTIN_LOCAL, self._around)
         return self.of_target(submission.target)[1]
 

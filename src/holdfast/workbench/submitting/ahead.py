@@ -36,14 +36,14 @@ class Ahead:
 def connect_to_run(run: str, around: Surroundings) -> Ahead | None:
     """To the host of a run that has not come home as a whole."""
     from holdfast.history.folder import RunFolders
-    from holdfast.project.compute import read_compute
+    from holdfast.project.compute import REMOTE_TYPES, read_compute
 
     try:
         project = find_project(around.directory)
         folders = RunFolders(project.state_directory)
         run_id = folders.resolve(run)
         submission = folders.submission(run_id)
-        if submission.target_type == "local" or folders.is_collected(run_id):
+        if submission.target_type not in REMOTE_TYPES or folders.is_collected(run_id):
             return None
         target, _ = read_compute(project.root, submission.target)
         host = host_of(target, around) if target is not None else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from holdfast.containers.container import Exact
 from holdfast.environments.locks import locks_of, read_lock
 from holdfast.environments.planning import Wishes, plan_environment
 from holdfast.errors import ProjectError
@@ -12,6 +13,7 @@ from holdfast.history.folder import RunFolders
 from holdfast.history.records import read_run
 from holdfast.model import Reason
 from holdfast.plan import EnvironmentPlan, Hole, Text, text
+from holdfast.project.compute import CONTAINER_TYPES
 from holdfast.project.configuration import Configuration, managed_environment
 from holdfast.project.environment_spec import EnvironmentSpec, spec_digest, variables_in
 from holdfast.project.folder import Project
@@ -27,7 +29,7 @@ EXPORTS = "exports"
 def plan_environment_of(
     project: Project, configuration: Configuration, is_here: bool, wishes: Wishes, around: Surroundings
 ) -> EnvironmentPlan | None:
-    """None: the run uses the user's own Python as it is."""
+    """None: the run uses the user's own Python as it is. `is_here`: it finds the programs that are found here."""
     spec = exported_spec(project, managed_environment(configuration))
     if spec is None:
         return None
@@ -61,10 +63,15 @@ def build_secrets(spec: EnvironmentSpec, around: Surroundings) -> dict[str, str]
 
 def plan_environment_of_run(
     project: Project, run: str, configuration: Configuration, is_here: bool, rebuild: bool, around: Surroundings
-) -> EnvironmentPlan:
-    """What another run ran in, for `--environment-of`: its packages, and the indexes that they came from."""
+) -> EnvironmentPlan | None:
+    """What another run ran in, for `--environment-of`: its packages, and the indexes that they came from. None: what it
+    ran in was its image and nothing else, and so will this one."""
     folders = RunFolders(project.state_directory)
     run_id = folders.resolve(run)
+    if configuration.target.type in CONTAINER_TYPES:
+        image = image_of_run(project, run_id)
+        if image is not None and image.python is not None:
+            return None
     lock = read_lock(folders.path(run_id) / LOCK)
     before = folders.plan(run_id).get("environment")
     if lock is None or not isinstance(before, dict):
@@ -74,11 +81,7 @@ def plan_environment_of_run(
                 f"The run `{run_id}` has no environment that could be used again. {ending.sentence()}",
                 ending.remedy(run_id),
             )
-        raise ProjectError(
-            f"The run `{run_id}` has no environment that could be used again.",
-            "It ran on the user's own Python, or its record is not at home yet: holdfast experiment status -r "
-            f"{run_id}",
-        )
+        raise _nothing_to_use_again(run_id)
     python, (program, tools) = _interpreter(project, configuration, is_here, around), _program(is_here)
     exact = Wishes(lock, False, rebuild)
     plan = plan_environment(EnvironmentSpec(), "", python, program, (), exact)._replace(tools=tools)
@@ -90,6 +93,27 @@ def plan_environment_of_run(
         channels=_texts(before.get("channels")),
         conda=_pairs(before.get("conda")),
         secrets=tuple(_secrets_of_plan(before, configuration, around)),
+    )
+
+
+def image_of_run(project: Project, run: str) -> Exact | None:
+    """The image that another run ran in; None where it ran in none."""
+    folders = RunFolders(project.state_directory)
+    run_id = folders.resolve(run)
+    before = folders.plan(run_id).get("container")
+    if not isinstance(before, dict):
+        return None
+    record = read_run(folders, run_id)
+    if record.image_id is None:
+        raise _nothing_to_use_again(run_id)
+    python = before.get("python")
+    return Exact(record.image_id, record.image or record.image_id, python if isinstance(python, str) else None)
+
+
+def _nothing_to_use_again(run_id: str) -> ProjectError:
+    return ProjectError(
+        f"The run `{run_id}` has no environment that could be used again.",
+        f"It ran on the user's own Python, or its record is not at home yet: holdfast experiment status -r {run_id}",
     )
 
 

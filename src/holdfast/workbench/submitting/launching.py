@@ -102,7 +102,7 @@ def _warnings(intent: Intent, around: Surroundings) -> Iterator[events.Event]:
             "snapshot, which is kept.",
             "Write a variable instead, as https://${TOKEN}@host/simple, and set it in the shell.",
         )
-    if intent.product.host.is_here and spec is None:
+    if intent.product.is_this_system and spec is None:
         python = find_python(configuration.target.python_location, intent.project.root, around)
         for warning in editable_warnings(Path(python), intent.project.root, around.user_home):
             yield events.Warned(warning.message, warning.remedy)

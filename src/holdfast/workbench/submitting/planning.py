@@ -7,9 +7,11 @@ import posixpath
 from collections.abc import Mapping
 from pathlib import Path
 
+from holdfast.containers.container import Names
 from holdfast.errors import NotAvailable, ProjectError, UsageError
 from holdfast.frozen import dataclass, replace
-from holdfast.plan import Command, EnvironmentPlan, Hole, Limits, Plan, Text, text
+from holdfast.plan import Command, ContainerPlan, EnvironmentPlan, Hole, Limits, Plan, Text, text
+from holdfast.project.compute import CONTAINER_TYPES
 from holdfast.project.configuration import Configuration, managed_environment
 from holdfast.project.folder import Project
 from holdfast.workbench.submitting.interpreter import find_python
@@ -110,12 +112,14 @@ def make_plan(intent: Intent, identity: Identity, around: Surroundings) -> Plan:
     run, target = configuration.run, configuration.target
     if run.framework == "PySpark":
         raise _spark(configuration)
-    is_here, container = intent.product.host.is_here, intent.product.container
+    is_here = intent.product.host.is_here
+    container = container_plan(intent, Names(identity.run_id, project.id, project.name))
     environment = intent.shipped or intended_environment(intent, around)
-    if environment is not None:
-        environment = environment._replace(step=container.wrap(environment.step))
+    if container is not None and environment is not None:
+        container = replace(container, python=None)  # also where the target would use the image's own
     share = _share(target.native_shared_directory, project, is_here)
-    variables = _variables(project, configuration, identity, share, environment is not None)
+    shown = Text((*share.parts, "/")) if container is None else text(container.share)
+    variables = _variables(project, configuration, identity, shown, environment is not None)
     command = _command(intent, variables, environment is not None, around)
     grace = next(each for each in (request.grace, run.grace_time, DEFAULT_GRACE) if each is not None)
     return Plan(
@@ -125,21 +129,31 @@ def make_plan(intent: Intent, identity: Identity, around: Surroundings) -> Plan:
         snapshot=identity.snapshot,
         stores=_stores(intent),
         share=share,
-        command=None if request.prepare_only else container.wrap(command),
+        command=None if request.prepare_only else command,
         limits=Limits(grace, request.time_limit if request.time_limit is not None else run.time_limit),
         environment=environment,
         prepare=run.prepare_environment or request.prepare_only,
         secrets=wanted_secrets(request, configuration),
-        python=None if is_here else target.python_location,
+        python=None if is_here and container is None else target.python_location,
+        container=container,
     )
+
+
+def container_plan(intent: Intent, names: Names) -> ContainerPlan | None:
+    """With the image of the run whose environment is wanted, if one is."""
+    container, of_run = intent.product.container, intent.request.environment.of_run
+    if of_run is None or not container.has_image:
+        return container.plan(names)
+    from holdfast.workbench.submitting.environment import image_of_run
+
+    return container.plan(names, image_of_run(intent.project, of_run))
 
 
 def _command(intent: Intent, variables: dict[str, Text], is_managed: bool, around: Surroundings) -> Command:
     if is_managed:
         interpreter = text(Hole.ENVIRONMENT, "/bin/python")
     else:
-        location = intent.configuration.target.python_location
-        interpreter = _interpreter(location, intent.project, intent.product.host.is_here, around)
+        interpreter = _interpreter(intent, around)
     words = intent.job.words
     if words and words[0].startswith("-"):  # a script of such a name would be an option of Python
         words = (f"./{words[0]}", *words[1:])
@@ -158,8 +172,9 @@ def require_environment(request: Request, configuration: Configuration) -> None:
 def _nothing_to_prepare(configuration: Configuration) -> ProjectError:
     target = configuration.target
     where = target.file or f"a compute target of its own: holdfast computetarget attach local --name {target.name}2"
+    whose = "the image's" if target.type in CONTAINER_TYPES else "your"
     return ProjectError(
-        f"The target `{target.name}` runs on your own Python as it is: there is no environment to prepare.",
+        f"The target `{target.name}` runs on {whose} own Python as it is: there is no environment to prepare.",
         f"To have one built, write `userManagedEnvironment: false` into {where}.",
     )
 
@@ -240,13 +255,15 @@ def _spark(configuration: Configuration) -> NotAvailable:
     )
 
 
-def _interpreter(location: str | None, project: Project, is_here: bool, around: Surroundings) -> Text:
-    """The user's own Python: found here for runs here, by the far side for runs there."""
-    return text(find_python(location, project.root, around)) if is_here else text(Hole.PYTHON)
+def _interpreter(intent: Intent, around: Surroundings) -> Text:
+    """The user's own Python: found here for runs here, by the far side for runs there and in images."""
+    if not intent.product.is_this_system:
+        return text(Hole.PYTHON)
+    return text(find_python(intent.configuration.target.python_location, intent.project.root, around))
 
 
 def intended_environment(intent: Intent, around: Surroundings) -> EnvironmentPlan | None:
-    """None: the user's own Python is used as it is."""
+    """None: the user's own Python, or that of the image, is used as it is."""
     wishes = intent.request.environment
     if managed_environment(intent.configuration) is None and wishes.of_run is None:
         return None
@@ -254,7 +271,7 @@ def intended_environment(intent: Intent, around: Surroundings) -> EnvironmentPla
     from holdfast.environments.planning import Wishes
     from holdfast.workbench.submitting.environment import plan_environment_of, plan_environment_of_run
 
-    project, configuration, is_here = intent.project, intent.configuration, intent.product.host.is_here
+    project, configuration, is_here = intent.project, intent.configuration, intent.product.is_this_system
     if wishes.of_run is not None:
         return plan_environment_of_run(project, wishes.of_run, configuration, is_here, wishes.rebuild, around)
     return plan_environment_of(project, configuration, is_here, Wishes(None, wishes.upgrade, wishes.rebuild), around)
@@ -291,7 +308,7 @@ def _variables(
         "HOLDFAST_TARGET": text(configuration.target.name),
         "HOLDFAST_RUN_CONFIGURATION": text(configuration.run.name),
         "AZUREML_RUN_ID": text(identity.run_id),
-        "AZUREML_NATIVE_SHARE_DIRECTORY": Text((*share.parts, "/")),
+        "AZUREML_NATIVE_SHARE_DIRECTORY": share,
         "PYTHONUNBUFFERED": given.get("PYTHONUNBUFFERED", text("1")),
         "PYTHONFAULTHANDLER": given.get("PYTHONFAULTHANDLER", text("1")),
         "PYTHONIOENCODING": given.get("PYTHONIOENCODING", text("utf-8")),

@@ -11,19 +11,20 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from holdfast.containers.container import Names
 from holdfast.environments.elsewhere import Installer, Machine, resolve_for, wheel_files
 from holdfast.environments.locks import Lock, is_lock, keep_lock
 from holdfast.environments.package_indexes import index_variables
 from holdfast.errors import FarSideError, NotAvailable, PreparationError
 from holdfast.frozen import replace
 from holdfast.hosts.connection import Connection
-from holdfast.plan import EnvironmentPlan
+from holdfast.plan import EnvironmentPlan, container_json
 from holdfast.project.sizes import format_size
 from holdfast.snapshots.manifest import encode_rows
 from holdfast.snapshots.store import ObjectStore, cannot_write
 from holdfast.workbench import events
 from holdfast.workbench.replies import text, truth, understood
-from holdfast.workbench.submitting.planning import Intent, intended_environment
+from holdfast.workbench.submitting.planning import Intent, container_plan, intended_environment
 from holdfast.workbench.submitting.sending import Sender
 from holdfast.workbench.submitting.tools import find_uv
 from holdfast.workbench.surroundings import Surroundings
@@ -101,6 +102,7 @@ class _Shipping:
             "locks": list(plan.locks),
             "exact": plan.is_exact,
             "anew": plan.upgrade,
+            **self._container(),
         }
         try:
             answer = self._connection.request("environment-target", question)
@@ -109,6 +111,11 @@ class _Shipping:
                 raise
             raise PreparationError(f"{target.name}: {error.message}", error.hint) from error
         return self._understood(answer, plan)
+
+    def _container(self) -> dict[str, Any]:
+        project = self._intent.project
+        plan = container_plan(self._intent, Names("", project.id, project.name))
+        return {} if plan is None else {"container": container_json(plan)}
 
     def resolve(self, plan: EnvironmentPlan, machine: Machine) -> Lock:
         lock = resolve_for(machine, plan, self._installer(plan))

@@ -111,7 +111,7 @@ class _Attempt:
         self._asked, self._is_unanswered = None, False
         host, connection = self._follower.product.host, self._follower.connection()
         if host.is_here:
-            self._start_here(connection)
+            yield from self._start_here(connection)
             return
         project, snapshot = self._follower.project, self._order.plan.snapshot
         contact = contacts.read(project, host.name)
@@ -133,11 +133,11 @@ class _Attempt:
         contacts.sent(project, host.name, snapshot, meeting.offset, self._around.now(), self._order.place)
         yield from meeting.warnings(host.name)
 
-    def _start_here(self, connection: Connection) -> None:
+    def _start_here(self, connection: Connection) -> Iterator[events.Event]:
         """This machine is no other one at the next attempt; its folder may be, for whoever looks later."""
         self._ask(connection)
         hello = connection.send("hello")
-        self._await(connection)
+        yield from self._await_sending(connection, {"tools"})
         with contextlib.suppress(FarSideError, StorageError):  # it has started
             self._set_place(greeting(connection.answer(hello)).place)
 
@@ -177,7 +177,10 @@ class _Attempt:
         if self._asked is None:
             self._ask(connection)
         sender.confirm()
-        lacks = {"incomplete", "tools", "packages"}
+        yield from self._await_sending(connection, {"incomplete", "tools", "packages"})
+
+    def _await_sending(self, connection: Connection, lacks: set[str]) -> Iterator[events.Event]:
+        """Wait for the start; what is refused because one of `lacks` is not there is asked for again, with it."""
         while True:
             try:
                 self._await(connection)
@@ -197,7 +200,7 @@ class _Attempt:
         if kind == "tools":
             from holdfast.workbench.submitting.tools import send_uv
 
-            yield from send_uv(connection, self._around)
+            yield from send_uv(connection, self._around, self._follower.product.host.is_here)
         environment = self._order.plan.environment
         if kind == "packages" and environment is not None and environment.packages is not None:
             from holdfast.workbench.submitting.shipping import send_packages

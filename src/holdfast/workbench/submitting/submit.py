@@ -10,8 +10,9 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from holdfast.project.configuration import load_configuration, managed_environment
+from holdfast.project.configuration import lacks_environment_file, load_configuration, managed_environment
 from holdfast.project.folder import Project, ensure_identity, ensure_state_directory
+from holdfast.project.runconfig import CONDA_FILE
 from holdfast.workbench import events
 from holdfast.workbench.submitting.planning import (
     Intent,
@@ -73,12 +74,26 @@ def _news(intent: Intent, was_known: bool) -> Iterator[events.Event]:
             "submit from its top folder."
         )
     target, run = intent.configuration.target, intent.configuration.run
+    if lacks_environment_file(intent.project, run, target) and intent.request.environment.of_run is None:
+        yield events.Noted(_about_no_packages(intent.project))
     if target.file and target.user_managed_environment and (root / run.conda_dependencies_file).exists():
-        what = f"The target `{target.name}` runs on your own Python, so {run.conda_dependencies_file} is not used"
-        if intent.product.host.is_here:
+        has_image = intent.product.container.has_image
+        whose = "the image's" if has_image else "your"
+        what = f"The target `{target.name}` runs on {whose} own Python, so {run.conda_dependencies_file} is not used"
+        if intent.product.host.is_here or has_image:
             yield events.Noted(f"{what}; `userManagedEnvironment: false` in {target.file} would build it.")
         else:
             yield events.Noted(f"{what}: its packages have to be in the Python over there (`pythonLocation`).")
+
+
+def _about_no_packages(project: Project) -> str:
+    """Whoever has a list of packages elsewhere may think that it is used."""
+    names = ("requirements.txt", "pyproject.toml", "uv.lock", "environment.yml")
+    other = next((name for name in names if (project.root / name).exists()), None)
+    text = f"There is no {CONDA_FILE}, so the environment has no packages"
+    if other is None:
+        return f"{text}; name them there."
+    return f"{text}; `CondaDependenciesFile: {other}` in the run configuration would take those of {other}."
 
 
 def _read(project: Project, request: Request, around: Surroundings) -> Intent:

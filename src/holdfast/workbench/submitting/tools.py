@@ -48,6 +48,9 @@ def find_uv() -> str:
 
 def uv_name(uv: str) -> str:
     """`uv-0.13.7`: what it is called in a host's `tools/`."""
+    installed = _installed_name(uv)
+    if installed is not None:  # asking the program itself takes a hundred times as long
+        return installed
     remedy = "Install uv anew beside Holdfast: pip install --force-reinstall uv"
     try:
         said = subprocess.run([uv, "--version"], capture_output=True, text=True, check=False, timeout=SECONDS)
@@ -61,15 +64,27 @@ def uv_name(uv: str) -> str:
     return f"uv-{words[1]}"
 
 
-def send_uv(connection: Connection, around: Surroundings) -> Iterator[events.Event]:
-    """To a host that does not have it. It stays there for all later runs."""
+def _installed_name(uv: str) -> str | None:
+    """By the package that it is of; None where that is not known."""
+    if os.path.dirname(uv) != os.path.dirname(sys.executable):
+        return None
+    names: list[str] = []
+    for folder in sys.path:
+        if os.path.basename(folder) in ("site-packages", "dist-packages") and os.path.isdir(folder):
+            names += [name for name in os.listdir(folder) if name.startswith("uv-") and name.endswith(".dist-info")]
+    return names[0].removesuffix(".dist-info") if len(names) == 1 else None
+
+
+def send_uv(connection: Connection, around: Surroundings, is_here: bool = False) -> Iterator[events.Event]:
+    """To a host that does not have it. It stays there for all later runs. On this machine that is no news."""
     from holdfast.snapshots.manifest import encode_rows
     from holdfast.snapshots.store import ObjectStore
     from holdfast.workbench.submitting.sending import Sender
 
     uv = find_uv()
     name = uv_name(uv)
-    yield events.Noted(f"Sending {name.replace('-', ' ')}, which builds environments there; once for this machine.")
+    if not is_here:
+        yield events.Noted(f"Sending {name.replace('-', ' ')}, which builds environments there; once for this machine.")
     answer = connection.request("platform")
     with understood("platform"):
         architecture, libc = text(answer["architecture"]), text(answer["libc"])

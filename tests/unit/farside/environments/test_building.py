@@ -170,3 +170,18 @@ def test_whoever_builds_is_seen_to_build_until_the_end(environment, anew: bool) 
 
     assert ensure(environment, build, anew=anew)
     assert seen == [1]
+
+
+def test_the_python_of_an_image_need_not_be_on_this_machine(environment) -> None:
+    def build(image: str):
+        def fill() -> dict[str, str]:
+            (Path(environment.path) / "bin").mkdir(parents=True)
+            (Path(environment.path) / "bin" / "python").symlink_to("/only/in/the/image")
+            return {"image": image}
+
+        return fill
+
+    ensure(environment, build("sha256:ab"))
+    assert environment.is_complete()
+    ensure(environment, build(""), anew=True)
+    assert not environment.is_complete(), "the machine has no such Python"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside.environments.installed import Package, lines, packages_of_prefix, site_folders
+from holdfast.farside.environments.installed import Package, compiled, lines, packages_of_prefix, site_folders
 from holdfast.farside.environments.wheel_tags import mismatch
 
 HERE = "linux-x86_64-glibc2.36"
@@ -137,3 +137,10 @@ def test_one_tag_that_fits_is_enough_and_modules_speak_before_a_tag_does() -> No
     for modules in (None, (), (".so",), (foreign, own), (foreign, ".abi3.so")):
         assert mismatch([other], modules, HERE, "3.11") is None
     assert mismatch([], None, HERE, "3.11") is None
+
+
+def test_what_a_compiler_of_the_machine_made_is_known_by_its_tag() -> None:
+    tags = {"plain": "py3-none-any", "wheel": "cp311-cp311-manylinux_2_28_x86_64", "built": "cp311-cp311-linux_x86_64"}
+    packages = [Package(name, "1", "/", tags=(tag,)) for name, tag in tags.items()] + [Package("none", "1", "/")]
+
+    assert compiled(packages) == ["built"]

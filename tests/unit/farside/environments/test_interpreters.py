@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.farside.environments import interpreters
 from holdfast.farside.environments.interpreters import Interpreter, choose
+from holdfast.farside.environments.platforms import build_name
 from holdfast.farside.environments.versions import satisfies
 from holdfast.farside.layout import Home
 
@@ -69,7 +70,7 @@ def test_pythons_that_were_brought_for_earlier_runs_are_found(tmp_path) -> None:
 
     home = Home(str(tmp_path))
 
-    assert interpreters.brought(home) == [str(program)]
+    assert interpreters.brought(home, build_name()) == [str(program)]
     assert Interpreter(str(program), "3.9.18") in interpreters.found_here(home, {"PATH": "", "HOME": str(tmp_path)})
 
 
@@ -105,3 +106,18 @@ def test_a_program_that_is_no_python_has_no_version(tmp_path) -> None:
         absent: None,
         sys.executable: "%d.%d.%d" % sys.version_info[:3],
     }
+
+
+def test_one_that_was_brought_for_an_image_is_not_for_the_machine(tmp_path) -> None:
+    machine, libc = build_name().rsplit("-", 1)
+    for name in ("gnu", "musl"):
+        program = tmp_path / "pythons" / f"cpython-3.9.18-linux-{machine}-{name}" / "bin" / "python3"
+        program.parent.mkdir(parents=True)
+        program.write_bytes(b"\x7fELF")
+        program.chmod(0o755)
+
+    (found,) = interpreters.brought(Home(str(tmp_path)), f"{machine}-musl")
+    (here,) = interpreters.brought(Home(str(tmp_path)), build_name())
+
+    assert "-musl/" in found
+    assert (f"-{'musl' if libc == 'musl' else 'gnu'}/") in here

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.environments import interpreters, target
+from holdfast.farside.environments import interpreters, place, target
 from holdfast.farside.environments.interpreters import Interpreter
 from holdfast.farside.environments.locks import Lock, lock_path, make_lock, note_path, write_lock
 from holdfast.farside.layout import Home
@@ -23,7 +23,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     made = Home(str(tmp_path / "home"))
     made.make()
     os.mkdir(made.locks())
-    monkeypatch.setattr(target, "platform_name", lambda: PLATFORM)
+    monkeypatch.setattr(place, "platform_name", lambda: PLATFORM)
     monkeypatch.setattr(interpreters, "found_here", lambda home, environment: HERE)
     monkeypatch.setattr(target, "find_python", lambda location, work: location or "/usr/bin/python3")
     monkeypatch.setattr(interpreters, "versions_of", lambda paths, environment: dict.fromkeys(paths, "3.10.4"))
@@ -73,7 +73,7 @@ def test_a_machine_without_such_a_python_tells_what_it_has(home: Home) -> None:
 @pytest.mark.parametrize("pin", [">=3.10", None])
 def test_an_environment_that_is_built_is_known(home: Home, pin: str | None) -> None:
     known = lock(python="3.11.2" if pin else "3.10.4")
-    path = note_path(home, known, pin or "", "/usr/bin/python3")
+    path = note_path(home, known, pin or os.path.realpath("/usr/bin/python3"))
     Path(path).write_text("e1")
     assert not ask(home, python=pin, locks=[known])["built"], "the note is older than the environment"
     folder = Path(home.environment("e1"), "bin")
@@ -88,3 +88,20 @@ def test_the_environment_of_another_run_is_for_its_own_platform_and_python(home:
     assert ask(home, locks=[lock("3.11.9")], exact=True)["python"] is None
     with pytest.raises(Refused, match="was made for linux-aarch64-musl, and this machine is " + PLATFORM):
         ask(home, locks=[lock(platform="linux-aarch64-musl")], exact=True)
+
+
+def test_with_a_container_it_is_the_image_that_is_described(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    from holdfast.farside.containers import in_image
+    from holdfast.farside.containers.images import Image, Python
+
+    own = Python("/usr/local/bin/python3", "3.13.1", "/usr/local/bin/python3.13")
+    image = Image("sha256:" + "ab" * 32, "alpine", "x86_64", "linux-x86_64-musl", {}, "", (), (own,), "", "", "")
+    monkeypatch.setattr(in_image, "place_asked", lambda home, container: in_image.InImage(image, home))
+    container = {"program": "docker", "image": "alpine", "gpus": None}
+
+    answer = ask(home, container=container)
+    assert (answer["platform"], answer["python"]) == ("linux-x86_64-musl", [own.path, own.version])
+    assert ask(home, python=None, container=container)["python"] == [own.path, own.version]
+    assert ask(home, python="3.9", container=container)["python"] is None
+    with pytest.raises(Refused, match="and the image `alpine` is linux-x86_64-musl"):
+        ask(home, locks=[lock()], exact=True, container=container)

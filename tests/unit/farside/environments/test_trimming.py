@@ -168,3 +168,18 @@ def test_what_a_killed_installer_left_goes_after_an_hour(home: Home) -> None:
     assert answer["removed"] == [["what installers left unfinished", 200]]
     assert sorted(each.name for each in uv.iterdir()) == [".tmpYoung"]
     assert sorted(each.name for each in conda.iterdir()) == [".cache.lock", "there-1.0-0", "there-1.0-0.lock"]
+
+
+def test_caches_for_images_of_another_platform_are_trimmed_too(home: Home) -> None:
+    unit = Path(home.cache()) / "uv-linux-x86_64-musl" / "archive-v0" / "unused"
+    unit.mkdir(parents=True)
+    (unit / "file").write_bytes(b"x" * 1000)
+    lock = unit.parent.parent / ".lock"
+    lock.touch()
+    with lock.open("r+b") as held:
+        fcntl.flock(held, fcntl.LOCK_SH)
+        trimmed(home, {"keep": 0})
+        assert unit.exists(), "somebody installs from it"
+
+    trimmed(home, {"keep": 0})
+    assert not unit.exists()

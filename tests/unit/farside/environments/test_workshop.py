@@ -7,13 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside.environments.workshop import Owner, Workshop
+from holdfast.farside.environments.workshop import Owner, Result, Room, Start, Workshop
 from holdfast.farside.layout import CONTROL
 from holdfast.farside.refusal import Refused
 from holdfast.farside.run.children import Exit
-from holdfast.plan import Command, Hole, text
-
-STEP = {"argv": [text(Hole.COMMAND).as_json()], "environment": {}, "directory": "/"}
 
 
 def attend(pid: int, pump) -> Exit:
@@ -27,11 +24,7 @@ def shop(tmp_path: Path) -> Workshop:
     (tmp_path / CONTROL).touch()
     owner = Owner(str(tmp_path), attend, lambda: None, lambda: None, lambda seconds: None, lambda *a, **b: None)
     secrets = {"SCRIPT_TOKEN": "for-the-script", "HOLDFAST_INDEX_1": "me:for-the-index"}
-    return Workshop(owner, STEP, {}, secrets, ["HOLDFAST_INDEX_1"])
-
-
-def test_the_step_is_what_the_plan_sends() -> None:
-    assert Command((text(Hole.COMMAND),), {}, text("/")).argv[0].as_json() == STEP["argv"][0]
+    return Workshop(owner, secrets, ["HOLDFAST_INDEX_1"])
 
 
 def test_a_program_is_given_the_secrets_of_the_build_and_not_those_of_the_script(shop, tmp_path) -> None:
@@ -61,3 +54,47 @@ def test_what_a_program_reads_stands_in_no_file(shop, tmp_path) -> None:
 def test_a_program_that_is_not_there_is_said_so(shop) -> None:
     with pytest.raises(Refused, match="no program"):
         shop.run(["/nowhere/uv"], {})
+
+
+class Elsewhere(Room):
+    """A room whose commands run in a shell that is told their variables."""
+
+    def __init__(self) -> None:
+        Room.__init__(self, "/")
+        self.abandoned = 0
+
+    def passes(self, inherited: dict[str, str]) -> dict[str, str]:
+        return {}
+
+    def start(self, argv: list[str], variables: dict[str, str], given: bytes | None) -> Start:
+        return Start(["/bin/cat"], {}, "/", "\n".join(sorted(variables)).encode() + b"\n" + (given or b""))
+
+    def ended(self, result: Result) -> Result:
+        return result._replace(code=42)
+
+    def abandon(self) -> None:
+        self.abandoned += 1
+
+
+def test_in_another_room_a_program_gets_what_that_room_passes(shop) -> None:
+    shop.room = Elsewhere()
+
+    result = shop.run(["uv"], {"PLAIN": "yes"}, None, "given\n")
+
+    assert result.output == "HOLDFAST_INDEX_1\nPLAIN\ngiven\n"
+    assert result.code == 42
+
+
+def test_what_runs_in_another_room_is_ended_before_the_run_is(shop) -> None:
+    class Stopped(Exception):
+        pass
+
+    def stop() -> None:
+        raise Stopped
+
+    shop.room, shop.owner = Elsewhere(), shop.owner._replace(check_stop=stop)
+
+    with pytest.raises(Stopped):
+        shop.run(["uv"], {})
+
+    assert shop.room.abandoned == 1

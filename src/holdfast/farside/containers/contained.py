@@ -1,0 +1,359 @@
+"""A run's container, for the supervisor: what is known before it is made, the process that stands for its script, and
+its end."""
+
+import json
+import os
+import time
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+
+from holdfast.farside.containers import keeper, options
+from holdfast.farside.containers.calling import Attended
+from holdfast.farside.containers.complaints import DOCKER, NO_GPUS, UNREACHABLE, explain
+from holdfast.farside.containers.docker import Docker, forget
+from holdfast.farside.containers.ending import LAST_WORDS, is_launcher_alive, tidy, wait_for_launcher
+from holdfast.farside.containers.images import Image, find
+from holdfast.farside.containers.inside import EVENTS, IN, LOCK
+from holdfast.farside.containers.options import Account, Around, Volume, Wanted
+from holdfast.farside.environments.workshop import Owner
+from holdfast.farside.layout import CONTAINER, ENTRY, INSIDE, SHIPPED, Home
+from holdfast.farside.machine import gpus as machine_gpus
+from holdfast.farside.refusal import Refused
+from holdfast.farside.run.children import CannotStart
+
+if TYPE_CHECKING:
+    from holdfast.farside.containers.in_image import InImage
+    from holdfast.farside.containers.room import Container
+
+SHORTEST_GRACE, LONGEST_GRACE = 2.0, 10.0
+"""Seconds for what a script leaves behind when it ends by itself."""
+PROXIES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy", "ftp_proxy")
+REMOVE_PATIENCE = 60.0
+_BETWEEN = 0.5
+
+
+class Script(NamedTuple):
+    """What is to be started: `environment` has secrets, `prefix` is the folder of a managed environment, empty for the
+    image's own Python, which then is described with a view to `gpus`."""
+
+    argv: List[str]
+    environment: Dict[str, str]
+    directory: str
+    prefix: str
+    share: str
+    grace: float
+    gpus: Optional[Dict[str, Any]]
+
+
+class Contained:
+    """One run's."""
+
+    def __init__(self, home: Home, folder: str, wanted: Wanted, docker: Docker) -> None:
+        self.home, self.folder, self.wanted, self.docker = home, folder, wanted, docker
+        self.inside = os.path.join(folder, INSIDE)
+        self.account = _account()
+        self.before: List[Any] = []
+        self.way = ""
+        self.said: List[Dict[str, Any]] = []
+        self._told, self._rest = -1, b""
+        self._is_made = self._has_started = False
+
+    def find(self, container: Dict[str, Any], owner: Owner) -> None:
+        """The daemon and the image, fetched if need be. Refused where the run could not work, with what mends it."""
+        self.daemon = self.docker.daemon(self.home)
+        self.before = sign(self.docker)
+        for place, volume in enumerate(self.wanted.volumes):
+            _require_source(volume, place, self.wanted.file)
+        self._require_gpus()
+        self.image: Image = find(self.docker, container, self.home, owner)
+        owner.tell(
+            "container",
+            image=self.image.id,
+            image_name=self.wanted.known_as,
+            name=self.wanted.name,
+            gpus=self.wanted.gpus,
+        )
+        note = self._about_gpus()
+        if note:
+            owner.tell("note", text=note)
+
+    def facts(self, python: Optional[str]) -> Dict[str, str]:
+        """What the plan's holes are in the container. `python`: the image's own that is asked for."""
+        path = self.image.environment.get("PYTHONPATH", "")
+        return {
+            "path": self.image.path,
+            "pythonpath": os.pathsep + path if path else "",
+            "architecture": self.image.build_name,
+            "python": self.image.python(self.wanted.python or python) or "",
+        }
+
+    def require_python(self, found: str) -> None:
+        if not found:
+            asked = self.wanted.python or "python3"
+            raise Refused(
+                DOCKER,
+                "The image `%s` has no Python `%s`, and `userManagedEnvironment: true` in %s wants the image's own."
+                % (self.wanted.known_as, asked, self.wanted.file),
+                "Name it under `pythonLocation`, choose another `baseDockerImage`, or write "
+                "`userManagedEnvironment: false`.",
+            )
+
+    def start(self, script: Script) -> int:
+        """Returns the pid of the process that stands for the script. `hear` tells what becomes of it."""
+        self._make_folder()
+        self._is_made = True
+        ways = self.daemon.gpu_ways() if self.wanted.gpus else [""]
+        attempts = [keeper.Attempt(way, tuple(self._words(script, way))) for way in ways]
+        first = json.dumps(self._task(script)).encode("ascii") + b"\n"
+        pid, self._told = keeper.start(
+            keeper.Task(self.docker, self.wanted.name, tuple(attempts), self.inside, first, self.daemon.root_dir)
+        )
+        return pid
+
+    def pipes(self) -> List[int]:
+        """What can be read when `hear` has something new."""
+        return [self._told] if self._told >= 0 else []
+
+    def hear(self) -> List[Dict[str, Any]]:
+        """What was told since the last time."""
+        while self._told >= 0:
+            try:
+                data = os.read(self._told, 65536)
+            except BlockingIOError:
+                break
+            if not data:
+                os.close(self._told)
+                self._told = -1
+            self._rest += data
+        lines = self._rest.split(b"\n")
+        self._rest = lines.pop()
+        found = [json.loads(line.decode("utf-8")) for line in lines]
+        self.said += found
+        return found
+
+    def is_started(self, event: Dict[str, Any], tell: Callable[..., None]) -> bool:
+        """Whether this is the word that the script runs. Raises where it never will. What else is said goes to the
+        journal."""
+        if event["e"] == "trying":
+            self.way = str(event["way"])
+        if event["e"] == "python":
+            packages = list(event["packages"])
+            tell("environment", id="", python=event["version"], packages=packages, built=False, seconds=0)
+        if event["e"] == "note":
+            tell("note", text=str(event["text"]))
+        if event["e"] == "refused":
+            forget(self.home)
+            raise self._refused(Refused(str(event["kind"]), str(event["message"]), str(event["hint"])))
+        if event["e"] == "cannot-start":
+            raise CannotStart(str(event["text"]))
+        if event["e"] == "failed":
+            said = str(event["text"]).strip().splitlines()
+            words = ": " + said[-1] if said else " and said nothing"
+            raise Refused(
+                DOCKER, "The container of `%s` ended before the script began%s." % (self.wanted.known_as, words)
+            )
+        if event["e"] == "started":
+            self._has_started = True
+            self._write_record()
+            return True
+        return False
+
+    def require_keeper(self, is_gone: bool) -> None:
+        """Of a process that ended before the script was started, after all that it had to say was heard."""
+        if is_gone and self._told < 0:
+            raise Refused(DOCKER, "The process that starts the container ended without a word; control_log has more.")
+
+    def room(self) -> "Container":
+        """Where the environment is built."""
+        from holdfast.farside.containers.room import Container
+
+        return Container(self.docker, self.image, self.wanted, self.home, self.folder)
+
+    def place(self) -> "InImage":
+        """What the environment is for."""
+        from holdfast.farside.containers.in_image import InImage
+
+        return InImage(self.image, self.home)
+
+    def end(self) -> None:
+        """Nothing runs in it when this returns. Of a container whose launcher has ended there is nothing to do."""
+        if self._is_made and (not self._has_started or is_launcher_alive(self.inside)):
+            self.remove()
+            wait_for_launcher(self.inside, LAST_WORDS, time.sleep)
+
+    def remove(self, patience: float = 0.0) -> None:
+        """With what it had of its own. Gone already is success. A daemon that is away, as while it is restarted, is
+        waited for `patience` seconds; what it leaves is found by `clean`."""
+        tidy(self.folder)
+        deadline = time.monotonic() + patience
+        while self._is_made:
+            try:
+                answer = self.docker.call(["rm", "-f", "-v", self.wanted.name], REMOVE_PATIENCE)
+            except Refused:
+                return
+            self._is_made = not answer.is_good
+            is_away = answer.code is None or explain(answer).kind == UNREACHABLE
+            if not is_away or time.monotonic() > deadline:
+                return
+            time.sleep(_BETWEEN)
+
+    def _write_record(self) -> None:
+        """For whoever looks at the run's folder on this machine."""
+        record = {
+            "format": 1,
+            "name": self.wanted.name,
+            "image": self.image.id,
+            "image_name": self.wanted.known_as,
+            "gpus": self.way,
+            "program": self.docker.program,
+            "engine": "%s %s" % (self.daemon.kind, self.daemon.version),
+        }
+        with open(os.path.join(self.folder, CONTAINER), "w") as target:
+            target.write(json.dumps(record))
+
+    def _require_gpus(self) -> None:
+        if self.wanted.gpus and not machine_gpus.is_present(self.docker.environment):
+            raise Refused(
+                DOCKER,
+                "`nvidiaDocker: true` in %s asks for GPUs, and this machine has no NVIDIA driver." % self.wanted.file,
+                "Write `nvidiaDocker: false` there, or have the driver installed.",
+            )
+
+    def _about_gpus(self) -> str:
+        """A machine with GPUs, and a container without: said where nobody said that it is meant."""
+        if self.wanted.gpus is not None or not machine_gpus.is_present(self.docker.environment):
+            return ""
+        if options.is_for_gpus(self.image.environment):
+            about = "The image `%s` is made for GPUs" % self.wanted.known_as
+        else:
+            about = "This machine has GPUs"
+        remedy = "Write `nvidiaDocker: true` there, or `false` if the CPU is meant."
+        return "%s, and the container gets none: %s has no `nvidiaDocker`. %s" % (about, self.wanted.file, remedy)
+
+    def _refused(self, refusal: Refused) -> Refused:
+        """With the file and the key where the cause is written."""
+        file = self.wanted.file
+        if refusal.kind == NO_GPUS:
+            message = "`nvidiaDocker: true` in %s: %s" % (file, refusal.message)
+            return Refused(DOCKER, message, "%s Until then: `nvidiaDocker: false`." % _sentence(refusal.hint))
+        for place, volume in enumerate(self.wanted.volumes):
+            if "`%s`" % volume.source in refusal.message:
+                return Refused(DOCKER, "`volumes[%d]` in %s: %s" % (place, file, refusal.message), refusal.hint)
+        return Refused(DOCKER, refusal.message, refusal.hint.replace("the compute target", file))
+
+    def _make_folder(self) -> None:
+        os.mkdir(self.inside, 0o700)
+        for name in (IN, EVENTS):
+            os.mkfifo(os.path.join(self.inside, name), 0o600)
+        os.close(os.open(os.path.join(self.inside, LOCK), os.O_WRONLY | os.O_CREAT, 0o600))
+        os.makedirs(self.home.container_home(), exist_ok=True)
+        uid = options.inner_uid(self.daemon, self.account.uid)
+        gid = self.account.gid if uid == self.account.uid else 0
+        texts = {
+            "passwd": options.passwd_text(self.image.passwd, self.account, uid, self.home.container_home()),
+            "group": options.group_text(self.image.group, self.account, gid, _group(self.account)),
+        }
+        for name, text in texts.items():
+            with open(os.path.join(self.inside, name), "wb") as target:
+                target.write(text.encode("utf-8", "surrogateescape"))
+                os.fchmod(target.fileno(), 0o644)
+
+    def _words(self, script: Script, way: str) -> List[str]:
+        home = self.home.container_home()
+        variables = [("HOME", home), ("USER", self.account.name), ("LOGNAME", self.account.name)]
+        entry = (script.argv[0], "-I", "-S", ENTRY, "inside", self.inside)
+        around = Around(
+            daemon=self.daemon,
+            account=self.account,
+            image=self.image.id,
+            mounts=self._mounts(script),
+            variables=tuple(variables + options.capabilities(way, self.image.environment)),
+            labels=((options.HOME_LABEL, self.home.path), (options.USER_LABEL, "%d" % self.account.uid)),
+            shm=self.wanted.shm or options.default_shm(_memory()),
+            way=way,
+            grace=script.grace,
+            directory=script.directory,
+            entry=entry,
+        )
+        return options.run_words(self.wanted, around)
+
+    def _mounts(self, script: Script) -> Tuple[Volume, ...]:
+        """All at the paths that they have on the machine, but for what is meant to stand elsewhere."""
+        mounts = [Volume(self.folder, self.folder, True), Volume(SHIPPED, SHIPPED, False)]
+        if script.prefix:
+            # Its files are read-only by their modes, and Python keeps bytecode beside them; root of a rootless
+            # daemon does not care for modes.
+            mounts.append(Volume(script.prefix, script.prefix, not self.daemon.rootless))
+            if os.path.isdir(self.home.pythons()):
+                mounts.append(Volume(self.home.pythons(), self.home.pythons(), False))
+        mounts.append(Volume(self.home.container_home(), self.home.container_home(), True))
+        mounts.append(Volume(script.share, self.wanted.share.rstrip("/") or "/", True))
+        for name in ("passwd", "group"):
+            mounts.append(Volume(os.path.join(self.inside, name), "/etc/" + name, False))
+        return tuple(mounts) + self.wanted.volumes
+
+    def _task(self, script: Script) -> Dict[str, Any]:
+        own = self.docker.environment
+        known = self.image.environment
+        wanted = [name for each in PROXIES for name in (each, each.upper()) if own.get(name) and name not in known]
+        mask = os.umask(0o077)
+        os.umask(mask)
+        return {
+            "argv": script.argv,
+            "environment": dict({name: own[name] for name in wanted}, **script.environment),
+            "directory": script.directory,
+            "grace": max(SHORTEST_GRACE, min(script.grace, LONGEST_GRACE)),
+            "umask": mask,
+            "looks": not script.prefix,
+            "python": script.argv[0],
+            "gpus": script.gpus,
+        }
+
+
+def contain(home: Home, folder: str, bound: Dict[str, Any], attended: Optional[Attended]) -> Contained:
+    """`bound` is the plan's container with its holes filled. Docker is being asked about the image from now on."""
+    docker = Docker(str(bound["program"]), attended=attended)
+    docker.foresee(["image", "inspect", str(bound["image"])])
+    return Contained(home, folder, options.parse(bound), docker)
+
+
+def sign(docker: Docker) -> List[Any]:
+    """Is another one when Docker was stopped or started anew meanwhile."""
+    return [docker.mark(), docker.peer()]
+
+
+def _require_source(volume: Volume, place: int, file: str) -> None:
+    """Docker's own word for it names neither file nor key, and an old one makes a folder there, as root."""
+    if not os.path.exists(volume.source):
+        raise Refused(
+            DOCKER,
+            "`volumes[%d]` in %s names `%s`, which is not on this machine." % (place, file, volume.source),
+            "Make the folder over there, or correct the line.",
+        )
+
+
+def _account() -> Account:
+    import pwd
+
+    uid = os.getuid()
+    try:
+        name = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        name = "user%d" % uid
+    return Account(name, uid, os.getgid(), tuple(os.getgroups()))
+
+
+def _group(account: Account) -> str:
+    import grp
+
+    try:
+        return grp.getgrgid(account.gid).gr_name
+    except KeyError:
+        return account.name
+
+
+def _memory() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _sentence(text: str) -> str:
+    return text if not text or text.endswith(".") else text + "."

@@ -1,0 +1,238 @@
+"""Images: found on this host or fetched, and what is known of one before anything runs in it.
+
+What Docker does not say about an image (its C library, its Pythons, its accounts) comes from one look inside, with the
+image's own shell; it is kept by the image's id, which never means anything else.
+"""
+
+import json
+import os
+import posixpath
+from typing import Any, Dict, NamedTuple, Optional, Tuple
+
+from holdfast.farside.containers.complaints import explain
+from holdfast.farside.containers.docker import Docker
+from holdfast.farside.containers.probing import Probed, look
+from holdfast.farside.containers.pulling import NO_ROOM, UNKNOWN, pull
+from holdfast.farside.environments.workshop import Owner
+from holdfast.farside.layout import CONTROL, Home
+from holdfast.farside.refusal import Refused
+
+__all__ = ["Described", "Image", "Python", "find", "inspect", "machine", "present", "pull"]
+
+KEY = "baseDockerImage"
+ANY = ("", "python", "python3")
+"""Names for whichever Python an image has."""
+FORMAT = 1
+PATIENCE = 60.0
+_DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_MACHINES = {"amd64": "x86_64", "arm64": "aarch64", "386": "i686", "arm": "armv7l", "mips64le": "mips64"}
+"""What Go calls an architecture, and what the kernel calls it."""
+
+
+class Python(NamedTuple):
+    """One in an image: its path as it was found, its version in full, and the file that it leads to."""
+
+    path: str
+    version: str
+    real: str
+
+
+class Image(NamedTuple):
+    """`id` as `sha256:…`; `architecture` in the kernel's words; `platform` as in a lock; `environment` is its `ENV`;
+    `passwd` and `group` are the texts of its files."""
+
+    id: str
+    name: str
+    architecture: str
+    platform: str
+    environment: Dict[str, str]
+    user: str
+    entrypoint: Tuple[str, ...]
+    pythons: Tuple[Python, ...]
+    passwd: str
+    group: str
+    release: str
+
+    @property
+    def short(self) -> str:
+        """Enough of the id to tell images apart, fit for a name."""
+        return self.id.rpartition(":")[2][:12]
+
+    @property
+    def path(self) -> str:
+        """Where programs are looked for in it."""
+        return self.environment.get("PATH") or _DEFAULT_PATH
+
+    @property
+    def build_name(self) -> str:
+        """Which build of a program runs in it, as `x86_64-glibc`."""
+        return "%s-%s" % (self.architecture, "musl" if self.platform.endswith("-musl") else "glibc")
+
+    def python(self, asked: Optional[str]) -> Optional[str]:
+        """The path of the Python that is meant: by its name or path, else the first that its PATH finds. None: it has
+        no such one; a path that was not looked at is taken as it is."""
+        if asked and "/" in asked:
+            return posixpath.normpath(asked)
+        if (asked or "") not in ANY:
+            return next((each.path for each in self.pythons if posixpath.basename(each.path) == asked), None)
+        return self.pythons[0].path if self.pythons else None
+
+
+class Described(NamedTuple):
+    """What Docker itself says of an image: `os` and `architecture` in its own words."""
+
+    id: str
+    os: str
+    architecture: str
+    environment: Dict[str, str]
+    user: str
+    entrypoint: Tuple[str, ...]
+
+
+def find(docker: Docker, container: Dict[str, Any], home: Home, owner: Optional[Owner]) -> Image:
+    """The image of a plan, fetched if need be. `owner` is what the supervisor lends; without one nothing is fetched.
+    Raises Refused with file, key and remedy."""
+    try:
+        described = inspect(docker, str(container["image"]))
+    except Refused as refusal:
+        raise _refused(container, refusal.message, refusal.hint) if refusal.kind == UNKNOWN else refusal
+    if described is None:
+        described = _fetched(docker, container, owner)
+    name = str(container.get("known_as") or container["image"])
+    _require_fitting(described, name, str(container["file"]))
+    try:
+        probed = _known(docker, described, home)
+    except Refused as refusal:
+        raise _refused(container, refusal.message.replace(described.id, name), refusal.hint)
+    return _image(described, name, probed)
+
+
+def present(docker: Docker, name: str) -> bool:
+    return inspect(docker, name) is not None
+
+
+def inspect(docker: Docker, name: str) -> Optional[Described]:
+    """None where it is not on this host."""
+    answer = docker.call(["image", "inspect", name], PATIENCE)
+    if not answer.is_good:
+        said = (answer.errors + answer.output).lower()
+        if "no such image" in said or "image not known" in said:
+            return None
+        if "invalid reference format" in said:
+            raise Refused(UNKNOWN, "`%s` is not the name of an image." % name)
+        raise explain(answer)
+    try:
+        return _described(json.loads(answer.output)[0])
+    except (ValueError, LookupError, TypeError, AttributeError):
+        raise Refused("docker", "Docker describes the image `%s` in a way that is not understood." % name)
+
+
+def _described(row: Dict[str, Any]) -> Described:
+    config = row.get("Config") or {}
+    name = str(row["Id"])
+    return Described(
+        id=name if ":" in name else "sha256:" + name,  # Podman has it without
+        os=str(row.get("Os") or "linux").lower(),
+        architecture=str(row.get("Architecture") or ""),
+        environment=dict(each.partition("=")[::2] for each in config.get("Env") or [] if "=" in each),
+        user=str(config.get("User") or ""),
+        entrypoint=tuple(str(each) for each in config.get("Entrypoint") or []),
+    )
+
+
+def _fetched(docker: Docker, container: Dict[str, Any], owner: Optional[Owner]) -> Described:
+    name = str(container["image"])
+    if container.get("is_exact"):
+        message = "The image %s (`%s`), in which the other run ran, is not on this machine any more."
+        shown = message % (name[:19], container.get("known_as") or "without a name")
+        raise _refused(container, shown, "Submit without --environment-of, or bring that very image: docker load")
+    if owner is None:
+        remedy = "Fetch it there: docker pull %s" % name
+        raise _refused(container, "The image `%s` is not on this machine yet." % name, remedy)
+    _pull(docker, container, owner)
+    found = inspect(docker, name)
+    if found is None:
+        raise _refused(container, "The image `%s` was fetched, and is gone again." % name, "Submit again.")
+    return found
+
+
+def _pull(docker: Docker, container: Dict[str, Any], owner: Owner) -> None:
+    def tell(text: str) -> None:
+        owner.tell("phase", name="image", text=text)
+
+    name, log = str(container["image"]), os.path.join(owner.folder, CONTROL)
+    _write(log, "$ docker pull %s" % name)
+    try:
+        pull(docker, name, tell, owner.check_stop, lambda line: _write(log, line))
+    except Refused as refusal:
+        kind = "storage" if refusal.kind == NO_ROOM else "preparation"
+        raise _refused(container, refusal.message, refusal.hint, kind)
+
+
+def _write(path: str, line: str) -> None:
+    with open(path, "a", encoding="utf-8", errors="replace") as target:
+        target.write(line + "\n")
+
+
+def _require_fitting(described: Described, name: str, file: str) -> None:
+    container, ours = {"file": file}, os.uname().machine
+    if described.os != "linux":
+        message = "The image `%s` is for %s, and this machine runs Linux." % (name, described.os.capitalize())
+        raise _refused(container, message, "Choose an image for Linux.")
+    theirs = machine(described.architecture)
+    is_close = theirs.startswith("arm") and ours.startswith("arm")
+    if theirs and theirs != ours and not is_close:
+        message = "The image `%s` is for %s, and this machine is %s." % (name, theirs, ours)
+        raise _refused(container, message, "Choose one for %s, or one for several architectures." % ours)
+
+
+def machine(architecture: str) -> str:
+    """`x86_64` of `amd64`."""
+    return _MACHINES.get(architecture, architecture)
+
+
+def _refused(container: Dict[str, Any], message: str, remedy: str = "", kind: str = "preparation") -> Refused:
+    where = " It is named in %s under `%s`." % (container["file"], KEY) if container["file"] else ""
+    return Refused(kind, "%s%s%s" % (message, where, " " + remedy if remedy else ""))
+
+
+def _known(docker: Docker, described: Described, home: Home) -> Probed:
+    """What a look inside has told; nobody looks twice."""
+    folder = os.path.join(home.path, "images")
+    path = os.path.join(folder, described.id.rpartition(":")[2] + ".json")
+    known = _read(path)
+    if known is not None:
+        return known
+    found = look(docker, described.id, home)
+    os.makedirs(folder, exist_ok=True)
+    new = "%s.new-%d" % (path, os.getpid())
+    with open(new, "w") as target:
+        json.dump(dict(found._asdict(), format=FORMAT), target)
+    os.rename(new, path)
+    return found
+
+
+def _read(path: str) -> Optional[Probed]:
+    try:
+        with open(path) as source:
+            rows = json.load(source)
+        return Probed(**rows) if rows.pop("format") == FORMAT else None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def _image(described: Described, name: str, probed: Probed) -> Image:
+    architecture = machine(described.architecture) or os.uname().machine
+    return Image(
+        id=described.id,
+        name=name,
+        architecture=architecture,
+        platform="linux-%s-%s" % (architecture, probed.libc),
+        environment=described.environment,
+        user=described.user,
+        entrypoint=described.entrypoint,
+        pythons=tuple(Python(*each) for each in probed.pythons),
+        passwd=probed.passwd,
+        group=probed.group,
+        release=probed.release,
+    )

@@ -1,0 +1,86 @@
+"""Containers of this home whose run is over: what a supervisor that was killed could not remove any more."""
+
+import calendar
+import json
+import os
+import time
+from typing import Any, Dict, Iterator, List
+
+from holdfast.farside.containers.complaints import explain
+from holdfast.farside.containers.docker import Docker
+from holdfast.farside.containers.options import HOME_LABEL, PROJECT_LABEL, RUN_LABEL
+from holdfast.farside.layout import Home
+from holdfast.farside.refusal import Refused
+from holdfast.farside.run.subscription import is_alive
+
+PATIENCE = 60.0
+YOUNG = 600.0
+"""Seconds in which a container that is no run's may be at work."""
+
+
+def find(home: Home) -> List[Dict[str, str]]:
+    """`name`, `run`, `project`, `state`, `image` of each. None where no run of this home ever had a container; Docker
+    is not asked then."""
+    if not os.path.exists(home.docker()):
+        return []
+    docker = Docker()
+    return list(_over(home, docker, _listed(home, docker)))
+
+
+def remove(home: Home) -> List[str]:
+    """Names of those that are gone now. A Docker that is not there has none."""
+    try:
+        found = [each["name"] for each in find(home)]
+    except Refused:
+        return []
+    docker = Docker()
+    return [name for name in found if docker.call(["rm", "-f", "-v", name], PATIENCE).is_good]
+
+
+def _listed(home: Home, docker: Docker) -> List[Dict[str, Any]]:
+    """Podman and Docker agree about `inspect` more than about lists."""
+    names = docker.call(["ps", "-a", "-q", "--no-trunc", "--filter", "label=%s=%s" % (HOME_LABEL, home.path)], PATIENCE)
+    if not names.is_good:
+        raise explain(names)
+    if not names.output.split():
+        return []
+    answer = docker.call(["inspect"] + names.output.split(), PATIENCE)  # fails for one that has gone meanwhile
+    try:
+        found: List[Dict[str, Any]] = json.loads(answer.output)
+    except ValueError:
+        raise explain(answer) from None
+    return found
+
+
+def _over(home: Home, docker: Docker, rows: List[Dict[str, Any]]) -> Iterator[Dict[str, str]]:
+    for row in rows:
+        config = row.get("Config") or {}
+        labels = config.get("Labels") or {}
+        run, project = str(labels.get(RUN_LABEL, "")), str(labels.get(PROJECT_LABEL, ""))
+        if _is_at_work(home, project, run, str(row.get("Created", ""))):
+            continue
+        yield {
+            "name": str(row.get("Name", "")).lstrip("/"),
+            "run": run,
+            "project": project,
+            "state": str((row.get("State") or {}).get("Status", "")),
+            "image": str(config.get("Image", "")),
+        }
+
+
+def _is_at_work(home: Home, project: str, run: str, created: str) -> bool:
+    if not run or not project:
+        return time.time() - _seconds(created) < YOUNG
+    try:
+        folder = home.run(project, run)
+    except Refused:
+        return True  # not one of ours, whatever it says
+    return os.path.isdir(folder) and is_alive(folder)
+
+
+def _seconds(created: str) -> float:
+    """Docker says when in UTC, Podman in the machine's own time with its distance: hours do not matter here."""
+    try:
+        return float(calendar.timegm(time.strptime(created[:19], "%Y-%m-%dT%H:%M:%S")))
+    except ValueError:
+        return time.time()

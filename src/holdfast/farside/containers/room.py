@@ -1,0 +1,216 @@
+"""A container in which an environment is built: one for a whole preparation, which ends when nobody holds it any more.
+
+Commands go in by `docker exec`. Their variables, and secrets among them, are the first line of what they read: nothing
+of that stands in an argument, in `docker inspect` or in a file.
+"""
+
+import os
+import re
+from typing import Any, Dict, List, Optional, Sequence
+from urllib.parse import unquote
+
+from holdfast.farside.containers import options
+from holdfast.farside.containers.complaints import NO_ROOM, explain
+from holdfast.farside.containers.docker import Docker
+from holdfast.farside.containers.images import Image
+from holdfast.farside.containers.probing import SHELL, common_words
+from holdfast.farside.environments.workshop import Result, Room, Start
+from holdfast.farside.layout import SHIPPED, Home
+from holdfast.farside.refusal import Refused
+from holdfast.farside.run.children import inherited_environment
+
+PATIENCE = 120.0
+FIFO = "room.fifo"
+_STAY = 'read gone < "$1"'
+_ENTER = 'IFS= read -r given && eval "$(printf %b "$given")" && exec "$@" 2>&1'
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_NAMED = re.compile(r"\$\{([A-Za-z0-9_]+)\}")
+_PLAIN = re.compile(r"[\\\x00-\x1f\x7f-\U0010ffff]")
+_WORD = re.compile(r"[\s,=]+")
+_PASSED = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "ftp_proxy")
+_OF_THE_MACHINE = ("UV_PYTHON", "UV_CACHE_DIR", "UV_PYTHON_INSTALL_DIR", "UV_PROJECT", "UV_WORKING_DIR", "UV_ENV_FILE")
+"""Settings of uv's that name things which are somewhere else in a container, or are not there."""
+_SYSTEM = re.compile(r"/(?:bin|boot|dev|etc|home|lib\w*|media|mnt|opt|proc|root|run|sbin|srv|sys|tmp|usr|var)?/*\Z")
+
+
+class Container(Room):
+    """`folder` is the run's. Entered as a block; the container is made when the first command is run."""
+
+    def __init__(self, docker: Docker, image: Image, wanted: options.Wanted, home: Home, folder: str) -> None:
+        self._docker, self._image, self._wanted, self._home = docker, image, wanted, home
+        self._fifo = os.path.join(folder, FIFO)
+        self._name = wanted.name + "-room"
+        self._held = -1
+        self._files: Dict[str, bool] = {}
+        self._named: List[str] = []
+
+    def __enter__(self) -> "Container":
+        return self
+
+    def __exit__(self, kind: Any, problem: Any, trace: Any) -> None:
+        if kind is None:
+            self._let_go()
+        else:
+            self.abandon()
+
+    def passes(self, inherited: Dict[str, str]) -> Dict[str, str]:
+        """What is about packages and the way to them; all else is the image's own."""
+        return {name: value for name, value in inherited.items() if _is_passed(name) or name in self._named}
+
+    def reach(self, texts: Sequence[str]) -> None:
+        for text in texts:
+            self._named += _NAMED.findall(text)
+            for word in _WORD.split(text):
+                path = unquote(word[len("file://") :]) if word.startswith("file://") else word
+                path = os.path.dirname(path.rstrip("/")) if path.rstrip("/").endswith("/simple") else path
+                if os.path.isabs(path) and os.path.exists(path) and not _SYSTEM.match(path):
+                    self._files[os.path.normpath(path)] = False  # of an index also what its pages lead to
+        self._files.update(settings_files(inherited_environment()))
+
+    def start(self, argv: List[str], variables: Dict[str, str], given: Optional[bytes]) -> Start:
+        self._open()
+        words = ["exec", "-i", "--workdir", self._home.path, self._name, SHELL, "-c", _ENTER, "holdfast"] + argv
+        line = header(dict(variables, **self._own()), self._hindering())
+        return Start(self._docker.argv(words), self._docker.environment, "/", line + (given or b""))
+
+    def ended(self, result: Result) -> Result:
+        code = result.code
+        if code is None or code == 0:
+            return result
+        if not self._is_there():
+            message = "the container in which it was built is gone: somebody stopped or removed it, or Docker itself"
+            raise Refused("preparation", message + ". Submit again.")
+        return Result(None, result.output, code - 128) if 128 < code < 160 else result
+
+    def abandon(self) -> None:
+        """Everything in it is gone when this returns, also where nobody attends any more."""
+        is_made = self._held >= 0
+        self._let_go()
+        if is_made:
+            self._docker.attended_by(None).call(["rm", "-f", self._name], PATIENCE)
+
+    def _let_go(self) -> None:
+        """It ends by itself, and is removed by the daemon, when nobody holds the pipe."""
+        if self._held >= 0:
+            os.close(self._held)
+            self._held = -1
+            os.unlink(self._fifo)
+
+    def _open(self) -> None:
+        if self._held >= 0:
+            return
+        if os.path.lexists(self._fifo):
+            os.unlink(self._fifo)
+        os.mkfifo(self._fifo, 0o600)
+        self._held = os.open(self._fifo, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        os.makedirs(self._home.container_home(), exist_ok=True)
+        answer = self._docker.call(self._words(), PATIENCE)
+        if not answer.is_good:
+            refusal = explain(answer)
+            kind = "storage" if refusal.kind == NO_ROOM else "preparation"
+            raise Refused(kind, ("%s %s" % (refusal.message, refusal.hint)).strip())
+
+    def _words(self) -> List[str]:
+        words = ["run", "-d", "--rm", "--name", self._name, "--network", network(self._wanted.options)]
+        words += common_words(self._docker, self._home)
+        for name, value in self._wanted.labels:
+            words += ["--label", "%s=%s" % (name, value)]
+        for path, is_writable in sorted(self._mounted().items()):
+            words += options.mount(path, path, is_writable)
+        return words + ["--entrypoint", SHELL, self._image.id, "-c", _STAY, "holdfast", self._fifo]
+
+    def _mounted(self) -> Dict[str, bool]:
+        """The home as one piece: files of the cache and of an environment can be the same only within one mount."""
+        home = self._home.path
+        found = {home: True, os.path.realpath(home): True}
+        for name in Home.BUILT:
+            real = os.path.realpath(os.path.join(home, name))
+            if os.path.exists(real):
+                found.setdefault(real, True)
+        found.setdefault(SHIPPED, False)
+        for path, is_writable in self._files.items():
+            found.setdefault(path, is_writable)
+        tops = [home, os.path.realpath(home)]
+        return {path: found[path] for path in found if path in tops or not _is_below(path, tops)}
+
+    def _own(self) -> Dict[str, str]:
+        """Where the installer finds the machine's settings, and a home that it may write to."""
+        home, inherited = self._home.container_home(), inherited_environment()
+        own = {"HOME": home, "XDG_CONFIG_HOME": os.path.join(home, ".config")}
+        if os.path.isfile(os.path.join(_config(inherited), "uv", "uv.toml")):
+            own["XDG_CONFIG_HOME"] = _config(inherited)
+        if os.path.isfile(_netrc(inherited)):
+            own["NETRC"] = _netrc(inherited)
+        if os.path.isdir(_credentials(inherited)):
+            own["UV_CREDENTIALS_DIR"] = _credentials(inherited)
+        return own
+
+    def _hindering(self) -> List[str]:
+        """Variables of the image that change what the installer does."""
+        return sorted(
+            name for name in self._image.environment if name.startswith(("UV_", "PIP_", "XDG_", "VIRTUAL_ENV"))
+        )
+
+    def _is_there(self) -> bool:
+        answer = self._docker.call(["inspect", "--format", "{{.State.Running}}", self._name], PATIENCE)
+        return answer.is_good and answer.output.strip() == "true"
+
+
+def header(variables: Dict[str, str], unset: Sequence[str]) -> bytes:
+    """One line that a shell makes its variables of. What is not plain is written in octal."""
+    commands = ["unset %s" % " ".join(name for name in unset if _NAME.match(name))] if unset else []
+    for name, value in sorted(variables.items()):
+        if _NAME.match(name):
+            commands.append("export %s='%s'" % (name, value.replace("'", "'\\''")))
+    text = "; ".join(commands + [":"])
+    raw = text.encode("utf-8", "surrogateescape").decode("latin-1")
+    return (_PLAIN.sub(lambda found: "\\0%03o" % ord(found.group()), raw) + "\n").encode("ascii")
+
+
+def network(words: Sequence[str]) -> str:
+    """The target's; a build needs one also where the script gets none."""
+    found = "host"
+    for place, word in enumerate(words):
+        if word in ("--network", "--net") and place + 1 < len(words):
+            found = words[place + 1]
+        elif word.startswith(("--network=", "--net=")):
+            found = word.partition("=")[2]
+    return "host" if found == "none" else found
+
+
+def _is_passed(name: str) -> bool:
+    if name.startswith("UV_"):
+        return name not in _OF_THE_MACHINE
+    return name.startswith("PIP_") or name in _PASSED or name.lower() in _PROXIES
+
+
+def settings_files(environment: Dict[str, str]) -> Dict[str, bool]:
+    """Files of the machine that installers read by themselves, and whether they write to them."""
+    named = [os.path.join(_config(environment), "uv", "uv.toml"), "/etc/uv/uv.toml", _netrc(environment)]
+    found = {path: False for path in named if os.path.isfile(path)}
+    if os.path.isdir(_credentials(environment)):
+        found[_credentials(environment)] = True
+    return found
+
+
+def _config(environment: Dict[str, str]) -> str:
+    return environment.get("XDG_CONFIG_HOME") or os.path.join(_account(environment), ".config")
+
+
+def _netrc(environment: Dict[str, str]) -> str:
+    return environment.get("NETRC") or os.path.join(_account(environment), ".netrc")
+
+
+def _credentials(environment: Dict[str, str]) -> str:
+    """Where `uv auth login` keeps what it was told."""
+    data = environment.get("XDG_DATA_HOME") or os.path.join(_account(environment), ".local", "share")
+    return os.path.join(data, "uv", "credentials")
+
+
+def _account(environment: Dict[str, str]) -> str:
+    return environment.get("HOME") or os.path.expanduser("~")
+
+
+def _is_below(path: str, tops: Sequence[str]) -> bool:
+    return any(path.startswith(top.rstrip("/") + "/") for top in tops)

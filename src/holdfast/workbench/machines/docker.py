@@ -1,0 +1,253 @@
+"""Docker on a machine: what it is, what that means for runs, and a try of it with a container that does what runs
+do."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import Any
+
+from holdfast.errors import FarSideError, Unreachable
+from holdfast.frozen import dataclass
+from holdfast.hosts.connection import Connection
+from holdfast.hosts.facts import Facts, GpuState
+from holdfast.project import compute
+from holdfast.project.sizes import format_size
+from holdfast.workbench import events
+from holdfast.workbench.machines.findings import Finding
+from holdfast.workbench.replies import number, rows, text, truth, understood
+
+LITTLE_ROOM, NO_ROOM = 5_000_000_000, 200_000_000
+OLDEST = (18, 9)
+"""Docker's version that knows all words that a container is started with, but for those about GPUs."""
+SILENCE = 180.0
+"""Seconds without a word of a far side that speaks every second while an image is fetched, and else waits for a
+container at most this long."""
+WITHHELD = ("image-login", "image-unreachable")
+"""The far side's words for an image that may well be had, with a login or from a machine with a network."""
+WAYS = {"hook": "by NVIDIA's hook (`--gpus`)", "cdi": "by CDI", "runtime": "by the runtime `nvidia`"}
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """A container of Holdfast's whose run is over."""
+
+    name: str
+    run: str
+    state: str
+
+
+@dataclass(frozen=True)
+class Engine:
+    """`kind` is `docker` or `podman`; `root` is where images lie, with its `free` bytes, None where that is not known;
+    `remaps`: users of containers are others on the machine unless one says so."""
+
+    kind: str
+    version: str
+    system: str
+    is_rootless: bool
+    remaps: bool
+    root: str
+    free: int | None
+    total: int | None
+    leftovers: tuple[Leftover, ...]
+
+    @property
+    def title(self) -> str:
+        return "Podman" if self.kind == "podman" else "Docker"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A container of `image` has written to Holdfast's folder. `gpus` is the way by which it was given the machine's
+    GPUs, empty where it was not, and `problem` says why not."""
+
+    image: str
+    image_id: str
+    gpus: str
+    problem: str
+
+
+@dataclass(frozen=True)
+class Docked:
+    """What a look at Docker found. `trial` None: the image is not there."""
+
+    engine: Engine
+    trial: Trial | None
+    findings: tuple[Finding, ...]
+
+    @property
+    def gives_gpus(self) -> bool:
+        return self.trial is not None and bool(self.trial.gpus)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is to be tried for the target with this `file`. `nvidia`: `nvidiaDocker` as it is written, None where it is
+    not; `attaches`: an image that is not there is fetched, and what the machine can give will be written."""
+
+    image: str
+    file: str
+    nvidia: bool | None = None
+    attaches: bool = False
+
+
+def ask_engine(connection: Connection) -> Engine:
+    """Raises FarSideError with what keeps this user from Docker, and what mends it."""
+    return _engine(connection.request("docker"))
+
+
+def examine(connection: Connection, name: str, facts: Facts, wish: Wish) -> Generator[events.Event, None, Docked]:
+    """`name` is the host's, for people. Raises FarSideError where no container could work there; a finding may say so
+    too."""
+    yield events.Doing(f"looking at Docker on {name} …")
+    engine = ask_engine(connection)
+    found = list(engine_findings(engine))
+    if any(each.stops_runs for each in found):
+        return Docked(engine, None, tuple(found))
+    has_gpus = _has_gpus(facts)
+    yield events.Doing(f"trying a container of {wish.image} on {name} …")
+    asked = {
+        "image": wish.image,
+        "file": wish.file,
+        "pull": wish.attaches,
+        "gpus": has_gpus and wish.nvidia is not False,
+    }
+    trial: Trial | None = None
+    try:
+        trial = _trial((yield from _spoken(connection, "docker-try", asked)), wish.image)
+    except FarSideError as error:
+        if error.kind not in WITHHELD and error.kind != "image-absent":
+            raise
+        found.append(_without_image(error, wish))
+    else:
+        yield events.Done(f"A container on {name} writes to Holdfast's folder there, and its files are yours.")
+        if trial.gpus:
+            yield events.Done(f"{engine.title} gives containers the GPUs, {WAYS.get(trial.gpus, trial.gpus)}.")
+    found += gpu_findings(engine, trial, has_gpus, wish)
+    return Docked(engine, trial, tuple(sorted(found, key=lambda each: not each.stops_runs)))
+
+
+def engine_findings(engine: Engine) -> Iterator[Finding]:
+    if engine.kind == "docker" and _version(engine.version) < OLDEST:
+        yield Finding(
+            f"Docker {engine.version} is too old: containers are started with words that it does not know.",
+            f"Its administrator has to install a newer one: {OLDEST[0]}.{OLDEST[1]:02} or later, better 23 or later.",
+            stops_runs=True,
+        )
+    if engine.free is not None and engine.free < LITTLE_ROOM:
+        yield Finding(
+            f"There is little room for images in `{engine.root}`: {format_size(engine.free)} free.",
+            f"Remove what nobody needs there: {engine.kind} image prune (unused layers), {engine.kind} system df "
+            "shows what takes the room.",
+            stops_runs=engine.free < NO_ROOM,
+        )
+    if engine.leftovers:
+        names = [each.name for each in engine.leftovers]
+        shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+        yield Finding(
+            f"Containers of runs that are over are left there: {shown}.",
+            f"Over there: {engine.kind} rm -f {' '.join(names)}. `holdfast experiment clean --all` removes them too.",
+        )
+
+
+def gpu_findings(engine: Engine, trial: Trial | None, has_gpus: bool, wish: Wish) -> Iterator[Finding]:
+    """Of a machine whose GPUs a container does not get, and of a target that does not want what it could have."""
+    if wish.nvidia and not has_gpus:
+        yield Finding(
+            "`nvidiaDocker` is true, and the machine has no GPU that works.",
+            f"Remove `nvidiaDocker` from {wish.file}, or mend the machine's NVIDIA driver.",
+            stops_runs=True,
+        )
+    if trial is None or not has_gpus or wish.nvidia is False:
+        return
+    if not trial.gpus:
+        yield Finding(
+            _sentence(f"The machine has GPUs, and {engine.title} cannot give them to a container: {trial.problem}"),
+            f"{_toolkit(engine)} {_then(wish)}",
+            stops_runs=bool(wish.nvidia),
+        )
+    elif wish.nvidia is None and not wish.attaches:
+        yield Finding(
+            "The machine has GPUs that containers could have; runs use the CPU.",
+            f"Write `nvidiaDocker: true` into {wish.file}; `false` if that is meant.",
+        )
+
+
+def _then(wish: Wish) -> str:
+    if wish.nvidia is None:
+        return f"Then write `nvidiaDocker: true` into {wish.file}."
+    return f"Until then remove `nvidiaDocker` from {wish.file}."
+
+
+def _toolkit(engine: Engine) -> str:
+    install = "Over there: install the package nvidia-container-toolkit (from NVIDIA's repository), then"
+    if engine.kind == "podman":
+        return f"{install}: sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"
+    if engine.is_rootless:
+        return (
+            f"{install}: nvidia-ctk runtime configure --runtime=docker --config=$HOME/.config/docker/daemon.json && "
+            "sudo nvidia-ctk config --set nvidia-container-cli.no-cgroups --in-place && "
+            "systemctl --user restart docker"
+        )
+    return f"{install}: sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker"
+
+
+def _without_image(error: FarSideError, wish: Wish) -> Finding:
+    if error.kind == "image-absent":
+        return Finding(f"The image `{wish.image}` is not on the machine.", "The first run fetches it.")
+    name = wish.file.rpartition("/")[2].removesuffix(compute.SUFFIX)
+    other = f"Or name another image in {wish.file} (`baseDockerImage`)."
+    again = f"Then look again: holdfast computetarget check {name}"
+    remedy = " ".join([*([_sentence(error.hint)] if error.hint else []), other, again])
+    return Finding(f"{_sentence(error.message)} No container could be tried.", remedy)
+
+
+def _spoken(connection: Connection, operation: str, fields: dict[str, Any]) -> Generator[events.Event, None, Any]:
+    """A request that takes long, and says meanwhile how far it is."""
+    asked, shown = connection.send(operation, fields), ""
+    while not connection.has_answer(asked, 0.2):
+        said = ""
+        while (push := connection.next_push(0)) is not None:
+            said = push.file or said
+        if said and said != shown:
+            shown = said
+            yield events.Doing(f"{said} …")
+        if connection.quiet() > SILENCE:
+            raise Unreachable("Nothing is heard from the machine any more.", "The same command again.")
+    return connection.answer(asked)
+
+
+def _has_gpus(facts: Facts) -> bool:
+    return facts.gpus.state is GpuState.OK and bool(facts.gpus.devices)
+
+
+def _engine(answer: Any) -> Engine:
+    with understood("docker"):
+        free, total = answer["free"], answer["total"]
+        return Engine(
+            text(answer["kind"]),
+            text(answer["version"]),
+            text(answer["system"]),
+            truth(answer["rootless"]),
+            truth(answer["remaps"]),
+            text(answer["root"]),
+            None if free is None else number(free),
+            None if total is None else number(total),
+            tuple(
+                Leftover(text(each["name"]), text(each["run"]), text(each["state"]))
+                for each in rows(answer["leftovers"])
+            ),
+        )
+
+
+def _trial(answer: Any, image: str) -> Trial:
+    with understood("docker-try"):
+        return Trial(image, text(answer["image"]), text(answer["gpus"]), text(answer["problem"]))
+
+
+def _sentence(words: str) -> str:
+    return words if words.endswith((".", "?", "!")) else words + "."
+
+
+def _version(words: str) -> tuple[int, ...]:
+    return tuple(int(each) for each in words.split(".")[:2] if each.isdigit())

@@ -1,0 +1,147 @@
+"""`computetarget check`, `detach` and `experiment clean` of targets with containers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kit.boxes import Box
+from kit.docker.attaching import attach_here, attach_there, leave_container
+from kit.docker.daemon import Daemon
+from kit.nvml import Device, Simulated
+
+Run = Callable[..., Any]
+Make = Callable[..., Any]
+
+
+@pytest.fixture
+def here(holdfast: Run, docker: Daemon) -> Daemon:
+    """This machine, attached."""
+    result = attach_here(holdfast)
+    assert result.code == 0, result.err
+    return docker
+
+
+@pytest.fixture
+def gpu1(holdfast: Run, docker_box: Make) -> Box:
+    made: Box = docker_box()
+    result = attach_there(holdfast, made)
+    assert result.code == 0, result.err
+    return made
+
+
+def test_a_check_shows_docker_and_says_that_runs_will_work(holdfast: Run, here: Daemon) -> None:
+    result = holdfast("computetarget", "check", "here", "-o", "table")
+    assert result.code == 0, result.err
+    assert f"images in {here.root}" in result.out
+    assert "Runs will work on `here`." in result.err
+    data = json.loads(holdfast("computetarget", "check", "here", "-o", "json").out)
+    assert data["engine"]["root"] == str(here.root)
+    assert data["engine"]["leftovers"] == []
+
+
+def test_this_machine_is_shown_with_its_docker(holdfast: Run, docker: Daemon) -> None:
+    result = holdfast("check", "-o", "table")
+    assert result.code == 0, result.err
+    assert f"images in {docker.root}" in result.out
+
+
+def test_a_check_of_a_box_shows_the_same(holdfast: Run, gpu1: Box, docker: Daemon) -> None:
+    result = holdfast("computetarget", "check", "gpu1", "-o", "table", env=gpu1.environment)
+    assert result.code == 0, result.err
+    assert f"images in {docker.root}" in result.out
+    assert "Runs will work on `gpu1`." in result.err
+
+
+def test_a_user_who_lost_access_is_told_what_mends_it_beside_all_else(
+    holdfast: Run, docker_box: Make, tmp_path: Path
+) -> None:
+    gpu1: Box = docker_box(allowed=False)
+    (tmp_path / "aml_config").mkdir()
+    (tmp_path / "aml_config" / "gpu1.compute").write_text("type: remotedocker\naddress: gpu1\n")
+    result = holdfast("computetarget", "check", "gpu1", "-o", "table", env=gpu1.environment)
+    assert result.code == 245
+    assert "Memory" in result.out
+    assert f"sudo usermod -aG docker {gpu1.account.name}" in result.err
+
+
+def test_a_target_that_wants_gpus_of_a_machine_without_is_stopped_with_file_and_key(
+    holdfast: Run, here: Daemon, tmp_path: Path
+) -> None:
+    file = tmp_path / "aml_config" / "here.compute"
+    file.write_text(file.read_text() + "nvidiaDocker: true\n")
+    result = holdfast("computetarget", "check", "here")
+    assert result.code == 245
+    assert "`nvidiaDocker` is true, and the machine has no GPU that works." in result.err
+    assert "aml_config/here.compute" in result.err
+
+
+def test_gpus_that_the_target_does_not_ask_for_are_told_of(
+    holdfast: Run, here: Daemon, docker_gpus_of: Make, isolated: Path
+) -> None:
+    gpus: Simulated = docker_gpus_of(isolated, Device())
+    result = holdfast("computetarget", "check", "here", "-o", "table", env=gpus.environment)
+    assert result.code == 0, result.err
+    assert "Write `nvidiaDocker: true` into aml_config/here.compute" in result.out
+
+
+def test_an_image_that_is_not_there_is_not_fetched_by_a_check(holdfast: Run, here: Daemon, tmp_path: Path) -> None:
+    file = tmp_path / "aml_config" / "here.compute"
+    file.write_text(file.read_text().replace("holdfast/python", "127.0.0.1:1/none"))
+    result = holdfast("computetarget", "check", "here", "-o", "table")
+    assert result.code == 0, result.err
+    assert "The image `127.0.0.1:1/none` is not on the machine." in result.out
+    assert "The first run fetches it." in result.out
+    assert "Runs will work on `here`, if it can fetch the image." in result.err
+
+
+def test_containers_that_are_left_are_found_and_cleaned(
+    holdfast: Run, here: Daemon, isolated: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "t.py").write_text("print(1)")
+    assert holdfast("submit", "-c", "here", "t.py", timeout=300).code == 0
+    name = leave_container(here, isolated / ".holdfast", f"lost_{tmp_path.name}")
+    try:
+        found = holdfast("computetarget", "check", "here", "-o", "table")
+        assert found.code == 0, found.err
+        assert f"left there: {name}." in found.out
+        assert f"docker rm -f {name}" in found.out
+        cleaned = holdfast("experiment", "clean", "--all", "-t", "here")
+        assert cleaned.code == 0, cleaned.err
+        assert f"removed container {name}" in cleaned.err
+        assert name not in here.containers()
+    finally:
+        here.run("rm", "-f", name, check=False)
+
+
+def test_a_purge_of_this_machine_takes_containers_and_folder_along(
+    holdfast: Run, here: Daemon, isolated: Path, tmp_path: Path
+) -> None:
+    name = leave_container(here, isolated / ".holdfast", f"lost_{tmp_path.name}")
+    try:
+        result = holdfast("computetarget", "detach", "here", "--purge", "--yes")
+        assert result.code == 0, result.err
+        assert name not in here.containers()
+        assert not (isolated / ".holdfast").exists()
+    finally:
+        here.run("rm", "-f", name, check=False)
+
+
+def test_a_purge_of_a_box_takes_its_containers_along_and_no_others(
+    holdfast: Run, gpu1: Box, docker: Daemon, tmp_path: Path
+) -> None:
+    name = leave_container(docker, gpu1.home, f"lost_{gpu1.account.name}")
+    other = leave_container(docker, tmp_path, f"others_{gpu1.account.name}")
+    try:
+        words = ["computetarget", "detach", "gpu1", "--purge", "--yes"]
+        result = holdfast(*words, env=gpu1.environment)
+        assert result.code == 0, result.err
+        assert name not in docker.containers()
+        assert other in docker.containers()
+        assert not gpu1.home.exists()
+    finally:
+        docker.run("rm", "-f", name, other, check=False)

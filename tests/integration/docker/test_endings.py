@@ -1,0 +1,416 @@
+"""How a run in a container ends: by itself, by us, by others, by Docker. Each is recorded as what it was, and nothing
+is left running."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from docker.benches import ContainerBench
+from runs.conftest import _end_what_is_left
+
+from kit import processes
+from kit.docker.daemon import Daemon, Settings
+from kit.docker.images import PYTHON
+from kit.waiting import wait_for
+
+SLEEPER = "import time\nprint('up', flush=True)\nwhile True:\n    time.sleep(0.05)\n"
+COUNTING = """
+import sys, time
+print("up", flush=True)
+for number in range(100_000):
+    sys.stdout.write("%06d\\n" % number)
+    if number % 1000 == 0:
+        time.sleep(0.01)
+sys.stdout.flush()
+"""
+WAITING = """
+import os, time
+print("up", flush=True)
+while not os.path.exists("go"):
+    time.sleep(0.02)
+"""
+POLITE = """
+import signal, sys, time
+def save(number, frame):
+    print("saved", flush=True)
+    sys.exit(0)
+signal.signal(signal.SIGTERM, save)
+print("up", flush=True)
+while True:
+    time.sleep(0.05)
+"""
+
+
+@pytest.fixture
+def make_bench(tmp_path: Path, holdfast: Callable[..., Any]) -> Iterator[Callable[[Daemon], ContainerBench]]:
+    made: list[ContainerBench] = []
+
+    def make(daemon: Daemon) -> ContainerBench:
+        root = tmp_path / "project"
+        root.mkdir()
+        home = Path(os.environ["HOLDFAST_HOME"])
+        about = (daemon, "docker", os.getuid(), os.getgid(), daemon.environment)
+        made.append(ContainerBench(root, home, holdfast, *about))
+        made[0].target()
+        return made[0]
+
+    yield make
+    for bench in made:
+        _end_what_is_left(bench.home)
+        if bench.daemon.pid:
+            for name in bench.containers():
+                bench.daemon.run("rm", "-f", name, check=False)
+
+
+@pytest.fixture
+def bench(make_bench: Callable[[Daemon], ContainerBench], docker: Daemon) -> ContainerBench:
+    return make_bench(docker)
+
+
+def begun(bench: ContainerBench, script: str, *words: str, name: str = "t.py", until: bytes = b"up") -> str:
+    """The id of a run whose script has said `until`."""
+    bench.write(name, script)
+    run_id = bench.start(*words, name)
+    wait_for(lambda: until in (bench.far(run_id) / "driver_log").read_bytes(), what="the script speaks")
+    return run_id
+
+
+def ended(bench: ContainerBench, run_id: str) -> dict[str, Any]:
+    """The journal's last line, when it is there and the run's processes are gone."""
+    bench.event(run_id, "ended")
+    return dict(bench.journal(run_id)[-1])
+
+
+def members(run_id: str) -> list[processes.Process]:
+    """Processes of the run, in its container or beside it."""
+    mark = f"HOLDFAST_RUN_ID={run_id}".encode()
+
+    def has_mark(one: processes.Process) -> bool:
+        try:
+            return mark in Path(f"/proc/{one.pid}/environ").read_bytes().split(b"\0")
+        except OSError:
+            return False
+
+    return [one for one in processes.every() if one.is_alive and has_mark(one)]
+
+
+def nothing_is_left(bench: ContainerBench, run_id: str) -> None:
+    wait_for(lambda: members(run_id) == [], what="the processes of the run are gone")
+    wait_for(lambda: bench.containers() == [], what="the container is removed")
+
+
+def keeper(bench: ContainerBench, run_id: str) -> int:
+    return int(bench.event(run_id, "started")["pid"])
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "reason", "number"),
+    [
+        ("raise SystemExit(125)", 125, "exit-code", None),
+        ("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)", None, "signal", signal.SIGSEGV),
+        ("import os, signal\nos.kill(os.getpid(), signal.SIGTERM)", None, "signal", signal.SIGTERM),
+        ("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", None, "killed", signal.SIGKILL),
+        ("print('x')", 0, "completed", None),
+    ],
+)
+def test_the_scripts_own_end_is_recorded(
+    bench: ContainerBench, script: str, code: int | None, reason: str, number: int | None
+) -> None:
+    bench.write("t.py", script)
+    done = bench.submit("t.py")
+    (run_id,) = bench.ids()
+    last = ended(bench, run_id)
+    assert (last["reason"], last["code"], last["signal"]) == (reason, code, number), done.err
+    assert done.code == (code if code is not None else 128 + int(number or 0))
+    nothing_is_left(bench, run_id)
+
+
+def test_cancel_gives_time_for_a_checkpoint_and_leaves_nothing(bench: ContainerBench) -> None:
+    run_id = begun(bench, POLITE)
+    done = bench.run("cancel", "-r", run_id)
+    assert done.code == 0, done.err
+    last = ended(bench, run_id)
+    assert (last["reason"], last["code"]) == ("canceled", 0)
+    assert (bench.far(run_id) / "driver_log").read_bytes() == b"up\nsaved\n"
+    nothing_is_left(bench, run_id)
+
+
+HOSTILE = """
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+for _ in range(5):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            null = os.open(os.devnull, os.O_RDWR)
+            for descriptor in (0, 1, 2):
+                os.dup2(null, descriptor)
+            os.execve("/usr/bin/python3", ["innocent", "-c",
+                "import signal, time\\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\\nwhile True: time.sleep(60)"], {})
+        os._exit(0)
+print("up", flush=True)
+while True:
+    time.sleep(0.05)
+"""
+
+
+def test_cancel_ends_what_hides_and_will_not_go(bench: ContainerBench) -> None:
+    run_id = begun(bench, HOSTILE, "--grace", "1s")
+    (container,) = bench.containers()
+    inside = bench.daemon.inspect(container)["State"]["Pid"]
+    wait_for(lambda: len([each for each in processes.below(inside) if each.argv[:1] == ["innocent"]]) == 5)
+    below = [each.pid for each in processes.below(inside)]
+    assert bench.run("cancel", "-r", run_id).code == 0
+    assert ended(bench, run_id)["reason"] == "canceled"
+    assert [pid for pid in below if processes.is_alive(pid)] == []
+    nothing_is_left(bench, run_id)
+
+
+def test_what_a_script_leaves_is_ended_and_named(bench: ContainerBench) -> None:
+    script = "import subprocess\nsubprocess.Popen(['sleep', '1000'], start_new_session=True)\nprint('up')\n"
+    bench.write("t.py", script)
+    done = bench.submit("--grace", "1s", "t.py")
+    assert done.code == 0, done.err
+    (run_id,) = bench.ids()
+    swept = bench.event(run_id, "swept")
+    assert swept["count"] == 1
+    assert swept["processes"][0][1:] == ["sleep", "SIGTERM"]
+    nothing_is_left(bench, run_id)
+
+
+def test_a_time_limit_ends_the_container(bench: ContainerBench) -> None:
+    bench.write("t.py", SLEEPER)
+    bench.submit("--time-limit", "1s", "--grace", "1s", "t.py")
+    (run_id,) = bench.ids()
+    assert ended(bench, run_id)["reason"] == "time-limit"
+    nothing_is_left(bench, run_id)
+
+
+def test_a_cancel_while_docker_starts_the_container_leaves_none(bench: ContainerBench) -> None:
+    bench.write("t.py", SLEEPER)
+    run_id = bench.start("t.py")
+    pipe = bench.far(run_id) / "inside" / "in"
+    wait_for(pipe.exists)
+    assert bench.run("cancel", "-r", run_id).code == 0
+    assert ended(bench, run_id)["reason"] == "canceled"
+    nothing_is_left(bench, run_id)
+
+
+@pytest.mark.parametrize("script", [POLITE, SLEEPER], ids=["polite", "not listening"])
+def test_docker_stop_is_recorded_as_a_stop_from_outside(bench: ContainerBench, script: str) -> None:
+    run_id = begun(bench, script)
+    (container,) = bench.containers()
+    bench.daemon.run("stop", container)
+    last = ended(bench, run_id)
+    assert last["reason"] == "container-stopped"
+    assert (last["code"], last["signal"]) == ((0, None) if script is POLITE else (None, signal.SIGTERM))
+    expected = b"up\nsaved\n" if script is POLITE else b"up\n"
+    assert (bench.far(run_id) / "driver_log").read_bytes() == expected
+    nothing_is_left(bench, run_id)
+
+
+def test_docker_kill_is_recorded_as_a_stop_from_outside(bench: ContainerBench) -> None:
+    run_id = begun(bench, SLEEPER)
+    (container,) = bench.containers()
+    bench.daemon.run("kill", container)
+    assert ended(bench, run_id)["reason"] == "container-stopped"
+    nothing_is_left(bench, run_id)
+
+
+def test_a_container_that_was_removed_is_recorded_as_removed(bench: ContainerBench) -> None:
+    run_id = begun(bench, SLEEPER)
+    (container,) = bench.containers()
+    bench.daemon.run("rm", "-f", container)
+    assert ended(bench, run_id)["reason"] == "container-removed"
+    nothing_is_left(bench, run_id)
+
+
+def test_a_signal_that_the_script_outlives_is_no_stop(bench: ContainerBench) -> None:
+    script = """
+import os, signal, sys, time
+signal.signal(signal.SIGUSR1, lambda *_: print("heard", flush=True))
+print("up", flush=True)
+while not os.path.exists("go"):
+    time.sleep(0.02)
+"""
+    run_id = begun(bench, script)
+    (container,) = bench.containers()
+    bench.daemon.run("kill", "--signal", "USR1", container)
+    wait_for(lambda: b"heard" in (bench.far(run_id) / "driver_log").read_bytes())
+    (bench.far(run_id) / "work" / "go").touch()
+    assert ended(bench, run_id)["reason"] == "completed"
+
+
+def test_memory_that_runs_out_for_the_script_is_recorded_with_the_limit(bench: ContainerBench) -> None:
+    bench.target("memory: 64m")
+    bench.write("t.py", "print('up', flush=True)\nheld = [bytearray(1 << 20) for _ in range(1000)]\n")
+    done = bench.submit("t.py")
+    (run_id,) = bench.ids()
+    last = ended(bench, run_id)
+    assert last["reason"] == "out-of-memory", done.err
+    assert "64m" in last["detail"] and "box.compute" in last["detail"]
+    assert (bench.far(run_id) / "driver_log").read_bytes() == b"up\n"
+    nothing_is_left(bench, run_id)
+
+
+def test_memory_that_runs_out_for_a_child_is_a_note_and_the_scripts_word_counts(bench: ContainerBench) -> None:
+    bench.target("memory: 64m")
+    script = """
+import subprocess, sys
+eater = "held = [bytearray(1 << 20) for _ in range(1000)]"
+code = subprocess.run([sys.executable, "-c", eater]).returncode
+print("child", code)
+sys.exit(7)
+"""
+    bench.write("t.py", script)
+    done = bench.submit("t.py")
+    assert (done.code, done.out) == (7, "child -9\n"), done.err
+    (run_id,) = bench.ids()
+    assert ended(bench, run_id)["reason"] == "exit-code"
+    notes = [each["text"] for each in bench.journal(run_id) if each["e"] == "note"]
+    assert any("memory ran out" in each and "64m" in each for each in notes), notes
+
+
+def test_a_daemon_that_is_restarted_ends_the_run_as_just_that(
+    make_bench: Callable[[Daemon], ContainerBench], private_daemon: Callable[..., Daemon]
+) -> None:
+    daemon = private_daemon()
+    bench = make_bench(daemon)
+    run_id = begun(bench, SLEEPER)
+    daemon.restart()
+    last = ended(bench, run_id)
+    assert last["reason"] == "docker-stopped", bench.journal(run_id)
+    nothing_is_left(bench, run_id)
+
+
+def test_a_daemon_that_is_stopped_ends_the_run_as_just_that(
+    make_bench: Callable[[Daemon], ContainerBench], private_daemon: Callable[..., Daemon]
+) -> None:
+    daemon = private_daemon()
+    bench = make_bench(daemon)
+    run_id = begun(bench, POLITE)
+    daemon.stop()
+    last = ended(bench, run_id)
+    assert last["reason"] == "docker-stopped", bench.journal(run_id)
+    assert (bench.far(run_id) / "driver_log").read_bytes() == b"up\nsaved\n"
+    wait_for(lambda: members(run_id) == [])
+    daemon.start()
+    nothing_is_left(bench, run_id)
+
+
+@pytest.mark.parametrize("way", ["live-restore", "killed"])
+def test_a_run_goes_on_through_a_daemon_that_is_away_and_no_byte_is_lost(
+    way: str, make_bench: Callable[[Daemon], ContainerBench], private_daemon: Callable[..., Daemon]
+) -> None:
+    daemon = private_daemon(Settings(live_restore=True))
+    bench = make_bench(daemon)
+    run_id = begun(bench, COUNTING + "import os\nwhile not os.path.exists('go'):\n    time.sleep(0.02)\nprint('end')\n")
+    if way == "killed":
+        daemon.kill()
+    else:
+        daemon.stop()
+    assert [each["e"] for each in bench.journal(run_id) if each["e"] in ("exited", "ended")] == []
+    daemon.start()
+    (bench.far(run_id) / "work" / "go").touch()
+    assert ended(bench, run_id)["reason"] == "completed"
+    expected = b"up\n" + b"".join(b"%06d\n" % number for number in range(100_000)) + b"end\n"
+    assert (bench.far(run_id) / "driver_log").read_bytes() == expected
+    nothing_is_left(bench, run_id)
+
+
+def test_a_run_ends_well_while_the_daemon_is_dead_and_its_container_goes_when_it_is_back(
+    make_bench: Callable[[Daemon], ContainerBench], private_daemon: Callable[..., Daemon]
+) -> None:
+    daemon = private_daemon(Settings(live_restore=True))
+    bench = make_bench(daemon)
+    run_id = begun(bench, WAITING)
+    daemon.kill()
+    (bench.far(run_id) / "work" / "go").touch()
+    assert ended(bench, run_id)["reason"] == "completed"
+    wait_for(lambda: members(run_id) == [])
+    daemon.start()
+    nothing_is_left(bench, run_id)
+
+
+def test_everything_killed_while_the_daemon_is_dead_leaves_a_container_that_clean_finds(
+    make_bench: Callable[[Daemon], ContainerBench], private_daemon: Callable[..., Daemon]
+) -> None:
+    daemon = private_daemon(Settings(live_restore=True))
+    bench = make_bench(daemon)
+    run_id = begun(bench, SLEEPER)
+    daemon.kill()
+    for pid in [bench.holder(run_id, byte) for byte in (0, 1)]:
+        os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: members(run_id) == [])
+    assert bench.record(run_id)["reason"] == "supervisor-died"
+    daemon.start()
+    assert bench.containers() == [f"holdfast-{run_id}"]
+    done = bench.run("experiment", "clean", "--all")
+    assert f"holdfast-{run_id}" in done.out + done.err, done
+    assert bench.containers() == []
+
+
+def test_a_keeper_that_is_killed_takes_the_container_with_it(bench: ContainerBench) -> None:
+    run_id = begun(bench, SLEEPER)
+    os.kill(keeper(bench, run_id), signal.SIGKILL)
+    last = ended(bench, run_id)
+    assert (last["reason"], last["signal"]) == ("killed", signal.SIGKILL)
+    nothing_is_left(bench, run_id)
+
+
+def test_a_supervisor_that_is_killed_takes_the_container_with_it(bench: ContainerBench) -> None:
+    run_id = begun(bench, SLEEPER)
+    os.kill(bench.holder(run_id, 1), signal.SIGKILL)
+    assert ended(bench, run_id)["reason"] == "supervisor-died"
+    assert (bench.far(run_id) / "driver_log").read_bytes() == b"up\n"
+    nothing_is_left(bench, run_id)
+
+
+def test_guardian_and_supervisor_killed_leave_nothing_running_and_a_look_removes_the_container(
+    bench: ContainerBench,
+) -> None:
+    run_id = begun(bench, SLEEPER)
+    pids = [bench.holder(run_id, byte) for byte in (0, 1)]
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: members(run_id) == [], what="the container has ended by itself")
+    assert bench.record(run_id)["reason"] == "supervisor-died"
+    nothing_is_left(bench, run_id)
+
+
+def test_a_guardian_that_is_killed_alone_changes_nothing(bench: ContainerBench) -> None:
+    run_id = begun(
+        bench, "import os, time\nprint('up', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.02)\n"
+    )
+    os.kill(bench.holder(run_id, 0), signal.SIGKILL)
+    (bench.far(run_id) / "work" / "go").touch()
+    assert ended(bench, run_id)["reason"] == "completed"
+    nothing_is_left(bench, run_id)
+
+
+def test_a_container_that_nobody_owns_any_more_is_found_by_check_and_removed_by_clean(bench: ContainerBench) -> None:
+    bench.write("t.py", "print('x')")
+    assert bench.submit("t.py").code == 0
+    (run_id,) = bench.ids()
+    nothing_is_left(bench, run_id)
+    project = bench.far(run_id).parent.name
+    labels = {"holdfast.home": bench.home, "holdfast.run": run_id, "holdfast.project": project}
+    words = [word for name, value in labels.items() for word in ("--label", f"{name}={value}")]
+    bench.daemon.run("run", "-d", "--name", f"holdfast-{run_id}", *words, PYTHON, "sleep", "1000")
+    done = bench.run("experiment", "clean", "--all")
+    assert done.code == 0 and f"holdfast-{run_id}" in done.out + done.err, done
+    assert bench.containers() == []
+
+
+def test_a_frozen_container_is_ended_all_the_same(bench: ContainerBench) -> None:
+    run_id = begun(bench, SLEEPER, "--grace", "1s")
+    (container,) = bench.containers()
+    bench.daemon.run("pause", container)
+    assert bench.run("cancel", "-r", run_id).code == 0
+    assert ended(bench, run_id)["reason"] == "canceled"
+    nothing_is_left(bench, run_id)

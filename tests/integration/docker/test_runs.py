@@ -1,0 +1,198 @@
+"""What a script in a container sees and says: every byte of it, its secrets, its home, its GPUs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from docker.benches import ContainerBench, container_bench, kind  # noqa: F401 - fixtures
+from runs.conftest import _end_what_is_left
+
+from kit import processes
+from kit.docker.daemon import Daemon, Settings
+from kit.docker.images import CUDA, PYTHON
+from kit.nvml import Device, Simulated
+from kit.waiting import wait_for
+
+K80 = """\
+name: Tesla K80
+major: 3 minor: 7 memoryClockRate (GHz) 2.505
+pciBusID 06c3:00:00.0
+Total memory: 11.17GiB
+Free memory: 11.11GiB
+"""
+SEES = """
+import ctypes, os
+try:
+    ctypes.CDLL("libnvidia-ml.so.1")
+    print("sees a GPU", os.environ.get("NVIDIA_VISIBLE_DEVICES"))
+except OSError:
+    print("sees no GPU", os.environ.get("NVIDIA_VISIBLE_DEVICES"))
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, docker: Daemon, holdfast: Callable[..., Any]) -> Iterator[ContainerBench]:
+    """On this machine alone, where both kinds are the same code."""
+    root = tmp_path / "project"
+    root.mkdir()
+    home = Path(os.environ["HOLDFAST_HOME"])
+    about = (docker, "docker", os.getuid(), os.getgid(), docker.environment)
+    made = ContainerBench(root, home, holdfast, *about)
+    made.target()
+    yield made
+    _end_what_is_left(made.home)
+
+
+@pytest.fixture
+def gpus(here: ContainerBench, docker_gpus_of: Callable[..., Simulated]) -> Simulated:
+    return docker_gpus_of(here.home.parent, Device(pci="06c3:00:00.0"))
+
+
+def notes(bench: ContainerBench) -> list[str]:
+    return [each["text"] for each in bench.journal(bench.ids()[-1]) if each["e"] == "note"]
+
+
+def test_output_is_exact_to_the_byte_and_in_its_order(container_bench: ContainerBench) -> None:  # noqa: F811
+    bench = container_bench
+    bench.write(
+        "t.py",
+        """
+        import os
+        for number in range(2000):
+            os.write(1, b"out %d\\n" % number)
+            os.write(2, b"err %d\\n" % number)
+        os.write(1, bytes(range(256)) * 4000)
+        os.write(2, b"no newline at the end")
+        """,
+    )
+    bench.submit("t.py")
+    (run_id,) = bench.ids()
+    said = b"".join(b"out %d\nerr %d\n" % (number, number) for number in range(2000))
+    expected = said + bytes(range(256)) * 4000 + b"no newline at the end"
+    assert (bench.far(run_id) / "driver_log").read_bytes() == expected
+    assert (bench.near(run_id) / "driver_log").read_bytes() == expected
+
+
+def test_a_script_may_open_its_own_output_by_name(here: ContainerBench) -> None:
+    here.write("t.py", "print('a', flush=True)\nopen('/dev/stderr', 'w').write('b\\n')\nprint('c')\n")
+    assert here.submit("t.py").out == "a\nb\nc\n"
+
+
+def test_a_secret_is_in_the_script_and_in_nothing_that_others_can_read(
+    container_bench: ContainerBench,  # noqa: F811
+) -> None:
+    bench = container_bench
+    script = """
+    import os, time
+    print(os.environ["TOKEN"], flush=True)
+    while not os.path.exists("go"):
+        time.sleep(0.02)
+    """
+    bench.write("t.py", script)
+    run_id = bench.start("--secret", "TOKEN", "t.py", env={"TOKEN": "hunter2-hunter2"})
+    wait_for(lambda: b"***" in (bench.far(run_id) / "driver_log").read_bytes())
+    (name,) = bench.containers()
+    assert "hunter2" not in bench.daemon.run("inspect", name).stdout
+    assert "hunter2" not in bench.daemon.run("logs", name).stdout
+    argvs = " ".join(word for one in processes.every() for word in one.argv)
+    assert "hunter2" not in argvs
+    files = [path for path in bench.home.rglob("*") if path.is_file() and b"hunter2" in path.read_bytes()]
+    assert files == []
+    (bench.far(run_id) / "work" / "go").touch()
+    bench.event(run_id, "ended")
+
+
+def test_names_arguments_and_variables_of_any_letters_arrive_as_they_are(here: ContainerBench) -> None:
+    here.write("aml_config/box.runconfig", "Target: box\nFramework: Python\nEnvironmentVariables:\n  GREETING: 'é ☃'\n")
+    here.write("ünïcode.py", "import os, sys\nprint(ascii([os.environ['GREETING'], *sys.argv]))\n")
+    done = here.submit("ünïcode.py", "ß", "a\nb")
+    assert done.out == ascii(["é ☃", "ünïcode.py", "ß", "a\nb"]) + "\n", done.err
+
+
+def test_the_home_is_kept_between_runs_and_is_not_the_accounts_own(container_bench: ContainerBench) -> None:  # noqa: F811
+    bench = container_bench
+    bench.write(
+        "t.py",
+        "import os\npath = os.path.expanduser('~/.cache/model')\nos.makedirs(path, exist_ok=True)\n"
+        "open(path + '/x', 'a').write('.')\nprint(os.path.getsize(path + '/x'))\n",
+    )
+    assert [bench.submit("t.py").out for _ in range(2)] == ["1\n", "2\n"]
+    kept = bench.home / "container-home" / ".cache" / "model" / "x"
+    assert kept.stat().st_uid == bench.uid
+
+
+def test_the_container_is_named_after_the_run_and_labelled(here: ContainerBench) -> None:
+    here.write("t.py", "import os, time\nprint('up', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.02)\n")
+    run_id = here.start("t.py")
+    wait_for(lambda: (here.far(run_id) / "driver_log").read_bytes() == b"up\n")
+    about = here.daemon.inspect(f"holdfast-{run_id}")
+    labels = about["Config"]["Labels"]
+    assert labels["holdfast.run"] == run_id
+    assert labels["holdfast.project"] == here.far(run_id).parent.name
+    assert labels["holdfast.home"] == str(here.home)
+    assert about["HostConfig"]["NetworkMode"] == "host"
+    (here.far(run_id) / "work" / "go").touch()
+    here.event(run_id, "ended")
+
+
+def test_modes_of_new_files_are_those_of_the_users_own_mask(here: ContainerBench) -> None:
+    here.write("t.py", "import os\nopen('outputs/x', 'w').close()\nprint(oct(os.stat('outputs/x').st_mode & 0o777))\n")
+    before = os.umask(0o027)
+    try:
+        assert here.submit("t.py").out == "0o640\n"
+    finally:
+        os.umask(before)
+
+
+def test_gpus_that_are_given_stand_before_the_scripts_first_byte(here: ContainerBench, gpus: Simulated) -> None:
+    here.target("nvidiaDocker: true")
+    here.write("t.py", SEES)
+    done = here.submit("t.py", env=gpus.environment)
+    assert (done.code, done.out) == (0, K80 + "sees a GPU all\n"), done.err
+    assert notes(here) == []
+
+
+@pytest.mark.parametrize("image", [PYTHON, CUDA])
+def test_without_the_key_the_container_gets_no_gpu_and_a_note_says_what_to_write(
+    here: ContainerBench, gpus: Simulated, image: str
+) -> None:
+    here.target(image=image)
+    here.write("t.py", SEES)
+    done = here.submit("t.py", env=gpus.environment)
+    assert done.out == "sees no GPU void\n", done.err
+    (note,) = notes(here)
+    assert "nvidiaDocker: true" in note and "aml_config/box.compute" in note
+    assert (f"The image `{CUDA}` is made for GPUs" in note) is (image == CUDA)
+
+
+def test_where_no_gpu_is_wanted_nothing_is_said(here: ContainerBench, gpus: Simulated) -> None:
+    here.target("nvidiaDocker: false", image=CUDA)
+    here.write("t.py", SEES)
+    assert here.submit("t.py", env=gpus.environment).out == "sees no GPU void\n"
+    assert notes(here) == []
+
+
+def test_a_docker_that_cannot_give_gpus_is_refused_before_the_script_starts(
+    here: ContainerBench, gpus: Simulated, private_daemon: Callable[..., Daemon]
+) -> None:
+    daemon = private_daemon(Settings(hook=False))
+    here.target("nvidiaDocker: true")
+    here.write("t.py", "print('ran')\n")
+    done = here.submit("t.py", env={**gpus.environment, **daemon.environment})
+    assert done.code != 0
+    assert "ran" not in done.out
+    for word in ("`nvidiaDocker: true` in aml_config/box.compute", "nvidia-container-toolkit", "nvidiaDocker: false"):
+        assert word in done.err
+    assert daemon.containers() == []
+
+
+def test_gpus_that_are_asked_for_on_a_machine_without_a_driver_are_refused(here: ContainerBench) -> None:
+    here.target("nvidiaDocker: true")
+    here.write("t.py", "print('ran')\n")
+    done = here.submit("t.py")
+    assert done.code != 0 and done.out == ""
+    assert "`nvidiaDocker: true` in aml_config/box.compute" in done.err and "no NVIDIA driver" in done.err

@@ -1,0 +1,349 @@
+"""What is known of an image before anything runs in it, and what is said where it cannot be had."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.farside.containers import images, probing, pulling
+from holdfast.farside.containers.complaints import Answer
+from holdfast.farside.containers.pulling import Progress, replacement, why
+from holdfast.farside.environments.workshop import Owner
+from holdfast.farside.layout import CONTROL, Home
+from holdfast.farside.refusal import Refused
+
+ID = "sha256:" + "ab" * 32
+FILE = "aml_config/box.compute"
+PROBED = probing.Probed(
+    "glibc2.36", [["/usr/bin/python3", "3.11.2", "/usr/bin/python3.11"]], "root:x:0:0\n", "", "D 12"
+)
+GO = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+class Engine:
+    """Answers as `docker` does, from a table of images by their names."""
+
+    program = "docker"
+    pulls = "exit 0"
+
+    def __init__(self, **known: dict[str, Any]) -> None:
+        self.environment: dict[str, str] = {}
+        self.known = known
+        self.asked: list[list[str]] = []
+
+    def call(self, words: list[str], patience: float = 0.0) -> Answer:
+        self.asked.append(words)
+        row = self.known.get(words[-1])
+        if row is None:
+            return Answer(1, "[]\n", f"Error: No such image: {words[-1]}")
+        return Answer(0, json.dumps([row]), "")
+
+    def argv(self, words: list[str]) -> list[str]:
+        return ["/bin/sh", "-c", self.pulls, *words]
+
+
+def row(**more: Any) -> dict[str, Any]:
+    machine = GO.get(os.uname().machine, os.uname().machine)
+    config = {"Env": ["PATH=/opt/bin:/usr/bin", "EMPTY=", "A=b=c"], "User": "", "Entrypoint": ["/hello"]}
+    return {"Id": ID, "Os": "linux", "Architecture": machine, "Config": config, **more}
+
+
+def wanted(image: str = "debian", **more: Any) -> dict[str, Any]:
+    return {"program": "docker", "image": image, "known_as": image, "is_exact": False, "file": FILE, **more}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(str(tmp_path / "home"))
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Which images were looked into."""
+    seen: list[str] = []
+
+    def look(docker: Any, image: str, home: Home) -> probing.Probed:
+        seen.append(image)
+        return PROBED
+
+    monkeypatch.setattr(images, "look", look)
+    return seen
+
+
+def find(engine: Any, container: dict[str, Any], home: Home, owner: Any = None) -> images.Image:
+    return images.find(engine, container, home, owner)
+
+
+def test_an_image_is_what_docker_and_one_look_inside_say(home, looks) -> None:
+    found = find(Engine(debian=row()), wanted(), home)
+
+    assert (found.id, found.name, found.path) == (ID, "debian", "/opt/bin:/usr/bin")
+    assert found.environment == {"PATH": "/opt/bin:/usr/bin", "EMPTY": "", "A": "b=c"}
+    assert found.platform == f"linux-{os.uname().machine}-glibc2.36"
+    assert found.build_name == f"{os.uname().machine}-glibc"
+    assert found.pythons == (images.Python("/usr/bin/python3", "3.11.2", "/usr/bin/python3.11"),)
+
+
+def test_nobody_looks_into_an_image_twice(home, looks) -> None:
+    find(Engine(debian=row()), wanted(), home)
+    again = find(Engine(debian=row()), wanted(), home)
+
+    assert looks == [ID]
+    assert again.pythons[0].version == "3.11.2"
+
+
+def test_a_damaged_note_about_an_image_is_made_anew(home, looks) -> None:
+    find(Engine(debian=row()), wanted(), home)
+    note = next(Path(home.images()).iterdir())
+    note.write_text("{")
+
+    assert find(Engine(debian=row()), wanted(), home).release == "D 12"
+    assert looks == [ID, ID]
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (None, "/usr/bin/python3"),
+        ("", "/usr/bin/python3"),
+        ("python", "/usr/bin/python3"),
+        ("/opt/p/bin/python", "/opt/p/bin/python"),
+        ("python3.7", None),
+    ],
+)
+def test_the_python_of_an_image_is_found_by_name_or_taken_by_its_path(home, looks, asked, expected) -> None:
+    assert find(Engine(debian=row()), wanted(), home).python(asked) == expected
+
+
+def test_an_image_for_another_architecture_names_file_key_and_remedy(home, looks) -> None:
+    other = "arm64" if os.uname().machine == "x86_64" else "amd64"
+
+    with pytest.raises(Refused) as refused:
+        find(Engine(debian=row(Architecture=other)), wanted(), home)
+
+    assert refused.value.kind == "preparation"
+    assert f"is for {images.machine(other)}, and this machine is {os.uname().machine}" in refused.value.message
+    assert f"named in {FILE} under `baseDockerImage`" in refused.value.message
+    assert looks == []
+
+
+def test_an_image_for_windows_is_refused(home, looks) -> None:
+    with pytest.raises(Refused, match="is for Windows, and this machine runs Linux"):
+        find(Engine(debian=row(Os="windows")), wanted(), home)
+
+
+def test_an_image_that_is_missing_is_not_fetched_for_a_question(home, looks) -> None:
+    with pytest.raises(Refused, match=r"is not on this machine yet.*docker pull debian"):
+        find(Engine(), wanted(), home)
+
+
+def test_the_very_image_of_another_run_is_never_replaced_by_another_one(home, looks, tmp_path) -> None:
+    engine = Engine()
+
+    with pytest.raises(Refused, match=r"sha256:ab.* \(`debian:12`\), in which the other run ran, is not on this"):
+        find(engine, wanted(ID, is_exact=True, known_as="debian:12"), home, owner(tmp_path, []))
+
+    assert all("pull" not in words for words in engine.asked)
+
+
+def owner(folder: Path, told: list[str]) -> Owner:
+    def tell(kind: str, **fields: Any) -> None:
+        told.append(fields["text"])
+
+    return Owner(str(folder), lambda pid, pump: None, lambda: None, lambda: None, lambda seconds: None, tell)
+
+
+class Registry(Engine):
+    """One from which the image comes at the first pull."""
+
+    pulls = (
+        "echo '24.04: Pulling from library/ubuntu'; echo '0123456789ab: Pulling fs layer';"
+        "echo '0123456789ab: Pull complete'; echo 'Status: Downloaded newer image for ubuntu:24.04'"
+    )
+
+    def argv(self, words: list[str]) -> list[str]:
+        self.known[words[-1]] = row()
+        return super().argv(words)
+
+
+def test_a_missing_image_is_fetched_and_the_log_has_what_docker_said(home, looks, tmp_path) -> None:
+    told: list[str] = []
+
+    find(Registry(), wanted("ubuntu:24.04"), home, owner(tmp_path, told))
+
+    assert told[0] == "pulling ubuntu:24.04"
+    assert "$ docker pull ubuntu:24.04\n24.04: Pulling from" in (tmp_path / CONTROL).read_text()
+
+
+class Refusing(Engine):
+    pulls = "echo 'Error response from daemon: write /var/lib/docker/x: no space left on device' >&2; exit 1"
+
+
+def test_a_full_disk_of_docker_is_a_matter_of_storage(home, looks, tmp_path) -> None:
+    with pytest.raises(Refused, match=r"no room for the image `big`.*docker image prune") as refused:
+        find(Refusing(), wanted("big"), home, owner(tmp_path, []))
+
+    assert refused.value.kind == "storage"
+
+
+def test_whoever_attends_can_end_the_fetching() -> None:
+    class Stopped(Exception):
+        pass
+
+    def attend() -> None:
+        raise Stopped
+
+    with pytest.raises(Stopped):
+        pulling.watched(["/bin/sleep", "60"], dict(os.environ), None, attend)
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "expected"),
+    [
+        ("manifest for ubuntu:99 not found: manifest unknown: manifest unknown", "image-unknown", "has no image"),
+        (
+            "pull access denied for x, repository does not exist or may require 'docker login': denied: requested",
+            "image-unknown",
+            "docker login",
+        ),
+        ('Head "https://r.io/v2/x/manifests/1": no basic auth credentials', "image-login", "docker login r.io"),
+        ("unauthorized: authentication required", "image-login", "docker login r.io"),
+        ('Get "https://r.io/v2/": dial tcp: lookup r.io: no such host', "image-unreachable", "cannot be reached"),
+        (
+            "net/http: request canceled (Client.Timeout exceeded while awaiting headers)",
+            "image-unreachable",
+            "docker save",
+        ),
+        ("no matching manifest for linux/amd64 in the manifest list entries", "image-unfit", "not made for machines"),
+        ("toomanyrequests: You have reached your pull rate limit.", "image-login", "fetch no more images"),
+        ("write /var/lib/docker/tmp/GetImageBlob1: no space left on device", "image-no-room", "no room"),
+        ("something new", "image-unreachable", "could not be fetched. Docker says: something new"),
+    ],
+)
+def test_a_reason_and_a_remedy_are_made_of_what_docker_says(said: str, kind: str, expected: str) -> None:
+    reason = why("r.io/x:1", "1: Pulling from x\nError response from daemon: " + said + "\n")
+
+    assert reason.kind == kind
+    assert expected in reason.sentence + " " + reason.remedy
+    assert said[:40] in reason.sentence
+
+
+GONE = "Error response from daemon: pull access denied for microsoft/mmlspark, repository does not exist"
+
+
+def test_an_image_that_is_gone_gives_the_reason_and_a_modern_one() -> None:
+    plain, gpu = (why(f"microsoft/mmlspark:{tag}", GONE) for tag in ("plus-0.9.9", "plus-gpu-0.9.9"))
+
+    assert plain.sentence.startswith("The image `microsoft/mmlspark:plus-0.9.9` is gone: its maker took it away")
+    assert plain.remedy == "Use a modern one instead: ubuntu:24.04"
+    assert gpu.remedy.startswith("Use a modern one instead: nvidia/cuda:")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("docker.io/microsoft/cntk:2.6-gpu", "nvidia/cuda"),
+        ("nvidia/cuda:9.0-cudnn7-devel-ubuntu16.04", "nvidia/cuda:12"),
+        ("nvidia/cuda", "nvidia/cuda:12"),
+        ("gcr.io/tensorflow/tensorflow:latest-gpu", "tensorflow/tensorflow:latest-gpu"),
+        ("jupyter/scipy-notebook:latest", "quay.io/jupyter/scipy-notebook:latest"),
+        ("mcr.microsoft.com/azureml/base-gpu:openmpi3.1.2", "nvidia/cuda"),
+    ],
+)
+def test_other_names_that_people_still_have_are_known(name: str, expected: str) -> None:
+    found = replacement(name)
+    assert found is not None
+    assert found[0].startswith(expected)
+
+
+def test_a_name_that_may_be_there_has_no_replacement() -> None:
+    assert replacement("ubuntu:24.04") is None
+    assert replacement("ghcr.io/me/microsoft/x") is None
+
+
+def test_layers_are_counted_as_they_come() -> None:
+    told: list[str] = []
+    progress = Progress("ubuntu:24.04", told.append)
+    for line in (
+        "24.04: Pulling from library/ubuntu",
+        "aaaaaaaaaaaa: Pulling fs layer",
+        "bbbbbbbbbbbb: Already exists",
+        "aaaaaaaaaaaa: Download complete",
+        "cccccccccccc: Waiting",
+        "Digest: sha256:0123456789ab",
+    ):
+        progress.hear(line)
+
+    assert progress.text() == "pulling ubuntu:24.04: 1 of 3 layers"
+    progress.hear("aaaaaaaaaaaa: Pull complete")
+    assert progress.text() == "pulling ubuntu:24.04: 2 of 3 layers"
+
+
+def probed(**sections: str) -> probing.Probed:
+    found = {"libc": "", "passwd": "", "group": "", "release": "", "pythons": "", "end": "", **sections}
+    said = "".join(f"\nmark {name}\n{text}" for name, text in found.items())
+    return probing._probed("image", probing._sections(said, "mark"))
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("glibc 2.36\n", "glibc2.36"),
+        ("GNU C Library (Ubuntu GLIBC 2.39-0ubuntu8) stable release version 2.39.\nCopyright\n", "glibc2.39"),
+        ("musl\n", "musl"),
+        ("glibc 2.36\nmusl\n", "glibc2.36"),
+    ],
+)
+def test_the_c_library_is_known_by_what_it_says_itself(said: str, expected: str) -> None:
+    assert probed(libc=said).libc == expected
+
+
+def test_an_image_without_a_c_library_is_refused() -> None:
+    with pytest.raises(Refused, match="no C library"):
+        probed()
+
+
+def test_pythons_are_known_once_each_and_only_those_of_today() -> None:
+    found = probed(
+        libc="musl\n",
+        pythons="python\t/usr/bin/python3\t3.11.2\t/usr/bin/python3.11\n"
+        "noise\npython\t/usr/bin/python3.11\t3.11.2\t/usr/bin/python3.11\n"
+        "python\t/usr/bin/python\t2.7.18\t/usr/bin/python2.7\n"
+        "python\t/opt/conda/bin/python3\t3.10.4\t/opt/conda/bin/python3.10\n",
+    )
+    assert found.pythons == [
+        ["/usr/bin/python3", "3.11.2", "/usr/bin/python3.11"],
+        ["/opt/conda/bin/python3", "3.10.4", "/opt/conda/bin/python3.10"],
+    ]
+
+
+def test_accounts_and_the_release_are_read_as_they_stand() -> None:
+    found = probed(
+        libc="musl\n",
+        passwd="root:x:0:0::/root:/bin/sh\nme:x:1000:1000::/:/bin/sh\n",
+        group="root:x:0:\n",
+        release='NAME="Alpine"\nPRETTY_NAME="Alpine Linux v3.20"\n',
+    )
+    assert found.passwd == "root:x:0:0::/root:/bin/sh\nme:x:1000:1000::/:/bin/sh\n"
+    assert (found.group, found.release) == ("root:x:0:\n", "Alpine Linux v3.20")
+
+
+def test_an_image_without_a_shell_says_so() -> None:
+    answer = Answer(127, "", 'docker: Error: OCI runtime create failed: exec: "/bin/sh": stat /bin/sh: no such file')
+    assert "has no /bin/sh" in probing._explained("tiny", answer).message
+
+
+def test_the_question_for_the_shell_is_understood_by_the_shell_of_this_machine(tmp_path) -> None:
+    said = pulling.watched(
+        ["/bin/sh", "-c", probing._SCRIPT, "holdfast", "mark", probing._QUESTION], {"PATH": "/usr/bin:/bin"}
+    )
+    found = probing._sections(said, "mark")
+
+    assert "end" in found
+    made = probing._probed("here", found)
+    assert made.libc.startswith(("glibc", "musl"))
+    assert made.passwd == Path("/etc/passwd").read_text().strip("\n") + "\n"

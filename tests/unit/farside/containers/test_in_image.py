@@ -1,0 +1,113 @@
+"""The inside of an image as a place for environments: which Python, and what was built for whom."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.farside.containers.images import Image, Python
+from holdfast.farside.containers.in_image import InImage
+from holdfast.farside.environments.place import CONDA, Place
+from holdfast.farside.environments.platforms import platform_name
+from holdfast.farside.layout import Home
+
+OWN = Python("/usr/bin/python3", "3.11.2", "/usr/bin/python3.11")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(str(tmp_path))
+
+
+def image(*pythons: Python, libc: str = "glibc2.36", number: str = "ab") -> Image:
+    platform = "linux-x86_64-" + libc
+    return Image("sha256:" + number * 32, "debian", "x86_64", platform, {}, "", (), pythons, "", "", "")
+
+
+def bring(home: Home, name: str) -> str:
+    program = Path(home.pythons()) / name / "bin" / "python3"
+    program.parent.mkdir(parents=True)
+    program.write_bytes(b"\x7fELF")
+    program.chmod(0o755)
+    return str(program)
+
+
+def test_the_images_own_python_is_taken_where_it_fits_and_what_was_brought_where_not(home) -> None:
+    newer = bring(home, "cpython-3.12.4-linux-x86_64-gnu")
+    place = InImage(image(OWN), home)
+    found = place.pythons()
+
+    assert place.choose(">=3.9", found).path == "/usr/bin/python3"
+    assert place.choose("3.12", found).path == newer
+    assert place.choose("3.8", found) is None
+
+
+def test_a_python_that_was_brought_for_another_c_library_is_none(home) -> None:
+    bring(home, "cpython-3.12.4-linux-x86_64-gnu")
+    musl = bring(home, "cpython-3.12.4-linux-x86_64-musl")
+    bring(home, "cpython-3.12.4-linux-aarch64-musl")
+
+    assert [each.path for each in InImage(image(libc="musl"), home).pythons()] == [musl]
+
+
+def test_without_a_pin_it_is_the_images_own_then_what_was_brought(home) -> None:
+    assert InImage(image(OWN), home).own("").path == "/usr/bin/python3"
+    assert InImage(image(OWN), home).own("python3").version == "3.11.2"
+    bare = InImage(image(), home)
+    assert bare.own("") is None
+    assert bare.has_none("python3")
+    brought = bring(home, "cpython-3.12.4-linux-x86_64-gnu")
+    assert bare.own("").path == brought
+    assert bare.own("/opt/python") is None, "whoever names one is asked about it"
+    assert not bare.has_none("/opt/python")
+
+
+def test_an_environment_with_the_images_python_is_for_that_image_alone(home) -> None:
+    one, other = InImage(image(OWN), home), InImage(image(OWN, number="cd"), home)
+
+    assert one.identity(OWN.path) != other.identity(OWN.path)
+    mark = {"interpreter": OWN.path, "compiled": [], "place": one.tag, **one.about(OWN.path)}
+    assert one.can_use(mark)
+    assert not other.can_use(mark)
+    assert not Place(home).can_use(mark)
+
+
+def test_one_with_a_brought_python_is_for_all_of_the_same_platform(home) -> None:
+    path = bring(home, "cpython-3.12.4-linux-x86_64-gnu")
+    one, other, here = InImage(image(OWN), home), InImage(image(), home), Place(home)
+
+    assert one.identity(path) == other.identity(path) == here.identity(path)
+    mark = {"interpreter": path, "compiled": [], "place": one.tag, **one.about(path)}
+    assert one.can_use(mark) and other.can_use(mark) and here.can_use(mark)
+    assert one.can_use({"interpreter": CONDA, "compiled": [], "place": ""})
+
+
+def test_what_was_compiled_somewhere_stays_there(home) -> None:
+    path = bring(home, "cpython-3.12.4-linux-x86_64-gnu")
+    one, other, here = InImage(image(OWN), home), InImage(image(number="cd"), home), Place(home)
+
+    mark = {"interpreter": path, "compiled": ["psycopg2"], "place": one.tag}
+    assert [each.can_use(mark) for each in (one, other, here)] == [True, False, False]
+    mark["place"] = ""
+    assert [each.can_use(mark) for each in (one, here)] == [False, True]
+
+
+def test_what_was_made_with_a_python_of_the_machine_is_not_for_a_container(home) -> None:
+    mark = {"interpreter": "/usr/bin/python3", "compiled": [], "place": ""}
+    assert Place(home).can_use(mark)
+    assert not InImage(image(OWN), home).can_use(mark)
+    assert not InImage(image(OWN), home).can_use({"interpreter": CONDA}), "nobody knows what was compiled in it"
+
+
+def test_notes_tell_images_apart_and_not_how_a_python_was_named(home) -> None:
+    one, other = InImage(image(OWN), home), InImage(image(OWN, number="cd"), home)
+    assert one.noted_as("3.11", "") != other.noted_as("3.11", "")
+    assert one.noted_as("", "") == one.noted_as("", "python3") == one.noted_as("", "/usr/bin/python3")
+
+
+def test_a_cache_is_shared_with_the_machine_where_compiled_packages_would_work(home) -> None:
+    other = InImage(image(libc="glibc2.17"), home)
+    assert other.cache == "uv-linux-x86_64-glibc2.17"
+    same = image()._replace(platform=platform_name())
+    assert InImage(same, home).cache == Place(home).cache == "uv"

@@ -1,0 +1,240 @@
+"""A look at Docker and a try of it, with a program in Docker's place: engines that the tests do not start are read from
+what they say of themselves (`tests/cases/docker-info`, recorded)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from holdfast.farside.containers import looking
+from holdfast.farside.layout import Home
+from holdfast.farside.refusal import Refused
+
+INFO = Path(__file__).parents[3] / "cases" / "docker-info"
+RECORDED = sorted(path.stem for path in INFO.glob("*.json"))
+UNUSABLE = ("no-permission", "windows-containers", "desktop")
+FAKE = """#!/bin/sh
+# Docker as far as the far side can tell: a container is a shell of this machine.
+echo "$*" | head -n 1 >> "$FAKE/calls"
+case "$1" in
+info) cat "$FAKE/info"; exit ;;
+image) if [ -e "$FAKE/image" ]; then cat "$FAKE/image"; exit; fi; echo "Error: No such image: x" >&2; exit 1 ;;
+pull) echo '[{"Id": "sha256:ab", "Os": "linux"}]' > "$FAKE/image"; echo "Status: Downloaded"; exit ;;
+ps | rm) exit ;;
+esac
+words="$*"
+while [ "$1" != -c ]; do shift; done
+. "$FAKE/engine"
+"""
+WORKS = 'exec /bin/sh -c "$2" "$3" "$4"\n'
+GIVES = """case "$words" in *%s*) ;; *"--gpus all"*|*"--device nvidia.com"*|*"--runtime nvidia"*)
+echo 'docker: Error response from daemon: could not select device driver "" with capabilities: [[gpu]].' >&2
+exit 125 ;; *) exec /bin/sh -c "$2" "$3" "$4" ;; esac
+: > "$4/wrote"; echo gpu; echo here > "$4/pipe"
+"""
+
+
+class Fake:
+    """The program, its answers, and what it was asked."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "bin").mkdir(parents=True)
+        program = folder / "bin" / "docker"
+        program.write_text(FAKE)
+        program.chmod(0o755)
+        self.home = Home(str(folder / "home"))
+        self.says("debian-20.10")
+        (folder / "image").write_text('[{"Id": "sha256:ab", "Os": "linux"}]')
+        self.engine(WORKS)
+
+    def says(self, name: str) -> None:
+        shutil.copy(INFO / f"{name}.json", self.folder / "info")
+
+    def engine(self, script: str) -> None:
+        (self.folder / "engine").write_text(script)
+
+    def calls(self, verb: str) -> list[str]:
+        lines = (self.folder / "calls").read_text().splitlines()
+        return [line for line in lines if line.split()[0] == verb]
+
+    def look(self) -> dict[str, Any]:
+        return looking.look(self.home, {}, lambda text: None)
+
+    def attempt(self, **wish: Any) -> dict[str, Any]:
+        return looking.attempt(self.home, {"image": "x", **wish}, lambda text: None)
+
+    def left(self) -> list[str]:
+        """What is in the home, but for the mark and what is known of Docker."""
+        return sorted(set(os.listdir(self.home.path)) - {".holdfast-home", "docker.json"})
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
+    made = Fake(tmp_path / "fake")
+    made.home.make()
+    monkeypatch.setenv("FAKE", str(made.folder))
+    monkeypatch.setenv("PATH", f"{made.folder / 'bin'}:/usr/bin:/bin")
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{made.folder}/socket")
+    monkeypatch.setattr(looking.images, "find", lambda *_: SimpleNamespace(id="sha256:ab"))
+    return made
+
+
+def test_a_look_says_what_the_engine_is_and_how_much_room_it_has(fake: Fake, tmp_path: Path) -> None:
+    info = json.loads((fake.folder / "info").read_text())
+    (fake.folder / "info").write_text(json.dumps({**info, "DockerRootDir": str(tmp_path)}))
+    found = fake.look()
+    assert {name: found[name] for name in ("kind", "version", "system", "rootless", "remaps", "leftovers")} == {
+        "kind": "docker",
+        "version": "20.10.24+dfsg1",
+        "system": "Debian GNU/Linux 12 (bookworm)",
+        "rootless": False,
+        "remaps": False,
+        "leftovers": [],
+    }
+    assert 0 < found["free"] <= found["total"]
+
+
+@pytest.mark.recorded
+def test_room_on_a_disk_that_this_user_does_not_see_is_not_guessed(fake: Fake) -> None:
+    fake.says("podman-rootless")
+    found = fake.look()
+    assert (found["kind"], found["version"], found["rootless"]) == ("podman", "4.9.3", True)
+    assert (found["free"], found["total"]) == (None, None)
+
+
+@pytest.mark.recorded
+@pytest.mark.parametrize("name", [name for name in RECORDED if name not in UNUSABLE])
+def test_every_recorded_engine_that_works_here_is_understood(fake: Fake, name: str) -> None:
+    fake.says(name)
+    found = fake.look()
+    assert found["version"]
+    assert found["rootless"] is ("rootless" in name)
+    assert found["remaps"] is (name == "userns-remap")
+
+
+@pytest.mark.recorded
+@pytest.mark.parametrize(
+    ("name", "words", "remedy"),
+    [
+        ("windows-containers", "Windows containers", "Linux containers"),
+        ("desktop", "Docker Desktop", "docker context use default"),
+        ("no-permission", "may not use Docker", "sudo usermod -aG docker "),
+    ],
+)
+def test_recorded_engines_that_cannot_be_used_are_refused_with_a_remedy(
+    fake: Fake, name: str, words: str, remedy: str
+) -> None:
+    fake.says(name)
+    with pytest.raises(Refused) as caught:
+        fake.look()
+    assert words in caught.value.message
+    assert remedy in caught.value.hint
+
+
+@pytest.mark.parametrize("address", ["tcp://gpu9:2375", "ssh://me@gpu9"])
+def test_a_daemon_on_another_machine_is_refused_naming_what_is_meant_for_it(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", address)
+    with pytest.raises(Refused) as caught:
+        fake.look()
+    assert address in caught.value.message
+    assert "attach remotedocker" in caught.value.hint
+    assert "--address gpu9" in caught.value.hint
+
+
+def test_a_machine_without_docker_is_told_how_to_get_it(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(fake.folder))
+    with pytest.raises(Refused, match="There is no `docker`"):
+        fake.look()
+
+
+def test_a_container_writes_to_the_real_folder_as_this_user_and_leaves_nothing(fake: Fake) -> None:
+    assert fake.attempt() == {"image": "sha256:ab", "gpus": "", "problem": ""}
+    (run,) = fake.calls("run")
+    assert f"--user {os.getuid()}:{os.getgid()}" in run
+    assert f"source={fake.home.path}/proofs/" in run
+    assert f"--label holdfast.home={fake.home.path}" in run
+    assert "-e NVIDIA_VISIBLE_DEVICES=void" in run
+    assert fake.left() == []
+
+
+def test_a_container_that_cannot_write_is_refused_with_what_it_said(fake: Fake) -> None:
+    fake.engine('echo "/bin/sh: cannot create /x: Permission denied" >&2; exit 3\n')
+    with pytest.raises(Refused) as caught:
+        fake.attempt()
+    assert "cannot write to Holdfast's folder" in caught.value.message
+    assert "Permission denied" in caught.value.message
+    assert "--home" in caught.value.hint
+    assert fake.left() == []
+
+
+def test_a_folder_that_the_daemon_does_not_see_is_refused_naming_another(fake: Fake) -> None:
+    said = 'docker: Error response from daemon: invalid mount config for type "bind": bind source path does not exist: '
+    fake.engine(f"echo '{said}'\"$4\". >&2; exit 125\n")
+    with pytest.raises(Refused) as caught:
+        fake.attempt()
+    assert "Docker does not see" in caught.value.message
+    assert "local disk" in caught.value.hint
+
+
+def test_a_container_whose_pipes_are_not_this_machines_is_in_another_system(fake: Fake) -> None:
+    fake.engine(': > "$4/wrote"\n')
+    with pytest.raises(Refused, match="in a system of their own"):
+        fake.attempt()
+    assert fake.left() == []
+
+
+def test_files_that_would_be_anothers_are_refused(tmp_path: Path) -> None:
+    stranger = SimpleNamespace(st_uid=os.getuid() + 231072)
+    with pytest.raises(Refused, match="belongs to another user"):
+        looking._require_own(Home(str(tmp_path)), stranger)  # type: ignore[arg-type]
+
+
+@pytest.mark.recorded
+@pytest.mark.parametrize(
+    ("info", "given", "way"),
+    [
+        ("debian-20.10", "--gpus all", "hook"),
+        ("toolkit-runtime", "--runtime nvidia", "runtime"),
+        ("nvidia-docker2-default-runtime", "--runtime nvidia", "runtime"),
+        ("cdi", "--device nvidia.com/gpu=all", "cdi"),
+        ("podman-rootless", "--device nvidia.com/gpu=all", "cdi"),
+    ],
+)
+def test_gpus_are_given_in_the_way_that_the_engine_has(fake: Fake, info: str, given: str, way: str) -> None:
+    fake.says(info)
+    fake.engine(GIVES % f'"{given}"')
+    assert fake.attempt(gpus=True) == {"image": "sha256:ab", "gpus": way, "problem": ""}
+
+
+@pytest.mark.recorded
+def test_gpus_that_no_way_gives_are_a_problem_and_no_refusal(fake: Fake) -> None:
+    fake.says("cdi-without-devices")
+    fake.engine(GIVES % '"nothing"')
+    found = fake.attempt(gpus=True)
+    assert found["gpus"] == ""
+    assert found["problem"] == "Docker cannot give GPUs to containers on this machine."
+    assert fake.left() == []
+
+
+def test_a_container_that_was_given_gpus_and_finds_none_is_a_problem(fake: Fake) -> None:
+    fake.engine(': > "$4/wrote"; echo here > "$4/pipe"\n')
+    found = fake.attempt(gpus=True)
+    assert (found["gpus"], found["problem"]) == ("", "a container that was given them finds none")
+
+
+def test_an_image_is_fetched_where_that_is_wanted_and_only_there(fake: Fake) -> None:
+    (fake.folder / "image").unlink()
+    with pytest.raises(Refused) as caught:
+        fake.attempt()
+    assert caught.value.kind == "image-absent"
+    assert fake.attempt(pull=True)["image"] == "sha256:ab"
+    assert fake.calls("pull") == ["pull x"]

@@ -1,0 +1,156 @@
+"""The words of `docker run`."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.farside.containers import options
+from holdfast.farside.containers.docker import Daemon, parse_info
+from holdfast.farside.containers.options import Account, Around, Volume
+
+RECORDED = Path(__file__).parents[3] / "cases" / "docker-info"
+ME = Account("me", 1000, 1001, (1001, 27, 999))
+PLAN: dict[str, Any] = {
+    "program": "docker",
+    "image": "ubuntu:24.04",
+    "is_exact": False,
+    "known_as": "ubuntu:24.04",
+    "gpus": None,
+    "options": ["--network", "host", "--memory", "4g"],
+    "shm": None,
+    "volumes": [{"source": "/data", "target": "/data", "is_writable": False}],
+    "share": "/azureml-share/",
+    "name": "holdfast-r_1",
+    "labels": {"holdfast.run": "r_1", "holdfast.project": "p"},
+    "python": None,
+    "file": "aml_config/box.compute",
+}
+
+
+def daemon(name: str = "debian-20.10") -> Daemon:
+    return parse_info(json.loads((RECORDED / f"{name}.json").read_text()))
+
+
+def around(engine: Daemon, way: str = "") -> Around:
+    return Around(
+        daemon=engine,
+        account=ME,
+        image="sha256:abc",
+        mounts=(Volume("/home/me/.holdfast/runs/p/r", "/home/me/.holdfast/runs/p/r", True),),
+        variables=(("HOME", "/home/me/.holdfast/container-home"),),
+        labels=(("holdfast.home", "/home/me/.holdfast"),),
+        shm="1g",
+        way=way,
+        grace=10.0,
+        directory="/home/me/.holdfast/runs/p/r/work",
+        entry=("/usr/bin/python3", "-I", "main.py", "inside", "/x"),
+    )
+
+
+def test_the_whole_line_can_be_read() -> None:
+    assert options.run_words(options.parse(PLAN), around(daemon())) == [
+        *("run", "--shm-size", "1g", "--log-driver", "json-file", "--log-opt", "max-size=1m"),
+        *("--no-healthcheck", "--stop-signal", "SIGTERM", "--stop-timeout", "11"),
+        *("-e", "NVIDIA_VISIBLE_DEVICES=void", "-e", "HOME=/home/me/.holdfast/container-home"),
+        *("--network", "host", "--memory", "4g"),
+        *("-d", "--rm=false", "--name", "holdfast-r_1"),
+        *(
+            "--label",
+            "holdfast.run=r_1",
+            "--label",
+            "holdfast.project=p",
+            "--label",
+            "holdfast.home=/home/me/.holdfast",
+        ),
+        *("--user", "1000:1001", "--group-add", "27", "--group-add", "999"),
+        *("--mount", "type=bind,source=/home/me/.holdfast/runs/p/r,target=/home/me/.holdfast/runs/p/r"),
+        *("--workdir", "/home/me/.holdfast/runs/p/r/work", "--entrypoint", "/usr/bin/python3", "sha256:abc"),
+        *("-I", "main.py", "inside", "/x"),
+    ]
+
+
+@pytest.mark.recorded
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("rootless", ["--user", "0:0"]),
+        ("podman-rootless", ["--userns=keep-id", "--user", "1000:1001"]),
+        ("userns-remap", ["--userns=host", "--user", "1000:1001", "--group-add", "27", "--group-add", "999"]),
+    ],
+)
+def test_files_are_the_users_however_the_engine_maps_ids(name: str, words: list[str]) -> None:
+    assert options.identity(daemon(name), ME.uid, ME.gid, ME.groups) == words
+
+
+@pytest.mark.recorded
+def test_a_script_of_a_rootless_docker_is_root_for_itself_alone() -> None:
+    assert options.inner_uid(daemon("rootless"), 1000) == 0
+    assert options.inner_uid(daemon("podman-rootless"), 1000) == 1000
+    assert options.inner_uid(daemon(), 1000) == 1000
+
+
+@pytest.mark.recorded
+def test_selinux_labels_of_a_home_are_left_as_they_are() -> None:
+    assert options.security(daemon("selinux")) == ["--security-opt", "label=disable"]
+    assert options.security(daemon()) == []
+
+
+def test_each_way_of_giving_gpus_has_its_words() -> None:
+    assert options.gpus("hook") == ["--gpus", "all"]
+    assert options.gpus("cdi") == ["--device", "nvidia.com/gpu=all"]
+    assert options.gpus("runtime") == ["--runtime", "nvidia", "-e", "NVIDIA_VISIBLE_DEVICES=all"]
+    assert options.gpus("") == ["-e", "NVIDIA_VISIBLE_DEVICES=void"]
+
+
+def test_the_parts_of_the_driver_are_named_where_the_image_does_not() -> None:
+    assert options.capabilities("hook", {}) == [("NVIDIA_DRIVER_CAPABILITIES", "compute,utility")]
+    assert options.capabilities("hook", {"NVIDIA_DRIVER_CAPABILITIES": "all"}) == []
+    assert options.capabilities("", {}) == []
+
+
+@pytest.mark.parametrize(
+    ("environment", "is_for_gpus"),
+    [
+        ({"CUDA_VERSION": "12.2.0"}, True),
+        ({"NVIDIA_VISIBLE_DEVICES": "all"}, True),
+        ({"NVIDIA_VISIBLE_DEVICES": "void"}, False),
+        ({"PATH": "/bin"}, False),
+    ],
+)
+def test_an_image_for_gpus_is_known_by_what_it_says(environment: dict[str, str], is_for_gpus: bool) -> None:
+    assert options.is_for_gpus(environment) is is_for_gpus
+
+
+@given(st.text(st.characters(blacklist_characters="\0\r", blacklist_categories=("Cs",)), min_size=1))
+def test_a_path_of_any_letters_is_mounted_as_it_is(path: str) -> None:
+    _, word = options.mount(path, "/target", writable=False)
+    (fields,) = csv.reader([word], strict=True) if "\n" not in word else [next(csv.reader(word.splitlines(True)))]
+    assert fields == ["type=bind", f"source={path}", "target=/target", "readonly"]
+
+
+@pytest.mark.parametrize(
+    ("words", "limit"),
+    [([], ""), (["--memory", "4g"], "4g"), (["--memory", "4g", "-m", "1g"], "1g"), (["--memory=64m"], "64m")],
+)
+def test_the_memory_limit_is_the_last_word_about_it(words: list[str], limit: str) -> None:
+    assert options.memory_limit(words) == limit
+
+
+def test_the_user_has_an_account_and_the_images_own_ones_stay() -> None:
+    image = "root:x:0:0:root:/root:/bin/bash\nubuntu:x:1000:1000::/home/ubuntu:/bin/bash\nme:x:5:5::/:/bin/false\n"
+    lines = options.passwd_text(image, ME, 1000, "/h").splitlines()
+    assert lines[0] == "me:x:1000:1001:me:/h:/bin/sh"
+    assert lines[1:] == ["root:x:0:0:root:/root:/bin/bash", "ubuntu:x:1000:1000::/home/ubuntu:/bin/bash"]
+    assert options.group_text("root:x:0:\nstaff:x:50:\n", ME, 1001, "staff") == "staff:x:1001:me\nroot:x:0:\n"
+
+
+def test_shared_memory_is_half_of_the_machines_and_never_dockers_own_default() -> None:
+    assert options.default_shm(8 << 30) == str(4 << 30)
+    assert options.default_shm(0) == str(64 << 20)

@@ -1,0 +1,284 @@
+"""The container of a build: what it is given, how commands get in, and that it never outlives its run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.farside.containers import options, room
+from holdfast.farside.containers.complaints import Answer
+from holdfast.farside.containers.docker import parse_info
+from holdfast.farside.containers.images import Image
+from holdfast.farside.environments.workshop import Result
+from holdfast.farside.layout import Home
+from holdfast.farside.refusal import Refused
+
+IMAGE = Image(
+    "sha256:" + "ab" * 32,
+    "debian",
+    "x86_64",
+    "linux-x86_64-glibc2.36",
+    {"UV_SYSTEM_PYTHON": "1"},
+    "",
+    (),
+    (),
+    "",
+    "",
+    "",
+)
+WANTED = options.Wanted(
+    "debian", "debian", None, ("--network", "bridge"), None, (), "/azureml-share/", "holdfast-p_1",
+    (("holdfast.run", "p_1"),), None, "box.compute",
+)  # fmt: skip
+
+
+class Engine:
+    """Notes what it is asked; `answers` by the first word."""
+
+    program = "docker"
+
+    def __init__(self, **answers: Answer) -> None:
+        self.environment = {"PATH": "/usr/bin"}
+        self.asked: list[list[str]] = []
+        self.answers = answers
+
+    def call(self, words: list[str], patience: float = 0.0) -> Answer:
+        self.asked.append(list(words))
+        return self.answers.get(words[0], Answer(0, "true\n", ""))
+
+    def argv(self, words: list[str]) -> list[str]:
+        return ["docker", *words]
+
+    def attended_by(self, attended: Any) -> Engine:
+        return self
+
+    def daemon(self, home: Home) -> Any:
+        return parse_info({})
+
+    def made(self) -> list[str]:
+        (words,) = [each for each in self.asked if each[0] == "run"]
+        return words
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    made = Home(str(tmp_path / "home"))
+    (tmp_path / "home" / "cache").mkdir(parents=True)
+    return made
+
+
+@pytest.fixture
+def engine() -> Engine:
+    return Engine()
+
+
+@pytest.fixture
+def container(engine: Engine, home: Home, tmp_path: Path) -> room.Container:
+    return make(engine, home, tmp_path)
+
+
+def make(engine: Any, home: Home, folder: Path) -> room.Container:
+    return room.Container(engine, IMAGE, WANTED, home, str(folder))
+
+
+def mounts(words: list[str]) -> dict[str, bool]:
+    """Each mounted path, and whether it may be written to."""
+    fields = [words[place + 1].split(",") for place, word in enumerate(words) if word == "--mount"]
+    return {each[1].partition("=")[2]: "readonly" not in each for each in fields}
+
+
+def test_nothing_is_started_before_a_command_is_run(container, engine, tmp_path) -> None:
+    with container:
+        container.reach(["--find-links /nowhere"])
+
+    assert engine.asked == []
+    assert not (tmp_path / room.FIFO).exists()
+
+
+def test_one_container_serves_all_commands(container, engine) -> None:
+    with container:
+        container.start(["uv", "venv"], {}, None)
+        container.start(["uv", "pip"], {}, None)
+
+    assert [words[0] for words in engine.asked] == ["run"]
+
+
+def test_the_home_is_one_mount_so_that_files_can_be_hard_links(container, engine, home) -> None:
+    container.start(["uv"], {}, None)
+
+    found = mounts(engine.made())
+    assert found[home.path] is True
+    assert not [path for path in found if path.startswith(home.path + "/")]
+    assert engine.made()[engine.made().index("--network") + 1] == "bridge"
+    assert "holdfast.run=p_1" in engine.made()
+    assert f"holdfast.home={home.path}" in engine.made()
+
+
+def test_a_cache_on_another_disk_is_mounted_where_it_is(engine, home, tmp_path) -> None:
+    elsewhere = tmp_path / "scratch"
+    elsewhere.mkdir()
+    Path(home.cache()).rmdir()
+    Path(home.cache()).symlink_to(elsewhere)
+
+    make(engine, home, tmp_path).start(["uv"], {}, None)
+
+    assert mounts(engine.made())[str(elsewhere)] is True
+
+
+def test_files_that_the_spec_and_the_settings_name_are_seen_in_it(container, engine, tmp_path) -> None:
+    wheels, index, bundle = tmp_path / "my wheels", tmp_path / "index", tmp_path / "ca.pem"
+    for each in (wheels, index):
+        each.mkdir()
+    bundle.touch()
+
+    texts = [
+        f"--find-links file://{tmp_path}/my%20wheels",
+        f"--extra-index-url={index}",
+        str(bundle),
+        "/etc",
+        "/nowhere/x",
+    ]
+    container.reach(texts)
+    container.start(["uv"], {}, None)
+
+    found = mounts(engine.made())
+    assert [found.get(str(each)) for each in (wheels, index, bundle)] == [False, False, False]
+    assert "/etc" not in found
+    assert "/nowhere/x" not in found
+
+
+def test_settings_that_uv_reads_by_itself_go_with_it(container, engine, isolated) -> None:
+    settings = isolated / ".config" / "uv" / "uv.toml"
+    settings.parent.mkdir(parents=True)
+    settings.touch()
+    (isolated / ".netrc").touch()
+
+    container.reach([])
+    line = container.start(["uv"], {}, None).given
+
+    assert mounts(engine.made())[str(settings)] is False
+    assert f"export NETRC='{isolated}/.netrc'".encode() in line
+    assert f"export XDG_CONFIG_HOME='{isolated}/.config'".encode() in line
+
+
+def test_what_is_about_packages_passes_and_all_else_is_the_images_own(container) -> None:
+    container.reach(["--index-url https://${TOKEN}@host/simple"])
+    given = {
+        "UV_DEFAULT_INDEX": "a",
+        "UV_PYTHON": "/usr/bin/python3",
+        "https_proxy": "b",
+        "NO_PROXY": "c",
+        "SSL_CERT_FILE": "d",
+        "TOKEN": "e",
+        "PATH": "f",
+        "LD_LIBRARY_PATH": "g",
+        "HOME": "h",
+    }
+    assert set(container.passes(given)) == {"UV_DEFAULT_INDEX", "https_proxy", "NO_PROXY", "SSL_CERT_FILE", "TOKEN"}
+
+
+def test_variables_stand_in_no_argument(container, engine) -> None:
+    begun = container.start(["uv", "pip", "sync"], {"UV_DEFAULT_INDEX": "https://me:hunter2@host/"}, b"more")
+
+    assert all("hunter2" not in word for word in begun.argv + engine.made())
+    assert begun.argv[-3:] == ["uv", "pip", "sync"]
+    line, _, rest = begun.given.partition(b"\n")
+    assert b"hunter2" in line
+    assert rest == b"more"
+    assert line.startswith(b"unset UV_SYSTEM_PYTHON; ")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "plain",
+        "it's",
+        'a "b" $HOME `id` $(id)',
+        "back\\slash \\n \\0101",
+        "two\nlines\n",
+        "tab\t",
+        "grüße €",
+        "%s %b",
+        "",
+        "-n",
+    ],
+)
+def test_a_shell_gets_back_what_was_written_for_it(value: str) -> None:
+    line = room.header({"VALUE": value, "not a name": "x"}, ["GONE"]) + b"rest\n"
+    show = 'printf "%s|%s" "$VALUE" "$GONE"; cat'
+
+    done = subprocess.run(
+        ["/bin/sh", "-c", room._ENTER, "holdfast", "/bin/sh", "-c", show],
+        input=line,
+        capture_output=True,
+        env={"GONE": "there", "PATH": os.environ["PATH"]},
+        check=True,
+    )
+
+    assert done.stdout.decode() == f"{value}|rest\n"
+    assert done.stderr == b""
+
+
+def test_both_streams_of_a_command_stay_in_order() -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", room._ENTER, "holdfast", "/bin/sh", "-c", "echo a; echo b >&2; echo c; exit 7"],
+        input=room.header({}, []),
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (7, b"a\nb\nc\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [([], "host"), (["--network", "bridge"], "bridge"), (["--network=mine"], "mine"), (["--network", "none"], "host")],
+)
+def test_a_build_has_the_targets_network_and_one_in_any_case(words: list[str], expected: str) -> None:
+    assert room.network(words) == expected
+
+
+def test_the_first_process_ends_when_nobody_holds_the_pipe(container, tmp_path) -> None:
+    container.start(["uv"], {}, None)
+    fifo = str(tmp_path / room.FIFO)
+    with subprocess.Popen(["/bin/sh", "-c", room._STAY, "holdfast", fifo]) as process:
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.1)
+        container.__exit__(None, None, None)
+        process.wait(5)
+
+    assert not (tmp_path / room.FIFO).exists()
+
+
+def test_a_build_that_is_ended_takes_the_container_with_it(container, engine, tmp_path) -> None:
+    with pytest.raises(KeyboardInterrupt), container:
+        container.start(["uv"], {}, None)
+        raise KeyboardInterrupt
+
+    assert engine.asked[-1] == ["rm", "-f", "holdfast-p_1-room"]
+    assert not (tmp_path / room.FIFO).exists()
+
+
+def test_a_program_that_was_killed_in_it_was_ended_by_a_signal(container) -> None:
+    assert container.ended(Result(137, "x", None)) == Result(None, "x", 9)
+    assert container.ended(Result(1, "x", None)) == Result(1, "x", None)
+    assert container.ended(Result(0, "x", None)).code == 0
+
+
+def test_a_container_that_was_removed_meanwhile_is_said_so(home, tmp_path) -> None:
+    gone = make(Engine(inspect=Answer(1, "", "Error: No such object: x")), home, tmp_path)
+    with pytest.raises(Refused, match="is gone: somebody stopped or removed it") as refused:
+        gone.ended(Result(137, "", None))
+    assert refused.value.kind == "preparation"
+
+
+def test_a_container_that_cannot_be_made_is_said_with_its_remedy(home, tmp_path) -> None:
+    full = make(
+        Engine(run=Answer(125, "", "docker: Error response from daemon: no space left on device.")), home, tmp_path
+    )
+    with pytest.raises(Refused, match="full") as refused:
+        full.start(["uv"], {}, None)
+    assert "prune" in refused.value.message

@@ -1,0 +1,104 @@
+"""The machine as a place for environments: what is asked of it, and which environments work there."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.farside.environments import place as places
+from holdfast.farside.environments.known import Known
+from holdfast.farside.environments.locks import Lock, make_lock
+from holdfast.farside.environments.place import Place
+from holdfast.farside.environments.platforms import platform_name
+from holdfast.farside.layout import Home
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    made = Home(str(tmp_path / "home"))
+    os.makedirs(made.locks())
+    return made
+
+
+class Elsewhere(Place):
+    """The same machine under another tag, as an image is."""
+
+    tag, words = "elsewhere", "the image `x`"
+
+    def noted_as(self, pin: str, path: str) -> str:
+        return f"{self.tag} {pin}"
+
+
+def lock(**more: str) -> Lock:
+    return make_lock("s", **{"platform": platform_name(), "python": "3.11.2", "requirements": "", **more})
+
+
+def plan(**more: object) -> dict[str, object]:
+    return {
+        "python": "3.11", "interpreter": "", "locks": [lock()], "exact": False, "spec": "s", "locked": "",
+        "requirements": [], "constraints": [], **more,
+    }  # fmt: skip
+
+
+def make(home: Home, name: str, mark: str) -> None:
+    folder = Path(home.environment(name))
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin" / "python").symlink_to(sys.executable)
+    (folder / ".complete").write_text(mark)
+
+
+def test_a_python_is_one_by_whatever_name_it_is_found(home, tmp_path) -> None:
+    (tmp_path / "python").symlink_to(sys.executable)
+    here = Place(home)
+    assert here.identity(str(tmp_path / "python")) == os.path.realpath(sys.executable)
+    assert here.noted_as("3.11", "/usr/bin/python3") == "3.11"
+    assert here.noted_as("", str(tmp_path / "python")) == os.path.realpath(sys.executable)
+
+
+def test_the_active_python_says_its_version_itself(home) -> None:
+    (found,) = Place(home).active(sys.executable)
+    assert found.version == "%d.%d.%d" % sys.version_info[:3]
+    assert Place(home).active("/nowhere/python") == []
+
+
+@pytest.mark.parametrize(
+    ("mark", "here", "there"),
+    [
+        ({}, True, False),
+        ({"compiled": [], "place": ""}, True, True),
+        ({"compiled": ["x"], "place": ""}, True, False),
+        ({"compiled": ["x"], "place": "elsewhere"}, False, True),
+    ],
+)
+def test_what_was_compiled_at_a_place_is_for_that_place(mark, here: bool, there: bool) -> None:
+    assert (places.is_of(mark, ""), places.is_of(mark, "elsewhere")) == (here, there)
+
+
+def test_what_is_noted_for_one_place_is_not_found_for_another(home) -> None:
+    make(home, "e1", '{"compiled": [], "place": ""}')
+    here, there = Known(home, plan(), {}), Known(home, plan(), {}, Elsewhere(home))
+    Path(here.note(lock())).write_text("e1")
+
+    assert here.find().environment.id == "e1"
+    assert there.find() is None
+
+
+def test_of_another_run_only_an_environment_that_works_there_is_taken(home) -> None:
+    from holdfast.farside.environments.locks import lock_digest
+
+    made = f'{{"lock": "{lock_digest(lock())}", "python": "3.11.2", "compiled": ["x"], "place": "elsewhere"}}'
+    make(home, "e1", made)
+
+    assert Known(home, plan(exact=True), {}).find() is None
+    assert Known(home, plan(exact=True), {}, Elsewhere(home)).find().environment.id == "e1"
+
+
+def test_a_lock_for_another_platform_names_the_place(home) -> None:
+    from holdfast.farside.refusal import Refused
+
+    known = Known(home, plan(exact=True, locks=[lock(platform="linux-aarch64-musl")]), {}, Elsewhere(home))
+    with pytest.raises(Refused, match="made for linux-aarch64-musl, and the image `x` is linux"):
+        known.find()

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import pytest
+
+from holdfast.project.docker_arguments import REFUSED, SHORT, SWITCHES, VALUED, judge
+
+
+def errors(*items: str) -> list[str]:
+    return [mistake.message for mistake, _ in judge(items, "host").errors]
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        ["--ipc=host", "--ulimit", "memlock=-1", "--ulimit stack=67108864"],
+        ["--privileged", "--cap-add=SYS_PTRACE", "--security-opt seccomp=unconfined"],
+        ["-e", "NCCL_DEBUG=INFO", "-eA=1", "--env=B=2", "-l a=b"],
+        ["--mount=type=volume,source=cache,target=/cache", "--tmpfs /tmp"],
+        ["--device=/dev/infiniband", "--runtime=runsc", "--init"],
+        ["--option-of-a-later-docker=value"],
+        [],
+    ],
+)
+def test_what_does_no_harm_is_passed_on(items: list[str]) -> None:
+    judged = judge(items, "host")
+    assert (judged.errors, judged.warnings) == ((), ())
+    assert " ".join(judged.words) == " ".join(items)
+
+
+@pytest.mark.parametrize("option", sorted(REFUSED))
+@pytest.mark.parametrize("form", ["{}=x", "{} x", "{}"])
+def test_what_would_break_a_run_is_refused_with_the_reason(option: str, form: str) -> None:
+    if (option in SWITCHES) == (form == "{} x"):
+        return
+    ((mistake, item),) = judge(["--init", form.format(option)], "host").errors
+    if form == "{}" and option in VALUED:
+        assert mistake.message == f"`{option}` has no value"
+    else:
+        assert mistake.message == f"`{option}` cannot be used: {REFUSED[option][0]}"
+    assert item == 1 and mistake.remedy
+
+
+@pytest.mark.parametrize(
+    ("word", "name"),
+    [
+        ("-d", "--detach"),
+        ("-it", "--interactive"),
+        ("-Pd", "--detach"),
+        ("-v/a:/b", "--volume"),
+        ("-v=/a:/b", "--volume"),
+        ("-u0", "--user"),
+        ("-m8g", "--memory"),
+        ("-w/x", "--workdir"),
+        ("--net=host", "--network"),
+    ],
+)
+def test_short_forms_are_no_way_round(word: str, name: str) -> None:
+    assert errors(word)[0] == f"`{name}` cannot be used: {REFUSED[name][0]}"
+
+
+def test_a_word_that_docker_would_take_for_the_image_is_refused() -> None:
+    assert errors("ubuntu", "--privileged", "sh") == [
+        "`ubuntu` is no option: Docker would take it for the image",
+        "`sh` is no option: Docker would take it for the image",
+    ]
+    assert errors("--", "-") == [f"`{each}` is no option: Docker would take it for the image" for each in ("--", "-")]
+
+
+def test_an_option_that_would_take_the_image_for_its_value_is_refused() -> None:
+    assert errors("--ipc=host", "--ulimit") == ["`--ulimit` has no value"]
+    assert errors("-e") == ["`--env` has no value"]
+
+
+def test_an_unknown_option_has_its_value_in_the_same_word() -> None:
+    assert errors("--of-a-later-docker", "value", "--rm") == [
+        "`--of-a-later-docker` is an option that this version of Holdfast does not know",
+        f"`--rm` cannot be used: {REFUSED['--rm'][0]}",
+    ]
+    assert errors("-Z") == ["`-Z` is an option that this version of Holdfast does not know"]
+
+
+@pytest.mark.parametrize(
+    "item",
+    ["--gpus=all", "--runtime nvidia", "--device nvidia.com/gpu=all", "-e NVIDIA_VISIBLE_DEVICES=0"],
+)
+def test_gpus_have_their_own_key(item: str) -> None:
+    ((mistake, _),) = judge([item], "host").errors
+    assert "`nvidiaDocker`" in mistake.message and "nvidiaDocker: true" in mistake.remedy
+
+
+def test_some_labels_are_holdfasts() -> None:
+    assert errors("--label=holdfast.run=x") == ["labels that begin with `holdfast.` are Holdfast's own"]
+
+
+@pytest.mark.parametrize("item", ["-e API_KEY=hunter2", "--env=WANDB_API_KEY=hunter2", "-eTOKEN=hunter2"])
+def test_a_secret_on_the_command_line_is_warned_of_and_not_repeated(item: str) -> None:
+    judged = judge([item], "host")
+    assert judged.errors == ()
+    ((mistake, _),) = judged.warnings
+    assert "looks like a secret" in mistake.message and "--secret " in mistake.remedy
+    assert "hunter2" not in f"{mistake}"
+
+
+@pytest.mark.parametrize("item", ["-e API_KEY", "-e API_KEY=", "-e EPOCHS=3"])
+def test_a_variable_without_a_secret_value_is_none(item: str) -> None:
+    assert judge([item], "host").warnings == ()
+
+
+def test_ports_do_nothing_on_the_machines_own_network() -> None:
+    assert [each.message for each, _ in judge(["-p8080:80"], "host").warnings] == [
+        "`--publish` does nothing on the machine's own network, whose ports the script has anyway"
+    ]
+    assert judge(["-p8080:80"], "bridge").warnings == ()
+
+
+def test_what_cannot_be_split_is_refused() -> None:
+    assert errors("--label 'a", "--label=a\nb") == [
+        "a quote is never closed",
+        "holds a line break or control character",
+    ]
+
+
+def test_every_short_form_stands_for_a_known_option() -> None:
+    assert set(SHORT.values()) | set(REFUSED) <= SWITCHES | VALUED
+    assert not SWITCHES & VALUED

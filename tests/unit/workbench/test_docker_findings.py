@@ -1,0 +1,232 @@
+"""What Docker on a machine means for runs, sentence by sentence, and what the far side's answers become."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from holdfast.errors import FarSideError, HostError, Unreachable
+from holdfast.hosts.connection import Push
+from holdfast.hosts.facts import Facts, parse_facts
+from holdfast.workbench import events
+from holdfast.workbench.machines import docker
+from holdfast.workbench.machines.docker import Docked, Engine, Leftover, Trial, Wish, examine
+
+ENGINE = Engine("docker", "27.3.1", "Ubuntu 24.04.1 LTS", False, False, "/var/lib/docker", 10**11, 10**12, ())
+ANSWER: dict[str, Any] = {
+    "kind": "docker",
+    "version": "27.3.1",
+    "system": "Ubuntu 24.04.1 LTS",
+    "rootless": False,
+    "remaps": False,
+    "root": "/var/lib/docker",
+    "free": 10**11,
+    "total": 10**12,
+    "leftovers": [],
+}
+GPUS = {"gpus": {"state": "ok", "devices": [{"index": 0, "state": "ok"}]}}
+FILE = "aml_config/box.compute"
+NEW = Wish("ubuntu:24.04", FILE, attaches=True)
+TRIED = Trial("ubuntu:24.04", "sha256:ab", "hook", "")
+UNGIVEN = Trial("ubuntu:24.04", "sha256:ab", "", "could not select device driver")
+
+
+class Answering:
+    """A connection that answers each request once, after pushes; an error is raised."""
+
+    def __init__(self, *answers: Any, pushes: tuple[str, ...] = (), quiet: float = 0.0) -> None:
+        self._answers, self._pushes, self._quiet = list(answers), list(pushes), quiet
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+
+    def request(self, operation: str, fields: dict[str, Any] | None = None) -> Any:
+        return self.answer(self.send(operation, fields))
+
+    def send(self, operation: str, fields: dict[str, Any] | None = None) -> int:
+        self.asked.append((operation, dict(fields or {})))
+        return len(self.asked)
+
+    def has_answer(self, number: int, timeout: float) -> bool:
+        return not self._pushes and not self._quiet
+
+    def next_push(self, timeout: float | None) -> Push | None:
+        if not self._pushes or self._pushes[0] == "":
+            del self._pushes[:1]
+            return None
+        return Push("progress", "", self._pushes.pop(0), 0, b"")
+
+    def quiet(self) -> float:
+        return self._quiet
+
+    def answer(self, number: int) -> Any:
+        answer = self._answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def ended(happening: Any) -> tuple[list[Any], Docked]:
+    """The events, and what it returned."""
+    seen = []
+    while True:
+        try:
+            seen.append(next(happening))
+        except StopIteration as stop:
+            return seen, stop.value
+
+
+def looked(*answers: Any, wish: Wish = NEW, facts: dict[str, Any] | None = None) -> Docked:
+    return ended(examine(Answering(*answers), "gpu1", machine(facts), wish))[1]  # type: ignore[arg-type]
+
+
+def machine(facts: dict[str, Any] | None = None) -> Facts:
+    return parse_facts(facts or {})
+
+
+def tried(gpus: str = "", problem: str = "") -> dict[str, str]:
+    return {"image": "sha256:ab", "gpus": gpus, "problem": problem}
+
+
+def test_a_healthy_engine_whose_container_works_has_no_findings() -> None:
+    found = looked(ANSWER, tried())
+    assert found == Docked(ENGINE, Trial("ubuntu:24.04", "sha256:ab", "", ""), ())
+
+
+@pytest.mark.parametrize(
+    ("changes", "words", "stops"),
+    [
+        ({"version": "17.12.1-ce"}, "Docker 17.12.1-ce is too old", True),
+        ({"free": 2 * 10**9}, "little room for images in `/var/lib/docker`: 2.0 GB free", False),
+        ({"free": 10**8}, "little room for images in `/var/lib/docker`: 100 MB free", True),
+    ],
+)
+def test_each_state_of_the_engine_has_its_sentence_and_a_remedy(changes: Any, words: str, stops: bool) -> None:
+    (found,) = docker.engine_findings(replace(ENGINE, **changes))
+    assert words in found.message
+    assert found.remedy.endswith((".", "later."))
+    assert found.stops_runs is stops
+
+
+def test_the_oldest_engine_that_works_and_one_of_podman_are_not_too_old() -> None:
+    for each in (replace(ENGINE, version="18.09.7"), replace(ENGINE, kind="podman", version="4.9.3")):
+        assert list(docker.engine_findings(each)) == []
+
+
+def test_containers_that_are_left_are_named_with_the_command_that_removes_them() -> None:
+    left = (Leftover("holdfast-a_1", "a_1", "running"), Leftover("holdfast-a_2", "a_2", "exited"))
+    (found,) = docker.engine_findings(replace(ENGINE, leftovers=left))
+    assert "left there: holdfast-a_1, holdfast-a_2." in found.message
+    assert "docker rm -f holdfast-a_1 holdfast-a_2" in found.remedy
+    assert not found.stops_runs
+
+
+@pytest.mark.parametrize(
+    ("engine", "command"),
+    [
+        (ENGINE, "sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker"),
+        (replace(ENGINE, is_rootless=True), "systemctl --user restart docker"),
+        (replace(ENGINE, kind="podman"), "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"),
+    ],
+)
+def test_gpus_that_docker_cannot_give_are_told_with_what_mends_it(engine: Engine, command: str) -> None:
+    (found,) = docker.gpu_findings(engine, UNGIVEN, True, NEW)
+    assert found.message.startswith("The machine has GPUs, and ")
+    assert found.message.endswith("could not select device driver.")
+    assert "nvidia-container-toolkit" in found.remedy
+    assert command in found.remedy
+    assert f"`nvidiaDocker: true` into {FILE}" in found.remedy
+    assert not found.stops_runs, "a run on the CPU works"
+
+
+def test_a_target_that_wants_gpus_which_it_cannot_have_is_stopped_with_file_and_key() -> None:
+    wants = Wish("ubuntu:24.04", FILE, nvidia=True)
+    for trial, has_gpus in ((TRIED, False), (None, False), (UNGIVEN, True)):
+        (found,) = docker.gpu_findings(ENGINE, trial, has_gpus, wants)
+        assert found.stops_runs
+        assert f"remove `nvidiaDocker` from {FILE}" in found.remedy.replace("Remove", "remove")
+
+
+@pytest.mark.parametrize(("nvidia", "count"), [(None, 1), (False, 0), (True, 0)])
+def test_gpus_that_nobody_asked_for_are_told_of_unless_they_were_declined(nvidia: bool | None, count: int) -> None:
+    found = list(docker.gpu_findings(ENGINE, TRIED, True, Wish("ubuntu:24.04", FILE, nvidia)))
+    assert len(found) == count
+    assert all(f"`nvidiaDocker: true` into {FILE}" in each.remedy for each in found)
+
+
+def test_what_an_attach_writes_by_itself_is_no_finding() -> None:
+    assert list(docker.gpu_findings(ENGINE, TRIED, True, NEW)) == []
+
+
+@pytest.mark.parametrize("kind", ["image-login", "image-unreachable"])
+def test_an_image_that_cannot_be_had_now_is_a_finding_and_no_refusal(kind: str) -> None:
+    found = looked(ANSWER, FarSideError(kind, "The registry wants a login", "docker login"))
+    assert found.trial is None
+    (finding,) = found.findings
+    assert finding.message == "The registry wants a login. No container could be tried."
+    assert finding.remedy == (
+        f"docker login. Or name another image in {FILE} (`baseDockerImage`). "
+        "Then look again: holdfast computetarget check box"
+    )
+    assert not finding.stops_runs
+
+
+@pytest.mark.parametrize("kind", ["image-unknown", "image-no-room", "docker", "preparation"])
+def test_an_image_that_does_not_exist_and_a_folder_that_docker_does_not_see_are_refusals(kind: str) -> None:
+    with pytest.raises(FarSideError, match="no way"):
+        looked(ANSWER, FarSideError(kind, "no way"))
+
+
+def test_a_check_fetches_nothing_and_says_that_the_first_run_will() -> None:
+    there = Answering(ANSWER, FarSideError("image-absent", "not there"))
+    wish = Wish("ubuntu:24.04", FILE)
+    found = ended(examine(there, "gpu1", machine(), wish))[1]  # type: ignore[arg-type]
+    assert [each.message for each in found.findings] == ["The image `ubuntu:24.04` is not on the machine."]
+    assert there.asked[1] == (
+        "docker-try",
+        {"image": "ubuntu:24.04", "file": FILE, "pull": False, "gpus": False},
+    )
+
+
+@pytest.mark.parametrize(("nvidia", "asked"), [(None, True), (True, True), (False, False)])
+def test_gpus_are_tried_where_there_are_some_and_nobody_declined_them(nvidia: bool | None, asked: bool) -> None:
+    there = Answering(ANSWER, tried("hook" if asked else ""))
+    wish = replace(NEW, nvidia=nvidia)
+    found = ended(examine(there, "gpu1", machine(GPUS), wish))[1]  # type: ignore[arg-type]
+    assert there.asked[1][1]["gpus"] is asked
+    assert found.gives_gpus is asked
+
+
+def test_no_container_is_tried_where_the_engine_cannot_run_one() -> None:
+    there = Answering({**ANSWER, "version": "1.12.6"})
+    found = ended(examine(there, "gpu1", machine(), NEW))[1]  # type: ignore[arg-type]
+    assert [operation for operation, _ in there.asked] == ["docker"]
+    assert found.findings[0].stops_runs
+
+
+def test_how_far_the_fetching_is_is_told_while_it_goes_on() -> None:
+    said = ("pulling x: 1 of 8 layers", "pulling x: 3 of 8 layers", "", "pulling x: 3 of 8 layers", "")
+    there = Answering(ANSWER, tried(), pushes=said)
+    seen, _ = ended(examine(there, "gpu1", machine(), NEW))  # type: ignore[arg-type]
+    assert [each.text for each in seen if isinstance(each, events.Doing)][2:] == ["pulling x: 3 of 8 layers …"]
+
+
+def test_a_machine_that_says_nothing_any_more_is_given_up() -> None:
+    there = Answering(ANSWER, tried(), quiet=docker.SILENCE + 1)
+    with pytest.raises(Unreachable):
+        ended(examine(there, "gpu1", machine(), NEW))  # type: ignore[arg-type]
+
+
+def broken() -> Iterator[tuple[Any, Any]]:
+    yield docker._engine, {**ANSWER, "free": "much"}
+    yield docker._engine, {**ANSWER, "rootless": "no"}
+    yield docker._engine, {**ANSWER, "leftovers": [{"name": 7, "run": "", "state": ""}]}
+    yield docker._engine, {name: value for name, value in ANSWER.items() if name != "root"}
+    yield (lambda answer: docker._trial(answer, "x")), {"image": "sha256:ab", "gpus": None, "problem": ""}
+
+
+@pytest.mark.parametrize(("read", "answer"), list(broken()))
+def test_answers_of_no_far_side_are_host_errors(read: Any, answer: Any) -> None:
+    with pytest.raises(HostError, match="not understood"):
+        read(answer)
