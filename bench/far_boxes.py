@@ -62,9 +62,12 @@ def far_boxes() -> Iterator[Boxes]:
 def make_box(kit: Boxes, name: str, through_link: bool = False, client: Client | None = None) -> FarBox:
     """A new account on a new server; several boxes of one project have the same `client`."""
     box = kit.box(name, client or kit.client(), kit.account(), kit.server())
-    if through_link:
-        return FarBox(box, box.link.port)
-    box.client.know(Alias(name, box.server.port, box.account.name, box.key))
+    return FarBox(box, box.link.port) if through_link else without_link(box)
+
+
+def without_link(box: Box) -> FarBox:
+    """The client knows the server's own port."""
+    box.client.know(Alias(box.name, box.server.port, box.account.name, box.key))
     box.client.trust(box.server)
     return FarBox(box, box.server.port)
 

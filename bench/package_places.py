@@ -62,9 +62,14 @@ def with_programs(place: Place, programs: Path) -> Place:
 
 def write_spec(place: Place, requirements: Iterable[str]) -> None:
     """The target `local` with an environment of these packages."""
-    folder = _write_target(place, "type: local\nuserManagedEnvironment: false\n")
+    _write_target(place, "type: local\nuserManagedEnvironment: false\n")
+    write_packages(place, requirements)
+
+
+def write_packages(place: Place, requirements: Iterable[str]) -> None:
+    """What the environments of the project are made of, on every target."""
     lines = "".join(f'      - "{each}"\n' for each in requirements)
-    (folder / "conda_dependencies.yml").write_text(f"dependencies:\n  - pip:\n{lines}")
+    (_configuration(place) / "conda_dependencies.yml").write_text(f"dependencies:\n  - pip:\n{lines}")
 
 
 def write_own_python(place: Place, python: Path) -> None:
@@ -99,11 +104,15 @@ def remove(folder: Path) -> None:
         shutil.rmtree(folder)
 
 
-def _write_target(place: Place, compute: str) -> Path:
-    folder = place.project / "aml_config"
-    folder.mkdir(exist_ok=True)
+def _write_target(place: Place, compute: str) -> None:
+    folder = _configuration(place)
     (folder / "local.compute").write_text(compute)
     (folder / "local.runconfig").write_text("Target: local\nFramework: Python\n")
+
+
+def _configuration(place: Place) -> Path:
+    folder = place.project / "aml_config"
+    folder.mkdir(exist_ok=True)
     return folder
 
 

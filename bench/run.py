@@ -27,9 +27,13 @@ from measuring import FailedError  # noqa: E402
 from results import Row  # noqa: E402
 from rows import (  # noqa: E402
     bytes_sent,
+    container_environment,
+    container_over_ssh,
     environment_findings,
+    first_line,
     help_text,
     history,
+    in_container,
     installed_size,
     many_boxes,
     many_runs,
@@ -63,6 +67,9 @@ class RowModule(Protocol):
 MODULES: tuple[RowModule, ...] = (
     one_run,
     over_ssh,
+    in_container,
+    container_over_ssh,
+    first_line,
     bytes_sent,
     outputs_home,
     many_boxes,
@@ -74,6 +81,7 @@ MODULES: tuple[RowModule, ...] = (
     unchanged_environment,
     new_environment,
     one_more_package,
+    container_environment,
     environment_findings,
     supervision,
     installed_size,

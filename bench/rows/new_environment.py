@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import platform
 import sys
-import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import children
+import first_imports
 import profiles
 from children import Place
-from measuring import Contender, Figures
+from measuring import Contender
 from package_places import forget_environments, kept_place, pinned, remove, with_programs, write_spec
 from peers import uv_program
 from results import Bar, Row, Table, lines
@@ -56,7 +56,9 @@ def measure(session: Session) -> Row:
         usual=5,
     )
     first, *others = lines({_OURS: None, _PIP: Bar(0.15), _MLFLOW: Bar(0.15), _MLFLOW_UV: None}, figures)
-    return Row(NAME, TITLE, _HOW, (Table("", "s", 1, first, tuple(others), _with_import(figures, imports)),))
+    return Row(
+        NAME, TITLE, _HOW, (Table("", "s", 1, first, tuple(others), first_imports.note(figures, imports, _OURS, _PIP)),)
+    )
 
 
 def profile(session: Session) -> str:
@@ -104,7 +106,7 @@ def _mlflow(session: Session, name: str) -> Place:
 
 def _with_scripts(place: Place) -> Place:
     (place.project / "s.py").write_text('print("hi")\n')
-    (place.project / "t.py").write_text('import numpy, pandas, sklearn\nprint("hi")\n')
+    (place.project / "t.py").write_text(first_imports.SCRIPT)
     return place
 
 
@@ -134,19 +136,3 @@ def _timed(
         return seconds
 
     return Contender(name, measured)
-
-
-def _with_import(figures: dict[str, Figures], imports: dict[str, list[float]]) -> str:
-    """pip compiles bytecode when it installs; here the first script does that for what it imports."""
-    if not all(figures[name].values for name in imports):
-        return ""
-    rounds = len(figures[_OURS].values)
-    later = {name: Figures(tuple(values[-rounds:])).median for name, values in imports.items()}
-    both = {name: figures[name].median + later[name] for name in imports}
-    return textwrap.fill(
-        "pip compiles bytecode while it installs; of an environment of Holdfast's it is compiled, and kept, by the "
-        f"first script that imports it. The first script that imports all three takes {later[_OURS]:.1f} s as a run of "
-        f"Holdfast's and {later[_PIP]:.1f} s by hand; with it the sums are {both[_OURS]:.1f} against "
-        f"{both[_PIP]:.1f} s, {both[_OURS] / both[_PIP]:.2f} times.",
-        width=118,
-    )

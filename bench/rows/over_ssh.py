@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 
 import children
 import profiles
+from changing_scripts import contender, write_script
 from children import Place
 from far_boxes import HALF_A_TRIP, FarBox, disconnect, far_boxes, kept_connections, make_box, reaching
-from measuring import Contender
 from results import Bar, Row, Table, lines
 from session import Session
 
@@ -56,10 +55,10 @@ def _near(session: Session, far: FarBox) -> tuple[Table, Table]:
     master = ["-o", "ControlMaster=auto", "-o", f"ControlPath={hand_kept.root}/m", "-o", "ControlPersist=60"]
     figures = session.compare(
         [
-            _contender(_KEPT, kept, _OURS, lambda: _connect(kept)),
-            _contender(_HAND, hand, _by_hand(far, "project")),
-            _contender(_NEW, new, _OURS, lambda: disconnect(new)),
-            _contender(_HAND_KEPT, hand_kept, _by_hand(far, "other-project", *master)),
+            contender(_KEPT, kept, _OURS, lambda: _connect(kept)),
+            contender(_HAND, hand, _by_hand(far, "project")),
+            contender(_NEW, new, _OURS, lambda: disconnect(new)),
+            contender(_HAND_KEPT, hand_kept, _by_hand(far, "other-project", *master)),
         ],
         usual=11,
         warm_up=2,
@@ -81,9 +80,9 @@ def _far_away(session: Session, far: FarBox, slow_down: Callable[[], None]) -> T
     piped = f"tar c . | {far.ssh()} {far.name} 'mkdir -p piped && cd piped && tar x && python3 s.py'"
     figures = session.compare(
         [
-            _contender(_KEPT, kept, _OURS, lambda: _connect(kept)),
-            _contender(_TAR, hand, ["sh", "-c", piped]),
-            _contender(_NEW, new, _OURS, lambda: disconnect(new)),
+            contender(_KEPT, kept, _OURS, lambda: _connect(kept)),
+            contender(_TAR, hand, ["sh", "-c", piped]),
+            contender(_NEW, new, _OURS, lambda: disconnect(new)),
         ],
         usual=5,
     )
@@ -93,26 +92,8 @@ def _far_away(session: Session, far: FarBox, slow_down: Callable[[], None]) -> T
 
 def _project(session: Session, name: str, far: FarBox) -> Place:
     place = reaching(session.place(name), [far])
-    _change(place, "first")
+    write_script(place.project, "first")
     return place
-
-
-def _contender(name: str, place: Place, argv: list[str], before: Callable[[], None] = lambda: None) -> Contender:
-    """`before` and the change of the script do not count."""
-    # Of a length of its own each: rsync takes a file of the same size and second for the same.
-    words = (f"{number}{'.' * number}" for number in itertools.count(1))
-
-    def measured() -> float:
-        word = next(words)
-        _change(place, word)
-        before()
-        return children.seconds(place, argv, word)
-
-    return Contender(name, measured)
-
-
-def _change(place: Place, word: str) -> None:
-    (place.project / "s.py").write_text(f'print("{word}")\n')
 
 
 def _connect(place: Place) -> None:

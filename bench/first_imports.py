@@ -1,0 +1,30 @@
+"""The first script that imports what was just installed: pip compiles bytecode when it installs, Holdfast leaves it to
+that script. So the sum of both is told beside each comparison with pip."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+
+from measuring import Figures
+
+SCRIPT = 'import numpy, pandas, sklearn\nprint("hi")\n'
+
+
+def note(
+    figures: Mapping[str, Figures], imports: Mapping[str, Sequence[float]], ours: str, other: str, by: str = "by hand"
+) -> str:
+    """`imports` are the seconds of that script in every round, those that did not count among them. Empty where one of
+    the two could not be measured."""
+    if not (figures[ours].values and figures[other].values):
+        return ""
+    rounds = len(figures[ours].values)
+    later = {name: Figures(tuple(imports[name][-rounds:])).median for name in (ours, other)}
+    both = {name: figures[name].median + later[name] for name in (ours, other)}
+    return textwrap.fill(
+        "pip compiles bytecode while it installs; of an environment of Holdfast's it is compiled, and kept, by the "
+        f"first script that imports it. The first script that imports all three takes {later[ours]:.1f} s as a run of "
+        f"Holdfast's and {later[other]:.1f} s {by}; with it the sums are {both[ours]:.1f} against "
+        f"{both[other]:.1f} s, {both[ours] / both[other]:.2f} times.",
+        width=118,
+    )
