@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,10 +36,17 @@ def this_machine() -> Machine:
 
 
 def versions(tools: Mapping[str, Tool]) -> dict[str, str]:
-    """By name, Holdfast first; git is the machine's own."""
+    """By name, Holdfast first; git and the Docker engine are the machine's own."""
     found = {name: tool.version or tool.problem for name, tool in tools.items()}
-    git = subprocess.run(["git", "--version"], capture_output=True, text=True).stdout.split()
-    return {**found, "git": git[2] if len(git) > 2 else "not there"}
+    return {**found, "git": _version("git"), "Docker": _version("dockerd")}
+
+
+def _version(program: str) -> str:
+    """The third word, as in `git version 2.39.5`."""
+    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+    found = shutil.which(program, path=path)
+    said = subprocess.run([found, "--version"], capture_output=True, text=True).stdout.split() if found else []
+    return said[2].rstrip(",") if len(said) > 2 else "not there"
 
 
 def _field(path: Path, name: str) -> str:

@@ -72,7 +72,7 @@ def bench(make_bench: Callable[[Daemon], ContainerBench], docker: Daemon) -> Con
     return make_bench(docker)
 
 
-def begun(bench: ContainerBench, script: str, *words: str, name: str = "t.py", until: bytes = b"up") -> str:
+def begun(bench: ContainerBench, script: str, *words: str, name: str = "t.py", until: bytes = b"up\n") -> str:
     """The id of a run whose script has said `until`."""
     bench.write(name, script)
     run_id = bench.start(*words, name)
@@ -405,6 +405,20 @@ def test_a_container_that_nobody_owns_any_more_is_found_by_check_and_removed_by_
     done = bench.run("experiment", "clean", "--all")
     assert done.code == 0 and f"holdfast-{run_id}" in done.out + done.err, done
     assert bench.containers() == []
+
+
+def test_a_script_that_is_over_before_its_supervisor_looks_is_not_waited_for(bench: ContainerBench) -> None:
+    bench.write("t.py", "print('up')\n")
+    run_id = bench.start("t.py")
+    pipe, status = bench.far(run_id) / "inside" / "in", bench.far(run_id) / "inside" / "status.json"
+    supervisor = bench.holder(run_id, 1)
+    wait_for(pipe.exists)
+    os.kill(supervisor, signal.SIGSTOP)
+    wait_for(status.exists)
+    wait_for(lambda: not any(each.is_alive for each in processes.below(supervisor)), what="its keeper has ended")
+    os.kill(supervisor, signal.SIGCONT)
+    assert ended(bench, run_id)["reason"] == "completed"
+    nothing_is_left(bench, run_id)
 
 
 def test_a_frozen_container_is_ended_all_the_same(bench: ContainerBench) -> None:

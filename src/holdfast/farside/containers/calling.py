@@ -32,7 +32,7 @@ class Call:
         self._given, self._hear, self._heard = given, hear, 0
         output, errors, source = os.pipe(), os.pipe(), os.pipe()
         try:
-            self._pid = spawn(argv, environment, "/", output[1], source[0], errors[1])
+            self.pid = spawn(argv, environment, "/", output[1], source[0], errors[1])
         except BaseException:
             _close(output[0], errors[0], source[1])
             raise
@@ -90,10 +90,10 @@ class Call:
             time.sleep(seconds)
 
     def _exit(self, attended: Optional[Attended]) -> Optional[Exit]:
-        if attended is not None and self._pid in attended.exits:
-            return attended.exits.pop(self._pid)
+        if attended is not None and self.pid in attended.exits:
+            return attended.exits.pop(self.pid)
         try:
-            pid, status = os.waitpid(self._pid, os.WNOHANG)
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
         except ChildProcessError:
             return None  # whoever attends has reaped it, and says so
         if pid == 0:
@@ -124,7 +124,7 @@ class Call:
 
     def _kill(self, attended: Optional[Attended]) -> None:
         try:
-            os.killpg(self._pid, signal.SIGKILL)  # it has not been reaped, so the group is its own
+            os.killpg(self.pid, signal.SIGKILL)  # it has not been reaped, so the group is its own
         except OSError:
             pass
         deadline = time.monotonic() + BRIEFLY

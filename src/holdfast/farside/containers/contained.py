@@ -7,7 +7,6 @@ import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from holdfast.farside.containers import keeper, options
-from holdfast.farside.containers.calling import Attended
 from holdfast.farside.containers.complaints import DOCKER, NO_GPUS, UNREACHABLE, explain
 from holdfast.farside.containers.docker import Docker, forget
 from holdfast.farside.containers.ending import LAST_WORDS, is_launcher_alive, tidy, wait_for_launcher
@@ -45,10 +44,11 @@ class Script(NamedTuple):
 
 
 class Contained:
-    """One run's."""
+    """One run's. `bound` is the plan's container with its holes filled."""
 
-    def __init__(self, home: Home, folder: str, wanted: Wanted, docker: Docker) -> None:
-        self.home, self.folder, self.wanted, self.docker = home, folder, wanted, docker
+    def __init__(self, home: Home, folder: str, bound: Dict[str, Any], docker: Docker) -> None:
+        self.home, self.folder, self.docker, self._bound = home, folder, docker, bound
+        self.wanted: Wanted = options.parse(bound)
         self.inside = os.path.join(folder, INSIDE)
         self.account = _account()
         self.before: List[Any] = []
@@ -57,14 +57,14 @@ class Contained:
         self._told, self._rest = -1, b""
         self._is_made = self._has_started = False
 
-    def find(self, container: Dict[str, Any], owner: Owner) -> None:
+    def find(self, owner: Owner) -> None:
         """The daemon and the image, fetched if need be. Refused where the run could not work, with what mends it."""
         self.daemon = self.docker.daemon(self.home)
         self.before = sign(self.docker)
         for place, volume in enumerate(self.wanted.volumes):
             _require_source(volume, place, self.wanted.file)
         self._require_gpus()
-        self.image: Image = find(self.docker, container, self.home, owner)
+        self.image: Image = find(self.docker, self._bound, self.home, owner)
         owner.tell(
             "container",
             image=self.image.id,
@@ -307,13 +307,6 @@ class Contained:
             "python": script.argv[0],
             "gpus": script.gpus,
         }
-
-
-def contain(home: Home, folder: str, bound: Dict[str, Any], attended: Optional[Attended]) -> Contained:
-    """`bound` is the plan's container with its holes filled. Docker is being asked about the image from now on."""
-    docker = Docker(str(bound["program"]), attended=attended)
-    docker.foresee(["image", "inspect", str(bound["image"])])
-    return Contained(home, folder, options.parse(bound), docker)
 
 
 def sign(docker: Docker) -> List[Any]:

@@ -126,7 +126,7 @@ class Docker:
         time has no code, and the program is gone."""
         begun = self._foreseen.pop(tuple(arguments), None)
         try:
-            call = begun or Call(self.argv(arguments), self.environment, given, hear)
+            call = begun or self._begun(arguments, given, hear)
         except CannotStart:
             raise missing(self.program) from None
         return call.answer(patience, self._attended)
@@ -134,9 +134,15 @@ class Docker:
     def foresee(self, arguments: Sequence[str]) -> None:
         """Begin a call that will be made, so that it goes on beside other work. Whatever is wrong is told then."""
         try:
-            self._foreseen[tuple(arguments)] = Call(self.argv(arguments), self.environment, b"", None)
+            self._foreseen[tuple(arguments)] = self._begun(arguments, b"", None)
         except (CannotStart, Refused):
             pass
+
+    def _begun(self, arguments: Sequence[str], given: bytes, hear: Optional[Hear]) -> Call:
+        call = Call(self.argv(arguments), self.environment, given, hear)
+        if self._attended is not None:
+            self._attended.exits.pop(call.pid, None)  # of an earlier process with this pid
+        return call
 
     def demand(self, arguments: Sequence[str], patience: float = PATIENCE) -> str:
         """Its output; Refused when it does not end well."""

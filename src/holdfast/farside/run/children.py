@@ -121,9 +121,12 @@ class Attendant:
         self.exits: Dict[int, Exit] = {}
         self.kill_at: Optional[float] = None
 
+    def expect(self, pid: int) -> None:
+        """Of a process that has just been started: an exit that is known under this pid is an earlier one's."""
+        self.exits.pop(pid, None)
+
     def attend(self, pid: int, pump: Pump, time_limit: Optional[float], stopping: Any) -> Exit:
-        """Until `pid` ends. `stopping(stop)` is called once, when SIGTERM is about to be sent."""
-        self.exits.pop(pid, None)  # of an earlier process with this pid
+        """Until `pid`, which is expected, ends. `stopping(stop)` is called once, when SIGTERM is about to be sent."""
         limit_at = None if time_limit is None else time.monotonic() + time_limit
         self.kill_at = None
         while pid not in self.exits:

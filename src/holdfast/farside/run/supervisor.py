@@ -102,7 +102,7 @@ class Supervisor:
         if self.contained is None:
             facts["python"] = self._python()  # it may be one of the files
         else:
-            facts.update(self._look_at_image(self.contained, container))
+            facts.update(self._look_at_image(self.contained))
         os.makedirs(bind(self.plan["share"], facts), exist_ok=True)
         header = self.devices.text(self._wait_or_stop)
         environment = self.plan["environment"]
@@ -142,15 +142,20 @@ class Supervisor:
         return find_python(self.plan.get("python"), self.work)
 
     def _contain(self, bound: Dict[str, Any]) -> None:
+        """Docker is asked about the image from now on, beside everything else."""
         from holdfast.farside.containers.calling import Attended
-        from holdfast.farside.containers.contained import contain
+        from holdfast.farside.containers.docker import Docker
 
-        self.contained = contain(self.home, self.folder, bound, Attended(self._wait_for_docker, self.attendant.exits))
+        docker = Docker(str(bound["program"]), attended=Attended(self._wait_for_docker, self.attendant.exits))
+        docker.foresee(["image", "inspect", str(bound["image"])])
+        from holdfast.farside.containers.contained import Contained
 
-    def _look_at_image(self, contained: "Contained", bound: Dict[str, Any]) -> Dict[str, str]:
+        self.contained = Contained(self.home, self.folder, bound, docker)
+
+    def _look_at_image(self, contained: "Contained") -> Dict[str, str]:
         """Find the image, fetch it if need be. Returns what the plan's holes are in it."""
         self.journal.append("phase", name="container", text="looking for the image")
-        contained.find(bound, self._owner())
+        contained.find(self._owner())
         facts = contained.facts(self.plan.get("python"))
         if self.plan["environment"] is None and self.plan["command"] is not None:
             contained.require_python(facts["python"])
@@ -161,12 +166,16 @@ class Supervisor:
 
         return Owner(
             self.folder,
-            lambda pid, pump: self.attendant.attend(pid, pump, None, self._tell_stopping),
+            self._attend_step,
             lambda: self._sweep(BRIEF_GRACE),
             self._check_stop,
             self._wait_or_stop,
             self.journal.append,
         )
+
+    def _attend_step(self, pid: int, pump: Pump) -> Exit:
+        self.attendant.expect(pid)
+        return self.attendant.attend(pid, pump, None, self._tell_stopping)
 
     def _prepare(self, plan: Dict[str, Any]) -> str:
         """Find or build the environment; returns its folder."""
@@ -240,7 +249,9 @@ class Supervisor:
     def _start(self, command: Dict[str, Any], writer: int) -> int:
         environment = dict(inherited_environment(), **command["environment"])
         environment.update(self._script_secrets())
-        return spawn(command["argv"], environment, command["directory"], writer)
+        pid = spawn(command["argv"], environment, command["directory"], writer)
+        self.attendant.expect(pid)
+        return pid
 
     def _script_secrets(self) -> Dict[str, str]:
         return {name: self.secrets[name] for name in self.plan["secrets"] if name in self.secrets}
@@ -260,6 +271,7 @@ class Supervisor:
             gpus=report,
         )
         pid = contained.start(script)
+        self.attendant.expect(pid)
         while True:
             for event in contained.hear():
                 if contained.is_started(event, self.journal.append):
