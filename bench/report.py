@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,6 +11,7 @@ from machine import Machine
 from results import Bar, Line, Row, Table, Verdict, ratio, verdict
 
 COMMAND = ".venv/bin/python bench/run.py"
+_SUMMARY = "Summary"
 
 _INTRODUCTION = """\
 # Benchmarks
@@ -17,7 +19,8 @@ _INTRODUCTION = """\
 Written by `make bench`; not edited by hand. Everything is measured side by side in one run: each round
 measures every tool once, in turns, so that whatever else the machine does slows all of them alike. Figures
 are medians of the rounds; *spread* is half the distance between the quartiles. *Ratio* is Holdfast's figure
-divided by the other's."""
+divided by the other's. A row may be newer than the rest: `bench/run.py --only ROW --update` puts it into the page;
+each says when it was measured."""
 
 _CONDITIONS = """\
 Each tool is installed alone, with uv, into an environment of its own at a pinned version, Holdfast as a wheel
@@ -45,11 +48,24 @@ def render(page: Page) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def merged(old: str, new: str, titles: Sequence[str]) -> str:
+    """The page `old` with the rows that `new` has in their place. `titles` is the order of the page."""
+    head, *before = _sections(old)
+    parts = {_title(part): part for part in (*before, *_sections(new)[1:]) if _title(part) != _SUMMARY}
+    fresh = {_title(part) for part in _sections(new)}
+    table = _summary_of(old)
+    lines = [line for line in table[2:] if _row_of(line, titles) not in fresh] + _summary_of(new)[2:]
+    lines.sort(key=lambda line: titles.index(_row_of(line, titles)))
+    summary = "\n".join([f"## {_SUMMARY}\n", *table[:2], *lines])
+    return "\n\n".join([head, summary, *(parts[title] for title in titles if title in parts)]) + "\n"
+
+
 def row_text(row: Row) -> str:
     parts = [f"## {row.title}", row.how]
     for table in row.tables:
         parts.append("\n\n".join(part for part in (_bold(table.title), table_text(table), table.note) if part))
-    parts.append(f"Shown by `{COMMAND} --only {row.name}`, taken apart by `{COMMAND} --profile {row.name}`.")
+    shown = f"Shown by `{COMMAND} --only {row.name}`, taken apart by `{COMMAND} --profile {row.name}`."
+    parts.append(f"Measured {row.moment}. {shown}" if row.moment else shown)
     return "\n\n".join(parts)
 
 
@@ -61,9 +77,10 @@ def table_text(table: Table) -> str:
     return markdown_table([*head, "ratio", "bar", ""], rows)
 
 
-def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """The first column to the left, figures to the right; columns in which nothing stands are left out."""
-    kept = [number for number in range(len(head)) if number == 0 or any(row[number] for row in rows)]
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]], whole: bool = False) -> str:
+    """The first column to the left, figures to the right; columns in which nothing stands are left out unless the table
+    is to be `whole`."""
+    kept = [number for number in range(len(head)) if whole or number == 0 or any(row[number] for row in rows)]
     lines = [[head[number] for number in kept], ["---" if number == 0 else "---:" for number in kept]]
     lines += [[row[number].replace("|", "\\|") for number in kept] for row in rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
@@ -99,7 +116,7 @@ def _summary(page: Page) -> str:
                     rows.append(_summary_row(row, table, line))
     for title, problem in page.failures.items():
         rows.append([title, "", problem, "", "", Verdict.UNKNOWN.value])
-    return "## Summary\n\n" + markdown_table(["", "Holdfast", "against", "ratio", "bar", ""], rows)
+    return f"## {_SUMMARY}\n\n" + markdown_table(["", "Holdfast", "against", "ratio", "bar", ""], rows, whole=True)
 
 
 def _summary_row(row: Row, table: Table, line: Line) -> list[str]:
@@ -133,6 +150,26 @@ def bar_text(bar: Bar | None, unit: str = "times") -> str:
     if bar is None:
         return ""
     return f"at {'most' if bar.at_most else 'least'} {bar.limit:g} {unit}"
+
+
+def _sections(text: str) -> list[str]:
+    return [part.strip("\n") for part in re.split(r"^(?=## )", text, flags=re.MULTILINE)]
+
+
+def _title(section: str) -> str:
+    return section.partition("\n")[0].removeprefix("## ")
+
+
+def _summary_of(text: str) -> list[str]:
+    """The lines of the table: its head, the line below it, then one for each bar."""
+    (section,) = (part for part in _sections(text) if _title(part) == _SUMMARY)
+    return [line for line in section.splitlines() if line.startswith("|")]
+
+
+def _row_of(line: str, titles: Sequence[str]) -> str:
+    """Which row a line of the summary is of. A title may be the beginning of another one."""
+    found = [title for title in titles if line.startswith((f"| {title} |", f"| {title}: "))]
+    return max(found, key=len)
 
 
 def _bold(title: str) -> str:

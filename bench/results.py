@@ -57,6 +57,8 @@ class Row:
     title: str
     how: str
     tables: tuple[Table, ...]
+    moment: str = ""
+    """When it was measured, and how busy the machine was just before."""
 
 
 def ratio(table: Table, line: Line) -> float | None:

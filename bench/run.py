@@ -2,6 +2,7 @@
 
 bench/run.py                     everything; writes the page
 bench/run.py --only one-run      one row (may be repeated), shown and not written
+bench/run.py --only one-run --update    the same, and its part of the page is written anew
 bench/run.py --profile history   where the time of a row goes
 bench/run.py --quick             little data and few rounds: does it still work?
 """
@@ -9,10 +10,12 @@ bench/run.py --quick             little data and few rounds: does it still work?
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Protocol
@@ -103,7 +106,11 @@ def main(arguments: Sequence[str]) -> None:
         rows, failures = measure_all(chosen, session)
     page = report.Page(datetime.now(timezone.utc), before, machine.versions(tools), rows, failures)
     text = report.render(page)
-    if options.only or options.quick:
+    if options.update and not failures:
+        titles = [module.TITLE for module in MODULES]
+        PAGE.write_text(report.merged(PAGE.read_text(encoding="utf-8"), text, titles), encoding="utf-8")
+        say(f"wrote {', '.join(row.name for row in rows)} into {PAGE.relative_to(ROOT)}")
+    elif options.only or options.quick:
         print(text)
     else:
         PAGE.write_text(text, encoding="utf-8")
@@ -114,10 +121,13 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     names = [module.NAME for module in MODULES]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", choices=names, metavar="NAME", help=f"of {', '.join(names)}")
+    parser.add_argument("--update", action="store_true", help="with --only: write these rows into the page")
     parser.add_argument("--profile", action="append", choices=names, metavar="NAME", help="where its time goes")
     parser.add_argument("--repeat", type=int, metavar="N", help="rounds, instead of each row's own number")
     parser.add_argument("--quick", action="store_true", help="little data, few rounds; nothing is written")
     options = parser.parse_args(arguments)
+    if options.update and (options.quick or not options.only):
+        parser.error("--update goes with --only, and not with --quick")
     if options.repeat is not None and options.repeat < 1:
         parser.error("--repeat must be at least 1")
     return options
@@ -134,7 +144,9 @@ def measure_all(modules: Sequence[RowModule], session: Session) -> tuple[list[Ro
         begin = time.monotonic()
         say(f"== {module.NAME}: {module.TITLE}")
         try:
-            rows.append(module.measure(session))
+            load = os.getloadavg()[0]
+            moment = f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC at a load of {load:.1f}"
+            rows.append(replace(module.measure(session), moment=moment))
         except FailedError as error:
             failures[module.TITLE] = str(error)
             say(f"failed: {error}")

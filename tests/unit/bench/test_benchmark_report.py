@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from datetime import datetime, timezone
 
 import pytest
@@ -65,7 +67,27 @@ def test_the_summary_has_one_line_for_each_bar() -> None:
 
 def test_a_row_that_could_not_be_measured_stands_in_the_summary_with_its_reason() -> None:
     text = page([], {"Some work": "`holdfast` failed with exit code 1"})
-    assert "| Some work | `holdfast` failed with exit code 1 | not measured |" in text
+    assert "| Some work |  | `holdfast` failed with exit code 1 |  |  | not measured |" in text
+
+
+def test_a_row_that_is_measured_again_takes_its_place_in_the_page_and_leaves_the_others() -> None:
+    first, second = row(), replace(row(), name="other", title="Some work: more", moment="2030-01-02 at a load of 0.1")
+    figure = Table("", "MB", 1, Line("ours", one(5), Bar(4)))
+    titles = ["New work", "Some work", "Some work: more"]
+    old = page([first, second], {})
+    new = page([replace(second, tables=(figure,)), replace(second, name="new", title="New work")], {})
+    both = report.merged(old, new, titles)
+    assert re.findall(r"^## (.*)", both, re.MULTILINE) == ["Summary", *titles]
+    assert [line for line in both.splitlines() if line.startswith(("| Some work", "| New work"))] == [
+        "| New work | 11 ms | peer: 44 ms | 0.25 | at most 0.2 times | missed |",
+        "| New work | 11 ms | absent: could not be installed: no such version |  | at most 0.5 times | not measured |",
+        "| Some work | 11 ms | peer: 44 ms | 0.25 | at most 0.2 times | missed |",
+        "| Some work | 11 ms | absent: could not be installed: no such version |  | at most 0.5 times | not measured |",
+        "| Some work: more | 5 MB |  |  | at most 4 MB | missed |",
+    ]
+    assert report.row_text(first) in both
+    assert both.count("Measured 2030-01-02 at a load of 0.1. Shown by") == 2
+    assert report.merged(both, new, titles) == both
 
 
 def test_the_page_says_when_on_what_and_with_which_versions() -> None:
