@@ -27,6 +27,7 @@ FROM {python}
 COPY . /base/
 {variables}
 RUN rm -f /usr/lib/python3*/EXTERNALLY-MANAGED
+ENV PIP_CACHE_DIR=/var/cache/pip
 RUN python3 /base/{wheel}/pip install -q --no-index /base/{wheel}
 """
 _WARM = f"""\
@@ -40,7 +41,7 @@ COPY requirements.txt /
 RUN {mount}pip install -q -r /requirements.txt
 {more}
 """
-_MOUNT = "--mount=type=cache,target=/root/.cache/pip "
+_MOUNT = "--mount=type=cache,target=/var/cache/pip "
 
 
 @dataclass(frozen=True)

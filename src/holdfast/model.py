@@ -59,7 +59,7 @@ class Outcome(NamedTuple):
     """What a reason means: the status it leads to, the exit code of `submit`, a sentence and a remedy.
 
     `exit_code` None: the script's own code; -1: 128 + the signal. `sentence` and `remedy` may name {code}, {signal},
-    {detail} and {run}.
+    {detail}, {run} and {target}.
     """
 
     status: Status
@@ -80,7 +80,7 @@ OUTCOMES: Mapping[Reason, Outcome] = {
         Status.FAILED,
         -1,
         "The script was ended by {signal}.",
-        "If it is SIGSEGV, SIGABRT or SIGBUS, native code failed; the stack is in: holdfast logs -r {run}",
+        "What it said before that: holdfast logs -r {run}",
     ),
     Reason.KILLED: Outcome(
         Status.FAILED,
@@ -144,7 +144,7 @@ OUTCOMES: Mapping[Reason, Outcome] = {
         Status.FAILED,
         ExitCode.RUN,
         "The script's container could not be started: {detail}",
-        "What Docker is and can do on that machine: holdfast computetarget check NAME",
+        "What Docker is and can do on that machine: holdfast computetarget check {target}",
     ),
     Reason.CONTAINER_STOPPED: Outcome(
         Status.FAILED,
@@ -206,14 +206,16 @@ class Ending:
         return 128 + (self.signal or 9) if code == -1 else int(code)
 
     def sentence(self) -> str:
-        return self._fill(OUTCOMES[self.reason].sentence, "")
+        return self._fill(OUTCOMES[self.reason].sentence)
 
-    def remedy(self, run_id: str) -> str:
-        return self._fill(OUTCOMES[self.reason].remedy, run_id)
+    def remedy(self, run_id: str, target: str) -> str:
+        if self.reason is Reason.SIGNAL and signal_name(self.signal) in _OF_NATIVE_CODE:
+            return f"Native code failed; the stack is in: holdfast logs -r {run_id}"
+        return self._fill(OUTCOMES[self.reason].remedy, run_id, target)
 
-    def _fill(self, text: str, run_id: str) -> str:
-        known = {"code": self.code, "signal": signal_name(self.signal), "detail": self.detail, "run": run_id}
-        return text.format(**known).strip()
+    def _fill(self, text: str, run_id: str = "", target: str = "") -> str:
+        known = {"code": self.code, "signal": signal_name(self.signal), "detail": self.detail}
+        return text.format(**known, run=run_id, target=target).strip()
 
 
 def signal_name(number: int | None) -> str:
@@ -223,6 +225,7 @@ def signal_name(number: int | None) -> str:
     return f"SIG{_SIGNALS[number - 1]}" if 0 < number <= len(_SIGNALS) else f"signal {number}"
 
 
+_OF_NATIVE_CODE = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL")
 _SIGNALS = (
     *("HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM"),
     *("TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF"),
@@ -304,6 +307,8 @@ class Run:
     image_id: str | None = None
     container: str | None = None
     """What the run's container is called, while there is one."""
+    has_gpus: bool | None = None
+    """Whether its container was given those of the machine; None: it has no container."""
     built_in: float | None = None
     """Seconds that the environment took to be built for this run; None: it was there, or there is none."""
     ended_processes: tuple[EndedProcess, ...] = ()
@@ -327,6 +332,10 @@ class Run:
         if not self.submission.script_name and self.ending.reason is Reason.COMPLETED:
             return "The environment is ready; no script was to be run."
         return self.ending.sentence()
+
+    def remedy(self) -> str:
+        """What to do about how it ended; empty where there is nothing, or nothing to do."""
+        return "" if self.ending is None else self.ending.remedy(self.run_id, self.submission.target)
 
     @property
     def duration(self) -> float | None:

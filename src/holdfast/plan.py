@@ -66,15 +66,17 @@ class ContainerPlan:
     """The container that the script runs in, and the environment is built in.
 
     `image` is a name, or with `is_exact` an id, which is neither fetched under another name nor replaced; `known_as` is
-    its name for people. `gpus` None: nothing is said about them. `options` are words for `docker run`, as the user's
-    keys ask for; `shm` None leaves the size to the host. `share` is where `Plan.share` is found inside. `python`: that
-    of the image is used as it is; None: an environment is mounted. `file` says where all this is written.
+    its name for people; `is_default`: the target names none. `gpus` None: nothing is said about them. `options` are
+    words for `docker run`, as the user's keys ask for; `shm` None leaves the size to the host. `share` is where
+    `Plan.share` is found inside. `python`: that of the image is used as it is; None: an environment is mounted. `file`
+    says where all this is written.
     """
 
     program: str
     image: str
     is_exact: bool
     known_as: str
+    is_default: bool
     gpus: bool | None
     options: tuple[Text, ...]
     shm: str | None

@@ -144,3 +144,30 @@ def test_restore_writes_the_code_of_a_run_to_a_new_folder(holdfast: Run, tmp_pat
     assert (tmp_path / "t.py").read_text() == "print('new')", "nothing is overwritten unasked"
     assert holdfast("project", "restore", "--run-id", "last", "--path", ".", "--overwrite").code == 0
     assert (tmp_path / "t.py").read_text() == "print('old')"
+
+
+def test_a_purge_of_a_local_target_removes_what_it_has_listed(holdfast: Run, tmp_path: Path) -> None:
+    home = tmp_path / "disk" / "holdfast"
+    chosen = {"HOLDFAST_HOME": str(home)}
+    assert holdfast("computetarget", "attach", "local", "-n", "mine", env=chosen).code == 0
+    (tmp_path / "t.py").write_text("print(1)")
+    assert holdfast("submit", "-c", "mine", "t.py", env=chosen).code == 0
+    shown = holdfast("computetarget", "show", "mine", "-o", "table", env=chosen)
+    assert "1 run is there; none alive." in shown.out
+    purged = holdfast("computetarget", "detach", "mine", "--purge", "-y", env=chosen)
+    assert purged.code == 0, purged.err
+    assert "removed Holdfast's folder on this machine" in purged.err
+    assert not home.exists()
+    assert not (tmp_path / "aml_config" / "mine.compute").exists()
+
+
+def test_a_purge_names_the_command_that_ends_a_run_of_another_target_in_the_same_folder(
+    holdfast: Run, tmp_path: Path
+) -> None:
+    assert holdfast("computetarget", "attach", "local", "-n", "mine").code == 0
+    (tmp_path / "t.py").write_text("import time\ntime.sleep(600)\n")
+    assert holdfast("submit", "-a", "-c", "local", "t.py").code == 0
+    refused = holdfast("computetarget", "detach", "mine", "--purge", "-y")
+    assert refused.code == 245
+    named = refused.err.partition("End it first: holdfast ")[2].split()
+    assert holdfast(*named).code in (0, 247)

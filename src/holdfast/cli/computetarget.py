@@ -123,8 +123,8 @@ def attach_command(
         _attach_remote(project, Remote(name, address, username, home, ways, kind, image), around)
         return
     if address or username or home:
-        other = _beside_this_machine(kind)
-        raise UsageError(f"A `{kind}` target is this machine: it has no address, user or folder.", other)
+        message = f"A `{kind}` target is this machine: it has no address, user or folder of its own."
+        raise UsageError(message, _beside_this_machine(kind, home))
     _attach_here(project, name, kind, image, around)
 
 
@@ -174,7 +174,7 @@ def show_command(target: str | None, name: str | None, output: Output) -> None:
     output.show({"name": found.name, "file": file, **written_keys(found)})
     there = _inventory(found, around)
     if there is not None:
-        click.echo(f"\n{_page(there)}")
+        click.echo(f"\n{_page(there)}\n{_how_many_runs(there)}")
 
 
 @group.command("check")
@@ -185,8 +185,8 @@ def check_command(target: str | None, name: str | None, output: Output) -> None:
     """Look at a compute target again, as `attach` did, and write nothing.
 
     Connects, shows what the machine has, and proves that runs outlive the connection; of a target with containers it
-    tries one, if the image is there, and shows those of ours that are left. Ends with 245 when runs would not work
-    there.
+    tries one as runs have it, if the image is there, and shows those of ours that are left. Ends with 245 when runs
+    would not work there. A page in a pipe too, unless -o says otherwise.
     """
     from holdfast.cli.machine_page import as_dict, show_facts
     from holdfast.workbench.machines.attaching import Checked, check
@@ -196,11 +196,12 @@ def check_command(target: str | None, name: str | None, output: Output) -> None:
     project = current_project(around)
     _read(project, wanted)
     checked = render(check(project, wanted, around), Checked)
-    if output.query is not None or output.chosen_format() != "table":
+    stops = next((each for each in checked.findings if each.stops_runs), None)
+    if output.query is not None or output.format not in (None, "table"):
         output.show(as_dict(checked.facts, checked.findings, checked.engine))
     else:
-        show_facts(checked.facts, checked.findings, engine=checked.engine)
-    stops = next((each for each in checked.findings if each.stops_runs), None)
+        shown = [each for each in checked.findings if each is not stops]  # that one is the error
+        show_facts(checked.facts, shown, engine=checked.engine)
     if stops is not None:
         raise HostError(stops.message, stops.remedy)
     terminal.notice(f"Runs will work on `{wanted}`{', if it can fetch the image' if checked.lacks_image else ''}.")
@@ -209,7 +210,11 @@ def check_command(target: str | None, name: str | None, output: Output) -> None:
 @group.command("detach")
 @click.argument("target", required=False, metavar="[NAME]", shell_complete=target_names)
 @click.option("-n", "--name", metavar="NAME", shell_complete=target_names, help="The same as NAME.")
-@click.option("--force", is_flag=True, help="Also while runs on it have not ended, or their outputs are not at home.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Also while runs on it have not ended, or their outputs are not at home. A purge has to wait for them.",
+)
 @click.option(
     "--purge",
     is_flag=True,
@@ -221,7 +226,8 @@ def detach_command(target: str | None, name: str | None, force: bool, purge: boo
     """Remove NAME.compute, and NAME.runconfig if it points there; past runs stay in the history.
 
     A key that `attach` put on the machine is taken away. With `--purge` all of Holdfast's folder there goes: runs,
-    environments, shared folders, and containers of ours; images stay. It shows what that is and asks first.
+    environments, shared folders, and containers of ours; images stay. It is refused while a run lives there, shows what
+    would go, and asks first.
     """
     from holdfast.workbench.machines.configuring import require_target
     from holdfast.workbench.machines.leaving import Detached, detach
@@ -230,8 +236,12 @@ def detach_command(target: str | None, name: str | None, force: bool, purge: boo
     project = current_project(around)
     wanted = _one_name(target, name)
     require_target(project, wanted)
-    if purge and not _confirm_purge(_read(project, wanted), around, yes):
-        return ExitCode.DECLINED
+    if purge:
+        from holdfast.workbench.machines.leaving import before_purge
+
+        checked, there = before_purge(project, wanted, around, force)
+        if not _confirm_purge(checked.name, there, yes):
+            return ExitCode.DECLINED
     ended = render(detach(project, wanted, around, force, purge), Detached)
     for file in ended.removed:
         terminal.notice(f"removed aml_config/{file}")
@@ -256,8 +266,10 @@ def _with_containers(kind: str) -> str:
     return f"holdfast computetarget attach {'remotedocker' if kind in OVER_SSH else 'docker'} …"
 
 
-def _beside_this_machine(kind: str) -> str:
+def _beside_this_machine(kind: str, home: str | None) -> str:
     other = "remotedocker" if kind in IN_CONTAINERS else "remote"
+    if home is not None:
+        return f"Leave out --home, and name the folder of all that is on this machine: export HOLDFAST_HOME={home}"
     return f"Leave out --address and the like. For another machine: holdfast computetarget attach {other} …"
 
 
@@ -361,19 +373,20 @@ def _page(there: Inventory) -> str:
     return "\n".join([f"{there.home} on the machine:", *lines])
 
 
-def _confirm_purge(target: ComputeTarget, around: Surroundings, sure: bool) -> bool:
+def _confirm_purge(name: str, there: Inventory, sure: bool) -> bool:
     from holdfast.cli.asking import agreed
-    from holdfast.workbench.machines.leaving import inventory
 
-    there = inventory(target, around)
     terminal.notice(_page(there))
-    terminal.notice(_whose_runs(there))
-    place = f"{terminal.one_line(there.home)} on `{target.name}`"
+    terminal.notice(
+        f"{_how_many_runs(there)} Other projects and laptops that use this account there use this folder too."
+    )
+    place = f"{terminal.one_line(there.home)} on `{name}`"
     return sure or agreed(f"Remove all that Holdfast has in {place}?", "A purge is not done unasked.")
 
 
-def _whose_runs(there: Inventory) -> str:
+def _how_many_runs(there: Inventory) -> str:
     runs, projects = sum(each.runs for each in there.runs), len(there.runs)
     what = "No run is" if not runs else "1 run is" if runs == 1 else f"{runs} runs are"
     of = f", of {projects} projects" if projects > 1 else ""
-    return f"{what} there{of}. Other projects and laptops that use this account on the machine use this folder too."
+    alive = f"; {there.living or 'none'} alive" if runs else ""
+    return f"{what} there{of}{alive}."

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TextIO
 
 from holdfast.cli import terminal
@@ -33,6 +33,7 @@ class Screen:
         self._framed = False
         self._at_line_start = True
         self._lost = ""
+        self._noted: set[str] = set()
 
     def show(self, event: events.Event) -> None:
         match event:
@@ -60,6 +61,7 @@ class Screen:
                 text = f"{CAUSES.get(event.cause, 'Ending')} the run; it has {format_duration(event.grace)} to finish."
                 self._line(terminal.notice, text)
             case events.Noted():
+                self._noted.add(event.text)
                 self._line(terminal.notice, f"note: {event.text}")
             case events.ConnectionLost():
                 self._tell_lost(event)
@@ -147,7 +149,7 @@ class Screen:
         if self._frame:
             terminal.notice(f"\nExecution Details\n{terminal.rule()}")
             terminal.notice(f"RunId: {event.run.run_id}")
-        summary(event.run, event.missing_file)
+        summary(event.run, event.missing_file, self._noted)
 
     def _warn(self, event: events.Warned) -> None:
         self.finish_line()
@@ -182,8 +184,8 @@ FETCH_WORTH_SHOWING = 20 << 20
 OTHERS_SHOWN = 8
 
 
-def summary(run: Run, missing_file: str = "") -> None:
-    """How a run ended, in a few lines for people."""
+def summary(run: Run, missing_file: str = "", noted: Collection[str] = ()) -> None:
+    """How a run ended, in a few lines for people. `noted` are the notes that they have seen."""
     ending = run.ending
     if ending is None:
         return
@@ -193,8 +195,8 @@ def summary(run: Run, missing_file: str = "") -> None:
     terminal.notice(f"Status: {run.status.value}{took}. {run.how_it_ended()}")
     if missing_file:
         terminal.hint(missing_file)
-    elif ending.remedy(run.run_id):
-        terminal.hint(ending.remedy(run.run_id))
+    elif run.remedy():
+        terminal.hint(run.remedy())
     if run.metrics:
         shown = [f"{name} {value_text(value)}" for name, value in sorted(run.metrics.items())]
         terminal.notice("Metrics: " + ", ".join(shown[:8]) + (" …" if len(shown) > 8 else ""))
@@ -209,7 +211,7 @@ def summary(run: Run, missing_file: str = "") -> None:
         _list_ended(run)
     if run.other_files_count:
         _list_others(run)
-    for note in run.notes:
+    for note in (each for each in run.notes if each not in noted):
         terminal.notice(f"note: {note}")
 
 

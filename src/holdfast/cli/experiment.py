@@ -335,7 +335,7 @@ def logs_command(run: str, target: str | None, following: bool, control: bool) -
 
 
 @group.command("cancel")
-@run_option()
+@run_option(required=False, otherwise="the only one that has not ended")
 @target_of_run()
 @click.option("--grace", type=Duration(), metavar="DURATION", help="Time between SIGTERM and SIGKILL, for this once.")
 @click.option("--no-wait", is_flag=True, help="Ask and return at once.")
@@ -347,20 +347,21 @@ def logs_command(run: str, target: str | None, following: bool, control: bool) -
 )
 @click.option("-y", "--yes", "sure", is_flag=True, help="Do not ask before a run is abandoned.")
 def cancel_command(
-    run: str, target: str | None, grace: float | None, no_wait: bool, abandoned: bool, sure: bool
+    run: str | None, target: str | None, grace: float | None, no_wait: bool, abandoned: bool, sure: bool
 ) -> int:
     """End a run: SIGTERM, a grace time for its checkpoint, then every process of it.
 
     A run that has ended is left as it is. Ctrl-C stops the waiting, not the canceling.
     """
     from holdfast.cli.events import Screen
-    from holdfast.cli.finding import find_run
+    from holdfast.cli.finding import find_run, only_going_on
     from holdfast.cli.here import surroundings
     from holdfast.workbench import events
     from holdfast.workbench.records.cancel import cancel
 
     around = surroundings()
     project = current_project(around)
+    run = run or only_going_on(project)
     if abandoned:
         return _abandon(project, run, around, sure)
     follower = find_run(project, run, target, around)
@@ -393,5 +394,5 @@ def _abandon(project: Project, run: str, around: Surroundings, sure: bool) -> in
     ended = abandon(project, unasked, around)
     if ended.ending is not None:
         terminal.notice(f"Status: {ended.status.value}. {ended.how_it_ended()}")
-        terminal.hint(ended.ending.remedy(ended.run_id))
+        terminal.hint(ended.remedy())
     return 0

@@ -150,7 +150,7 @@ def last_command(output: Output) -> None:
 
 
 @group.command("info")
-@run_option()
+@run_option(required=False)
 @target_of_run()
 @click.option(
     "-a",

@@ -94,9 +94,11 @@ def template_names(_context: click.Context, _parameter: click.Parameter, incompl
     return _beginning_with(incomplete, lambda: [name for name, _ in names()])
 
 
-def run_option(required: bool = True) -> Decorator:
-    """`-r/--run`; without one the newest run is meant, where that is safe."""
-    default: dict[str, Any] = {} if required else {"default": "last"}  # click takes even an explicit None for a value
+def run_option(required: bool = True, otherwise: str = "last") -> Decorator:
+    """`-r/--run`; without one the newest run is meant where that is safe, or what the command finds itself, which
+    `otherwise` says in words."""
+    is_last = not required and otherwise == "last"
+    default: dict[str, Any] = {"default": "last"} if is_last else {}  # click takes even an explicit None for a value
     return click.option(
         "-r",
         "--run",
@@ -104,7 +106,7 @@ def run_option(required: bool = True) -> Decorator:
         metavar="RUN",
         required=required,
         shell_complete=run_names,
-        help=RUN_HELP + ("" if required else " [default: last]"),
+        help=RUN_HELP + ("" if required else f" [default: {otherwise}]"),
         **default,
     )
 

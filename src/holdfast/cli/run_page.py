@@ -54,7 +54,7 @@ def _how_it_went(inspection: Inspection) -> Iterator[tuple[str, str]]:
         yield "Phase", run.phase
     if run.ending is not None:
         yield "How it ended", run.how_it_ended()
-        for line in run.ending.remedy(run.run_id).splitlines():
+        for line in run.remedy().splitlines():
             yield "What to do", line
     if run.duration is not None:
         yield "Duration", short_duration(run.duration)
@@ -73,7 +73,7 @@ def _what_happened(inspection: Inspection) -> Iterator[tuple[str, str]]:
         yield "Started", local_time(run.started)
     if run.ended is not None:
         yield "Ended", local_time(run.ended)
-    if run.clock_offset is not None:
+    if run.clock_offset is not None and round(abs(run.clock_offset), 1):
         yield "Clock", f"the machine's is {clock_text(run.clock_offset)} this one's; times are the machine's"
 
 
@@ -96,7 +96,7 @@ def _what_was_asked(inspection: Inspection) -> Iterator[tuple[str, str]]:
     if run.image:
         yield "Image", run.image if run.image_id in (None, run.image) else f"{run.image} ({run.image_id})"
     if run.container:
-        yield "Container", run.container
+        yield "Container", f"{run.container}, {_WITH_GPUS if run.has_gpus else 'without GPUs'}"
     if run.environment:
         how = "was there already" if run.built_in is None else f"built for this run in {run.built_in:.1f} s"
         count = f"{len(run.packages)} package{'' if len(run.packages) == 1 else 's'}"
@@ -107,8 +107,17 @@ def _what_was_asked(inspection: Inspection) -> Iterator[tuple[str, str]]:
         yield "Packages", ", ".join(_some(run.packages, len(run.packages)))
     yield "Configuration", submission.run_configuration
     settings = flattened(inspection.configuration).items()
-    lines = tuple(f"{name}: {value}" for name, value in settings if value not in ("null", "", "{}", "[]"))
+    lines = tuple(f"{name}: {value}" for name, value in settings if _says_something(name, value))
     yield from (("Settings", line) for line in _some(lines, len(lines)))
+
+
+def _says_something(name: str, value: str) -> bool:
+    """Of a run of plain Python: nothing runs Spark yet."""
+    return value not in ("null", "", "{}", "[]") and name.rpartition(".")[2] not in _OF_SPARK
+
+
+_WITH_GPUS = "with the machine's GPUs"
+_OF_SPARK = ("spark_submit_location", "yarn_deploy_mode", "spark_dependencies_file", "framework_was_missing")
 
 
 def _metric(summary: MetricSummary) -> str:

@@ -26,6 +26,7 @@ class Docker:
             image=exact.image if exact else named,
             is_exact=exact is not None,
             known_as=exact.known_as if exact else named,
+            is_default=not target.base_docker_image,
             gpus=target.nvidia_docker,
             options=tuple(text(word) for word in _options(target)),
             shm=target.shm_size,

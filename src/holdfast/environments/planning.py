@@ -48,12 +48,12 @@ def plan_environment(
     )
 
 
-def summary_of(spec: EnvironmentSpec) -> str:
-    """For people, in one line."""
+def summary_of(spec: EnvironmentSpec, unpinned: str = "as active") -> str:
+    """For people, in one line. `unpinned` says which Python, where the spec does not."""
     lines = [each.text for each in (*spec.conda, *spec.pip) if not is_option(each)]
     names = [line.partition("--hash=")[0].rstrip(" \\\n") for line in lines]
     shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
-    return f"Python {spec.python or 'as active'}: {shown or 'no packages'}"
+    return f"Python {spec.python or unpinned}: {shown or 'no packages'}"
 
 
 def _placed(requirements: Sequence[Requirement]) -> tuple[tuple[str, str], ...]:

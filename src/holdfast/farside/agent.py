@@ -37,10 +37,19 @@ def serve(home_path: str) -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     output = os.fdopen(os.dup(1), "wb", 0)
     os.dup2(2, 1)  # nothing but frames may reach the connection
+    _mark(home)
     try:
         Agent(home, output).main(0)
     except frames.FrameError as error:
         sys.exit("holdfast far side: %s" % error)
+
+
+def _mark(home: Home) -> None:
+    """Before anything is put there. What keeps it from being marked is told to whoever asks for more."""
+    try:
+        home.make()
+    except OSError:
+        pass
 
 
 class Agent:
@@ -214,12 +223,7 @@ class Agent:
     def _sweep(self, message: Message, body: bytes) -> Answer:
         from holdfast.farside.store.sweeping import sweep
 
-        answer = sweep(self.home, message)
-        if os.path.exists(self.home.docker()):
-            from holdfast.farside.containers import leftovers
-
-            answer["removed"] += [["container " + name, 1, 0] for name in leftovers.remove(self.home)]
-        return answer
+        return sweep(self.home, message)
 
     def _facts(self, message: Message, body: bytes) -> Answer:
         from holdfast.farside.machine.facts import facts

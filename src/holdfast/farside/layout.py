@@ -31,6 +31,11 @@ GUARDIAN_NAME = "hf-guardian"
 KEEPER_NAME = "hf-keeper"
 READER_NAME = "hf-gpus"
 """Of the process that asks NVML; a sick driver may hold it for ever."""
+ENGINE_NAMES = (
+    *("conmon", "catatonit", "podman pause", "fuse-overlayfs", "slirp4netns", "pasta", "pasta.avx2", "passt"),
+    *("rootlessport", "rootlessport-ch", "aardvark-dns"),
+)
+"""Of processes by which an engine without a daemon keeps containers: Podman's stay below whoever called it."""
 
 
 class Home:
@@ -58,7 +63,8 @@ class Home:
         try:
             os.makedirs(self.path, mode=0o700)
         except FileExistsError:
-            if set(os.listdir(self.path)) - set(self.STATE):
+            others = [name for name in os.listdir(self.path) if name not in self.STATE]
+            if any(not name.startswith(self.CLIENTS) for name in others):
                 return
             self.mark(found=True)
         else:
@@ -124,6 +130,10 @@ class Home:
     def container_home(self) -> str:
         """The home of scripts in containers: models that they download are there for the next run too."""
         return os.path.join(self.path, "container-home")
+
+    def had_containers(self) -> bool:
+        """Whether Docker was ever asked for one here. What is known of the daemon itself comes and goes."""
+        return any(os.path.lexists(os.path.join(self.path, name)) for name in self.CONTAINED)
 
     def versions(self) -> str:
         return os.path.join(self.path, "farside")

@@ -42,12 +42,13 @@ class EnvironmentUsed:
 
 @dataclass(frozen=True)
 class ContainerUsed:
-    """`image` is the id, `name` what the container is called."""
+    """`image` is the id, `name` what the container is called; `gpus`: whether it gets those of the machine."""
 
     time: float
     image: str
     image_name: str
     name: str
+    gpus: bool = False
 
 
 @dataclass(frozen=True)
@@ -169,7 +170,8 @@ def _environment(time: float, data: Mapping[str, Any]) -> EnvironmentUsed:
 
 
 def _container(time: float, data: Mapping[str, Any]) -> ContainerUsed:
-    return ContainerUsed(time, _text(data, "image"), _text(data, "image_name"), _text(data, "name"))
+    has_gpus = data.get("gpus") is True
+    return ContainerUsed(time, _text(data, "image"), _text(data, "image_name"), _text(data, "name"), has_gpus)
 
 
 def _started(time: float, _: Mapping[str, Any]) -> ScriptStarted:

@@ -60,6 +60,7 @@ def run_in_detail(run: Run) -> dict[str, Any]:
             {"pid": each.pid, "name": each.name, "signal": each.signal} for each in run.ended_processes
         ],
         "container": run.container,
+        "container_has_gpus": run.has_gpus,
         "clock_offset": run.clock_offset,
         "python": run.python or None,
         "packages": list(run.packages),
@@ -95,7 +96,7 @@ def _record(run: Run) -> dict[str, Any]:
         "reason": None if ending is None else ending.reason.value,
         "exit_code": None if ending is None else ending.code,
         "reason_text": run.how_it_ended() or None,
-        "remedy": (ending.remedy(run.run_id) or None) if ending is not None else None,
+        "remedy": run.remedy() or None,
         "phase": run.phase or None,
         "created_utc": iso_utc(submission.created),
         "start_time_utc": iso_utc(run.started),

@@ -115,7 +115,7 @@ def _apply(run: Run, event: JournalEvent) -> Run:
             return _at_least(run, Status.PREPARING)
         case ContainerUsed():
             run = replace(run, image=event.image_name or None, image_id=event.image or None)
-            return replace(_at_least(run, Status.PREPARING), container=event.name or None)
+            return replace(_at_least(run, Status.PREPARING), container=event.name or None, has_gpus=event.gpus)
         case ScriptStarted():
             started = event.time if run.started is None else run.started
             return replace(_at_least(run, Status.RUNNING), started=started, phase="")

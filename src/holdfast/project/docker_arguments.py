@@ -141,6 +141,7 @@ _VOLUMES = (
     "Write `- /data:/data` below `volumes:`. A volume of Docker's own: --mount=type=volume,source=NAME,target=/data",
 )
 _IMAGE = ("the image is what `baseDockerImage` names", "Remove it.")
+_HEALTH = ("nobody would ask for it: a run lives as long as its script", "Remove it.")
 REFUSED: Mapping[str, tuple[str, str]] = {
     "--rm": ("how the run ended is read from its container, which is removed afterwards", "Remove it."),
     "--name": ("the container is named after its run", "Remove it; `holdfast history info` shows the name."),
@@ -162,6 +163,12 @@ REFUSED: Mapping[str, tuple[str, str]] = {
     "--platform": _IMAGE,
     "--help": ("it starts nothing", "Remove it."),
     "--gpus": _GPUS,
+    "--health-cmd": _HEALTH,
+    "--health-interval": _HEALTH,
+    "--health-retries": _HEALTH,
+    "--health-start-interval": _HEALTH,
+    "--health-start-period": _HEALTH,
+    "--health-timeout": _HEALTH,
     "--volume": _VOLUMES,
     "--volumes-from": ("it would bring folders that nobody has named here", "Write them below `volumes:`."),
     "--network": ("it has a key of its own", "Write `network: …`."),

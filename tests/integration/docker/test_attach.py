@@ -55,6 +55,22 @@ def test_docker_here_is_tried_and_its_target_runs_a_script_unedited(
     assert ran.out.endswith("True 0\n")
 
 
+def test_a_second_attach_with_another_image_changes_that_line_alone(
+    holdfast: Run, docker: Daemon, tmp_path: Path
+) -> None:
+    assert attach_here(holdfast).code == 0
+    file = tmp_path / "aml_config" / "here.compute"
+    file.write_text(f"# ours\n{file.read_text()}memory: 1g\n")
+    before = file.read_text()
+    again = attach_here(holdfast, image=PLAIN)
+    assert again.code == 0, again.err
+    assert again.out == "aml_config/here.compute\n"
+    assert file.read_text() == before.replace(PYTHON, PLAIN)
+    same = holdfast("computetarget", "attach", "docker", "--name", "here")
+    assert (same.code, same.out) == (0, "")
+    assert file.read_text() == before.replace(PYTHON, PLAIN), "the file's own image, where none is named"
+
+
 @pytest.mark.parametrize("words", [["--type", "docker"], ["localdocker"], ["--type", "localdocker"]])
 def test_older_spellings_attach_too(holdfast: Run, docker: Daemon, tmp_path: Path, words: list[str]) -> None:
     result = holdfast("computetarget", "attach", *words, "-n", "here", "--image", PYTHON)
@@ -144,7 +160,7 @@ def test_an_image_that_no_registry_has_is_refused_and_nothing_is_written(
     assert written(tmp_path) == []
 
 
-@pytest.mark.parametrize(("image", "words"), [(NO_SHELL, "has no /bin/sh"), (FOREIGN, "and this machine is ")])
+@pytest.mark.parametrize(("image", "words"), [(NO_SHELL, "has no /bin/sh"), (FOREIGN, "and the machine is ")])
 def test_an_image_that_cannot_run_here_is_refused(
     holdfast: Run, docker: Daemon, tmp_path: Path, image: str, words: str
 ) -> None:
@@ -195,8 +211,8 @@ def test_a_folder_that_the_daemon_does_not_see_is_refused_naming_another(
     assert written(tmp_path) == []
 
 
-def test_a_name_that_is_taken_is_refused_before_anything_is_tried(holdfast: Run, docker: Daemon) -> None:
-    assert attach_here(holdfast).code == 0
+def test_a_name_of_another_target_is_refused_before_anything_is_tried(holdfast: Run, docker: Daemon) -> None:
+    assert holdfast("computetarget", "attach", "local", "--name", "here").code == 0
     again = attach_here(holdfast, env={"DOCKER_HOST": "tcp://nowhere:1"})
     assert again.code == 242
     assert "is there already" in again.err

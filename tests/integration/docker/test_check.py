@@ -12,6 +12,7 @@ import pytest
 from kit.boxes import Box
 from kit.docker.attaching import attach_here, attach_there, leave_container
 from kit.docker.daemon import Daemon
+from kit.docker.images import PLAIN, PYTHON
 from kit.nvml import Device, Simulated
 
 Run = Callable[..., Any]
@@ -76,8 +77,62 @@ def test_a_target_that_wants_gpus_of_a_machine_without_is_stopped_with_file_and_
     file.write_text(file.read_text() + "nvidiaDocker: true\n")
     result = holdfast("computetarget", "check", "here")
     assert result.code == 245
-    assert "`nvidiaDocker` is true, and the machine has no GPU that works." in result.err
-    assert "aml_config/here.compute" in result.err
+    said = "`nvidiaDocker: true` in aml_config/here.compute asks for GPUs, and the machine"
+    remedy = "Write `nvidiaDocker: false` there, or have the driver installed."
+    assert said in result.err
+    assert remedy in result.err
+    assert said not in result.out, "it is told once"
+    (tmp_path / "t.py").touch()
+    submitted = holdfast("submit", "-c", "here", "t.py")
+    assert said in submitted.err, "and alike whoever asks"
+    assert remedy in submitted.err
+
+
+@pytest.mark.parametrize(
+    ("lines", "image", "said"),
+    [
+        (
+            "volumes:\n- /nowhere/at/all:/data\n",
+            PYTHON,
+            "`volumes[0]` in aml_config/here.compute names `/nowhere/at/all`",
+        ),
+        ("userManagedEnvironment: true\n", PLAIN, f"The image `{PLAIN}` has no Python `python3`"),
+        (
+            "userManagedEnvironment: true\npythonLocation: /opt/py\n",
+            PYTHON,
+            f"The image `{PYTHON}` has no Python `/opt/py`",
+        ),
+        ("network: hots\n", PYTHON, "Correct `network` in aml_config/here.compute."),
+        ("cpus: 999\n", PYTHON, "Correct `cpus` in aml_config/here.compute."),
+    ],
+)
+def test_what_a_run_of_the_target_would_be_refused_for_is_found_by_a_check(
+    holdfast: Run, here: Daemon, tmp_path: Path, lines: str, image: str, said: str
+) -> None:
+    file = tmp_path / "aml_config" / "here.compute"
+    file.write_text(f"type: docker\nbaseDockerImage: {image}\n{lines}")
+    result = holdfast("computetarget", "check", "here")
+    assert result.code == 245
+    assert said in result.err
+    assert "Runs will work" not in result.err
+    assert f"images in {here.root}" in result.out
+    assert here.containers("--filter", "name=holdfast-try-") == []
+
+
+def test_a_target_with_all_that_it_may_say_is_tried_with_it(holdfast: Run, here: Daemon, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    words = ["memory: 256m", "cpus: 1", "shmSize: 64m", "network: bridge", "userManagedEnvironment: true"]
+    volumes = ["volumes:", f"- {tmp_path}/data:/data", "dockerArguments:", "- --ulimit=nofile=1024"]
+    lines = ["type: docker", f"baseDockerImage: {PYTHON}", *words, *volumes]
+    (tmp_path / "aml_config" / "here.compute").write_text("".join(f"{line}\n" for line in lines))
+    result = holdfast("computetarget", "check", "here")
+    assert result.code == 0, result.err
+    assert "Runs will work on `here`." in result.err
+
+
+def test_a_check_is_a_page_in_a_pipe_too_and_data_only_where_it_is_asked_for(holdfast: Run, here: Daemon) -> None:
+    assert holdfast("computetarget", "check", "here").out.startswith("Machine ")
+    assert holdfast("computetarget", "check", "here", "--query", "engine.kind").out == '"docker"\n'
 
 
 def test_gpus_that_the_target_does_not_ask_for_are_told_of(
@@ -145,3 +200,20 @@ def test_a_purge_of_a_box_takes_its_containers_along_and_no_others(
         assert not gpu1.home.exists()
     finally:
         docker.run("rm", "-f", name, other, check=False)
+
+
+def test_a_folder_of_the_users_own_choice_is_holdfasts_from_the_first_attach_on(
+    holdfast: Run, docker: Daemon, tmp_path: Path
+) -> None:
+    home = tmp_path / "disk" / "holdfast"
+    chosen = {"HOLDFAST_HOME": str(home)}
+    result = attach_here(holdfast, env=chosen)
+    assert result.code == 0, result.err
+    (tmp_path / "t.py").write_text("print(1)")
+    assert holdfast("submit", "-c", "here", "t.py", timeout=300, env=chosen).code == 0
+    cleaned = holdfast("experiment", "clean", "--all", "-t", "here", env=chosen)
+    assert cleaned.code == 0, cleaned.err
+    assert "removed " in cleaned.err
+    purged = holdfast("computetarget", "detach", "here", "--purge", "--yes", env=chosen)
+    assert purged.code == 0, purged.err
+    assert not home.exists()

@@ -4,13 +4,14 @@ is left running."""
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from docker.benches import ContainerBench
+from docker.benches import KINDS, ContainerBench
 from runs.conftest import _end_what_is_left
 
 from kit import processes
@@ -46,18 +47,36 @@ while True:
 """
 
 
+both = pytest.mark.parametrize("kind", KINDS)
+"""For what another account and another way to Docker could change; the rest is the same code and runs here."""
+
+
 @pytest.fixture
-def make_bench(tmp_path: Path, holdfast: Callable[..., Any]) -> Iterator[Callable[[Daemon], ContainerBench]]:
+def kind() -> str:
+    return "docker"
+
+
+@pytest.fixture
+def make_bench(
+    kind: str, tmp_path: Path, holdfast: Callable[..., Any], request: pytest.FixtureRequest
+) -> Iterator[Callable[[Daemon], ContainerBench]]:
     made: list[ContainerBench] = []
 
     def make(daemon: Daemon) -> ContainerBench:
         root = tmp_path / "project"
         root.mkdir()
-        home = Path(os.environ["HOLDFAST_HOME"])
-        about = (daemon, "docker", os.getuid(), os.getgid(), daemon.environment)
-        made.append(ContainerBench(root, home, holdfast, *about))
-        made[0].target()
-        return made[0]
+        if kind == "docker":
+            home = Path(os.environ["HOLDFAST_HOME"])
+            about = (daemon, kind, os.getuid(), os.getgid(), daemon.environment)
+            bench = ContainerBench(root, home, holdfast, *about)
+        else:
+            box = request.getfixturevalue("docker_box")(daemon=daemon)
+            owner = box.account.home.stat()
+            about = (daemon, kind, owner.st_uid, owner.st_gid, box.environment)
+            bench = ContainerBench(root, box.home, holdfast, *about, address=box.compute.partition("\n")[2])
+        made.append(bench)
+        bench.target()
+        return bench
 
     yield make
     for bench in made:
@@ -159,6 +178,7 @@ while True:
 """
 
 
+@both
 def test_cancel_ends_what_hides_and_will_not_go(bench: ContainerBench) -> None:
     run_id = begun(bench, HOSTILE, "--grace", "1s")
     (container,) = bench.containers()
@@ -171,6 +191,7 @@ def test_cancel_ends_what_hides_and_will_not_go(bench: ContainerBench) -> None:
     nothing_is_left(bench, run_id)
 
 
+@both
 def test_what_a_script_leaves_is_ended_and_named(bench: ContainerBench) -> None:
     script = "import subprocess\nsubprocess.Popen(['sleep', '1000'], start_new_session=True)\nprint('up')\n"
     bench.write("t.py", script)
@@ -183,6 +204,7 @@ def test_what_a_script_leaves_is_ended_and_named(bench: ContainerBench) -> None:
     nothing_is_left(bench, run_id)
 
 
+@both
 def test_a_time_limit_ends_the_container(bench: ContainerBench) -> None:
     bench.write("t.py", SLEEPER)
     bench.submit("--time-limit", "1s", "--grace", "1s", "t.py")
@@ -191,13 +213,36 @@ def test_a_time_limit_ends_the_container(bench: ContainerBench) -> None:
     nothing_is_left(bench, run_id)
 
 
-def test_a_cancel_while_docker_starts_the_container_leaves_none(bench: ContainerBench) -> None:
+HOLDING = """#!/bin/sh
+case "$*" in
+*"--name holdfast-project_"*)
+    {before}
+    : >{held}
+    while [ ! -e {go} ]; do sleep 0.02; done
+    {after} ;;
+*) exec {docker} "$@" ;;
+esac
+"""
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_cancel_while_docker_starts_the_container_leaves_none(
+    bench: ContainerBench, moment: str, tmp_path: Path
+) -> None:
+    """`docker run` is held until the run has ended: before it asks the daemon, and after the daemon has done it."""
+    held, go, real = tmp_path / "held", tmp_path / "go", shutil.which("docker")
+    steps = {"before": ":", "after": f'{real} "$@"'} if moment == "before" else {"before": f'{real} "$@"', "after": ":"}
+    program = tmp_path / "programs" / "docker"
+    program.parent.mkdir()
+    program.write_text(HOLDING.format(docker=real, held=held, go=go, **steps))
+    program.chmod(0o755)
     bench.write("t.py", SLEEPER)
-    run_id = bench.start("t.py")
-    pipe = bench.far(run_id) / "inside" / "in"
-    wait_for(pipe.exists)
-    assert bench.run("cancel", "-r", run_id).code == 0
+    run_id = bench.start("--grace", "1s", "t.py", env={"PATH": f"{program.parent}:{os.environ['PATH']}"})
+    wait_for(held.exists)
+    done = bench.run("cancel", "-r", run_id)
+    assert done.code == 0, done.err
     assert ended(bench, run_id)["reason"] == "canceled"
+    go.touch()
     nothing_is_left(bench, run_id)
 
 
@@ -214,6 +259,7 @@ def test_docker_stop_is_recorded_as_a_stop_from_outside(bench: ContainerBench, s
     nothing_is_left(bench, run_id)
 
 
+@both
 def test_docker_kill_is_recorded_as_a_stop_from_outside(bench: ContainerBench) -> None:
     run_id = begun(bench, SLEEPER)
     (container,) = bench.containers()
@@ -222,6 +268,7 @@ def test_docker_kill_is_recorded_as_a_stop_from_outside(bench: ContainerBench) -
     nothing_is_left(bench, run_id)
 
 
+@both
 def test_a_container_that_was_removed_is_recorded_as_removed(bench: ContainerBench) -> None:
     run_id = begun(bench, SLEEPER)
     (container,) = bench.containers()
@@ -246,6 +293,7 @@ while not os.path.exists("go"):
     assert ended(bench, run_id)["reason"] == "completed"
 
 
+@both
 def test_memory_that_runs_out_for_the_script_is_recorded_with_the_limit(bench: ContainerBench) -> None:
     bench.target("memory: 64m")
     bench.write("t.py", "print('up', flush=True)\nheld = [bytearray(1 << 20) for _ in range(1000)]\n")
@@ -288,6 +336,7 @@ def test_a_daemon_that_is_restarted_ends_the_run_as_just_that(
     nothing_is_left(bench, run_id)
 
 
+@both
 def test_a_daemon_that_is_stopped_ends_the_run_as_just_that(
     make_bench: Callable[[Daemon], ContainerBench], private_daemon: Callable[..., Daemon]
 ) -> None:
@@ -355,6 +404,7 @@ def test_everything_killed_while_the_daemon_is_dead_leaves_a_container_that_clea
     assert bench.containers() == []
 
 
+@both
 def test_a_keeper_that_is_killed_takes_the_container_with_it(bench: ContainerBench) -> None:
     run_id = begun(bench, SLEEPER)
     os.kill(keeper(bench, run_id), signal.SIGKILL)
@@ -371,6 +421,7 @@ def test_a_supervisor_that_is_killed_takes_the_container_with_it(bench: Containe
     nothing_is_left(bench, run_id)
 
 
+@both
 def test_guardian_and_supervisor_killed_leave_nothing_running_and_a_look_removes_the_container(
     bench: ContainerBench,
 ) -> None:
@@ -393,6 +444,7 @@ def test_a_guardian_that_is_killed_alone_changes_nothing(bench: ContainerBench) 
     nothing_is_left(bench, run_id)
 
 
+@both
 def test_a_container_that_nobody_owns_any_more_is_found_by_check_and_removed_by_clean(bench: ContainerBench) -> None:
     bench.write("t.py", "print('x')")
     assert bench.submit("t.py").code == 0

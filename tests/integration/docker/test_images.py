@@ -66,7 +66,7 @@ def test_an_image_that_wants_a_login_says_how_to_log_in(
     assert bench.submit("t.py").code != 0
 
     found = ending(bench)
-    assert found["reason"] == "preparation"
+    assert found["reason"] == "container"
     assert f"docker login {image_registry.address}" in found["detail"]
     assert f"named in {FILE} under `baseDockerImage`" in found["detail"]
 
@@ -94,7 +94,7 @@ def test_a_registry_that_does_not_answer_is_said_so(bench: ContainerBench) -> No
 @pytest.mark.parametrize(
     ("image", "expected"),
     [
-        (FOREIGN, "is for aarch64, and this machine is x86_64"),
+        (FOREIGN, "is for aarch64, and the machine is x86_64"),
         (NO_SHELL, "has no /bin/sh"),
     ],
 )
@@ -110,6 +110,22 @@ def test_an_image_that_does_not_fit_is_refused_with_file_key_and_remedy(
     assert f"The image `{image}` {expected}" in found
     assert f"named in {FILE} under `baseDockerImage`. Choose" in found
     assert bench.containers() == []
+
+
+def test_the_default_image_is_called_so_and_what_is_wrong_with_it_is_no_matter_of_the_environment(
+    bench: ContainerBench, private_daemon: Callable[..., Daemon]
+) -> None:
+    daemon = private_daemon()
+    daemon.run("tag", NO_SHELL, "ubuntu:24.04")
+    bench.write(FILE, "type: docker\nuserManagedEnvironment: true\n")
+
+    done = bench.submit("t.py", env=daemon.environment)
+
+    assert done.code != 0 and "environment could not be built" not in done.err
+    found = ending(bench)
+    assert found["reason"] == "container"
+    assert "The image `ubuntu:24.04` has no /bin/sh." in found["detail"]
+    assert f"It is the default image: {FILE} has no `baseDockerImage`." in found["detail"]
 
 
 @pytest.mark.parametrize("image", [PLAIN, MUSL])

@@ -15,7 +15,7 @@ from runs.conftest import _end_what_is_left
 
 from kit.disks import fill, small_disk
 from kit.docker.daemon import Daemon, Settings
-from kit.docker.images import PLAIN
+from kit.docker.images import PLAIN, PYTHON
 
 
 @pytest.fixture
@@ -63,6 +63,16 @@ def test_the_images_own_python_where_there_is_none_is_told_with_the_keys(bench: 
         assert word in done.err
 
 
+def test_a_python_that_the_image_has_not_is_told_with_its_key(bench: ContainerBench) -> None:
+    bench.target("pythonLocation: /opt/no/such/python")
+    done = bench.submit("t.py")
+    assert done.code != 0 and done.out == ""
+    for word in ("`/opt/no/such/python` cannot be started", "`pythonLocation` in aml_config/box.compute", PYTHON):
+        assert word in done.err, done.err
+    assert "Docker does not see" not in done.err
+    assert bench.containers() == []
+
+
 def test_a_daemon_on_another_machine_is_refused_and_remotedocker_named(bench: ContainerBench) -> None:
     done = bench.submit("t.py", env={"DOCKER_HOST": "tcp://gpu1.example:2375"})
     assert done.code != 0 and done.out == ""
@@ -90,7 +100,8 @@ def test_a_home_that_the_daemon_cannot_see_is_told_with_holdfast_home(bench: Con
         timeout=120,
     )
     assert done.returncode != 0 and done.stdout == ""
-    assert "Docker does not see" in done.stderr and "holdfastHome" in done.stderr, done.stderr
+    assert "Docker does not see" in done.stderr, done.stderr
+    assert "HOLDFAST_HOME, where runs are submitted, for type `docker`" in done.stderr, done.stderr
 
 
 def test_a_full_disk_of_dockers_is_told_with_what_makes_room(

@@ -1,11 +1,17 @@
-"""The tests of runs on this machine once more, on targets with containers: the same project, the same words, and a file
-`local.compute` that says what `local` is."""
+"""The tests of runs on this machine once more, on every other product: the same project, the same words, and a file
+`local.compute` that says what `local` is.
+
+Left out are those that never come to the machine of the run, and those that look at it in a way that only this machine
+allows: its processes by their numbers, its folders, its memory. Kills and hostile process trees are in `faults`.
+"""
 
 from __future__ import annotations
 
 import pytest
-from docker.benches import ContainerBench, container_bench, kind  # noqa: F401 - fixtures
-from runs.conftest import Bench
+from docker.benches import container_bench  # noqa: F401 - a fixture
+from remote.conftest import box  # noqa: F401 - a fixture
+from runs.conftest import Bench, obeying_modes  # noqa: F401 - a fixture
+from runs.conftest import bench as bench_here  # noqa: F401 - a fixture
 from runs.test_choices import (  # noqa: F401 - tests
     test_a_crash_in_native_code_leaves_its_stack_in_the_output,
     test_a_script_named_like_an_option_runs,
@@ -16,14 +22,22 @@ from runs.test_ending import (  # noqa: F401 - tests
     test_a_run_that_is_gone_from_its_machine_is_lost_and_not_completed,
     test_a_second_cancel_can_shorten_the_grace_time,
     test_a_supervisor_told_to_stop_ends_its_run_in_order,
+    test_cancel_of_a_run_that_never_reached_its_host_settles_it,
+    test_cancel_sends_sigterm_and_gives_time_for_a_checkpoint,
     test_clean_never_touches_a_living_run,
     test_ctrl_c_detaches_and_says_how_to_follow_and_to_cancel,
+    test_the_grace_time_is_also_for_the_scripts_children,
+    test_the_time_limit_ends_a_script_that_ignores_sigterm,
     test_two_followers_see_every_line_once,
 )
 from runs.test_outputs import (  # noqa: F401 - tests
     test_a_log_that_is_begun_again_while_somebody_follows_is_not_spliced,
+    test_a_reader_that_takes_nothing_does_not_keep_the_run_from_coming_home,
+    test_a_stopped_client_is_named_and_cancel_still_works,
     test_a_stray_file_among_the_metrics_does_not_stop_anything,
+    test_an_ending_that_this_version_does_not_know_is_a_failure_whose_outputs_come_home,
     test_hidden_files_and_links_to_the_folder_itself_come_home_and_pipes_are_told,
+    test_outputs_that_the_script_made_unreadable_come_home,
     test_thousands_of_outputs_with_long_names_come_home,
     test_uploads_come_home_also_when_the_script_removed_its_outputs_folder,
 )
@@ -49,10 +63,36 @@ from runs.test_submit import (  # noqa: F401 - tests
     test_wait_shows_no_output_but_the_end,
 )
 
+PRODUCTS = ("docker", "remote", "remotedocker")
+ONLY = {
+    test_thousands_of_outputs_with_long_names_come_home: ("remote",),
+    test_the_grace_time_is_also_for_the_scripts_children: ("docker",),
+    test_an_asynchronous_submit_gives_its_record_in_the_format_that_was_asked_for: ("remotedocker",),
+    test_a_script_named_like_an_option_runs: ("remotedocker",),
+    test_wait_shows_no_output_but_the_end: ("remotedocker",),
+    test_cancel_of_a_run_that_never_reached_its_host_settles_it: ("remotedocker",),
+    test_the_script_runs_in_a_copy_so_that_a_later_edit_does_not_reach_it: ("remotedocker",),
+}
+"""What one product tells of the others too, or takes its time, runs where it is most unlike this machine."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    metafunc.parametrize("kind", ONLY.get(metafunc.function, PRODUCTS))
+
 
 @pytest.fixture
-def bench(container_bench: ContainerBench, monkeypatch: pytest.MonkeyPatch) -> Bench:  # noqa: F811
-    for name, value in container_bench.variables.items():
+def bench(kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    if kind == "remote":
+        here: Bench = request.getfixturevalue("bench_here")
+        far = request.getfixturevalue("box")()
+        made = Bench(here.root, far.home, here.command)
+        made.write("aml_config/local.compute", far.compute)
+        made.write("aml_config/local.runconfig", "Target: local\nFramework: Python\n")
+        variables = far.environment
+    else:
+        contained = request.getfixturevalue("container_bench")
+        contained.target(name="local")
+        made, variables = Bench(contained.root, contained.home, contained.command), contained.variables
+    for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    container_bench.target(name="local")
-    return Bench(container_bench.root, container_bench.home, container_bench.command)
+    return made

@@ -1,22 +1,24 @@
 """The suites of faults run on every target in TARGETS, with a few seeds in `make test` and hundreds in `make soak`.
 
-A module whose faults are of one target only has TARGETS of its own."""
+A module whose faults are of some targets only has TARGETS of its own; PRODUCTS are all that there are."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 
 import pytest
+from docker.benches import container_bench  # noqa: F401 - fixtures for the suites here
+from docker.conftest import docker, docker_box, docker_template, shared_docker  # noqa: F401
 from remote.benches import FarBench
-from remote.conftest import box, boxes, client, kit_folder  # noqa: F401 - fixtures for the suites here
+from remote.conftest import box, boxes, client, kit_folder  # noqa: F401
 from runs.conftest import Bench, obeying_modes  # noqa: F401
 from runs.conftest import bench as bench_here  # noqa: F401
 
 SOAK_SEEDS = 300
 TARGETS = ("local", "remote")
-SEEDS = {"local": 20, "remote": 4}
-"""What differs on a box is the link, and that has a suite of its own."""
+PRODUCTS = ("local", "docker", "remote", "remotedocker")
+SEEDS = {"local": 20, "docker": 6, "remote": 4, "remotedocker": 3}
+"""What differs on a box is the link, and that has a suite of its own; what differs in a container is who ends what."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -40,15 +42,29 @@ def chance(seed: int) -> random.Random:
 
 
 @pytest.fixture
-def bench(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    """A project whose runs go to the test's target; where a test has none, to this machine."""
-    here: Bench = request.getfixturevalue("bench_here")
-    if "target" not in request.fixturenames or request.getfixturevalue("target") == "local":
-        yield here
-        return
-    made = request.getfixturevalue("box")("remote")
-    for name, value in made.environment.items():
+def kind(target: str) -> str:
+    """For `container_bench`: which of the products with containers."""
+    return target
+
+
+@pytest.fixture
+def bench(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """A project whose runs go to the test's target; where a test has none, to this machine. Commands that name no
+    target mean `local`."""
+    target = request.getfixturevalue("target") if "target" in request.fixturenames else "local"
+    if target == "local":
+        here: Bench = request.getfixturevalue("bench_here")
+        return here
+    if target in ("docker", "remotedocker"):
+        made = request.getfixturevalue("container_bench")
+        made.target(name=target)
+        for name, value in made.variables.items():
+            monkeypatch.setenv(name, value)
+        return Bench(made.root, made.home, made.command)
+    here = request.getfixturevalue("bench_here")
+    far = request.getfixturevalue("box")("remote")
+    for name, value in far.environment.items():
         monkeypatch.setenv(name, value)
-    bench = FarBench(here.root, made.home, here.command, made)
-    bench.attach(made)
-    yield bench
+    bench = FarBench(here.root, far.home, here.command, far)
+    bench.attach(far)
+    return bench

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+from pathlib import Path
 
+from faults.conftest import PRODUCTS
 from runs.conftest import is_gone, wait_for
 
-TARGETS = ("local",)  # what ends a run's processes is the same everywhere
+TARGETS = PRODUCTS
+WAYS = ("cancel", "by itself", "supervisor", "time-limit")
+IN_CONTAINERS = (*WAYS, "both owners")
+"""Beside a container, who has lost both owners and put off the run's mark is nobody's."""
 TREE = """
-import ctypes, os, random, signal, sys, time
+import os, random, signal, sys, time
 
-chance = random.Random(int(sys.argv[2]))
+os.mkdir("marks")
+marks = os.path.abspath("marks")
+chance = random.Random(int(sys.argv[1]))
 
 def hide():
     for _ in range(chance.randrange(3)):
@@ -27,62 +35,62 @@ def hide():
         if chance.random() < 0.8:
             os.dup2(null, descriptor)
     os.chdir("/")
-    open(sys.argv[1] + "/%d" % os.getpid(), "w").close()
+    open(marks + "/%d" % os.getpid(), "w").close()
     if chance.random() < 0.5:
         code = "import signal, time\\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\\nwhile True: time.sleep(60)"
-        os.execve(sys.executable, ["kworker/0:1", "-c", code], {})
+        os.execve(sys.executable, ["kworker/0:1", "-c", code, sys.argv[3]], {})
     while True:
         if chance.random() < 0.05 and os.fork():
             os._exit(0)  # a rotator: a new pid again and again
         time.sleep(0.02)
 
 for number in range(8):
-    chance.seed("%s-%d" % (sys.argv[2], number))
+    chance.seed("%s-%d" % (sys.argv[1], number))
     if os.fork() == 0:
         hide()
-while len(os.listdir(sys.argv[1])) < 8:
+while len(os.listdir(marks)) < 8:
     time.sleep(0.01)
 print("up", flush=True)
-if sys.argv[3] == "stay":
+if sys.argv[2] == "stay":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     while True:
         time.sleep(60)
 """
 
 
-def _mine(marks: str) -> list[int]:
-    """Living processes that carry the tree's marks: by their own words, or their children by the session."""
+def _tree(token: str) -> list[int]:
+    """Living processes that have the token among their words, in whatever container they are."""
     found = []
     for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                with open(f"/proc/{entry}/cmdline", "rb") as source:
-                    words = source.read()
-            except OSError:
-                continue
-            if marks.encode() in words and b"hostile.py" in words and not is_gone(int(entry)):
+        with contextlib.suppress(OSError):
+            if entry.isdigit() and token.encode() in Path(f"/proc/{entry}/cmdline").read_bytes().split(b"\0"):
                 found.append(int(entry))
-    return found
+    return [pid for pid in found if not is_gone(pid)]
 
 
-def test_nothing_of_a_hostile_tree_is_left_however_the_run_ends(bench, target, tmp_path, seed, chance):
-    marks = tmp_path / "marks"
-    marks.mkdir()
+def test_nothing_of_a_hostile_tree_is_left_however_the_run_ends(bench, target, tmp_path, seed):
+    token = f"{tmp_path}-{os.getpid()}"
     bench.write("hostile.py", TREE)
-    way = chance.choice(["cancel", "time-limit", "supervisor", "by itself"])
+    ways = IN_CONTAINERS if "docker" in target else WAYS
+    way = ways[seed % len(ways)]
     options = ["--time-limit", "2s"] if way == "time-limit" else []
     stay = "go" if way == "by itself" else "stay"
-    run_id = bench.start("-t", target, "--grace", "0.3s", *options, "hostile.py", str(marks), str(seed), stay)
+    run_id = bench.start("-t", target, "--grace", "0.3s", *options, "hostile.py", str(seed), stay, token)
     wait_for(lambda: b"up" in (bench.far(run_id) / "driver_log").read_bytes())
     if way == "cancel":
+        assert len(_tree(token)) >= 8
         assert bench.run("cancel", "-r", run_id).code == 0
     elif way == "supervisor":
         os.kill(bench.holder(run_id, 1), signal.SIGKILL)
-    bench.event(run_id, "ended")
-    bench.run("logs", "-f", "-r", run_id)
-    pids = [int(name) for name in os.listdir(marks)]
-    assert [pid for pid in pids if not is_gone(pid)] == []
-    assert _mine(str(marks)) == []
-    ended = bench.record(run_id)["ended_processes"]
+    elif way == "both owners":
+        for pid in [bench.holder(run_id, byte) for byte in (0, 1)]:
+            os.kill(pid, signal.SIGKILL)
+    followed = bench.run("logs", "-f", "-r", run_id)
+    assert followed.out == "up\n", followed.err
+    wait_for(lambda: _tree(token) == [], 5)
+    record = bench.record(run_id)
+    expected = {"cancel": "canceled", "by itself": "completed", "time-limit": "time-limit"}
+    assert record["reason"] == expected.get(way, "supervisor-died")
+    ended = record["ended_processes"]
     assert ended, "the record says what was ended"
     assert not any(each["signal"] == "survived" for each in ended)

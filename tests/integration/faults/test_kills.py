@@ -8,8 +8,10 @@ import os
 import signal
 import time
 
+from faults.conftest import PRODUCTS
 from runs.conftest import is_gone, wait_for
 
+TARGETS = PRODUCTS
 LINES = 100
 SCRIPT = f"""
 import os, sys, time

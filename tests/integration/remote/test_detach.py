@@ -68,18 +68,20 @@ def test_a_purge_leaves_nothing_there_and_is_not_done_unasked_or_while_a_run_liv
     assert holdfast("submit", "-a", "-c", "gpu1", "t.py", env=gpu1.environment).code == 0
     purge = ["computetarget", "detach", "-n", "gpu1", "--purge"]
 
-    unasked = holdfast(*purge, "--force", env=gpu1.environment)
-    assert unasked.code == 240
-    assert "1 run is there. Other projects and laptops that use this account" in unasked.err
-    unfinished = holdfast(*purge, "--yes", env=gpu1.environment)
-    assert unfinished.code == 242
-    living = holdfast(*purge, "--yes", "--force", env=gpu1.environment)
-    assert living.code == 245
-    assert "is still alive" in living.err
+    for words in ([], ["--yes"], ["--yes", "--force"]):
+        living = holdfast(*purge, *words, env=gpu1.environment)
+        assert living.code == 245
+        assert "Nothing is purged: 1 run is still alive" in living.err
+        assert "--force" not in living.err, "that does not do it"
     assert written(tmp_path) == ["gpu1.compute", "gpu1.runconfig"]
 
-    assert holdfast("cancel", "-r", "last", env=gpu1.environment).code in (0, 247)
+    named = living.err.partition("End it first: holdfast ")[2].split()
+    assert named[:2] == ["cancel", "-r"]
+    assert holdfast(*named, env=gpu1.environment).code in (0, 247)
     wait_for(lambda: _living(holdfast, gpu1) == [0], what="the run is over")
+    unasked = holdfast(*purge, "--force", env=gpu1.environment)
+    assert unasked.code == 240
+    assert "1 run is there; none alive. Other projects and laptops that use this account" in unasked.err
     done = holdfast(*purge, "--yes", "--force", env=gpu1.environment)
     assert done.code == 0, done.err
     assert not gpu1.home.exists()

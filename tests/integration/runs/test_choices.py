@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.parametrize("command", [("cancel",), ("experiment", "diagnostics"), ("project", "restore"), ("submit",)])
+@pytest.mark.parametrize("command", [("experiment", "diagnostics"), ("project", "restore"), ("submit",)])
 def test_a_command_without_what_it_needs_says_what_is_missing(bench, command):
     result = bench.run(*command)
     assert result.code == 240

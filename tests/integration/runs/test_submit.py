@@ -269,12 +269,14 @@ def test_run_numbers_count_per_script(bench):
     ("script", "code", "words"),
     [
         ("tran.py", 242, "Did you mean `train.py`?"),
+        ("np0.py", 242, "In that folder there are: long.py, train.py"),
         ("../outside.py", 242, "lies outside the project"),
         ("sub", 242, "is a folder, not a script"),
     ],
 )
 def test_a_script_that_cannot_be_used_is_refused_before_anything_is_made(bench, script, code, words):
     bench.write("train.py", "")
+    bench.write("long.py", "")
     bench.write("sub/x.py", "")
     (bench.root.parent / "outside.py").write_text("")
     result = bench.submit(script)

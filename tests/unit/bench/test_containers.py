@@ -84,7 +84,7 @@ def test_a_build_begins_with_the_image_whose_cache_is_warm(tmp_path: Path) -> No
     Builder(with_buildkit=True).write(tmp_path, ["numpy==1"], "8")
     kit = (tmp_path / "Dockerfile").read_text()
     assert classic.startswith(f"FROM {WARM}\n") and "--mount" not in classic
-    assert kit.startswith(f"FROM {BASE}\n") and "RUN --mount=type=cache,target=/root/.cache/pip pip install" in kit
+    assert kit.startswith(f"FROM {BASE}\n") and "RUN --mount=type=cache,target=/var/cache/pip pip install" in kit
 
 
 def test_an_added_line_leaves_what_is_above_it_as_it_was(tmp_path: Path) -> None:

@@ -88,3 +88,31 @@ def test_a_connection_that_is_back_is_said_to_be(capfd: pytest.CaptureFixture[st
     screen.show(events.Reconnected("gpu1"))
     screen.show(events.Reconnected("gpu1"))
     assert capfd.readouterr().err == "connection lost (it broke), trying again in 0.2 s …\nconnected again\n"
+
+
+def test_without_a_run_the_only_one_that_has_not_ended_is_meant(
+    command: Callable[..., Any], recorded: Any, going_on: str
+) -> None:
+    recorded.add()
+    done = command("cancel")
+    assert done.code == 245
+    assert f"holdfast cancel -r {going_on} --abandon" in done.err
+
+
+def test_without_a_run_and_with_none_that_goes_on_nothing_is_meant(command: Callable[..., Any], recorded: Any) -> None:
+    recorded.add()
+    done = command("cancel")
+    assert (done.code, done.err.splitlines()[0]) == (240, "error: No run of this project is going on.")
+
+
+def test_of_several_that_go_on_none_is_chosen(command: Callable[..., Any], recorded: Any, going_on: str) -> None:
+    other = recorded.add()
+    journal: Path = recorded.folders.path(other) / "journal.jsonl"
+    journal.write_text("".join(journal.read_text().splitlines(keepends=True)[:3]))
+    (recorded.folders.path(other) / "collected.json").unlink()
+    done = command("cancel")
+    assert done.code == 240
+    assert done.err.splitlines() == [
+        "error: 2 runs have not ended; which one is meant?",
+        *(f"  holdfast cancel -r {run_id}" for run_id in (going_on, other)),
+    ]

@@ -111,3 +111,30 @@ def test_packages_that_nobody_recorded_are_not_said_to_be_the_same(recorded, com
     both = command("history", "compare", unknown, unknown, "-o", "table").out
     assert both == f"Packages: not recorded for {unknown} and {unknown}.\nThe same: arguments, configuration, code.\n"
     assert "not recorded" not in command("history", "compare", known, built, "-o", "table").out
+
+
+def test_what_says_nothing_of_a_run_in_a_container_is_not_on_its_page(recorded, page):
+    run_id = recorded.add(properties={"environment_of": "iris_1"})
+    folder = recorded.folders.path(run_id)
+    event = {"t": 1521077191.6, "e": "container", "image": "sha256:ab", "image_name": "ubuntu", "name": "holdfast-x"}
+    journal = (folder / "journal.jsonl").read_text().splitlines(keepends=True)
+    (folder / "journal.jsonl").write_text(
+        "".join([journal[0], json.dumps({**event, "gpus": True}) + "\n", *journal[1:]])
+    )
+    settings = {
+        "run_configuration": {"framework": "Python", "framework_was_missing": False},
+        "compute_target": {"cpus": "2", "spark_submit_location": "spark-submit", "yarn_deploy_mode": "cluster"},
+    }
+    (folder / "configuration.json").write_text(json.dumps(settings))
+    text = "\n".join(page(run_id))
+    assert "cpus: 2" in text
+    assert not [word for word in ("spark", "yarn", "was_missing", "Clock") if word in text]
+    assert "holdfast-x, with the machine's GPUs" in text
+    assert "environment_of: iris_1" in text
+
+
+@pytest.mark.parametrize(("offset", "is_told"), [(0.04, False), (-0.04, False), (0.3, True), (-7.0, True)])
+def test_a_clock_is_only_told_of_where_it_differs(recorded, page, monkeypatch, offset, is_told):
+    run_id = recorded.add()
+    monkeypatch.setattr(type(recorded.folders), "clock_offset", lambda *_: offset)
+    assert any(line.startswith("Clock") for line in page(run_id)) is is_told

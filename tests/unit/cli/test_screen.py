@@ -12,7 +12,9 @@ import pytest
 
 from holdfast.cli import comparison_page, terminal
 from holdfast.cli.events import Screen
+from holdfast.frozen import replace
 from holdfast.history.compare import Comparison
+from holdfast.history.records import read_run
 from holdfast.workbench import events
 from holdfast.workbench.records.comparison import CodeDifference, RunComparison
 
@@ -71,3 +73,14 @@ def test_what_takes_long_before_the_script_is_said_once(
     for name in phases:
         screen.show(events.PhaseChanged(name, "3 of 8 layers"))
     assert capsys.readouterr().err == shown
+
+
+def test_a_note_that_was_shown_when_it_came_is_not_shown_again_at_the_end(
+    recorded: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run = replace(read_run(recorded.folders, recorded.add()), notes=("seen", "only at the end"))
+    screen = Screen(None)
+    screen.show(events.Noted("seen"))
+    screen.show(events.Ended(run))
+    shown = capfd.readouterr().err
+    assert (shown.count("note: seen"), shown.count("note: only at the end")) == (1, 1)

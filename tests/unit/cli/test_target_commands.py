@@ -44,6 +44,7 @@ def test_all_that_an_attach_lacks_is_said_at_once(
     ("words", "said"),
     [
         (["docker", "-a", "gpu1"], ["`docker` target is this machine", "computetarget attach remotedocker …"]),
+        (["docker", "--home", "/scratch/me"], ["`docker` target is this machine", "export HOLDFAST_HOME=/scratch/me"]),
         (["local", "-a", "gpu1"], ["`local` target is this machine", "computetarget attach remote …"]),
         (["local", "--image", "x"], ["runs no containers", "computetarget attach docker …"]),
         (["remote", "-a", "gpu1", "--image", "x"], ["runs no containers", "computetarget attach remotedocker …"]),

@@ -17,8 +17,9 @@ import pytest
 from holdfast.farside.machine import gpus
 from holdfast.farside.machine.programs import Program, collect
 from holdfast.farside.run import processes
-from holdfast.farside.run.children import Attendant, Signals
+from holdfast.farside.run.children import Attendant
 from holdfast.farside.run.device_header import DeviceHeader
+from holdfast.farside.run.signals import Signals
 
 REPORT = '{"state": "ok", "problem": "", "devices": []}'
 
@@ -29,7 +30,7 @@ def attendant() -> Iterator[Attendant]:
     before = {number: signal.getsignal(number) for number in numbers}
     wakeup = signal.set_wakeup_fd(-1)
     try:
-        yield Attendant(Signals(), 1.0, lambda: None)
+        yield Attendant(Signals(()), 1.0, lambda: None)
     finally:
         signal.set_wakeup_fd(wakeup)
         for number, handler in before.items():

@@ -39,6 +39,13 @@ def test_an_empty_folder_that_was_there_is_marked_as_found(tmp_path: Path) -> No
     assert json.loads((tmp_path / "given" / MARKER).read_text()) == {"format": 1, "found": True}
 
 
+def test_what_holdfast_has_there_as_a_client_does_not_keep_a_folder_from_being_marked(tmp_path: Path) -> None:
+    home = brought(tmp_path / "given", "keys")
+    (tmp_path / "given" / "ssh-0a1b2c3d.config").touch()
+    home.make()
+    assert json.loads((tmp_path / "given" / MARKER).read_text()) == {"format": 1, "found": True}
+
+
 def test_a_folder_that_holds_something_else_is_neither_marked_nor_taken(tmp_path: Path) -> None:
     home = brought(tmp_path / "scratch", "thesis", "cache")
     home.make()

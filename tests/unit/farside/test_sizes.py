@@ -66,8 +66,10 @@ class TestPurge:
     def test_a_folder_that_is_not_ours_is_refused(self, tmp_path: Path) -> None:
         for name in ("farside/src", "cache", "thesis"):
             (tmp_path / "scratch" / name).mkdir(parents=True)
-        with pytest.raises(Refused, match="not Holdfast's"):
+        with pytest.raises(Refused, match="not Holdfast's") as refused:
             sizes.purge(Home(str(tmp_path / "scratch")))
+        assert "--home" not in refused.value.hint, "a purge has no such option"
+        assert "Detach without --purge" in refused.value.hint
         assert sorted(os.listdir(tmp_path / "scratch")) == ["cache", "farside", "thesis"]
 
     @pytest.mark.parametrize("path", ["{home}", "{home}/..", "{home}/x/.."])

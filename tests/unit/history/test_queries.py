@@ -111,6 +111,8 @@ def test_a_run_has_the_keys_of_the_original_and_our_own(archive):
         "parent_run_id": None,
         "snapshot": "a" * 64,
         "environment": "env-1",
+        "image": None,
+        "image_id": None,
         "properties": {"a": "b"},
         "attachments": ["outputs/model.pkl"],
         "notes": [],

@@ -79,6 +79,14 @@ def test_a_run_in_a_container_knows_its_image_by_name_and_id(submission):
     assert fold(submission, parse_journal(data + STARTED + line(e="container", image=3)), {}).image_id is None
 
 
+@pytest.mark.parametrize(("written", "known"), [(True, True), (False, False), (None, False), ("yes", False)])
+def test_a_run_in_a_container_knows_whether_it_was_given_gpus(submission, written, known):
+    run = fold(submission, parse_journal(CREATED + line(e="container", image="sha256:ab", gpus=written)), {})
+    assert run.has_gpus is known
+    assert run_from_json(json.loads(json.dumps(run_json(run)))) == run
+    assert fold(submission, parse_journal(CREATED), {}).has_gpus is None
+
+
 def test_an_unknown_reason_is_a_failure_that_names_it(submission):
     data = STARTED + line(e="ended", reason="evicted", detail="by the queue")
     run = fold(submission, parse_journal(data), {})

@@ -88,6 +88,13 @@ def test_gpus_have_their_own_key(item: str) -> None:
     assert "`nvidiaDocker`" in mistake.message and "nvidiaDocker: true" in mistake.remedy
 
 
+@pytest.mark.parametrize("name", sorted(each for each in VALUED if each.startswith("--health-")))
+def test_nobody_asks_after_a_runs_health(name: str) -> None:
+    """`docker run` would refuse it too, beside `--no-healthcheck`, and name neither file nor key."""
+    ((mistake, item),) = judge(["--init", f"{name}=1"], "host").errors
+    assert mistake.message.startswith(f"`{name}` cannot be used: ") and item == 1
+
+
 def test_some_labels_are_holdfasts() -> None:
     assert errors("--label=holdfast.run=x") == ["labels that begin with `holdfast.` are Holdfast's own"]
 

@@ -72,6 +72,7 @@ def test_the_environment_is_built_with_what_is_over_there(tmp_path: Path, kind: 
     assert found.interpreter == text(Hole.PYTHON)
     assert found.uv == text(Hole.HOME, "/tools/uv-1.2.3-", Hole.ARCHITECTURE, "/uv")
     assert found.tools == ("uv-1.2.3",)
+    assert found.summary == "Python not pinned: no packages", "nothing is active in an image"
 
 
 @pytest.mark.parametrize("kind", ["docker", "remotedocker\naddress: gpu1"])
@@ -101,6 +102,7 @@ def test_all_that_a_file_asks_for_reaches_the_far_side(tmp_path: Path) -> None:
         Volume(text("/x,y"), "/z", True),
     )
     assert (container.gpus, container.shm, container.image) == (True, "1g", "ubuntu:24.04")
+    assert container.is_default
 
 
 def record(root: Path, container: dict[str, Any] | None, events: list[dict[str, Any]], lock: bool = False) -> str:

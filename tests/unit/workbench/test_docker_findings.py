@@ -8,9 +8,13 @@ from typing import Any
 
 import pytest
 
+from holdfast.containers.container import Names
+from holdfast.containers.docker import Docker
 from holdfast.errors import FarSideError, HostError, Unreachable
 from holdfast.hosts.connection import Push
 from holdfast.hosts.facts import Facts, parse_facts
+from holdfast.plan import container_json
+from holdfast.project.compute import ComputeTarget
 from holdfast.workbench import events
 from holdfast.workbench.machines import docker
 from holdfast.workbench.machines.docker import Docked, Engine, Leftover, Trial, Wish, examine
@@ -26,12 +30,20 @@ ANSWER: dict[str, Any] = {
     "free": 10**11,
     "total": 10**12,
     "leftovers": [],
+    "user": "",
+    "lingers": None,
 }
 GPUS = {"gpus": {"state": "ok", "devices": [{"index": 0, "state": "ok"}]}}
 FILE = "aml_config/box.compute"
-NEW = Wish("ubuntu:24.04", FILE, attaches=True)
+TARGET = ComputeTarget("box", "docker", base_docker_image="ubuntu:24.04", file=FILE)
+NEW = Wish(TARGET, attaches=True)
 TRIED = Trial("ubuntu:24.04", "sha256:ab", "hook", "")
 UNGIVEN = Trial("ubuntu:24.04", "sha256:ab", "", "could not select device driver")
+
+
+def wishing(nvidia: bool | None) -> Wish:
+    """For a target whose file says that of GPUs."""
+    return Wish(replace(TARGET, nvidia_docker=nvidia))
 
 
 class Answering:
@@ -109,6 +121,21 @@ def test_each_state_of_the_engine_has_its_sentence_and_a_remedy(changes: Any, wo
     assert found.stops_runs is stops
 
 
+@pytest.mark.parametrize(("kind", "title"), [("docker", "Docker"), ("podman", "Podman")])
+def test_an_engine_of_the_accounts_own_that_ends_at_logout_is_told_with_what_keeps_it(kind: str, title: str) -> None:
+    engine = replace(ENGINE, kind=kind, is_rootless=True, user="me", lingers=False)
+    (found,) = docker.engine_findings(engine)
+    assert found.message.startswith(f"{title} is the account's own there (rootless), and ends when `me` logs out")
+    assert "loginctl enable-linger" in found.remedy and not found.stops_runs
+    for lingers in (True, None):
+        assert list(docker.engine_findings(replace(engine, lingers=lingers))) == []
+
+
+def test_whether_the_account_lingers_is_heard_from_the_machine() -> None:
+    answer = {**ANSWER, "rootless": True, "user": "me", "lingers": False}
+    assert "`me` logs out" in looked(answer, tried()).findings[0].message
+
+
 def test_the_oldest_engine_that_works_and_one_of_podman_are_not_too_old() -> None:
     for each in (replace(ENGINE, version="18.09.7"), replace(ENGINE, kind="podman", version="4.9.3")):
         assert list(docker.engine_findings(each)) == []
@@ -141,16 +168,17 @@ def test_gpus_that_docker_cannot_give_are_told_with_what_mends_it(engine: Engine
 
 
 def test_a_target_that_wants_gpus_which_it_cannot_have_is_stopped_with_file_and_key() -> None:
-    wants = Wish("ubuntu:24.04", FILE, nvidia=True)
+    wants = wishing(nvidia=True)
     for trial, has_gpus in ((TRIED, False), (None, False), (UNGIVEN, True)):
         (found,) = docker.gpu_findings(ENGINE, trial, has_gpus, wants)
         assert found.stops_runs
-        assert f"remove `nvidiaDocker` from {FILE}" in found.remedy.replace("Remove", "remove")
+        assert "rite `nvidiaDocker: false`" in found.remedy
+        assert FILE in found.message + found.remedy
 
 
 @pytest.mark.parametrize(("nvidia", "count"), [(None, 1), (False, 0), (True, 0)])
 def test_gpus_that_nobody_asked_for_are_told_of_unless_they_were_declined(nvidia: bool | None, count: int) -> None:
-    found = list(docker.gpu_findings(ENGINE, TRIED, True, Wish("ubuntu:24.04", FILE, nvidia)))
+    found = list(docker.gpu_findings(ENGINE, TRIED, True, wishing(nvidia)))
     assert len(found) == count
     assert all(f"`nvidiaDocker: true` into {FILE}" in each.remedy for each in found)
 
@@ -178,21 +206,28 @@ def test_an_image_that_does_not_exist_and_a_folder_that_docker_does_not_see_are_
         looked(ANSWER, FarSideError(kind, "no way"))
 
 
+def test_what_a_container_of_the_target_cannot_have_stops_runs_in_a_check_beside_all_else() -> None:
+    missing = FarSideError("docker", "`volumes[0]` names nothing.", "Make the folder.")
+    found = looked(ANSWER, missing, wish=Wish(TARGET))
+    assert [tuple(each) for each in found.findings] == [("`volumes[0]` names nothing.", "Make the folder.", True)]
+    assert found.engine.version == "27.3.1"
+
+
 def test_a_check_fetches_nothing_and_says_that_the_first_run_will() -> None:
     there = Answering(ANSWER, FarSideError("image-absent", "not there"))
-    wish = Wish("ubuntu:24.04", FILE)
+    wish = Wish(TARGET)
     found = ended(examine(there, "gpu1", machine(), wish))[1]  # type: ignore[arg-type]
     assert [each.message for each in found.findings] == ["The image `ubuntu:24.04` is not on the machine."]
     assert there.asked[1] == (
         "docker-try",
-        {"image": "ubuntu:24.04", "file": FILE, "pull": False, "gpus": False},
+        {"container": container_json(Docker(TARGET).plan(Names("", "", ""))), "pull": False, "gpus": False},
     )
 
 
 @pytest.mark.parametrize(("nvidia", "asked"), [(None, True), (True, True), (False, False)])
 def test_gpus_are_tried_where_there_are_some_and_nobody_declined_them(nvidia: bool | None, asked: bool) -> None:
     there = Answering(ANSWER, tried("hook" if asked else ""))
-    wish = replace(NEW, nvidia=nvidia)
+    wish = replace(NEW, target=replace(TARGET, nvidia_docker=nvidia))
     found = ended(examine(there, "gpu1", machine(GPUS), wish))[1]  # type: ignore[arg-type]
     assert there.asked[1][1]["gpus"] is asked
     assert found.gives_gpus is asked

@@ -22,12 +22,12 @@ def after_logout(home: Home) -> Dict[str, Any]:
     it a while to do so), `lingers` (None: nobody could say), `unit`: whether it lingers and its service manager starts
     a process, `said`: its words if not, `start`: how this home starts processes."""
     user = account_name()
-    lingers = _lingers(user)
-    works, said = detaching.user_unit_works() if lingers else (False, "")
+    stays = lingers(user)
+    works, said = detaching.user_unit_works() if stays else (False, "")
     return {
         "user": user,
         "ends": ends_at_logout(_logind_texts(), user),
-        "lingers": lingers,
+        "lingers": stays,
         "unit": works,
         "said": said,
         "start": detaching.start_setting(home),
@@ -75,7 +75,8 @@ def _logind_texts() -> List[str]:
     return found
 
 
-def _lingers(user: str) -> Optional[bool]:
+def lingers(user: str) -> Optional[bool]:
+    """Whether the account's service manager runs without a login; None where nobody could say."""
     found = re.search(r"^Linger=(yes|no)\s*$", _loginctl(["show-user", user, "--property=Linger"]), re.MULTILINE)
     if found:
         return found.group(1) == "yes"

@@ -25,12 +25,13 @@ def settle(home: Home) -> Dict[str, Any]:
     return {"home": home.path, "tightened": _tighten(home, stat.S_IMODE(status.st_mode))}
 
 
-def refuse_foreign(home: Home) -> None:
+def refuse_foreign(home: Home, remedy: str = "") -> None:
+    """`remedy`: in place of the advice to name another folder, where none can be named."""
     if is_protected(home.path):
         raise Refused(
             "not-ours",
             "`%s` is, or holds, the account's own folder." % home.path,
-            "Name a folder for Holdfast alone: --home %s" % os.path.join(home.path, "holdfast"),
+            remedy or "Name a folder for Holdfast alone: --home %s" % os.path.join(home.path, "holdfast"),
         )
     if not is_ours(home):
         others = [name for name in _names(home.path) if name not in Home.STATE]
@@ -38,7 +39,7 @@ def refuse_foreign(home: Home) -> None:
         raise Refused(
             "not-ours",
             "`%s` holds what is not Holdfast's: %s." % (home.path, shown),
-            "Name a folder that is empty or not there yet: --home %s" % os.path.join(home.path, "holdfast"),
+            remedy or "Name a folder that is empty or not there yet: --home %s" % os.path.join(home.path, "holdfast"),
         )
 
 

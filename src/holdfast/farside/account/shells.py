@@ -13,6 +13,7 @@ from typing import Any, Dict, Optional
 from holdfast.farside.environments.building import Environment, read_mark
 from holdfast.farside.layout import INSIDE, Home, checked
 from holdfast.farside.refusal import Refused
+from holdfast.farside.run.binding import bind
 from holdfast.farside.run.children import inherited_environment
 from holdfast.farside.run.interpreter import find_python
 
@@ -28,7 +29,7 @@ def prepare(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
     elif "environment" in message or "plan" in message:
         description = _of_environment(home, message)
     elif message.get("container") is not None:
-        description = _in_image(home, message, str(message["container"]["image"]), "")
+        description = _in_image(home, message, message["container"], "")
     else:
         account = os.path.expanduser("~")
         python = find_python(message.get("python"), account)
@@ -108,10 +109,9 @@ def _of_environment(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
     path = home.environment(name)
     if not Environment(home, name).is_complete():
         raise Refused("not-ready", "The environment `%s` is unfinished or broken." % name, "Remove it.")
-    container = message.get("container")
-    image = str(container["image"]) if container is not None else _image_of(path)
-    if image:
-        return _in_image(home, message, image, path)
+    container = message.get("container") or _container_of(path)
+    if container is not None:
+        return _in_image(home, message, container, path)
     return {
         "directory": message.get("directory") or os.path.expanduser("~"),
         "environment": dict(message["variables"], VIRTUAL_ENV=path),
@@ -120,25 +120,26 @@ def _of_environment(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
     }
 
 
-def _in_image(home: Home, message: Dict[str, Any], image: str, path: str) -> Dict[str, Any]:
+def _in_image(home: Home, message: Dict[str, Any], container: Dict[str, Any], path: str) -> Dict[str, Any]:
     """In a new container of the image, with the environment if there is one."""
     from holdfast.farside.containers.entering import of_image
 
-    program = str((message.get("container") or {}).get("program") or "docker")
-    inside = of_image(home, image, path, dict(message["variables"]), program)
+    bound = bind(container, {"account": os.path.expanduser("~")})
+    inside = of_image(home, bound, path, dict(message["variables"]))
     found = {"directory": home.container_home(), "environment": {}, "python": "", "inside": inside}
     return dict(found, held=os.path.basename(path)) if path else found
 
 
-def _image_of(path: str) -> str:
-    """Where its Python is, or where alone it works; empty for this machine itself."""
+def _container_of(path: str) -> Optional[Dict[str, Any]]:
+    """Where the environment's Python is, or where alone it works; None for this machine itself."""
+    from holdfast.farside.containers.entering import nothing_but
     from holdfast.farside.environments.platforms import platform_name
 
     mark = read_mark(path)
     if mark.get("image"):
-        return str(mark["image"])
+        return nothing_but(str(mark["image"]))
     if str(mark.get("platform") or platform_name()) == platform_name():
-        return ""
+        return None
     message = "The environment `%s` was made for images of the kind %s, not for this machine."
     raise Refused(
         "refused",

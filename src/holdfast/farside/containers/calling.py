@@ -1,4 +1,4 @@
-"""One call of a program: its two streams kept apart, what it reads given, not waited for longer than it may take."""
+"""One call of a program: its two streams kept apart, heard as they come, not waited for longer than it may take."""
 
 import os
 import select
@@ -7,14 +7,13 @@ import time
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence
 
 from holdfast.farside.containers.complaints import Answer
-from holdfast.farside.run.children import Exit, spawn
+from holdfast.farside.run.children import spawn
+from holdfast.farside.run.signals import Exit
 
 BRIEFLY = 2.0
 """Seconds for a killed program to be gone."""
 _GLANCE = 0.1
 """Between looks at whether it has ended while others hold its streams open."""
-
-Hear = Callable[[str], None]
 
 
 class Attended(NamedTuple):
@@ -25,60 +24,55 @@ class Attended(NamedTuple):
     exits: Dict[int, Exit]
 
 
-class Call:
-    """`hear` gets each line of its output as it comes. Raises CannotStart."""
+class Listener(NamedTuple):
+    """`hear` gets each line of both streams as it comes; `tick` is called at least once a second, and after lines."""
 
-    def __init__(self, argv: List[str], environment: Dict[str, str], given: bytes, hear: Optional[Hear]) -> None:
-        self._given, self._hear, self._heard = given, hear, 0
-        output, errors, source = os.pipe(), os.pipe(), os.pipe()
+    hear: Callable[[str], None]
+    tick: Callable[[], None]
+
+
+class Call:
+    """Raises CannotStart."""
+
+    def __init__(self, argv: List[str], environment: Dict[str, str]) -> None:
+        output, errors = os.pipe(), os.pipe()
         try:
-            self.pid = spawn(argv, environment, "/", output[1], source[0], errors[1])
+            self.pid = spawn(argv, environment, "/", output[1], None, errors[1])
         except BaseException:
-            _close(output[0], errors[0], source[1])
+            _close(output[0], errors[0])
             raise
         finally:
-            _close(output[1], errors[1], source[0])
-        self._texts = {output[0]: b"", errors[0]: b""}
-        self._open = [output[0], errors[0]]
-        self._output, self._errors, self._source = output[0], errors[0], source[1]
-        for descriptor in (output[0], errors[0], source[1]):
+            _close(output[1], errors[1])
+        self._output, self._errors = output[0], errors[0]
+        self._open = [self._output, self._errors]
+        self._texts = dict.fromkeys(self._open, b"")
+        self._heard = dict.fromkeys(self._open, 0)
+        for descriptor in self._open:
             os.set_blocking(descriptor, False)
 
-    def answer(self, patience: float, attended: Optional[Attended]) -> Answer:
+    def answer(self, patience: float, attended: Optional[Attended], listener: Optional[Listener] = None) -> Answer:
         """When it has ended. One that is late is killed, and its answer has no code."""
         deadline = time.monotonic() + patience
         ended: Optional[Exit] = None
         try:
             while ended is None and time.monotonic() < deadline:
-                self._give()
                 self._wait(deadline - time.monotonic(), attended)
                 ended = self._exit(attended)
                 self._take()
+                if listener is not None:
+                    self._tell(listener, ended is not None)
         finally:
             if ended is None:
                 self._kill(attended)
             _close(*self._open)
-            _close(*([self._source] if self._source >= 0 else []))
         errors = self._texts[self._errors].decode("utf-8", "replace")
         if ended is None:
             errors += "\nit did not answer within %d s" % patience
         code = None if ended is None else 128 + ended.signal if ended.signal is not None else ended.code
         return Answer(code, self._texts[self._output].decode("utf-8", "replace"), errors)
 
-    def _give(self) -> None:
-        while self._source >= 0:
-            try:
-                self._given = self._given[os.write(self._source, self._given) if self._given else 0 :]
-            except BlockingIOError:
-                return
-            except BrokenPipeError:
-                self._given = b""
-            if not self._given:
-                os.close(self._source)
-                self._source = -1
-
     def _wait(self, left: float, attended: Optional[Attended]) -> None:
-        seconds = max(0.0, min(left, 0.01 if self._source >= 0 else 1.0 if self._open else 0.001))
+        seconds = max(0.0, min(left, 1.0 if self._open else 0.001))
         if attended is not None:
             attended.wait(seconds, self._open)
         elif self._open:
@@ -112,15 +106,14 @@ class Call:
                     os.close(descriptor)
                     break
                 self._texts[descriptor] += data
-        self._tell()
 
-    def _tell(self) -> None:
-        text = self._texts[self._output]
-        whole = text.rfind(b"\n") + 1
-        if self._hear is not None and whole > self._heard:
-            lines, self._heard = text[self._heard : whole], whole
+    def _tell(self, listener: Listener, is_over: bool) -> None:
+        for descriptor, text in self._texts.items():
+            whole = len(text) if is_over else text.rfind(b"\n") + 1
+            lines, self._heard[descriptor] = text[self._heard[descriptor] : whole], whole
             for line in lines.decode("utf-8", "replace").splitlines():
-                self._hear(line)
+                listener.hear(line)
+        listener.tick()
 
     def _kill(self, attended: Optional[Attended]) -> None:
         try:

@@ -6,18 +6,22 @@ import os
 import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from holdfast.farside.containers import keeper, options
-from holdfast.farside.containers.complaints import DOCKER, NO_GPUS, UNREACHABLE, explain
+from holdfast.farside.containers import furnishing, keeper, options
+from holdfast.farside.containers.complaints import DOCKER, NO_GPUS, NO_PROGRAM, UNREACHABLE, explain
 from holdfast.farside.containers.docker import Docker, forget
 from holdfast.farside.containers.ending import LAST_WORDS, is_launcher_alive, tidy, wait_for_launcher
+from holdfast.farside.containers.furnishing import Furniture
 from holdfast.farside.containers.images import Image, find
 from holdfast.farside.containers.inside import EVENTS, IN, LOCK
-from holdfast.farside.containers.options import Account, Around, Volume, Wanted
+from holdfast.farside.containers.options import Around, Volume, Wanted
+from holdfast.farside.containers.requiring import require_gpus, require_python, require_sources, traced
+from holdfast.farside.environments.building import bytecode
 from holdfast.farside.environments.workshop import Owner
 from holdfast.farside.layout import CONTAINER, ENTRY, INSIDE, SHIPPED, Home
 from holdfast.farside.machine import gpus as machine_gpus
 from holdfast.farside.refusal import Refused
 from holdfast.farside.run.children import CannotStart
+from holdfast.farside.run.files import remove_tree
 
 if TYPE_CHECKING:
     from holdfast.farside.containers.in_image import InImage
@@ -25,7 +29,6 @@ if TYPE_CHECKING:
 
 SHORTEST_GRACE, LONGEST_GRACE = 2.0, 10.0
 """Seconds for what a script leaves behind when it ends by itself."""
-PROXIES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy", "ftp_proxy")
 REMOVE_PATIENCE = 60.0
 _BETWEEN = 0.5
 
@@ -50,9 +53,9 @@ class Contained:
         self.home, self.folder, self.docker, self._bound = home, folder, docker, bound
         self.wanted: Wanted = options.parse(bound)
         self.inside = os.path.join(folder, INSIDE)
-        self.account = _account()
-        self.before: List[Any] = []
-        self.way = ""
+        self.account = furnishing.own_account()
+        self.begun = 0.0
+        self.way = self._prefix = ""
         self.said: List[Dict[str, Any]] = []
         self._told, self._rest = -1, b""
         self._is_made = self._has_started = False
@@ -60,10 +63,8 @@ class Contained:
     def find(self, owner: Owner) -> None:
         """The daemon and the image, fetched if need be. Refused where the run could not work, with what mends it."""
         self.daemon = self.docker.daemon(self.home)
-        self.before = sign(self.docker)
-        for place, volume in enumerate(self.wanted.volumes):
-            _require_source(volume, place, self.wanted.file)
-        self._require_gpus()
+        require_sources(self.wanted)
+        require_gpus(self.wanted, self.docker.environment)
         self.image: Image = find(self.docker, self._bound, self.home, owner)
         owner.tell(
             "container",
@@ -87,20 +88,13 @@ class Contained:
         }
 
     def require_python(self, found: str) -> None:
-        if not found:
-            asked = self.wanted.python or "python3"
-            raise Refused(
-                DOCKER,
-                "The image `%s` has no Python `%s`, and `userManagedEnvironment: true` in %s wants the image's own."
-                % (self.wanted.known_as, asked, self.wanted.file),
-                "Name it under `pythonLocation`, choose another `baseDockerImage`, or write "
-                "`userManagedEnvironment: false`.",
-            )
+        require_python(self.wanted, found)
 
     def start(self, script: Script) -> int:
         """Returns the pid of the process that stands for the script. `hear` tells what becomes of it."""
         self._make_folder()
-        self._is_made = True
+        self._prefix = script.prefix
+        self._is_made, self.begun = True, time.time()
         ways = self.daemon.gpu_ways() if self.wanted.gpus else [""]
         attempts = [keeper.Attempt(way, tuple(self._words(script, way))) for way in ways]
         first = json.dumps(self._task(script)).encode("ascii") + b"\n"
@@ -142,6 +136,7 @@ class Contained:
             tell("note", text=str(event["text"]))
         if event["e"] == "refused":
             forget(self.home)
+            self._is_made = bool(event["made"])
             raise self._refused(Refused(str(event["kind"]), str(event["message"]), str(event["hint"])))
         if event["e"] == "cannot-start":
             raise CannotStart(str(event["text"]))
@@ -196,6 +191,11 @@ class Contained:
                 return
             time.sleep(_BETWEEN)
 
+    def drop_bytecode(self) -> None:
+        """That of the run's own modules, which nobody imports again."""
+        if self._prefix:
+            remove_tree(bytecode(self._prefix) + self.folder)
+
     def _write_record(self) -> None:
         """For whoever looks at the run's folder on this machine."""
         record = {
@@ -210,14 +210,6 @@ class Contained:
         with open(os.path.join(self.folder, CONTAINER), "w") as target:
             target.write(json.dumps(record))
 
-    def _require_gpus(self) -> None:
-        if self.wanted.gpus and not machine_gpus.is_present(self.docker.environment):
-            raise Refused(
-                DOCKER,
-                "`nvidiaDocker: true` in %s asks for GPUs, and this machine has no NVIDIA driver." % self.wanted.file,
-                "Write `nvidiaDocker: false` there, or have the driver installed.",
-            )
-
     def _about_gpus(self) -> str:
         """A machine with GPUs, and a container without: said where nobody said that it is meant."""
         if self.wanted.gpus is not None or not machine_gpus.is_present(self.docker.environment):
@@ -225,7 +217,7 @@ class Contained:
         if options.is_for_gpus(self.image.environment):
             about = "The image `%s` is made for GPUs" % self.wanted.known_as
         else:
-            about = "This machine has GPUs"
+            about = "The machine has GPUs"
         remedy = "Write `nvidiaDocker: true` there, or `false` if the CPU is meant."
         return "%s, and the container gets none: %s has no `nvidiaDocker`. %s" % (about, self.wanted.file, remedy)
 
@@ -235,10 +227,11 @@ class Contained:
         if refusal.kind == NO_GPUS:
             message = "`nvidiaDocker: true` in %s: %s" % (file, refusal.message)
             return Refused(DOCKER, message, "%s Until then: `nvidiaDocker: false`." % _sentence(refusal.hint))
-        for place, volume in enumerate(self.wanted.volumes):
-            if "`%s`" % volume.source in refusal.message:
-                return Refused(DOCKER, "`volumes[%d]` in %s: %s" % (place, file, refusal.message), refusal.hint)
-        return Refused(DOCKER, refusal.message, refusal.hint.replace("the compute target", file))
+        if refusal.kind == NO_PROGRAM and self.wanted.python:
+            message = "`pythonLocation` in %s, in the image `%s`: %s" % (file, self.wanted.known_as, refusal.message)
+            return Refused(DOCKER, message, "Name there a Python that the image has, by its whole path in the image.")
+        found = traced(refusal, self.wanted)
+        return Refused(DOCKER, found.message, found.hint)
 
     def _make_folder(self) -> None:
         os.mkdir(self.inside, 0o700)
@@ -246,29 +239,18 @@ class Contained:
             os.mkfifo(os.path.join(self.inside, name), 0o600)
         os.close(os.open(os.path.join(self.inside, LOCK), os.O_WRONLY | os.O_CREAT, 0o600))
         os.makedirs(self.home.container_home(), exist_ok=True)
-        uid = options.inner_uid(self.daemon, self.account.uid)
-        gid = self.account.gid if uid == self.account.uid else 0
-        texts = {
-            "passwd": options.passwd_text(self.image.passwd, self.account, uid, self.home.container_home()),
-            "group": options.group_text(self.image.group, self.account, gid, _group(self.account)),
-        }
-        for name, text in texts.items():
-            with open(os.path.join(self.inside, name), "wb") as target:
-                target.write(text.encode("utf-8", "surrogateescape"))
-                os.fchmod(target.fileno(), 0o644)
 
     def _words(self, script: Script, way: str) -> List[str]:
-        home = self.home.container_home()
-        variables = [("HOME", home), ("USER", self.account.name), ("LOGNAME", self.account.name)]
+        furniture = Furniture(self.home, self.daemon, self.account, script.prefix)
         entry = (script.argv[0], "-I", "-S", ENTRY, "inside", self.inside)
         around = Around(
             daemon=self.daemon,
             account=self.account,
             image=self.image.id,
-            mounts=self._mounts(script),
-            variables=tuple(variables + options.capabilities(way, self.image.environment)),
+            mounts=self._mounts(script, furniture),
+            variables=tuple(furniture.variables() + options.capabilities(way, self.image.environment)),
             labels=((options.HOME_LABEL, self.home.path), (options.USER_LABEL, "%d" % self.account.uid)),
-            shm=self.wanted.shm or options.default_shm(_memory()),
+            shm=furnishing.shm(self.wanted),
             way=way,
             grace=script.grace,
             directory=script.directory,
@@ -276,30 +258,19 @@ class Contained:
         )
         return options.run_words(self.wanted, around)
 
-    def _mounts(self, script: Script) -> Tuple[Volume, ...]:
-        """All at the paths that they have on the machine, but for what is meant to stand elsewhere."""
-        mounts = [Volume(self.folder, self.folder, True), Volume(SHIPPED, SHIPPED, False)]
-        if script.prefix:
-            # Its files are read-only by their modes, and Python keeps bytecode beside them; root of a rootless
-            # daemon does not care for modes.
-            mounts.append(Volume(script.prefix, script.prefix, not self.daemon.rootless))
-            if os.path.isdir(self.home.pythons()):
-                mounts.append(Volume(self.home.pythons(), self.home.pythons(), False))
-        mounts.append(Volume(self.home.container_home(), self.home.container_home(), True))
-        mounts.append(Volume(script.share, self.wanted.share.rstrip("/") or "/", True))
-        for name in ("passwd", "group"):
-            mounts.append(Volume(os.path.join(self.inside, name), "/etc/" + name, False))
-        return tuple(mounts) + self.wanted.volumes
+    def _mounts(self, script: Script, furniture: Furniture) -> Tuple[Volume, ...]:
+        own = [Volume(self.folder, self.folder, True), Volume(SHIPPED, SHIPPED, False)] + furniture.folders()
+        share = Volume(script.share, self.wanted.share.rstrip("/") or "/", True)
+        accounts = furniture.accounts(self.image, self.inside)
+        return tuple(furnishing.under_real_names(own) + [share] + accounts) + self.wanted.volumes
 
     def _task(self, script: Script) -> Dict[str, Any]:
-        own = self.docker.environment
-        known = self.image.environment
-        wanted = [name for each in PROXIES for name in (each, each.upper()) if own.get(name) and name not in known]
+        proxies = furnishing.proxies(self.docker.environment, self.image.environment)
         mask = os.umask(0o077)
         os.umask(mask)
         return {
             "argv": script.argv,
-            "environment": dict({name: own[name] for name in wanted}, **script.environment),
+            "environment": dict(proxies, **script.environment),
             "directory": script.directory,
             "grace": max(SHORTEST_GRACE, min(script.grace, LONGEST_GRACE)),
             "umask": mask,
@@ -307,45 +278,6 @@ class Contained:
             "python": script.argv[0],
             "gpus": script.gpus,
         }
-
-
-def sign(docker: Docker) -> List[Any]:
-    """Is another one when Docker was stopped or started anew meanwhile."""
-    return [docker.mark(), docker.peer()]
-
-
-def _require_source(volume: Volume, place: int, file: str) -> None:
-    """Docker's own word for it names neither file nor key, and an old one makes a folder there, as root."""
-    if not os.path.exists(volume.source):
-        raise Refused(
-            DOCKER,
-            "`volumes[%d]` in %s names `%s`, which is not on this machine." % (place, file, volume.source),
-            "Make the folder over there, or correct the line.",
-        )
-
-
-def _account() -> Account:
-    import pwd
-
-    uid = os.getuid()
-    try:
-        name = pwd.getpwuid(uid).pw_name
-    except KeyError:
-        name = "user%d" % uid
-    return Account(name, uid, os.getgid(), tuple(os.getgroups()))
-
-
-def _group(account: Account) -> str:
-    import grp
-
-    try:
-        return grp.getgrgid(account.gid).gr_name
-    except KeyError:
-        return account.name
-
-
-def _memory() -> int:
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _sentence(text: str) -> str:

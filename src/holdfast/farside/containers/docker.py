@@ -4,7 +4,7 @@ import json
 import os
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from holdfast.farside.containers.calling import Attended, Call, Hear
+from holdfast.farside.containers.calling import Attended, Call, Listener
 from holdfast.farside.containers.complaints import DOCKER, Answer, explain, missing
 from holdfast.farside.layout import Home
 from holdfast.farside.refusal import Refused
@@ -15,8 +15,9 @@ PATIENCE = 60.0
 HOOK, CDI, RUNTIME = "hook", "cdi", "runtime"
 """Ways to give GPUs: `--gpus`, a device of CDI's, the runtime `nvidia`."""
 CDI_DEVICE = "nvidia.com/gpu=all"
-FORMAT = 1
+FORMAT = 2
 _SOCKET = "/var/run/docker.sock"
+_PID = "docker.pid"
 _SIGNS = ("/var/run/docker.pid", "/etc/docker/daemon.json", "/etc/cdi", "/var/run/cdi")
 """What changes when a daemon is restarted or learns of devices, though its socket may be the service manager's."""
 
@@ -25,7 +26,8 @@ Mark = List[List[Any]]
 
 class Daemon(NamedTuple):
     """What `docker info` says. `remaps`: users of containers are others on the machine; `name` is that of its system,
-    `root_dir` where images lie, `devices` those of CDI."""
+    `root_dir` where images lie, `devices` those of CDI; `has_cdi`: it may know some though it lists none, as older ones
+    do."""
 
     kind: str
     version: str
@@ -39,6 +41,7 @@ class Daemon(NamedTuple):
     runtimes: Tuple[str, ...]
     default_runtime: str
     devices: Tuple[str, ...]
+    has_cdi: bool
 
     @property
     def is_podman(self) -> bool:
@@ -53,6 +56,8 @@ class Daemon(NamedTuple):
             ways.append(CDI)
         if "nvidia" in self.runtimes:
             ways.append(RUNTIME)
+        if self.has_cdi and CDI not in ways:
+            ways.append(CDI)
         return ways
 
 
@@ -76,6 +81,7 @@ def parse_info(found: Dict[str, Any]) -> Daemon:
         runtimes=tuple(sorted(found.get("Runtimes") or {})),
         default_runtime=str(found.get("DefaultRuntime") or ""),
         devices=tuple(devices),
+        has_cdi=bool(found.get("CDISpecDirs")),
     )
 
 
@@ -95,6 +101,7 @@ def _podman(found: Dict[str, Any]) -> Daemon:
         runtimes=(str(runtime),),
         default_runtime=str(runtime),
         devices=(),
+        has_cdi=True,
     )
 
 
@@ -119,37 +126,28 @@ class Docker:
         self.socket()
         return [self.program] + list(arguments)
 
-    def call(
-        self, arguments: Sequence[str], patience: float = PATIENCE, given: bytes = b"", hear: Optional[Hear] = None
-    ) -> Answer:
-        """`given` is what it reads, `hear` gets each line of its output as it comes. An answer that does not come in
-        time has no code, and the program is gone."""
+    def call(self, arguments: Sequence[str], patience: float = PATIENCE, listener: Optional[Listener] = None) -> Answer:
+        """`listener` hears what it says as it comes. An answer that does not come in time has no code, and the program
+        is gone."""
         begun = self._foreseen.pop(tuple(arguments), None)
         try:
-            call = begun or self._begun(arguments, given, hear)
+            call = begun or self._begun(arguments)
         except CannotStart:
             raise missing(self.program) from None
-        return call.answer(patience, self._attended)
+        return call.answer(patience, self._attended, listener)
 
     def foresee(self, arguments: Sequence[str]) -> None:
         """Begin a call that will be made, so that it goes on beside other work. Whatever is wrong is told then."""
         try:
-            self._foreseen[tuple(arguments)] = self._begun(arguments, b"", None)
+            self._foreseen[tuple(arguments)] = self._begun(arguments)
         except (CannotStart, Refused):
             pass
 
-    def _begun(self, arguments: Sequence[str], given: bytes, hear: Optional[Hear]) -> Call:
-        call = Call(self.argv(arguments), self.environment, given, hear)
+    def _begun(self, arguments: Sequence[str]) -> Call:
+        call = Call(self.argv(arguments), self.environment)
         if self._attended is not None:
             self._attended.exits.pop(call.pid, None)  # of an earlier process with this pid
         return call
-
-    def demand(self, arguments: Sequence[str], patience: float = PATIENCE) -> str:
-        """Its output; Refused when it does not end well."""
-        answer = self.call(arguments, patience)
-        if not answer.is_good:
-            raise explain(answer)
-        return answer.output
 
     def daemon(self, home: Home) -> Daemon:
         """Asked once and kept in the home, until it is started anew. One that cannot see this machine's folders is
@@ -181,24 +179,13 @@ class Docker:
         looked = [self.socket() or self.program]
         return [[path] + _stamp(path) for path in looked + list(_SIGNS)]
 
-    def peer(self) -> str:
-        """Which process listens, by the kernel's word; empty where none does, or nobody has to."""
-        import socket
-        import struct
-
+    def started(self) -> float:
+        """When the daemon was started, by the machine's clock; 0 where nothing tells, as of Podman, which has none."""
         path = self.socket()
         if not path:
-            return ""
-        line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            line.settimeout(1.0)
-            line.connect(path)
-            pid = struct.unpack("3i", line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
-            return "%d" % pid
-        except OSError:
-            return ""
-        finally:
-            line.close()
+            return 0.0
+        # A daemon makes its socket anew, or, where the service manager holds the socket, its pid file.
+        return max(_changed(path), _changed(os.path.join(os.path.dirname(path), _PID)))
 
     def socket(self) -> str:
         """The path of the daemon's socket; empty for Podman, which has none. A daemon elsewhere is refused."""
@@ -251,7 +238,7 @@ def _path_of(address: str, origin: str) -> str:
         return rest
     host = rest.rpartition("@")[2].partition("/")[0].partition(":")[0]
     if host in ("", "localhost", "127.0.0.1"):
-        remedy = "Use the socket of a daemon on this machine: unset DOCKER_HOST, or docker context use default."
+        remedy = "Use the socket of a daemon on the machine itself: unset DOCKER_HOST, or docker context use default."
     else:
         remedy = (
             "Attach that machine itself: holdfast computetarget attach remotedocker --name NAME --address %s "
@@ -259,7 +246,7 @@ def _path_of(address: str, origin: str) -> str:
         )
     raise Refused(
         DOCKER,
-        "Docker's daemon is not on this machine: %s says `%s`, and it could not mount the run's folder."
+        "Docker's daemon is not on the machine itself: %s says `%s`, and it could not mount the run's folder."
         % (origin, address),
         remedy,
     )
@@ -312,7 +299,7 @@ def _remember(home: Home, sign: Mark, info: Dict[str, Any]) -> None:
 
 _KEPT = (
     *("host", "store", "version", "SecurityOptions", "DiscoveredDevices", "ServerVersion", "OSType", "Architecture"),
-    *("OperatingSystem", "DockerRootDir", "Runtimes", "DefaultRuntime"),
+    *("OperatingSystem", "DockerRootDir", "Runtimes", "DefaultRuntime", "CDISpecDirs"),
 )
 
 
@@ -322,6 +309,13 @@ def _stamp(path: str) -> List[Any]:
     except OSError:
         return []
     return [status.st_ino, status.st_ctime_ns]
+
+
+def _changed(path: str) -> float:
+    try:
+        return os.stat(path).st_ctime
+    except OSError:
+        return 0.0
 
 
 def _read(path: str) -> Dict[str, Any]:

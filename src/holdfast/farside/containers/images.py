@@ -9,15 +9,15 @@ import os
 import posixpath
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
-from holdfast.farside.containers.complaints import explain
+from holdfast.farside.containers.complaints import DOCKER, NO_ROOM, explain
 from holdfast.farside.containers.docker import Docker
 from holdfast.farside.containers.probing import Probed, look
-from holdfast.farside.containers.pulling import NO_ROOM, UNKNOWN, pull
+from holdfast.farside.containers.pulling import UNKNOWN, pull
 from holdfast.farside.environments.workshop import Owner
 from holdfast.farside.layout import CONTROL, Home
 from holdfast.farside.refusal import Refused
 
-__all__ = ["Described", "Image", "Python", "find", "inspect", "machine", "present", "pull"]
+__all__ = ["Described", "Image", "Python", "find", "inspect", "machine", "pull"]
 
 KEY = "baseDockerImage"
 ANY = ("", "python", "python3")
@@ -99,16 +99,12 @@ def find(docker: Docker, container: Dict[str, Any], home: Home, owner: Optional[
     if described is None:
         described = _fetched(docker, container, owner)
     name = str(container.get("known_as") or container["image"])
-    _require_fitting(described, name, str(container["file"]))
+    _require_fitting(described, name, container)
     try:
         probed = _known(docker, described, home)
     except Refused as refusal:
         raise _refused(container, refusal.message.replace(described.id, name), refusal.hint)
     return _image(described, name, probed)
-
-
-def present(docker: Docker, name: str) -> bool:
-    return inspect(docker, name) is not None
 
 
 def inspect(docker: Docker, name: str) -> Optional[Described]:
@@ -124,7 +120,7 @@ def inspect(docker: Docker, name: str) -> Optional[Described]:
     try:
         return _described(json.loads(answer.output)[0])
     except (ValueError, LookupError, TypeError, AttributeError):
-        raise Refused("docker", "Docker describes the image `%s` in a way that is not understood." % name)
+        raise Refused(DOCKER, "Docker describes the image `%s` in a way that is not understood." % name)
 
 
 def _described(row: Dict[str, Any]) -> Described:
@@ -143,12 +139,12 @@ def _described(row: Dict[str, Any]) -> Described:
 def _fetched(docker: Docker, container: Dict[str, Any], owner: Optional[Owner]) -> Described:
     name = str(container["image"])
     if container.get("is_exact"):
-        message = "The image %s (`%s`), in which the other run ran, is not on this machine any more."
+        message = "The image %s (`%s`), in which the other run ran, is not on the machine any more."
         shown = message % (name[:19], container.get("known_as") or "without a name")
         raise _refused(container, shown, "Submit without --environment-of, or bring that very image: docker load")
     if owner is None:
-        remedy = "Fetch it there: docker pull %s" % name
-        raise _refused(container, "The image `%s` is not on this machine yet." % name, remedy)
+        remedy = "Fetch it, on the machine: docker pull %s" % name
+        raise _refused(container, "The image `%s` is not on the machine yet." % name, remedy)
     _pull(docker, container, owner)
     found = inspect(docker, name)
     if found is None:
@@ -163,9 +159,9 @@ def _pull(docker: Docker, container: Dict[str, Any], owner: Owner) -> None:
     name, log = str(container["image"]), os.path.join(owner.folder, CONTROL)
     _write(log, "$ docker pull %s" % name)
     try:
-        pull(docker, name, tell, owner.check_stop, lambda line: _write(log, line))
+        pull(docker, name, tell, lambda line: _write(log, line))
     except Refused as refusal:
-        kind = "storage" if refusal.kind == NO_ROOM else "preparation"
+        kind = "storage" if refusal.kind == NO_ROOM else DOCKER
         raise _refused(container, refusal.message, refusal.hint, kind)
 
 
@@ -174,15 +170,15 @@ def _write(path: str, line: str) -> None:
         target.write(line + "\n")
 
 
-def _require_fitting(described: Described, name: str, file: str) -> None:
-    container, ours = {"file": file}, os.uname().machine
+def _require_fitting(described: Described, name: str, container: Dict[str, Any]) -> None:
+    ours = os.uname().machine
     if described.os != "linux":
-        message = "The image `%s` is for %s, and this machine runs Linux." % (name, described.os.capitalize())
+        message = "The image `%s` is for %s, and the machine runs Linux." % (name, described.os.capitalize())
         raise _refused(container, message, "Choose an image for Linux.")
     theirs = machine(described.architecture)
     is_close = theirs.startswith("arm") and ours.startswith("arm")
     if theirs and theirs != ours and not is_close:
-        message = "The image `%s` is for %s, and this machine is %s." % (name, theirs, ours)
+        message = "The image `%s` is for %s, and the machine is %s." % (name, theirs, ours)
         raise _refused(container, message, "Choose one for %s, or one for several architectures." % ours)
 
 
@@ -191,8 +187,13 @@ def machine(architecture: str) -> str:
     return _MACHINES.get(architecture, architecture)
 
 
-def _refused(container: Dict[str, Any], message: str, remedy: str = "", kind: str = "preparation") -> Refused:
-    where = " It is named in %s under `%s`." % (container["file"], KEY) if container["file"] else ""
+def _refused(container: Dict[str, Any], message: str, remedy: str = "", kind: str = DOCKER) -> Refused:
+    """With where the image is named, or could be. That of another run is named by that run alone."""
+    where = ""
+    if container["file"] and container.get("is_default") and not container.get("is_exact"):
+        where = " It is the default image: %s has no `%s`." % (container["file"], KEY)
+    elif container["file"] and not container.get("is_exact"):
+        where = " It is named in %s under `%s`." % (container["file"], KEY)
     return Refused(kind, "%s%s%s" % (message, where, " " + remedy if remedy else ""))
 
 

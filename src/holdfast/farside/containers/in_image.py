@@ -5,6 +5,7 @@ from typing import Any, Dict, List, Optional
 
 from holdfast.farside.containers.docker import Docker
 from holdfast.farside.containers.images import ANY, Image, find
+from holdfast.farside.containers.probing import is_of_environment
 from holdfast.farside.environments import interpreters
 from holdfast.farside.environments.interpreters import Interpreter
 from holdfast.farside.environments.place import CONDA, Place, is_of
@@ -55,7 +56,7 @@ class InImage(Place):
         if self._is_brought(path):
             return os.path.realpath(path)
         real = [each.real for each in self.image.pythons if each.path == path]
-        return "%s:%s" % (self.image.id, path if _is_environment(path) else (real + [path])[0])
+        return "%s:%s" % (self.image.id, path if is_of_environment(path) else (real + [path])[0])
 
     def noted_as(self, pin: str, path: str) -> str:
         """Which Python a pin becomes depends on the image."""
@@ -83,8 +84,3 @@ def place_asked(home: Home, container: Optional[Dict[str, Any]]) -> Place:
     if container is None:
         return Place(home)
     return InImage(find(Docker(str(container["program"])), container, home, None), home)
-
-
-def _is_environment(path: str) -> bool:
-    """By where it lies: what it leads to is another Python."""
-    return path.startswith(("/opt/venv/", "/opt/conda/envs/"))

@@ -18,6 +18,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from holdfast.farside.layout import FIFO
 from holdfast.farside.run import processes
+from holdfast.farside.run.signals import Exit, Signals, ended_children, forget_signals
 
 IN, EVENTS, STATUS, LOCK = "in", "events", "status.json", "lock"
 FORMAT = 1
@@ -64,10 +65,10 @@ class Launcher:
         self._output = _opened(os.path.join(os.path.dirname(folder), FIFO))
         self._heard = _read_now(self._in)  # one that nobody has opened for writing would never wake us
         self._script = 0
-        self._ended: Optional[Tuple[Optional[int], Optional[int]]] = None
+        self._ended: Optional[Exit] = None
         self._outside: Optional[Tuple[int, float]] = None
         self._grace, self._is_owned = 0.0, True
-        self._wakes = _catch_signals()
+        self._signals = Signals(_HANDED_ON)
 
     def run(self) -> int:
         task = json.loads(self._first_line())
@@ -87,7 +88,7 @@ class Launcher:
         self._is_owned = self._attend()
         swept = [list(each) for each in processes.sweep(self._grace if self._is_owned else 0.0, self._tick, set)]
         self._write_status(swept, None if kills is None else (_counted() or 0) - kills)
-        code, number = self._ended or (None, signal.SIGKILL)
+        code, number = self._ended or Exit(None, signal.SIGKILL)
         return code if code is not None else 128 + int(number or 0)
 
     def _first_line(self) -> str:
@@ -126,9 +127,9 @@ class Launcher:
         """Wait for a word from outside, a signal or the end of a process. False: there will be no more words."""
         poll = select.poll()
         poll.register(self._in, select.POLLIN)
-        poll.register(self._wakes, select.POLLIN)
+        poll.register(self._signals.descriptor, select.POLLIN)
         poll.poll(None if seconds is None else int(seconds * 1000) + 1)
-        self._hand_on(_drained(self._wakes))
+        self._hand_on(self._signals.arrived())
         self._reap()
         try:
             data = os.read(self._in, 65536)
@@ -142,7 +143,7 @@ class Launcher:
             line, _, self._heard = self._heard.partition(b"\n")
             self._kill(int(json.loads(line.decode("ascii"))["signal"]))
 
-    def _hand_on(self, arrived: bytes) -> None:
+    def _hand_on(self, arrived: List[int]) -> None:
         for number in arrived:
             if number in _ENDING and self._outside is None and self._ended is None:
                 self._outside = (number, time.monotonic())
@@ -154,16 +155,9 @@ class Launcher:
             os.kill(self._script, number)
 
     def _reap(self) -> None:
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
+        for pid, ended in ended_children():
             if pid == self._script:
-                is_killed = os.WIFSIGNALED(status)
-                self._ended = (None, os.WTERMSIG(status)) if is_killed else (os.WEXITSTATUS(status), None)
+                self._ended = ended
                 self._settle_outside()
 
     def _settle_outside(self) -> None:
@@ -178,7 +172,7 @@ class Launcher:
             time.sleep(0.002)
 
     def _write_status(self, swept: List[List[Any]], kills: Optional[int]) -> None:
-        code, number = self._ended or (None, signal.SIGKILL)
+        code, number = self._ended or Exit(None, signal.SIGKILL)
         status = {
             "format": FORMAT,
             "code": code,
@@ -227,23 +221,6 @@ def _opened(path: str) -> int:
     return descriptor
 
 
-def _catch_signals() -> int:
-    reader, writer = os.pipe()
-    os.set_blocking(reader, False)
-    os.set_blocking(writer, False)
-    signal.set_wakeup_fd(writer)
-    for number in _HANDED_ON + (signal.SIGCHLD,):
-        signal.signal(number, lambda *_: None)
-    return reader
-
-
-def _drained(descriptor: int) -> bytes:
-    try:
-        return os.read(descriptor, 4096)
-    except BlockingIOError:
-        return b""
-
-
 def _start(task: Dict[str, Any], output: int) -> int:
     """The script in a session of its own. Raises OSError as its exec did."""
     told, tell = os.pipe()
@@ -251,12 +228,7 @@ def _start(task: Dict[str, Any], output: int) -> int:
     if pid == 0:
         try:
             os.setsid()
-            signal.set_wakeup_fd(-1)
-            for number in range(1, signal.NSIG):
-                try:
-                    signal.signal(number, signal.SIG_DFL)
-                except (OSError, ValueError):
-                    pass
+            forget_signals()
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             os.dup2(output, 1)
             os.dup2(output, 2)

@@ -7,13 +7,15 @@ import time
 from typing import Any, Dict, List, NamedTuple, Optional
 
 from holdfast.farside.containers.complaints import UNREACHABLE, explain, words
-from holdfast.farside.containers.contained import Contained, sign
+from holdfast.farside.containers.contained import Contained
 from holdfast.farside.containers.ending import LAST_WORDS, Pause, is_launcher_alive, wait_for_launcher
 from holdfast.farside.containers.inside import STATUS
 from holdfast.farside.refusal import Refused
-from holdfast.farside.run.children import Exit
+from holdfast.farside.run.signals import Exit
 
 ASK_PATIENCE = 20.0
+GONE, AWAY, SILENT = "gone", "away", "silent"
+"""The container is not there; the daemon is not there; it does not answer, or says something that is not understood."""
 _VANISHING = 1.5
 """Seconds in which a container that was removed from outside is gone for Docker too."""
 _GIVEN_UP = 10.0
@@ -30,7 +32,7 @@ class Outcome(NamedTuple):
 
 
 class State(NamedTuple):
-    """What Docker says of a container. `word`: its state, or `gone`, or `silent` where the daemon does not answer."""
+    """What Docker says of a container. `word`: its state, or one of those above."""
 
     word: str
     is_out_of_memory: bool
@@ -39,27 +41,28 @@ class State(NamedTuple):
 def finish(contained: Contained, pause: Pause, is_stopped: bool) -> Outcome:
     """When the process that stands for the script has ended. Nothing runs in the container when this returns.
     `is_stopped`: the run was asked to end, so that what comes from outside explains nothing."""
+    seen = time.time()
     contained.hear()
     status = last_words(contained) or _awaited(contained, pause)
     if status is None:
-        return _without_words(contained, pause, is_stopped)
+        return _without_words(contained, pause, is_stopped, seen)
     code, number = status["code"], status["signal"]
     ended = Exit(code, number)
     swept, total = status["swept"], int(status["count"])
     limit = _limit(contained, status["memory_limit"])
     kills = status["memory_kills"]
-    if is_stopped:
-        return Outcome(ended, None, swept, total, [])
-    if number == signal.SIGKILL and not status["owned"]:
-        detail = "The process that stands for the container on the machine was gone."
-        return Outcome(ended, {"reason": "killed", "signal": number, "detail": detail}, swept, total, [])
-    if number == signal.SIGKILL and kills:
-        return Outcome(ended, {"reason": "out-of-memory", "signal": number, "detail": limit}, swept, total, [])
     notes = []
     if kills:
         notes.append("The kernel ended %s of the run because memory ran out. %s" % (_processes(kills), limit))
+    if is_stopped:
+        return Outcome(ended, None, swept, total, notes)
+    if number == signal.SIGKILL and not status["owned"]:
+        detail = "The process that stands for the container on the machine was gone."
+        return Outcome(ended, {"reason": "killed", "signal": number, "detail": detail}, swept, total, notes)
+    if number == signal.SIGKILL and kills:
+        return Outcome(ended, {"reason": "out-of-memory", "signal": number, "detail": limit}, swept, total, [])
     if status["outside"] is not None:
-        ending = dict(_stopped(contained, status["outside"]), code=code, signal=number)
+        ending = dict(_stopped(contained, _written(contained, seen)), code=code, signal=number)
         return Outcome(ended, ending, swept, total, notes)
     return Outcome(ended, None, swept, total, notes)
 
@@ -82,7 +85,7 @@ def _awaited(contained: Contained, pause: Pause) -> Optional[Dict[str, Any]]:
     return last_words(contained)
 
 
-def _without_words(contained: Contained, pause: Pause, is_stopped: bool) -> Outcome:
+def _without_words(contained: Contained, pause: Pause, is_stopped: bool, end: float) -> Outcome:
     """The launcher is dead, or frozen and will be: it was killed together with all that ran in the container."""
     ended = Exit(None, int(signal.SIGKILL))
     state = ask(contained)
@@ -97,40 +100,66 @@ def _without_words(contained: Contained, pause: Pause, is_stopped: bool) -> Outc
         detail = _limit(contained, None)
         return Outcome(ended, {"reason": "out-of-memory", "signal": 9, "detail": detail}, [], 0, [])
     deadline = time.monotonic() + _VANISHING
-    while state.word not in ("gone", "silent") and time.monotonic() < deadline:
+    while state.word not in (GONE, AWAY, SILENT) and time.monotonic() < deadline:
         pause(0.1)
         state = ask(contained)
-    return Outcome(ended, dict(_reason(contained, state), signal=9), [], 0, [])
+    return Outcome(ended, dict(_reason(contained, state, end), signal=9), [], 0, [])
 
 
 def ask(contained: Contained) -> State:
     try:
         answer = contained.docker.call(["inspect", "--format", "{{json .State}}", contained.wanted.name], ASK_PATIENCE)
     except Refused:
-        return State("silent", False)
+        return State(SILENT, False)
     if not answer.is_good:
-        is_silent = answer.code is None or explain(answer).kind == UNREACHABLE
-        return State("silent" if is_silent or "no such" not in words(answer).lower() else "gone", False)
+        if answer.code is not None and explain(answer).kind == UNREACHABLE:
+            return State(AWAY, False)
+        return State(GONE if "no such" in words(answer).lower() else SILENT, False)
     try:
         found = json.loads(answer.output)
     except ValueError:
-        return State("silent", False)
-    word = "gone" if found.get("Dead") or found.get("Status") == "removing" else str(found.get("Status"))
+        return State(SILENT, False)
+    word = GONE if found.get("Dead") or found.get("Status") == "removing" else str(found.get("Status"))
     return State(word, bool(found.get("OOMKilled")))
 
 
-def _stopped(contained: Contained, number: int) -> Dict[str, Any]:
+def _written(contained: Contained, seen: float) -> float:
+    """When the launcher ended, which may be before that was seen."""
+    try:
+        return min(seen, os.stat(os.path.join(contained.inside, STATUS)).st_mtime)
+    except OSError:
+        return seen
+
+
+def _stopped(contained: Contained, end: float) -> Dict[str, Any]:
     """After a signal from outside that the launcher has heard."""
-    ending = _reason(contained, ask(contained))
-    if ending["reason"] == "container-removed":  # it was told to stop first
+    ending = _reason(contained, ask(contained), end)
+    if ending["reason"] != "docker-stopped":  # one that was removed was told to stop first
         ending["reason"] = "container-stopped"
     return ending
 
 
-def _reason(contained: Contained, state: State) -> Dict[str, Any]:
-    if state.word == "silent" or sign(contained.docker) != contained.before:
+def _reason(contained: Contained, state: State, end: float) -> Dict[str, Any]:
+    if state.word == AWAY or _ends_with_daemon(contained, end):
         return {"reason": "docker-stopped", "detail": ""}
-    return {"reason": "container-removed" if state.word == "gone" else "container-stopped", "detail": ""}
+    if state.word == SILENT:
+        return {"reason": "killed", "detail": "Docker could not be asked: it does not answer."}
+    return {"reason": "container-removed" if state.word == GONE else "container-stopped", "detail": ""}
+
+
+def _ends_with_daemon(contained: Contained, end: float) -> bool:
+    """Whether the daemon was started after the container had ended. One that was killed ends what it finds running
+    when it comes back, unless it is to restore it."""
+    started = contained.docker.started()
+    if started >= end:
+        return True
+    if started <= contained.begun:
+        return False
+    try:
+        answer = contained.docker.call(["info", "--format", "{{.LiveRestoreEnabled}}"], ASK_PATIENCE)
+    except Refused:
+        return False
+    return answer.is_good and answer.output.strip() == "false"
 
 
 def _limit(contained: Contained, found: Optional[int]) -> str:
@@ -138,7 +167,7 @@ def _limit(contained: Contained, found: Optional[int]) -> str:
 
     written = memory_limit(contained.wanted.options)
     if written:
-        return "The container's limit is %s: `memory` in %s." % (written, contained.wanted.file)
+        return "The container's limit is %s: raise `memory` in %s." % (written, contained.wanted.file)
     if found:
         return "The container's limit is %d MiB." % (found >> 20)
     return "The container has no limit of its own: it was the machine's memory."

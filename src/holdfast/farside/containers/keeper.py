@@ -10,16 +10,16 @@ import select
 import signal
 import sys
 import time
-from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, NamedTuple, Sequence, Tuple
 
 from holdfast.farside import kernel
 from holdfast.farside.containers.calling import Attended
-from holdfast.farside.containers.complaints import NO_GPUS, Answer, explain, words
+from holdfast.farside.containers.complaints import NAME_TAKEN, NO_GPUS, Answer, explain, words
 from holdfast.farside.containers.docker import Docker
 from holdfast.farside.containers.inside import EVENTS, IN
 from holdfast.farside.layout import KEEPER_NAME
-from holdfast.farside.run.children import forget_signals
 from holdfast.farside.run.output import widen
+from holdfast.farside.run.signals import Signals, forget_signals
 
 START_PATIENCE = 300.0
 """Seconds for Docker to make and start a container; a busy machine takes its time."""
@@ -80,7 +80,8 @@ def start(task: Task) -> Tuple[int, int]:
 class Keeper:
     def __init__(self, task: Task, tell: int) -> None:
         self._task, self._tell = task, tell
-        self._wakes = _catch_signals()
+        forget_signals()  # the supervisor's
+        self._signals = Signals((signal.SIGTERM,))
         inwards = os.path.join(task.folder, IN)
         self._reader = os.open(inwards, os.O_RDONLY | os.O_NONBLOCK)  # a pipe that nobody reads cannot be opened
         self._writer = os.open(inwards, os.O_WRONLY | os.O_NONBLOCK)
@@ -112,7 +113,8 @@ class Keeper:
                 break
             self._docker.call(["rm", "-f", self._task.name], ASK_PATIENCE)  # it was made, and could not be started
         refusal = explain(answer, self._task.root)
-        self._say("refused", kind=refusal.kind, message=refusal.message, hint=refusal.hint, words=words(answer))
+        about = {"kind": refusal.kind, "message": refusal.message, "hint": refusal.hint, "words": words(answer)}
+        self._say("refused", made=refusal.kind != NAME_TAKEN, **about)
         return False
 
     def _await_start(self) -> None:
@@ -139,14 +141,14 @@ class Keeper:
     def _wait(self, seconds: float, others: Sequence[int]) -> None:
         """Attend to all that may come; raises Over when there is no more to come."""
         poll = select.poll()
-        for descriptor in list(others) + [self._wakes, self._events]:
+        for descriptor in list(others) + [self._signals.descriptor, self._events]:
             poll.register(descriptor, select.POLLIN)
         if self._unsent:
             poll.register(self._writer, select.POLLOUT)
         poll.poll(int(max(0.0, seconds) * 1000) + 1)
         self._send()
         self._relay()
-        if signal.SIGTERM in _drained(self._wakes):
+        if signal.SIGTERM in self._signals.arrived():
             if not self._is_started:
                 raise Over()
             self._unsent += json.dumps({"signal": int(signal.SIGTERM)}).encode("ascii") + b"\n"
@@ -193,22 +195,3 @@ def _event(line: bytes) -> str:
         return str(found.get("e"))
     except (ValueError, AttributeError):
         return ""
-
-
-def _catch_signals() -> int:
-    reader, writer = os.pipe()
-    os.set_blocking(reader, False)
-    os.set_blocking(writer, False)
-    forget_signals()
-    signal.set_wakeup_fd(writer)
-    for number in (signal.SIGTERM, signal.SIGCHLD):
-        signal.signal(number, lambda *_: None)
-    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    return reader
-
-
-def _drained(descriptor: int) -> List[int]:
-    try:
-        return list(os.read(descriptor, 4096))
-    except BlockingIOError:
-        return []

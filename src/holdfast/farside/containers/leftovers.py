@@ -3,12 +3,13 @@
 import calendar
 import json
 import os
+import re
 import time
 from typing import Any, Dict, Iterator, List
 
 from holdfast.farside.containers.complaints import explain
 from holdfast.farside.containers.docker import Docker
-from holdfast.farside.containers.options import HOME_LABEL, PROJECT_LABEL, RUN_LABEL
+from holdfast.farside.containers.options import HOME_LABEL, PROJECT_LABEL, RUN_LABEL, SHELL_LABEL
 from holdfast.farside.layout import Home
 from holdfast.farside.refusal import Refused
 from holdfast.farside.run.subscription import is_alive
@@ -16,12 +17,14 @@ from holdfast.farside.run.subscription import is_alive
 PATIENCE = 60.0
 YOUNG = 600.0
 """Seconds in which a container that is no run's may be at work."""
+_LIVING = ("running", "paused", "restarting")
+_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:\.\d+)?(?:Z| ?([+-])(\d\d):?(\d\d))?")
 
 
 def find(home: Home) -> List[Dict[str, str]]:
     """`name`, `run`, `project`, `state`, `image` of each. None where no run of this home ever had a container; Docker
     is not asked then."""
-    if not os.path.exists(home.docker()):
+    if not home.had_containers():
         return []
     docker = Docker()
     return list(_over(home, docker, _listed(home, docker)))
@@ -57,13 +60,16 @@ def _over(home: Home, docker: Docker, rows: List[Dict[str, Any]]) -> Iterator[Di
         config = row.get("Config") or {}
         labels = config.get("Labels") or {}
         run, project = str(labels.get(RUN_LABEL, "")), str(labels.get(PROJECT_LABEL, ""))
+        state = str((row.get("State") or {}).get("Status", ""))
+        if SHELL_LABEL in labels and state in _LIVING:
+            continue  # a person is in it, for as long as that may be
         if _is_at_work(home, project, run, str(row.get("Created", ""))):
             continue
         yield {
             "name": str(row.get("Name", "")).lstrip("/"),
             "run": run,
             "project": project,
-            "state": str((row.get("State") or {}).get("Status", "")),
+            "state": state,
             "image": str(config.get("Image", "")),
         }
 
@@ -79,8 +85,10 @@ def _is_at_work(home: Home, project: str, run: str, created: str) -> bool:
 
 
 def _seconds(created: str) -> float:
-    """Docker says when in UTC, Podman in the machine's own time with its distance: hours do not matter here."""
-    try:
-        return float(calendar.timegm(time.strptime(created[:19], "%Y-%m-%dT%H:%M:%S")))
-    except ValueError:
+    """Docker says when in UTC, Podman in the machine's own time with its distance. What cannot be read is now."""
+    found = _MOMENT.match(created)
+    if found is None:
         return time.time()
+    moment, sign, hours, minutes = found.groups()
+    distance = int(sign + "1") * (int(hours) * 3600 + int(minutes) * 60) if sign else 0
+    return float(calendar.timegm(time.strptime(moment.replace(" ", "T"), "%Y-%m-%dT%H:%M:%S")) - distance)

@@ -4,11 +4,15 @@ container that does what runs do: writes to Holdfast's folder, speaks through a 
 import os
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
+from holdfast.farside.account.account import account_name
+from holdfast.farside.account.logout import lingers
 from holdfast.farside.containers import images, leftovers, options
-from holdfast.farside.containers.complaints import DOCKER, NO_GPUS, explain
+from holdfast.farside.containers.complaints import DOCKER, ELSEWHERE, NO_GPUS, explain
 from holdfast.farside.containers.docker import Daemon, Docker, forget
+from holdfast.farside.containers.requiring import require_gpus, require_python, require_sources, traced
 from holdfast.farside.layout import Home
 from holdfast.farside.refusal import Refused
+from holdfast.farside.run.binding import bind
 from holdfast.farside.run.files import remove_tree
 
 Message = Dict[str, Any]
@@ -16,9 +20,12 @@ Tell = Callable[[str], None]
 """Called with what is being done, now and then while it takes long."""
 
 ABSENT = "image-absent"
-PATIENCE = 30.0
-"""Seconds for a container that has nothing to do."""
+PATIENCE = 300.0
+"""Seconds for a container that has nothing to do; as long as a run gives Docker to make one."""
+REMOVING = 30.0
 WROTE, PIPE, GPU = "wrote", "pipe", "gpu"
+NOT_WRITTEN, NO_PYTHON = 3, 4
+"""Exit codes of `_SCRIPT`."""
 _SCRIPT = """
 umask 077
 : > "$1/wrote" || exit 3
@@ -27,20 +34,25 @@ for each in /dev/nvidiactl /dev/dxg /usr/lib/*/libnvidia-ml.so.1 /usr/lib64/libn
   if [ -e "$each" ]; then echo gpu; break; fi
 done
 echo here > "$1/pipe"
+if [ -n "$2" ]; then "$2" -I -S -c '' || exit 4; fi
 """
 """For `/bin/sh` and nothing else: no more is asked of an image."""
 
 
 def look(home: Home, message: Message, tell: Tell) -> Dict[str, Any]:
     """Refused with what keeps this user from Docker, and what mends it. Asked anew, whatever was known before."""
+    home.make()
     forget(home)
     daemon = Docker().daemon(home)
     free, total = _room(daemon.root_dir)
+    user = account_name()
     return {
         "kind": daemon.kind,
         "version": daemon.version,
         "system": daemon.name,
         "rootless": daemon.rootless,
+        "user": user,
+        "lingers": lingers(user) if daemon.rootless else None,
         "remaps": daemon.remaps,
         "root": daemon.root_dir,
         "free": free,
@@ -50,18 +62,22 @@ def look(home: Home, message: Message, tell: Tell) -> Dict[str, Any]:
 
 
 def attempt(home: Home, message: Message, tell: Tell) -> Dict[str, Any]:
-    """Make a container of `image`, with the GPUs if `gpus`. With `pull` an image that is not there is fetched. `file`
-    is where the image is named, for people. Answers the way by which the container got the GPUs; an empty one, and a
-    `problem`, if it did not."""
-    docker, name = Docker(), str(message["image"])
+    """Make a container as `container` of the plan says, with its volumes, network and limits, and the GPUs if `gpus`;
+    an image's own Python is started. With `pull` an image that is not there is fetched. Answers the way by which the
+    container got the GPUs; an empty one, and a `problem`, if it did not. Refused in the words that a run would get."""
+    home.make()
+    bound = bind(message["container"], {"account": os.path.expanduser("~")})
+    docker, wanted = Docker(str(bound["program"])), options.parse(bound)
     daemon = docker.daemon(home)
-    if images.inspect(docker, name) is None:
-        if not message.get("pull"):
-            raise Refused(ABSENT, "The image `%s` is not on this machine." % name)
-        images.pull(docker, name, tell)
-    tell("trying a container of %s" % name)
-    image = images.find(docker, {"image": name, "file": message.get("file", "")}, home, None)
-    trial = _Trial(home, docker, daemon, image.id)
+    require_sources(wanted)
+    require_gpus(wanted, docker.environment)
+    _require_image(docker, wanted.image, bool(message.get("pull")), tell)
+    image = images.find(docker, bound, home, None)
+    python = ""
+    if wanted.python:
+        python = image.python(wanted.python) or ""
+        require_python(wanted, python)
+    trial = _Trial(home, docker, daemon, image.id, wanted, python)
     problem = ""
     for way in daemon.gpu_ways() if message.get("gpus") else []:
         try:
@@ -79,44 +95,61 @@ def attempt(home: Home, message: Message, tell: Tell) -> Dict[str, Any]:
 OPERATIONS: Dict[str, Callable[[Home, Message, Tell], Dict[str, Any]]] = {"docker": look, "docker-try": attempt}
 
 
+def _require_image(docker: Docker, name: str, pulls: bool, tell: Tell) -> None:
+    if images.inspect(docker, name) is None:
+        if not pulls:
+            raise Refused(ABSENT, "The image `%s` is not on this machine." % name)
+        images.pull(docker, name, tell)
+    tell("trying a container of %s" % name)
+
+
 class _Trial(NamedTuple):
+    """`python` is the image's own that the script would run with, empty for an environment's."""
+
     home: Home
     docker: Docker
     daemon: Daemon
     image: str
+    wanted: options.Wanted
+    python: str
 
     def sees_gpus(self, way: str) -> bool:
         """Run one container to its end, in the way that runs are; whether it finds GPUs. Refused where it cannot write
-        to the folder, where what it writes is another's, and where its pipes are not this machine's."""
+        to the folder, where what it writes is another's, where its pipes are not this machine's, and where its Python
+        does not start."""
         folder = self._folder()
         reader = os.open(os.path.join(folder, PIPE), os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         name = "holdfast-try-" + os.urandom(6).hex()
-        answer = None
         try:
-            answer = self.docker.call(["run", "--rm", "--name", name] + self._words(folder, way), PATIENCE)
+            answer = self.docker.call(self._words(name, folder, way), PATIENCE)
             said = _read(reader)
             status = _stat(os.path.join(folder, WROTE))
         finally:
-            if answer is None or answer.code is None:
-                self.docker.call(["rm", "-f", name], PATIENCE)
+            self.docker.call(["rm", "-f", "-v", name], REMOVING)
             os.close(reader)
             self._remove(folder)
-        if status is None and answer.code == 3:
+        if status is None and answer.code == NOT_WRITTEN:
             raise _not_written(self.home, answer.errors)
         if status is None:
-            raise explain(answer, self.daemon.root_dir)
+            raise traced(explain(answer, self.daemon.root_dir), self.wanted)
         _require_own(self.home, status)
         if not said:
             raise _elsewhere(self.daemon)
+        if answer.code == NO_PYTHON:
+            require_python(self.wanted, "")
         return GPU in answer.output.split()
 
-    def _words(self, folder: str, way: str) -> List[str]:
-        words = options.identity(self.daemon, os.getuid(), os.getgid(), os.getgroups())
-        words = list(words) + list(options.security(self.daemon)) + list(options.mount(folder, folder, True))
-        words += options.gpus(way)
+    def _words(self, name: str, folder: str, way: str) -> List[str]:
+        """As those of a run, but that somebody waits for its end."""
+        words = ["run"] + (["--shm-size", self.wanted.shm] if self.wanted.shm else []) + options.gpus(way)
+        words += list(self.wanted.options) + ["--detach=false", "--rm=false", "--name", name]
+        words += options.identity(self.daemon, os.getuid(), os.getgid(), os.getgroups())
+        words += options.security(self.daemon) + options.mount(folder, folder, True)
+        for volume in self.wanted.volumes:
+            words += options.mount(volume.source, volume.target, volume.is_writable)
         words += ["--label", "%s=%s" % (options.HOME_LABEL, self.home.path)]
         words += ["--label", "%s=%d" % (options.USER_LABEL, os.getuid())]
-        return words + ["--network", "none", "--entrypoint", "/bin/sh", self.image, "-c", _SCRIPT, "holdfast", folder]
+        return words + ["--entrypoint", "/bin/sh", self.image, "-c", _SCRIPT, "holdfast", folder, self.python]
 
     def _folder(self) -> str:
         self.home.make()
@@ -148,7 +181,7 @@ def _not_written(home: Home, said: str) -> Refused:
     return Refused(
         DOCKER,
         "A container cannot write to Holdfast's folder `%s`: %s." % (home.path, last[0].rstrip(".")),
-        "Choose one on a local disk: --home DIR, or `holdfastHome` of the compute target.",
+        "Choose one on a local disk: %s." % ELSEWHERE,
     )
 
 

@@ -9,6 +9,8 @@ VOID = "NVIDIA_VISIBLE_DEVICES=void"
 """No GPU, also where the daemon gives all of them to every image that asks."""
 CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES"
 HOME_LABEL, RUN_LABEL, PROJECT_LABEL, USER_LABEL = "holdfast.home", "holdfast.run", "holdfast.project", "holdfast.uid"
+SHELL_LABEL = "holdfast.shell"
+"""Of a container in which a person works."""
 SMALL_SHM = 64 << 20
 
 
@@ -100,7 +102,9 @@ def run_words(wanted: Wanted, around: Around) -> List[str]:
 def identity(daemon: Daemon, uid: int, gid: int, groups: Sequence[int]) -> List[str]:
     """What is written in the container is this user's on the machine."""
     if daemon.is_podman and daemon.rootless:
-        return ["--userns=keep-id", "--user", "%d:%d" % (uid, gid)]
+        # Other groups have no number in there; crun leaves the process those that Podman itself has.
+        others = ["--group-add", "keep-groups"] if set(groups) - {gid} else []
+        return ["--userns=keep-id", "--user", "%d:%d" % (uid, gid)] + others
     if daemon.rootless:
         return ["--user", "0:0"]  # its root is this user; any other uid would be one that nobody has
     words = ["--userns=host"] if daemon.remaps else []

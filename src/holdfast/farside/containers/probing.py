@@ -6,7 +6,8 @@ from typing import Dict, List, NamedTuple
 
 from holdfast.farside.containers import options
 from holdfast.farside.containers.complaints import Answer, explain
-from holdfast.farside.containers.docker import Docker
+from holdfast.farside.containers.docker import Daemon, Docker
+from holdfast.farside.containers.pulling import UNFIT
 from holdfast.farside.layout import Home
 from holdfast.farside.refusal import Refused
 
@@ -82,10 +83,13 @@ def look(docker: Docker, image: str, home: Home) -> Probed:
 
 def common_words(docker: Docker, home: Home) -> List[str]:
     """Of every container beside the run's own: who it is, whose it is, and no GPU."""
-    daemon = docker.daemon(home)
-    words = list(options.identity(daemon, os.getuid(), os.getgid(), os.getgroups())) + list(options.security(daemon))
-    words += ["--label", "holdfast.home=%s" % home.path, "--label", "holdfast.uid=%d" % os.getuid()]
-    return words + ["-e", "NVIDIA_VISIBLE_DEVICES=void"]
+    return whose_words(docker.daemon(home), home) + options.gpus("")
+
+
+def whose_words(daemon: Daemon, home: Home) -> List[str]:
+    words = options.identity(daemon, os.getuid(), os.getgid(), os.getgroups()) + options.security(daemon)
+    words += ["--label", "%s=%s" % (options.HOME_LABEL, home.path)]
+    return words + ["--label", "%s=%d" % (options.USER_LABEL, os.getuid())]
 
 
 def _sections(said: str, mark: str) -> Dict[str, str]:
@@ -101,7 +105,7 @@ def _probed(image: str, found: Dict[str, str]) -> Probed:
         libc = "musl"
     else:
         message = "The image `%s` has no C library that Holdfast knows (glibc or musl), so no Python runs in it."
-        raise Refused("image-unfit", message % image, "Choose one with a whole system, such as ubuntu:24.04.")
+        raise Refused(UNFIT, message % image, "Choose one with a whole system, such as ubuntu:24.04.")
     texts = [found[each].strip("\n") + "\n" for each in ("passwd", "group")]
     return Probed(libc, _pythons(found["pythons"]), texts[0].lstrip("\n"), texts[1].lstrip("\n"), _release(found))
 
@@ -112,12 +116,13 @@ def _pythons(text: str) -> List[List[str]]:
     for line in text.splitlines():
         row = line.split("\t")
         if len(row) == 4 and row[0] == "python" and row[2].startswith("3."):
-            found.setdefault(os.path.dirname(row[1]) + row[2] if _is_apart(row) else row[3], row[1:])
+            found.setdefault(os.path.dirname(row[1]) + row[2] if is_of_environment(row[1]) else row[3], row[1:])
     return list(found.values())
 
 
-def _is_apart(row: List[str]) -> bool:
-    return row[1].startswith(("/opt/venv/", "/opt/conda/envs/"))
+def is_of_environment(path: str) -> bool:
+    """By where a Python lies: what it leads to is another one."""
+    return path.startswith(("/opt/venv/", "/opt/conda/envs/"))
 
 
 def _release(found: Dict[str, str]) -> str:
@@ -128,8 +133,8 @@ def _release(found: Dict[str, str]) -> str:
 def _explained(image: str, answer: Answer) -> Refused:
     low = (answer.errors + answer.output).lower()
     if "exec format error" in low:
-        return Refused("image-unfit", "The image `%s` is for another kind of processor than this machine's." % image)
+        return Refused(UNFIT, "The image `%s` is for another kind of processor than the machine's." % image)
     if SHELL in low and ("no such file" in low or "not found" in low or "executable file" in low):
         remedy = "Choose one with a whole system, such as ubuntu:24.04: Holdfast needs its shell, and nothing else."
-        return Refused("image-unfit", "The image `%s` has no %s." % (image, SHELL), remedy)
+        return Refused(UNFIT, "The image `%s` has no %s." % (image, SHELL), remedy)
     return explain(answer)

@@ -1,24 +1,19 @@
 """Fetching an image with the host's own Docker and its own logins: what is told meanwhile, and why it did not work."""
 
 import re
-import select
 import time
-from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Callable, Dict, Optional, Tuple
 
+from holdfast.farside.containers.calling import Listener
+from holdfast.farside.containers.complaints import NO_ROOM, UNREACHABLE, Answer, explain
 from holdfast.farside.containers.docker import Docker
-from holdfast.farside.machine.programs import Program, collect
 from holdfast.farside.refusal import Refused
-from holdfast.farside.run.children import CannotStart
 
-UNKNOWN, LOGIN, UNREACHABLE, NO_ROOM, UNFIT = (
-    "image-unknown",
-    "image-login",
-    "image-unreachable",
-    "image-no-room",
-    "image-unfit",
-)
+UNKNOWN, LOGIN, OFFLINE, UNFIT = "image-unknown", "image-login", "image-unreachable", "image-unfit"
+"""Kinds of refusals by a registry, beside those of Docker itself."""
 EVERY = 1.0
-_STEP = 0.2
+_WITHOUT_END = float("inf")
+"""An image takes as long as it takes; whoever waits for it hears how far it is."""
 _LONGEST = 300
 _LAYER = re.compile(r"\s*([0-9a-f]{12}): (.+)")
 _DONE = ("Pull complete", "Already exists")
@@ -44,23 +39,11 @@ _GONE: Tuple[Tuple[str, str, str], ...] = (
 """Names that people still have in their files, what stands for them today, and why. The first that matches counts."""
 
 
-class Reason(NamedTuple):
-    kind: str
-    sentence: str
-    remedy: str
-
-
 _REASONS: Tuple[Tuple[Tuple[str, ...], str, str, str], ...] = (
-    (
-        ("no space left on device", "disk quota exceeded"),
-        NO_ROOM,
-        "There is no room for the image `%s` on the disk where Docker keeps images.",
-        "See what is there: docker system df; remove what nobody needs: docker image prune -a",
-    ),
     (
         ("toomanyrequests", "rate limit"),
         LOGIN,
-        "The registry lets this machine fetch no more images for now, `%s` neither.",
+        "The registry lets the machine fetch no more images for now, `%s` neither.",
         "Log in there, on the machine itself: docker login; or wait some hours.",
     ),
     (
@@ -85,28 +68,22 @@ _REASONS: Tuple[Tuple[Tuple[str, ...], str, str, str], ...] = (
     (
         ("manifest unknown", "not found", "does not exist", "access denied", "denied:", "name unknown"),
         UNKNOWN,
-        "The registry has no image `%s`, or does not show it to this machine.",
+        "The registry has no image `%s`, or does not show it to the machine.",
         "Check the name. If it is a private one, log in on the machine itself: docker login %s",
     ),
     (
         ("dial tcp", "no such host", "timeout", "deadline exceeded", "refused", "proxyconnect", "tls", "x509", "eof"),
-        UNREACHABLE,
-        "The registry of the image `%s` cannot be reached from this machine.",
+        OFFLINE,
+        "The registry of the image `%s` cannot be reached from the machine.",
         "Does the Docker daemon reach it? It has proxy settings of its own. Or bring the image in a file: "
-        "docker save %s | ssh MACHINE docker load",
+        "docker save -o image.tar %s where it is, docker load -i image.tar on the machine.",
     ),
 )
 
 
-def pull(
-    docker: Docker,
-    name: str,
-    tell: Callable[[str], None],
-    attend: Optional[Callable[[], None]] = None,
-    log: Optional[Callable[[str], None]] = None,
-) -> None:
-    """Fetch `name`, or raise Refused: the kinds are above. `tell` hears how far it is, about once a second; `attend` is
-    called more often, and may raise: then the fetching ends. `log` gets each line that docker says."""
+def pull(docker: Docker, name: str, tell: Callable[[str], None], log: Optional[Callable[[str], None]] = None) -> None:
+    """Fetch `name`, or raise Refused: the kinds are above. `tell` hears how far it is, about once a second. `log` gets
+    each line that docker says."""
     progress = Progress(name, tell)
 
     def hear(line: str) -> None:
@@ -114,21 +91,19 @@ def pull(
         if log is not None:
             log(line)
 
-    def round_ended() -> None:
-        progress.tick()
-        if attend is not None:
-            attend()
-
-    said = watched(docker.argv(["pull", name]), docker.environment, hear, round_ended)
-    if "Status: " in said or _is_there(docker, name):
-        return
-    reason = why(name, said)
-    raise Refused(reason.kind, reason.sentence, reason.remedy)
+    answer = docker.call(["pull", name], _WITHOUT_END, Listener(hear, progress.tick))
+    if not answer.is_good and not _is_there(docker, name):
+        raise why(name, answer)
 
 
-def why(name: str, said: str) -> Reason:
+def why(name: str, answer: Answer) -> Refused:
     """From what `docker pull` said when it failed."""
-    last = complaint(said)
+    last = complaint(answer.output + "\n" + answer.errors)
+    known = explain(Answer(answer.code, "", last))
+    if known.kind == NO_ROOM:
+        return Refused(NO_ROOM, "There is no room for the image `%s`. %s" % (name, known.message), known.hint)
+    if known.kind == UNREACHABLE:
+        return known
     low = last.lower()
     for words, kind, sentence, remedy in _REASONS:
         if any(word in low for word in words):
@@ -137,8 +112,8 @@ def why(name: str, said: str) -> Reason:
             text = sentence % name
             if kind in (UNKNOWN, UNFIT):
                 text, hint = _with_replacement(name, text, hint)
-            return Reason(kind, "%s Docker says: %s" % (text, last), hint)
-    return Reason(UNREACHABLE, "The image `%s` could not be fetched. Docker says: %s" % (name, last), "")
+            return Refused(kind, "%s Docker says: %s" % (text, last), hint)
+    return Refused(OFFLINE, "The image `%s` could not be fetched. Docker says: %s" % (name, last), "")
 
 
 def replacement(name: str) -> Optional[Tuple[str, str]]:
@@ -196,38 +171,6 @@ class Progress:
         return text + (", %d s" % seconds if seconds >= 1 else "")
 
 
-def watched(
-    argv: List[str],
-    environment: Dict[str, str],
-    hear: Optional[Callable[[str], None]] = None,
-    attend: Optional[Callable[[], None]] = None,
-    patience: Optional[float] = None,
-) -> str:
-    """Run a program to its end; returns all that it said. It is killed when `attend`, called a few times a second,
-    raises, and after `patience` seconds."""
-    try:
-        program = Program(argv, environment)
-    except CannotStart as problem:
-        raise Refused("docker", "%s." % _capital(str(problem)))
-    heard = 0
-    try:
-        while not program.is_done and (patience is None or program.seconds_left(patience) > 0):
-            poll = select.poll()
-            poll.register(program.reader, select.POLLIN)
-            poll.poll(int(_STEP * 1000))
-            program.take()
-            whole = program.output.rfind(b"\n") + 1
-            for line in program.output[heard:whole].decode("utf-8", "replace").splitlines():
-                if hear is not None:
-                    hear(line)
-            heard = whole
-            if attend is not None:
-                attend()
-    finally:
-        collect([program], 0.0)
-    return program.text()
-
-
 def _with_replacement(name: str, text: str, hint: str) -> Tuple[str, str]:
     instead = replacement(name)
     if instead is None:
@@ -237,7 +180,3 @@ def _with_replacement(name: str, text: str, hint: str) -> Tuple[str, str]:
 
 def _is_there(docker: Docker, name: str) -> bool:
     return docker.call(["image", "inspect", "--format", "{{.Id}}", name]).is_good
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -10,8 +10,10 @@ from typing import Any, Dict, List, Optional, Sequence
 from urllib.parse import unquote
 
 from holdfast.farside.containers import options
-from holdfast.farside.containers.complaints import NO_ROOM, explain
+from holdfast.farside.containers.complaints import NAME_TAKEN, NO_ROOM, explain
 from holdfast.farside.containers.docker import Docker
+from holdfast.farside.containers.ending import ROOM_FIFO
+from holdfast.farside.containers.furnishing import PROXIES
 from holdfast.farside.containers.images import Image
 from holdfast.farside.containers.probing import SHELL, common_words
 from holdfast.farside.environments.workshop import Result, Room, Start
@@ -20,15 +22,15 @@ from holdfast.farside.refusal import Refused
 from holdfast.farside.run.children import inherited_environment
 
 PATIENCE = 120.0
-FIFO = "room.fifo"
-_STAY = 'read gone < "$1"'
+FIFO = ROOM_FIFO
+_STAY = 'exec 3<>"$1" 4<"$1" 3>&- && read gone <&4'
+"""Opened for writing too, as a pipe that nobody holds any more would else never be open."""
 _ENTER = 'IFS= read -r given && eval "$(printf %b "$given")" && exec "$@" 2>&1'
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _NAMED = re.compile(r"\$\{([A-Za-z0-9_]+)\}")
 _PLAIN = re.compile(r"[\\\x00-\x1f\x7f-\U0010ffff]")
 _WORD = re.compile(r"[\s,=]+")
 _PASSED = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
-_PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "ftp_proxy")
 _OF_THE_MACHINE = ("UV_PYTHON", "UV_CACHE_DIR", "UV_PYTHON_INSTALL_DIR", "UV_PROJECT", "UV_WORKING_DIR", "UV_ENV_FILE")
 """Settings of uv's that name things which are somewhere else in a container, or are not there."""
 _SYSTEM = re.compile(r"/(?:bin|boot|dev|etc|home|lib\w*|media|mnt|opt|proc|root|run|sbin|srv|sys|tmp|usr|var)?/*\Z")
@@ -42,6 +44,7 @@ class Container(Room):
         self._fifo = os.path.join(folder, FIFO)
         self._name = wanted.name + "-room"
         self._held = -1
+        self._is_made = False
         self._files: Dict[str, bool] = {}
         self._named: List[str] = []
 
@@ -85,17 +88,17 @@ class Container(Room):
 
     def abandon(self) -> None:
         """Everything in it is gone when this returns, also where nobody attends any more."""
-        is_made = self._held >= 0
         self._let_go()
-        if is_made:
+        if self._is_made:
+            self._is_made = False
             self._docker.attended_by(None).call(["rm", "-f", self._name], PATIENCE)
 
     def _let_go(self) -> None:
         """It ends by itself, and is removed by the daemon, when nobody holds the pipe."""
         if self._held >= 0:
+            os.unlink(self._fifo)
             os.close(self._held)
             self._held = -1
-            os.unlink(self._fifo)
 
     def _open(self) -> None:
         if self._held >= 0:
@@ -105,11 +108,14 @@ class Container(Room):
         os.mkfifo(self._fifo, 0o600)
         self._held = os.open(self._fifo, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         os.makedirs(self._home.container_home(), exist_ok=True)
+        self._is_made = True  # or may be, when a call ends early
         answer = self._docker.call(self._words(), PATIENCE)
         if not answer.is_good:
             refusal = explain(answer)
+            self._is_made = refusal.kind != NAME_TAKEN  # that one is not ours to remove
             kind = "storage" if refusal.kind == NO_ROOM else "preparation"
-            raise Refused(kind, ("%s %s" % (refusal.message, refusal.hint)).strip())
+            hint = refusal.hint.replace("the compute target", self._wanted.file)
+            raise Refused(kind, ("%s %s" % (refusal.message, hint)).strip())
 
     def _words(self) -> List[str]:
         words = ["run", "-d", "--rm", "--name", self._name, "--network", network(self._wanted.options)]
@@ -182,7 +188,7 @@ def network(words: Sequence[str]) -> str:
 def _is_passed(name: str) -> bool:
     if name.startswith("UV_"):
         return name not in _OF_THE_MACHINE
-    return name.startswith("PIP_") or name in _PASSED or name.lower() in _PROXIES
+    return name.startswith("PIP_") or name in _PASSED or name.lower() in PROXIES
 
 
 def settings_files(environment: Dict[str, str]) -> Dict[str, bool]:

@@ -17,6 +17,7 @@ from holdfast.farside.run.files import remove_tree
 COMPLETE = ".complete"
 LOCK = "environment.json"
 CACHED = "__pycache__"
+_BYTECODE = ".bytecode"
 _WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
 Build = Callable[[], Dict[str, Any]]
@@ -77,6 +78,7 @@ class Environment:
         try:
             said = build()
             make_read_only(self.path)
+            os.mkdir(bytecode(self.path))
         except BaseException:
             remove_tree(self.path)
             raise
@@ -110,6 +112,11 @@ def read_mark(path: str) -> Dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def bytecode(path: str) -> str:
+    """Where root in a container keeps bytecode, for whom all else of the environment is read-only."""
+    return os.path.join(path, _BYTECODE)
+
+
 def keep_lock(path: str, lock: Lock) -> None:
     write_lock(os.path.join(path, LOCK), lock)
 
@@ -131,17 +138,20 @@ exit 1
 """
 
 
-def make_read_only(root: str) -> None:
-    """Its files are the package cache's as well: whoever changed one would change it for all. Python may still keep
-    bytecode, in folders that are made for it here."""
-    for folder, folders, names in os.walk(root):
-        if any(name.endswith(".py") for name in names) and CACHED not in folders:
-            os.mkdir(os.path.join(folder, CACHED))
-        for name in names:
-            path = os.path.join(folder, name)
-            mode = os.lstat(path).st_mode
-            if stat.S_ISREG(mode) and mode & _WRITABLE:
-                os.chmod(path, stat.S_IMODE(mode) & ~_WRITABLE)
-        folders[:] = [name for name in folders if name != CACHED]
-        if folder != root:
-            os.chmod(folder, stat.S_IMODE(os.stat(folder).st_mode) & ~_WRITABLE)
+def make_read_only(folder: str) -> None:
+    """All below it. Its files are the package cache's as well: whoever changed one would change it for all. Python may
+    still keep bytecode, in folders that are made for it here."""
+    with os.scandir(folder) as found:
+        entries = list(found)
+    names = {entry.name for entry in entries}
+    if CACHED not in names and any(name.endswith(".py") for name in names):
+        os.mkdir(os.path.join(folder, CACHED))
+    for entry in entries:
+        is_folder = entry.is_dir(follow_symlinks=False)
+        if entry.name == CACHED or not (is_folder or entry.is_file(follow_symlinks=False)):
+            continue
+        if is_folder:
+            make_read_only(entry.path)
+        mode = entry.stat(follow_symlinks=False).st_mode
+        if mode & _WRITABLE:
+            os.chmod(entry.path, stat.S_IMODE(mode) & ~_WRITABLE)

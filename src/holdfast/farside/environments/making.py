@@ -24,15 +24,23 @@ from holdfast.farside.machine import pythons
 from holdfast.farside.refusal import Refused
 from holdfast.farside.run.children import inherited_environment
 
-DEFAULT = "3.12"
-"""Where neither the spec nor the place says which Python."""
+DEFAULT = ">=3.10,<3.13"
+"""Where neither the spec nor the place says which Python: the newest of these that uv can have, which a mirror may
+not."""
+
+
+_NO_TOOL = (
+    "py-rattler, which installs conda packages, needs a Python %s of its own, whatever the packages are for. %s: %s. "
+    "Install a Python %s there, or name the packages under `pip:`."
+)
 
 
 class _NoPython(Refused):
     def __init__(self, place: Place, pin: str, found: str, reason: str) -> None:
         self.short = "%s has no Python %s (it has: %s), and uv could not bring one" % (_large(place.words), pin, found)
+        self.reason = reason.rstrip(".")
         remedy = "Install it there, name a channel that has it under `channels:`, or pin another one."
-        Refused.__init__(self, "preparation", "%s: %s. %s" % (_small(self.short), reason.rstrip("."), remedy))
+        Refused.__init__(self, "preparation", "%s: %s. %s" % (_small(self.short), self.reason, remedy))
 
 
 class Maker:
@@ -139,7 +147,11 @@ class Maker:
 
     def _tool_python(self) -> str:
         found = self._place.pythons()
-        return (self._place.choose(FOR_RATTLER, found) or self._bring("3.12", found)).path
+        chosen = self._place.choose(FOR_RATTLER, found)
+        try:
+            return (chosen or self._bring(DEFAULT, found)).path
+        except _NoPython as missing:  # which the spec does not pin: no word about pins
+            raise Refused("preparation", _NO_TOOL % (FOR_RATTLER, missing.short, missing.reason, FOR_RATTLER)) from None
 
     def _interpreter(self) -> Interpreter:
         pin, path = self._known.pin(), self._plan["interpreter"]
@@ -179,12 +191,11 @@ class Maker:
         raise _NoPython(self._place, pin, interpreters.shown(found), reason)
 
     def _build(self, path: str, lock: Lock, interpreter: Interpreter) -> Dict[str, Any]:
-        is_conda = interpreter.path == CONDA
-        if is_conda:
+        if interpreter.path == CONDA:
             self._conda.install(lock["conda"], path, self._known.platform, bool(self._plan["rebuild"]))
+            self._install(path, lock, None)
         else:
-            self._run(uv.venv_command(self._plan["uv"], path, interpreter.path), "making the environment", 0)
-        self._install(path, lock, is_conda)
+            self._install(path, lock, uv.venv_command(self._plan["uv"], path, interpreter.path))
         leave_word(path)
         keep_lock(path, lock)
         found = packages_of_prefix(path)
@@ -201,30 +212,34 @@ class Maker:
         }
         return dict(said, **self._place.about(interpreter.path))
 
-    def _install(self, path: str, lock: Lock, is_conda: bool) -> None:
+    def _install(self, path: str, lock: Lock, venv: Optional[List[str]]) -> None:
+        """`venv` makes the environment; None where conda has done so."""
         if self._known.shipped:
             with shipped.laid_out(self._home, self._known.shipped, self._shop.folder) as folder:
                 text = shipped.from_folder(lock["requirements"], folder)
-                self._sync(path, [text], shipped.install_arguments(folder), is_conda)
+                self._sync(path, [text], shipped.install_arguments(folder), venv)
             return
         extra = uv.for_sync(self._plan["arguments"]) + torch_backend(lock)
         if self._plan["rebuild"]:
             extra.append("--no-cache")  # what is there may be what is wrong
         if any(each.startswith("--extra-index-url") for each in self._plan["options"]):
             extra += ["--index-strategy", "unsafe-best-match"]  # hashes say which file is meant
-        self._sync(path, self._plan["options"] + [lock["requirements"]], extra, is_conda)
+        self._sync(path, self._plan["options"] + [lock["requirements"]], extra, venv)
 
-    def _sync(self, path: str, texts: List[str], extra: List[str], is_conda: bool) -> None:
+    def _sync(self, path: str, texts: List[str], extra: List[str], venv: Optional[List[str]]) -> None:
         wanted = os.path.join(self._shop.folder, "requirements.lock")
         with open(wanted, "w") as target:
             target.write("\n".join(texts) + "\n")
         count = len(package_lines(texts[-1]))
         if count:
-            self._run(uv.sync_command(self._plan["uv"], path, wanted, is_conda, extra), "installing", count)
+            sync = uv.sync_command(self._plan["uv"], path, wanted, venv is None, extra)
+            self._run(([venv] if venv else []) + [sync], "installing", count)
+        elif venv:
+            self._run([venv], "making the environment", 0)
 
-    def _run(self, argv: List[str], what: str, count: int) -> None:
+    def _run(self, commands: List[List[str]], what: str, count: int) -> None:
         progress = uv.Progress(self._shop.phase, what, count)
-        result = self._shop.run(argv, self._variables(), progress.hear)
+        result = self._shop.run_all(commands, self._variables(), progress.hear)
         if result.code != 0:
             raise Refused("preparation", explain(result.output, self._plan["requirements"], result.signal).sentence())
 

@@ -12,16 +12,12 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from holdfast.farside import kernel
 from holdfast.farside.run.output import Pump
+from holdfast.farside.run.signals import Exit, Signals, ended_children, forget_signals
 
 OLD_LOCALE = "HOLDFAST_OLD_LOCALE"
 """Set by `main.py` where it had to change the locale for itself."""
 LONGEST_WAIT = 86400.0
 """Seconds; `poll` takes no more than 24 days. Whoever waits longer comes round again."""
-
-
-class Exit(NamedTuple):
-    code: Optional[int]
-    signal: Optional[int]
 
 
 class CannotStart(Exception):
@@ -34,27 +30,6 @@ class Stop(NamedTuple):
     cause: str
     detail: str
     signal: Optional[int] = None
-
-
-class Signals:
-    """Signals as bytes in a pipe, so that one `poll` waits for them together with everything else."""
-
-    def __init__(self) -> None:
-        reader, writer = os.pipe()
-        os.set_blocking(reader, False)
-        os.set_blocking(writer, False)
-        self.descriptor = reader
-        signal.set_wakeup_fd(writer)
-        for number in (signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: None)
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-
-    def arrived(self) -> List[int]:
-        try:
-            return list(os.read(self.descriptor, 4096))
-        except BlockingIOError:
-            return []
 
 
 def spawn(
@@ -98,16 +73,6 @@ def spawn(
         os.waitpid(pid, 0)
         raise CannotStart(problem.decode("utf-8", "replace"))
     return pid
-
-
-def forget_signals() -> None:
-    """Every signal does what it does to a new program."""
-    signal.set_wakeup_fd(-1)
-    for number in range(1, signal.NSIG):
-        try:
-            signal.signal(number, signal.SIG_DFL)
-        except (OSError, ValueError):
-            pass
 
 
 class Attendant:
@@ -178,17 +143,8 @@ class Attendant:
                 self.stop = Stop("stopped", "", number)
 
     def _reap(self) -> None:
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
-            if os.WIFSIGNALED(status):
-                self.exits[pid] = Exit(None, os.WTERMSIG(status))
-            elif os.WIFEXITED(status):
-                self.exits[pid] = Exit(os.WEXITSTATUS(status), None)
+        for pid, ended in ended_children():
+            self.exits[pid] = ended
 
 
 def _milliseconds(seconds: float) -> int:

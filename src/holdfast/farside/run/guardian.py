@@ -173,7 +173,12 @@ class Guardian:
         os._exit(0)
 
     def _spared(self) -> Set[int]:
-        return other_guardians(self.home, self.folder)
+        spared = other_guardians(self.home, self.folder)
+        if self.is_contained:
+            from holdfast.farside.containers.monitors import monitors
+
+            spared |= monitors(self.folder)
+        return spared
 
     def _become_supervisor(self, pipe: List[int]) -> None:
         try:
@@ -198,12 +203,13 @@ class Guardian:
 
     def _end_without_supervisor(self, reader: int, status: int) -> None:
         pump = Pump(reader, os.path.join(self.folder, OUTPUT), Redactor(self.secrets.values()))
-        ended = processes.sweep(BRIEF_GRACE, lambda seconds: self._tick(seconds, pump), self._spared)
+        found = processes.sweep(BRIEF_GRACE, lambda seconds: self._tick(seconds, pump), self._spared)
+        ended = [list(each) for each in found]
         if self.is_contained:
-            self._end_container(pump)
+            ended = self._end_container(pump)  # beside it there is nothing of the user's
         pump.finish()
         if ended:
-            self.journal.append("swept", processes=[list(each) for each in ended[:100]], count=len(ended))
+            self.journal.append("swept", processes=ended[:100], count=len(ended))
         how = "signal %d" % os.WTERMSIG(status) if os.WIFSIGNALED(status) else "an error; control_log has it"
         self.journal.append(
             "ended",
@@ -214,19 +220,20 @@ class Guardian:
             by="guardian",
         )
         if self.is_contained:
-            from holdfast.farside.containers.ending import remove
+            from holdfast.farside.containers.ending import SETTLING, remove
 
-            remove(self.folder)
+            remove(self.folder, settling=SETTLING)
 
-    def _end_container(self, pump: Pump) -> None:
-        """The launcher in it has heard that nobody owns the run any more."""
-        from holdfast.farside.containers.ending import end
+    def _end_container(self, pump: Pump) -> List[List[Any]]:
+        """The launcher in it has heard that nobody owns the run any more. Returns what it ended."""
+        from holdfast.farside.containers.ending import end, swept
 
         def pause(seconds: float) -> None:
             pump.move()
             time.sleep(seconds)
 
         end(self.folder, pause)
+        return swept(self.folder)
 
     def _tick(self, seconds: float, pump: Optional[Pump]) -> None:
         deadline = time.monotonic() + (min(seconds, 0.02) if pump is not None else seconds)

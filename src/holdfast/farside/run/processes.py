@@ -6,7 +6,7 @@ import signal
 import time
 from typing import Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
-from holdfast.farside.layout import GUARDIAN_NAME, READER_NAME
+from holdfast.farside.layout import ENGINE_NAMES, GUARDIAN_NAME, READER_NAME
 
 
 class Process(NamedTuple):
@@ -25,6 +25,8 @@ class Ended(NamedTuple):
 
 
 Spared = Callable[[], Set[int]]
+"""Asked for only where there is one that is called like those that may be: `SPARED_NAMES`."""
+SPARED_NAMES = (GUARDIAN_NAME, READER_NAME, *ENGINE_NAMES)
 
 
 def look(pid: int) -> Optional[Process]:
@@ -60,7 +62,7 @@ def descendants(pid: int, spared: Spared, look_up: Callable[[int], List[int]] = 
             continue
         seen.add(each)
         process = look(each)
-        if process is not None and process.name in (GUARDIAN_NAME, READER_NAME) and each in spared():
+        if process is not None and process.name in SPARED_NAMES and each in spared():
             continue
         if process is not None and process.state not in "ZX":
             found.append(process)

@@ -10,6 +10,7 @@ from holdfast.farside.frames import CHUNK
 from holdfast.farside.layout import (
     CONTROL,
     ENVIRONMENT,
+    FIFO,
     GUARDIAN_BYTE,
     INSIDE,
     JOURNAL,
@@ -26,6 +27,9 @@ from holdfast.farside.run.processes import carrying, send
 
 METRICS = re.compile(r"[0-9]+-[A-Za-z0-9]{1,64}\.jsonl\Z")
 """What `holdfast.log` calls its files; anything else there is the script's own affair."""
+
+PATIENCE = 2.0
+"""Seconds for a Docker that may hang, while the run's lock is held and everybody waits."""
 
 Push = Callable[[Dict[str, Any], bytes], None]
 
@@ -160,27 +164,35 @@ def _created(journal: Journal) -> Optional[Dict[str, Any]]:
 def _write_end(folder: str, journal: Journal) -> None:
     created = _created(journal)
     boot = created.get("boot") if created else None
-    is_contained = os.path.isdir(os.path.join(folder, INSIDE))
+    is_contained = any(os.path.lexists(os.path.join(folder, name)) for name in (FIFO, INSIDE))
     if boot and boot != kernel.boot_id():
         journal.append("ended", reason="host-rebooted", code=None, signal=None, detail="", by="agent")
         if is_contained:
             _remove_container(folder)
         return
     generation = str(created.get("generation")) if created else ""
-    killed = []
+    killed: List[List[Any]] = []
     if generation:
         for process in carrying(b"HOLDFAST_GENERATION=" + generation.encode("ascii", "replace")):
             if send(process, 9):
                 killed.append([process.pid, process.name, "SIGKILL"])
-    if killed:
-        journal.append("swept", processes=killed[:100], count=len(killed))
     if is_contained:
         _remove_container(folder)  # ends what is in it too
+        killed += _ended_inside(folder)
+    if killed:
+        journal.append("swept", processes=killed[:100], count=len(killed))
     detail = "Its guardian was gone too; what was left of the run was looked for by its mark."
     journal.append("ended", reason="supervisor-died", code=None, signal=None, detail=detail, by="agent")
 
 
+def _ended_inside(folder: str) -> List[List[Any]]:
+    from holdfast.farside.containers.ending import swept
+
+    return swept(folder)
+
+
 def _remove_container(folder: str) -> None:
+    """Briefly: whoever asked for this run asked for others too. What Docker keeps now is for `clean`."""
     from holdfast.farside.containers.ending import remove
 
-    remove(folder)
+    remove(folder, PATIENCE)

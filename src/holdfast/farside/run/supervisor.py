@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import time
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Set, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Set, Tuple
 
 from holdfast.farside import kernel
 from holdfast.farside.environments.platforms import build_name
@@ -15,24 +15,24 @@ from holdfast.farside.refusal import Refused
 from holdfast.farside.run import files, processes
 from holdfast.farside.run.beside import beside
 from holdfast.farside.run.binding import bind, holes
-from holdfast.farside.run.children import Attendant, CannotStart, Exit, Signals, Stop, inherited_environment, spawn
+from holdfast.farside.run.children import Attendant, CannotStart, Stop, inherited_environment, spawn
 from holdfast.farside.run.device_header import DeviceHeader
 from holdfast.farside.run.interpreter import find_python
 from holdfast.farside.run.journal import Journal
 from holdfast.farside.run.kin import other_guardians
 from holdfast.farside.run.memory import Witness
 from holdfast.farside.run.output import Pump, Redactor
+from holdfast.farside.run.signals import Exit, Signals
 
 if TYPE_CHECKING:
-    from holdfast.farside.containers.contained import Contained
+    from holdfast.farside.containers.contained import Script
+    from holdfast.farside.containers.supervising import ContainedRun
     from holdfast.farside.environments.workshop import Owner
 
 BRIEF_GRACE = 2.0
 LEFT_FOR_THE_END = 16384
 LONGEST_GRACE = 10.0
 """For what the script left behind when it ended by itself; a run's own grace time is for its checkpoints."""
-REMOVING = 20.0
-"""Seconds that a container's removal may wait for a Docker that is being restarted."""
 _REASONS = {"cancel": "canceled", "time-limit": "time-limit", "stopped": "stopped"}
 
 
@@ -45,7 +45,8 @@ class Supervisor:
         self.home, self.folder, self.secrets, self.pipe = home, folder, secrets, pipe
         self.work = os.path.join(folder, "work")
         self.journal = Journal(os.path.join(folder, JOURNAL), os.path.join(folder, RESERVE))
-        self.signals = Signals()
+        self.signals = Signals((signal.SIGUSR1, signal.SIGTERM, signal.SIGINT))
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
         with open(os.path.join(folder, "plan.json")) as source:
             self.plan: Dict[str, Any] = json.load(source)
         self.attendant = Attendant(self.signals, float(self.plan["limits"]["grace"]), self._cancel_request)
@@ -53,8 +54,7 @@ class Supervisor:
         self.devices: Optional[DeviceHeader] = None
         self.prepared: Any = None
         """Keeps the environment in use until this process ends."""
-        self.contained: Optional[Contained] = None
-        self.is_ending = False
+        self.contained: Optional[ContainedRun] = None
 
     def main(self) -> None:
         """Everything, in order. Whatever goes wrong becomes the reason in the journal's last line."""
@@ -79,12 +79,11 @@ class Supervisor:
         if self.devices is not None:
             self.devices.end()
         self._sweep(BRIEF_GRACE)
-        self.is_ending = True
         if self.contained is not None:
             self.contained.end()
         self._write_ended(ending)
         if self.contained is not None:
-            self.contained.remove(REMOVING)  # nobody needs to wait for it
+            self.contained.remove()  # nobody needs to wait for it
 
     def _run(self) -> Dict[str, Any]:
         self.journal.append("phase", name="files", text="writing the snapshot's files")
@@ -92,8 +91,10 @@ class Supervisor:
         facts: Dict[str, Any] = self._facts()
         container: Any = self.plan.get("container")
         if container is not None:
+            from holdfast.farside.containers.supervising import ContainedRun
+
             container = bind(container, facts)
-            self._contain(container)
+            self.contained = ContainedRun(self.home, container, self._owner(), self.attendant)
         is_given = container is None or bool(container["gpus"])
         self.devices = DeviceHeader(self.attendant, lambda text: self.journal.append("note", text=text), is_given)
         os.makedirs(self.work)
@@ -102,7 +103,8 @@ class Supervisor:
         if self.contained is None:
             facts["python"] = self._python()  # it may be one of the files
         else:
-            facts.update(self._look_at_image(self.contained))
+            is_script_alone = self.plan["environment"] is None and self.plan["command"] is not None
+            facts.update(self.contained.look_at_image(self.plan.get("python"), is_script_alone))
         os.makedirs(bind(self.plan["share"], facts), exist_ok=True)
         header = self.devices.text(self._wait_or_stop)
         environment = self.plan["environment"]
@@ -140,26 +142,6 @@ class Supervisor:
         if "python" not in holes([self.plan["command"], self.plan["environment"]]):
             return ""
         return find_python(self.plan.get("python"), self.work)
-
-    def _contain(self, bound: Dict[str, Any]) -> None:
-        """Docker is asked about the image from now on, beside everything else."""
-        from holdfast.farside.containers.calling import Attended
-        from holdfast.farside.containers.docker import Docker
-
-        docker = Docker(str(bound["program"]), attended=Attended(self._wait_for_docker, self.attendant.exits))
-        docker.foresee(["image", "inspect", str(bound["image"])])
-        from holdfast.farside.containers.contained import Contained
-
-        self.contained = Contained(self.home, self.folder, bound, docker)
-
-    def _look_at_image(self, contained: "Contained") -> Dict[str, str]:
-        """Find the image, fetch it if need be. Returns what the plan's holes are in it."""
-        self.journal.append("phase", name="container", text="looking for the image")
-        contained.find(self._owner())
-        facts = contained.facts(self.plan.get("python"))
-        if self.plan["environment"] is None and self.plan["command"] is not None:
-            contained.require_python(facts["python"])
-        return facts
 
     def _owner(self) -> "Owner":
         from holdfast.farside.environments.workshop import Owner
@@ -212,7 +194,7 @@ class Supervisor:
         from holdfast.farside.environments.advice import advice, prefix_of
 
         version = "" if self.prepared is None else self.prepared.python
-        platform = "" if self.contained is None else self.contained.image.platform
+        platform = "" if self.contained is None else self.contained.platform
         for sentence in advice(prefix_of(python), version, self.devices.report, platform):
             self.journal.append("note", text=sentence)
 
@@ -225,7 +207,7 @@ class Supervisor:
             if self.contained is None:
                 pid = self._start(command, writer)
             else:
-                pid = self._start_contained(self.contained, command, pump)
+                pid = self.contained.start(self._contained_script(command), pump)
         finally:
             os.close(writer)
         self.journal.append("started", pid=pid, argv=command["argv"])
@@ -233,7 +215,7 @@ class Supervisor:
         stop = self.attendant.stop  # a request that comes later finds a script that ended by itself
         ending: Optional[Dict[str, Any]] = None
         if self.contained is not None:
-            result, ending = self._finish_contained(self.contained, pump, stop)
+            result, ending = self.contained.finish(pump, stop)
         self.journal.append("exited", code=result.code, signal=result.signal)
         left = self.attendant.grace_left() if stop else min(self.attendant.grace, LONGEST_GRACE)
         self._sweep(max(left, BRIEF_GRACE), pump)
@@ -256,43 +238,19 @@ class Supervisor:
     def _script_secrets(self) -> Dict[str, str]:
         return {name: self.secrets[name] for name in self.plan["secrets"] if name in self.secrets}
 
-    def _start_contained(self, contained: "Contained", command: Dict[str, Any], pump: Pump) -> int:
-        """Returns when the script runs, with the pid of the process that stands for it."""
+    def _contained_script(self, command: Dict[str, Any]) -> "Script":
         from holdfast.farside.containers.contained import Script
 
-        report = None if self.devices is None or not self.devices.report["devices"] else self.devices.report
-        script = Script(
+        report = None if self.devices is None else self.devices.report
+        return Script(
             argv=command["argv"],
             environment=dict(command["environment"], **self._script_secrets()),
             directory=command["directory"],
             prefix="" if self.prepared is None else str(self.prepared.environment.path),
             share=str(bind(self.plan["share"], self._facts())),
             grace=self.attendant.grace,
-            gpus=report,
+            gpus=report if report and report["devices"] else None,
         )
-        pid = contained.start(script)
-        self.attendant.expect(pid)
-        while True:
-            for event in contained.hear():
-                if contained.is_started(event, self.journal.append):
-                    return pid
-            self._check_stop()
-            contained.require_keeper(pid in self.attendant.exits)
-            self.attendant.wait(None, pump, contained.pipes())
-
-    def _finish_contained(
-        self, contained: "Contained", pump: Pump, stop: Optional[Stop]
-    ) -> Tuple[Exit, Optional[Dict[str, Any]]]:
-        """The script's own exit, and how the run ended where that does not tell it."""
-        from holdfast.farside.containers.judging import finish
-
-        self.is_ending = True
-        outcome = finish(contained, lambda seconds: self.attendant.wait(seconds, pump), stop is not None)
-        if outcome.swept:
-            self.journal.append("swept", processes=outcome.swept, count=outcome.total)
-        for sentence in outcome.notes:
-            self.journal.append("note", text=sentence)
-        return outcome.exit, outcome.ending
 
     def _finish_output(self, pump: Pump) -> None:
         """On a full disk the last output gets the reserve; what is more waits for room, as the script did. `cancel`
@@ -327,13 +285,14 @@ class Supervisor:
 
     def _sweep(self, grace: float, pump: Optional[Pump] = None) -> None:
         ended = processes.sweep(grace, lambda seconds: self.attendant.wait(seconds, pump), self._spared)
-        if ended:
+        if ended and self.contained is None:  # beside a container there is nothing of the user's
             shown = [list(each) for each in ended[:100]]
             self.journal.append("swept", processes=shown, count=len(ended))
 
     def _spared(self) -> Set[int]:
         stuck = self.devices.abandoned if self.devices is not None else set()
-        return other_guardians(self.home, self.folder) | (stuck - set(self.attendant.exits))
+        spared = other_guardians(self.home, self.folder) | (stuck - set(self.attendant.exits))
+        return spared if self.contained is None else spared | self.contained.monitors()
 
     def _list_files(self) -> None:
         outputs, others, count = files.written(self.work, self.stamps)
@@ -357,11 +316,6 @@ class Supervisor:
     def _wait_or_stop(self, seconds: float) -> None:
         self.attendant.wait(seconds, None)
         if self.attendant.stop is not None:
-            raise Stopped()
-
-    def _wait_for_docker(self, seconds: float, pipes: Sequence[int]) -> None:
-        self.attendant.wait(seconds, None, pipes)
-        if self.attendant.stop is not None and not self.is_ending:
             raise Stopped()
 
     def _write_ended(self, ending: Dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ from holdfast.farside.store.occupying import Alone
 
 LEARNED = ("docker.json", "images")
 """What an attach may have noted of the machine's Docker."""
+BY_HAND = "Detach without --purge, and remove by hand what is Holdfast's in that folder."
 
 
 def sizes(home: Home) -> Dict[str, Any]:
@@ -28,7 +29,7 @@ def purge(home: Home) -> Dict[str, Any]:
     """Remove all that Holdfast has put here, and the folder if that leaves it empty; `kept`: what is left in it, and
     where links led. Refused while a run lives, and in a folder that is not Holdfast's. What a purge that broke left is
     removed by the next."""
-    ownership.refuse_foreign(home)
+    ownership.refuse_foreign(home, BY_HAND)
     if not os.path.isdir(home.path):
         return {"removed": 0, "kept": []}
     _refuse_living(home.runs())
@@ -141,7 +142,7 @@ def _remove(path: str) -> None:
 
 def _remove_containers(home: Home) -> None:
     """Those of runs that are over, where any ever had one; Docker that cannot be asked now keeps what it has."""
-    if os.path.exists(home.docker()):
+    if home.had_containers():
         from holdfast.farside.containers import leftovers
 
         leftovers.remove(home)

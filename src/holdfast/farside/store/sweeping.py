@@ -55,7 +55,7 @@ def sweep(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
 
 def _sweep_containers(home: Home) -> List[str]:
     """Of runs that are over, where any ever had one; loaded then."""
-    if not os.path.exists(home.docker()):
+    if not home.had_containers():
         return []
     from holdfast.farside.containers import leftovers
 

@@ -92,8 +92,7 @@ def attach_remote(project: Project, wanted: Remote, around: Surroundings) -> Ite
     if existing is None:
         refuse_existing(project, wanted.name)
     else:
-        image = wanted.image or existing.base_docker_image
-        wanted = replace(wanted, home=wanted.home or existing.home, image=image)
+        wanted = replace(wanted, home=wanted.home or existing.home)
     wanted = replace(wanted, ways=_ways(wanted.ways, around))
     is_new = not project.state_directory.exists()
     if wanted.ways.shows_key or wanted.ways.private_key is None:
@@ -114,17 +113,20 @@ def attach_docker(
         raise UsageError("`local` is this machine without containers.", "Give the target a name of its own.")
     if image is not None:
         _check_image(image)
-    refuse_existing(project, name)
+    existing = _of_type(project, name, "docker")
+    if existing is None:
+        refuse_existing(project, name)
+    wanted = _in_image(existing or ComputeTarget(name, "docker"), image)
     host = Local(around.home, around.environment)
     yield events.Doing("looking at this machine …")
     with host.connect() as connection:
         facts = read_facts(connection)
         found = findings(facts, in_container=True)
         _refuse_stopping(found)
-        docked = yield from examine(connection, host.name, facts, _wish(name, image))
+        docked = yield from examine(connection, host.name, facts, Wish(wanted, attaches=True))
     _refuse_stopping(docked.findings)
-    target = _in_container(ComputeTarget(name, "docker"), image, docked)
-    files = write_target(project, target)
+    target = _with_gpus(wanted, docked)
+    files = write_target(project, target) if existing is None else _renew(project, existing, target)
     yield Attached(tuple(files), target, facts, (*docked.findings, *found), docked.engine)
 
 
@@ -164,11 +166,11 @@ def _attach(
         found = yield from look(replace(entered.host, home=door.home), entrance.connected, how)
         target = _target(wanted, entered, found, around)
         if in_container:
-            wish = _wish(wanted.name, wanted.image, existing.nvidia_docker if existing is not None else None)
+            tried = _in_image(existing or target, wanted.image)
             with entrance.connected(found.host) as connection:
-                docked = yield from examine(connection, found.host.name, found.facts, wish)
+                docked = yield from examine(connection, found.host.name, found.facts, Wish(tried, attaches=True))
             _refuse_stopping(docked.findings)
-            target = _in_container(target, wanted.image, docked)
+            target = _with_gpus(replace(target, base_docker_image=tried.base_docker_image, shared_volumes=True), docked)
         files = write_target(project, target) if existing is None else _renew(project, existing, target)
         share_identity(project)
     except BaseException:
@@ -195,9 +197,8 @@ def _check_container(
     connection: Connection, host: Host, target: ComputeTarget, seen: Seen
 ) -> Iterator[events.Event | Checked]:
     """What keeps this user from Docker is an answer about the machine, beside all others."""
-    wish = Wish(target.base_docker_image or DEFAULT_IMAGE, target.file or "", target.nvidia_docker)
     try:
-        docked = yield from examine(connection, host.name, seen.facts, wish)
+        docked = yield from examine(connection, host.name, seen.facts, Wish(target))
     except FarSideError as error:
         yield Checked(target, seen.facts, (Finding(error.message, error.hint, True), *seen.findings))
         return
@@ -242,13 +243,19 @@ def _connected(host: Host) -> Iterator[Connection]:
 def _same_already(project: Project, wanted: Remote, destination: Destination) -> ComputeTarget | None:
     """The target of this name, if it is this very account: a project that came from another laptop has its file, and
     this one needs a way in of its own."""
-    if wanted.name not in file_stems(project.root, compute.SUFFIX):
-        return None
-    found, _ = examine_compute(project.root, wanted.name)
-    if found is None or found.type != wanted.type:
+    found = _of_type(project, wanted.name, wanted.type)
+    if found is None:
         return None
     same = (found.address, found.port) == (destination.address, destination.port)
     return found if same and destination.username in (None, found.username) else None
+
+
+def _of_type(project: Project, name: str, kind: str) -> ComputeTarget | None:
+    """The target that has a file, if it is of that type."""
+    if name not in file_stems(project.root, compute.SUFFIX):
+        return None
+    found, _ = examine_compute(project.root, name)
+    return found if found is not None and found.type == kind else None
 
 
 def _renew(project: Project, existing: ComputeTarget, target: ComputeTarget) -> list[str]:
@@ -327,17 +334,18 @@ def _target(wanted: Remote, entered: Entered, found: Found, around: Surroundings
     )
 
 
-def _wish(name: str, image: str | None, nvidia: bool | None = None) -> Wish:
-    return Wish(image or DEFAULT_IMAGE, f"{CONFIGURATION_FOLDER}/{name}{compute.SUFFIX}", nvidia, attaches=True)
-
-
-def _in_container(target: ComputeTarget, image: str | None, docked: Docked) -> ComputeTarget:
+def _in_image(target: ComputeTarget, image: str | None) -> ComputeTarget:
+    """With what runs are to be in: what was asked for, else what the file says, else the usual image."""
     return replace(
         target,
-        base_docker_image=image or DEFAULT_IMAGE,
-        nvidia_docker=True if docked.gives_gpus else None,
+        base_docker_image=image or target.base_docker_image or DEFAULT_IMAGE,
         shared_volumes=True,
+        file=target.file or f"{CONFIGURATION_FOLDER}/{target.name}{compute.SUFFIX}",
     )
+
+
+def _with_gpus(target: ComputeTarget, docked: Docked) -> ComputeTarget:
+    return replace(target, nvidia_docker=True if docked.gives_gpus else None)
 
 
 def _check_image(written: str) -> None:

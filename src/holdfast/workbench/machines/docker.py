@@ -6,11 +6,15 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from typing import Any
 
+from holdfast.containers.container import Names
+from holdfast.containers.docker import Docker
 from holdfast.errors import FarSideError, Unreachable
 from holdfast.frozen import dataclass
 from holdfast.hosts.connection import Connection
 from holdfast.hosts.facts import Facts, GpuState
-from holdfast.project import compute
+from holdfast.plan import container_json
+from holdfast.project.compute import ComputeTarget
+from holdfast.project.container_keys import DEFAULT_IMAGE
 from holdfast.project.sizes import format_size
 from holdfast.workbench import events
 from holdfast.workbench.machines.findings import Finding
@@ -39,7 +43,8 @@ class Leftover:
 @dataclass(frozen=True)
 class Engine:
     """`kind` is `docker` or `podman`; `root` is where images lie, with its `free` bytes, None where that is not known;
-    `remaps`: users of containers are others on the machine unless one says so."""
+    `remaps`: users of containers are others on the machine unless one says so. `lingers`: whether programs of `user`
+    outlive its logins there, None where that is not known or does not matter."""
 
     kind: str
     version: str
@@ -50,6 +55,8 @@ class Engine:
     free: int | None
     total: int | None
     leftovers: tuple[Leftover, ...]
+    user: str = ""
+    lingers: bool | None = None
 
     @property
     def title(self) -> str:
@@ -82,13 +89,24 @@ class Docked:
 
 @dataclass(frozen=True)
 class Wish:
-    """What is to be tried for the target with this `file`. `nvidia`: `nvidiaDocker` as it is written, None where it is
-    not; `attaches`: an image that is not there is fetched, and what the machine can give will be written."""
+    """What is to be tried: a container as runs of `target` have it. `attaches`: an image that is not there is fetched,
+    and what the machine can give will be written."""
 
-    image: str
-    file: str
-    nvidia: bool | None = None
+    target: ComputeTarget
     attaches: bool = False
+
+    @property
+    def image(self) -> str:
+        return self.target.base_docker_image or DEFAULT_IMAGE
+
+    @property
+    def file(self) -> str:
+        return self.target.file or ""
+
+    @property
+    def nvidia(self) -> bool | None:
+        """`nvidiaDocker` as it is written, None where it is not."""
+        return self.target.nvidia_docker
 
 
 def ask_engine(connection: Connection) -> Engine:
@@ -97,8 +115,8 @@ def ask_engine(connection: Connection) -> Engine:
 
 
 def examine(connection: Connection, name: str, facts: Facts, wish: Wish) -> Generator[events.Event, None, Docked]:
-    """`name` is the host's, for people. Raises FarSideError where no container could work there; a finding may say so
-    too."""
+    """`name` is the host's, for people. Where no container could work there, an attach raises FarSideError, and a check
+    has a finding that says so."""
     yield events.Doing(f"looking at Docker on {name} …")
     engine = ask_engine(connection)
     found = list(engine_findings(engine))
@@ -107,8 +125,7 @@ def examine(connection: Connection, name: str, facts: Facts, wish: Wish) -> Gene
     has_gpus = _has_gpus(facts)
     yield events.Doing(f"trying a container of {wish.image} on {name} …")
     asked = {
-        "image": wish.image,
-        "file": wish.file,
+        "container": container_json(Docker(wish.target).plan(Names("", "", ""))),
         "pull": wish.attaches,
         "gpus": has_gpus and wish.nvidia is not False,
     }
@@ -116,9 +133,12 @@ def examine(connection: Connection, name: str, facts: Facts, wish: Wish) -> Gene
     try:
         trial = _trial((yield from _spoken(connection, "docker-try", asked)), wish.image)
     except FarSideError as error:
-        if error.kind not in WITHHELD and error.kind != "image-absent":
+        if error.kind in WITHHELD or error.kind == "image-absent":
+            found.append(_without_image(error, wish))
+        elif wish.attaches:
             raise
-        found.append(_without_image(error, wish))
+        else:
+            return Docked(engine, None, (Finding(error.message, error.hint, True), *found))
     else:
         yield events.Done(f"A container on {name} writes to Holdfast's folder there, and its files are yours.")
         if trial.gpus:
@@ -141,6 +161,13 @@ def engine_findings(engine: Engine) -> Iterator[Finding]:
             "shows what takes the room.",
             stops_runs=engine.free < NO_ROOM,
         )
+    if engine.is_rootless and engine.lingers is False:
+        yield Finding(
+            f"{engine.title} is the account's own there (rootless), and ends when `{engine.user}` logs out, with every "
+            "container.",
+            f"Over there, once: loginctl enable-linger (or, its administrator: sudo loginctl enable-linger "
+            f"{engine.user}).",
+        )
     if engine.leftovers:
         names = [each.name for each in engine.leftovers]
         shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
@@ -154,8 +181,8 @@ def gpu_findings(engine: Engine, trial: Trial | None, has_gpus: bool, wish: Wish
     """Of a machine whose GPUs a container does not get, and of a target that does not want what it could have."""
     if wish.nvidia and not has_gpus:
         yield Finding(
-            "`nvidiaDocker` is true, and the machine has no GPU that works.",
-            f"Remove `nvidiaDocker` from {wish.file}, or mend the machine's NVIDIA driver.",
+            f"`nvidiaDocker: true` in {wish.file} asks for GPUs, and the machine has none that works.",
+            "Write `nvidiaDocker: false` there, or mend the machine's NVIDIA driver.",
             stops_runs=True,
         )
     if trial is None or not has_gpus or wish.nvidia is False:
@@ -176,7 +203,7 @@ def gpu_findings(engine: Engine, trial: Trial | None, has_gpus: bool, wish: Wish
 def _then(wish: Wish) -> str:
     if wish.nvidia is None:
         return f"Then write `nvidiaDocker: true` into {wish.file}."
-    return f"Until then remove `nvidiaDocker` from {wish.file}."
+    return f"Until then write `nvidiaDocker: false` into {wish.file}."
 
 
 def _toolkit(engine: Engine) -> str:
@@ -195,9 +222,8 @@ def _toolkit(engine: Engine) -> str:
 def _without_image(error: FarSideError, wish: Wish) -> Finding:
     if error.kind == "image-absent":
         return Finding(f"The image `{wish.image}` is not on the machine.", "The first run fetches it.")
-    name = wish.file.rpartition("/")[2].removesuffix(compute.SUFFIX)
     other = f"Or name another image in {wish.file} (`baseDockerImage`)."
-    again = f"Then look again: holdfast computetarget check {name}"
+    again = f"Then look again: holdfast computetarget check {wish.target.name}"
     remedy = " ".join([*([_sentence(error.hint)] if error.hint else []), other, again])
     return Finding(f"{_sentence(error.message)} No container could be tried.", remedy)
 
@@ -223,7 +249,7 @@ def _has_gpus(facts: Facts) -> bool:
 
 def _engine(answer: Any) -> Engine:
     with understood("docker"):
-        free, total = answer["free"], answer["total"]
+        free, total, lingers = answer["free"], answer["total"], answer["lingers"]
         return Engine(
             text(answer["kind"]),
             text(answer["version"]),
@@ -237,6 +263,8 @@ def _engine(answer: Any) -> Engine:
                 Leftover(text(each["name"]), text(each["run"]), text(each["state"]))
                 for each in rows(answer["leftovers"])
             ),
+            text(answer["user"]),
+            None if lingers is None else truth(lingers),
         )
 
 

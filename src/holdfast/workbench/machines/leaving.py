@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import FarSideError, HostError, ProjectError
+from holdfast.errors import ConfigurationError, FarSideError, HostError, ProjectError
 from holdfast.frozen import dataclass
 from holdfast.history.folder import RunFolders
 from holdfast.history.index import Index
@@ -15,7 +15,7 @@ from holdfast.hosts.connection import Connection
 from holdfast.hosts.host import Host
 from holdfast.hosts.keys import Key, is_ours, own_keys, read_key, remove_key
 from holdfast.project import compute
-from holdfast.project.compute import CONTAINER_TYPES, ComputeTarget, compute_names, examine_compute
+from holdfast.project.compute import CONTAINER_TYPES, REMOTE_TYPES, ComputeTarget, compute_names, examine_compute
 from holdfast.project.folder import Project
 from holdfast.workbench import events
 from holdfast.workbench.machines import configuring
@@ -56,6 +56,10 @@ class Inventory:
     def size(self) -> int:
         return sum(each.size for each in self.stored)
 
+    @property
+    def living(self) -> int:
+        return sum(each.living for each in self.runs)
+
 
 @dataclass(frozen=True)
 class Detached:
@@ -72,6 +76,18 @@ def inventory(target: ComputeTarget, around: Surroundings, may_ask: bool = True)
         return _inventory(connection.request("sizes"))
 
 
+def before_purge(project: Project, name: str, around: Surroundings, force: bool) -> tuple[ComputeTarget, Inventory]:
+    """What a purge would take. Raises what would keep it from being done, before anybody is asked: what else is wrong
+    with the target's file does not."""
+    target, problems = examine_compute(project.root, name)
+    if target is None or (target.type in REMOTE_TYPES and not target.address):
+        raise ConfigurationError(problems)
+    there = inventory(target, around)
+    _refuse_living(project, name, there)
+    _refuse_unfinished(project, name, force)
+    return target, there
+
+
 def detach(
     project: Project, name: str, around: Surroundings, force: bool = False, purge: bool = False
 ) -> Iterator[events.Event | Detached]:
@@ -81,7 +97,7 @@ def detach(
     target, _ = examine_compute(project.root, name)
     if target is None:
         yield from _tell_of_keys(name, around)
-    elif target.type == "remote" or target.type in CONTAINER_TYPES:
+    elif purge or target.type == "remote" or target.type in CONTAINER_TYPES:
         _refuse_unfinished(project, name, force)
         yield from _leave(project, target, around, purge)
     removed, others = configuring.detach(project, name)
@@ -93,6 +109,32 @@ def _inventory(answer: Any) -> Inventory:
         stored = tuple(Stored(text(name), number(size)) for name, size in rows(answer["folders"]))
         runs = tuple(ProjectRuns(text(run), number(all_), number(live)) for run, all_, live in rows(answer["runs"]))
         return Inventory(text(answer["home"]), stored, runs)
+
+
+def _refuse_living(project: Project, name: str, there: Inventory) -> None:
+    """No force does it: their files would go while they write them."""
+    if not there.living:
+        return
+    count = "1 run is" if there.living == 1 else f"{there.living} runs are"
+    own = sum(each.living for each in there.runs if each.project_id == project.id)
+    unfinished, place = Index(project.state_directory).unfinished(), _place(project, name)
+    waiting = [run for run, target in unfinished if target == name or _place(project, target) == place]
+    remedies = []
+    if own and waiting:
+        ends = " && ".join(f"holdfast cancel -r {run}" for run in waiting[:5])
+        remedies.append(f"End {'it' if own == 1 else 'them'} first: {ends}")
+    if there.living > own or not waiting:
+        whose = "of other projects or laptops " if remedies else ""
+        remedies.append(f"Runs {whose}have to end by themselves, or be cancelled where they were submitted.")
+    raise HostError(f"Nothing is purged: {count} still alive in {there.home} on `{name}`.", "\n".join(remedies))
+
+
+def _place(project: Project, name: str) -> tuple[str | int | None, ...] | None:
+    """Where a target's runs are: targets may share a folder, as all of this machine do. None where nobody knows."""
+    target, _ = examine_compute(project.root, name)
+    if target is None:
+        return None
+    return (target.address, target.port, target.username, target.home) if target.type in REMOTE_TYPES else ()
 
 
 def _refuse_unfinished(project: Project, name: str, force: bool) -> None:

@@ -47,7 +47,7 @@ def enter_run(project: Project, run: str, words: Sequence[str], around: Surround
         raise ProjectError(
             f"The run `{follower.run_id}` ended before its script began, so there is nothing to enter. "
             f"{found.ending.sentence()}",
-            found.ending.remedy(follower.run_id),
+            found.remedy(),
         )
     submission = follower.folders.submission(follower.run_id)
     return _enter(follower.product.host, {"project": submission.project_id, "run": follower.run_id}, words, around)

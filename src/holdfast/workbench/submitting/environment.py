@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.containers.container import Exact
 from holdfast.environments.locks import locks_of, read_lock
-from holdfast.environments.planning import Wishes, plan_environment
+from holdfast.environments.planning import Wishes, plan_environment, summary_of
 from holdfast.errors import ProjectError
 from holdfast.history.folder import RunFolders
 from holdfast.history.records import read_run
@@ -24,6 +24,8 @@ from holdfast.workbench.surroundings import Surroundings
 LOCK = "environment.json"
 """In a run's folder: the lock of what it ran in."""
 EXPORTS = "exports"
+UNPINNED = "not pinned"
+"""Which Python a container gets then: its image's own, or one that is brought."""
 
 
 def plan_environment_of(
@@ -38,6 +40,8 @@ def plan_environment_of(
     python = _interpreter(project, configuration, is_here, around)
     locks = locks_of(project.state_directory, digest)
     plan = plan_environment(spec, digest, python, program, locks, wishes)
+    if configuration.target.type in CONTAINER_TYPES:
+        plan = plan._replace(summary=summary_of(spec, UNPINNED))
     return plan._replace(tools=tools, secrets=tuple(build_secrets(spec, around)))
 
 
@@ -75,11 +79,17 @@ def plan_environment_of_run(
     lock = read_lock(folders.path(run_id) / LOCK)
     before = folders.plan(run_id).get("environment")
     if lock is None or not isinstance(before, dict):
-        ending = read_run(folders, run_id).ending
-        if ending is not None and ending.reason is Reason.PREPARATION:
+        record = read_run(folders, run_id)
+        if record.ending is not None and record.ending.reason is Reason.PREPARATION:
             raise ProjectError(
-                f"The run `{run_id}` has no environment that could be used again. {ending.sentence()}",
-                ending.remedy(run_id),
+                f"The run `{run_id}` has no environment that could be used again. {record.ending.sentence()}",
+                record.remedy(),
+            )
+        if record.image and not isinstance(before, dict) and configuration.target.type not in CONTAINER_TYPES:
+            raise ProjectError(
+                f"The run `{run_id}` ran on the Python of its image {record.image}, and the target "
+                f"`{configuration.target.name}` has no container.",
+                f"Name the target that it ran on, or another one with containers: -t {record.submission.target}",
             )
         raise _nothing_to_use_again(run_id)
     python, (program, tools) = _interpreter(project, configuration, is_here, around), _program(is_here)

@@ -180,18 +180,21 @@ def _submission(intent: Intent, plan: Plan, around: Surroundings) -> Submission:
         generation=plan.generation,
         parent_run_id=around.environment.get("HOLDFAST_RUN_ID") or None,
         tracked=configuration.run.tracked_run and not intent.request.prepare_only,
-        properties=_properties(project.root),
+        properties=_properties(intent),
         sync_outputs=intent.request.sync_outputs,
         fetch_outputs=intent.request.fetch_outputs,
     )
 
 
-def _properties(root: Path) -> dict[str, str]:
+def _properties(intent: Intent) -> dict[str, str]:
     from holdfast import __version__
     from holdfast.snapshots.revision import revision
 
-    found = revision(root)
-    return {"holdfast": __version__, **({"commit": found} if found else {})}
+    found, of_run = revision(intent.project.root), intent.request.environment.of_run
+    known = {"holdfast": __version__, **({"commit": found} if found else {})}
+    if of_run is not None:
+        known["environment_of"] = RunFolders(intent.project.state_directory).resolve(of_run)
+    return known
 
 
 def _configuration_record(configuration: Configuration) -> Mapping[str, Any]:

@@ -235,10 +235,11 @@ def _no_script(script: str, full: Path) -> ProjectError:
     if full.is_dir():
         return ProjectError(f"`{script}` is a folder, not a script.", f"Name the script in it: {script}/train.py")
     names = [each.name for each in full.parent.glob("*.py")] if full.parent.is_dir() else []
-    guess = nearest(full.name, names)
+    guess = nearest(full.stem, [name[:-3] for name in names])
     shown = ", ".join(sorted(names)[:10]) or "no Python files"
     return ProjectError(
-        f"There is no script `{script}`.", f"Did you mean `{guess}`?" if guess else f"In that folder there are: {shown}"
+        f"There is no script `{script}`.",
+        f"Did you mean `{guess}.py`?" if guess else f"In that folder there are: {shown}",
     )
 
 

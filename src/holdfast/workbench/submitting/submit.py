@@ -76,6 +76,8 @@ def _news(intent: Intent, was_known: bool) -> Iterator[events.Event]:
     target, run = intent.configuration.target, intent.configuration.run
     if lacks_environment_file(intent.project, run, target) and intent.request.environment.of_run is None:
         yield events.Noted(_about_no_packages(intent.project))
+    if intent.request.environment.of_run is not None and not intent.product.container.has_image:
+        yield from _about_no_image(intent, intent.request.environment.of_run)
     if target.file and target.user_managed_environment and (root / run.conda_dependencies_file).exists():
         has_image = intent.product.container.has_image
         whose = "the image's" if has_image else "your"
@@ -86,13 +88,25 @@ def _news(intent: Intent, was_known: bool) -> Iterator[events.Event]:
             yield events.Noted(f"{what}: its packages have to be in the Python over there (`pythonLocation`).")
 
 
+def _about_no_image(intent: Intent, of_run: str) -> Iterator[events.Event]:
+    """Whoever wants the environment of a run may think that its image is a part of that."""
+    from holdfast.workbench.submitting.environment import image_of_run
+
+    image, target = image_of_run(intent.project, of_run), intent.configuration.target
+    if image is not None:
+        yield events.Noted(
+            f"The other run was in a container of the image {image.known_as}; the target `{target.name}` has no "
+            "container, so only the packages are the same. To have the image too, name a docker target with -t."
+        )
+
+
 def _about_no_packages(project: Project) -> str:
     """Whoever has a list of packages elsewhere may think that it is used."""
     names = ("requirements.txt", "pyproject.toml", "uv.lock", "environment.yml")
     other = next((name for name in names if (project.root / name).exists()), None)
     text = f"There is no {CONDA_FILE}, so the environment has no packages"
     if other is None:
-        return f"{text}; name them there."
+        return f"{text}; name them there, or write `dependencies: []` there if none are meant."
     return f"{text}; `CondaDependenciesFile: {other}` in the run configuration would take those of {other}."
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside.containers.calling import Attended
-from holdfast.farside.containers.complaints import NO_GPUS, NO_ROOM, UNREACHABLE, Answer, explain
+from holdfast.farside.containers.calling import Attended, Listener
+from holdfast.farside.containers.complaints import NO_GPUS, NO_PROGRAM, NO_ROOM, UNREACHABLE, Answer, explain
 from holdfast.farside.containers.docker import Docker, endpoint, parse_info
 from holdfast.farside.layout import Home
 from holdfast.farside.refusal import Refused
@@ -41,7 +41,7 @@ def recorded(name: str) -> dict[str, object]:
     [
         ("debian-20.10", ["hook"]),
         ("cdi", ["hook", "cdi"]),
-        ("cdi-without-devices", ["hook"]),
+        ("cdi-without-devices", ["hook", "cdi"]),
         ("toolkit-runtime", ["hook", "runtime"]),
         ("nvidia-docker2-default-runtime", ["hook", "runtime"]),
         ("podman-rootless", ["cdi"]),
@@ -123,7 +123,7 @@ def test_the_address_is_found_in_the_order_in_which_docker_looks_for_it(tmp_path
 def test_no_docker_at_all_is_said_with_what_installs_it(tmp_path: Path) -> None:
     with pytest.raises(Refused) as caught:
         Docker("docker", {"PATH": str(tmp_path), "HOME": str(tmp_path)}).call(["info"])
-    assert "no `docker` on this machine" in caught.value.message
+    assert "no `docker` on the machine" in caught.value.message
     assert "install" in caught.value.hint.lower()
 
 
@@ -135,13 +135,28 @@ def test_podman_stands_in_where_there_is_no_docker(tmp_path: Path) -> None:
     assert docker.socket() == ""
 
 
-def test_streams_are_kept_apart_and_what_is_given_is_read(tmp_path: Path) -> None:
-    docker = pretend(tmp_path, 'cat; echo "$1" >&2; exit 3')
+def test_streams_are_kept_apart_and_nothing_is_there_to_be_read(tmp_path: Path) -> None:
+    docker = pretend(tmp_path, 'cat; echo "$1"; echo "error" >&2; exit 3')
+    assert docker.call(["word"]) == Answer(3, "word\n", "error\n")
+
+
+def test_both_streams_are_heard_as_they_come_to_the_last_word_however_much_there_is(tmp_path: Path) -> None:
+    """The script goes on when its first line was heard."""
+    script = (
+        f"echo first; while [ ! -e {tmp_path}/heard ]; do sleep 0.01; done; head -c 3000000 /dev/zero | tr '\\0' 'x';"
+        "echo; printf 'a late error' >&2; exit 1"
+    )
     heard: list[str] = []
-    given = b"x" * 300_000 + b"\nend\n"
-    answer = docker.call(["word"], given=given, hear=heard.append)
-    assert answer == Answer(3, given.decode(), "word\n")
-    assert heard == ["x" * 300_000, "end"]
+    ticks: list[int] = []
+
+    def hear(line: str) -> None:
+        heard.append(line)
+        (tmp_path / "heard").touch()
+
+    answer = pretend(tmp_path, script).call(["pull"], 30.0, Listener(hear, lambda: ticks.append(1)))
+    assert (answer.code, answer.errors) == (1, "a late error")
+    assert heard == ["first", "x" * 3_000_000, "a late error"]
+    assert ticks
 
 
 def test_a_daemon_that_does_not_answer_is_not_waited_for(tmp_path: Path) -> None:
@@ -207,8 +222,27 @@ def test_whoever_is_called_away_leaves_no_program_behind(tmp_path: Path) -> None
             'docker: Error response from daemon: invalid mount config for type "bind": stat /net/me/.holdfast: '
             "permission denied.",
             "docker",
-            "holdfastHome",
+            "HOLDFAST_HOME, where runs are submitted, for type `docker`",
         ),
+        (
+            'docker: Error response from daemon: invalid mount config for type "bind": stat /net/me/.holdfast: '
+            "permission denied.",
+            "docker",
+            "`holdfastHome: DIR` in the compute target",
+        ),
+        (
+            "docker: Error response from daemon: OCI runtime create failed: container_linux.go:380: starting container "
+            'process caused: exec: "/opt/no/python": stat /opt/no/python: no such file or directory: unknown.',
+            NO_PROGRAM,
+            "`/opt/no/python` cannot be started in the container: no such file or directory.",
+        ),
+        (
+            "Error: crun: executable file `/opt/no/python` not found in $PATH: No such file or directory: OCI runtime "
+            "attempted to invoke a command that was not found",
+            NO_PROGRAM,
+            "`/opt/no/python` cannot be started",
+        ),
+        ("dial unix /run/user/7/docker.sock: connect: connection refused", UNREACHABLE, "systemctl"),
         ("unknown flag: --gpuz\nSee 'docker run --help'.", "docker", "unknown flag: --gpuz"),
         ("docker: Error response from daemon: Minimum memory limit allowed is 6MB.", "docker", "`memory`"),
         ("docker: Error response from daemon: network lab not found.", "docker", "network lab not found"),

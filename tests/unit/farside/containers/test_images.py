@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.containers import images, probing, pulling
-from holdfast.farside.containers.complaints import Answer
+from holdfast.farside.containers import images, probing
+from holdfast.farside.containers.calling import Call, Listener
+from holdfast.farside.containers.complaints import NO_ROOM, Answer
 from holdfast.farside.containers.pulling import Progress, replacement, why
 from holdfast.farside.environments.workshop import Owner
 from holdfast.farside.layout import CONTROL, Home
@@ -28,22 +29,24 @@ class Engine:
     """Answers as `docker` does, from a table of images by their names."""
 
     program = "docker"
-    pulls = "exit 0"
+    pulled = Answer(0, "", "")
 
     def __init__(self, **known: dict[str, Any]) -> None:
         self.environment: dict[str, str] = {}
         self.known = known
         self.asked: list[list[str]] = []
 
-    def call(self, words: list[str], patience: float = 0.0) -> Answer:
+    def call(self, words: list[str], patience: float = 0.0, listener: Listener | None = None) -> Answer:
         self.asked.append(words)
+        if words[0] == "pull":
+            assert listener is not None
+            for line in (self.pulled.output + self.pulled.errors).splitlines():
+                listener.hear(line)
+            return self.pulled
         row = self.known.get(words[-1])
         if row is None:
             return Answer(1, "[]\n", f"Error: No such image: {words[-1]}")
         return Answer(0, json.dumps([row]), "")
-
-    def argv(self, words: list[str]) -> list[str]:
-        return ["/bin/sh", "-c", self.pulls, *words]
 
 
 def row(**more: Any) -> dict[str, Any]:
@@ -125,28 +128,37 @@ def test_an_image_for_another_architecture_names_file_key_and_remedy(home, looks
     with pytest.raises(Refused) as refused:
         find(Engine(debian=row(Architecture=other)), wanted(), home)
 
-    assert refused.value.kind == "preparation"
-    assert f"is for {images.machine(other)}, and this machine is {os.uname().machine}" in refused.value.message
+    assert refused.value.kind == "docker"
+    assert f"is for {images.machine(other)}, and the machine is {os.uname().machine}" in refused.value.message
     assert f"named in {FILE} under `baseDockerImage`" in refused.value.message
     assert looks == []
 
 
+def test_the_default_image_is_named_by_no_key(home, looks) -> None:
+    with pytest.raises(Refused) as refused:
+        find(Engine(), wanted("ubuntu:24.04", is_default=True), home)
+
+    assert f"It is the default image: {FILE} has no `baseDockerImage`." in refused.value.message
+    assert "named in" not in refused.value.message
+
+
 def test_an_image_for_windows_is_refused(home, looks) -> None:
-    with pytest.raises(Refused, match="is for Windows, and this machine runs Linux"):
+    with pytest.raises(Refused, match="is for Windows, and the machine runs Linux"):
         find(Engine(debian=row(Os="windows")), wanted(), home)
 
 
 def test_an_image_that_is_missing_is_not_fetched_for_a_question(home, looks) -> None:
-    with pytest.raises(Refused, match=r"is not on this machine yet.*docker pull debian"):
+    with pytest.raises(Refused, match=r"is not on the machine yet.*docker pull debian"):
         find(Engine(), wanted(), home)
 
 
 def test_the_very_image_of_another_run_is_never_replaced_by_another_one(home, looks, tmp_path) -> None:
     engine = Engine()
 
-    with pytest.raises(Refused, match=r"sha256:ab.* \(`debian:12`\), in which the other run ran, is not on this"):
+    with pytest.raises(Refused, match=r"sha256:ab.* \(`debian:12`\), in which the other run ran, is not on the") as no:
         find(engine, wanted(ID, is_exact=True, known_as="debian:12"), home, owner(tmp_path, []))
 
+    assert "baseDockerImage" not in no.value.message
     assert all("pull" not in words for words in engine.asked)
 
 
@@ -160,14 +172,17 @@ def owner(folder: Path, told: list[str]) -> Owner:
 class Registry(Engine):
     """One from which the image comes at the first pull."""
 
-    pulls = (
-        "echo '24.04: Pulling from library/ubuntu'; echo '0123456789ab: Pulling fs layer';"
-        "echo '0123456789ab: Pull complete'; echo 'Status: Downloaded newer image for ubuntu:24.04'"
+    pulled = Answer(
+        0,
+        "24.04: Pulling from library/ubuntu\n0123456789ab: Pulling fs layer\n0123456789ab: Pull complete\n"
+        "Status: Downloaded newer image for ubuntu:24.04\n",
+        "",
     )
 
-    def argv(self, words: list[str]) -> list[str]:
-        self.known[words[-1]] = row()
-        return super().argv(words)
+    def call(self, words: list[str], patience: float = 0.0, listener: Listener | None = None) -> Answer:
+        if words[0] == "pull":
+            self.known[words[-1]] = row()
+        return super().call(words, patience, listener)
 
 
 def test_a_missing_image_is_fetched_and_the_log_has_what_docker_said(home, looks, tmp_path) -> None:
@@ -180,7 +195,7 @@ def test_a_missing_image_is_fetched_and_the_log_has_what_docker_said(home, looks
 
 
 class Refusing(Engine):
-    pulls = "echo 'Error response from daemon: write /var/lib/docker/x: no space left on device' >&2; exit 1"
+    pulled = Answer(1, "", "Error response from daemon: write /var/lib/docker/x: no space left on device\n")
 
 
 def test_a_full_disk_of_docker_is_a_matter_of_storage(home, looks, tmp_path) -> None:
@@ -190,15 +205,15 @@ def test_a_full_disk_of_docker_is_a_matter_of_storage(home, looks, tmp_path) -> 
     assert refused.value.kind == "storage"
 
 
-def test_whoever_attends_can_end_the_fetching() -> None:
-    class Stopped(Exception):
-        pass
+class Away(Engine):
+    pulled = Answer(1, "", "Cannot connect to the Docker daemon at unix:///x. Is the docker daemon running?\n")
 
-    def attend() -> None:
-        raise Stopped
 
-    with pytest.raises(Stopped):
-        pulling.watched(["/bin/sleep", "60"], dict(os.environ), None, attend)
+def test_a_daemon_that_went_away_is_not_taken_for_a_registry_that_is_not_reached(home, looks, tmp_path) -> None:
+    with pytest.raises(Refused, match="Docker does not run") as refused:
+        find(Away(), wanted("big"), home, owner(tmp_path, []))
+
+    assert "registry" not in refused.value.message
 
 
 @pytest.mark.parametrize(
@@ -220,27 +235,28 @@ def test_whoever_attends_can_end_the_fetching() -> None:
         ),
         ("no matching manifest for linux/amd64 in the manifest list entries", "image-unfit", "not made for machines"),
         ("toomanyrequests: You have reached your pull rate limit.", "image-login", "fetch no more images"),
-        ("write /var/lib/docker/tmp/GetImageBlob1: no space left on device", "image-no-room", "no room"),
+        ("write /var/lib/docker/tmp/GetImageBlob1: no space left on device", NO_ROOM, "no room"),
+        ('Get "http://r.io:1/v2/": dial tcp 127.0.0.1:1: connect: connection refused', "image-unreachable", "reached"),
         ("something new", "image-unreachable", "could not be fetched. Docker says: something new"),
     ],
 )
 def test_a_reason_and_a_remedy_are_made_of_what_docker_says(said: str, kind: str, expected: str) -> None:
-    reason = why("r.io/x:1", "1: Pulling from x\nError response from daemon: " + said + "\n")
+    reason = why("r.io/x:1", Answer(1, "1: Pulling from x\n", f"Error response from daemon: {said}\n"))
 
     assert reason.kind == kind
-    assert expected in reason.sentence + " " + reason.remedy
-    assert said[:40] in reason.sentence
+    assert expected in reason.message + " " + reason.hint
+    assert said[:40] in reason.message or kind == NO_ROOM
 
 
-GONE = "Error response from daemon: pull access denied for microsoft/mmlspark, repository does not exist"
+GONE = Answer(1, "", "Error response from daemon: pull access denied for microsoft/mmlspark, repository does not exist")
 
 
 def test_an_image_that_is_gone_gives_the_reason_and_a_modern_one() -> None:
     plain, gpu = (why(f"microsoft/mmlspark:{tag}", GONE) for tag in ("plus-0.9.9", "plus-gpu-0.9.9"))
 
-    assert plain.sentence.startswith("The image `microsoft/mmlspark:plus-0.9.9` is gone: its maker took it away")
-    assert plain.remedy == "Use a modern one instead: ubuntu:24.04"
-    assert gpu.remedy.startswith("Use a modern one instead: nvidia/cuda:")
+    assert plain.message.startswith("The image `microsoft/mmlspark:plus-0.9.9` is gone: its maker took it away")
+    assert plain.hint == "Use a modern one instead: ubuntu:24.04"
+    assert gpu.hint.startswith("Use a modern one instead: nvidia/cuda:")
 
 
 @pytest.mark.parametrize(
@@ -338,10 +354,8 @@ def test_an_image_without_a_shell_says_so() -> None:
 
 
 def test_the_question_for_the_shell_is_understood_by_the_shell_of_this_machine(tmp_path) -> None:
-    said = pulling.watched(
-        ["/bin/sh", "-c", probing._SCRIPT, "holdfast", "mark", probing._QUESTION], {"PATH": "/usr/bin:/bin"}
-    )
-    found = probing._sections(said, "mark")
+    call = Call(["/bin/sh", "-c", probing._SCRIPT, "holdfast", "mark", probing._QUESTION], {"PATH": "/usr/bin:/bin"})
+    found = probing._sections(call.answer(30.0, None).output, "mark")
 
     assert "end" in found
     made = probing._probed("here", found)

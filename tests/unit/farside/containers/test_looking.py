@@ -6,16 +6,22 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from holdfast.containers.container import Names
+from holdfast.containers.docker import Docker
 from holdfast.farside.containers import looking
 from holdfast.farside.layout import Home
 from holdfast.farside.refusal import Refused
+from holdfast.plan import container_json
+from holdfast.project.compute import ComputeTarget
 
+FILE = "aml_config/box.compute"
 INFO = Path(__file__).parents[3] / "cases" / "docker-info"
 RECORDED = sorted(path.stem for path in INFO.glob("*.json"))
 UNUSABLE = ("no-permission", "windows-containers", "desktop")
@@ -32,12 +38,18 @@ words="$*"
 while [ "$1" != -c ]; do shift; done
 . "$FAKE/engine"
 """
-WORKS = 'exec /bin/sh -c "$2" "$3" "$4"\n'
+WORKS = 'exec /bin/sh -c "$2" "$3" "$4" "$5"\n'
 GIVES = """case "$words" in *%s*) ;; *"--gpus all"*|*"--device nvidia.com"*|*"--runtime nvidia"*)
 echo 'docker: Error response from daemon: could not select device driver "" with capabilities: [[gpu]].' >&2
 exit 125 ;; *) exec /bin/sh -c "$2" "$3" "$4" ;; esac
 : > "$4/wrote"; echo gpu; echo here > "$4/pipe"
 """
+
+
+def container(**more: Any) -> dict[str, Any]:
+    """Of a plan, as it arrives."""
+    plan = Docker(ComputeTarget("box", "docker", base_docker_image="x", file=FILE)).plan(Names("", "", ""))
+    return {**container_json(plan), **more}
 
 
 class Fake:
@@ -68,7 +80,7 @@ class Fake:
         return looking.look(self.home, {}, lambda text: None)
 
     def attempt(self, **wish: Any) -> dict[str, Any]:
-        return looking.attempt(self.home, {"image": "x", **wish}, lambda text: None)
+        return looking.attempt(self.home, {"container": container(), **wish}, lambda text: None)
 
     def left(self) -> list[str]:
         """What is in the home, but for the mark and what is known of Docker."""
@@ -107,6 +119,20 @@ def test_room_on_a_disk_that_this_user_does_not_see_is_not_guessed(fake: Fake) -
     found = fake.look()
     assert (found["kind"], found["version"], found["rootless"]) == ("podman", "4.9.3", True)
     assert (found["free"], found["total"]) == (None, None)
+
+
+@pytest.mark.recorded
+@pytest.mark.parametrize(
+    ("engine", "said", "lingers"),
+    [("rootless", "no", False), ("podman-rootless", "no", False), ("rootless", "yes", True), ("selinux", "no", None)],
+)
+def test_whether_an_engine_of_the_accounts_own_outlives_its_logins_is_asked(
+    fake: Fake, engine: str, said: str, lingers: bool | None
+) -> None:
+    (fake.folder / "bin" / "loginctl").write_text(f"#!/bin/sh\necho Linger={said}\n")
+    (fake.folder / "bin" / "loginctl").chmod(0o755)
+    fake.says(engine)
+    assert fake.look()["lingers"] is lingers
 
 
 @pytest.mark.recorded
@@ -166,6 +192,51 @@ def test_a_container_writes_to_the_real_folder_as_this_user_and_leaves_nothing(f
     assert fake.left() == []
 
 
+def test_a_container_is_tried_with_what_the_target_says_and_removed_by_its_name(fake: Fake, tmp_path: Path) -> None:
+    data = {"source": {"join": [str(tmp_path)]}, "target": "/data", "is_writable": False}
+    words = ["--network", "hots", "--cpus", "99", "--restart", "always"]
+    fake.attempt(container=container(options=words, volumes=[data], shm="1g"))
+    (run,) = fake.calls("run")
+    assert " ".join(words) in run
+    assert "--shm-size 1g" in run
+    assert f"type=bind,source={tmp_path},target=/data,readonly" in run
+    assert run.index("--rm=false") > run.index("--restart"), "what is left is removed by us"
+    (gone,) = fake.calls("rm")
+    assert f"--name {gone.split()[-1]} " in run
+
+
+def test_a_source_of_a_volume_that_is_missing_is_refused_with_file_and_key(fake: Fake, tmp_path: Path) -> None:
+    data = {"source": {"join": [str(tmp_path / "none")]}, "target": "/data", "is_writable": False}
+    (fake.folder / "image").unlink()
+    with pytest.raises(Refused, match=rf"`volumes\[0\]` in {FILE} names `{tmp_path}/none`"):
+        fake.attempt(container=container(volumes=[data]))
+
+
+def test_gpus_that_are_asked_for_of_a_machine_without_a_driver_are_refused_as_a_run_is(fake: Fake) -> None:
+    with pytest.raises(Refused, match=f"`nvidiaDocker: true` in {FILE} asks for GPUs, and the machine .* has no"):
+        fake.attempt(container=container(gpus=True))
+
+
+@pytest.mark.parametrize("python", ["/opt/none/bin/python", "python3.5"])
+def test_a_python_that_the_image_lacks_is_refused_as_a_run_is(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch, python: str
+) -> None:
+    found = SimpleNamespace(id="sha256:ab", python=lambda asked: asked if asked.startswith("/") else None)
+    monkeypatch.setattr(looking.images, "find", lambda *_: found)
+    with pytest.raises(Refused, match=f"has no Python `{python}`") as caught:
+        fake.attempt(container=container(python=python))
+    assert "pythonLocation" in caught.value.hint
+    assert fake.attempt(container=container(python=sys.executable))["image"] == "sha256:ab"
+
+
+def test_a_look_marks_the_folder_before_it_puts_anything_there(fake: Fake) -> None:
+    shutil.rmtree(fake.home.path)
+    os.makedirs(os.path.join(fake.home.path, "farside"))
+    fake.look()
+    assert os.path.exists(fake.home.docker())
+    assert os.path.exists(fake.home.marker())
+
+
 def test_a_container_that_cannot_write_is_refused_with_what_it_said(fake: Fake) -> None:
     fake.engine('echo "/bin/sh: cannot create /x: Permission denied" >&2; exit 3\n')
     with pytest.raises(Refused) as caught:
@@ -221,7 +292,7 @@ def test_gpus_that_no_way_gives_are_a_problem_and_no_refusal(fake: Fake) -> None
     fake.engine(GIVES % '"nothing"')
     found = fake.attempt(gpus=True)
     assert found["gpus"] == ""
-    assert found["problem"] == "Docker cannot give GPUs to containers on this machine."
+    assert found["problem"] == "Docker cannot give GPUs to containers on the machine."
     assert fake.left() == []
 
 

@@ -81,12 +81,19 @@ def test_the_whole_line_can_be_read() -> None:
     ("name", "words"),
     [
         ("rootless", ["--user", "0:0"]),
-        ("podman-rootless", ["--userns=keep-id", "--user", "1000:1001"]),
+        ("podman-rootless", ["--userns=keep-id", "--user", "1000:1001", "--group-add", "keep-groups"]),
         ("userns-remap", ["--userns=host", "--user", "1000:1001", "--group-add", "27", "--group-add", "999"]),
     ],
 )
 def test_files_are_the_users_however_the_engine_maps_ids(name: str, words: list[str]) -> None:
     assert options.identity(daemon(name), ME.uid, ME.gid, ME.groups) == words
+
+
+@pytest.mark.recorded
+def test_a_user_without_other_groups_needs_none_kept() -> None:
+    assert options.identity(daemon("podman-rootless"), 1000, 1001, (1001,)) == [
+        *("--userns=keep-id", "--user", "1000:1001")
+    ]
 
 
 @pytest.mark.recorded

@@ -253,6 +253,25 @@ def test_the_first_process_ends_when_nobody_holds_the_pipe(container, tmp_path) 
     assert not (tmp_path / room.FIFO).exists()
 
 
+def test_the_first_process_ends_at_once_where_who_held_the_pipe_died_before_it_came(tmp_path) -> None:
+    fifo = str(tmp_path / room.FIFO)
+    os.mkfifo(fifo)
+    done = subprocess.run(["/bin/sh", "-c", room._STAY, "holdfast", fifo], timeout=5, check=False)
+    assert done.returncode == 1
+    os.unlink(fifo)
+    done = subprocess.run(["/bin/sh", "-c", room._STAY, "holdfast", fifo], timeout=5, check=False, capture_output=True)
+    assert done.returncode != 0
+
+
+def test_a_container_of_that_name_that_is_somebody_elses_is_not_removed(home, tmp_path) -> None:
+    said = 'Error response from daemon: Conflict. The container name "/holdfast-p_1-room" is already in use by x.'
+    engine = Engine(run=Answer(125, "", said))
+    with pytest.raises(Refused, match="already") as refused, make(engine, home, tmp_path) as container:
+        container.start(["uv"], {}, None)
+    assert "docker rm" not in refused.value.message
+    assert [words[0] for words in engine.asked] == ["run"]
+
+
 def test_a_build_that_is_ended_takes_the_container_with_it(container, engine, tmp_path) -> None:
     with pytest.raises(KeyboardInterrupt), container:
         container.start(["uv"], {}, None)

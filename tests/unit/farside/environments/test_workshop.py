@@ -10,7 +10,7 @@ import pytest
 from holdfast.farside.environments.workshop import Owner, Result, Room, Start, Workshop
 from holdfast.farside.layout import CONTROL
 from holdfast.farside.refusal import Refused
-from holdfast.farside.run.children import Exit
+from holdfast.farside.run.signals import Exit
 
 
 def attend(pid: int, pump) -> Exit:
@@ -98,3 +98,13 @@ def test_what_runs_in_another_room_is_ended_before_the_run_is(shop) -> None:
         shop.run(["uv"], {})
 
     assert shop.room.abandoned == 1
+
+
+def test_commands_that_go_together_stop_at_the_first_that_fails(shop) -> None:
+    heard: list[str] = []
+
+    good = shop.run_all([["printf", "%s\n", "it's a; b"], ["echo", "then"]], {}, heard.append)
+    bad = shop.run_all([["sh", "-c", "exit 7"], ["echo", "never"]], {}, heard.append)
+
+    assert (good.code, bad.code) == (0, 7)
+    assert heard == ["it's a; b", "then"]

@@ -1,0 +1,209 @@
+"""Which containers of a home are nobody's any more, and how those of a run that lost its supervisor go."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.farside.agent import Agent
+from holdfast.farside.containers import ending, keeper, leftovers, looking
+from holdfast.farside.containers.complaints import Answer, explain
+from holdfast.farside.containers.docker import forget
+from holdfast.farside.containers.monitors import monitors
+from holdfast.farside.layout import Home
+from holdfast.farside.run import guardian, processes, subscription
+from kit.waiting import wait_for
+
+LABELS = {"holdfast.run": "r_1", "holdfast.project": "p"}
+CONTAINER = {"program": "docker", "name": "holdfast-r_1", "labels": LABELS}
+PLAN = {"format": 1, "project": "p", "run": "r_1", "generation": "g", "container": CONTAINER}
+
+
+class Engine:
+    """Answers `ps` from `listed`, an answer each, and notes what it is asked."""
+
+    def __init__(self, listed: list[Answer]) -> None:
+        self.listed, self.asked = listed, list[list[str]]()
+
+    def __call__(self, program: str = "docker") -> Engine:
+        return self
+
+    def call(self, words: list[str], patience: float = 0.0) -> Answer:
+        self.asked.append(list(words))
+        return self.listed.pop(0) if words[0] == "ps" else Answer(0, "", "")
+
+    def removed(self) -> list[str]:
+        return [name for words in self.asked if words[0] == "rm" for name in words[3:]]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    made = Home(str(tmp_path / "home"))
+    made.make()
+    return made
+
+
+@pytest.fixture
+def run(home: Home) -> Path:
+    """The folder of a run in a container, which nobody owns."""
+    folder = Path(home.run("p", "r_1"))
+    folder.mkdir(parents=True)
+    (folder / "plan.json").write_text(json.dumps(PLAN))
+    (folder / "output.fifo").touch()
+    guardian.write_created(str(folder), PLAN, "machine")
+    return folder
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Engine]:
+    def make(*listed: str | Answer) -> Engine:
+        made = Engine([each if isinstance(each, Answer) else Answer(0, each, "") for each in listed])
+        monkeypatch.setattr(ending, "Docker", made)
+        return made
+
+    return make
+
+
+@pytest.fixture
+def docker_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """`docker_program(script)` is the `docker` of this test; its folder has a file for each call."""
+
+    def make(script: str) -> Path:
+        folder = tmp_path / "bin"
+        folder.mkdir()
+        (folder / "docker").write_text(f"#!/bin/sh\ncalls={folder}\n{script}\n")
+        (folder / "docker").chmod(0o755)
+        monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+        monkeypatch.setenv("DOCKER_HOST", f"unix://{folder}/docker.sock")
+        return folder
+
+    return make
+
+
+def row(name: str, created: str, status: str = "running", **labels: str) -> dict[str, Any]:
+    about = {"Labels": {each.replace("_", "."): value for each, value in labels.items()}, "Image": "x"}
+    return {"Name": "/" + name, "Created": created, "State": {"Status": status}, "Config": about}
+
+
+def shown(seconds_ago: float, distance: str = "Z") -> str:
+    """A moment as engines write it, in UTC or at some distance from it."""
+    hours = 0 if distance == "Z" else int(distance[:3])
+    moment = time.gmtime(time.time() - seconds_ago + hours * 3600)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", moment) + ".123456789" + distance
+
+
+def test_all_containers_of_a_run_go_by_their_labels(run: Path, home: Home, engine: Callable[..., Engine]) -> None:
+    made = engine("own\nroom\n")
+    ending.remove(str(run))
+    assert made.removed() == ["own", "room"]
+    labels = [word for word in made.asked[0] if word.startswith("label=")]
+    assert labels == [f"label=holdfast.home={home.path}", "label=holdfast.run=r_1", "label=holdfast.project=p"]
+    assert not (run / "output.fifo").exists()
+
+
+def test_a_container_that_docker_is_making_yet_is_waited_for(run: Path, engine: Callable[..., Engine]) -> None:
+    made = engine("", "", "late\n", Answer(None, "", ""))
+    ending.remove(str(run), settling=20.0)
+    assert made.removed() == ["late"]
+
+
+def test_where_the_runs_own_was_up_no_other_is_waited_for(run: Path, engine: Callable[..., Engine]) -> None:
+    (run / "container.json").write_text("{}")
+    made = engine("own\n")
+    ending.remove(str(run), settling=20.0)
+    assert made.removed() == ["own"]
+
+
+def test_a_room_is_removed_before_the_end_is_told(run: Path, engine: Callable[..., Engine]) -> None:
+    os.mkfifo(run / ending.ROOM_FIFO)
+    made = engine("room\n")
+    ending.end(str(run), time.sleep)
+    assert made.removed() == ["room"]
+    assert not (run / ending.ROOM_FIFO).exists()
+
+
+def test_a_docker_that_hangs_does_not_keep_others_from_being_told(
+    run: Path, docker_program: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert subscription.PATIENCE <= 2.0
+    monkeypatch.setattr(subscription, "PATIENCE", 0.1)
+    docker_program("exec sleep 1000")
+    begun = time.monotonic()
+    subscription.adjudicate(str(run))
+    assert time.monotonic() - begun < 10
+    last = subscription.Journal(str(run / "journal.jsonl")).ended()
+    assert last is not None and last["reason"] == "supervisor-died"
+
+
+def test_a_docker_that_hangs_is_told_with_a_remedy_after_as_long_as_a_run_waits() -> None:
+    refusal = explain(Answer(None, "", "\nit did not answer within 300 s"))
+    assert refusal.message == "Docker did not answer within 300 s."
+    assert "sudo systemctl restart docker" in refusal.hint
+    assert looking.PATIENCE == keeper.START_PATIENCE
+
+
+@pytest.mark.parametrize(("status", "expected"), [("running", []), ("exited", ["shell"]), ("created", ["shell"])])
+def test_a_shell_that_somebody_is_in_stays(
+    home: Home, monkeypatch: pytest.MonkeyPatch, status: str, expected: list[str]
+) -> None:
+    Path(home.container_home()).mkdir()
+    rows = [row("shell", shown(90_000), status, holdfast_shell="1")]
+    monkeypatch.setattr(leftovers, "_listed", lambda *_: rows)
+    assert [each["name"] for each in leftovers.find(home)] == expected
+
+
+@pytest.mark.parametrize("distance", ["Z", "+09:00", "-08:00"])
+def test_what_is_no_runs_is_young_or_old_in_every_time_zone(
+    home: Home, monkeypatch: pytest.MonkeyPatch, distance: str
+) -> None:
+    Path(home.container_home()).mkdir()
+    rows = [row("young", shown(60, distance)), row("old", shown(1200, distance)), row("odd", "yesterday")]
+    monkeypatch.setattr(leftovers, "_listed", lambda *_: rows)
+    assert [each["name"] for each in leftovers.find(home)] == ["old"]
+
+
+def test_leftovers_are_found_also_where_the_daemon_was_forgotten_and_removed_once(
+    home: Home, docker_program: Callable[[str], Path]
+) -> None:
+    found = json.dumps([row("holdfast-r_1", shown(60), holdfast_run="r_1", holdfast_project="p")])
+    calls = docker_program(f"echo $1 >> $calls/asked; case $1 in ps) echo id ;; inspect) echo '{found}' ;; esac")
+    Path(home.container_home()).mkdir()
+    forget(home)
+    answer = Agent(home, None)._sweep({}, b"")
+    assert answer["removed"] == [["container holdfast-r_1", 1, 0]]
+    assert (calls / "asked").read_text().split() == ["ps", "inspect", "rm"]
+
+
+MONITOR = "#!/bin/sh\nread gone\n"
+
+
+def test_an_engines_monitor_of_this_run_and_no_other_is_spared(run: Path, tmp_path: Path) -> None:
+    program = tmp_path / "conmon"
+    program.write_text(MONITOR)
+    program.chmod(0o755)
+    names = {"holdfast-r_1": True, "holdfast-r_1-room": True, "holdfast-r_12": False, "mine": False}
+    started = {
+        name: subprocess.Popen([program, "-c", "id", "-n", name], stdin=subprocess.PIPE, start_new_session=True)
+        for name in names
+    }
+    try:
+        wait_for(lambda: all(_name(each.pid) == "conmon" for each in started.values()))
+        spared = monitors(str(run))
+        assert {name: each.pid in spared for name, each in started.items()} == names
+        living = {each.pid for each in processes.descendants(os.getpid(), lambda: monitors(str(run)))}
+        assert {name: each.pid not in living for name, each in started.items()} == names
+    finally:
+        for each in started.values():
+            each.communicate()
+
+
+def _name(pid: int) -> str:
+    found = processes.look(pid)
+    return found.name if found else ""
