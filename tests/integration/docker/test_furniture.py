@@ -72,7 +72,7 @@ def test_a_home_behind_a_link_has_both_names_inside(
     )
 
     assert done.code == 0, done.err
-    assert done.out.startswith(f"True {link}/home/environments/")
+    assert done.out.startswith(f"True {link / 'home' / 'environments'}/")
     assert done.out.endswith(" True\n")
 
 
