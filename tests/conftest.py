@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +26,12 @@ FOREIGN_NAMES = (
 KEPT = ("GIT_SSL_CAINFO",)
 _HOMES = itertools.count()
 """Numbered here: `mktemp` looks through all folders for the next number and renews a link, for every test."""
+
+
+def pytest_configure() -> None:
+    """Started in the background, by a shell that lets no interrupt through, tests of Ctrl-C must work all the same."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @dataclass(frozen=True)

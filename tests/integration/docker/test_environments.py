@@ -253,7 +253,7 @@ def test_canceling_a_build_leaves_no_container_and_no_half_environment(
     assert bench.run("cancel", "-r", run_id, "--grace", "1s").code == 0
 
     assert bench.record()["reason"] == "canceled"
-    assert bench.containers() == []
+    wait_for(lambda: bench.containers() == [])
     assert left_of(bench) == []
 
 
@@ -298,7 +298,7 @@ def test_a_musl_image_without_python_is_a_clear_refusal(
 
     assert done.code != 0
     assert f"the image `{MUSL}` has no Python 3.11" in done.err, done.err
-    assert bench.containers() == []
+    wait_for(lambda: bench.containers() == [])
 
 
 @pytest.fixture
@@ -317,7 +317,7 @@ def test_conda_packages_are_installed_in_the_image(bench: ContainerBench, channe
 
     assert done.code == 0, done.err
     assert done.out.startswith("True " + str(bench.home))
-    assert bench.containers() == []
+    wait_for(lambda: bench.containers() == [])
 
 
 def test_environments_of_images_are_listed_shown_and_removed_as_others(bench: ContainerBench, index: Index) -> None:
@@ -350,7 +350,7 @@ def test_a_shell_in_such_an_environment_is_one_in_its_image(bench: ContainerBenc
     assert (by_id.code, by_id.out) == (0, expected), by_id.err
     assert (by_target.code, by_target.out) == (0, expected), by_target.err
     assert code.code == 7
-    assert bench.containers() == []
+    wait_for(lambda: bench.containers() == [])
 
 
 def test_a_shell_of_a_run_is_in_its_container_as_long_as_that_lives(bench: ContainerBench, index: Index) -> None:

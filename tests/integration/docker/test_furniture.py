@@ -95,7 +95,7 @@ def test_a_shell_gets_what_the_target_gives_to_a_run(
 
     assert shell.out.split() == ["1", pwd.getpwuid(os.getuid()).pw_name, "lo", str(70 * 1024)], shell.err
     assert python.out == "a GPU\n", python.err
-    assert bench.containers() == []
+    wait_for(lambda: bench.containers() == [])
 
 
 def test_a_shell_whose_volume_is_missing_is_told_where_it_is_written(container_bench: ContainerBench) -> None:  # noqa: F811

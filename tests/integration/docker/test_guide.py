@@ -16,6 +16,7 @@ from kit.docker.images import PLAIN
 from kit.docker.pythons import Downloads
 from kit.nvml import Device, Simulated
 from kit.sshd import Client, Options
+from kit.waiting import wait_for
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "gpu-box.md"
 
@@ -44,4 +45,4 @@ def test_the_commands_of_the_page_do_what_it_shows(
     complaints = [complaint(example, answer) for example, answer in zip(examples, answers, strict=False)]
     assert [each for each in complaints if each] == []
     assert len(answers) == len(examples)
-    assert daemon.containers() == []
+    wait_for(lambda: daemon.containers() == [])

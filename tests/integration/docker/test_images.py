@@ -13,6 +13,7 @@ from kit.disks import fill, small_disk
 from kit.docker.daemon import Daemon, Settings
 from kit.docker.images import FOREIGN, MUSL, NO_SHELL, PLAIN, PYTHON
 from kit.docker.registry import Registry
+from kit.waiting import wait_for
 
 FILE = "aml_config/box.compute"
 
@@ -109,7 +110,7 @@ def test_an_image_that_does_not_fit_is_refused_with_file_key_and_remedy(
     found = ending(bench)["detail"]
     assert f"The image `{image}` {expected}" in found
     assert f"named in {FILE} under `baseDockerImage`. Choose" in found
-    assert bench.containers() == []
+    wait_for(lambda: bench.containers() == [])
 
 
 def test_the_default_image_is_called_so_and_what_is_wrong_with_it_is_no_matter_of_the_environment(

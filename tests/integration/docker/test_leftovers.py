@@ -104,7 +104,7 @@ def test_a_supervisor_that_is_killed_while_an_environment_is_built_leaves_no_con
     wait_for((tmp_path / "front" / "there").exists)
     os.kill(bench.holder(run_id, 1), signal.SIGKILL)
     assert is_over(bench, run_id)["reason"] == "supervisor-died"
-    assert bench.containers() == []
+    wait_for(lambda: bench.containers() == [])
 
 
 @pytest.mark.parametrize("moment", ["before it is made", "when it is made"])
@@ -117,7 +117,7 @@ def test_a_cancel_while_the_container_is_made_tells_of_no_process_and_leaves_non
     assert bench.run("cancel", "-r", run_id).code == 0
     assert is_over(bench, run_id)["reason"] == "canceled"
     assert [each for each in bench.journal(run_id) if each["e"] == "swept"] == []
-    assert bench.containers() == []
+    wait_for(lambda: bench.containers() == [])
 
 
 def test_a_start_that_docker_refuses_tells_of_no_process(bench: ContainerBench) -> None:

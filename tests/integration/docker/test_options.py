@@ -16,6 +16,7 @@ from runs.conftest import _end_what_is_left
 from kit.disks import fill, small_disk
 from kit.docker.daemon import Daemon, Settings
 from kit.docker.images import PLAIN, PYTHON
+from kit.waiting import wait_for
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def test_an_option_that_docker_does_not_know_is_named_with_the_keys_it_may_come_
     done = bench.submit("t.py")
     assert done.code != 0 and done.out == ""
     assert "no-such-option" in done.err and "`dockerArguments`" in done.err and "aml_config/box.compute" in done.err
-    assert bench.containers() == []
+    wait_for(lambda: bench.containers() == [])
 
 
 def test_a_network_that_is_not_there_is_told_with_its_key(bench: ContainerBench) -> None:
@@ -52,7 +53,7 @@ def test_a_network_that_is_not_there_is_told_with_its_key(bench: ContainerBench)
     assert done.code != 0
     for word in ("no-such-network", "`network`", "aml_config/box.compute"):
         assert word in done.err
-    assert bench.containers() == []
+    wait_for(lambda: bench.containers() == [])
 
 
 def test_the_images_own_python_where_there_is_none_is_told_with_the_keys(bench: ContainerBench) -> None:
@@ -70,7 +71,7 @@ def test_a_python_that_the_image_has_not_is_told_with_its_key(bench: ContainerBe
     for word in ("`/opt/no/such/python` cannot be started", "`pythonLocation` in aml_config/box.compute", PYTHON):
         assert word in done.err, done.err
     assert "Docker does not see" not in done.err
-    assert bench.containers() == []
+    wait_for(lambda: bench.containers() == [])
 
 
 def test_a_daemon_on_another_machine_is_refused_and_remotedocker_named(bench: ContainerBench) -> None:

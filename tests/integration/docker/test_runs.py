@@ -187,7 +187,7 @@ def test_a_docker_that_cannot_give_gpus_is_refused_before_the_script_starts(
     assert "ran" not in done.out
     for word in ("`nvidiaDocker: true` in aml_config/box.compute", "nvidia-container-toolkit", "nvidiaDocker: false"):
         assert word in done.err
-    assert daemon.containers() == []
+    wait_for(lambda: daemon.containers() == [])
 
 
 def test_gpus_that_are_asked_for_on_a_machine_without_a_driver_are_refused(here: ContainerBench) -> None:

@@ -49,7 +49,7 @@ def test_a_script_runs_in_the_image_and_everything_comes_home(bench: ContainerBe
     assert (near / "uploads/note.txt").read_text() == "a note"
     record = bench.record()
     assert (record["reason"], record["exit_code"], record["loss"]) == ("exit-code", 3, 0.25)
-    assert bench.containers() == []
+    wait_for(lambda: bench.containers() == [])
 
 
 def test_the_record_has_the_image_by_name_and_id_and_the_python_of_the_image(bench: ContainerBench) -> None:
@@ -134,7 +134,7 @@ def test_a_volume_that_is_not_there_is_an_error_with_file_and_key(bench: Contain
     assert done.code != 0 and done.out == ""
     assert str(missing) in done.err and "volumes" in done.err and "aml_config/box.compute" in done.err
     assert not missing.exists()
-    assert bench.containers() == []
+    wait_for(lambda: bench.containers() == [])
 
 
 def test_limits_and_arguments_reach_the_container(bench: ContainerBench) -> None:
@@ -175,7 +175,7 @@ def test_canceling_ends_the_container_and_everything_in_it(bench: ContainerBench
     assert bench.containers() == [f"holdfast-{run_id}"]
     assert bench.run("cancel", "-r", run_id, "--grace", "1s").code == 0
     assert bench.record()["reason"] == "canceled"
-    assert bench.containers() == []
+    wait_for(lambda: bench.containers() == [])
 
 
 def test_secrets_reach_the_script_and_nothing_else(bench: ContainerBench) -> None:
@@ -216,7 +216,7 @@ def test_an_environment_is_built_once_for_the_image_and_found_again(bench: Conta
     assert version == "1.2" and Path(prefix).parent == bench.home / "environments"
     record = bench.record()
     assert record["packages"] == ["demo==1.2"] and record["environment_built_in"] is None
-    assert bench.containers() == []
+    wait_for(lambda: bench.containers() == [])
 
 
 def test_the_image_of_a_run_is_used_again_though_its_name_has_moved(bench: ContainerBench) -> None:

@@ -30,6 +30,8 @@ METRICS = re.compile(r"[0-9]+-[A-Za-z0-9]{1,64}\.jsonl\Z")
 
 PATIENCE = 2.0
 """Seconds for a Docker that may hang, while the run's lock is held and everybody waits."""
+TIDYING = 5.0
+"""Seconds that the owner of a run that has ended may take to remove its container."""
 
 Push = Callable[[Dict[str, Any], bytes], None]
 
@@ -139,6 +141,16 @@ def adjudicate(folder: str) -> None:
             _write_end(folder, journal)
     finally:
         os.close(descriptor)
+
+
+def lives_on(folder: str) -> bool:
+    """Whether it is alive, also after a moment if it has said its last word: then its owner only tidies up."""
+    deadline = time.monotonic() + TIDYING
+    while is_alive(folder):
+        if time.monotonic() >= deadline or Journal(os.path.join(folder, JOURNAL)).ended() is None:
+            return True
+        time.sleep(0.02)
+    return False
 
 
 def is_alive(folder: str) -> bool:

@@ -8,7 +8,7 @@ from holdfast.farside.account import ownership
 from holdfast.farside.layout import MARKER, Home
 from holdfast.farside.refusal import Refused
 from holdfast.farside.run.files import remove_tree
-from holdfast.farside.run.subscription import is_alive
+from holdfast.farside.run.subscription import is_alive, lives_on
 from holdfast.farside.store.occupying import Alone
 
 LEARNED = ("docker.json", "images")
@@ -98,7 +98,7 @@ def _refuse_living(folder: str) -> None:
 
 
 def _refuse_alive(run: str) -> None:
-    if is_alive(run):
+    if lives_on(run):
         name = os.path.basename(run)
         raise Refused("living", "The run `%s` is still alive." % name, "Wait for it, or: holdfast cancel -r %s" % name)
 

@@ -11,7 +11,7 @@ from holdfast.farside.frames import CHUNK
 from holdfast.farside.layout import BUILD_BYTE, RESERVE, USE_BYTE, Home, relative_parts
 from holdfast.farside.refusal import Refused
 from holdfast.farside.run.files import remove_tree, walk
-from holdfast.farside.run.subscription import adjudicate, is_alive
+from holdfast.farside.run.subscription import adjudicate, lives_on
 from holdfast.farside.store.objects import remove_stale_parts
 
 STEADY = 2.0
@@ -98,7 +98,7 @@ def remove(home: Home, message: Message) -> Dict[str, Any]:
     if not os.path.isdir(folder):
         return {"removed": 0}
     adjudicate(folder)
-    if is_alive(folder):
+    if lives_on(folder):
         raise Refused(
             "living", "The run `%s` is still alive." % message["run"], "holdfast cancel -r %s" % message["run"]
         )
