@@ -7,9 +7,12 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from docker.benches import ContainerBench
 from remote.conftest import boxes, client, kit_folder  # noqa: F401 - fixtures
+from runs.conftest import _end_what_is_left
 
 from kit.boxes import Box, Boxes
 from kit.docker import boxes as docker_boxes
@@ -108,3 +111,38 @@ def python_downloads(docker_template: Path) -> Iterator[Downloads]:
     """A Python that `uv python install` can bring into an image without one: pin `python_downloads.version`."""
     with downloads() as made:
         yield made
+
+
+@pytest.fixture
+def kind() -> str:
+    return "docker"
+
+
+@pytest.fixture
+def make_bench(
+    kind: str, tmp_path: Path, holdfast: Callable[..., Any], request: pytest.FixtureRequest
+) -> Iterator[Callable[[Daemon], ContainerBench]]:
+    made: list[ContainerBench] = []
+
+    def make(daemon: Daemon) -> ContainerBench:
+        root = tmp_path / "project"
+        root.mkdir()
+        if kind == "docker":
+            home = Path(os.environ["HOLDFAST_HOME"])
+            about = (daemon, kind, os.getuid(), os.getgid(), daemon.environment)
+            bench = ContainerBench(root, home, holdfast, *about)
+        else:
+            box = request.getfixturevalue("docker_box")(daemon=daemon)
+            owner = box.account.home.stat()
+            about = (daemon, kind, owner.st_uid, owner.st_gid, box.environment)
+            bench = ContainerBench(root, box.home, holdfast, *about, address=box.compute.partition("\n")[2])
+        made.append(bench)
+        bench.target()
+        return bench
+
+    yield make
+    for bench in made:
+        _end_what_is_left(bench.home)
+        if bench.daemon.pid:
+            for name in bench.containers():
+                bench.daemon.run("rm", "-f", name, check=False)

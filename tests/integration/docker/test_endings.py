@@ -6,125 +6,22 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from docker.benches import KINDS, ContainerBench
-from runs.conftest import _end_what_is_left
+from docker.benches import ContainerBench
+from docker.ending_runs import POLITE, SLEEPER, begun, both, ended, keeper, members, nothing_is_left
 
 from kit import processes
-from kit.docker.daemon import Daemon, Settings
+from kit.docker.daemon import Daemon
 from kit.docker.images import PYTHON
 from kit.waiting import wait_for
-
-SLEEPER = "import time\nprint('up', flush=True)\nwhile True:\n    time.sleep(0.05)\n"
-COUNTING = """
-import sys, time
-print("up", flush=True)
-for number in range(100_000):
-    sys.stdout.write("%06d\\n" % number)
-    if number % 1000 == 0:
-        time.sleep(0.01)
-sys.stdout.flush()
-"""
-WAITING = """
-import os, time
-print("up", flush=True)
-while not os.path.exists("go"):
-    time.sleep(0.02)
-"""
-POLITE = """
-import signal, sys, time
-def save(number, frame):
-    print("saved", flush=True)
-    sys.exit(0)
-signal.signal(signal.SIGTERM, save)
-print("up", flush=True)
-while True:
-    time.sleep(0.05)
-"""
-
-
-both = pytest.mark.parametrize("kind", KINDS)
-"""For what another account and another way to Docker could change; the rest is the same code and runs here."""
-
-
-@pytest.fixture
-def kind() -> str:
-    return "docker"
-
-
-@pytest.fixture
-def make_bench(
-    kind: str, tmp_path: Path, holdfast: Callable[..., Any], request: pytest.FixtureRequest
-) -> Iterator[Callable[[Daemon], ContainerBench]]:
-    made: list[ContainerBench] = []
-
-    def make(daemon: Daemon) -> ContainerBench:
-        root = tmp_path / "project"
-        root.mkdir()
-        if kind == "docker":
-            home = Path(os.environ["HOLDFAST_HOME"])
-            about = (daemon, kind, os.getuid(), os.getgid(), daemon.environment)
-            bench = ContainerBench(root, home, holdfast, *about)
-        else:
-            box = request.getfixturevalue("docker_box")(daemon=daemon)
-            owner = box.account.home.stat()
-            about = (daemon, kind, owner.st_uid, owner.st_gid, box.environment)
-            bench = ContainerBench(root, box.home, holdfast, *about, address=box.compute.partition("\n")[2])
-        made.append(bench)
-        bench.target()
-        return bench
-
-    yield make
-    for bench in made:
-        _end_what_is_left(bench.home)
-        if bench.daemon.pid:
-            for name in bench.containers():
-                bench.daemon.run("rm", "-f", name, check=False)
 
 
 @pytest.fixture
 def bench(make_bench: Callable[[Daemon], ContainerBench], docker: Daemon) -> ContainerBench:
     return make_bench(docker)
-
-
-def begun(bench: ContainerBench, script: str, *words: str, name: str = "t.py", until: bytes = b"up\n") -> str:
-    """The id of a run whose script has said `until`."""
-    bench.write(name, script)
-    run_id = bench.start(*words, name)
-    wait_for(lambda: until in (bench.far(run_id) / "driver_log").read_bytes(), what="the script speaks")
-    return run_id
-
-
-def ended(bench: ContainerBench, run_id: str) -> dict[str, Any]:
-    """The journal's last line, when it is there and the run's processes are gone."""
-    bench.event(run_id, "ended")
-    return dict(bench.journal(run_id)[-1])
-
-
-def members(run_id: str) -> list[processes.Process]:
-    """Processes of the run, in its container or beside it."""
-    mark = f"HOLDFAST_RUN_ID={run_id}".encode()
-
-    def has_mark(one: processes.Process) -> bool:
-        try:
-            return mark in Path(f"/proc/{one.pid}/environ").read_bytes().split(b"\0")
-        except OSError:
-            return False
-
-    return [one for one in processes.every() if one.is_alive and has_mark(one)]
-
-
-def nothing_is_left(bench: ContainerBench, run_id: str) -> None:
-    wait_for(lambda: members(run_id) == [], what="the processes of the run are gone")
-    wait_for(lambda: bench.containers() == [], what="the container is removed")
-
-
-def keeper(bench: ContainerBench, run_id: str) -> int:
-    return int(bench.event(run_id, "started")["pid"])
 
 
 @pytest.mark.parametrize(
@@ -322,86 +219,6 @@ sys.exit(7)
     assert ended(bench, run_id)["reason"] == "exit-code"
     notes = [each["text"] for each in bench.journal(run_id) if each["e"] == "note"]
     assert any("memory ran out" in each and "64m" in each for each in notes), notes
-
-
-def test_a_daemon_that_is_restarted_ends_the_run_as_just_that(
-    make_bench: Callable[[Daemon], ContainerBench], private_daemon: Callable[..., Daemon]
-) -> None:
-    daemon = private_daemon()
-    bench = make_bench(daemon)
-    run_id = begun(bench, SLEEPER)
-    daemon.restart()
-    last = ended(bench, run_id)
-    assert last["reason"] == "docker-stopped", bench.journal(run_id)
-    nothing_is_left(bench, run_id)
-
-
-@both
-def test_a_daemon_that_is_stopped_ends_the_run_as_just_that(
-    make_bench: Callable[[Daemon], ContainerBench], private_daemon: Callable[..., Daemon]
-) -> None:
-    daemon = private_daemon()
-    bench = make_bench(daemon)
-    run_id = begun(bench, POLITE)
-    daemon.stop()
-    last = ended(bench, run_id)
-    assert last["reason"] == "docker-stopped", bench.journal(run_id)
-    assert (bench.far(run_id) / "driver_log").read_bytes() == b"up\nsaved\n"
-    wait_for(lambda: members(run_id) == [])
-    daemon.start()
-    nothing_is_left(bench, run_id)
-
-
-@pytest.mark.parametrize("way", ["live-restore", "killed"])
-def test_a_run_goes_on_through_a_daemon_that_is_away_and_no_byte_is_lost(
-    way: str, make_bench: Callable[[Daemon], ContainerBench], private_daemon: Callable[..., Daemon]
-) -> None:
-    daemon = private_daemon(Settings(live_restore=True))
-    bench = make_bench(daemon)
-    run_id = begun(bench, COUNTING + "import os\nwhile not os.path.exists('go'):\n    time.sleep(0.02)\nprint('end')\n")
-    if way == "killed":
-        daemon.kill()
-    else:
-        daemon.stop()
-    assert [each["e"] for each in bench.journal(run_id) if each["e"] in ("exited", "ended")] == []
-    daemon.start()
-    (bench.far(run_id) / "work" / "go").touch()
-    assert ended(bench, run_id)["reason"] == "completed"
-    expected = b"up\n" + b"".join(b"%06d\n" % number for number in range(100_000)) + b"end\n"
-    assert (bench.far(run_id) / "driver_log").read_bytes() == expected
-    nothing_is_left(bench, run_id)
-
-
-def test_a_run_ends_well_while_the_daemon_is_dead_and_its_container_goes_when_it_is_back(
-    make_bench: Callable[[Daemon], ContainerBench], private_daemon: Callable[..., Daemon]
-) -> None:
-    daemon = private_daemon(Settings(live_restore=True))
-    bench = make_bench(daemon)
-    run_id = begun(bench, WAITING)
-    daemon.kill()
-    (bench.far(run_id) / "work" / "go").touch()
-    assert ended(bench, run_id)["reason"] == "completed"
-    wait_for(lambda: members(run_id) == [])
-    daemon.start()
-    nothing_is_left(bench, run_id)
-
-
-def test_everything_killed_while_the_daemon_is_dead_leaves_a_container_that_clean_finds(
-    make_bench: Callable[[Daemon], ContainerBench], private_daemon: Callable[..., Daemon]
-) -> None:
-    daemon = private_daemon(Settings(live_restore=True))
-    bench = make_bench(daemon)
-    run_id = begun(bench, SLEEPER)
-    daemon.kill()
-    for pid in [bench.holder(run_id, byte) for byte in (0, 1)]:
-        os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: members(run_id) == [])
-    assert bench.record(run_id)["reason"] == "supervisor-died"
-    daemon.start()
-    assert bench.containers() == [f"holdfast-{run_id}"]
-    done = bench.run("experiment", "clean", "--all")
-    assert f"holdfast-{run_id}" in done.out + done.err, done
-    assert bench.containers() == []
 
 
 @both

@@ -1,17 +1,21 @@
-"""A daemon that was started anew while a run went on: what ended the run is what is recorded."""
+"""A daemon that is stopped, restarted, killed or away while a run goes on: what ended the run is what is recorded."""
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
 
+import pytest
 from docker.benches import ContainerBench
-from docker.test_endings import SLEEPER, begun, ended, kind, make_bench, nothing_is_left  # noqa: F401 - fixtures
+from docker.ending_runs import COUNTING, POLITE, SLEEPER, WAITING, begun, both, ended, members, nothing_is_left
 
 from kit.docker.daemon import Daemon, Settings
+from kit.waiting import wait_for
 
 
 def test_a_container_that_outlived_a_restart_and_is_removed_is_recorded_as_removed(
-    make_bench: Callable[[Daemon], ContainerBench],  # noqa: F811
+    make_bench: Callable[[Daemon], ContainerBench],
     private_daemon: Callable[..., Daemon],
 ) -> None:
     daemon = private_daemon(Settings(live_restore=True))
@@ -24,7 +28,7 @@ def test_a_container_that_outlived_a_restart_and_is_removed_is_recorded_as_remov
 
 
 def test_a_daemon_that_died_and_ends_what_it_finds_when_it_is_back_is_recorded_as_just_that(
-    make_bench: Callable[[Daemon], ContainerBench],  # noqa: F811
+    make_bench: Callable[[Daemon], ContainerBench],
     private_daemon: Callable[..., Daemon],
 ) -> None:
     daemon = private_daemon()
@@ -34,3 +38,83 @@ def test_a_daemon_that_died_and_ends_what_it_finds_when_it_is_back_is_recorded_a
     daemon.start()
     assert ended(bench, run_id)["reason"] == "docker-stopped"
     nothing_is_left(bench, run_id)
+
+
+def test_a_daemon_that_is_restarted_ends_the_run_as_just_that(
+    make_bench: Callable[[Daemon], ContainerBench], private_daemon: Callable[..., Daemon]
+) -> None:
+    daemon = private_daemon()
+    bench = make_bench(daemon)
+    run_id = begun(bench, SLEEPER)
+    daemon.restart()
+    last = ended(bench, run_id)
+    assert last["reason"] == "docker-stopped", bench.journal(run_id)
+    nothing_is_left(bench, run_id)
+
+
+@both
+def test_a_daemon_that_is_stopped_ends_the_run_as_just_that(
+    make_bench: Callable[[Daemon], ContainerBench], private_daemon: Callable[..., Daemon]
+) -> None:
+    daemon = private_daemon()
+    bench = make_bench(daemon)
+    run_id = begun(bench, POLITE)
+    daemon.stop()
+    last = ended(bench, run_id)
+    assert last["reason"] == "docker-stopped", bench.journal(run_id)
+    assert (bench.far(run_id) / "driver_log").read_bytes() == b"up\nsaved\n"
+    wait_for(lambda: members(run_id) == [])
+    daemon.start()
+    nothing_is_left(bench, run_id)
+
+
+@pytest.mark.parametrize("way", ["live-restore", "killed"])
+def test_a_run_goes_on_through_a_daemon_that_is_away_and_no_byte_is_lost(
+    way: str, make_bench: Callable[[Daemon], ContainerBench], private_daemon: Callable[..., Daemon]
+) -> None:
+    daemon = private_daemon(Settings(live_restore=True))
+    bench = make_bench(daemon)
+    run_id = begun(bench, COUNTING + "import os\nwhile not os.path.exists('go'):\n    time.sleep(0.02)\nprint('end')\n")
+    if way == "killed":
+        daemon.kill()
+    else:
+        daemon.stop()
+    assert [each["e"] for each in bench.journal(run_id) if each["e"] in ("exited", "ended")] == []
+    daemon.start()
+    (bench.far(run_id) / "work" / "go").touch()
+    assert ended(bench, run_id)["reason"] == "completed"
+    expected = b"up\n" + b"".join(b"%06d\n" % number for number in range(100_000)) + b"end\n"
+    assert (bench.far(run_id) / "driver_log").read_bytes() == expected
+    nothing_is_left(bench, run_id)
+
+
+def test_a_run_ends_well_while_the_daemon_is_dead_and_its_container_goes_when_it_is_back(
+    make_bench: Callable[[Daemon], ContainerBench], private_daemon: Callable[..., Daemon]
+) -> None:
+    daemon = private_daemon(Settings(live_restore=True))
+    bench = make_bench(daemon)
+    run_id = begun(bench, WAITING)
+    daemon.kill()
+    (bench.far(run_id) / "work" / "go").touch()
+    assert ended(bench, run_id)["reason"] == "completed"
+    wait_for(lambda: members(run_id) == [])
+    daemon.start()
+    nothing_is_left(bench, run_id)
+
+
+def test_everything_killed_while_the_daemon_is_dead_leaves_a_container_that_clean_finds(
+    make_bench: Callable[[Daemon], ContainerBench], private_daemon: Callable[..., Daemon]
+) -> None:
+    daemon = private_daemon(Settings(live_restore=True))
+    bench = make_bench(daemon)
+    run_id = begun(bench, SLEEPER)
+    daemon.kill()
+    for pid in [bench.holder(run_id, byte) for byte in (0, 1)]:
+        os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: members(run_id) == [])
+    assert bench.record(run_id)["reason"] == "supervisor-died"
+    daemon.start()
+    assert bench.containers() == [f"holdfast-{run_id}"]
+    done = bench.run("experiment", "clean", "--all")
+    assert f"holdfast-{run_id}" in done.out + done.err, done
+    assert bench.containers() == []
