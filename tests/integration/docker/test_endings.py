@@ -277,13 +277,13 @@ def test_a_container_that_nobody_owns_any_more_is_found_by_check_and_removed_by_
 
 
 def test_a_script_that_is_over_before_its_supervisor_looks_is_not_waited_for(bench: ContainerBench) -> None:
-    bench.write("t.py", "print('up')\n")
+    bench.write("t.py", "import os, time\nprint('up')\nwhile not os.path.exists('outputs/go'):\n    time.sleep(0.01)\n")
     run_id = bench.start("t.py")
-    pipe, status = bench.far(run_id) / "inside" / "in", bench.far(run_id) / "inside" / "status.json"
     supervisor = bench.holder(run_id, 1)
-    wait_for(pipe.exists)
+    wait_for(lambda: b"up\n" in (bench.far(run_id) / "driver_log").read_bytes())
     os.kill(supervisor, signal.SIGSTOP)
-    wait_for(status.exists)
+    (bench.far(run_id) / "outputs" / "go").touch()
+    wait_for((bench.far(run_id) / "inside" / "status.json").exists)
     wait_for(lambda: not any(each.is_alive for each in processes.below(supervisor)), what="its keeper has ended")
     os.kill(supervisor, signal.SIGCONT)
     assert ended(bench, run_id)["reason"] == "completed"

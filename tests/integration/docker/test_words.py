@@ -50,7 +50,7 @@ def test_a_value_that_docker_does_not_take_is_traced_to_file_and_key(
 def test_a_program_that_the_image_does_not_have_is_told_as_a_shell_would(bench: ContainerBench) -> None:
     bench.write("t.py", WAITER)
     run_id = bench.start("t.py")
-    wait_for(lambda: b"up" in (bench.far(run_id) / "driver_log").read_bytes())
+    wait_for(lambda: b"up\n" in (bench.far(run_id) / "driver_log").read_bytes())
     missing = bench.run("experiment", "shell", "-r", run_id, "no-such-program")
     assert (missing.code, missing.out) == (127, "")
     assert missing.err.splitlines() == ["holdfast: The image has no program `no-such-program`."]
@@ -90,7 +90,7 @@ def test_a_child_that_had_no_memory_is_noted_of_a_run_that_was_canceled(bench: C
     eater = "held = [bytearray(1 << 20) for _ in range(1000)]"
     bench.write("t.py", f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {eater!r}])\n" + WAITER)
     run_id = bench.start("t.py")
-    wait_for(lambda: b"up" in (bench.far(run_id) / "driver_log").read_bytes())
+    wait_for(lambda: b"up\n" in (bench.far(run_id) / "driver_log").read_bytes())
     done = bench.run("cancel")
     assert done.code == 0, done.err
     assert "Status: Canceled" in done.err

@@ -76,7 +76,7 @@ def test_nothing_of_a_hostile_tree_is_left_however_the_run_ends(bench, target, t
     options = ["--time-limit", "2s"] if way == "time-limit" else []
     stay = "go" if way == "by itself" else "stay"
     run_id = bench.start("-t", target, "--grace", "0.3s", *options, "hostile.py", str(seed), stay, token)
-    wait_for(lambda: b"up" in (bench.far(run_id) / "driver_log").read_bytes())
+    wait_for(lambda: b"up\n" in (bench.far(run_id) / "driver_log").read_bytes())
     if way == "cancel":
         assert len(_tree(token)) >= 8
         assert bench.run("cancel", "-r", run_id).code == 0

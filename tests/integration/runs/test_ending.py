@@ -29,7 +29,7 @@ def test_cancel_sends_sigterm_and_gives_time_for_a_checkpoint(bench):
         """,
     )
     run_id = bench.start("train.py")
-    wait_for(lambda: b"up" in (bench.far(run_id) / "driver_log").read_bytes())
+    wait_for(lambda: b"up\n" in (bench.far(run_id) / "driver_log").read_bytes())
     result = bench.run("cancel", "-r", run_id)
     assert result.code == 0
     assert "Status: Canceled" in result.err
@@ -77,7 +77,7 @@ def _hostile(bench, tmp_path, tail: str, *options: str) -> tuple[str, list[int]]
     marks.mkdir()
     bench.write("hostile.py", HOSTILE + tail)
     run_id = bench.start(*options, "hostile.py", str(marks))
-    wait_for(lambda: b"up" in (bench.far(run_id) / "driver_log").read_bytes())
+    wait_for(lambda: b"up\n" in (bench.far(run_id) / "driver_log").read_bytes())
     return run_id, [int(each.name.partition("-")[2]) for each in marks.iterdir()]
 
 
@@ -169,7 +169,7 @@ def test_with_guardian_and_supervisor_gone_the_next_look_says_so_and_ends_what_c
         "t.py", "import subprocess, sys\nsubprocess.Popen(['sleep', '300'], start_new_session=True)\n" + SLEEPER
     )
     run_id = bench.start("t.py")
-    wait_for(lambda: b"up" in (bench.far(run_id) / "driver_log").read_bytes())
+    wait_for(lambda: b"up\n" in (bench.far(run_id) / "driver_log").read_bytes())
     script = bench.event(run_id, "started")["pid"]
     guardian, supervisor = bench.holder(run_id, 0), bench.holder(run_id, 1)
     sleeper = int(subprocess.run(["pgrep", "-P", str(script)], capture_output=True, text=True).stdout)
@@ -194,7 +194,7 @@ def test_a_reboot_is_told_from_a_death(bench):
 def test_a_supervisor_told_to_stop_ends_its_run_in_order(bench):
     bench.write("t.py", SLEEPER)
     run_id = bench.start("t.py")
-    wait_for(lambda: b"up" in (bench.far(run_id) / "driver_log").read_bytes())
+    wait_for(lambda: b"up\n" in (bench.far(run_id) / "driver_log").read_bytes())
     os.kill(bench.holder(run_id, 1), signal.SIGTERM)
     result = bench.run("logs", "-f", "-r", run_id)
     assert result.code == 249
@@ -252,7 +252,7 @@ def test_the_grace_time_is_also_for_the_scripts_children(bench):
 def test_a_second_cancel_can_shorten_the_grace_time(bench):
     bench.write("t.py", "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + SLEEPER)
     run_id = bench.start("t.py")
-    wait_for(lambda: b"up" in (bench.far(run_id) / "driver_log").read_bytes())
+    wait_for(lambda: b"up\n" in (bench.far(run_id) / "driver_log").read_bytes())
     bench.run("cancel", "-r", run_id, "--grace", "10m", "--no-wait")
     bench.event(run_id, "ending")
     assert bench.run("cancel", "-r", run_id, "--grace", "0").code == 0
