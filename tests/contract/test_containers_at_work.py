@@ -113,7 +113,9 @@ print(any(value.encode() in each for each in seen))
 """
     run = place.begin(script, secrets=("TOKEN",))
     assert place.log(run).decode() == f"{len(SECRET)} ***\nFalse\n"
-    wait_for(lambda: not [*place.around.home.glob("runs/*/*/inside/group")], what="the container's files are taken away")
+    wait_for(
+        lambda: not [*place.around.home.glob("runs/*/*/inside/group")], what="the container's files are taken away"
+    )
     files = [path for folder in (place.root, place.around.home) for path in folder.rglob("*") if path.is_file()]
     assert [path for path in files if SECRET.encode() in path.read_bytes()] == []
 
