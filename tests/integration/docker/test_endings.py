@@ -282,7 +282,7 @@ def test_a_script_that_is_over_before_its_supervisor_looks_is_not_waited_for(ben
     supervisor = bench.holder(run_id, 1)
     wait_for(lambda: b"up\n" in (bench.far(run_id) / "driver_log").read_bytes())
     os.kill(supervisor, signal.SIGSTOP)
-    (bench.far(run_id) / "outputs" / "go").touch()
+    (bench.far(run_id) / "work" / "outputs" / "go").touch()
     wait_for((bench.far(run_id) / "inside" / "status.json").exists)
     wait_for(lambda: not any(each.is_alive for each in processes.below(supervisor)), what="its keeper has ended")
     os.kill(supervisor, signal.SIGCONT)
