@@ -18,6 +18,10 @@ SHIPPED = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file
 JOURNAL, OUTPUT, CONTROL, RESERVE = "journal.jsonl", "driver_log", "control_log", "reserve"
 ENVIRONMENT = "environment.json"
 """In a run's folder: the lock of what it ran in, so that another can run in the same."""
+SAMPLES, GPU_FACTS = "gpu.jsonl", "gpu.json"
+"""What was seen of the GPUs while the script ran, and what was known of them before."""
+STACKS = "stacks"
+"""Where the Python processes of a run write their stacks when they are asked to."""
 CONTAINER, FIFO, INSIDE = "container.json", "output.fifo", "inside"
 """In the folder of a run in a container: what it is, its output's way out, and what the launcher in it reads and
 writes."""
@@ -31,6 +35,8 @@ GUARDIAN_NAME = "hf-guardian"
 KEEPER_NAME = "hf-keeper"
 READER_NAME = "hf-gpus"
 """Of the process that asks NVML; a sick driver may hold it for ever."""
+SAMPLER_NAME = "hf-sampler"
+"""Of the process that watches the GPUs of a run; the same holds for it."""
 ENGINE_NAMES = (
     *("conmon", "catatonit", "podman pause", "fuse-overlayfs", "slirp4netns", "pasta", "pasta.avx2", "passt"),
     *("rootlessport", "rootlessport-ch", "aardvark-dns"),

@@ -1,6 +1,7 @@
 """Entry point on the host: `python3 -I -S …/holdfast/farside/main.py serve HOME NONCE`; `detached WORK HOME` where a
 service manager starts what must outlive the connection; `shell HOME TOKEN` where a person enters a run's
-surroundings; `gpus`, which prints what NVML knows; `inside FOLDER` in a run's container."""
+surroundings; `gpus`, which prints what NVML knows; `sample FOLDER GUARDIAN RUN`, which watches the GPUs for a run;
+`inside FOLDER` in a run's container."""
 
 import os
 import sys
@@ -16,6 +17,10 @@ def main() -> None:
         from holdfast.farside.machine.nvml import main as print_gpus
 
         print_gpus()
+    if sys.argv[1:2] == ["sample"] and len(sys.argv) == 5:
+        from holdfast.farside.gpu.sampler import main as sample
+
+        sample(sys.argv[2], int(sys.argv[3]), sys.argv[4])
     if sys.argv[1:2] == ["shell"] and len(sys.argv) == 4:
         from holdfast.farside.account.shells import enter
 

@@ -17,8 +17,10 @@ What can be said of the machine:
   for calls of no device. `"*"` stands for every function.
 - `Device(lost=True)` answers GPU_IS_LOST to everything.
 - `Simulated(init=DRIVER_NOT_LOADED)` or LIB_RM_VERSION_MISMATCH: the library is there and cannot start.
-- `Device(mig=True, instances=[Instance(), Instance()])`; `mig=None` is a device that knows no MIG.
-- `gpus.calls()` lists the calls that were made, as (pid, function).
+- `Device(mig=True, instances=[Instance(), Instance()])`; `mig=None` is a device that knows no MIG. `closed=True`: the
+  processes of all instances together are for the privileged only, those of each are not.
+- `gpus.calls()` lists the calls that were made, as (pid, function); `gpus.uuids()` are those of the devices. No other
+  simulated machine has the same: GPUs are leased by them, and tests run beside each other.
 
 The C library is built once per content, into `.cache/kit` of the repository, and needs gcc.
 
@@ -27,7 +29,7 @@ The state file has lines of words; texts go on to the end of the line:
     driver 535.104.05 | nvml 12.535.104.05 | cuda 12020 | init CODE | log 1
     error FUNCTION CODE | stall FUNCTION
     device N KEY VALUE…       name uuid pci serial total reserved capability minor clock max_clock utilization
-                              temperature power energy persistence lost mig max_mig error stall
+                              temperature power energy persistence lost mig closed max_mig error stall
     device N process PID compute|graphics|mps MEMORY SM% MEMORY% INSTANCE|-1 WHILE_ALIVE
     device N instance I KEY VALUE    name uuid total reserved slices
 """
@@ -93,6 +95,7 @@ class Device:
     persistence: bool = True
     lost: bool = False
     mig: bool | None = None
+    closed: bool = False
     instances: list[Instance] = field(default_factory=list)
     processes: list[Process] = field(default_factory=list)
     unsupported: set[str] = field(default_factory=set)
@@ -131,6 +134,9 @@ class Simulated:
         new.write_text("\n".join(self._lines()) + "\n")
         new.replace(self.state)
 
+    def uuids(self) -> list[str]:
+        return [device.uuid or self._uuid("GPU", number, 0) for number, device in enumerate(self.devices)]
+
     def calls(self) -> list[tuple[int, str]]:
         """(pid, function) of every call until now."""
         log = Path(f"{self.state}.calls")
@@ -146,17 +152,32 @@ class Simulated:
         yield from (f"error {function} {code}" for function, code in self.errors.items())
         yield from (f"stall {function}" for function in sorted(self.stalls))
         for number, device in enumerate(self.devices):
+            yield f"device {number} uuid {self.uuids()[number]}"
             yield from (f"device {number} {line}" for line in _device_lines(number, device))
+            for place, instance in enumerate(device.instances):
+                uuid = instance.uuid or self._uuid("MIG", number, place)
+                yield f"device {number} instance {place} uuid {uuid}"
+
+    def _uuid(self, kind: str, number: int, place: int) -> str:
+        machine = hashlib.sha256(os.fsencode(self.state)).hexdigest()[:12]
+        return f"{kind}-{number:08x}-{place:04x}-4000-8000-{machine}"
 
 
-def occupying(device: int = 0, memory: int = 256 << 20, utilization: int = 50, instance: int | None = None) -> str:
-    """Python for the top of a script: from there on its process is on the device, until it ends."""
-    shown = -1 if instance is None else instance
+def occupying(
+    device: int = 0,
+    memory: int = 256 << 20,
+    utilization: int = 50,
+    instance: int | None = None,
+    stays: bool = False,
+) -> str:
+    """Python for the top of a script: from there on its process is on the device, until it ends. `stays`: and after
+    that, as where a driver does not give memory back."""
+    place = -1 if instance is None else instance
+    words = f"{memory} {utilization} {utilization // 2} {place} {int(not stays)}"
     return (
         "import os as _os\n"
         "with open(_os.environ['SIMULATED_NVML_STATE'] + '.processes', 'a') as _state:\n"
-        f"    _state.write('device {device} process %d compute {memory} {utilization} {utilization // 2} {shown} 1\\n'"
-        " % _os.getpid())\n"
+        f"    _state.write('device {device} process %d compute {words}\\n' % _os.getpid())\n"
     )
 
 
@@ -177,7 +198,6 @@ def build() -> Path:
 
 def _device_lines(number: int, device: Device) -> Iterator[str]:
     yield f"name {device.name}"
-    yield f"uuid {device.uuid or f'GPU-{number:08x}-0000-4000-8000-000000000000'}"
     yield f"pci {device.pci or f'0000:{number + 6:02x}:00.0'}"
     yield f"total {device.total}"
     yield f"reserved {device.reserved}"
@@ -192,21 +212,21 @@ def _device_lines(number: int, device: Device) -> Iterator[str]:
     yield f"persistence {int(device.persistence)}"
     yield f"lost {int(device.lost)}"
     yield f"mig {-1 if device.mig is None else int(device.mig)}"
+    yield f"closed {int(device.closed)}"
     yield "max_mig 7"
     for function, code in {**dict.fromkeys(sorted(device.unsupported), NOT_SUPPORTED), **device.errors}.items():
         yield f"error {function} {code}"
     yield from (f"stall {function}" for function in sorted(device.stalls))
     for place, instance in enumerate(device.instances):
-        yield from (f"instance {place} {line}" for line in _instance_lines(number, place, device, instance))
+        yield from (f"instance {place} {line}" for line in _instance_lines(device, instance))
     for process in device.processes:
         where = -1 if process.instance is None else process.instance
         used = f"{process.memory or 0} {process.utilization} {process.memory_utilization}"
         yield f"process {process.pid} {process.kind} {used} {where} {int(process.while_alive)}"
 
 
-def _instance_lines(number: int, place: int, device: Device, instance: Instance) -> Iterator[str]:
+def _instance_lines(device: Device, instance: Instance) -> Iterator[str]:
     yield f"name {instance.name or f'{device.name} MIG {instance.slices}g.{instance.total // GIB}gb'}"
-    yield f"uuid {instance.uuid or f'MIG-{number:08x}-{place:04x}-4000-8000-000000000000'}"
     yield f"total {instance.total}"
     yield f"reserved {instance.reserved}"
     yield f"slices {instance.slices}"

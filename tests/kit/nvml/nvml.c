@@ -16,6 +16,7 @@
 #define UNINITIALIZED 1
 #define INVALID_ARGUMENT 2
 #define NOT_SUPPORTED 3
+#define NO_PERMISSION 4
 #define NOT_FOUND 6
 #define INSUFFICIENT_SIZE 7
 #define GPU_IS_LOST 15
@@ -37,7 +38,7 @@ struct instance { int used; char name[96], uuid[96]; u64 total, reserved; unsign
 struct device {
     char name[96], uuid[96], pci[32], serial[32];
     u64 total, reserved, energy;
-    int major, minor, number, persistence, lost, mig;
+    int major, minor, number, persistence, lost, mig, is_closed;
     unsigned max_mig, utilization, memory_utilization, temperature, power, power_limit;
     unsigned clock[4], max_clock[4]; /* graphics, SM, memory, video */
     struct instance instances[MOST_INSTANCES];
@@ -129,6 +130,7 @@ static void read_device(const char *rest) {
     else if (!strcmp(key, "persistence")) device->persistence = atoi(rest);
     else if (!strcmp(key, "lost")) device->lost = atoi(rest);
     else if (!strcmp(key, "mig")) device->mig = atoi(rest);
+    else if (!strcmp(key, "closed")) device->is_closed = atoi(rest);
     else if (!strcmp(key, "max_mig")) device->max_mig = strtoul(rest, NULL, 10);
     else if (!strcmp(key, "utilization")) sscanf(rest, "%u %u", &device->utilization, &device->memory_utilization);
     else if (!strcmp(key, "temperature")) device->temperature = strtoul(rest, NULL, 10);
@@ -172,6 +174,42 @@ static const char *state_path(void) {
     return path ? path : "/run/simulated-nvml/nvml-state";
 }
 
+/* Whether a container was given this device: by number, by UUID, or by those of some of its instances, which then are
+ * the only ones that it has. */
+static int is_visible(int number, const char *names) {
+    struct device *device = &now.devices[number];
+    char words[4096], digits[16], *word, *rest;
+    int place, kept = 0, is_whole = 0, is_part[MOST_INSTANCES] = {0};
+    snprintf(digits, sizeof digits, "%d", number);
+    copy(words, sizeof words, names);
+    for (word = strtok_r(words, "\n", &rest); word; word = strtok_r(NULL, "\n", &rest)) {
+        if (!strcmp(word, digits) || !strcmp(word, device->uuid)) is_whole = 1;
+        for (place = 0; place < MOST_INSTANCES; place++)
+            if (device->instances[place].used && !strcmp(word, device->instances[place].uuid)) kept = is_part[place] = 1;
+    }
+    for (place = 0; !is_whole && place < MOST_INSTANCES; place++) device->instances[place].used &= is_part[place];
+    return is_whole || kept;
+}
+
+/* In a container with some of the devices, which are numbered anew there: their names stand in a file of its own. */
+static void keep_visible(void) {
+    char names[4096];
+    int places[MOST_DEVICES], number, fault, count = 0;
+    size_t size;
+    FILE *file = getenv("SIMULATED_NVML_STATE") ? NULL : fopen("/run/simulated-nvml-visible", "re");
+    if (!file) return;
+    size = fread(names, 1, sizeof names - 1, file);
+    names[size] = 0;
+    fclose(file);
+    for (number = 0; number < now.device_count; number++) {
+        places[number] = is_visible(number, names) ? count++ : MOST_DEVICES;
+        if (places[number] < number) now.devices[places[number]] = now.devices[number];
+    }
+    for (fault = 0; fault < now.fault_count; fault++)
+        if (now.faults[fault].device >= 0) now.faults[fault].device = places[now.faults[fault].device];
+    now.device_count = count;
+}
+
 static int read_state(void) {
     char beside[4096];
     const char *path = state_path();
@@ -179,6 +217,7 @@ static int read_state(void) {
     if (!read_file(path)) return 0;
     snprintf(beside, sizeof beside, "%s.processes", path);
     read_file(beside);
+    keep_visible();
     return 1;
 }
 
@@ -552,6 +591,7 @@ static int running(const char *function, const char *kind, handle_t handle, unsi
     unsigned found = 0, room;
     if (code != SUCCESS) return code;
     instance = instance_of(handle);
+    if (device->mig == 1 && device->is_closed && instance < 0) return end(NO_PERMISSION); /* of all parts: root alone */
     room = infos ? *count : 0;
     for (number = 0; number < device->process_count; number++) {
         struct process *process = &device->processes[number];

@@ -6,7 +6,7 @@ import signal
 import time
 from typing import Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
-from holdfast.farside.layout import ENGINE_NAMES, GUARDIAN_NAME, READER_NAME
+from holdfast.farside.layout import ENGINE_NAMES, GUARDIAN_NAME, READER_NAME, SAMPLER_NAME
 
 
 class Process(NamedTuple):
@@ -26,7 +26,7 @@ class Ended(NamedTuple):
 
 Spared = Callable[[], Set[int]]
 """Asked for only where there is one that is called like those that may be: `SPARED_NAMES`."""
-SPARED_NAMES = (GUARDIAN_NAME, READER_NAME, *ENGINE_NAMES)
+SPARED_NAMES = (GUARDIAN_NAME, READER_NAME, SAMPLER_NAME, *ENGINE_NAMES)
 
 
 def look(pid: int) -> Optional[Process]:

@@ -1,0 +1,97 @@
+"""What watching the GPUs of a run costs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import children
+import profiles
+from children import Place
+from measuring import FailedError, Figures
+from results import Bar, Line, Row, Table
+from session import Session
+
+from kit.nvml import Device, Process, Simulated
+from rows.supervision import look_at
+
+NAME = "sampler-cost"
+TITLE = "Cost of watching eight GPUs"
+TOOLS: tuple[str, ...] = ("holdfast",)
+
+DEVICES = 8
+_PROGRAM = "look_often.py"
+_HOW = """\
+The process that watches the GPUs of a run, with {devices} simulated ones and a process on each, for {seconds} s at one
+look a second, which is the rate of a run's first ten minutes. CPU time is the scheduler's count after the first look,
+divided by the time. The simulated driver reads its state from a file at every call, in the same process; a real one
+does other work there, which is not measured here: hence the calls, which are few whatever they cost."""
+
+
+@dataclass(frozen=True)
+class Watch:
+    """`share` of a core; `calls` of the driver for each device and look; bytes."""
+
+    share: float
+    calls: float
+    pss: int
+
+
+def measure(session: Session) -> Row:
+    seconds = 20 if not session.quick else 3
+    place = session.place("sampler-cost")
+    found = []
+    for number in range(session.rounds(3)):
+        session.say(f"{seconds} s of watching, round {number + 1}")
+        found.append(_watch(place, place.root / f"watch-{number}", seconds))
+    tables = (
+        Table("CPU", "% of a core", 100.0, _line([each.share for each in found], Bar(1.0))),
+        Table("Calls of the driver", "per device and look", 1.0, _line([each.calls for each in found], Bar(4.0))),
+        Table("Memory, PSS", "MB", 1e-6, _line([each.pss for each in found], None)),
+    )
+    return Row(NAME, TITLE, _HOW.format(devices=DEVICES, seconds=seconds), tables)
+
+
+def profile(session: Session) -> str:
+    place = session.place("sampler-cost-profile")
+    seen = tuple(_machine(place.root / "gpus").environment.items())
+    return profiles.program_profile(replace(place, variables=seen), _PROGRAM, str(place.root), str(os.getpid()))
+
+
+def _line(values: list[float] | list[int], bar: Bar | None) -> Line:
+    return Line("the sampler", Figures(tuple(float(each) for each in values)), bar)
+
+
+def _machine(folder: Path) -> Simulated:
+    return Simulated(folder, [Device(processes=[Process(os.getpid(), utilization=40)]) for _ in range(DEVICES)])
+
+
+def _watch(place: Place, folder: Path, seconds: int) -> Watch:
+    gpus = _machine(folder / "gpus")
+    entry = children.run(place, ["python", "-c", "from holdfast.farside.layout import ENTRY; print(ENTRY)"], "main.py")
+    argv = ["python", "-I", "-S", entry.out.strip(), "sample", str(folder), str(os.getpid()), "run"]
+    lines = folder / "gpu.jsonl"
+    with subprocess.Popen(argv, env={**place.environment(), **gpus.environment}) as sampler:
+        try:
+            first = _wait_for_looks(lines, 2, sampler)
+            begin, calls, look = time.monotonic(), len(gpus.calls()), look_at(sampler.pid)
+            last = _wait_for_looks(lines, first + seconds, sampler)
+            elapsed, after = time.monotonic() - begin, look_at(sampler.pid)
+            made = len(gpus.calls()) - calls
+        finally:
+            sampler.kill()
+    return Watch((after.cpu - look.cpu) / elapsed, made / (last - first) / DEVICES, after.pss)
+
+
+def _wait_for_looks(lines: Path, count: int, sampler: subprocess.Popen[bytes]) -> int:
+    """How many there are, once there are so many."""
+    deadline = time.monotonic() + children.PATIENCE
+    while sampler.poll() is None and time.monotonic() < deadline:
+        found = lines.read_bytes().count(b'"d":') if lines.exists() else 0
+        if found >= count:
+            return found
+        time.sleep(0.05)
+    raise FailedError("the sampler does not look at the GPUs")

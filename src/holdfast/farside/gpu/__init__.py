@@ -1,0 +1,1 @@
+"""Whether a run used the GPUs: shared, watched and judged."""
