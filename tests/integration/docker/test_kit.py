@@ -212,9 +212,10 @@ def test_a_container_has_gpus_only_when_they_are_asked_for(docker, docker_gpus_o
         assert "libnvidia-ml.so.1: cannot open" in without.stderr
 
 
-@pytest.mark.parametrize("asked", ["device=1", "device=GPU-00000001-0000-4000-8000-000000000000", "1"])
+@pytest.mark.parametrize("asked", ["device=1", "device=UUID", "1"])
 def test_some_of_the_gpus_can_be_asked_for(docker, docker_gpus_of, tmp_path, asked):
-    docker_gpus_of(tmp_path, Device(), Device(name="second"))
+    gpus = docker_gpus_of(tmp_path, Device(), Device(name="second"))
+    asked = asked.replace("UUID", gpus.uuids()[1])
     words = ["run", "--rm", "--mount", f"type=bind,src={tmp_path},dst=/x", "--gpus", asked]
     assert docker.run(*words, PYTHON, "python3", "-c", COUNT).stdout == "1\n"
 
@@ -243,6 +244,35 @@ def test_a_script_in_a_container_is_on_the_device_under_its_number_on_the_host(d
         assert Path(f"{gpus.state}.processes").read_text() == f"device 0 process {pid} compute {1 << 30} 50 25 -1 1\n"
     finally:
         docker.run("rm", "-f", tmp_path.name)
+
+
+def test_a_container_with_one_gpu_sees_what_becomes_of_it_and_is_on_that_one(docker, docker_gpus_of, tmp_path):
+    gpus = docker_gpus_of(tmp_path, Device(), Device(utilization=40))
+    look = (
+        "import ctypes, sys\n"
+        "library = ctypes.CDLL('libnvidia-ml.so.1')\n"
+        "library.nvmlInit_v2()\n"
+        "handle, rates = ctypes.c_void_p(), (ctypes.c_uint * 2)()\n"
+        "library.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(handle))\n"
+        "for line in sys.stdin:\n"
+        "    library.nvmlDeviceGetUtilizationRates(handle, rates)\n"
+        "    print(rates[0], flush=True)\n"
+    )
+    script = occupying_inside(0, memory=1 << 30, utilization=5) + look
+    words = ["run", "--rm", "-i", "--mount", f"type=bind,src={tmp_path},dst=/x"]
+    argv = ["docker", *words, "--gpus", f'"device={gpus.uuids()[1]}"', PYTHON, "python3", "-c", script]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(argv, env={**os.environ, **docker.environment}, **pipes) as running:
+        running.stdin.write("\n")
+        running.stdin.flush()
+        assert running.stdout.readline() == "40\n"  # itself it does not see: the number is the host's
+        gpus.devices[1].utilization = 81
+        gpus.write()
+        running.stdin.write("\n")
+        running.stdin.flush()
+        assert running.stdout.readline() == "81\n"
+        running.stdin.close()
+    assert Path(f"{gpus.state}.processes").read_text().startswith("device 1 process ")
 
 
 def test_a_daemon_without_the_hook_cannot_give_gpus(private_daemon):

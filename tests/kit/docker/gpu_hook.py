@@ -20,6 +20,8 @@ HOOK = "nvidia-container-runtime-hook"
 GPUS = "gpus"
 INSIDE = "run/simulated-nvml"
 """Where a container finds the state of its GPUs, relative to its root."""
+VISIBLE = "run/simulated-nvml-visible"
+"""Which of them it has, a line each, where it has not got all: the library leaves out the others."""
 LIBRARY = "libnvidia-ml.so.1"
 _LIBRARY_FOLDERS = ("usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib")
 _DEVICES = ("nvidiactl", "nvidia-uvm")
@@ -36,10 +38,10 @@ def main(folder: str) -> None:
     if not chosen or entry is None:
         return
     root = Path(bundle, config["root"]["path"])
-    source = Path(entry["state"])
     if chosen != ["all"]:
-        source = _reduced(source, chosen, bundle)
-    _give(root, source, Path(entry["library"]), state["pid"])
+        (root / VISIBLE).parent.mkdir(parents=True, exist_ok=True)
+        (root / VISIBLE).write_text("".join(f"{each}\n" for each in chosen))
+    _give(root, Path(entry["state"]), Path(entry["library"]), state["pid"])
 
 
 def visible(config: dict[str, Any]) -> list[str]:
@@ -55,30 +57,6 @@ def entry_for(folder: Path, mounted: list[str]) -> dict[str, str] | None:
         if not entry["below"] or any(f"{source}/".startswith(f"{entry['below']}/") for source in mounted):
             return dict(entry)
     return None
-
-
-def reduced(lines: list[str], chosen: list[str]) -> list[str]:
-    """The state with the chosen devices only, which are numbered from 0."""
-    devices: dict[str, list[str]] = {}
-    others: list[str] = []
-    for line in lines:
-        words = line.split(" ", 2)
-        if words[0] == "device":
-            devices.setdefault(words[1], []).append(words[2])
-        else:
-            others.append(line)
-    names = {rest.split()[1]: number for number, rests in devices.items() for rest in rests if rest.startswith("uuid ")}
-    numbers = [names.get(each, each) for each in chosen]
-    kept = [each for each in devices if each in numbers]
-    return others + [f"device {new} {rest}" for new, old in enumerate(kept) for rest in devices[old]]
-
-
-def _reduced(source: Path, chosen: list[str], bundle: Path) -> Path:
-    folder = bundle / "simulated-nvml"
-    folder.mkdir(mode=0o777)
-    lines = (source / "nvml-state").read_text().splitlines()
-    (folder / "nvml-state").write_text("\n".join(reduced(lines, chosen)) + "\n")
-    return folder
 
 
 def _give(root: Path, source: Path, library: Path, pid: int) -> None:

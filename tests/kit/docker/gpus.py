@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import secrets
 import socket
 import struct
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kit.docker.daemon import Daemon
-from kit.docker.gpu_hook import INSIDE
+from kit.docker.gpu_hook import INSIDE, VISIBLE
 from kit.nvml import Simulated
 
 
@@ -35,14 +36,24 @@ def offered(daemon: Daemon, gpus: Simulated, below: Path | None = None) -> Itera
             entry.unlink(missing_ok=True)
 
 
-def occupying_inside(device: int = 0, memory: int = 256 << 20, utilization: int = 50) -> str:
+def occupying_inside(
+    device: int = 0,
+    memory: int = 256 << 20,
+    utilization: int = 50,
+    stays: bool = False,
+    is_given: bool = True,
+) -> str:
     """Python for the top of a script in a container: from there on its process is on the device, until it ends, under
-    the number that it has on the host, as the real driver says it."""
+    the number that it has on the host, as the real driver says it. `device` is its number in the container, unless it
+    `is_given` none of it and reaches the machine's own, as a privileged one does. `stays` as with `occupying`."""
     return (
-        "import socket as _socket\n"
+        "import os as _os, socket as _socket\n"
+        f"_device = '{device}'\n"
+        f"if {is_given} and _os.path.exists('/{VISIBLE}'):\n"
+        f"    _device = open('/{VISIBLE}').read().split()[{device}]\n"
         "with _socket.socket(_socket.AF_UNIX) as _there:\n"
         f"    _there.connect('/{INSIDE}/occupy')\n"
-        f"    _there.sendall(b'{device} {memory} {utilization}\\n')\n"
+        f"    _there.sendall(('%s {memory} {utilization} {int(not stays)}\\n' % _device).encode())\n"
         "    _there.recv(1)\n"
     )
 
@@ -83,8 +94,18 @@ def _answer(server: socket.socket, state: Path) -> None:
             connection.settimeout(5)
             credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
             pid, _, _ = struct.unpack("3i", credentials)
-            device, memory, utilization = (int(word) for word in connection.recv(100).split())
+            name, memory, utilization, while_alive = connection.recv(200).decode().split()
+            device, instance = _place(name, state.read_text())
             with Path(f"{state}.processes").open("a") as file:
-                words = f"compute {memory} {utilization} {utilization // 2} -1 1"
+                words = f"compute {memory} {utilization} {int(utilization) // 2} {instance} {while_alive}"
                 file.write(f"device {device} process {pid} {words}\n")
             connection.sendall(b"\n")
+
+
+def _place(name: str, state: str) -> tuple[int, int]:
+    """Number of the device, and of the instance on it or -1, from a number or a UUID."""
+    if name.isdigit():
+        return int(name), -1
+    found = re.search(rf"^device (\d+) (?:instance (\d+) )?uuid {re.escape(name)}$", state, re.MULTILINE)
+    assert found is not None, name
+    return int(found[1]), -1 if found[2] is None else int(found[2])

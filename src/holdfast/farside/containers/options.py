@@ -3,7 +3,7 @@ without one."""
 
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from holdfast.farside.containers.docker import CDI, CDI_DEVICE, HOOK, RUNTIME, Daemon
+from holdfast.farside.containers.docker import CDI, CDI_DEVICE, HOOK, Daemon
 
 VOID = "NVIDIA_VISIBLE_DEVICES=void"
 """No GPU, also where the daemon gives all of them to every image that asks."""
@@ -45,9 +45,17 @@ class Account(NamedTuple):
     groups: Tuple[int, ...]
 
 
+class Gpu(NamedTuple):
+    """One that a container gets: as CDI calls it, and as everybody else does."""
+
+    cdi: str
+    uuid: str
+
+
 class Around(NamedTuple):
     """What a container is made from. `image` is the id, `variables` are no secrets, `way` is how it gets GPUs, empty
-    for none, `grace` what whoever stops it from outside should wait, `entry` the first process's words."""
+    for none, `grace` what whoever stops it from outside should wait, `entry` the first process's words. `gpus` None:
+    all that there are."""
 
     daemon: Daemon
     account: Account
@@ -60,6 +68,7 @@ class Around(NamedTuple):
     grace: float
     directory: str
     entry: Tuple[str, ...]
+    gpus: Optional[Tuple[Gpu, ...]] = None
 
 
 def parse(found: Dict[str, Any]) -> Wanted:
@@ -84,7 +93,7 @@ def run_words(wanted: Wanted, around: Around) -> List[str]:
     """All of it, after `docker`. What the user wrote comes after what it may change and before what it may not."""
     words = ["run", "--shm-size", around.shm, "--log-driver", "json-file", "--log-opt", "max-size=1m"]
     words += ["--no-healthcheck", "--stop-signal", "SIGTERM", "--stop-timeout", "%d" % (around.grace + 1)]
-    words += gpus(around.way)
+    words += gpus(around.way, around.gpus)
     for name, value in around.variables:
         words += ["-e", "%s=%s" % (name, value)]
     words += list(wanted.options)
@@ -130,14 +139,17 @@ def mount(source: str, target: str, writable: bool) -> List[str]:
     return ["--mount", ",".join(_field(each) for each in fields)]
 
 
-def gpus(way: str) -> List[str]:
+def gpus(way: str, devices: Optional[Sequence[Gpu]] = None) -> List[str]:
+    """All of them, or these and no others; none at all without a way, or where `devices` is empty."""
+    if not way or (devices is not None and not devices):
+        return ["-e", VOID]
+    uuids = None if devices is None else ",".join(each.uuid for each in devices)
     if way == HOOK:
-        return ["--gpus", "all"]
+        return ["--gpus", "all" if uuids is None else _field("device=" + uuids)]
     if way == CDI:
-        return ["--device", CDI_DEVICE]
-    if way == RUNTIME:
-        return ["--runtime", "nvidia", "-e", "NVIDIA_VISIBLE_DEVICES=all"]
-    return ["-e", VOID]
+        names = [CDI_DEVICE] if devices is None else [CDI_DEVICE.replace("=all", "=" + each.cdi) for each in devices]
+        return [word for name in names for word in ("--device", name)]
+    return ["--runtime", "nvidia", "-e", "NVIDIA_VISIBLE_DEVICES=%s" % (uuids or "all")]
 
 
 def capabilities(way: str, environment: Dict[str, str]) -> List[Tuple[str, str]]:

@@ -19,6 +19,8 @@ _SILENT = (3, 4, 6, 13, 25, 26)
 _LOST = (15, 16)
 """Lost, reset required: nothing more is to be had from this device."""
 _SM, _MEMORY = 1, 2
+_CORE = 0
+_NO_INSTANCE = 0xFFFFFFFF
 
 Device = Dict[str, Any]
 
@@ -110,6 +112,11 @@ def _device(nvml: Any, index: int) -> Device:
         "memory_clock": None,
         "memory_clock_max": None,
         "pci": None,
+        "utilization": None,
+        "memory_utilization": None,
+        "power": None,
+        "power_limit": None,
+        "temperature": None,
         "mig": None,
         "instances": [],
         "processes": None,
@@ -140,6 +147,7 @@ def _fill(found: Device, asking: _Asking, nvml: Any, handle: Any) -> None:
     found["sm_clock_max"] = value(nvml.nvmlDeviceGetMaxClockInfo, handle, _SM)
     found["memory_clock"] = value(nvml.nvmlDeviceGetClockInfo, handle, _MEMORY)
     found["memory_clock_max"] = value(nvml.nvmlDeviceGetMaxClockInfo, handle, _MEMORY)
+    found.update(_state(asking, nvml, handle))
     mode = value(nvml.nvmlDeviceGetMigMode, handle)
     found["mig"] = None if mode is None else bool(mode[0])
     if found["mig"]:
@@ -159,6 +167,20 @@ def _memory(memory: Any) -> Dict[str, Optional[int]]:
     return {"memory_" + name: None if memory is None else int(getattr(memory, name)) for name in names}
 
 
+def _state(asking: _Asking, nvml: Any, handle: Any) -> Device:
+    """What it does now: per cent, watts, degrees."""
+    rates = asking.value(nvml.nvmlDeviceGetUtilizationRates, handle)
+    power = asking.value(nvml.nvmlDeviceGetPowerUsage, handle)
+    limit = asking.value(nvml.nvmlDeviceGetEnforcedPowerLimit, handle)
+    return {
+        "utilization": None if rates is None else int(rates.gpu),
+        "memory_utilization": None if rates is None else int(rates.memory),
+        "power": None if power is None else power / 1000.0,
+        "power_limit": None if limit is None else limit / 1000.0,
+        "temperature": asking.value(nvml.nvmlDeviceGetTemperature, handle, _CORE),
+    }
+
+
 def _instances(asking: _Asking, nvml: Any, handle: Any) -> List[Device]:
     found = []
     for number in range(asking.value(nvml.nvmlDeviceGetMaxMigDeviceCount, handle) or 0):
@@ -167,6 +189,7 @@ def _instances(asking: _Asking, nvml: Any, handle: Any) -> List[Device]:
             continue  # a place with nothing in it
         row: Device = {"index": number, "name": asking.value(nvml.nvmlDeviceGetName, instance)}
         row["uuid"] = asking.value(nvml.nvmlDeviceGetUUID, instance)
+        row["gpu_instance"] = asking.value(nvml.nvmlDeviceGetGpuInstanceId, instance)
         row.update(_memory(asking.value(nvml.nvmlDeviceGetMemoryInfo, instance)))
         found.append(row)
     return found
@@ -177,6 +200,7 @@ def _processes(asking: _Asking, nvml: Any, handle: Any) -> Optional[List[Device]
     found: Optional[List[Device]] = None
     for kind, calls in (
         ("compute", ("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2")),
+        ("mps", ("nvmlDeviceGetMPSComputeRunningProcesses_v3", "nvmlDeviceGetMPSComputeRunningProcesses_v2")),
         ("graphics", ("nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v2")),
     ):
         rows = None
@@ -184,9 +208,18 @@ def _processes(asking: _Asking, nvml: Any, handle: Any) -> Optional[List[Device]
             call = getattr(nvml, name, None)
             if rows is None and call is not None:
                 rows = asking.value(call, handle)
-        if rows is not None:
-            found = (found or []) + [{"pid": row.pid, "memory": row.usedGpuMemory, "kind": kind} for row in rows]
+        if rows is None or (kind == "mps" and found is None):
+            continue  # who shares a device by MPS says nothing of whoever does not
+        known = {each["pid"] for each in found or [] if kind == "mps"}
+        found = (found or []) + [_process(row, kind) for row in rows if row.pid not in known]
     return found
+
+
+def _process(row: Any, kind: str) -> Device:
+    """`instance` is the MIG instance that it is on, by the driver's own number."""
+    where = getattr(row, "gpuInstanceId", None)
+    instance = None if where in (None, _NO_INSTANCE) else int(where)
+    return {"pid": row.pid, "memory": row.usedGpuMemory, "kind": kind, "instance": instance}
 
 
 def _version(number: Optional[int]) -> Optional[str]:

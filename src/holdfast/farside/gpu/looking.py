@@ -1,0 +1,108 @@
+"""Who uses the GPUs of this machine, for people who ask: the answer of the operation `gpus`.
+
+    {"state", "problem", "code", "driver", "cuda",        as in `machine.gpus`
+     "time": seconds since the epoch,
+     "devices": [{…a device of the report (`machine.nvml`), with "utilization", "power", "temperature"…,
+                  "leased_by": {"uid", "user", "run", "pid"} | null,
+                  "instances": [{…, "leased_by"}],
+                  "processes": [{"pid", "uid", "user", "name", "command", "memory", "kind", "instance",
+                                 "whose": "mine" | "run" | "stranger", "run", "project"}] | null}],
+     "queue": [{"gpus", "pid", "uid", "user", "waited": seconds, "devices": [UUID, …]}]}      the first is next
+
+`whose`: a run of this user's, with its project; another user's run, known by its lease; anybody else. What is not to be
+seen is null.
+"""
+
+import os
+import time
+from typing import Any, Dict, List, Optional, Tuple
+
+from holdfast.farside.gpu import registry
+from holdfast.farside.gpu.occupants import Occupant, occupant, parent, user_name, variable
+from holdfast.farside.gpu.registry import Holder, State
+from holdfast.farside.layout import Home
+from holdfast.farside.machine import gpus
+from holdfast.farside.run.children import inherited_environment
+
+MINE, RUN, STRANGER = "mine", "run", "stranger"
+LONGEST = 60.0
+_MOST_ANCESTORS = 100
+
+Row = Dict[str, Any]
+
+
+def look(home: Home, message: Dict[str, Any]) -> Row:
+    """`timeout` in the message: seconds for the driver."""
+    timeout = min(max(float(message.get("timeout", gpus.TIMEOUT)), 0.1), LONGEST)
+    report = gpus.ask(inherited_environment(), timeout)
+    return answer(report, registry.read())
+
+
+def answer(report: gpus.Report, state: State) -> Row:
+    devices = [_device(each, state) for each in report["devices"]]
+    return dict(report, time=time.time(), devices=devices, queue=_queue(state, report))
+
+
+def _device(device: Row, state: State) -> Row:
+    parts = [dict(each, leased_by=_leased_by(each["uuid"], state)) for each in device["instances"]]
+    found = dict(device, instances=parts, leased_by=_leased_by(device["uuid"], state))
+    if device["processes"] is None:
+        return found
+    rows: Dict[int, Row] = {}
+    for each in device["processes"]:
+        holder = _holder(device, each.get("instance"), state)
+        rows.setdefault(each["pid"], dict(each, **_about(occupant(each["pid"]), holder)))
+    return dict(found, processes=list(rows.values()))
+
+
+def _leased_by(uuid: Optional[str], state: State) -> Optional[Row]:
+    if uuid is None or uuid not in state.taken:
+        return None
+    holder = state.holder(uuid)
+    if holder is None:
+        return {"uid": None, "user": "", "run": "", "pid": None}
+    return {"uid": holder.uid, "user": user_name(holder.uid), "run": holder.run, "pid": holder.pid}
+
+
+def _holder(device: Row, instance: Optional[int], state: State) -> Optional[Holder]:
+    """Of the lease on what the process is on."""
+    for part in device["instances"]:
+        if instance is not None and part.get("gpu_instance") == instance:
+            return state.holder(str(part["uuid"]))
+    return state.holder(str(device["uuid"]))
+
+
+def _about(who: Occupant, holder: Optional[Holder]) -> Row:
+    run, project = _own_run(who)
+    whose = MINE if run else STRANGER
+    if not run and holder is not None and who.uid == holder.uid:
+        run, whose = holder.run, MINE if who.uid == os.getuid() else RUN
+    known = {"uid": who.uid, "user": who.user, "name": who.name, "command": who.command}
+    return dict(known, whose=whose, run=run or None, project=project or None)
+
+
+def _own_run(who: Occupant) -> Tuple[str, str]:
+    """Run and project by what the run's processes have in their environment; one that has cleared it, by what the
+    processes above it have. Of other users nobody may read that."""
+    pid, steps = who.pid, 0
+    while pid > 1 and steps < _MOST_ANCESTORS and who.uid == os.getuid():
+        run = variable(pid, "HOLDFAST_RUN_ID")
+        if run:
+            return run, variable(pid, "HOLDFAST_PROJECT")
+        pid, steps = parent(pid), steps + 1
+    return "", ""
+
+
+def _queue(state: State, report: gpus.Report) -> List[Row]:
+    """Those that wait for devices of this machine."""
+    here = {each["uuid"] for each in report["devices"]}
+    here |= {part["uuid"] for each in report["devices"] for part in each["instances"]}
+    rows = []
+    for ticket in state.tickets:
+        if not ticket.usable & here:
+            continue
+        who = occupant(ticket.pid)
+        waited = max(0.0, (registry.now() - ticket.time) / 1e9)
+        row: Row = {"gpus": ticket.gpus, "pid": ticket.pid, "uid": who.uid, "user": who.user, "waited": waited}
+        rows.append(dict(row, devices=sorted(ticket.usable)))
+    return rows

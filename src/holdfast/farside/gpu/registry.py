@@ -1,0 +1,143 @@
+"""Leases and tickets of everybody on this machine: names of abstract Unix sockets, which need no file that another user
+might not open, and are gone with the last process that holds them, however it ended.
+
+    holdfast-gpu/UUID                         the lock: whoever has bound it has the device
+    holdfast-gpu-of/MARK/UID/PID/RUN          who that is; MARK stands for the UUID
+    holdfast-gpu-wants/TIME-PID-GPUS/UUID     a run that waits: one for each device that it could use
+
+Nobody listens on them: a connection that nobody accepts would stay in the kernel.
+"""
+
+import binascii
+import errno
+import os
+import socket
+import time
+from typing import Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Set, Tuple
+
+from holdfast.farside.gpu.queue import Ticket
+
+SOCKETS = "/proc/net/unix"
+_LOCK, _HOLDER, _TICKET = "holdfast-gpu/", "holdfast-gpu-of/", "holdfast-gpu-wants/"
+_LONGEST = 107
+_CLOCK_BOOTTIME = 7
+"""`time` has it since Python 3.7."""
+
+
+class Holder(NamedTuple):
+    """A run that has a lease; `pid` is its guardian's."""
+
+    uid: int
+    run: str
+    pid: int
+
+
+class State(NamedTuple):
+    """At one moment: UUIDs of what is leased, who waits, and holders by the marks of their devices."""
+
+    taken: FrozenSet[str]
+    tickets: Tuple[Ticket, ...]
+    holders: Dict[str, Holder]
+
+    def holder(self, uuid: str) -> Optional[Holder]:
+        return self.holders.get(mark(uuid)) if uuid in self.taken else None
+
+
+def now() -> int:
+    """Nanoseconds since the machine started, the same for everybody on it."""
+    return int(time.clock_gettime(_CLOCK_BOOTTIME) * 1e9)
+
+
+def read() -> State:
+    """Nothing where the system does not tell: then the locks alone decide."""
+    try:
+        with open(SOCKETS, "rb") as source:
+            return parse(source.read().decode("utf-8", "replace"))
+    except OSError:
+        return parse("")
+
+
+def parse(text: str) -> State:
+    """The last word of a line is the name; `@` stands for the zero that abstract ones begin with."""
+    taken: Set[str] = set()
+    holders: Dict[str, Holder] = {}
+    wanted: Dict[Tuple[int, int, int], Set[str]] = {}
+    for line in text.split("\n"):
+        _, found, rest = line.partition(" @holdfast-gpu")
+        if not found:
+            continue
+        name = "holdfast-gpu" + rest
+        try:
+            if name.startswith(_LOCK):
+                taken.add(name[len(_LOCK) :])
+            elif name.startswith(_HOLDER):
+                shown, uid, pid, run = name[len(_HOLDER) :].split("/", 3)
+                holders[shown] = Holder(int(uid), run, int(pid))
+            elif name.startswith(_TICKET):
+                key, _, uuid = name[len(_TICKET) :].partition("/")
+                moment, process, gpus = key.split("-")
+                wanted.setdefault((int(moment, 16), int(process), int(gpus)), set()).add(uuid)
+        except ValueError:
+            continue  # somebody else's idea of such a name
+    tickets = [Ticket(*key, usable=frozenset(uuids)) for key, uuids in sorted(wanted.items())]
+    return State(frozenset(taken), tuple(tickets), holders)
+
+
+def queue_up(gpus: int, uuids: Sequence[str]) -> Tuple[Ticket, List[socket.socket]]:
+    """A place in the queue, for as long as the sockets are open."""
+    while True:
+        ticket = Ticket(now(), os.getpid(), gpus, frozenset(uuids))
+        names = ["%s%016x-%d-%d/%s" % (_TICKET, ticket.time, ticket.pid, gpus, each) for each in uuids]
+        sockets = _bind_all(names)
+        if sockets is not None:
+            return ticket, sockets
+
+
+def take(uuids: Sequence[str], who: Holder) -> Optional[List[socket.socket]]:
+    """Lease all of them, for as long as the sockets are open, or none: None where somebody was quicker."""
+    sockets = _bind_all([_LOCK + each for each in uuids])
+    if sockets is None:
+        return None
+    for each in uuids:
+        name = "%s%s/%d/%d/" % (_HOLDER, mark(each), who.uid, who.pid)
+        about = _bind((name + who.run)[:_LONGEST])
+        sockets += [] if about is None else [about]  # for people only: the lock is what counts
+    return sockets
+
+
+def mark(uuid: str) -> str:
+    """Short, as a name has 107 bytes and a run's is long."""
+    return "%08x" % (binascii.crc32(uuid.encode("utf-8", "replace")) & 0xFFFFFFFF)
+
+
+def _bind_all(names: Sequence[str]) -> Optional[List[socket.socket]]:
+    found: List[socket.socket] = []
+    for name in names:
+        try:
+            bound = _bind(name)
+        except BaseException:
+            close(found)
+            raise
+        if bound is None:
+            close(found)
+            return None
+        found.append(bound)
+    return found
+
+
+def _bind(name: str) -> Optional[socket.socket]:
+    """None where somebody has it."""
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)  # closed when anything is executed: Python sees to that
+    try:
+        made.bind(b"\0" + name.encode("utf-8", "replace"))
+    except OSError as error:
+        made.close()
+        if error.errno == errno.EADDRINUSE:
+            return None
+        raise
+    return made
+
+
+def close(sockets: Sequence[socket.socket]) -> None:
+    for each in sockets:
+        each.close()

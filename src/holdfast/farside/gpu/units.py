@@ -1,0 +1,80 @@
+"""What can be leased on a machine: its GPUs, and of one that is cut by MIG each instance by itself. Pure."""
+
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+from holdfast.farside.machine.gpus import Report
+
+GIB = float(1 << 30)
+
+
+class Unit(NamedTuple):
+    """`number` is the driver's; `instance` is a place among the instances of that device. `total` is its memory in
+    bytes."""
+
+    number: int
+    instance: Optional[int]
+    uuid: str
+    name: str
+    total: Optional[int]
+
+    @property
+    def label(self) -> str:
+        shown = "GPU %d" % self.number
+        return shown if self.instance is None else "%s instance %d" % (shown, self.instance)
+
+    @property
+    def cdi(self) -> str:
+        """As the specifications of CDI call it that NVIDIA's tool writes."""
+        return "%d" % self.number if self.instance is None else "%d:%d" % (self.number, self.instance)
+
+
+class Condition(NamedTuple):
+    """What is on a unit: compute processes, and free memory in bytes where it is known."""
+
+    pids: Tuple[int, ...]
+    free: Optional[int]
+
+
+def units(report: Report) -> Tuple[Unit, ...]:
+    """Those that work, in the driver's order. A device in MIG mode without instances computes nothing."""
+    found: List[Unit] = []
+    for device in report["devices"]:
+        if device["state"] != "ok" or not device["uuid"]:
+            continue
+        number, name = int(device["index"]), str(device["name"] or "GPU")
+        if not device["mig"]:
+            found.append(Unit(number, None, str(device["uuid"]), name, device["memory_total"]))
+            continue
+        for part in device["instances"]:
+            if part["uuid"]:
+                shown = str(part["name"] or name)
+                found.append(Unit(number, int(part["index"]), str(part["uuid"]), shown, part["memory_total"]))
+    return tuple(found)
+
+
+def large_enough(found: Tuple[Unit, ...], least: Optional[int]) -> Tuple[Unit, ...]:
+    """Those with at least so many bytes in all; one whose memory nobody knows is none of them."""
+    if not least:
+        return found
+    return tuple(each for each in found if each.total is not None and each.total >= least)
+
+
+def conditions(report: Report) -> Dict[str, Condition]:
+    """By UUID. Screens do not count. Where the driver does not tell who is on a device, nobody is said to be."""
+    found: Dict[str, Condition] = {}
+    for device in report["devices"]:
+        rows = [each for each in device["processes"] or [] if each["kind"] != "graphics"]
+        found[str(device["uuid"])] = Condition(_pids(rows), device["memory_free"])
+        for part in device["instances"]:
+            # A process of which the driver does not say where it is may be on any of them.
+            there = [each for each in rows if each.get("instance") in (None, part.get("gpu_instance"))]
+            found[str(part["uuid"])] = Condition(_pids(there), part["memory_free"])
+    return found
+
+
+def gibibytes(count: int) -> str:
+    return "%.1f GiB" % (count / GIB)
+
+
+def _pids(rows: List[Dict[str, Any]]) -> Tuple[int, ...]:
+    return tuple(sorted({int(each["pid"]) for each in rows}))

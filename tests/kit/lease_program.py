@@ -1,0 +1,140 @@
+"""Runs that lease GPUs and do nothing else: a program for every Python that the far side supports, with the far side on
+its path. `kit.leasing` starts it.
+
+    storm     many runs of several users, one after the other in some processes for each; writes what each had and when
+    hold      a guardian and a supervisor, as a run has them, which has leased; a line of JSON says who they are
+    wait      leases as a waiting run does; says when it has
+
+The argument is JSON. Processes become their user after everything was imported and asked, so that the users need not be
+able to execute this Python.
+"""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+
+from holdfast.farside.gpu import holding, leases
+from holdfast.farside.gpu.request import Request
+from holdfast.farside.machine import gpus
+
+BOOTTIME = 7
+IMPATIENCE = 0.1
+"""Runs that take milliseconds look more often than those that take hours."""
+
+
+def main():
+    given = json.loads(sys.argv[2])
+    {"storm": storm, "hold": hold, "wait": wait}[sys.argv[1]](given)
+
+
+def now():
+    return time.clock_gettime(BOOTTIME)
+
+
+def say(**keys):
+    os.write(1, (json.dumps(keys) + "\n").encode("ascii"))
+
+
+# ---- many runs ----
+
+
+def storm(given):
+    """`uids`, `processes` of each and `runs` of each process, `folder` for a file of each process."""
+    report = gpus.ask(dict(os.environ))
+    ready, begin = os.pipe()
+    children = []
+    for place, uid in enumerate(given["uids"]):
+        for number in range(given["processes"]):
+            child = os.fork()
+            if child == 0:
+                os.close(begin)
+                _become(uid)
+                os.read(ready, 1)
+                target = os.path.join(given["folder"], "%d-%d.json" % (place, number))
+                _runs(given, report, "%d-%d" % (place, number), target)
+                os._exit(0)
+            children.append(child)
+    os.close(begin)
+    codes = [os.waitpid(child, 0)[1] for child in children]
+    say(failed=len([code for code in codes if code != 0]))
+
+
+def _runs(given, report, name, target):
+    chance = random.Random(name)
+    with open(target, "w") as file:
+        for number in range(given["runs"]):
+            wanted = chance.choice([1, 1, 1, 1, 1, 2, 2, 3, "all"])
+            json.dump(_one_run(report, "%s-%d" % (name, number), wanted, chance.uniform(0.005, 0.03)), file)
+            file.write("\n")
+
+
+def _one_run(report, run, wanted, seconds):
+    """When it asked, was first seen waiting, last waited, had its lease and gave it back; and what it had."""
+    row = {"run": run, "uid": os.getuid(), "gpus": wanted, "asked": now(), "seen": None, "waited": None}
+
+    def tell(text):
+        row["seen"] = row["seen"] or now()
+
+    def wait(limit):
+        row["waited"] = now()
+        time.sleep(limit * IMPATIENCE)
+
+    who = leases.Holder(os.getuid(), run, os.getpid())
+    lease = leases.lease(Request(gpus=wanted), report, lambda: report, tell, wait, who)
+    row.update(begin=now(), uuids=lease.uuids)
+    time.sleep(seconds)
+    row["end"] = now()
+    for each in lease.sockets:
+        each.close()
+    return row
+
+
+def _become(uid):
+    if uid != os.getuid():
+        os.setgid(uid)
+        os.setuid(uid)
+
+
+# ---- one run, as it is owned ----
+
+
+def hold(given):
+    """Until it is killed. `uid`, `gpus`, `run`; `child`: something that the supervisor executes, which stays."""
+    report = gpus.ask(dict(os.environ))
+    _become(given["uid"])
+    held, to_guardian = holding.pair()
+    guardian = os.getpid()
+    if os.fork() == 0:
+        held.close()
+        _supervise(given, report, guardian, to_guardian)
+    to_guardian.close()
+    while True:
+        time.sleep(3600)
+
+
+def _supervise(given, report, guardian, to_guardian):
+    who = leases.Holder(os.getuid(), given["run"], guardian)
+    lease = leases.lease(Request(gpus=given["gpus"]), report, lambda: report, lambda text: None, time.sleep, who)
+    assert holding.hand_over(to_guardian, lease.sockets)
+    child = subprocess.Popen(["sleep", "3600"], start_new_session=True, close_fds=False) if given.get("child") else None
+    say(guardian=guardian, supervisor=os.getpid(), child=child.pid if child else None, uuids=lease.uuids)
+    while True:
+        time.sleep(3600)
+
+
+def wait(given):
+    """As the supervisor of a run does, with its own patience."""
+    environment = dict(os.environ)
+    who = leases.Holder(os.getuid(), given["run"], os.getpid())
+    request = Request(gpus=given["gpus"], min_memory=given.get("min_memory"))
+    told = lambda text: say(told=text)  # noqa: E731 - it is passed on only
+    lease = leases.lease(request, gpus.ask(environment), lambda: gpus.ask(environment), told, time.sleep, who)
+    say(had=now(), uuids=lease.uuids)
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()
