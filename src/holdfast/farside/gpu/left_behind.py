@@ -1,0 +1,53 @@
+"""After the end: no process of the run may hold memory of a GPU. What does is ended, and named if it cannot be."""
+
+import signal
+import time
+from typing import Callable, Dict, List, Tuple
+
+from holdfast.farside.gpu.facts import Left
+from holdfast.farside.gpu.samples import Samples
+from holdfast.farside.gpu.sampling import Sampling
+from holdfast.farside.run import processes
+
+GRACE = 1.0
+SETTLING = 3.0
+"""Seconds for the driver to take back what an ended process had."""
+_BETWEEN = 0.1
+
+
+def end_left(sampling: Sampling, wait: Callable[[float], None]) -> Tuple[List[Left], List[processes.Ended], bool]:
+    """What still holds memory, what was ended for it, and whether the driver answered at all. Returns at once where
+    nothing of the run was on a device."""
+    samples = sampling.look_now()
+    if samples is None:
+        return [], [], False
+    ended: Dict[int, processes.Ended] = {}
+    began = time.monotonic()
+    while True:
+        left = _left(samples)
+        if not left or time.monotonic() - began > GRACE + SETTLING:
+            return left, list(ended.values()), True
+        number = signal.SIGTERM if time.monotonic() - began < GRACE else signal.SIGKILL
+        for each in left:
+            process = processes.look(each.pid)
+            if process is not None and process.state not in "ZX" and processes.send(process, number):
+                ended[each.pid] = processes.Ended(each.pid, process.name, number.name)
+        wait(_BETWEEN)
+        again = sampling.look_now()
+        if again is None:
+            return left, list(ended.values()), False
+        samples = again
+
+
+def _left(samples: Samples) -> List[Left]:
+    """By the newest look."""
+    if not samples.ticks:
+        return []
+    uuids = {each.number: each.uuid for each in samples.devices}
+    found = []
+    for row in samples.ticks[-1].rows:
+        for pid in row.own:
+            process = processes.look(pid)
+            memory = row.own_memory if len(row.own) == 1 else None
+            found.append(Left(pid, "" if process is None else process.name, uuids.get(row.number, ""), memory))
+    return found

@@ -1,0 +1,162 @@
+"""What is said of a run that is not known to have used a GPU though it was meant to: not used, where that is proved and
+why; not available; or unknown. Pure."""
+
+from typing import List, Optional
+
+from holdfast.farside.gpu import reasons, telling
+from holdfast.farside.gpu.answer import NOT_ASKED, NOT_AVAILABLE, NOT_USED, UNKNOWN, Answer, answer, checked, worded
+from holdfast.farside.gpu.checks import blanks_of, check, missing, unfit
+from holdfast.farside.gpu.evidence import FEWEST_LOOKS, Tally, patience
+from holdfast.farside.gpu.facts import Facts
+from holdfast.farside.gpu.using import is_exhausted, left_text
+from holdfast.farside.gpu.weighing import HELD_LOOKS, Case, is_proved_unused, losses
+from holdfast.farside.machine import gpus
+
+_NOT_THERE = (reasons.NO_GPU, reasons.NO_DRIVER, reasons.LOST, reasons.STRANGER, reasons.OUT_OF_MEMORY)
+_NOT_KNOWN = (reasons.STALLED, reasons.NOT_WATCHED)
+_OFTEN = 0.2
+"""Share of the looks in which others worked on a device: less has kept nobody from it."""
+
+
+def not_asked(facts: Facts) -> Answer:
+    return answer(NOT_ASKED, reasons.NOT_ASKED, blanks_of(facts))
+
+
+def never_started(facts: Facts) -> Answer:
+    """Refused, canceled or failed before its script was there: what stood against it, if a GPU was to be used."""
+    if not facts.request.asked:
+        return not_asked(facts)
+    fatal = next((each for each in check(facts) if each.is_fatal), None)
+    if fatal is not None:
+        state = _state(fatal.reason)
+        if facts.request.require or state == NOT_AVAILABLE:
+            return checked(state, fatal)
+    return answer(UNKNOWN, reasons.INTERRUPTED, blanks_of(facts))
+
+
+def not_used(case: Case) -> Answer:
+    for judge in (_unavailable, _lost, _unable, _failed, _proved):
+        found = judge(case)
+        if found is not None:
+            return found
+    return _unknown(case)
+
+
+def _unavailable(case: Case) -> Optional[Answer]:
+    """A machine without a GPU is no fault of a run that did not ask for one."""
+    found = missing(case.facts)
+    if found is None or any(each.looks for each in case.tallies.values()):
+        return None
+    is_ordinary = found.reason in (reasons.NO_GPU, reasons.NO_DRIVER) and case.facts.driver_state != gpus.FAILED
+    if is_ordinary and not case.facts.request.asked:
+        return not_asked(case.facts)
+    return checked(_state(found.reason), found)
+
+
+def _lost(case: Case) -> Optional[Answer]:
+    """Before it was used: a leased device, or all that the script could see."""
+    lost = [each for each in losses(case) if each.until is None and each.number in case.meant]
+    leased = [each for each in lost if case.tallies[each.number].part.is_leased]
+    if not leased and {each.number for each in lost} != set(case.meant):
+        return None
+    if not lost:
+        return None
+    first = (leased or lost)[0]
+    part = case.tallies[first.number].part
+    said = " (%s)" % first.problem.rstrip(".") if first.problem else ""
+    detail = "%s was lost before it was used%s" % (telling.named(part.name, part.uuid, part.number), said)
+    return answer(NOT_AVAILABLE, reasons.LOST, blanks_of(case.facts)._replace(detail=detail))
+
+
+def _unable(case: Case) -> Optional[Answer]:
+    return None if case.proof is None else checked(NOT_USED, case.proof)
+
+
+def _failed(case: Case) -> Optional[Answer]:
+    """The script reached the GPU, says its output, and failed there before anybody saw it."""
+    state = NOT_USED if _is_proved(case) else UNKNOWN
+    held = [each for each in case.tallies.values() if each.held]
+    if reasons.LOST in case.end.said and case.end.has_failed:
+        return answer(state, reasons.LOST, blanks_of(case.facts), is_said=True)
+    if is_exhausted(case.end, held):
+        is_said = reasons.OUT_OF_MEMORY in case.end.said
+        return answer(state, reasons.OUT_OF_MEMORY, blanks_of(case.facts), is_said)
+    return None
+
+
+def _proved(case: Case) -> Optional[Answer]:
+    if not _is_proved(case):
+        return None
+    found = _reason(case)
+    if case.end.left:
+        return found._replace(sentence="%s After the end %s." % (found.sentence, left_text(case.end.left)))
+    return found
+
+
+def _reason(case: Case) -> Answer:
+    meant = [case.tallies[number] for number in sorted(case.meant)]
+    blanks = blanks_of(case.facts)._replace(looks=str(max(each.looks for each in meant)))
+    failing = sorted(unfit(case.facts), key=lambda each: each.reason not in case.end.said)
+    if failing:
+        return checked(NOT_USED, failing[0])
+    said = [each for each in case.end.said if each in _NAMED_BY_OUTPUT]
+    if said:
+        return answer(NOT_USED, said[0], blanks, is_said=True)
+    for each in meant:
+        if each.others_worked and each.others_worked >= _OFTEN * each.looks:
+            shown = telling.named(each.part.name, each.part.uuid, each.part.number)
+            who = telling.processes(sorted(each.others))
+            detail = "%s, in %d of %d looks" % (who, each.others_worked, each.looks)
+            return answer(NOT_USED, reasons.STRANGER, blanks._replace(devices=shown, detail=detail))
+    holding = [each for each in meant if each.held >= HELD_LOOKS]
+    if holding:
+        return answer(NOT_USED, reasons.IDLE, blanks._replace(devices=_held(holding)))
+    return answer(NOT_USED, reasons.UNTOUCHED, blanks)
+
+
+def _unknown(case: Case) -> Answer:
+    facts, end, samples = case.facts, case.end, case.samples
+    blanks = blanks_of(facts)._replace(looks=str(len(case.during)))
+    if end.is_stalled or facts.driver_state == gpus.TIMED_OUT:
+        return answer(UNKNOWN, reasons.STALLED, blanks)
+    if not end.is_known:
+        return answer(UNKNOWN, reasons.SUPERVISOR_LOST, blanks)
+    if samples.problem or samples.began is None:
+        why = ": " + samples.problem if samples.problem else ""
+        return worded(
+            UNKNOWN, reasons.NOT_WATCHED, "the GPUs were not watched" + why, reasons.remedy(reasons.STALLED, blanks)
+        )
+    if len(case.during) < FEWEST_LOOKS and case.ended - case.started <= 2 * patience(samples, case.started, case.ended):
+        said = [each for each in end.said if each in _NAMED_BY_OUTPUT]
+        if said:
+            return answer(UNKNOWN, said[0], blanks, is_said=True)
+        return answer(UNKNOWN, reasons.TOO_SHORT, blanks)
+    if not case.is_whole:
+        return answer(UNKNOWN, reasons.STALLED, blanks)
+    return answer(UNKNOWN, reasons.NO_ATTRIBUTION, blanks)
+
+
+_NAMED_BY_OUTPUT = (
+    *(reasons.NO_CODE, reasons.DRIVER_TOO_OLD, reasons.CPU_BUILD, reasons.WRONG_BUILD),
+    *(reasons.NO_DRIVER, reasons.HIDDEN),
+)
+
+
+def _is_proved(case: Case) -> bool:
+    lost = {each.number for each in losses(case) if each.until is None}
+    meant = [case.tallies[number] for number in case.meant if number not in lost]
+    return bool(meant) and all(is_proved_unused(case, each) for each in meant)
+
+
+def _state(reason: str) -> str:
+    """Of a run that a failing check is the reason of."""
+    return NOT_AVAILABLE if reason in _NOT_THERE else UNKNOWN if reason in _NOT_KNOWN else NOT_USED
+
+
+def _held(found: List[Tally]) -> str:
+    return telling.listed(
+        [
+            "%s, %s peak" % (telling.named(each.part.name, each.part.uuid, each.part.number), telling.memory(each.peak))
+            for each in found
+        ]
+    )

@@ -1,0 +1,157 @@
+"""Why a verdict is what it is: a closed set, each with what is said and what can be done about it. Pure.
+
+A text has blanks (`%(device)s`); `Blanks` are all that there are. What the environment's check found has words of its
+own, which are used instead.
+"""
+
+from typing import Dict, NamedTuple, Tuple
+
+OK, NOT_ASKED = "ok", "not-asked"
+CPU_BUILD, WRONG_BUILD, DRIVER_TOO_OLD, NO_CODE = "cpu-build", "wrong-build", "driver-too-old", "no-code-for-gpu"
+HIDDEN, CONTAINER, UNTOUCHED, IDLE, STRANGER = "hidden", "container-without-gpus", "untouched", "idle", "stranger"
+PARTLY, OTHER_DEVICE, LOST = "partly", "other-device", "device-lost"
+OUT_OF_MEMORY, LEFT = "out-of-gpu-memory", "memory-left"
+NO_GPU, NO_DRIVER = "no-gpu", "no-driver"
+TOO_SHORT, NO_ATTRIBUTION, STALLED, NOT_WATCHED = "too-short", "no-attribution", "nvml-stalled", "not-watched"
+SUPERVISOR_LOST, INTERRUPTED = "supervisor-lost", "interrupted-before-start"
+
+
+class Blanks(NamedTuple):
+    """What stands in the texts."""
+
+    devices: str = "the GPUs"
+    """What was used, with how much of it, or which devices are meant."""
+    detail: str = ""
+    """The part that is particular: which process, which share, what the driver said."""
+    visible: str = "empty"
+    file: str = "the target's .compute file"
+    by: str = "`--gpus`"
+    driver: str = "unknown"
+    looks: str = "0"
+
+
+class Words(NamedTuple):
+    sentence: str
+    remedy: str
+
+
+WORDS: Dict[str, Words] = {
+    OK: Words("%(devices)s", ""),
+    NOT_ASKED: Words("", ""),
+    CPU_BUILD: Words(
+        "the output says that the framework was built without CUDA",
+        "Install its build for CUDA: `holdfast environment check` names the line to write.",
+    ),
+    WRONG_BUILD: Words(
+        "the output says that the framework cannot load what it needs for the GPU",
+        "`holdfast environment check` names what does not fit; for TensorFlow write `tensorflow[and-cuda]`.",
+    ),
+    DRIVER_TOO_OLD: Words(
+        "the output says that the driver (%(driver)s) is too old for the CUDA that the framework was built for",
+        "Update the NVIDIA driver of the machine, or take the build that `holdfast environment check` names.",
+    ),
+    NO_CODE: Words(
+        "the output says that the framework has no code for %(devices)s",
+        "Take a release that was built for this GPU: `holdfast environment check` names the line to write.",
+    ),
+    HIDDEN: Words(
+        "`CUDA_VISIBLE_DEVICES` is %(visible)s, which hides %(devices)s",
+        "Take `CUDA_VISIBLE_DEVICES` out of the run configuration's environment variables and of the machine's "
+        "start-up files, or ask for GPUs with `--gpus 1`, which sets it.",
+    ),
+    CONTAINER: Words(
+        "the container has no GPUs; the machine has %(devices)s",
+        "Write `nvidiaDocker: true` in %(file)s, or submit with `--gpus all`.",
+    ),
+    UNTOUCHED: Words(
+        "no process of the run opened a GPU in %(looks)s looks; there is %(devices)s",
+        "Move the model and its data to the GPU in the script (PyTorch: `.to('cuda')`, and check "
+        "`torch.cuda.is_available()`); `holdfast environment check` says whether what is installed can use it. "
+        "For a script that needs none write `--gpus 0`.",
+    ),
+    IDLE: Words(
+        "a process of the run held memory of the GPU and computed nothing in %(looks)s looks: %(devices)s",
+        "Move the work to the GPU in the script, not only the model or a first tensor; "
+        "`holdfast experiment stacks -r RUN` shows where a run that waits is.",
+    ),
+    STRANGER: Words(
+        "what %(devices)s computed was for others: %(detail)s",
+        "See who uses it with `holdfast computetarget gpus NAME`; with `--gpus 1` a run waits for a GPU of its own.",
+    ),
+    PARTLY: Words(
+        "%(detail)s: %(devices)s",
+        "Ask for as many GPUs as the script uses (%(by)s), or let it use all of them and prepare its data beside the "
+        "training; `holdfast history info` shows when they waited.",
+    ),
+    OTHER_DEVICE: Words(
+        "the work was on a GPU that is not leased to the run: %(devices)s",
+        "Do not set `CUDA_VISIBLE_DEVICES` in the script or the run configuration: the lease sets it, and the script's "
+        "first device is `cuda:0`.",
+    ),
+    LOST: Words(
+        "%(detail)s",
+        "Look at `dmesg` for `Xid` on the machine; `sudo nvidia-smi --gpu-reset` or a restart of it brings a GPU back.",
+    ),
+    OUT_OF_MEMORY: Words(
+        "the memory of the GPU was exhausted: %(devices)s",
+        "Use a smaller batch or model, or a GPU with more free memory: `--min-gpu-memory 16GiB`.",
+    ),
+    LEFT: Words(
+        "%(devices)s; after the end %(detail)s",
+        "End what is left on the machine with `kill -9 PID` of the processes that are named, or restart the machine "
+        "where the driver holds them.",
+    ),
+    NO_GPU: Words(
+        "the machine has an NVIDIA driver (%(driver)s) and no GPU",
+        "Choose a compute target with a GPU (`holdfast computetarget list`), or do not ask for one (%(by)s).",
+    ),
+    NO_DRIVER: Words(
+        "the machine has no NVIDIA driver",
+        "Install the NVIDIA driver on the machine until `nvidia-smi` lists its GPUs, choose another compute target, "
+        "or do not ask for a GPU (%(by)s).",
+    ),
+    TOO_SHORT: Words(
+        "the script ran too short to be watched: %(looks)s looks, and three are needed",
+        "Nothing is to be changed: a script that runs for 5 seconds or more is judged.",
+    ),
+    NO_ATTRIBUTION: Words(
+        "whether work on %(devices)s was the run's cannot be seen on this machine",
+        "Ask for the GPU with `--gpus 1`: what a leased GPU does is the run's. Or run Holdfast where all processes are "
+        "visible: not in a container without `--pid=host`, nor with `hidepid` on `/proc`.",
+    ),
+    STALLED: Words(
+        "the driver did not answer while the script ran",
+        "See whether `nvidia-smi` answers on the machine; where it hangs, restart the machine or its driver.",
+    ),
+    NOT_WATCHED: Words(
+        "%(devices)s can be named, but what it does cannot be watched",
+        "For AMD's GPUs install `amdsmi` on the machine; others cannot be watched, so the script has to tell.",
+    ),
+    SUPERVISOR_LOST: Words(
+        "the run was ended from outside, and what was seen until then proves nothing",
+        "Submit it again; `holdfast history info` says what ended it.",
+    ),
+    INTERRUPTED: Words(
+        "the run ended before its script started",
+        "Submit it again; `holdfast history info` says what ended it.",
+    ),
+}
+REASONS: Tuple[str, ...] = tuple(WORDS)
+
+SAID: Dict[str, str] = {
+    HIDDEN: "the output says that the script found no GPU; the machine has %(devices)s",
+    NO_DRIVER: "the output says that the script found no NVIDIA driver; the machine has one (%(driver)s)",
+    LOST: "the output says that the GPU failed: %(devices)s",
+    OUT_OF_MEMORY: "the output says that the memory of the GPU was exhausted: %(devices)s",
+}
+"""Instead of a reason's sentence where it is known from the output alone."""
+
+
+def sentence(reason: str, blanks: Blanks, is_said: bool = False) -> str:
+    """Without a full stop. `is_said`: the run's output is what it is known from."""
+    text = SAID.get(reason, WORDS[reason].sentence) if is_said else WORDS[reason].sentence
+    return text % blanks._asdict()
+
+
+def remedy(reason: str, blanks: Blanks) -> str:
+    return WORDS[reason].remedy % blanks._asdict()

@@ -1,0 +1,294 @@
+"""What a supervisor does about GPUs: leases them, checks them, watches them, and says what came of it."""
+
+import json
+import os
+import time
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
+
+from holdfast.farside.gpu.request import Request, parse
+from holdfast.farside.layout import GPU_FACTS, OUTPUT
+from holdfast.farside.machine import gpus
+from holdfast.farside.refusal import Refused
+from holdfast.farside.run.children import Attendant, CannotStart, inherited_environment
+from holdfast.farside.run.device_header import DeviceHeader
+
+if TYPE_CHECKING:
+    from holdfast.farside.environments.findings import Finding
+    from holdfast.farside.environments.workshop import Owner
+    from holdfast.farside.gpu.facts import Facts, Left
+    from holdfast.farside.gpu.leases import Lease
+    from holdfast.farside.gpu.sampling import Sampling
+    from holdfast.farside.gpu.watchdog import Watchdog
+    from holdfast.farside.run.signals import Exit
+
+REFUSED = "gpu"
+"""Of a refusal: the run must have a GPU, and this one would not."""
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+KFD = "/dev/kfd"
+"""Where an AMD device that computes is reached."""
+TAIL = 1 << 16
+"""Bytes of output in which a framework's last words are looked for."""
+SHORT = 1.0
+"""Seconds of a script that nobody waits for the driver for."""
+
+
+class GpuWatch:
+    """Begins to ask the driver when it is made. `given` is where leases are handed to the guardian, if there can be
+    any."""
+
+    def __init__(self, plan: Dict[str, Any], owner: "Owner", attendant: Attendant, given: Any) -> None:
+        self.request: Request = parse(plan.get("gpu"))
+        container = plan.get("container")
+        self._run, self._owner, self._attendant, self._given = str(plan["run"]), owner, attendant, given
+        self._gives = None if container is None else container["gpus"]
+        self._is_bare = container is None
+        self._file = "" if container is None else str(container["file"])
+        self._environment = inherited_environment()
+        self.is_present = gpus.is_present(self._environment)
+        self._devices = DeviceHeader(attendant, self._note if self.is_given else _unsaid)
+        self._lease: Optional[Lease] = None
+        self._findings: List[Finding] = []
+        self._frameworks: List[str] = []
+        self._visible: Optional[str] = None
+        self._way = ""
+        self._sampling: Optional[Sampling] = None
+        self._facts: Optional[Facts] = None
+        self._refusal: Optional[Refused] = None
+        self._started: Optional[float] = None
+
+    @property
+    def report(self) -> gpus.Report:
+        return self._devices.report
+
+    @property
+    def is_given(self) -> bool:
+        """Whether the script is to see GPUs at all."""
+        return self.request.gpus != 0 and (self._is_bare or bool(self._gives))
+
+    @property
+    def matters(self) -> bool:
+        """Whether there is anything to say, beyond that nobody asked."""
+        return self.is_present or self.request.asked or os.path.exists(KFD)
+
+    def require_driver(self) -> None:
+        """Before an image is fetched for a run that must have a GPU on a machine that has none."""
+        if self.request.require and not self.is_present:
+            self.check()
+
+    def header(self, wait: Callable[[float], None]) -> bytes:
+        """The lines about the devices for the script's output."""
+        text = self._devices.text(wait)
+        return text if self.is_given else b""
+
+    def look_at(self, prefix: str, python: str, platform: str = "") -> None:
+        """Read what is installed in the script's environment, and say what speaks against it."""
+        if not self.report["devices"]:
+            return
+        from holdfast.farside.environments.advice import looked_at
+
+        found, names = looked_at(prefix, python, self.report, platform)
+        self.learn(found, names)
+        if self.is_given:
+            for each in found:
+                self._note("%s %s" % (each.sentence, each.remedy))
+
+    def learn(self, findings: Sequence["Finding"], frameworks: Sequence[str]) -> None:
+        self._findings += findings
+        self._frameworks += frameworks
+
+    def lease(self) -> None:
+        """Wait until the run has the GPUs that it asks for. Where the driver does not work there is nothing to wait
+        for: the checks say so."""
+        if not self.request.is_leasing or not self.is_given or not self.is_present:
+            return
+        if self.report["state"] != gpus.OK:
+            if self.request.gpus == "all":
+                self._note("The GPUs are used without a lease, because the driver does not answer.")
+                return
+            raise Refused(
+                REFUSED,
+                "%s cannot be given: %s." % (self.request.by or "A GPU", str(self.report["problem"]).rstrip(".")),
+                "Once the driver works again: holdfast computetarget gpus",
+            )
+        if not any(each["state"] == "ok" for each in self.report["devices"]):
+            return
+        from holdfast.farside.gpu import holding, leases
+
+        holder = leases.Holder(os.getuid(), self._run, os.getppid())
+        wait = self._owner.wait
+        self._lease = leases.lease(self.request, self.report, self._ask, self._tell_waiting, wait, holder)
+        holding.hand_over(self._given, self._lease.sockets)
+        self._owner.tell("leased", gpus=list(self._lease.uuids), names=[each.name for each in self._lease.units])
+
+    def units(self) -> Optional[List[Any]]:
+        """What the container gets; None: all that there are."""
+        return None if self._lease is None else list(self._lease.units)
+
+    def variables(self, given: Dict[str, str], image: Dict[str, str]) -> Dict[str, str]:
+        """What the script's variables become for the lease. `given` are those of the plan: a value that somebody wrote
+        there is obeyed. `image` are those that its container has by itself."""
+        self._visible = given.get(VISIBLE, image.get(VISIBLE) if not self._is_bare else self._environment.get(VISIBLE))
+        if VISIBLE in given or not self._is_bare:
+            return {}
+        if self.request.gpus == 0:
+            self._visible = ""
+        elif self._lease is not None:
+            self._visible = ",".join(self._lease.uuids)
+        else:
+            return {}
+        return {VISIBLE: self._visible}
+
+    def check(self, way: str = "") -> None:
+        """Say what keeps the script from using a GPU; Refused where it must have one. `way` is how its container gets
+        them."""
+        self._way = way
+        if not self.matters:
+            return
+        from holdfast.farside.gpu.checks import check
+
+        facts = self._keep_facts()
+        told = {each.sentence for each in self._findings}
+        failing = check(facts)
+        for each in failing:
+            if self.request.asked and each.sentence not in told:
+                self._note("%s %s" % (each.sentence, each.remedy))
+        fatal = next((each for each in failing if each.is_fatal), None)
+        if self.request.require and fatal is not None:
+            raise Refused(REFUSED, fatal.sentence, fatal.remedy)
+
+    def start(self) -> None:
+        """Watch, from now on. Nothing of it keeps the script from starting."""
+        if not self.matters:
+            return
+        from holdfast.farside.gpu.sampling import Sampling
+        from holdfast.farside.gpu.source import kind
+
+        if kind(self._environment) not in ("nvml", "amdsmi"):
+            return
+        try:
+            self._sampling = Sampling(self._owner.folder, os.getppid(), self._run, self._attendant)
+        except (CannotStart, OSError) as problem:
+            self._note("The GPUs cannot be watched: %s." % problem)
+
+    def watchdog(self) -> Optional["Watchdog"]:
+        """When the script has started."""
+        self._started = time.time()
+        if self._sampling is None:
+            return None
+        from holdfast.farside.gpu.watchdog import Watchdog
+
+        return Watchdog(self._owner.folder, self._keep_facts(), self._run, self._note)
+
+    def spared(self) -> Set[int]:
+        """Processes that are not the script's."""
+        stuck = set(self._devices.abandoned)
+        if self._sampling is not None and self._sampling.is_alive:
+            stuck.add(self._sampling.pid)
+        return stuck
+
+    def stop_asking(self) -> None:
+        """Nobody waits for the driver any more."""
+        self._devices.end()
+
+    def finish(self, ended: Optional[float], result: Optional["Exit"]) -> None:
+        """End what of the run is still on a device, and say what came of it. `ended` None: the script never ran."""
+        if not self.matters:
+            self._owner.tell("gpu", **NOT_ASKED)
+            return
+        from holdfast.farside.gpu.facts import End
+        from holdfast.farside.gpu.phrases import recognise
+        from holdfast.farside.gpu.samples import Samples
+        from holdfast.farside.gpu.verdict import as_json, judge
+
+        left, is_stalled = self._end_left(ended)
+        said = tuple(recognise(_tail(os.path.join(self._owner.folder, OUTPUT))))
+        code, number = (None, None) if result is None else (result.code, result.signal)
+        end = End(self._started, time.time() if ended is None else ended, code, number, said, left, is_stalled)
+        samples = Samples()
+        if self._sampling is not None:
+            self._sampling.end()
+            samples = self._sampling.samples()
+        self._owner.tell("gpu", **as_json(judge(self._facts or self._gather(), end, samples)))
+
+    def _end_left(self, ended: Optional[float]) -> Tuple[Tuple["Left", ...], bool]:
+        sampling = self._sampling
+        if sampling is None or self._started is None or ended is None:
+            return (), False
+        if not sampling.samples().ticks and ended - self._started < SHORT:
+            return (), False
+        from holdfast.farside.gpu.left_behind import end_left
+
+        left, killed, answered = end_left(sampling, lambda seconds: self._attendant.wait(seconds, None))
+        if killed:
+            self._owner.tell("swept", processes=[list(each) for each in killed[:100]], count=len(killed))
+        return tuple(left), not answered and sampling.is_stalled
+
+    def _keep_facts(self) -> "Facts":
+        """For the verdict, whoever makes it."""
+        from holdfast.farside.gpu.facts import as_json
+
+        self._facts = self._gather()
+        path = os.path.join(self._owner.folder, GPU_FACTS)
+        with open(path + ".new", "w") as target:
+            target.write(json.dumps(as_json(self._facts)))
+        os.rename(path + ".new", path)
+        return self._facts
+
+    def _gather(self) -> "Facts":
+        from holdfast.farside.gpu.gathering import gather
+
+        lease = self._lease
+        return gather(self.request, self.report)._replace(
+            container=None if self._is_bare else self._way if self.is_given else "",
+            refuses=self.request.gpus == 0 or (self._gives is False and not self.request.asked),
+            leased=() if lease is None else lease.uuids,
+            visible=self._visible,
+            findings=tuple(self._findings),
+            frameworks=tuple(self._frameworks),
+            file=self._file,
+        )
+
+    def _ask(self) -> gpus.Report:
+        """Once more, while signals and requests are attended to."""
+        header = DeviceHeader(self._attendant, lambda text: None)
+        header.text(self._owner.wait)
+        self._devices.abandoned |= header.abandoned
+        return header.report
+
+    def _tell_waiting(self, text: str) -> None:
+        self._owner.tell("phase", name="gpus", text=text)
+
+    def _note(self, text: str) -> None:
+        self._owner.tell("note", text=text)
+
+
+NOT_ASKED: Dict[str, Any] = {
+    "state": "not-asked",
+    "reason": "not-asked",
+    "sentence": "GPU not asked for.",
+    "remedy": "",
+    "devices": [],
+    "waited": None,
+    "spells": [],
+    "evidence": "",
+}
+"""Said of most runs on machines without one: nothing has to be loaded for it."""
+
+
+def asked_by(plan: Dict[str, Any]) -> str:
+    """Where GPUs are asked for, if it is not the target itself; empty then."""
+    by = parse(plan.get("gpu")).by
+    return "" if "nvidiaDocker" in by else by
+
+
+def _unsaid(text: str) -> None:
+    """What is wrong with devices that the script does not get anyway."""
+
+
+def _tail(path: str) -> bytes:
+    try:
+        with open(path, "rb") as source:
+            source.seek(max(0, os.fstat(source.fileno()).st_size - TAIL))
+            return source.read()
+    except OSError:
+        return b""

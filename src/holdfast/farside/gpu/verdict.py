@@ -1,0 +1,106 @@
+"""Whether a run used the GPUs: one answer with its reason, from facts and samples. Pure.
+
+"Not used" is said only where it is proved: by what the script was given, or by looks that show whose work it was. What
+cannot be known is said to be unknown.
+"""
+
+from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
+
+from holdfast.farside.gpu import reasons
+from holdfast.farside.gpu.answer import NOT_ASKED as NOT_ASKED
+from holdfast.farside.gpu.answer import NOT_AVAILABLE as NOT_AVAILABLE
+from holdfast.farside.gpu.answer import NOT_USED as NOT_USED
+from holdfast.farside.gpu.answer import PARTLY_USED as PARTLY_USED
+from holdfast.farside.gpu.answer import STATES as STATES
+from holdfast.farside.gpu.answer import UNKNOWN as UNKNOWN
+from holdfast.farside.gpu.answer import USED as USED
+from holdfast.farside.gpu.answer import Answer, use_of
+from holdfast.farside.gpu.answer import Use as Use
+from holdfast.farside.gpu.evidence import LADDER, Tally
+from holdfast.farside.gpu.facts import End, Facts
+from holdfast.farside.gpu.idle import Waiting, waiting
+from holdfast.farside.gpu.not_using import never_started, not_asked, not_used
+from holdfast.farside.gpu.samples import Samples
+from holdfast.farside.gpu.using import used
+from holdfast.farside.gpu.weighing import Case, users, weigh
+
+
+class Verdict(NamedTuple):
+    """The journal's event `gpu`. `waited` is the share of the script's time in which the GPUs waited, `spells` the
+    longest times without work, in seconds after its start; `evidence` is `utilisation`, `memory`, `device` or
+    nothing."""
+
+    state: str
+    reason: str
+    sentence: str
+    remedy: str
+    devices: Tuple[Use, ...]
+    waited: Optional[float]
+    spells: Tuple[Tuple[float, float], ...]
+    evidence: str
+
+
+def judge(facts: Facts, end: End, samples: Samples) -> Verdict:
+    """Of any run, also of one that never started or that nobody watched."""
+    if end.started is None:
+        return _bare(never_started(facts))
+    case = weigh(facts, end, samples, end.started)
+    found = users(case)
+    if found:
+        return _whole(case, used(case, found), found)
+    if not facts.is_meant:
+        return _bare(not_asked(facts))
+    said = not_used(case)
+    return _whole(case, said, []) if said.state == NOT_USED else _bare(said)
+
+
+def as_json(verdict: Verdict) -> Dict[str, Any]:
+    found = dict(verdict._asdict())
+    found["devices"] = [dict(each._asdict()) for each in verdict.devices]
+    found["spells"] = [list(each) for each in verdict.spells]
+    return found
+
+
+def parse(found: Any) -> Verdict:
+    """ValueError where it is not what `as_json` makes, or of a later version that has more states or reasons."""
+    try:
+        state, reason = str(found["state"]), str(found["reason"])
+        if state not in STATES or reason not in reasons.REASONS:
+            raise ValueError("there is no verdict `%s` for the reason `%s`" % (state, reason))
+        return Verdict(
+            state=state,
+            reason=reason,
+            sentence=str(found["sentence"]),
+            remedy=str(found["remedy"]),
+            devices=tuple(Use(**{name: each[name] for name in Use._fields}) for each in found["devices"]),
+            waited=None if found["waited"] is None else float(found["waited"]),
+            spells=tuple((float(begin), float(end)) for begin, end in found["spells"]),
+            evidence=str(found["evidence"]),
+        )
+    except (AttributeError, LookupError, TypeError) as error:
+        raise ValueError("this is no verdict: %s" % error)
+
+
+def _whole(case: Case, said: Answer, found: Sequence[Tally]) -> Verdict:
+    numbers = {each.part.number for each in found}
+    numbers |= {number for number in case.meant if not found or case.tallies[number].part.is_leased}
+    shown = [use_of(case.tallies[number]) for number in sorted(numbers)]
+    known = {each for one in found for each in one.evidence}
+    evidence = next((each for each in LADDER if each in known), "")
+    rest: Waiting = waiting(case.samples, case.facts, case.started, case.ended)
+    return Verdict(
+        *said, devices=tuple(_rounded(each) for each in shown), waited=rest.share, spells=rest.spells, evidence=evidence
+    )
+
+
+def _bare(said: Answer) -> Verdict:
+    return Verdict(*said, devices=(), waited=None, spells=(), evidence="")
+
+
+def _rounded(use: Use) -> Use:
+    """A journal is read by people too."""
+
+    def cut(value: Optional[float], digits: int) -> Optional[float]:
+        return None if value is None else round(value, digits)
+
+    return use._replace(mean=cut(use.mean, 1), first_use=cut(use.first_use, 1), busy=cut(use.busy, 4))

@@ -1,0 +1,81 @@
+"""Facts and samples of GPUs, as short to write as a table needs them: a device is a K80 unless said otherwise, a look
+is one second after the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from holdfast.farside.environments.findings import Finding
+from holdfast.farside.gpu.facts import NOTHING, Device, End, Facts
+from holdfast.farside.gpu.request import Request
+from holdfast.farside.gpu.samples import Row, Samples, Tick, Watched
+
+START = 1_000_000.0
+GIB = 1 << 30
+OWN, STRANGER = 4000, 7000
+ASKED = Request(asked=True, by="`--gpus 1`")
+CPU_BUILD = Finding(
+    *(
+        "cpu-build",
+        "torch",
+        "PyTorch 2.13.0+cpu was built without CUDA: it computes on the CPU and leaves the GPU idle.",
+    ),
+    *("Take `+cpu` out where it stands.", "error"),
+)
+TOO_OLD = Finding("driver-too-old", "torch", "PyTorch was built for CUDA 13.", "Update the driver.", "error")
+NO_CODE = Finding("no-code-for-gpu", "torch", "PyTorch has no code for Tesla K80.", "Take an older one.", "error")
+MISMATCH = Finding("plugin-mismatch", "jax-cuda12-plugin", "JAX will not use it.", "Write `jax[cuda12]`.", "error")
+
+
+def uuid(number: int) -> str:
+    return f"GPU-{number:08x}-0000-4000-8000-000000000000"
+
+
+def device(number: int = 0, **other: Any) -> Device:
+    return Device(number, uuid(number), "Tesla K80", 12 * GIB, 12 * GIB, "ok", False, ())._replace(**other)
+
+
+def facts(*devices: Device, **other: Any) -> Facts:
+    """One device and a run that asked, if nothing else is said."""
+    known = NOTHING._replace(
+        request=ASKED, driver_state="ok", driver="470.82.01", cuda="11.4", devices=devices or (device(),)
+    )
+    return known._replace(file="my_dsvm.compute", **other)
+
+
+def leasing(count: int, of: int = 0, **other: Any) -> Facts:
+    """The first `count` of `of` devices are leased."""
+    devices = [device(number) for number in range(of or count)]
+    return facts(*devices, leased=tuple(uuid(number) for number in range(count)), **other)
+
+
+def row(number: int = 0, utilisation: int | None = 0, **other: Any) -> Row:
+    return Row(number, utilisation, 0, 60.0, 40, 0, 0, (), (), 0)._replace(**other)
+
+
+def working(number: int = 0, percent: int = 74, memory: int = 8 * GIB, **other: Any) -> Row:
+    values = {"memory": memory, "own_memory": memory, "own_utilisation": percent, "own": (OWN,), **other}
+    return row(number, percent, **values)
+
+
+def holding(number: int = 0, memory: int = GIB, **other: Any) -> Row:
+    return row(number, 0, memory=memory, own_memory=memory, own=(OWN,), **other)
+
+
+def strange(number: int = 0, percent: int = 90) -> Row:
+    return row(number, percent, memory=6 * GIB, others=(STRANGER,))
+
+
+def samples(*looks: Sequence[Row], at: Callable[[int], float] = float, **other: Any) -> Samples:
+    """Look number N (from 1) is `at(N)` seconds after the start."""
+    ticks = tuple(Tick(START + at(place), tuple(rows)) for place, rows in enumerate(looks, 1))
+    known = {each.number: each for rows in looks for each in rows}
+    devices = tuple(Watched(number, uuid(number), "Tesla K80", 12 * GIB, False) for number in sorted(known))
+    values: dict[str, Any] = {"began": START, "source": "nvml", "devices": devices, "ticks": ticks, **other}
+    return Samples(**values)
+
+
+def end(seconds: float, code: int | None = 0, **other: Any) -> End:
+    values = {"signal": None, "said": (), "left": (), "is_stalled": False, **other}
+    return End(started=START, ended=START + seconds, code=code, **values)

@@ -1,0 +1,95 @@
+"""What stands between a script and a GPU before it starts."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.farside.gpu.checks import check, proof
+from holdfast.farside.gpu.facts import NOTHING, Facts
+from kit.gpu_values import ASKED, CPU_BUILD, GIB, MISMATCH, NO_CODE, TOO_OLD, device, facts, leasing, uuid
+
+BUSY = device(strangers=(7000, 7001))
+WARNED = CPU_BUILD._replace(severity="warning")
+GONE = facts()._replace(devices=())
+ASKS_MEMORY = ASKED._replace(min_memory=8 * GIB)
+
+
+@pytest.mark.parametrize(
+    ("known", "reasons"),
+    [
+        (facts(), []),
+        (NOTHING, []),
+        (facts(device(state="lost"), device(1)), []),
+        (facts(device(state="lost")), ["device-lost"]),
+        (GONE, ["no-gpu"]),
+        (GONE._replace(driver_state="no-driver"), ["no-driver"]),
+        (GONE._replace(driver_state="failed", problem="Driver Not Loaded"), ["no-driver"]),
+        (GONE._replace(driver_state="timed-out", problem="no answer"), ["nvml-stalled"]),
+        (facts(container=""), ["container-without-gpus"]),
+        (facts(container="hook"), []),
+        (facts(visible=""), ["hidden"]),
+        (facts(visible="0"), []),
+        (facts(findings=(WARNED,)), []),
+        (facts(findings=(CPU_BUILD,)), ["cpu-build"]),
+        (facts(findings=(TOO_OLD, NO_CODE, MISMATCH)), ["driver-too-old", "no-code-for-gpu", "wrong-build"]),
+        (facts(BUSY), ["stranger"]),
+        (facts(BUSY, device(1)), []),
+        (facts(BUSY, device(1), visible="0"), ["stranger"]),
+        (facts(BUSY, device(1), leased=(uuid(0),)), ["stranger"]),
+        (facts(BUSY, device(1), leased=(uuid(1),)), []),
+        (facts(request=ASKS_MEMORY), []),
+        (facts(device(memory_free=None), request=ASKS_MEMORY), []),
+        (facts(device(memory_free=GIB), request=ASKS_MEMORY), ["out-of-gpu-memory"]),
+        (facts(device(memory_free=GIB), device(1), request=ASKS_MEMORY), []),
+        (facts(visible="", container="", findings=(CPU_BUILD,)), ["hidden", "container-without-gpus", "cpu-build"]),
+    ],
+)
+def test_what_fails_is_named_in_order_and_would_end_a_run_that_must_have_a_gpu(
+    known: Facts, reasons: list[str]
+) -> None:
+    found = check(known)
+    assert [each.reason for each in found] == reasons
+    assert all(each.is_fatal and each.sentence.endswith(".") and each.remedy for each in found)
+
+
+def test_a_device_that_can_only_be_named_ends_no_run() -> None:
+    (found,) = check(facts(device(state="named", name="Apple M2", uuid=""))._replace(driver_state="no-driver"))
+    assert (found.reason, found.is_fatal) == ("not-watched", False)
+    assert found.sentence == "Apple M2 (GPU 0) can be named, but what it does cannot be watched."
+
+
+def test_the_sentences_name_the_devices_the_processes_and_the_amounts() -> None:
+    said = [
+        check(facts(BUSY))[0].sentence,
+        check(facts(device(memory_free=GIB // 2), request=ASKS_MEMORY))[0].sentence,
+        check(GONE._replace(driver_state="failed", problem="Driver Not Loaded"))[0].sentence,
+        check(facts(device(state="lost")))[0].sentence,
+        check(facts(findings=(CPU_BUILD,)))[0].sentence,
+    ]
+    assert said == [
+        "Other processes compute on every GPU that the script can see: "
+        "Tesla K80 (GPU-00000000) by processes 7000 and 7001.",
+        "No GPU has the 8.0 GiB of free memory that are asked for: Tesla K80 (GPU-00000000) has 512 MiB.",
+        "The NVIDIA driver does not work: Driver Not Loaded.",
+        "No GPU works: Tesla K80 (GPU-00000000) is lost.",
+        CPU_BUILD.sentence,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("known", "said", "reason"),
+    [
+        (facts(), (), None),
+        (facts(visible="-1"), (), "hidden"),
+        (facts(container=""), (), "container-without-gpus"),
+        (facts(findings=(CPU_BUILD,), frameworks=("torch",)), (), "cpu-build"),
+        (facts(findings=(CPU_BUILD,), frameworks=("torch", "cupy")), (), None),
+        (facts(findings=(TOO_OLD,), frameworks=("torch",)), (), None),
+        (facts(findings=(TOO_OLD,), frameworks=("torch",)), ("driver-too-old",), "driver-too-old"),
+        (leasing(1), ("driver-too-old",), None),
+        (GONE, (), None),
+    ],
+)
+def test_a_proof_is_what_no_script_gets_around(known: Facts, said: tuple[str, ...], reason: str | None) -> None:
+    found = proof(known, said)
+    assert (None if found is None else found.reason) == reason

@@ -1,0 +1,67 @@
+"""A verdict from a run's folder, whatever is in it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from holdfast.farside.gpu import facts as known
+from holdfast.farside.gpu import samples as lines
+from holdfast.farside.gpu.concluding import conclude
+from holdfast.farside.gpu.samples import Samples
+from holdfast.farside.gpu.verdict import Verdict, as_json, judge
+from kit.gpu_values import ASKED, START, end, leasing, samples, working
+
+FACTS = leasing(1)
+SEEN = samples(*[[working()]] * 10)
+ENDED = end(10.4)
+
+
+def write(folder: Path, seen: Samples) -> None:
+    (folder / "gpu.json").write_text(json.dumps(known.as_json(FACTS)))
+    parts = [lines.encode_start(START, "nvml"), lines.encode_devices(seen.devices)]
+    (folder / "gpu.jsonl").write_bytes(b"".join([*parts, *map(lines.encode_tick, seen.ticks)]))
+
+
+def test_the_verdict_is_that_of_the_files(tmp_path: Path) -> None:
+    write(tmp_path, SEEN)
+    found = conclude(str(tmp_path), ENDED)
+    assert found == as_json(judge(FACTS, ENDED, SEEN))
+    assert found["reason"] == "ok" and set(found) == set(Verdict._fields)
+    json.dumps(found)
+
+
+def test_without_any_file_nothing_is_claimed(tmp_path: Path) -> None:
+    never = end(0)._replace(started=None)
+    assert conclude(str(tmp_path / "none"), ENDED)["state"] == "not-asked"
+    assert conclude(str(tmp_path), ENDED, ASKED)["state"] == "unknown"
+    assert conclude(str(tmp_path), never, ASKED)["reason"] == "interrupted-before-start"
+
+
+@pytest.mark.parametrize("damaged", [b"", b"{", b"null", b"[]", b'{"request": 5}', b"\xff\xfe", b'{"devices": "abc"}'])
+def test_damaged_facts_are_none(tmp_path: Path, damaged: bytes) -> None:
+    write(tmp_path, SEEN)
+    (tmp_path / "gpu.json").write_bytes(damaged)
+    assert conclude(str(tmp_path), ENDED, ASKED)["reason"] == "ok"
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        b'{"t": 1000001.0, "d": [[0',
+        b"\xff\x00\n\n[]\n",
+        b'{"t": 1000001.0, "d": [[0,"x",{},0,0,[],"y",[1],[2],"z"]]}\n',
+        b'{"t": null, "d": 3}\n{"began": "x"}\n',
+    ],
+)
+def test_damaged_samples_cost_no_verdict(tmp_path: Path, damaged: bytes) -> None:
+    write(tmp_path, SEEN)
+    (tmp_path / "gpu.jsonl").write_bytes(damaged)
+    assert conclude(str(tmp_path), ENDED)["state"] == "unknown"
+
+
+def test_a_folder_in_the_place_of_a_file_is_no_file(tmp_path: Path) -> None:
+    (tmp_path / "gpu.json").mkdir()
+    assert conclude(str(tmp_path), ENDED)["state"] == "not-asked"

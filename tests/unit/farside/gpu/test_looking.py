@@ -1,0 +1,107 @@
+"""Runs and strangers are told apart, as far as this machine lets see."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from holdfast.farside.gpu import registry
+from holdfast.farside.gpu.looking import answer
+from holdfast.farside.gpu.occupants import occupant
+from holdfast.farside.gpu.queue import Ticket
+from holdfast.farside.gpu.registry import Holder, State, mark
+from kit.waiting import wait_for
+
+
+@pytest.fixture
+def of_a_run() -> Iterator[int]:
+    """A process whose parent has what a run's processes have, and which has cleared it."""
+    code = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'input()'], env={})"
+    environment = {**os.environ, "HOLDFAST_RUN_ID": "mine_7", "HOLDFAST_PROJECT": "cats"}
+    argv = [sys.executable, "-c", code]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as process:
+        yield wait_for(lambda: children(process.pid))[0]
+        process.communicate(b"\n")
+
+
+def children(pid: int) -> list[int]:
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        return [int(each) for each in file.read().split()]
+
+
+def process(pid: int, instance: int | None = None) -> dict[str, Any]:
+    return {"pid": pid, "memory": 5, "kind": "compute", "instance": instance}
+
+
+def state(taken: dict[str, Holder], *tickets: Ticket) -> State:
+    return State(frozenset(taken), tickets, {mark(uuid): holder for uuid, holder in taken.items()})
+
+
+def test_own_runs_others_runs_and_strangers_are_told_apart(report_of, of_a_run: int) -> None:
+    me = os.getuid()
+    report = report_of({"processes": [process(of_a_run), process(1)]}, {"processes": [process(1), process(2**22 + 9)]})
+    first, second = (each["uuid"] for each in report["devices"])
+    root = occupant(1)
+    assert root.uid is not None
+    found = answer(report, state({first: Holder(me, "mine_7", 5), second: Holder(root.uid, "theirs_1", 6)}))
+    json.dumps(found)
+    mine, stranger = found["devices"][0]["processes"]
+    assert (mine["whose"], mine["run"], mine["project"]) == ("mine", "mine_7", "cats")
+    if me != root.uid:
+        assert (stranger["whose"], stranger["run"]) == ("stranger", None)
+    theirs, unseen = found["devices"][1]["processes"]
+    assert (theirs["whose"], theirs["run"]) == ("run" if me != root.uid else "mine", "theirs_1")
+    assert (unseen["whose"], unseen["uid"], unseen["user"], unseen["command"]) == ("stranger", None, "", "")
+    leased = found["devices"][0]["leased_by"]
+    assert (leased["uid"], leased["run"], leased["pid"]) == (me, "mine_7", 5)
+
+
+def test_a_process_on_a_device_that_nobody_leased_is_a_stranger(report_of) -> None:
+    found = answer(report_of({"processes": [process(1)]}, {"processes": None}), state({}))
+    (row,) = found["devices"][0]["processes"]
+    assert (row["whose"], row["run"], row["user"]) == ("stranger", None, occupant(1).user)
+    assert found["devices"][1]["processes"] is None
+    assert found["devices"][0]["leased_by"] is None
+
+
+def test_a_lease_whose_holder_did_not_say_its_name_is_still_one(report_of) -> None:
+    report = report_of({})
+    uuid = report["devices"][0]["uuid"]
+    found = answer(report, State(frozenset([uuid]), (), {}))
+    assert found["devices"][0]["leased_by"] == {"uid": None, "user": "", "run": "", "pid": None}
+
+
+def test_instances_have_leases_and_processes_of_their_own(report_of) -> None:
+    parts = [{"index": 0, "name": "", "uuid": "MIG-1", "gpu_instance": 3}, {"index": 1, "name": "", "uuid": "MIG-2"}]
+    mine = occupant(os.getpid())
+    report = report_of({"mig": True, "instances": parts, "processes": [process(mine.pid, instance=3)]})
+    found = answer(report, state({"MIG-1": Holder(os.getuid(), "mine_1", 5)}))
+    (device,) = found["devices"]
+    assert [bool(each["leased_by"]) for each in device["instances"]] == [True, False]
+    assert device["processes"][0]["run"] == "mine_1"
+
+
+def test_the_queue_has_those_who_wait_for_devices_of_this_machine(report_of) -> None:
+    report = report_of({})
+    uuid = report["devices"][0]["uuid"]
+    waiting = Ticket(registry.now() - 3 * 10**9, os.getpid(), 2, frozenset([uuid]))
+    found = answer(report, state({}, waiting, Ticket(1, 1, 1, frozenset(["GPU-elsewhere"]))))
+    (row,) = found["queue"]
+    assert (row["gpus"], row["pid"], row["uid"], row["devices"]) == (2, os.getpid(), os.getuid(), [uuid])
+    assert row["waited"] >= 3
+
+
+def test_a_command_is_shown_without_what_a_terminal_would_obey() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()", "\x1b[2J", "x" * 200], stdin=subprocess.PIPE) as process:
+        wait_for(lambda: "input" in occupant(process.pid).command)
+        who = occupant(process.pid)
+        process.communicate(b"\n")
+    assert who.command.startswith(f"{os.path.basename(sys.executable)} -c input() ?[2J xxx")
+    assert len(who.command) == 60 and who.command.endswith("…")
+    assert who.uid == os.getuid()

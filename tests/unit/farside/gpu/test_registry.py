@@ -1,0 +1,95 @@
+"""Names of sockets are read as they are written, and whatever else is there is left alone."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast.farside.gpu import holding, registry
+from holdfast.farside.gpu.registry import Holder, State, mark, parse
+
+LINE = "0000000000000000: 00000002 00000000 00000000 0001 01 12345 "
+
+
+@pytest.fixture
+def uuids() -> list[str]:
+    """Of devices that nobody else has."""
+    return [f"GPU-{os.urandom(4).hex()}-{number:04x}-4000-8000-000000000000" for number in range(3)]
+
+
+@pytest.fixture
+def opened() -> Iterator[list[socket.socket]]:
+    sockets: list[socket.socket] = []
+    yield sockets
+    registry.close(sockets)
+
+
+def test_all_devices_are_taken_or_none_and_who_has_them_is_known(uuids, opened) -> None:
+    one = registry.take(uuids[:2], Holder(1000, "mine_1", 4242))
+    assert one is not None
+    opened += one
+    assert registry.take(uuids[1:], Holder(1001, "theirs", 1)) is None
+    state = registry.read()
+    assert set(uuids) & state.taken == set(uuids[:2])
+    assert [state.holder(each) for each in uuids] == [Holder(1000, "mine_1", 4242)] * 2 + [None]
+    registry.close(one)
+    assert not set(uuids) & registry.read().taken
+
+
+def test_a_ticket_is_seen_by_others_until_its_sockets_are_closed(uuids, opened) -> None:
+    ticket, sockets = registry.queue_up(2, uuids)
+    opened += sockets
+    assert ticket in registry.read().tickets
+    assert ticket.time <= registry.now()
+    registry.close(sockets)
+    assert ticket not in registry.read().tickets
+
+
+def test_a_long_name_of_a_run_is_cut_and_the_lock_counts(uuids, opened) -> None:
+    taken = registry.take(uuids[:1], Holder(4294967294, "r" * 150, 4194304))
+    assert taken is not None
+    opened += taken
+    holder = registry.read().holder(uuids[0])
+    assert holder is not None
+    assert holder.uid == 4294967294
+    assert len(holder.run) > 50 and set(holder.run) == {"r"}
+
+
+def test_leases_are_not_inherited_by_what_is_executed(uuids, opened) -> None:
+    taken = registry.take(uuids, Holder(1, "run", 1))
+    assert taken is not None
+    opened += [*taken, *holding.pair()]
+    assert not any(os.get_inheritable(each.fileno()) for each in opened)
+
+
+def test_a_guardian_that_is_gone_does_not_take_a_lease(uuids, opened) -> None:
+    taken = registry.take(uuids, Holder(1, "run", 1))
+    assert taken is not None
+    held, given = holding.pair()
+    opened += [*taken, given]
+    assert holding.hand_over(given, taken)
+    held.close()
+    assert not holding.hand_over(given, taken)
+
+
+def test_other_sockets_and_odd_names_are_left_alone() -> None:
+    names = [
+        "@/tmp/.X11-unix/X0",
+        "/run/x",
+        "@holdfast-gpu-of/1/2",
+        "@holdfast-gpu-of/ab/x/y/z",
+        "@holdfast-gpu-wants/1",
+    ]
+    names += ["@holdfast-gpu-wants/xyz-1-1/GPU-1", "@holdfast-gpux", ""]
+    assert parse("Num RefCount\n" + "".join(f"{LINE}{name}\n" for name in names)) == State(frozenset(), (), {})
+
+
+def test_names_of_instances_may_have_slashes() -> None:
+    uuid = "MIG-GPU-11111111-2222-3333-4444-555555555555/7/0"
+    found = parse(f"{LINE}@holdfast-gpu/{uuid}\n{LINE}@holdfast-gpu-of/{mark(uuid)}/7/8/a/b\n")
+    assert found.holder(uuid) == Holder(7, "a/b", 8)
+    (ticket,) = parse(f"{LINE}@holdfast-gpu-wants/0000000000000010-5-2/{uuid}\n").tickets
+    assert ticket == (16, 5, 2, frozenset([uuid]))

@@ -1,0 +1,157 @@
+"""What holds of a verdict whatever was known and seen."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from holdfast.farside.environments.findings import ERROR, KINDS, WARNING, Finding
+from holdfast.farside.gpu import facts as known
+from holdfast.farside.gpu import reasons, verdict
+from holdfast.farside.gpu.facts import Device, End, Facts, Left
+from holdfast.farside.gpu.idle import idle_for
+from holdfast.farside.gpu.request import Request
+from holdfast.farside.gpu.samples import Loss, Row, Samples, Tick, Watched
+from holdfast.farside.gpu.verdict import judge
+from kit.gpu_values import START, device, uuid
+from kit.gpu_values import end as end_of
+from kit.gpu_values import facts as facts_of
+from kit.gpu_values import samples as samples_of
+
+NUMBERS = some.integers(0, 2)
+UUIDS = some.sampled_from([uuid(0), uuid(1), "MIG-1", ""])
+BYTES = some.none() | some.integers(0, 1 << 36)
+PERCENT = some.none() | some.sampled_from([0, 0, 1, 50, 100])
+PIDS = some.lists(some.integers(1, 9), max_size=2).map(tuple)
+TIMES = some.floats(START - 5, START + 60)
+TEXTS = some.sampled_from(["", "-1", "0", "1", "GPU-0", "MIG-1", "x%(y)s %"])
+
+devices = some.builds(
+    Device, NUMBERS, UUIDS, TEXTS, BYTES, BYTES, some.sampled_from(["ok", "ok", "lost", "named"]), some.booleans(), PIDS
+)
+findings = some.builds(
+    Finding, some.sampled_from(KINDS), some.just("torch"), some.just("Why."), some.just("Do."),
+    some.sampled_from([ERROR, WARNING]),
+)  # fmt: skip
+requests = some.builds(
+    Request, some.none() | some.integers(0, 2), some.booleans(), BYTES, some.none(), some.none(), some.booleans(), TEXTS
+)
+every_facts = some.builds(
+    Facts,
+    *(requests, some.sampled_from(["", "ok", "no-driver", "failed", "timed-out"]), TEXTS, some.none() | TEXTS),
+    *(some.none() | TEXTS, some.lists(devices, max_size=3).map(tuple), some.none() | some.sampled_from(["", "hook"])),
+    *(some.booleans(), some.lists(UUIDS, max_size=2).map(tuple), some.none() | TEXTS),
+    *(some.lists(findings, max_size=2).map(tuple), some.lists(some.just("torch"), max_size=1).map(tuple), TEXTS),
+)
+rows = some.builds(
+    Row, NUMBERS, PERCENT, BYTES, some.none(), some.none(), BYTES, PERCENT, PIDS, PIDS, some.sampled_from([0, 0, 0, 1])
+)
+ticks = some.builds(Tick, TIMES, some.lists(rows, max_size=3).map(tuple))
+every_samples = some.builds(
+    Samples,
+    *(some.none() | TIMES, some.sampled_from(["", "nvml", "amdsmi"])),
+    some.lists(some.builds(Watched, NUMBERS, UUIDS, TEXTS, BYTES, some.booleans()), max_size=3).map(tuple),
+    some.lists(ticks, max_size=12).map(tuple),
+    some.lists(some.builds(Loss, TIMES, NUMBERS, TEXTS, some.none() | TIMES), max_size=2).map(tuple),
+    *(some.just(0), TEXTS),
+)
+CODES = some.none() | some.sampled_from([0, 1, 137])
+ends = some.builds(
+    End,
+    *(some.none() | some.just(START), TIMES, CODES, some.none() | some.sampled_from([9, 11])),
+    some.lists(some.sampled_from(reasons.REASONS), max_size=2).map(tuple),
+    some.lists(some.builds(Left, NUMBERS, TEXTS, UUIDS, BYTES), max_size=1).map(tuple),
+    some.booleans(),
+)
+
+
+plain_facts = some.builds(
+    lambda leased, strangers: facts_of(device(strangers=strangers), leased=(uuid(0),) if leased else ()),
+    some.booleans(),
+    PIDS,
+)
+"""One device and a run that asked: what is said depends on the looks alone."""
+regular_samples = some.lists(
+    some.builds(
+        Row,
+        *(some.just(0), some.sampled_from([0, 0, 0, 30, None]), some.just(1 << 30), some.none(), some.none()),
+        *(some.sampled_from([0, 0, 1 << 30]), some.sampled_from([0, 0, 0, None, 20])),
+        *(some.just(()), some.sampled_from([(), (), (9,)]), some.sampled_from([0, 0, 0, 1])),
+    ).map(lambda row: row._replace(own=(1,) if row.own_memory else ())),
+    max_size=8,
+).map(lambda found: samples_of(*[[row] for row in found]))
+
+
+@settings(max_examples=80, deadline=None)
+@given(every_facts, ends, every_samples)
+def test_whatever_is_known_there_is_one_verdict_of_the_closed_sets(facts: Facts, end: End, samples: Samples) -> None:
+    found = judge(facts, end, samples)
+    assert found.state in verdict.STATES and found.reason in reasons.REASONS
+    assert found.sentence
+    assert bool(found.remedy) == (found.reason not in (reasons.OK, reasons.NOT_ASKED))
+    assert (found.state == verdict.NOT_ASKED) == (found.reason == reasons.NOT_ASKED)
+    assert found.waited is None or 0 <= found.waited <= 1
+    assert all(0 <= begin <= end_ for begin, end_ in found.spells) and len(found.spells) <= 20
+    assert verdict.parse(json.loads(json.dumps(verdict.as_json(found)))) == found
+    if found.state == verdict.NOT_USED:
+        assert is_proved_by_what_it_was_given(facts, end) or is_proved_by_looks(end, samples), found
+
+
+@settings(max_examples=150, deadline=None)
+@given(plain_facts, some.booleans(), some.floats(0, 12), regular_samples)
+def test_not_used_is_said_only_with_a_proof(facts: Facts, stalled: bool, seconds: float, samples: Samples) -> None:
+    ended = end_of(seconds, is_stalled=stalled)
+    found = judge(facts, ended, samples)
+    if found.state == verdict.NOT_USED:
+        rows = [row for each in samples.ticks if each.time <= ended.ended for row in each.rows]
+        assert is_proved_by_looks(ended, samples), found
+        assert not any(row.own_utilisation or row.unmatched for row in rows)
+        assert (
+            found.reason == reasons.IDLE or not any(row.own for row in rows) or sum(bool(row.own) for row in rows) > 4
+        )
+
+
+@settings(max_examples=40, deadline=None)
+@given(every_facts, ends, every_samples)
+def test_a_process_of_the_run_that_computes_is_always_believed(facts: Facts, end: End, samples: Samples) -> None:
+    tick = Tick(START + 1, (Row(0, 50, 1, None, None, 1, 50, (1,), (), 0),))
+    device = Watched(0, uuid(0), "K80", None, False)
+    seen = samples._replace(ticks=(*samples.ticks, tick), devices=(device, *samples.devices))
+    found = judge(facts, end._replace(started=START, ended=START + 2), seen)
+    assert found.state in (verdict.USED, verdict.PARTLY_USED) and found.evidence == "utilisation"
+
+
+@settings(max_examples=40, deadline=None)
+@given(every_facts, every_samples, some.floats(0, 60))
+def test_nothing_was_idle_for_longer_than_it_ran(facts: Facts, samples: Samples, age: float) -> None:
+    idle = idle_for(samples, facts, START, START + age)
+    assert idle is None or 0 <= idle <= age + 1e-6
+
+
+@given(every_facts)
+def test_facts_are_the_same_after_they_were_written_and_read(facts: Facts) -> None:
+    assert known.parse(json.loads(json.dumps(known.as_json(facts)))) == facts
+
+
+def is_proved_by_what_it_was_given(facts: Facts, end: End) -> bool:
+    """No GPU in the container, none visible, a build without CUDA, a check that refused it; or what the check of the
+    environment and the output both say."""
+    errors = [each for each in facts.findings if each.severity == ERROR]
+    if end.started is None:
+        return bool(errors) or facts.container == "" or facts.visible is not None
+    cpu = any(each.kind == "cpu-build" for each in errors)
+    said = any(each.kind in end.said or "wrong-build" in end.said for each in errors)
+    return facts.container == "" or (facts.visible is not None and not known.seen(facts)) or cpu or said
+
+
+def is_proved_by_looks(end: End, samples: Samples) -> bool:
+    """Three at least, the last of them fresh, and whose work it was can be seen, or there was none."""
+    assert end.started is not None
+    during = [each for each in samples.ticks if end.started <= each.time <= end.ended]
+    every = [row for tick in during for row in tick.rows]
+    named = any(row.own or row.others for row in every)
+    quiet = not any(row.utilisation != 0 or row.unmatched for row in every)
+    is_fresh = len(during) >= 3 and end.ended - max(each.time for each in during) <= 5
+    return is_fresh and not end.is_stalled and (named or quiet or len({row.number for row in every}) > 1)
