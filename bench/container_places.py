@@ -39,8 +39,9 @@ exit $code
 
 
 @contextmanager
-def engine() -> Iterator[Daemon]:
-    """A daemon that runs and has the kit's images. Raises FailedError where none can be made."""
+def engine(hook: bool = False) -> Iterator[Daemon]:
+    """A daemon that runs and has the kit's images. Raises FailedError where none can be made. `hook`: it can give
+    containers GPUs."""
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
     missing = [name for name in _NEEDED if shutil.which(name, path=path) is None]
     if missing:
@@ -49,7 +50,7 @@ def engine() -> Iterator[Daemon]:
         raise FailedError("a Docker engine can only be started by root")
     with ExitStack() as closing:
         try:
-            daemon = closing.enter_context(held(Settings(hook=False), template()))
+            daemon = closing.enter_context(held(Settings(hook=hook), template()))
             daemon.start()
         except (AssertionError, OSError, subprocess.SubprocessError) as error:
             raise FailedError(f"no Docker engine could be started: {str(error)[:200]}") from error

@@ -38,6 +38,7 @@ from rows import (  # noqa: E402
     history,
     in_container,
     installed_size,
+    leases,
     many_boxes,
     many_runs,
     new_environment,
@@ -45,9 +46,11 @@ from rows import (  # noqa: E402
     one_run,
     outputs_home,
     over_ssh,
+    sampling,
     scalars,
     snapshot,
     supervision,
+    table_of_lies,
     unchanged_environment,
 )
 from session import Session  # noqa: E402
@@ -87,6 +90,9 @@ MODULES: tuple[RowModule, ...] = (
     container_environment,
     environment_findings,
     supervision,
+    sampling,
+    leases,
+    table_of_lies,
     installed_size,
 )
 

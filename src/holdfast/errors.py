@@ -40,6 +40,7 @@ class ExitCode(IntEnum):
     LOST = 249
     PREPARATION = 250
     DECLINED = 251
+    GPU = 252
     DETACHED = 253
     INTERNAL = 254
 

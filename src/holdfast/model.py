@@ -51,6 +51,8 @@ class Reason(Enum):
     CONTAINER_REMOVED = "container-removed"
     DOCKER_STOPPED = "docker-stopped"
     STORAGE = "storage"
+    NO_GPU = "gpu-required"
+    GPU_IDLE = "gpu-idle"
     UNKNOWN = "unknown"
     ABANDONED = "abandoned"
 
@@ -77,10 +79,7 @@ OUTCOMES: Mapping[Reason, Outcome] = {
         "Its output has the cause: holdfast logs -r {run}",
     ),
     Reason.SIGNAL: Outcome(
-        Status.FAILED,
-        -1,
-        "The script was ended by {signal}.",
-        "What it said before that: holdfast logs -r {run}",
+        Status.FAILED, -1, "The script was ended by {signal}.", "What it said before that: holdfast logs -r {run}"
     ),
     Reason.KILLED: Outcome(
         Status.FAILED,
@@ -175,6 +174,15 @@ OUTCOMES: Mapping[Reason, Outcome] = {
         ExitCode.STORAGE,
         "The machine could not store the run's files: {detail}",
         "Make room there (holdfast experiment clean --all removes ended runs), then submit again.",
+    ),
+    Reason.NO_GPU: Outcome(  # what was found missing has its remedy with it
+        Status.FAILED, ExitCode.GPU, "The script was not started, for want of a GPU: {detail}"
+    ),
+    Reason.GPU_IDLE: Outcome(
+        Status.FAILED,
+        ExitCode.GPU,
+        "The run was ended, because its GPU stayed idle. {detail}",
+        "What the GPU did meanwhile: holdfast history info -r {run}",
     ),
     Reason.ABANDONED: Outcome(
         Status.ABANDONED,
@@ -289,6 +297,46 @@ class FileSize(NamedTuple):
     size: int
 
 
+class UseState(Enum):
+    """Whether a run used GPUs. The values are what the far side writes into the journal."""
+
+    USED = "used"
+    PARTLY_USED = "partly-used"
+    NOT_USED = "not-used"
+    NOT_ASKED = "not-asked"
+    NOT_AVAILABLE = "not-available"
+    UNKNOWN = "unknown"
+
+
+class GpuUse(NamedTuple):
+    """Of one device: per cent over the script's time, bytes, seconds after its start, and the share of its time in
+    which the device computed for it. None is not known; no `first_use`: it was not used."""
+
+    number: int
+    uuid: str
+    name: str
+    mean: float | None = None
+    peak_memory: int | None = None
+    first_use: float | None = None
+    busy: float | None = None
+    is_leased: bool = False
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether GPUs were used, and why not. `waited` is the share of the script's time in which they did, `spells` the
+    longest times without work, in seconds after its start; `evidence` is `utilisation`, `memory`, `device` or empty."""
+
+    state: UseState
+    reason: str = ""
+    sentence: str = ""
+    remedy: str = ""
+    devices: tuple[GpuUse, ...] = ()
+    waited: float | None = None
+    spells: tuple[tuple[float, float], ...] = ()
+    evidence: str = ""
+
+
 @dataclass(frozen=True)
 class Run:
     """One run as the near copies of its files tell it. Made by `history.records`, a pure fold of the journal."""
@@ -320,6 +368,8 @@ class Run:
     clock_offset: float | None = None
     """Seconds by which the host's clock, which all times but `submission.created` are of, was ahead of this one's."""
     outputs_left: bool = False  # they are on the host, as was asked for, and not here
+    gpu: Verdict | None = None
+    """Of a run that has ended; None: nobody judged it."""
 
     @property
     def run_id(self) -> str:

@@ -121,6 +121,25 @@ class EnvironmentPlan(NamedTuple):
     """The manifest of packages that are sent along: then nothing over there asks an index."""
 
 
+QUIET_AFTER = 600.0
+"""Seconds without output and without GPU work after which somebody is told, unless another time is asked for."""
+
+
+class GpuPlan(NamedTuple):
+    """What the run asks of the GPUs. `gpus` is how many, or `all`; None leaves what the script sees alone. `require`:
+    without one nothing is started. Of those handed out each has `min_memory` bytes free. `asked`: the run is meant to
+    use one; `by` says where the number or the wish is written, for people. Times in seconds; `quiet_after` None: nobody
+    is told of a run that neither says nor computes anything."""
+
+    gpus: int | str | None = None
+    require: bool = False
+    min_memory: int | None = None
+    stop_if_idle: float | None = None
+    quiet_after: float | None = QUIET_AFTER
+    asked: bool = False
+    by: str = ""
+
+
 class Limits(NamedTuple):
     grace: float = 10.0
     time: float | None = None
@@ -146,6 +165,7 @@ class Plan:
     """`pythonLocation` for the hole of that name; None is the active one over there, or the image's own."""
     container: ContainerPlan | None = None
     """None: the script sees the host as its user does."""
+    gpu: GpuPlan = GpuPlan()
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -163,6 +183,7 @@ class Plan:
             "secrets": list(self.secrets),
             "python": self.python,
             "container": None if self.container is None else container_json(self.container),
+            "gpu": self.gpu._asdict(),
         }
 
 

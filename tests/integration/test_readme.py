@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ELSEWHERE = {
     "remote-machines.md": "tests/integration/remote/test_guide.py",
     "gpu-box.md": "tests/integration/docker/test_guide.py",
+    "gpus.md": "tests/integration/gpu/test_guide.py",
     "other-systems.md": "nothing to run here",
 }
 GUIDES = [page for page in sorted((ROOT / "docs" / "guides").glob("*.md")) if page.name not in ELSEWHERE]

@@ -31,13 +31,17 @@ WITH_VALUE = frozenset(
         "--spark-file",
         "--sync-outputs",
         "--environment-of",
+        "--gpus",
+        "--min-gpu-memory",
+        "--stop-if-idle",
+        "--quiet-after",
         "-o",
         "--output",
         "--query",
     )
 )
 BUILDING = ("--upgrade", "--rebuild", "--ship-packages")
-FLAGS = frozenset(("-a", "--async", "--wait", "--no-outputs", *BUILDING, "--verbose", "--debug"))
+FLAGS = frozenset(("-a", "--async", "--wait", "--no-outputs", "--require-gpu", *BUILDING, "--verbose", "--debug"))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""`holdfast computetarget`: attach, list, show, check, detach."""
+"""`holdfast computetarget`: attach, list, show, check, gpus, detach."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from holdfast.cli.here import current_project, surroundings
 from holdfast.cli.options import target_names, target_types
 from holdfast.cli.output import Column, Group, Output, output_options
 from holdfast.cli.steps import render
-from holdfast.errors import ConfigurationError, ExitCode, HoldfastError, HostError, UnknownName, UsageError
+from holdfast.cli.target_gpus import gpus_command
+from holdfast.cli.targets import one_name, read_target
+from holdfast.errors import ExitCode, HoldfastError, HostError, UsageError
 from holdfast.frozen import asdict
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from holdfast.workbench.surroundings import Surroundings
 
 group = Group("computetarget", help="Attach, list, check and detach compute targets.")
+group.add_command(gpus_command)
 
 OVER_SSH, IN_CONTAINERS = ("remote", "remotedocker"), ("docker", "remotedocker")
 
@@ -166,7 +169,7 @@ def show_command(target: str | None, name: str | None, output: Output) -> None:
     from holdfast.project.compute import written_keys
 
     around = surroundings()
-    found = _read(current_project(around), _one_name(target, name))
+    found = read_target(current_project(around), one_name(target, name))
     file = found.file or "(built in)"
     if output.query is not None or output.chosen_format() != "table":
         output.show({**asdict(found), "file": file, "stored": _as_dict(_inventory(found, around))})
@@ -192,9 +195,9 @@ def check_command(target: str | None, name: str | None, output: Output) -> None:
     from holdfast.workbench.machines.attaching import Checked, check
 
     around = surroundings()
-    wanted = _one_name(target, name)
+    wanted = one_name(target, name)
     project = current_project(around)
-    _read(project, wanted)
+    read_target(project, wanted)
     checked = render(check(project, wanted, around), Checked)
     stops = next((each for each in checked.findings if each.stops_runs), None)
     if output.query is not None or output.format not in (None, "table"):
@@ -234,7 +237,7 @@ def detach_command(target: str | None, name: str | None, force: bool, purge: boo
 
     around = surroundings()
     project = current_project(around)
-    wanted = _one_name(target, name)
+    wanted = one_name(target, name)
     require_target(project, wanted)
     if purge:
         from holdfast.workbench.machines.leaving import before_purge
@@ -318,27 +321,6 @@ def _show_attached(attached: Attached) -> None:
     for file in attached.files:
         click.echo(file)
     terminal.hint(f"Run on it: holdfast submit -c {attached.target.name} SCRIPT")
-
-
-def _one_name(target: str | None, name: str | None) -> str:
-    wanted = target or name
-    if wanted is None or (target and name and target != name):
-        raise UsageError("Say which compute target, once.", "holdfast computetarget list")
-    return wanted
-
-
-def _read(project: Project, wanted: str) -> ComputeTarget:
-    from holdfast.workbench.machines.configuring import list_targets
-
-    listed = {each.name: each for each in list_targets(project)}
-    if wanted not in listed:
-        raise UnknownName("compute target", wanted, listed)
-    found = listed[wanted]
-    if found.target is None:
-        raise ConfigurationError(found.problems)
-    for problem in found.problems:
-        terminal.warning(str(problem))
-    return found.target
 
 
 def _inventory(target: ComputeTarget, around: Surroundings) -> Inventory | None:

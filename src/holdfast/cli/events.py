@@ -10,14 +10,26 @@ from typing import TextIO
 
 from holdfast.cli import terminal
 from holdfast.cli.clock import clock_time
-from holdfast.model import Run
+from holdfast.model import Run, UseState, Verdict
 from holdfast.project.durations import format_duration
 from holdfast.project.sizes import format_size
 from holdfast.workbench import events
 
-PHASES = {"environment": "Preparing the environment …", "image": "Fetching the image …", "container": ""}
+WAITING = "gpus"
+"""The phase in which a run waits for GPUs, which may take hours: each of its words is said in a log too."""
+PHASES = {
+    "environment": "Preparing the environment …",
+    "image": "Fetching the image …",
+    "container": "",
+    WAITING: "",
+}
 """What is said once when a phase begins; its own words follow on a terminal."""
-CAUSES = {"cancel": "Canceling", "time-limit": "Time limit reached; ending", "stopped": "Ending"}
+CAUSES = {
+    "cancel": "Canceling",
+    "time-limit": "Time limit reached; ending",
+    "gpu-idle": "The GPU stayed idle; ending",
+    "stopped": "Ending",
+}
 
 
 class Screen:
@@ -118,6 +130,8 @@ class Screen:
             self._clear()
             if self._frame:
                 self._open_frame()
+        elif event.name == WAITING and not terminal.is_terminal(sys.stderr):
+            self._line(terminal.notice, f"{event.text[:1].upper()}{event.text[1:]} …")
         elif event.name in PHASES:
             if self._phase != event.name and PHASES[event.name]:
                 self._line(terminal.notice, PHASES[event.name])
@@ -213,6 +227,26 @@ def summary(run: Run, missing_file: str = "", noted: Collection[str] = ()) -> No
         _list_others(run)
     for note in (each for each in run.notes if each not in noted):
         terminal.notice(f"note: {note}")
+    if run.gpu is not None and run.gpu.state is not UseState.NOT_ASKED:
+        show_verdict(run.gpu)
+
+
+def show_verdict(verdict: Verdict) -> None:
+    """The last word about a run. Colour repeats what its first words say."""
+    claim, colon, why = terminal.one_line(verdict.sentence).partition(":")
+    terminal.notice(terminal.style(claim, _STYLES[verdict.state], sys.stderr) + colon + why)
+    if verdict.remedy not in verdict.sentence:
+        terminal.hint(verdict.remedy)
+
+
+_STYLES = {
+    UseState.USED: "good",
+    UseState.PARTLY_USED: "warning",
+    UseState.NOT_USED: "error",
+    UseState.NOT_ASKED: "dim",
+    UseState.NOT_AVAILABLE: "error",
+    UseState.UNKNOWN: "warning",
+}
 
 
 def _list_ended(run: Run) -> None:

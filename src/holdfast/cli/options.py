@@ -5,12 +5,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from holdfast.cli.here import current_project
 from holdfast.errors import HoldfastError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 RUN_HELP = "Run id, the beginning or the end of one, or `last`."
 COMPLETED = 50
@@ -35,6 +38,38 @@ class Size(click.ParamType[int]):
         from holdfast.project.sizes import parse_size
 
         return value if isinstance(value, int) else parse_size(value)
+
+
+class GpuCount(click.ParamType[int | str]):
+    name = "gpus"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        from holdfast.project.gpu_wishes import parse_gpus
+
+        return value if isinstance(value, int) else parse_gpus(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(each) for each in ("1", "2", "4", "8", "all", "0") if each.startswith(incomplete)]
+
+
+class GpuMemory(click.ParamType[int]):
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        from holdfast.project.gpu_wishes import parse_memory
+
+        return value if isinstance(value, int) else parse_memory(value)
+
+
+class IdleTime(click.ParamType[float]):
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        from holdfast.project.gpu_wishes import parse_idle
+
+        return value if isinstance(value, float) else parse_idle(value)
 
 
 def run_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -147,6 +182,62 @@ def build_options(command: Callable[..., Any]) -> Callable[..., Any]:
         help="Choose and download packages here and send them: for machines without internet.",
     )
     return newer(anew(sent(with_wishes)))
+
+
+def gpu_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What a run wants of GPUs; the command gets it as `gpu`."""
+
+    @functools.wraps(command)
+    def with_gpu(
+        *arguments: Any,
+        gpus: int | str | None,
+        require_gpu: bool,
+        min_gpu_memory: int | None,
+        stop_if_idle: float | None,
+        quiet_after: float | None,
+        **options: Any,
+    ) -> Any:
+        from holdfast.project.gpu_wishes import GpuWishes
+
+        wishes = GpuWishes(gpus, require_gpu or None, min_gpu_memory, stop_if_idle, quiet_after)
+        return command(*arguments, gpu=wishes, **options)
+
+    for option in reversed(_GPU_OPTIONS):
+        with_gpu = option(with_gpu)
+    return with_gpu
+
+
+_GPU_OPTIONS = (
+    click.option(
+        "--gpus",
+        type=GpuCount(),
+        metavar="N|all",
+        help="Have so many GPUs for the run alone, waiting for them if need be; 0 hides them from it.",
+    ),
+    click.option(
+        "--require-gpu",
+        is_flag=True,
+        help="Do not start the script where it could not use a GPU: ends with 252, and says what is missing.",
+    ),
+    click.option(
+        "--min-gpu-memory",
+        type=GpuMemory(),
+        metavar="SIZE",
+        help="With --gpus: only GPUs with so much free memory, e.g. 8GB, 40GiB.",
+    ),
+    click.option(
+        "--stop-if-idle",
+        type=IdleTime(),
+        metavar="DURATION",
+        help="End the run when its GPU has computed nothing for so long, e.g. 30m.",
+    ),
+    click.option(
+        "--quiet-after",
+        type=Duration(),
+        metavar="DURATION",
+        help="Say so when for so long there was neither output nor GPU work; 0 never. [default: 10m]",
+    ),
+)
 
 
 def configuration_options(command: Callable[..., Any]) -> Callable[..., Any]:

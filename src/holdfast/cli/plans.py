@@ -5,8 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator
 
-from holdfast.plan import ContainerPlan, EnvironmentPlan, Plan, Text
+from holdfast.plan import QUIET_AFTER, ContainerPlan, EnvironmentPlan, GpuPlan, Plan, Text
 from holdfast.project.durations import format_duration
+from holdfast.project.sizes import format_size
 
 
 def plan_text(plan: Plan) -> str:
@@ -18,6 +19,8 @@ def plan_text(plan: Plan) -> str:
         f"grace        {format_duration(plan.limits.grace)}",
         f"secrets      {', '.join(plan.secrets) or 'none'}",
     ]
+    if plan.command is not None:
+        lines += _two_columns("GPUs", _gpus(plan.gpu))
     if plan.container is not None:
         lines += _two_columns("container", _container(plan.container, plan.share))
     if plan.environment is None:
@@ -47,10 +50,33 @@ def _container(container: ContainerPlan, share: Text) -> Iterator[str]:
 
 
 _GPUS = {
-    True: "with the machine's GPUs (nvidiaDocker: true)",
-    False: "without GPUs (nvidiaDocker: false)",
+    True: "with the GPUs",
+    False: "without GPUs",
     None: "without GPUs: nvidiaDocker is not written",
 }
+
+
+def _gpus(plan: GpuPlan) -> Iterator[str]:
+    by = f" ({plan.by.replace('`', '')})" if plan.by else ""
+    match plan.gpus:
+        case None:
+            yield "as the script finds them" + (f", one is required{by}" if plan.require else "")
+        case 0:
+            yield f"none: they are hidden from the script{by}"
+        case "all":
+            yield f"all, for this run alone{by}"
+        case _:
+            yield f"{plan.gpus}, for this run alone{by}"
+    if plan.require and plan.gpus is not None:
+        yield "required: without one the script is not started"
+    if plan.min_memory is not None:
+        yield f"with {format_size(plan.min_memory)} of free memory each"
+    if plan.stop_if_idle is not None:
+        yield f"ended after {format_duration(plan.stop_if_idle)} without GPU work"
+    if plan.quiet_after is None:
+        yield "nothing is said of a run that neither prints nor computes"
+    elif plan.quiet_after != QUIET_AFTER:
+        yield f"told of after {format_duration(plan.quiet_after)} without output and GPU work"
 
 
 def _two_columns(title: str, rows: Iterable[str]) -> Iterator[str]:

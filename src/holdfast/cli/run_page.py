@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Any, TextIO
 
-from holdfast.cli import pages
+from holdfast.cli import gpu_page, pages
 from holdfast.cli.run_table import local_time, metric_text, short_duration
 from holdfast.history.compare import flattened
 from holdfast.history.metrics import MetricSummary
@@ -28,13 +28,14 @@ def as_dict(inspection: Inspection) -> dict[str, Any]:
 
 
 def draw(inspection: Inspection, stream: TextIO) -> None:
-    pages.draw(list(_rows(inspection)), stream)
+    pages.draw(list(_rows(inspection, stream)), stream)
 
 
-def _rows(inspection: Inspection) -> Iterator[tuple[str, str]]:
+def _rows(inspection: Inspection, stream: TextIO) -> Iterator[tuple[str, str]]:
     """What people look for first: how it ended and what came of it. What was asked for comes last."""
     yield "Run", inspection.run.run_id
     yield from _how_it_went(inspection)
+    yield from gpu_page.run_rows(inspection.run, inspection.gpus, stream)
     for summary in inspection.metrics:
         yield "Metrics", _metric(summary)
     yield from _files("Outputs", tuple(FileSize(each.path, each.size) for each in inspection.artifacts))

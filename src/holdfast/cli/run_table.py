@@ -12,6 +12,7 @@ from holdfast.cli.clock import clock_time
 from holdfast.cli.output import Column
 from holdfast.cli.terminal import one_line
 from holdfast.history.queries import iso_utc
+from holdfast.history.verdicts import in_brief as in_brief_of_gpus
 from holdfast.model import Reason, Run, signal_name
 from holdfast.workbench.records.silence import Silence
 
@@ -28,6 +29,8 @@ COLUMNS: tuple[Column, ...] = (
     Column("start_time_utc", "Started"),
     Column("duration", "Duration", align="right"),
 )
+GPU = Column("gpu", "GPU")
+"""Shown where there is something in it: most projects have no run that could have used one."""
 
 
 def table(
@@ -42,7 +45,7 @@ def table(
     names = [name for name, _ in counts.most_common(METRICS_SHOWN)]
     metrics = [Column(f"metric {name}", name, align="right") for name in names]
     rows = [_row(run, names, silences.get(run.run_id)) for run in runs]
-    columns = [*COLUMNS, *metrics]
+    columns = [*COLUMNS, *([GPU] if any(row["gpu"] for row in rows) else []), *metrics]
     if width is None:
         return rows, columns, []
     chosen = _fitting(columns, rows, width)
@@ -119,8 +122,8 @@ def metric_text(value: Any) -> str:
 
 
 def _fitting(columns: list[Column], rows: list[dict[str, Any]], width: int) -> list[Column]:
-    first, *others = [each.key for each in columns[len(COLUMNS) :]] or [""]
-    telling = ["run_id", "status", "script_name", "reason", "duration", first, "start_time_utc", "target"]
+    first, *others = [each.key for each in columns if each not in (*COLUMNS, GPU)] or [""]
+    telling = ["run_id", "status", "script_name", "reason", "gpu", "duration", first, "start_time_utc", "target"]
     by_key = {each.key: each for each in columns}
     chosen: list[str] = []
     used = -_GAP
@@ -148,5 +151,6 @@ def _row(run: Run, names: list[str], silence: Silence | None) -> dict[str, Any]:
         "reason": how_it_ended(run),
         "start_time_utc": local_time(run.started),
         "duration": short_duration(run.duration),
+        "gpu": in_brief_of_gpus(run.gpu),
     }
     return row | {f"metric {name}": metric_text(run.metrics.get(name)) for name in names}

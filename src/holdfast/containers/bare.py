@@ -9,5 +9,5 @@ from holdfast.plan import ContainerPlan
 class Bare:
     has_image = False
 
-    def plan(self, names: Names, exact: Exact | None = None) -> ContainerPlan | None:
+    def plan(self, names: Names, exact: Exact | None = None, gpus: int | str | None = None) -> ContainerPlan | None:
         return None

@@ -28,9 +28,10 @@ class Exact:
 
 
 class Container(Protocol):
-    def plan(self, names: Names, exact: Exact | None = None) -> ContainerPlan | None:
+    def plan(self, names: Names, exact: Exact | None = None, gpus: int | str | None = None) -> ContainerPlan | None:
         """The container of a run; None: there is none, and the script sees the host as its user does. `exact` takes
-        the place of the image that the target names. Pure: starts nothing and looks at nothing."""
+        the place of the image that the target names, and `gpus`, how many the run is to have, that of what the target
+        says about them. Pure: starts nothing and looks at nothing."""
         ...
 
     @property

@@ -17,7 +17,7 @@ class Docker:
     def __init__(self, target: ComputeTarget) -> None:
         self._target = target
 
-    def plan(self, names: Names, exact: Exact | None = None) -> ContainerPlan:
+    def plan(self, names: Names, exact: Exact | None = None, gpus: int | str | None = None) -> ContainerPlan:
         target = self._target
         named = target.base_docker_image or DEFAULT_IMAGE
         own_python = (target.python_location or IMAGES_PYTHON) if target.user_managed_environment else None
@@ -27,7 +27,7 @@ class Docker:
             is_exact=exact is not None,
             known_as=exact.known_as if exact else named,
             is_default=not target.base_docker_image,
-            gpus=target.nvidia_docker,
+            gpus=target.nvidia_docker if gpus is None else gpus != 0,
             options=tuple(text(word) for word in _options(target)),
             shm=target.shm_size,
             volumes=_volumes(target),

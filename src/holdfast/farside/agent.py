@@ -85,13 +85,12 @@ class Agent:
             "tool": self._tool,
             "platform": self._tool,
             "remove": lambda message, _: storage.remove(self.home, message),
-            "known-runs": self._known,
-            "known-projects": self._known,
-            "records": self._known,
-            "objects": self._known,
+            **dict.fromkeys(("known-runs", "known-projects", "records", "objects"), self._known),
             "sweep": self._sweep,
             "facts": self._facts,
+            "gpus": self._gpus,
             "shell": self._shell,
+            "stacks": self._stacks,
         }
 
     def main(self, source: int) -> None:
@@ -189,6 +188,11 @@ class Agent:
 
         return prepare(self.home, message)
 
+    def _stacks(self, message: Message, body: bytes) -> Answer:
+        from holdfast.farside.run.stacks import stacks
+
+        return stacks(self.home, message)
+
     def _require_tools(self, environment: Any) -> None:
         if environment and environment.get("tools"):
             from holdfast.farside.environments import tools
@@ -229,6 +233,11 @@ class Agent:
         from holdfast.farside.machine.facts import facts
 
         return facts(self.home, message)
+
+    def _gpus(self, message: Message, body: bytes) -> Answer:
+        from holdfast.farside.gpu.looking import look
+
+        return look(self.home, message)
 
     def _prepare(self, message: Message, body: bytes) -> Answer:
         with Adding(self.home):

@@ -10,7 +10,8 @@ from typing import Any
 
 from holdfast.frozen import dataclass
 from holdfast.history.queries import duration_text
-from holdfast.model import Run
+from holdfast.history.verdicts import in_brief
+from holdfast.model import Run, UseState
 
 
 @dataclass(frozen=True)
@@ -109,8 +110,17 @@ def _facts(run: Run) -> dict[str, str]:
         "Python": run.python or None,
         "image": run.image,
         "image id": run.image_id,
+        "GPU": _gpu_use(run),
     }
     return {name: value for name, value in facts.items() if value is not None}
+
+
+def _gpu_use(run: Run) -> str | None:
+    """In few words, with the reason where it is not what one hopes for."""
+    if run.gpu is None:
+        return None
+    why = "" if run.gpu.state in (UseState.USED, UseState.NOT_ASKED) or not run.gpu.reason else f" ({run.gpu.reason})"
+    return (in_brief(run.gpu) or "not asked for") + why
 
 
 def _has_recorded_packages(run: Run) -> bool:

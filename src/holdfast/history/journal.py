@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 
 from holdfast.frozen import dataclass
 from holdfast.history.values import YEAR_10000
-from holdfast.model import EndedProcess, FileSize, signal_name
+from holdfast.history.verdicts import verdict_of
+from holdfast.model import EndedProcess, FileSize, Verdict, signal_name
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,12 @@ class Noted:
 
 
 @dataclass(frozen=True)
+class GpusJudged:
+    time: float
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
 class RunEnded:
     """`reason` is the word as written: a later version may know more of them than `model.Reason` does."""
 
@@ -113,6 +120,7 @@ JournalEvent: TypeAlias = (
     | ProcessesEnded
     | FilesListed
     | Noted
+    | GpusJudged
     | RunEnded
 )
 
@@ -205,6 +213,13 @@ def _note(time: float, data: Mapping[str, Any]) -> Noted:
     return Noted(time, _text(data, "text"))
 
 
+def _gpu(time: float, data: Mapping[str, Any]) -> GpusJudged:
+    verdict = verdict_of(data)
+    if verdict is None:
+        raise TypeError("a verdict without a state")
+    return GpusJudged(time, verdict)
+
+
 def _ended(time: float, data: Mapping[str, Any]) -> RunEnded:
     if not isinstance(data.get("reason"), str):
         raise TypeError("an ending without a reason")
@@ -222,6 +237,7 @@ _READERS: Mapping[str, Callable[[float, Mapping[str, Any]], JournalEvent]] = {
     "swept": _swept,
     "files": _files,
     "note": _note,
+    "gpu": _gpu,
     "ended": _ended,
 }
 

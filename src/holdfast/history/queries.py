@@ -9,6 +9,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from holdfast.history.verdicts import verdict_json
 from holdfast.model import FileSize, Run
 
 RESERVED = frozenset(
@@ -39,6 +40,7 @@ RESERVED = frozenset(
         "attachments",
         "notes",
         "metrics",
+        "gpu",
     )
 )
 """Keys of a run that no metric can take."""
@@ -111,6 +113,7 @@ def _record(run: Run) -> dict[str, Any]:
         "attachments": [each.path for each in run.outputs],
         "notes": list(run.notes),
         "metrics": dict(run.metrics),
+        "gpu": None if run.gpu is None else verdict_json(run.gpu),
     }
 
 

@@ -14,6 +14,7 @@ from holdfast.history.journal import (
     Created,
     EnvironmentUsed,
     FilesListed,
+    GpusJudged,
     Journal,
     JournalEvent,
     Noted,
@@ -125,6 +126,8 @@ def _apply(run: Run, event: JournalEvent) -> Run:
             return replace(run, outputs=event.outputs, other_files=event.others, other_files_count=event.others_count)
         case Noted():
             return _with_note(run, event.text)
+        case GpusJudged():  # by the supervisor; where that died before it said the end, once more by the guardian
+            return run if run.gpu is not None else replace(run, gpu=event.verdict)
         case RunEnded():
             return _with_ending(run, event)
     return run

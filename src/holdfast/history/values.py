@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.frozen import field_names
+from holdfast.history.verdicts import verdict_json, verdict_of
 from holdfast.model import EndedProcess, Ending, FileSize, Reason, Run, Status, Submission
 
 YEAR_10000 = 253402300800.0
@@ -72,6 +73,7 @@ def run_json(run: Run) -> dict[str, Any]:
         "metrics": dict(run.metrics),
         "clock_offset": run.clock_offset,
         "outputs_left": run.outputs_left,
+        "gpu": None if run.gpu is None else verdict_json(run.gpu),
     }
 
 
@@ -102,6 +104,7 @@ def run_from_json(data: Mapping[str, Any]) -> Run:
             metrics=data["metrics"],
             clock_offset=_number_or_none(data.get("clock_offset")),
             outputs_left=data.get("outputs_left") is True,
+            gpu=verdict_of(data.get("gpu")),
         )
     except UnreadableError:
         raise

@@ -11,6 +11,8 @@ from holdfast.errors import UsageError, nearest
 from holdfast.frozen import dataclass, field
 from holdfast.project.compute import compute_names
 from holdfast.project.durations import format_duration, parse_duration
+from holdfast.project.gpu_wishes import KEYS as GPU_KEYS
+from holdfast.project.gpu_wishes import GpuWishes, read_wishes, render_wishes
 from holdfast.project.names import BUILTIN, CONFIGURATION_FOLDER, file_stems, names_with
 from holdfast.project.problems import Problem, errors_in
 from holdfast.project.secret_names import looks_secret
@@ -36,6 +38,7 @@ KEYS = (
     "Secrets",
     "TimeLimit",
     "GraceTime",
+    *GPU_KEYS,
 )
 DATA_KEYS = ("UseSampling", "DataSourceSettings", "DataSourceSubstitutions")
 """Data preparation of the original: accepted and ignored. `RunConfiguration.ignored` is there to say so."""
@@ -60,6 +63,7 @@ class RunConfiguration:
     secrets: tuple[str, ...] = ()
     time_limit: float | None = None
     grace_time: float | None = None
+    gpu: GpuWishes = GpuWishes()
     ignored: tuple[str, ...] = ()
     file: str | None = None
 
@@ -105,6 +109,7 @@ def examine_runconfig(
         secrets=_secrets(fields),
         time_limit=_duration(fields, "TimeLimit", least=0.001),
         grace_time=_duration(fields, "GraceTime", least=0.0),
+        gpu=read_wishes(fields),
         ignored=tuple(key for key in DATA_KEYS if fields.document.entry(key)),
         file=relative,
     )
@@ -135,6 +140,7 @@ def render_runconfig(configuration: RunConfiguration) -> str:
         lines.append(f"TimeLimit: {format_duration(configuration.time_limit)}")
     if configuration.grace_time is not None:
         lines.append(f"GraceTime: {format_duration(configuration.grace_time)}")
+    lines += render_wishes(configuration.gpu)
     return "\n".join(lines) + "\n"
 
 

@@ -87,7 +87,7 @@ def test_only_the_tools_of_the_chosen_rows_are_installed() -> None:
 
 def test_rows_have_names_of_their_own() -> None:
     names = [module.NAME for module in run.MODULES]
-    assert len(set(names)) == len(names) == 20
+    assert len(set(names)) == len(names) == 23
 
 
 @pytest.mark.parametrize("arguments", [["--only", "nothing"], ["--repeat", "0"], ["--profile", "nothing"]])

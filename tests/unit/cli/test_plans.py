@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from holdfast.cli.plans import plan_text
 from holdfast.containers.container import Exact, Names
 from holdfast.containers.docker import Docker
-from holdfast.plan import Command, ContainerPlan, Hole, Limits, Plan, text
+from holdfast.plan import Command, ContainerPlan, GpuPlan, Hole, Limits, Plan, text
 from holdfast.project.compute import ComputeTarget
 
 TARGET = ComputeTarget(
@@ -35,9 +37,10 @@ def test_the_container_of_a_run_is_shown_with_all_that_it_is_given() -> None:
         "time limit   none",
         "grace        10s",
         "secrets      none",
+        "GPUs         as the script finds them",
         "container    python:3.12",
         "             called holdfast-<run>",
-        "             with the machine's GPUs (nvidiaDocker: true)",
+        "             with the GPUs",
         "             shared memory: half of what the machine has",
         "             <home>/share/p/ is found at /azureml-share/",
         "             <account>/sets is found at /data, read-only",
@@ -56,3 +59,45 @@ def test_the_image_of_another_run_is_shown_by_name_and_id() -> None:
     assert "container    python:3.11, exactly sha256:ab" in shown
     assert "             without GPUs: nvidiaDocker is not written" in shown
     assert "             shared memory: 2g" in shown
+
+
+@pytest.mark.parametrize(
+    ("gpu", "shown"),
+    [
+        (
+            GpuPlan(2, True, 8_000_000_000, 1800.0, 60.0, True, "`--gpus 2`"),
+            [
+                "GPUs         2, for this run alone (--gpus 2)",
+                "             required: without one the script is not started",
+                "             with 8.0 GB of free memory each",
+                "             ended after 30m without GPU work",
+                "             told of after 1m without output and GPU work",
+            ],
+        ),
+        (
+            GpuPlan("all", by="`nvidiaDocker: true` in a.compute"),
+            ["GPUs         all, for this run alone (nvidiaDocker: true in a.compute)"],
+        ),
+        (GpuPlan(0, by="`--gpus 0`"), ["GPUs         none: they are hidden from the script (--gpus 0)"]),
+        (
+            GpuPlan(require=True, by="`--require-gpu`"),
+            ["GPUs         as the script finds them, one is required (--require-gpu)"],
+        ),
+        (
+            GpuPlan(quiet_after=None),
+            [
+                "GPUs         as the script finds them",
+                "             nothing is said of a run that neither prints nor computes",
+            ],
+        ),
+    ],
+)
+def test_what_is_asked_of_the_gpus_is_shown_with_who_asks(gpu: GpuPlan, shown: list[str]) -> None:
+    command = Command((text(Hole.PYTHON), text("train.py")), {}, text(Hole.WORK))
+    lines = plan_text(Plan("<run>", "p", "g", "s", (), text("/"), command, Limits(), gpu=gpu)).splitlines()
+    begin = lines.index("secrets      none") + 1
+    assert lines[begin : lines.index("environment  the user's own Python")] == shown
+
+
+def test_a_preparation_asks_nothing_of_gpus() -> None:
+    assert "GPUs" not in plan_text(Plan("<run>", "p", "g", "s", (), text("/"), None, Limits()))

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.cli.main import GROUPS, SHORT_FORMS, command_tree
 from holdfast.errors import ExitCode
-from holdfast.project import compute, container_keys, docker_arguments
+from holdfast.project import compute, container_keys, docker_arguments, runconfig
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 
@@ -31,6 +31,17 @@ def test_the_page_of_compute_targets_lists_every_key_and_no_other() -> None:
     ]
 
     assert sorted(keys) == sorted([*compute.KEYS, "type", *compute.SPELLINGS])
+
+
+def test_the_page_of_run_configurations_lists_every_key_and_no_other() -> None:
+    page = (DOCS / "reference" / "run-configurations.md").read_text()
+    keys = [
+        key
+        for cell in re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", page, re.MULTILINE)
+        for key in re.findall(r"\w+", cell)
+    ]
+
+    assert sorted(keys) == sorted([*runconfig.KEYS, *runconfig.DATA_KEYS, *runconfig.EARLY_KEYS])
 
 
 def test_the_page_of_compute_targets_names_what_is_refused_and_the_defaults() -> None:

@@ -117,6 +117,7 @@ def test_a_run_has_the_keys_of_the_original_and_our_own(archive):
         "attachments": ["outputs/model.pkl"],
         "notes": [],
         "metrics": {"Accuracy": 0.9},
+        "gpu": None,
         "Accuracy": 0.9,
     }
 

@@ -44,6 +44,8 @@ class Script(NamedTuple):
     share: str
     grace: float
     gpus: Optional[Dict[str, Any]]
+    gets_gpus: bool = False
+    must_use_gpu: bool = False
 
 
 class Contained:
@@ -56,6 +58,8 @@ class Contained:
         self.account = furnishing.own_account()
         self.begun = 0.0
         self.way = self._prefix = ""
+        self.devices: Optional[Tuple[options.Gpu, ...]] = None
+        """Those that it gets, if it gets any; None: all."""
         self.said: List[Dict[str, Any]] = []
         self._told, self._rest = -1, b""
         self._is_made = self._has_started = False
@@ -64,7 +68,7 @@ class Contained:
         """The daemon and the image, fetched if need be. Refused where the run could not work, with what mends it."""
         self.daemon = self.docker.daemon(self.home)
         require_sources(self.wanted)
-        require_gpus(self.wanted, self.docker.environment)
+        require_gpus(self.wanted, self.docker.environment, str(self._bound.get("asked_by") or ""))
         self.image: Image = find(self.docker, self._bound, self.home, owner)
         owner.tell(
             "container",
@@ -103,6 +107,10 @@ class Contained:
         )
         return pid
 
+    def gpu_way(self) -> str:
+        """How it will be tried first to give it GPUs; empty for none."""
+        return (self.daemon.gpu_ways() or [""])[0] if self.wanted.gpus else ""
+
     def pipes(self) -> List[int]:
         """What can be read when `hear` has something new."""
         return [self._told] if self._told >= 0 else []
@@ -138,6 +146,8 @@ class Contained:
             forget(self.home)
             self._is_made = bool(event["made"])
             raise self._refused(Refused(str(event["kind"]), str(event["message"]), str(event["hint"])))
+        if event["e"] == "unfit":
+            raise Refused("gpu", str(event["message"]), str(event["hint"]))
         if event["e"] == "cannot-start":
             raise CannotStart(str(event["text"]))
         if event["e"] == "failed":
@@ -225,8 +235,10 @@ class Contained:
         """With the file and the key where the cause is written."""
         file = self.wanted.file
         if refusal.kind == NO_GPUS:
-            message = "`nvidiaDocker: true` in %s: %s" % (file, refusal.message)
-            return Refused(DOCKER, message, "%s Until then: `nvidiaDocker: false`." % _sentence(refusal.hint))
+            asked_by = str(self._bound.get("asked_by") or "")
+            message = "%s: %s" % (asked_by or "`nvidiaDocker: true` in %s" % file, refusal.message)
+            until = "without it" if asked_by else "`nvidiaDocker: false`"
+            return Refused(DOCKER, message, "%s Until then: %s." % (_sentence(refusal.hint), until))
         if refusal.kind == NO_PROGRAM and self.wanted.python:
             message = "`pythonLocation` in %s, in the image `%s`: %s" % (file, self.wanted.known_as, refusal.message)
             return Refused(DOCKER, message, "Name there a Python that the image has, by its whole path in the image.")
@@ -255,6 +267,7 @@ class Contained:
             grace=script.grace,
             directory=script.directory,
             entry=entry,
+            gpus=self.devices,
         )
         return options.run_words(self.wanted, around)
 
@@ -277,6 +290,8 @@ class Contained:
             "looks": not script.prefix,
             "python": script.argv[0],
             "gpus": script.gpus,
+            "gets_gpus": script.gets_gpus,
+            "must_use_gpu": script.must_use_gpu,
         }
 
 

@@ -55,6 +55,10 @@ def main(folder: str) -> None:
     os._exit(code)
 
 
+class Unfit(Exception):
+    """The script must use a GPU, and what is installed here cannot: a sentence and a remedy."""
+
+
 class Launcher:
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -74,8 +78,12 @@ class Launcher:
         task = json.loads(self._first_line())
         self._grace = float(task["grace"])
         kills = _counted()
-        if task.get("looks"):
-            self._describe(task)
+        try:
+            if task.get("looks"):
+                self._describe(task)
+        except Unfit as problem:
+            self._say("unfit", message=problem.args[0], hint=problem.args[1])
+            return NOBODY
         try:
             self._script = _start(task, self._output)
         except OSError as error:
@@ -108,12 +116,22 @@ class Launcher:
             version = "%d.%d.%d" % sys.version_info[:3]
             self._say("python", version=version, packages=packages)
             if task.get("gpus"):
-                from holdfast.farside.environments.advice import advice, prefix_of
-
-                for sentence in advice(prefix_of(python), version, task["gpus"]):
-                    self._say("note", text=sentence)
+                self._judge(task, python, version)
         except (OSError, ValueError, LookupError) as error:
             self._say("note", text="The image's own Python could not be looked at: %s." % error)
+
+    def _judge(self, task: Dict[str, Any], python: str, version: str) -> None:
+        """Whether what is installed can use the machine's GPUs; said to people where the script gets any."""
+        from holdfast.farside.environments.advice import looked_at, prefix_of
+        from holdfast.farside.environments.findings import ERROR
+
+        findings, frameworks = looked_at(prefix_of(python), version, task["gpus"])
+        self._say("frameworks", names=frameworks, findings=[list(each) for each in findings])
+        for each in findings if task.get("gets_gpus") else []:
+            self._say("note", text="%s %s" % (each.sentence, each.remedy))
+        fatal = [each for each in findings if each.severity == ERROR]
+        if fatal and task.get("must_use_gpu"):
+            raise Unfit(fatal[0].sentence, fatal[0].remedy)
 
     def _attend(self) -> bool:
         """Until the script has ended; False when nobody owns it any more."""

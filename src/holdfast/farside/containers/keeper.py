@@ -177,7 +177,7 @@ class Keeper:
             self._heard += data
             while b"\n" in self._heard:
                 line, _, self._heard = self._heard.partition(b"\n")
-                self._is_started = self._is_started or _event(line) in ("started", "cannot-start")
+                self._is_started = self._is_started or _event(line) in ("started", "cannot-start", "unfit")
                 self._pass_on(line)
 
     def _say(self, event: str, **keys: Any) -> None:

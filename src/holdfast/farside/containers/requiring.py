@@ -22,13 +22,15 @@ def require_sources(wanted: Wanted) -> None:
             )
 
 
-def require_gpus(wanted: Wanted, environment: Dict[str, str]) -> None:
+def require_gpus(wanted: Wanted, environment: Dict[str, str], asked_by: str = "") -> None:
+    """`asked_by` says where GPUs are asked for, if it is not the target."""
     if wanted.gpus and not machine_gpus.is_present(environment):
         raise Refused(
             DOCKER,
-            "`nvidiaDocker: true` in %s asks for GPUs, and the machine `%s` has no NVIDIA driver."
-            % (wanted.file, os.uname().nodename),
-            "Write `nvidiaDocker: false` there, or have the driver installed.",
+            "%s asks for GPUs, and the machine `%s` has no NVIDIA driver."
+            % (asked_by or "`nvidiaDocker: true` in %s" % wanted.file, os.uname().nodename),
+            "%s, or have the driver installed."
+            % ("Submit without it" if asked_by else "Write `nvidiaDocker: false` there"),
         )
 
 

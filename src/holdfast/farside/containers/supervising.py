@@ -1,6 +1,6 @@
 """What a supervisor does for a run whose script runs in a container: the image, the start, and how it ended."""
 
-from typing import TYPE_CHECKING, Any, Dict, Optional, Sequence, Set, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Set, Tuple
 
 from holdfast.farside.containers.calling import Attended
 from holdfast.farside.containers.docker import Docker
@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from holdfast.farside.containers.contained import Script
     from holdfast.farside.containers.in_image import InImage
     from holdfast.farside.containers.room import Container
+    from holdfast.farside.environments.findings import Finding
     from holdfast.farside.environments.workshop import Owner
+    from holdfast.farside.gpu.units import Unit
 
 REMOVING = 20.0
 """Seconds that a container's removal may wait for a Docker that is being restarted."""
@@ -53,6 +55,29 @@ class ContainedRun:
     def place(self) -> "InImage":
         """What the environment is for."""
         return self._contained.place()
+
+    @property
+    def variables(self) -> Dict[str, str]:
+        """What the image sets by itself."""
+        return self._contained.image.environment
+
+    def give(self, units: Optional[Sequence["Unit"]]) -> str:
+        """The GPUs that the container gets, None for all; returns in which way, empty for none."""
+        if units is not None:
+            from holdfast.farside.containers.options import Gpu
+
+            self._contained.devices = tuple(Gpu(each.cdi, each.uuid) for each in units)
+        return self._contained.gpu_way()
+
+    def learned(self) -> Tuple[List["Finding"], List[str]]:
+        """What the launcher found in the image's own Python, and the frameworks that are there."""
+        said = [event for event in self._contained.said if event["e"] == "frameworks"]
+        if not said:
+            return [], []
+        from holdfast.farside.environments.findings import Finding
+
+        findings = [Finding(*each) for event in said for each in event["findings"]]
+        return findings, [str(name) for event in said for name in event["names"]]
 
     def start(self, script: "Script", pump: Pump) -> int:
         """Returns when the script runs, with the pid of the process that stands for it."""

@@ -32,6 +32,15 @@ class Stop(NamedTuple):
     signal: Optional[int] = None
 
 
+class Watchdog:
+    """Looks now and then whether a script that runs should be ended: `due` is when, by `time.monotonic`."""
+
+    due: Optional[float] = None
+
+    def look(self) -> Optional[Stop]:
+        raise NotImplementedError
+
+
 def spawn(
     argv: List[str],
     environment: Dict[str, str],
@@ -90,7 +99,9 @@ class Attendant:
         """Of a process that has just been started: an exit that is known under this pid is an earlier one's."""
         self.exits.pop(pid, None)
 
-    def attend(self, pid: int, pump: Pump, time_limit: Optional[float], stopping: Any) -> Exit:
+    def attend(
+        self, pid: int, pump: Pump, time_limit: Optional[float], stopping: Any, watchdog: Optional[Watchdog] = None
+    ) -> Exit:
         """Until `pid`, which is expected, ends. `stopping(stop)` is called once, when SIGTERM is about to be sent."""
         limit_at = None if time_limit is None else time.monotonic() + time_limit
         self.kill_at = None
@@ -98,6 +109,8 @@ class Attendant:
             now = time.monotonic()
             if limit_at is not None and now >= limit_at and self.stop is None:
                 self.stop = Stop("time-limit", "")
+            if watchdog is not None and self.stop is None:
+                self.stop = watchdog.look()
             if self.stop is not None and self.kill_at is None:
                 stopping(self.stop)
                 _kill(pid, signal.SIGTERM)
@@ -106,7 +119,8 @@ class Attendant:
             if self.kill_at is not None and now >= self.kill_at:
                 _kill(pid, signal.SIGKILL)
                 again = now + 1.0
-            due = [moment for moment in (limit_at, again or self.kill_at) if moment is not None]
+            looks_at = None if watchdog is None or self.stop is not None else watchdog.due
+            due = [moment for moment in (limit_at, again or self.kill_at, looks_at) if moment is not None]
             self.wait(min(due) - now if due else None, pump)
         return self.exits.pop(pid)
 

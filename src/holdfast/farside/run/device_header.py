@@ -14,10 +14,9 @@ GIB = float(1 << 30)
 
 
 class DeviceHeader:
-    """Begins to ask when it is made. `note` tells people what went wrong: none of it ends the run. `is_given` False:
-    the script's container gets no GPU, so there is nothing to say about those of the machine."""
+    """Begins to ask when it is made. `note` tells people what went wrong: none of it ends the run."""
 
-    def __init__(self, attendant: Attendant, note: Callable[[str], None], is_given: bool = True) -> None:
+    def __init__(self, attendant: Attendant, note: Callable[[str], None]) -> None:
         self._attendant, self._note = attendant, note
         self._reader: List[Program] = []
         self.report: gpus.Report = gpus.no_driver()
@@ -25,7 +24,7 @@ class DeviceHeader:
         self.abandoned: Set[int] = set()
         """A reader that even SIGKILL did not end: the driver holds it, and nobody is to wait for it."""
         environment = inherited_environment()
-        if is_given and gpus.is_present(environment):
+        if gpus.is_present(environment):
             try:
                 self._reader.append(gpus.start(environment))
             except CannotStart as problem:

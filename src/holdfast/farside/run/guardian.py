@@ -5,10 +5,22 @@ import json
 import os
 import signal
 import time
-from typing import Any, Dict, List, Optional, Set
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 from holdfast.farside import kernel
-from holdfast.farside.layout import CONTROL, FIFO, GUARDIAN_BYTE, GUARDIAN_NAME, JOURNAL, OUTPUT, RESERVE, SHIPPED, Home
+from holdfast.farside.layout import (
+    CONTROL,
+    FIFO,
+    GPU_FACTS,
+    GUARDIAN_BYTE,
+    GUARDIAN_NAME,
+    JOURNAL,
+    OUTPUT,
+    RESERVE,
+    SHIPPED,
+    STACKS,
+    Home,
+)
 from holdfast.farside.machine import identity
 from holdfast.farside.refusal import Refused
 from holdfast.farside.run import detaching, processes
@@ -87,7 +99,7 @@ def become_guardian(home: Home, request: detaching.Request, tell: int) -> None:
         os._exit(1)
     detaching.tell(tell, "ok")
     os.close(tell)
-    Guardian(home, folder, request["secrets"], plan.get("container") is not None).main()
+    Guardian(home, folder, request["secrets"], plan).main()
 
 
 def _forget(folder: str) -> None:
@@ -101,7 +113,7 @@ def create_folder(path: str, plan: Dict[str, Any], records: Dict[str, Any]) -> N
     os.makedirs(path, mode=0o700)
     for name in ("metrics", "uploads"):
         os.mkdir(os.path.join(path, name))
-    for name in (OUTPUT, CONTROL):
+    for name in (OUTPUT, CONTROL, STACKS):
         os.close(os.open(os.path.join(path, name), os.O_WRONLY | os.O_CREAT, 0o600))
     for name, record in records.items():
         with open(os.path.join(path, name + ".json"), "w") as target:
@@ -153,9 +165,23 @@ def _user() -> str:
         return str(os.getuid())
 
 
+def _holding(plan: Dict[str, Any]) -> Tuple[Any, Any]:
+    """Where leases of GPUs are kept, and the way there, for a run that asks for some: they are to be free when its last
+    process is gone, so they are this process's, and nobody has to do anything for it."""
+    from holdfast.farside.gpu.request import parse
+
+    if not parse(plan.get("gpu")).is_leasing:
+        return None, None
+    from holdfast.farside.gpu.holding import pair
+
+    return pair()
+
+
 class Guardian:
-    def __init__(self, home: Home, folder: str, secrets: Dict[str, str], is_contained: bool = False) -> None:
-        self.home, self.folder, self.secrets, self.is_contained = home, folder, secrets, is_contained
+    def __init__(self, home: Home, folder: str, secrets: Dict[str, str], plan: Dict[str, Any]) -> None:
+        self.home, self.folder, self.secrets = home, folder, secrets
+        self.is_contained = plan.get("container") is not None
+        self.held, self.given = _holding(plan)
         self.journal = Journal(os.path.join(folder, JOURNAL), os.path.join(folder, RESERVE))
 
     def main(self) -> None:
@@ -164,6 +190,8 @@ class Guardian:
         if supervisor == 0:
             self._become_supervisor(pipe)
         os.close(pipe[1])
+        if self.given is not None:
+            self.given.close()
         _keep(os.path.join(self.folder, "plan.json"))
         status = self._wait_for(supervisor)
         if self.journal.ended() is None:
@@ -182,7 +210,9 @@ class Guardian:
 
     def _become_supervisor(self, pipe: List[int]) -> None:
         try:
-            Supervisor(self.home, self.folder, self.secrets, pipe).main()
+            if self.held is not None:
+                self.held.close()
+            Supervisor(self.home, self.folder, self.secrets, pipe, self.given).main()
             os._exit(0)
         except BaseException:  # noqa: BLE001 - it goes to control_log, and the guardian takes over
             import traceback
@@ -210,6 +240,7 @@ class Guardian:
         pump.finish()
         if ended:
             self.journal.append("swept", processes=ended[:100], count=len(ended))
+        self._tell_of_gpus()
         how = "signal %d" % os.WTERMSIG(status) if os.WIFSIGNALED(status) else "an error; control_log has it"
         self.journal.append(
             "ended",
@@ -223,6 +254,19 @@ class Guardian:
             from holdfast.farside.containers.ending import SETTLING, remove
 
             remove(self.folder, settling=SETTLING)
+
+    def _tell_of_gpus(self) -> None:
+        """What can still be said of them."""
+        if not os.path.exists(os.path.join(self.folder, GPU_FACTS)):
+            return
+        from holdfast.farside.gpu.concluding import conclude
+        from holdfast.farside.gpu.facts import End
+
+        events = {str(event["e"]): event for event in self.journal.events()}
+        if "gpu" in events:
+            return
+        started = events["started"]["t"] if "started" in events else None
+        self.journal.append("gpu", **conclude(self.folder, End(started, time.time(), None, None, (), (), False)))
 
     def _end_container(self, pump: Pump) -> List[List[Any]]:
         """The launcher in it has heard that nobody owns the run any more. Returns what it ended."""

@@ -15,6 +15,7 @@ from holdfast.farside.layout import (
     INSIDE,
     JOURNAL,
     OUTPUT,
+    SAMPLES,
     SUPERVISOR_BYTE,
     Home,
     checked,
@@ -54,7 +55,7 @@ class Subscription:
             length = os.stat(os.path.join(self.folder, JOURNAL)).st_size
         except OSError:
             length = 0
-        for name in [OUTPUT, CONTROL, ENVIRONMENT] + self._metric_files():
+        for name in [OUTPUT, CONTROL, ENVIRONMENT, SAMPLES] + self._metric_files():
             self._send(name, None, send_frame)
         self._send(JOURNAL, length, send_frame)
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Set, Tuple
 
 from holdfast.farside import kernel
 from holdfast.farside.environments.platforms import build_name
+from holdfast.farside.gpu.supervising import REFUSED as NO_GPU
+from holdfast.farside.gpu.supervising import GpuWatch, asked_by
 from holdfast.farside.layout import JOURNAL, OUTPUT, RESERVE, SHIPPED, SUPERVISOR_BYTE, Home
 from holdfast.farside.refusal import Refused
 from holdfast.farside.run import files, processes
 from holdfast.farside.run.beside import beside
 from holdfast.farside.run.binding import bind, holes
 from holdfast.farside.run.children import Attendant, CannotStart, Stop, inherited_environment, spawn
-from holdfast.farside.run.device_header import DeviceHeader
 from holdfast.farside.run.interpreter import find_python
 from holdfast.farside.run.journal import Journal
 from holdfast.farside.run.kin import other_guardians
@@ -33,7 +34,7 @@ BRIEF_GRACE = 2.0
 LEFT_FOR_THE_END = 16384
 LONGEST_GRACE = 10.0
 """For what the script left behind when it ended by itself; a run's own grace time is for its checkpoints."""
-_REASONS = {"cancel": "canceled", "time-limit": "time-limit", "stopped": "stopped"}
+_REASONS = {"cancel": "canceled", "time-limit": "time-limit", "stopped": "stopped", "gpu-idle": "gpu-idle"}
 
 
 class Stopped(Exception):
@@ -41,8 +42,11 @@ class Stopped(Exception):
 
 
 class Supervisor:
-    def __init__(self, home: Home, folder: str, secrets: Dict[str, str], pipe: List[int]) -> None:
+    """`given` is where leases of GPUs are handed to the guardian, if the plan has any."""
+
+    def __init__(self, home: Home, folder: str, secrets: Dict[str, str], pipe: List[int], given: Any = None) -> None:
         self.home, self.folder, self.secrets, self.pipe = home, folder, secrets, pipe
+        self._given = given
         self.work = os.path.join(folder, "work")
         self.journal = Journal(os.path.join(folder, JOURNAL), os.path.join(folder, RESERVE))
         self.signals = Signals((signal.SIGUSR1, signal.SIGTERM, signal.SIGINT))
@@ -51,7 +55,8 @@ class Supervisor:
             self.plan: Dict[str, Any] = json.load(source)
         self.attendant = Attendant(self.signals, float(self.plan["limits"]["grace"]), self._cancel_request)
         self.stamps: Dict[str, files.Stamp] = {}
-        self.devices: Optional[DeviceHeader] = None
+        self.gpus: Optional[GpuWatch] = None
+        self.exited: Optional[Tuple[float, Exit]] = None
         self.prepared: Any = None
         """Keeps the environment in use until this process ends."""
         self.contained: Optional[ContainedRun] = None
@@ -76,11 +81,13 @@ class Supervisor:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO):
                 raise
             ending = {"reason": "storage", "detail": "%s: %s" % (error.filename or self.folder, error.strerror)}
-        if self.devices is not None:
-            self.devices.end()
+        if self.gpus is not None:
+            self.gpus.stop_asking()
         self._sweep(BRIEF_GRACE)
         if self.contained is not None:
             self.contained.end()
+        if self.gpus is not None:
+            self.gpus.finish(*(self.exited or (None, None)))
         self._write_ended(ending)
         if self.contained is not None:
             self.contained.remove()  # nobody needs to wait for it
@@ -93,20 +100,20 @@ class Supervisor:
         if container is not None:
             from holdfast.farside.containers.supervising import ContainedRun
 
-            container = bind(container, facts)
+            container = dict(bind(container, facts), asked_by=asked_by(self.plan))
             self.contained = ContainedRun(self.home, container, self._owner(), self.attendant)
-        is_given = container is None or bool(container["gpus"])
-        self.devices = DeviceHeader(self.attendant, lambda text: self.journal.append("note", text=text), is_given)
+        gpus = self.gpus = GpuWatch(self.plan, self._owner(), self.attendant, self._given)
         os.makedirs(self.work)
         stores = bind(self.plan["stores"], facts)
         self.stamps = files.materialise(self.plan["snapshot"], stores, self.work)
         if self.contained is None:
             facts["python"] = self._python()  # it may be one of the files
         else:
+            gpus.require_driver()
             is_script_alone = self.plan["environment"] is None and self.plan["command"] is not None
             facts.update(self.contained.look_at_image(self.plan.get("python"), is_script_alone))
         os.makedirs(bind(self.plan["share"], facts), exist_ok=True)
-        header = self.devices.text(self._wait_or_stop)
+        header = gpus.header(self._wait_or_stop)
         environment = self.plan["environment"]
         if environment is not None:
             facts["environment"] = self._prepare(bind(environment, facts))
@@ -118,10 +125,11 @@ class Supervisor:
             version, packages = beside(command["argv"][0])
             self.journal.append("environment", id="", python=version, packages=packages, built=False, seconds=0)
         if environment is not None or self.contained is None:  # else the launcher looks at it
-            self._advise(command["argv"][0])
+            self._look_at_frameworks(gpus, command["argv"][0])
+        self._give_gpus(gpus, command["environment"])
         with open(os.path.join(self.folder, "bound.json"), "w") as target:
             target.write(json.dumps(command))
-        return self._run_script(command, header)
+        return self._run_script(command, header, gpus)
 
     def _facts(self) -> Dict[str, str]:
         inherited = os.environ.get("PYTHONPATH", "")
@@ -166,7 +174,7 @@ class Supervisor:
         from holdfast.farside.environments.workshop import Workshop
 
         self.journal.append("phase", name="environment", text="looking for the environment")
-        gpus = {} if self.devices is None else self.devices.report
+        gpus = {} if self.gpus is None else self.gpus.report
         may_build = bool(self.plan["prepare"])
         if self.contained is None:
             shop = Workshop(self._owner(), self.secrets, plan["secrets"])
@@ -187,35 +195,44 @@ class Supervisor:
         )
         return str(environment.path)
 
-    def _advise(self, python: str) -> None:
-        """Say before the script starts what keeps it from using the GPUs. Nothing of this ends the run."""
-        if self.devices is None or not self.devices.report["devices"]:
+    def _look_at_frameworks(self, gpus: GpuWatch, python: str) -> None:
+        """What keeps the script's environment from using the GPUs."""
+        if not gpus.report["devices"]:
             return
-        from holdfast.farside.environments.advice import advice, prefix_of
+        from holdfast.farside.environments.advice import prefix_of
 
         version = "" if self.prepared is None else self.prepared.python
         platform = "" if self.contained is None else self.contained.platform
-        for sentence in advice(prefix_of(python), version, self.devices.report, platform):
-            self.journal.append("note", text=sentence)
+        gpus.look_at(prefix_of(python), version, platform)
 
-    def _run_script(self, command: Dict[str, Any], header: bytes) -> Dict[str, Any]:
+    def _give_gpus(self, gpus: GpuWatch, variables: Dict[str, str]) -> None:
+        gpus.lease()
+        image = {} if self.contained is None else self.contained.variables
+        variables.update(gpus.variables(variables, image))
+        gpus.check("" if self.contained is None else self.contained.give(gpus.units()))
+
+    def _run_script(self, command: Dict[str, Any], header: bytes, gpus: GpuWatch) -> Dict[str, Any]:
         reader, writer = self.pipe
         pump = Pump(reader, os.path.join(self.folder, OUTPUT), Redactor(self.secrets.values()))
         witness = Witness()
+        gpus.start()
         os.write(writer, header)  # through the pipe, so that it is before the script's first byte in every case
         try:
             if self.contained is None:
                 pid = self._start(command, writer)
             else:
-                pid = self.contained.start(self._contained_script(command), pump)
+                pid = self.contained.start(self._contained_script(command, gpus), pump)
+                gpus.learn(*self.contained.learned())
         finally:
             os.close(writer)
         self.journal.append("started", pid=pid, argv=command["argv"])
-        result = self.attendant.attend(pid, pump, self.plan["limits"]["time"], self._tell_stopping)
+        limit, watchdog = self.plan["limits"]["time"], gpus.watchdog()
+        result = self.attendant.attend(pid, pump, limit, self._tell_stopping, watchdog)
         stop = self.attendant.stop  # a request that comes later finds a script that ended by itself
         ending: Optional[Dict[str, Any]] = None
         if self.contained is not None:
             result, ending = self.contained.finish(pump, stop)
+        self.exited = (time.time(), result)
         self.journal.append("exited", code=result.code, signal=result.signal)
         left = self.attendant.grace_left() if stop else min(self.attendant.grace, LONGEST_GRACE)
         self._sweep(max(left, BRIEF_GRACE), pump)
@@ -238,10 +255,9 @@ class Supervisor:
     def _script_secrets(self) -> Dict[str, str]:
         return {name: self.secrets[name] for name in self.plan["secrets"] if name in self.secrets}
 
-    def _contained_script(self, command: Dict[str, Any]) -> "Script":
+    def _contained_script(self, command: Dict[str, Any], gpus: GpuWatch) -> "Script":
         from holdfast.farside.containers.contained import Script
 
-        report = None if self.devices is None else self.devices.report
         return Script(
             argv=command["argv"],
             environment=dict(command["environment"], **self._script_secrets()),
@@ -249,7 +265,9 @@ class Supervisor:
             prefix="" if self.prepared is None else str(self.prepared.environment.path),
             share=str(bind(self.plan["share"], self._facts())),
             grace=self.attendant.grace,
-            gpus=report if report and report["devices"] else None,
+            gpus=gpus.report if gpus.report["devices"] else None,
+            gets_gpus=gpus.is_given,
+            must_use_gpu=gpus.request.require,
         )
 
     def _finish_output(self, pump: Pump) -> None:
@@ -270,6 +288,8 @@ class Supervisor:
     def _refused_ending(self, refusal: Refused) -> Dict[str, Any]:
         if refusal.kind in ("storage", "preparation"):
             return {"reason": refusal.kind, "detail": refusal.message}
+        if refusal.kind == NO_GPU:
+            return {"reason": "gpu-required", "detail": ("%s %s" % (refusal.message, refusal.hint)).strip()}
         if self.contained is None or refusal.kind == "cannot-start":
             return {"reason": "cannot-start", "detail": refusal.message}
         return {"reason": "container", "detail": ("%s %s" % (refusal.message, refusal.hint)).strip()}
@@ -290,8 +310,8 @@ class Supervisor:
             self.journal.append("swept", processes=shown, count=len(ended))
 
     def _spared(self) -> Set[int]:
-        stuck = self.devices.abandoned if self.devices is not None else set()
-        spared = other_guardians(self.home, self.folder) | (stuck - set(self.attendant.exits))
+        watching = self.gpus.spared() if self.gpus is not None else set()
+        spared = other_guardians(self.home, self.folder) | (watching - set(self.attendant.exits))
         return spared if self.contained is None else spared | self.contained.monitors()
 
     def _list_files(self) -> None:

@@ -16,9 +16,8 @@ from holdfast.history.storage import move
 from holdfast.hosts.connection import Push, prefix_checksum
 
 WRITER = "writer.lock"
-_NAME = re.compile(
-    r"(journal\.jsonl|driver_log|control_log|environment\.json|metrics/[0-9]+-[A-Za-z0-9]{1,64}\.jsonl)\Z"
-)
+_FILES = ("journal.jsonl", "driver_log", "control_log", "environment.json", "gpu.jsonl")
+_NAME = re.compile(rf"({'|'.join(map(re.escape, _FILES))}|metrics/[0-9]+-[A-Za-z0-9]{{1,64}}\.jsonl)\Z")
 
 
 class Mirror:
@@ -30,7 +29,7 @@ class Mirror:
     def have(self) -> dict[str, list[int]]:
         """Bytes at home and their checksum, per file: what the far side continues from."""
         found = {}
-        for name in ("journal.jsonl", "driver_log", "control_log", "environment.json", *self._metric_files()):
+        for name in (*_FILES, *self._metric_files()):
             path = self._folder / name
             if path.exists():
                 with path.open("rb") as source:

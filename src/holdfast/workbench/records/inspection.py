@@ -7,6 +7,7 @@ from typing import Any
 
 from holdfast.frozen import dataclass
 from holdfast.history.folder import RunFolders
+from holdfast.history.gpu_series import Series, read_series
 from holdfast.history.index import Filter, Index
 from holdfast.history.metrics import MetricSummary, summarize
 from holdfast.history.records import read_run
@@ -22,16 +23,19 @@ class Inspection:
     artifacts: tuple[Artifact, ...]
     metrics: tuple[MetricSummary, ...]
     children: tuple[str, ...]
+    gpus: tuple[Series, ...] = ()
 
 
 def inspect(project: Project, run_id: str) -> Inspection:
     state = project.state_directory
     folders = RunFolders(state)
     children = Index(state).list(only=Filter(parent=run_id))
+    run = read_run(folders, run_id)
     return Inspection(
-        run=read_run(folders, run_id),
+        run=run,
         configuration=folders.configuration(run_id),
         artifacts=artifacts(project, run_id),
         metrics=tuple(summarize(folders.path(run_id) / "metrics").values()),
         children=tuple(each.run_id for each in reversed(children)),
+        gpus=read_series(folders.path(run_id), run.started),
     )

@@ -10,10 +10,12 @@ from pathlib import Path
 from holdfast.containers.container import Names
 from holdfast.errors import NotAvailable, ProjectError, UsageError
 from holdfast.frozen import dataclass, replace
-from holdfast.plan import Command, ContainerPlan, EnvironmentPlan, Hole, Limits, Plan, Text, text
+from holdfast.plan import Command, ContainerPlan, EnvironmentPlan, GpuPlan, Hole, Limits, Plan, Text, text
 from holdfast.project.compute import CONTAINER_TYPES
 from holdfast.project.configuration import Configuration, managed_environment
 from holdfast.project.folder import Project
+from holdfast.project.gpu_wishes import GpuWishes
+from holdfast.workbench.submitting.gpu_request import gpu_plan
 from holdfast.workbench.submitting.interpreter import find_python
 from holdfast.workbench.surroundings import Surroundings
 from holdfast.workbench.targets import Product
@@ -48,6 +50,7 @@ class Request:
     sync_outputs: float | None = None
     fetch_outputs: bool = True
     environment: EnvironmentWishes = EnvironmentWishes()
+    gpu: GpuWishes = GpuWishes()
     prepare_only: bool = False
     """Nothing is run: the environment is wanted, and whoever waits sees it being made."""
 
@@ -113,7 +116,8 @@ def make_plan(intent: Intent, identity: Identity, around: Surroundings) -> Plan:
     if run.framework == "PySpark":
         raise _spark(configuration)
     is_here = intent.product.host.is_here
-    container = container_plan(intent, Names(identity.run_id, project.id, project.name))
+    gpu = GpuPlan() if request.prepare_only else gpu_plan(request.gpu, configuration)
+    container = container_plan(intent, Names(identity.run_id, project.id, project.name), gpu.gpus)
     environment = intent.shipped or intended_environment(intent, around)
     if container is not None and environment is not None:
         container = replace(container, python=None)  # also where the target would use the image's own
@@ -136,17 +140,18 @@ def make_plan(intent: Intent, identity: Identity, around: Surroundings) -> Plan:
         secrets=wanted_secrets(request, configuration),
         python=None if is_here and container is None else target.python_location,
         container=container,
+        gpu=gpu,
     )
 
 
-def container_plan(intent: Intent, names: Names) -> ContainerPlan | None:
-    """With the image of the run whose environment is wanted, if one is."""
+def container_plan(intent: Intent, names: Names, gpus: int | str | None = None) -> ContainerPlan | None:
+    """With the image of the run whose environment is wanted, if one is; `gpus` as the run asks for them."""
     container, of_run = intent.product.container, intent.request.environment.of_run
     if of_run is None or not container.has_image:
-        return container.plan(names)
+        return container.plan(names, gpus=gpus)
     from holdfast.workbench.submitting.environment import image_of_run
 
-    return container.plan(names, image_of_run(intent.project, of_run))
+    return container.plan(names, image_of_run(intent.project, of_run), gpus)
 
 
 def _command(intent: Intent, variables: dict[str, Text], is_managed: bool, around: Surroundings) -> Command:

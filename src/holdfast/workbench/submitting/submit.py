@@ -14,6 +14,7 @@ from holdfast.project.configuration import lacks_environment_file, load_configur
 from holdfast.project.folder import Project, ensure_identity, ensure_state_directory
 from holdfast.project.runconfig import CONDA_FILE
 from holdfast.workbench import events
+from holdfast.workbench.submitting.gpu_request import gpu_plan
 from holdfast.workbench.submitting.planning import (
     Intent,
     Request,
@@ -114,6 +115,8 @@ def _read(project: Project, request: Request, around: Surroundings) -> Intent:
     files = [from_here(each, project, around) for each in (request.conda_file, request.spark_file)]
     configuration = load_configuration(project, request.run_configuration, request.target, *files)
     require_environment(request, configuration)
+    if not request.prepare_only:
+        gpu_plan(request.gpu, configuration)  # refuses what contradicts itself, before anything is done
     job = find_job(project, request, configuration, around)
     product = product_of(configuration.target, around)
     project = ensure_identity(project, around.user_home)

@@ -116,6 +116,16 @@ def test_each_way_of_giving_gpus_has_its_words() -> None:
     assert options.gpus("") == ["-e", "NVIDIA_VISIBLE_DEVICES=void"]
 
 
+def test_a_container_gets_the_leased_gpus_and_no_others():
+    two = [options.Gpu("0", "GPU-a"), options.Gpu("2:1", "MIG-b")]
+    assert options.gpus("hook", two) == ["--gpus", '"device=GPU-a,MIG-b"']  # read as a line of CSV
+    assert options.gpus("hook", two[:1]) == ["--gpus", "device=GPU-a"]
+    assert options.gpus("cdi", two) == ["--device", "nvidia.com/gpu=0", "--device", "nvidia.com/gpu=2:1"]
+    assert options.gpus("runtime", two) == ["--runtime", "nvidia", "-e", "NVIDIA_VISIBLE_DEVICES=GPU-a,MIG-b"]
+    for way in ("hook", "cdi", "runtime", ""):
+        assert options.gpus(way, []) == ["-e", "NVIDIA_VISIBLE_DEVICES=void"]
+
+
 def test_the_parts_of_the_driver_are_named_where_the_image_does_not() -> None:
     assert options.capabilities("hook", {}) == [("NVIDIA_DRIVER_CAPABILITIES", "compute,utility")]
     assert options.capabilities("hook", {"NVIDIA_DRIVER_CAPABILITIES": "all"}) == []

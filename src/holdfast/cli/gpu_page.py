@@ -1,0 +1,143 @@
+"""What the GPUs did for a run, for its page: the verdict, each device, and a plot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TextIO
+
+from holdfast.cli import terminal
+from holdfast.cli.run_table import short_duration
+from holdfast.history.gpu_series import Series, means
+from holdfast.model import GpuUse, Run, UseState, Verdict
+
+GIB = 1 << 30
+SPELLS_SHOWN, DEVICES_SHOWN = 3, 8
+CELLS = 60
+"""The widest plot; and what a pipe gets."""
+BLOCKS, UNKNOWN_BLOCK = "▁▂▃▄▅▆▇█", "·"
+LETTERS, UNKNOWN_LETTER = "_.:-=+*#", "?"
+"""Nothing, and then seven heights; and for terminals that cannot show blocks."""
+
+Row = tuple[str, str]
+
+
+def run_rows(run: Run, series: Sequence[Series], stream: TextIO) -> Iterator[Row]:
+    """For the page of a run. Nothing of a run that asked for no GPU and used none."""
+    verdict = run.gpu
+    if verdict is not None and verdict.state is UseState.NOT_ASKED:
+        return
+    if verdict is not None:
+        yield from (("GPU", line) for line in _verdict(verdict))
+    shown = _worth_showing(verdict, series)
+    room = terminal.width() - _PAGE_MARGIN if terminal.is_terminal(stream) else CELLS + _AROUND
+    for line in plot(shown[:DEVICES_SHOWN], run.duration, room, _can_show(stream, BLOCKS + UNKNOWN_BLOCK)):
+        yield "GPU over time", line
+    if len(shown) > DEVICES_SHOWN:
+        yield "GPU over time", f"… {len(shown) - DEVICES_SHOWN} more GPUs"
+
+
+def plot(devices: Sequence[Series], duration: float | None, room: int, has_blocks: bool) -> Iterator[str]:
+    """Two lines for each device, how busy it was and its memory, and below them the time. `room`: columns."""
+    end = max([duration or 0.0, *(device.points[-1].time for device in devices if device.points)], default=0.0)
+    cells = max(1, min(CELLS, room - _AROUND))
+    if end <= 0 or not any(device.points for device in devices):
+        return
+    is_unknown = False
+    for device in devices:
+        busy = means([(each.since, each.time, each.utilisation) for each in device.points], end, cells)
+        memory = means([(each.since, each.time, each.memory) for each in device.points], end, cells)
+        most = max((each.memory for each in device.points if each.memory is not None), default=0.0)
+        is_unknown |= None in busy or None in memory
+        yield _line(f"GPU {device.number} busy", _bar(busy, 100.0, has_blocks), _peak_busy(device))
+        yield _line(f"GPU {device.number} memory", _bar(memory, device.total or most, has_blocks), _peak_memory(device))
+    unknown = UNKNOWN_BLOCK if has_blocks else UNKNOWN_LETTER
+    yield _line("", _axis(end, cells), f"{unknown} not known" if is_unknown else "")
+
+
+_LABEL = 13
+_AROUND = _LABEL + 2 + 25
+"""Columns beside the cells: the label before them, the peak behind."""
+_PAGE_MARGIN = 16
+"""The longest title of a run's page, and the gap."""
+
+
+def _verdict(verdict: Verdict) -> Iterator[str]:
+    yield verdict.sentence
+    if verdict.remedy and verdict.remedy not in verdict.sentence:
+        yield from verdict.remedy.splitlines()
+    yield from (_use(each) for each in verdict.devices)
+    if verdict.waited is not None:
+        yield f"The GPU waited for {verdict.waited:.0%} of the script's time.".replace("%", " %")
+    spells = sorted(verdict.spells, key=lambda spell: spell[0] - spell[1])[:SPELLS_SHOWN]
+    if spells:
+        shown = ", ".join(f"{short_duration(end - begin)} after {short_duration(begin)}" for begin, end in spells)
+        yield f"Longest without work: {shown}"
+
+
+def _use(use: GpuUse) -> str:
+    parts = [
+        *([f"{use.mean:.0f} % mean"] if use.mean is not None else []),
+        *([f"{gibibytes(use.peak_memory)} peak"] if use.peak_memory is not None else []),
+        "not used" if use.first_use is None else f"first use after {short_duration(use.first_use)}",
+        *([f"computed {100 * use.busy:.0f} % of the time"] if use.busy is not None else []),
+        *(["leased"] if use.is_leased else []),
+    ]
+    return f"GPU {use.number}, {use.name or 'unknown'} ({use.uuid or 'unknown UUID'}): {', '.join(parts)}"
+
+
+def _worth_showing(verdict: Verdict | None, series: Sequence[Series]) -> list[Series]:
+    """On a box of eight, those that the run had or used; all where it had none."""
+    mine = {each.uuid for each in verdict.devices if each.is_leased or each.first_use is not None} if verdict else set()
+    return [each for each in series if each.uuid in mine] or list(series)
+
+
+def _line(label: str, cells: str, after: str) -> str:
+    return f"{label:<{_LABEL}} {cells} {after}".rstrip()
+
+
+def _bar(values: Sequence[float | None], top: float, has_blocks: bool) -> str:
+    heights, unknown = (BLOCKS, UNKNOWN_BLOCK) if has_blocks else (LETTERS, UNKNOWN_LETTER)
+    return "".join(unknown if each is None else heights[_height(each, top)] for each in values)
+
+
+def _height(value: float, top: float) -> int:
+    """0 is for nothing at all; the least that is more than that is 1."""
+    if value <= 0 or top <= 0:
+        return 0
+    return 1 + min(6, int(7 * value / top))
+
+
+def _peak_busy(device: Series) -> str:
+    known = [each.utilisation for each in device.points if each.utilisation is not None]
+    return f"peak {max(known):.0f} %" if known else "not known"
+
+
+def _peak_memory(device: Series) -> str:
+    known = [each.memory for each in device.points if each.memory is not None]
+    of = "" if device.total is None else f" of {device.total / GIB:.1f}"
+    return f"peak {max(known) / GIB:.1f}{of} GiB" if known else "not known"
+
+
+def _axis(end: float, cells: int) -> str:
+    """Begin, middle where there is room, and end."""
+    first, middle, last = "0s", short_duration(end / 2), short_duration(end)
+    if cells < len(first) + len(last) + 1:
+        return last.rjust(cells)
+    line = first.ljust(cells - len(last)) + last
+    begin = (cells - len(middle)) // 2
+    if begin > len(first) + 1 and begin + len(middle) < cells - len(last) - 1:
+        line = line[:begin] + middle + line[begin + len(middle) :]
+    return line
+
+
+def _can_show(stream: TextIO, text: str) -> bool:
+    try:
+        text.encode(getattr(stream, "encoding", None) or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def gibibytes(count: int | None) -> str:
+    """As everybody names the sizes of GPUs."""
+    return "unknown" if count is None else f"{count / GIB:.2f} GiB"

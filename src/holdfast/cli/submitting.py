@@ -1,0 +1,241 @@
+"""`experiment submit`: run a script, follow it, and end as it did."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast.cli import terminal
+from holdfast.cli.ahead import AHEAD
+from holdfast.cli.here import current_project
+from holdfast.cli.options import Duration, environment_options, gpu_options, runconfig_names, target_names
+from holdfast.cli.output import Command, Output, output_options
+from holdfast.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from holdfast.model import Run
+    from holdfast.project.folder import Project
+    from holdfast.project.gpu_wishes import GpuWishes
+    from holdfast.workbench.submitting.planning import EnvironmentWishes, Request
+    from holdfast.workbench.surroundings import Surroundings
+
+
+@click.command(
+    "submit",
+    cls=Command,
+    context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
+    epilog="Everything after SCRIPT goes to it as it is. Ctrl-C only detaches: the run goes on.",
+)
+@click.option(
+    "-c",
+    "--run-configuration",
+    metavar="NAME",
+    shell_complete=runconfig_names,
+    help="Run configuration: the stem of a .runconfig. [default: local]",
+)
+@click.option(
+    "-t",
+    "--target",
+    metavar="NAME",
+    shell_complete=target_names,
+    help="Compute target, instead of the one in the run configuration.",
+)
+@click.option("-a", "--async", "detached", is_flag=True, help="Return at once; prints the run id.")
+@click.option("--wait", "quiet", is_flag=True, help="Wait for the end without showing the script's output.")
+@click.option(
+    "--time-limit", type=Duration(), metavar="DURATION", help="End the script after this time, e.g. 90s, 2h30m."
+)
+@click.option(
+    "--grace",
+    type=Duration(),
+    metavar="DURATION",
+    help="Time between SIGTERM and SIGKILL, for checkpoints. [default: 10s]",
+)
+@click.option(
+    "--secret", "secrets", multiple=True, metavar="NAME", help="Pass this variable; its value is never written."
+)
+@click.option(
+    "-d",
+    "--conda-file",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Conda environment file, instead of the run configuration's.",
+)
+@click.option(
+    "-s",
+    "--spark-file",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Spark dependencies, instead of the run configuration's.",
+)
+@click.option(
+    "--sync-outputs",
+    type=Duration(),
+    metavar="EVERY",
+    help="Bring outputs home so often while the run is followed, e.g. 10m; at its end always.",
+)
+@click.option("--no-outputs", is_flag=True, help="Leave outputs on the machine; `history download` fetches them.")
+@environment_options
+@gpu_options
+@click.option("--dry-run", is_flag=True, help="Show the plan and stop.")
+@click.argument("script", type=click.Path())
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@output_options
+def submit_command(
+    run_configuration: str | None,
+    target: str | None,
+    detached: bool,
+    quiet: bool,
+    time_limit: float | None,
+    grace: float | None,
+    secrets: tuple[str, ...],
+    conda_file: str | None,
+    spark_file: str | None,
+    sync_outputs: float | None,
+    no_outputs: bool,
+    wishes: EnvironmentWishes,
+    gpu: GpuWishes,
+    dry_run: bool,
+    script: str,
+    arguments: tuple[str, ...],
+    output: Output,
+) -> int:
+    """Run SCRIPT with ARGUMENTS on a compute target.
+
+    The project is copied as it is now; a later edit does not reach the run. `outputs/` comes home by itself. Exits
+    with the script's own exit code; Holdfast's own failures are 240 to 254.
+
+    SCRIPT may also be a run configuration, `NAME.runconfig`: its `ArgumentVector` then names the script, and
+    ARGUMENTS follow its own.
+    """
+    from holdfast.cli.here import surroundings
+    from holdfast.workbench.submitting.planning import Request
+
+    around = surroundings()
+    if script.endswith(".runconfig") and run_configuration is not None:
+        raise UsageError("A run configuration is named twice.", "Leave out -c, or name a script.")
+    _check_waiting(detached, quiet, time_limit)
+    _check_outputs(sync_outputs, no_outputs)
+    _check_wishes(wishes, conda_file)
+    named, chosen = (None, script) if script.endswith(".runconfig") else (script, run_configuration)
+    files = (conda_file, spark_file)
+    outputs = (sync_outputs, not no_outputs)
+    request = Request(named, arguments, chosen, target, time_limit, grace, secrets, *files, *outputs, wishes, gpu)
+    project = current_project(around)
+    if run_configuration is None and target is None:
+        _warn_misplaced(project, arguments)
+    if dry_run:
+        return _show_plan(project, request, around, output)
+    return _submit(project, request, around, detached, quiet, output)
+
+
+def _warn_misplaced(project: Project, arguments: tuple[str, ...]) -> None:
+    """`submit train.py -c gpu1` gives `-c gpu1` to the script: worth a word where gpu1 is a configuration of ours."""
+    import itertools
+
+    from holdfast.project.runconfig import runconfig_names as names
+
+    for option, value in itertools.pairwise(arguments):
+        if option in ("-c", "-t", "--run-configuration", "--target") and value in names(project.root):
+            terminal.warning(f"`{option} {value}` stands after the script, so the script gets it and the run is local.")
+            terminal.hint(f"Options of submit come first: holdfast submit {option} {value} SCRIPT")
+
+
+def _check_waiting(detached: bool, quiet: bool, time_limit: float | None) -> None:
+    if detached and quiet:
+        raise UsageError("-a does not wait, and --wait does.", "Leave out one of them.")
+    if time_limit == 0:
+        raise UsageError("A time limit of 0 leaves no time.", "Leave out --time-limit for none.")
+
+
+def _check_outputs(sync: float | None, are_left: bool) -> None:
+    if sync is not None and are_left:
+        raise UsageError("--sync-outputs brings outputs home, and --no-outputs leaves them.", "Leave out one of them.")
+    if sync is not None and sync < 1:
+        raise UsageError("Outputs are fetched at most once a second.", "Give a longer time: --sync-outputs 30s")
+
+
+def _check_wishes(wishes: EnvironmentWishes, conda_file: str | None) -> None:
+    if wishes.of_run is not None and wishes.upgrade:
+        raise UsageError("--environment-of wants the same packages, and --upgrade others.", "Leave out one of them.")
+    if wishes.of_run is not None and conda_file is not None:
+        raise UsageError("--environment-of takes packages from a run, and -d from a file.", "Leave out one of them.")
+
+
+def _show_plan(project: Project, request: Request, around: Surroundings, output: Output) -> int:
+    from holdfast.cli.events import render
+    from holdfast.cli.plans import plan_text
+    from holdfast.workbench import events
+    from holdfast.workbench.submitting.submit import dry_run
+
+    for event in dry_run(project, request, around):
+        if isinstance(event, events.Planned):
+            if output.chosen_format() == "table":
+                sys.stdout.write(plan_text(event.plan))
+            else:
+                output.show(event.plan.as_json())
+        else:
+            render(event)
+    return 0
+
+
+def _submit(
+    project: Project, request: Request, around: Surroundings, detached: bool, quiet: bool, output: Output
+) -> int:
+    from holdfast.cli.events import Screen
+    from holdfast.workbench import events
+    from holdfast.workbench.submitting.submit import submit
+
+    wants_record = output.format is not None or output.query is not None
+    destination = None if quiet else (sys.stderr if wants_record else sys.stdout)
+    screen = Screen(destination, frame=not detached)
+    run_id, code, is_started = "", 0, False
+    try:
+        ahead = click.get_current_context().meta.get(AHEAD)
+        for event in submit(project, request, around, wait=not detached, ahead=ahead):
+            if isinstance(event, events.RunCreated):  # before it is shown: Ctrl-C may come in between
+                run_id = event.run_id
+            elif isinstance(event, events.RunStarted):
+                is_started = True
+            screen.show(event)
+            if isinstance(event, events.Ended):
+                code = event.run.ending.exit_code if event.run.ending else 0
+                if wants_record:
+                    _show_record(event.run, output)
+    except KeyboardInterrupt:
+        screen.finish_line()
+        return say_detached(run_id) if is_started else _say_interrupted(run_id)
+    if detached:
+        _show_started(project, run_id, output) if wants_record else click.echo(run_id)
+        terminal.hint(f"Follow it: holdfast logs -f -r {run_id}\nCancel it: holdfast cancel -r {run_id}")
+    return code
+
+
+def _show_started(project: Project, run_id: str, output: Output) -> None:
+    from holdfast.history.folder import RunFolders
+    from holdfast.history.records import read_run
+
+    _show_record(read_run(RunFolders(project.state_directory), run_id), output)
+
+
+def _say_interrupted(run_id: str) -> int:
+    if run_id:
+        terminal.notice(f"Interrupted while the run was being started; it may have begun: {run_id}")
+        terminal.hint(f"Whether it did: holdfast status -r {run_id}")
+    else:
+        terminal.notice("Interrupted before the run was created.")
+    return ExitCode.DETACHED
+
+
+def say_detached(run_id: str) -> int:
+    terminal.notice(f"Detached. The run goes on: {run_id}")
+    terminal.hint(f"Follow it again: holdfast logs -f -r {run_id}\nCancel it:       holdfast cancel -r {run_id}")
+    return ExitCode.DETACHED
+
+
+def _show_record(run: Run, output: Output) -> None:
+    from holdfast.history.queries import run_as_dict
+
+    output.show(run_as_dict(run))

@@ -1,0 +1,17 @@
+"""A project on the test's product; tests with `target` run on each of them. The table of lies, for those that look at
+its outcomes."""
+
+from __future__ import annotations
+
+import pytest
+from docker.benches import container_bench  # noqa: F401 - fixtures for the suites here
+from docker.conftest import docker, docker_box, docker_template, shared_docker  # noqa: F401
+from faults.conftest import PRODUCTS, bench, kind  # noqa: F401
+from gpu.playing import outcomes  # noqa: F401
+from remote.conftest import box, boxes, client, kit_folder  # noqa: F401
+from runs.conftest import bench as bench_here  # noqa: F401
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "target" in metafunc.fixturenames:
+        metafunc.parametrize("target", PRODUCTS)

@@ -1,0 +1,139 @@
+"""GPUs are shared by everybody on a machine who uses Holdfast: real users, real processes, real deaths."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from interpreters import FOUND
+
+from holdfast.farside.gpu import registry
+from kit import leasing
+from kit.accounts import Account, premises
+from kit.leasing import Had, holding, make_the_kernel_collect, overtaken, shared, storm, waiting
+from kit.nvml import GIB, Device, Process, Simulated
+from kit.waiting import wait_for
+
+PYTHONS = [next(iter(FOUND)), list(FOUND)[-1]]
+
+
+@pytest.fixture
+def simulated(tmp_path: Path, needs: Callable[..., None]) -> Callable[..., Simulated]:
+    needs("gcc")
+    return lambda *devices: Simulated(tmp_path / "gpus", devices)
+
+
+@pytest.fixture
+def users(needs: Callable[..., None]) -> Iterator[list[Account]]:
+    """Four, in a folder that all can enter."""
+    needs("useradd")
+    if os.getuid() != 0:
+        pytest.skip("needs root, to be several users")
+    with premises() as folder:
+        made = [Account.create(folder) for _ in range(4)]
+        try:
+            yield made
+        finally:
+            for account in made:
+                account.remove()
+
+
+def test_200_runs_of_4_users_never_share_one_of_4_gpus_and_have_them_in_the_order_they_came(users, needs):
+    needs("gcc")
+    folder = users[0].home.parent
+    gpus = Simulated(folder / "gpus", [Device()] * 4)
+    found = storm(folder, gpus, users, processes=10, runs=5)
+    assert len(found) == 200
+    assert {each.uid for each in found} == {each.uid for each in users}
+    assert {uuid for each in found for uuid in each.uuids} == set(gpus.uuids())
+    assert all(len(each.uuids) == (4 if each.gpus == "all" else each.gpus) for each in found)
+    assert shared(found) == []
+    assert overtaken(found) == []
+    assert sum(each.seen is not None for each in found) > 100  # else nobody had to wait, and this says nothing
+
+
+def test_sharing_and_overtaking_would_be_noticed():
+    first = Had("a", 1, 1, asked=1.0, seen=1.1, waited=8.9, begin=9.0, end=10.0, uuids=("x",))
+    later = Had("b", 2, 1, asked=2.0, seen=None, waited=None, begin=3.0, end=9.5, uuids=("x", "y"))
+    assert shared([first, later]) == [("x", "b", "a")]
+    assert overtaken([first, later]) == [("a", "b")]
+    fair = Had("c", 2, 1, asked=2.0, seen=2.1, waited=9.9, begin=10.0, end=11.0, uuids=("x",))
+    assert shared([first, fair]) == []
+    assert overtaken([first, fair]) == []
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_a_lease_outlives_its_supervisor_and_ends_with_its_guardian(simulated, python):
+    python, gpus = str(FOUND[python]), simulated(Device(), Device(), Device())
+    with holding(gpus, gpus=2, run="mine", python=python) as held:
+        assert held.uuids == tuple(gpus.uuids()[:2])
+        held.kill_supervisor()
+        make_the_kernel_collect()
+        with waiting(gpus, gpus=2, run="next", python=python) as other:
+            assert other.hears() == f"waiting for 2 GPUs: {named('mine', 0)}; {named('mine', 1)}"
+            assert {uuid for uuid in gpus.uuids() if uuid in registry.read().taken} == set(held.uuids)
+            held.kill()
+            assert other.has()[1] == held.uuids
+
+
+def named(run: str, number: int) -> str:
+    import getpass
+
+    return f"GPU {number} is held by the run {run} of {getpass.getuser()}"
+
+
+def test_a_guardian_that_is_killed_leaves_the_lease_to_its_supervisor(simulated):
+    gpus = simulated(Device())
+    with holding(gpus, run="mine") as held:
+        held.kill_guardian()
+        assert gpus.uuids()[0] in registry.read().taken
+        held.kill()
+        wait_for(lambda: gpus.uuids()[0] not in registry.read().taken)
+
+
+def test_what_the_supervisor_executed_does_not_keep_the_lease(simulated):
+    gpus = simulated(Device())
+    with holding(gpus, child=True) as held:
+        held.kill()
+        wait_for(lambda: gpus.uuids()[0] not in registry.read().taken)
+        assert Path(f"/proc/{held.child}").exists()
+
+
+def test_a_run_waits_for_a_strangers_process_and_says_whose_it_is(simulated):
+    gpus = simulated(Device(processes=[Process(os.getpid(), memory=GIB)]), Device(total=4 * GIB))
+    with waiting(gpus, min_memory=8 * GIB) as run:
+        told = run.hears()
+        assert told.startswith(f"waiting for a GPU: GPU 0 is used by process {os.getpid()} (")
+        gpus.devices[0].processes = [Process(1, memory=9 * GIB, kind="graphics")]  # nobody computes, and little is free
+        gpus.write()
+        assert run.hears() == "waiting for a GPU: GPU 0 has 2.1 GiB free"
+        gpus.devices[0].processes = []
+        gpus.write()
+        assert run.has()[1] == (gpus.uuids()[0],)
+
+
+def test_those_who_wait_know_how_many_are_before_them_and_a_place_is_freed_by_death(simulated):
+    gpus = simulated(Device(), Device())
+    with holding(gpus, gpus="all"), waiting(gpus, gpus="all", run="first") as first:
+        first.hears()
+        with waiting(gpus, run="second") as second:
+            assert second.hears() == "waiting for a GPU: 1 run ahead"
+            first.end()
+            assert second.hears().startswith("waiting for a GPU: GPU 0 is held by the run held of ")
+
+
+def test_a_later_run_takes_what_those_before_it_cannot_use(simulated):
+    gpus = simulated(Device(total=40 * GIB), Device(total=12 * GIB))
+    with holding(gpus), waiting(gpus, min_memory=20 * GIB, run="large") as large:
+        assert "GPU 0 is held" in large.hears()
+        with waiting(gpus, run="small") as small:
+            assert small.has()[1] == (gpus.uuids()[1],)
+
+
+def test_the_kit_sees_no_lease_of_machines_of_other_tests(simulated, tmp_path):
+    with holding(simulated(Device())) as held:
+        other = Simulated(tmp_path / "other", [Device()])
+        with leasing.waiting(other) as run:
+            assert run.has()[1] == tuple(other.uuids()) != held.uuids

@@ -1,0 +1,265 @@
+"""What is shown of GPUs: the verdict as the last word, a column, the page of a run with its plot."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from holdfast.cli import run_page, terminal
+from holdfast.cli.events import Screen as Shown
+from holdfast.cli.gpu_page import plot
+from holdfast.cli.run_table import table
+from holdfast.frozen import replace
+from holdfast.history.gpu_series import Point, Series
+from holdfast.history.records import read_run
+from holdfast.model import GpuUse, UseState, Verdict
+from holdfast.project.folder import Project
+from holdfast.workbench import events
+from holdfast.workbench.records.inspection import inspect
+
+GIB = 1 << 30
+BEGIN = 1_521_077_190.506
+USED = Verdict(
+    UseState.USED,
+    "ok",
+    "GPU used: Tesla K80 (GPU-1), 74 % mean",
+    "",
+    (GpuUse(0, "GPU-1", "Tesla K80", 74.0, 8 * GIB, 4.0, 0.8, True), GpuUse(1, "GPU-2", "Tesla K80", 0.0)),
+    0.2,
+    ((0.0, 4.0), (10.0, 100.0), (200.0, 210.0), (300.0, 305.0)),
+    "utilisation",
+)
+NOT_USED = Verdict(UseState.NOT_USED, "cpu-build", "GPU NOT used: torch is a CPU build.", "Write `torch==2`.")
+NOT_ASKED = Verdict(UseState.NOT_ASKED, "not-asked", "GPU not asked for.")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def device(*values: tuple[float | None, float | None], total: int | None = 4 * GIB, number: int = 0) -> Series:
+    """One look a second."""
+    points = tuple(Point(float(at), at + 1.0, busy, memory) for at, (busy, memory) in enumerate(values))
+    return Series(number, f"GPU-{number + 1}", "Tesla K80", total, points)
+
+
+def steps(*busy: float | None) -> Series:
+    return device(*((each, 0.0) for each in busy))
+
+
+def test_the_heights_of_a_plot_are_the_means_of_their_time():
+    lines = list(plot([steps(0, 1, 14, 15, 50, 99, 100, None)], 8.0, 13 + 2 + 25 + 8, has_blocks=True))
+    assert lines == [
+        "GPU 0 busy    ▁▂▂▃▅██· peak 100 %",
+        "GPU 0 memory  ▁▁▁▁▁▁▁▁ peak 0.0 of 4.0 GiB",
+        "              0s  8.0s · not known",
+    ]
+
+
+def test_without_blocks_there_are_letters():
+    lines = list(plot([steps(0, 1, 14, 15, 50, 99, 100, None)], 8.0, 13 + 2 + 25 + 8, has_blocks=False))
+    assert lines[0] == "GPU 0 busy    _..:=##? peak 100 %"
+    assert lines[2].endswith("? not known")
+
+
+def test_memory_is_drawn_against_the_devices_own_or_the_most_that_was_seen():
+    of_total = list(plot([device((0, 2 * GIB), (0, 4 * GIB))], 2.0, 42, has_blocks=True))
+    assert of_total[1] == "GPU 0 memory  ▅█ peak 4.0 of 4.0 GiB"
+    of_most = list(plot([device((0, 1 * GIB), (0, 2 * GIB), total=None)], 2.0, 42, has_blocks=True))
+    assert of_most[1] == "GPU 0 memory  ▅█ peak 2.0 GiB"
+
+
+def test_what_the_driver_does_not_tell_is_said_to_be_not_known():
+    assert list(plot([device((None, None))], 1.0, 41, has_blocks=True)) == [
+        "GPU 0 busy    · not known",
+        "GPU 0 memory  · not known",
+        "              1.0s · not known",
+    ]
+
+
+def test_bins_are_means_and_the_time_after_the_last_look_is_unknown():
+    lines = list(plot([steps(0, 100, 100, 100)], 8.0, 13 + 2 + 25 + 4, has_blocks=True))
+    assert lines[0] == "GPU 0 busy    ▅█·· peak 100 %"
+
+
+@pytest.mark.parametrize("room", [1, 20, 45, 60, 100, 300])
+def test_a_plot_keeps_to_its_room_and_never_grows_beyond_a_page(room):
+    series = [steps(*range(100)), replace(steps(*range(100)), number=1)]
+    lines = list(plot(series, 3600.0, room, has_blocks=True))
+    assert len(lines) == 5
+    assert max(map(len, lines)) <= max(room, 41), "there is always one cell"
+    assert max(map(len, lines)) <= 100
+    assert room < 100 or ("30m 00s" in lines[-1] and "1h 00m" in lines[-1])
+
+
+def test_nothing_is_drawn_where_nothing_was_seen():
+    assert list(plot([], 5.0, 80, has_blocks=True)) == []
+    assert list(plot([steps()], 5.0, 80, has_blocks=True)) == []
+    assert list(plot([steps()], None, 80, has_blocks=True)) == []
+
+
+def judged(recorded: Any, verdict: Verdict | None, ticks: Sequence[int] = ()) -> str:
+    """A run with this verdict, whose GPU 0 was so busy each second."""
+    from holdfast.history.verdicts import verdict_json
+
+    run_id: str = recorded.add()
+    folder = recorded.folders.path(run_id)
+    journal = (folder / "journal.jsonl").read_text().splitlines(keepends=True)
+    event = [] if verdict is None else [json.dumps({"t": BEGIN + 5, "e": "gpu", **verdict_json(verdict)}) + "\n"]
+    (folder / "journal.jsonl").write_text("".join([*journal[:-1], *event, journal[-1]]))
+    if ticks:
+        watched = [{"number": at, "uuid": f"GPU-{at + 1}", "name": "Tesla K80", "total": 4 * GIB} for at in (0, 1)]
+        lines: list[Any] = [{"format": 1, "began": BEGIN + 3, "source": "nvml"}, {"devices": watched}]
+        for at, busy in enumerate(ticks, 1):
+            rows = [[0, busy, GIB, None, None, 0, 0, [], [], 0], [1, 0, 0, None, None, 0, 0, [], [], 0]]
+            lines.append({"t": BEGIN + 3 + at, "d": rows})
+        (folder / "gpu.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return run_id
+
+
+def page(recorded: Any, run_id: str, stream: Any) -> str:
+    run_page.draw(inspect(Project(recorded.root, "0" * 32, "iris", is_bare=False), run_id), stream)
+    if isinstance(stream, io.TextIOWrapper):
+        stream.flush()
+        return stream.buffer.getvalue().decode(stream.encoding)  # type: ignore[attr-defined]  # it is a BytesIO
+    text: str = stream.getvalue()
+    return text
+
+
+def test_the_page_of_a_run_shows_the_verdict_each_device_the_waiting_and_the_plot(recorded):
+    shown = page(recorded, judged(recorded, USED, [0, 100]), io.StringIO()).splitlines()
+    begin = next(number for number, line in enumerate(shown) if line.startswith("GPU "))
+    assert [line[15:] for line in shown[begin : begin + 8]] == [
+        "GPU used: Tesla K80 (GPU-1), 74 % mean",
+        "GPU 0, Tesla K80 (GPU-1): 74 % mean, 8.00 GiB peak, first use after 4.0s, computed 80 % of the time, leased",
+        "GPU 1, Tesla K80 (GPU-2): 0 % mean, not used",
+        "The GPU waited for 20 % of the script's time.",
+        "Longest without work: 1m 30s after 10.0s, 10.0s after 3m 20s, 5.0s after 5m 00s",
+        f"GPU 0 busy    {'▁' * 30}{'█' * 30} peak 100 %",
+        f"GPU 0 memory  {'▃' * 60} peak 1.0 of 4.0 GiB",
+        f"{' ' * 14}0s{' ' * 26}1.0s{' ' * 24}2.0s",
+    ]
+    assert "GPU 1 busy" not in "\n".join(shown), "on a box of many, those of the run"
+
+
+def test_on_a_narrow_terminal_no_line_of_the_plot_is_broken(recorded, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "70")
+    lines = page(recorded, judged(recorded, USED, [0, 100]), Terminal()).splitlines()
+    busy = [line for line in lines if "GPU 0 busy" in line]
+    assert len(busy) == 1 and "peak 100 %" in busy[0] and len(busy[0]) <= 70
+
+
+def test_a_stream_that_cannot_take_blocks_gets_letters(recorded):
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    shown = page(recorded, judged(recorded, USED, [0, 100]), stream)
+    assert f"GPU 0 busy    {'_' * 30}{'#' * 30} peak 100 %" in shown
+
+
+def test_what_was_not_used_is_on_the_page_with_its_remedy(recorded):
+    shown = page(recorded, judged(recorded, NOT_USED), io.StringIO())
+    assert "GPU            GPU NOT used: torch is a CPU build.\n               Write `torch==2`.\n" in shown
+
+
+@pytest.mark.parametrize("verdict", [NOT_ASKED, None])
+def test_a_run_that_asked_for_nothing_has_no_word_about_gpus(recorded, verdict):
+    assert "GPU" not in page(recorded, judged(recorded, verdict), io.StringIO())
+
+
+def test_the_column_is_there_where_a_run_has_something_in_it(recorded):
+    plain, asked_nothing, used, unused = (
+        read_run(recorded.folders, judged(recorded, each)) for each in (None, NOT_ASKED, USED, NOT_USED)
+    )
+    assert "GPU" not in [each.title for each in table([plain, asked_nothing], None)[1]]
+    rows, columns, _ = table([plain, used, unused], None)
+    assert [each.title for each in columns][-1] == "GPU"
+    assert [row["gpu"] for row in rows] == ["", "used 74 %", "NOT used"]
+
+
+def test_queries_see_the_verdict(recorded, command):
+    judged(recorded, USED)
+    unused = judged(recorded, NOT_USED)
+    query = "[?gpu.state=='not-used'].[run_id, gpu.reason]"
+    assert command("history", "list", "--query", query, "-o", "tsv").out == f"{unused}\tcpu-build\n"
+    assert "used 74 %" in command("history", "list", "-o", "table").out
+    assert command("history", "list", "-o", "tsv").out.count("\t") == 2 * 7, "as before, for those who cut fields"
+
+
+def ended(recorded: Any, verdict: Verdict | None, capfd: pytest.CaptureFixture[str]) -> list[str]:
+    run = read_run(recorded.folders, judged(recorded, verdict))
+    capfd.readouterr()
+    Shown(None, frame=False).show(events.Ended(replace(run, notes=("a note",))))
+    return capfd.readouterr().err.splitlines()
+
+
+def test_the_verdict_is_the_last_word_of_a_run(recorded, capfd):
+    assert ended(recorded, USED, capfd)[-2:] == ["note: a note", USED.sentence]
+    assert ended(recorded, NOT_USED, capfd)[-3:] == ["note: a note", NOT_USED.sentence, "  Write `torch==2`."]
+    twice = replace(NOT_USED, sentence="GPU NOT used: x. Write `torch==2`.")
+    assert ended(recorded, twice, capfd)[-1] == twice.sentence
+    for silent in (None, NOT_ASKED):
+        assert ended(recorded, silent, capfd)[-1] == "note: a note"
+
+
+def test_colour_is_for_terminals_and_only_repeats_the_first_words(recorded, monkeypatch):
+    run = read_run(recorded.folders, judged(recorded, NOT_USED))
+    monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    Shown(None, frame=False).show(events.Ended(run))
+    assert "\x1b[1;31mGPU NOT used\x1b[0m: torch is a CPU build.\n" in sys.stderr.getvalue()  # type: ignore[attr-defined]
+
+
+def test_a_verdict_cannot_steer_the_terminal(recorded, capfd):
+    evil = replace(NOT_USED, sentence="GPU NOT used: \x1b[2J", remedy="do \x9b31m")
+    assert ended(recorded, evil, capfd)[-2:] == ["GPU NOT used: \\x1b[2J", "  do \\x9b31m"]
+
+
+def test_waiting_for_gpus_is_said_in_a_log_each_time_that_it_changes(capsys, monkeypatch):
+    screen = Shown(None, frame=False)
+    screen.show(events.PhaseChanged("gpus", "waiting for 2 GPUs: 3 runs ahead"))
+    screen.show(events.PhaseChanged("gpus", "waiting for 2 GPUs: 1 run ahead"))
+    assert capsys.readouterr().err == "Waiting for 2 GPUs: 3 runs ahead …\nWaiting for 2 GPUs: 1 run ahead …\n"
+    monkeypatch.setattr(terminal, "is_terminal", lambda _: True)
+    Shown(None, frame=False).show(events.PhaseChanged("gpus", "waiting for 2 GPUs: 1 run ahead"))
+    assert capsys.readouterr().err.startswith("\r\x1b[K  waiting for 2 GPUs: 1 run ahead (0 s)")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--gpus", "-1"], "`-1` is not a number of GPUs."),
+        (["--gpus", "two"], "`two` is not a number of GPUs."),
+        (["--min-gpu-memory", "0"], "asks for no memory"),
+        (["--gpus", "1", "--min-gpu-memory", "8"], "`8` has no unit."),
+        (["--min-gpu-memory", "8GB"], "the run asks for none"),
+        (["--stop-if-idle", "0"], "too short"),
+        (["--quiet-after", "soon"], "is not a duration"),
+        (["--gpus", "0", "--require-gpu"], "`--gpus 0` gives the run none"),
+    ],
+)
+def test_wishes_that_make_no_sense_are_errors_of_usage_with_a_remedy(command, tmp_path, words, said):
+    (tmp_path / "train.py").write_text("")
+    outcome = command("submit", *words, "--dry-run", "train.py")
+    assert outcome.code == 240, outcome.err
+    assert said in outcome.err
+    assert "\n  " in outcome.err, "what to do instead"
+    assert not (tmp_path / ".holdfast" / "runs").exists()
+
+
+def test_the_plan_of_a_submission_has_the_request(command, tmp_path):
+    (tmp_path / "train.py").write_text("")
+    outcome = command("submit", "--gpus", "2", "--require-gpu", "--stop-if-idle", "1h", "--dry-run", "train.py")
+    assert json.loads(outcome.out)["gpu"] == {
+        "gpus": 2,
+        "require": True,
+        "min_memory": None,
+        "stop_if_idle": 3600.0,
+        "quiet_after": 600.0,
+        "asked": True,
+        "by": "`--gpus 2`",
+    }

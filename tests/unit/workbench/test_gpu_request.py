@@ -1,0 +1,111 @@
+"""From wishes about GPUs to what the far side is asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.containers.container import Names
+from holdfast.containers.docker import Docker
+from holdfast.errors import UsageError
+from holdfast.farside.gpu.request import Request, parse
+from holdfast.plan import GpuPlan, Limits, Plan, text
+from holdfast.project.compute import ComputeTarget
+from holdfast.project.configuration import Configuration
+from holdfast.project.gpu_wishes import GpuWishes
+from holdfast.project.runconfig import RunConfiguration
+from holdfast.workbench.submitting.gpu_request import gpu_plan
+
+FILE = "aml_config/x.runconfig"
+NOTHING = GpuWishes()
+
+
+def configured(written: GpuWishes = NOTHING, nvidia: bool | None = None, kind: str = "docker") -> Configuration:
+    target = ComputeTarget("my_dsvm", kind, nvidia_docker=nvidia, file="aml_config/my_dsvm.compute")
+    return Configuration(RunConfiguration("x", "my_dsvm", gpu=written, file=FILE), target)
+
+
+@pytest.mark.parametrize(
+    ("typed", "written", "nvidia", "gpus", "by"),
+    [
+        (2, 1, True, 2, "`--gpus 2`"),
+        ("all", None, None, "all", "`--gpus all`"),
+        (0, 1, True, 0, "`--gpus 0`"),
+        (None, 1, True, 1, "`Gpus: 1` in x.runconfig"),
+        (None, None, True, "all", "`nvidiaDocker: true` in my_dsvm.compute"),
+        (None, None, False, None, ""),
+        (None, None, None, None, ""),
+    ],
+)
+def test_what_was_typed_counts_before_the_file_and_that_before_the_target(typed, written, nvidia, gpus, by) -> None:
+    plan = gpu_plan(GpuWishes(gpus=typed), configured(GpuWishes(gpus=written), nvidia))
+    assert (plan.gpus, plan.by, plan.asked) == (gpus, by, gpus not in (None, 0))
+
+
+def test_nvidia_docker_asks_for_nothing_where_there_is_no_container() -> None:
+    assert gpu_plan(GpuWishes(), configured(nvidia=True, kind="remote")) == GpuPlan()
+
+
+@pytest.mark.parametrize(
+    ("typed", "written", "by"),
+    [
+        (True, None, "`--require-gpu`"),
+        (None, True, "`RequireGpu: true` in x.runconfig"),
+        (True, True, "`--require-gpu`"),
+    ],
+)
+def test_a_required_gpu_is_asked_for_though_nothing_is_leased(typed, written, by) -> None:
+    plan = gpu_plan(GpuWishes(require=typed), configured(GpuWishes(require=written)))
+    assert plan == GpuPlan(require=True, asked=True, by=by)
+
+
+def test_times_and_memory_come_from_the_line_before_the_file() -> None:
+    written = GpuWishes(1, False, 5, 60.0, 90.0)
+    assert gpu_plan(GpuWishes(), configured(written)) == GpuPlan(
+        1, False, 5, 60.0, 90.0, True, "`Gpus: 1` in x.runconfig"
+    )
+    typed = GpuWishes(min_memory=7, stop_if_idle=30.0, quiet_after=0.0)
+    plan = gpu_plan(typed, configured(written))
+    assert (plan.min_memory, plan.stop_if_idle, plan.quiet_after) == (7, 30.0, None)
+
+
+@pytest.mark.parametrize(
+    ("typed", "written", "message"),
+    [
+        (GpuWishes(0, require=True), GpuWishes(), "`--require-gpu` is about GPUs, and `--gpus 0` gives the run none."),
+        (GpuWishes(0), GpuWishes(require=True), "`RequireGpu: true` in x.runconfig is about GPUs, and `--gpus 0`"),
+        (GpuWishes(require=True), GpuWishes(0), "`--require-gpu` is about GPUs, and `Gpus: 0` in x.runconfig"),
+        (GpuWishes(0, min_memory=5), GpuWishes(), "`--min-gpu-memory` is about GPUs"),
+        (GpuWishes(0), GpuWishes(stop_if_idle=5.0), "`StopIfIdle` in x.runconfig is about GPUs"),
+        (GpuWishes(min_memory=5), GpuWishes(), "`--min-gpu-memory` chooses among GPUs that are handed out"),
+    ],
+)
+def test_wishes_that_contradict_each_other_are_refused_with_both_places(typed, written, message) -> None:
+    with pytest.raises(UsageError) as caught:
+        gpu_plan(typed, configured(written))
+    assert caught.value.message.startswith(message)
+    assert "--gpus 1" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("gpus", "nvidia", "given"),
+    [
+        (2, None, True),
+        ("all", False, True),
+        (1, True, True),
+        (0, True, False),
+        (0, None, False),
+        (None, True, True),
+        (None, False, False),
+        (None, None, None),
+    ],
+)
+def test_a_container_has_gpus_where_the_run_asks_for_some_whatever_the_target_says(gpus, nvidia, given) -> None:
+    target = ComputeTarget("box", "docker", nvidia_docker=nvidia)
+    assert Docker(target).plan(Names("r", "p", "n"), gpus=gpus).gpus is given
+
+
+def test_the_far_side_reads_what_the_near_side_writes() -> None:
+    plan = gpu_plan(GpuWishes(2, True, 5, 60.0), configured())
+    whole = Plan("r", "p", "g", "s", (), text("/"), None, Limits(), gpu=plan)
+    assert parse(whole.as_json()["gpu"]) == Request(2, True, 5, 60.0, 600.0, True, "`--gpus 2`")
+    assert parse(None) == Request() == parse(GpuPlan()._asdict())
