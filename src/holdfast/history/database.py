@@ -90,16 +90,17 @@ class Database:
         import sqlite3
 
         damaged: tuple[int, int] | None = None
-        for last_attempt in (False, True):
+        for last_attempt in (False, False, True):
             path = self._usable_path(damaged)
-            damaged = _identity(path)
+            used = _identity(path)
             try:
                 with contextlib.closing(_connect(path)) as connection:
                     _migrate(connection)
                     return operation(connection)
             except (sqlite3.Error, UnreadableError) as error:
-                if last_attempt or not _is_damage(error):
+                if last_attempt or not (_is_damage(error) or _is_disturbed(error)):
                     raise
+                damaged = used if _is_damage(error) else None
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     def _usable_path(self, damaged: tuple[int, int] | None) -> Path:
@@ -206,6 +207,12 @@ def _set_aside(path: Path) -> None:
         pass  # another process was quicker
     except OSError as error:
         raise storage_error(error, "replace the damaged index", path) from error
+
+
+def _is_disturbed(error: Exception) -> bool:
+    """A process that still has a damaged file open takes the journal of the new one, which has its name, for its own,
+    and removes it under whoever writes. A disk that really fails does so again."""
+    return "disk I/O error" in str(error)
 
 
 def _is_damage(error: Exception) -> bool:

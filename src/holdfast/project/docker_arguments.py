@@ -132,7 +132,7 @@ def _shown(word: str) -> str:
 
 _GPUS = (
     "`nvidiaDocker` says whether the container gets the GPUs",
-    "Write `nvidiaDocker: true`; CUDA_VISIBLE_DEVICES at EnvironmentVariables chooses among them.",
+    "Write `nvidiaDocker: true` for all of them, or `Gpus: 1` in the run configuration (or submit --gpus 1) for one.",
 )
 _BACKGROUND = ("the run does not depend on Docker's own streams; its output is in its log", "Remove it.")
 _OWNER = ("files that the script writes would not be yours", "Remove it: the script runs as you.")

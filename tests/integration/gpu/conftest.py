@@ -1,5 +1,5 @@
-"""A project on the test's product; tests with `target` run on each of them. The table of lies, for those that look at
-its outcomes."""
+"""A project on the test's product; tests with `target` run on each of them, or on those in the module's TARGETS. The
+table of lies, for those that look at its outcomes."""
 
 from __future__ import annotations
 
@@ -14,4 +14,4 @@ from runs.conftest import bench as bench_here  # noqa: F401
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "target" in metafunc.fixturenames:
-        metafunc.parametrize("target", PRODUCTS)
+        metafunc.parametrize("target", getattr(metafunc.module, "TARGETS", PRODUCTS))

@@ -2,10 +2,10 @@
 
 import signal
 import time
-from typing import Callable, Dict, List, Tuple
+from typing import Callable, Dict, List, Sequence, Tuple
 
 from holdfast.farside.gpu.facts import Left
-from holdfast.farside.gpu.samples import Samples
+from holdfast.farside.gpu.samples import Row
 from holdfast.farside.gpu.sampling import Sampling
 from holdfast.farside.run import processes
 
@@ -18,13 +18,14 @@ _BETWEEN = 0.1
 def end_left(sampling: Sampling, wait: Callable[[float], None]) -> Tuple[List[Left], List[processes.Ended], bool]:
     """What still holds memory, what was ended for it, and whether the driver answered at all. Returns at once where
     nothing of the run was on a device."""
-    samples = sampling.look_now()
-    if samples is None:
+    rows = sampling.look_now()
+    if rows is None:
         return [], [], False
+    uuids = {each.number: each.uuid for each in sampling.samples().devices}
     ended: Dict[int, processes.Ended] = {}
     began = time.monotonic()
     while True:
-        left = _left(samples)
+        left = _left(rows, uuids)
         if not left or time.monotonic() - began > GRACE + SETTLING:
             return left, list(ended.values()), True
         number = signal.SIGTERM if time.monotonic() - began < GRACE else signal.SIGKILL
@@ -36,16 +37,12 @@ def end_left(sampling: Sampling, wait: Callable[[float], None]) -> Tuple[List[Le
         again = sampling.look_now()
         if again is None:
             return left, list(ended.values()), False
-        samples = again
+        rows = again
 
 
-def _left(samples: Samples) -> List[Left]:
-    """By the newest look."""
-    if not samples.ticks:
-        return []
-    uuids = {each.number: each.uuid for each in samples.devices}
+def _left(rows: Sequence[Row], uuids: Dict[int, str]) -> List[Left]:
     found = []
-    for row in samples.ticks[-1].rows:
+    for row in rows:
         for pid in row.own:
             process = processes.look(pid)
             memory = row.own_memory if len(row.own) == 1 else None

@@ -3,10 +3,10 @@
 import os
 import signal
 import time
-from typing import Callable, Optional, Set
+from typing import Callable, Optional, Set, Tuple
 
 from holdfast.farside.gpu.sampler import command
-from holdfast.farside.gpu.samples import Fold, Samples
+from holdfast.farside.gpu.samples import Fold, Row, Samples
 from holdfast.farside.layout import CONTROL, SAMPLES
 from holdfast.farside.machine.programs import BRIEFLY
 from holdfast.farside.run.children import Attendant, inherited_environment, spawn
@@ -54,15 +54,18 @@ class Sampling:
         """Of one that did not answer: whether it hangs. Else it has said why not."""
         return self.is_alive and not self.samples().problem
 
-    def look_now(self, patience: float = PATIENCE) -> Optional[Samples]:
-        """All until now, with a look that began after this call; None where there is no answer."""
+    def look_now(self, patience: float = PATIENCE) -> Optional[Tuple[Row, ...]]:
+        """What is on the devices now; None where there is no answer. There is none to wait for from devices that are
+        lost."""
         began = time.time()
         deadline = time.monotonic() + patience
         asked = False
         while True:
             samples = self.samples()
             if samples.ticks and samples.ticks[-1].time > began:
-                return samples
+                return samples.ticks[-1].rows
+            if samples.devices and {each.number for each in samples.devices} <= _lost(samples):
+                return ()
             if samples.problem or not self.is_alive or time.monotonic() > deadline:
                 return None
             if samples.began is not None and not asked:
@@ -80,6 +83,10 @@ class Sampling:
                 return
             self._attendant.wait(_BETWEEN, None)
         self.abandoned.discard(self.pid)
+
+
+def _lost(samples: Samples) -> Set[int]:
+    return {each.number for each in samples.losses if each.until is None}
 
 
 def _send(pid: int, number: int) -> None:

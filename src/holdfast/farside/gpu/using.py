@@ -34,7 +34,7 @@ def is_exhausted(end: End, found: Sequence[Tally]) -> bool:
 
 
 def left_text(left: Sequence[Left]) -> str:
-    shown = ["process %d (%s) held %s" % (each.pid, each.name, telling.memory(each.memory)) for each in left]
+    shown = ["process %d (%s) held %s" % (each.pid, each.name or "gone", telling.memory(each.memory)) for each in left]
     return telling.listed(shown) + " of GPU memory"
 
 
@@ -89,7 +89,8 @@ def _partly(case: Case, found: Sequence[Tally]) -> Optional[Answer]:
     if unused and not any(each.part.mig for each in leased):
         count = len(leased) - len(unused)
         detail = "%d of %d leased GPUs %s used" % (count, len(leased), "was" if count == 1 else "were")
-        return answer(PARTLY_USED, reasons.PARTLY, blanks._replace(detail=detail, devices=_shown(leased)))
+        devices = "; ".join(described(use_of(each)) for each in leased)
+        return answer(PARTLY_USED, reasons.PARTLY, blanks._replace(detail=detail, devices=devices))
     share = _share_since_first_use(case, found)
     if share is None or share >= LITTLE:
         return None

@@ -65,14 +65,15 @@ def weigh(facts: Facts, end: End, samples: Samples, started: float) -> Case:
 
 
 def users(case: Case) -> List[Tally]:
-    """The devices that are known to have been used. That a device worked which was the run's alone, or that memory of
-    it was held for a moment, is no proof against a script that could not use it."""
+    """The devices that are known to have been used. That a device worked which was the run's alone is no proof against
+    a script that could not use it, and memory that was held for a moment is none where it failed with just that."""
     working = [
         each
         for each in case.tallies.values()
         if each.working and (each.evidence != frozenset([DEVICE]) or case.proof is None)
     ]
-    holding = [each for each in case.tallies.values() if each.held and not each.working and case.proof is None]
+    failed = case.proof is not None and case.end.has_failed and case.proof.reason in case.end.said
+    holding = [each for each in case.tallies.values() if each.held and not each.working and not failed]
     if any(each.held >= HELD_LOOKS for each in holding):
         holding = [each for each in holding if working and each.held < HELD_LOOKS]
     return sorted(working + holding, key=lambda each: each.part.number)

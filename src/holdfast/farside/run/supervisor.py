@@ -221,8 +221,10 @@ class Supervisor:
             if self.contained is None:
                 pid = self._start(command, writer)
             else:
-                pid = self.contained.start(self._contained_script(command, gpus), pump)
-                gpus.learn(*self.contained.learned())
+                try:
+                    pid = self.contained.start(self._contained_script(command, gpus), pump)
+                finally:
+                    gpus.learn(*self.contained.learned())
         finally:
             os.close(writer)
         self.journal.append("started", pid=pid, argv=command["argv"])

@@ -334,7 +334,7 @@ SAID = {
     ),
     "container without GPUs": "GPU NOT used: the container has no GPUs; the machine has Tesla K80 (GPU-00000000).",
     "two leased, one used": (
-        "GPU partly used: 1 of 2 leased GPUs was used: 2 GPUs: Tesla K80 (GPU-00000000), 74 % mean, 8.0 GiB peak, "
+        "GPU partly used: 1 of 2 leased GPUs was used: Tesla K80 (GPU-00000000), 74 % mean, 8.0 GiB peak, "
         "first use after 1 s; Tesla K80 (GPU-00000001), not used."
     ),
     "hardly any of the time": (
