@@ -30,7 +30,7 @@ RANKS = {
 }
 FROM_THE_FAR_SIDE = {
     "hosts": ("frames", "prefix"),
-    "history": ("gpu.samples",),
+    "history": ("gpu.watching.samples",),
     "environments": ("environments.complaints", "environments.drivers", "environments.locks", "environments.settings"),
 }
 """Parts of the far side that are used here too: both ends of a wire, and what is known of an installer. All others run

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from interpreters import FOUND
 
-from holdfast.farside.gpu.samples import Row, Samples, Tick, read
+from holdfast.farside.gpu.watching.samples import Row, Samples, Tick, read
 from holdfast.farside.layout import ENTRY, SAMPLER_NAME, SAMPLES
 from kit import amd, nvml
 from kit.waiting import wait_for

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from holdfast.farside.environments.findings import Finding
-from holdfast.farside.gpu.facts import NOTHING, Device, End, Facts
+from holdfast.farside.gpu.judging.facts import NOTHING, Device, End, Facts
 from holdfast.farside.gpu.request import Request
-from holdfast.farside.gpu.samples import Row, Samples, Tick, Watched
+from holdfast.farside.gpu.watching.samples import Row, Samples, Tick, Watched
 
 START = 1_000_000.0
 GIB = 1 << 30

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 
-from holdfast.farside.gpu import holding, leases
+from holdfast.farside.gpu.leasing import holding, leases
 from holdfast.farside.gpu.request import Request
 from holdfast.farside.machine import gpus
 

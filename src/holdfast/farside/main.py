@@ -18,7 +18,7 @@ def main() -> None:
 
         print_gpus()
     if sys.argv[1:2] == ["sample"] and len(sys.argv) == 5:
-        from holdfast.farside.gpu.sampler import main as sample
+        from holdfast.farside.gpu.watching.sampler import main as sample
 
         sample(sys.argv[2], int(sys.argv[3]), sys.argv[4])
     if sys.argv[1:2] == ["shell"] and len(sys.argv) == 4:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from holdfast.farside.gpu import samples
+from holdfast.farside.gpu.watching import samples
 from holdfast.frozen import dataclass
 
 FILE = "gpu.jsonl"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from interpreters import FOUND
 
-from holdfast.farside.gpu import registry
+from holdfast.farside.gpu.leasing import registry
 from kit import leasing
 from kit.accounts import Account, premises
 from kit.leasing import Had, holding, make_the_kernel_collect, overtaken, shared, storm, waiting

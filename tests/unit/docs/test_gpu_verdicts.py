@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from holdfast.farside.gpu import reasons
-from holdfast.farside.gpu.answer import PREFIXES
-from holdfast.farside.gpu.reasons import Blanks
+from holdfast.farside.gpu.judging import reasons
+from holdfast.farside.gpu.judging.answer import PREFIXES
+from holdfast.farside.gpu.judging.reasons import Blanks
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "gpu-verdicts.md"
 SHOWN = Blanks(

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
+from holdfast.farside.gpu.device_header import DeviceHeader
 from holdfast.farside.machine import gpus
 from holdfast.farside.machine.programs import Program, collect
 from holdfast.farside.run import processes
 from holdfast.farside.run.children import Attendant
-from holdfast.farside.run.device_header import DeviceHeader
 from holdfast.farside.run.signals import Signals
 
 REPORT = '{"state": "ok", "problem": "", "devices": []}'

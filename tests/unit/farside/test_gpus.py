@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from holdfast.farside.gpu.device_header import lines, problems
 from holdfast.farside.machine import gpus
-from holdfast.farside.run.device_header import lines, problems
 
 
 @pytest.mark.parametrize(

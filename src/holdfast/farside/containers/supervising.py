@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from holdfast.farside.containers.room import Container
     from holdfast.farside.environments.findings import Finding
     from holdfast.farside.environments.workshop import Owner
-    from holdfast.farside.gpu.units import Unit
+    from holdfast.farside.gpu.leasing.units import Unit
 
 REMOVING = 20.0
 """Seconds that a container's removal may wait for a Docker that is being restarted."""

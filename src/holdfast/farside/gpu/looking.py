@@ -17,9 +17,9 @@ import os
 import time
 from typing import Any, Dict, List, Optional, Tuple
 
-from holdfast.farside.gpu import registry
-from holdfast.farside.gpu.occupants import Occupant, occupant, parent, user_name, variable
-from holdfast.farside.gpu.registry import Holder, State
+from holdfast.farside.gpu.leasing import registry
+from holdfast.farside.gpu.leasing.occupants import Occupant, occupant, parent, user_name, variable
+from holdfast.farside.gpu.leasing.registry import Holder, State
 from holdfast.farside.layout import Home
 from holdfast.farside.machine import gpus
 from holdfast.farside.run.children import inherited_environment

@@ -5,20 +5,20 @@ import os
 import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
+from holdfast.farside.gpu.device_header import DeviceHeader
 from holdfast.farside.gpu.request import Request, parse
 from holdfast.farside.layout import GPU_FACTS, OUTPUT
 from holdfast.farside.machine import gpus
 from holdfast.farside.refusal import Refused
 from holdfast.farside.run.children import Attendant, CannotStart, inherited_environment
-from holdfast.farside.run.device_header import DeviceHeader
 
 if TYPE_CHECKING:
     from holdfast.farside.environments.findings import Finding
     from holdfast.farside.environments.workshop import Owner
-    from holdfast.farside.gpu.facts import Facts, Left
-    from holdfast.farside.gpu.leases import Lease
-    from holdfast.farside.gpu.sampling import Sampling
-    from holdfast.farside.gpu.watchdog import Watchdog
+    from holdfast.farside.gpu.judging.facts import Facts, Left
+    from holdfast.farside.gpu.leasing.leases import Lease
+    from holdfast.farside.gpu.watching.sampling import Sampling
+    from holdfast.farside.gpu.watching.watchdog import Watchdog
     from holdfast.farside.run.signals import Exit
 
 REFUSED = "gpu"
@@ -112,7 +112,7 @@ class GpuWatch:
             )
         if not any(each["state"] == "ok" for each in self.report["devices"]):
             return
-        from holdfast.farside.gpu import holding, leases
+        from holdfast.farside.gpu.leasing import holding, leases
 
         holder = leases.Holder(os.getuid(), self._run, os.getppid())
         wait = self._owner.wait
@@ -144,7 +144,7 @@ class GpuWatch:
         self._way = way
         if not self.matters:
             return
-        from holdfast.farside.gpu.checks import check
+        from holdfast.farside.gpu.judging.checks import check
 
         facts = self._keep_facts()
         told = {each.sentence for each in self._findings}
@@ -160,8 +160,8 @@ class GpuWatch:
         """Watch, from now on. Nothing of it keeps the script from starting."""
         if not self.matters:
             return
-        from holdfast.farside.gpu.sampling import Sampling
-        from holdfast.farside.gpu.source import kind
+        from holdfast.farside.gpu.watching.sampling import Sampling
+        from holdfast.farside.gpu.watching.source import kind
 
         if kind(self._environment) not in ("nvml", "amdsmi"):
             return
@@ -175,7 +175,7 @@ class GpuWatch:
         self._started = time.time()
         if self._sampling is None:
             return None
-        from holdfast.farside.gpu.watchdog import Watchdog
+        from holdfast.farside.gpu.watching.watchdog import Watchdog
 
         return Watchdog(self._owner.folder, self._keep_facts(), self._run, self._note)
 
@@ -195,10 +195,10 @@ class GpuWatch:
         if not self.matters:
             self._owner.tell("gpu", **NOT_ASKED)
             return
-        from holdfast.farside.gpu.facts import End
-        from holdfast.farside.gpu.phrases import recognise
-        from holdfast.farside.gpu.samples import Samples
-        from holdfast.farside.gpu.verdict import as_json, judge
+        from holdfast.farside.gpu.judging.facts import End
+        from holdfast.farside.gpu.judging.phrases import recognise
+        from holdfast.farside.gpu.judging.verdict import as_json, judge
+        from holdfast.farside.gpu.watching.samples import Samples
 
         left, is_stalled = self._end_left(ended)
         said = tuple(recognise(_tail(os.path.join(self._owner.folder, OUTPUT))))
@@ -216,7 +216,7 @@ class GpuWatch:
             return (), False
         if not sampling.samples().ticks and ended - self._started < SHORT:
             return (), False
-        from holdfast.farside.gpu.left_behind import end_left
+        from holdfast.farside.gpu.watching.left_behind import end_left
 
         left, killed, answered = end_left(sampling, lambda seconds: self._attendant.wait(seconds, None))
         if killed:
@@ -225,7 +225,7 @@ class GpuWatch:
 
     def _keep_facts(self) -> "Facts":
         """For the verdict, whoever makes it."""
-        from holdfast.farside.gpu.facts import as_json
+        from holdfast.farside.gpu.judging.facts import as_json
 
         self._facts = self._gather()
         path = os.path.join(self._owner.folder, GPU_FACTS)
@@ -235,7 +235,7 @@ class GpuWatch:
         return self._facts
 
     def _gather(self) -> "Facts":
-        from holdfast.farside.gpu.gathering import gather
+        from holdfast.farside.gpu.judging.gathering import gather
 
         lease = self._lease
         return gather(self.request, self.report)._replace(

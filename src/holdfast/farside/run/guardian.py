@@ -172,7 +172,7 @@ def _holding(plan: Dict[str, Any]) -> Tuple[Any, Any]:
 
     if not parse(plan.get("gpu")).is_leasing:
         return None, None
-    from holdfast.farside.gpu.holding import pair
+    from holdfast.farside.gpu.leasing.holding import pair
 
     return pair()
 
@@ -259,8 +259,8 @@ class Guardian:
         """What can still be said of them."""
         if not os.path.exists(os.path.join(self.folder, GPU_FACTS)):
             return
-        from holdfast.farside.gpu.concluding import conclude
-        from holdfast.farside.gpu.facts import End
+        from holdfast.farside.gpu.judging.concluding import conclude
+        from holdfast.farside.gpu.judging.facts import End
 
         events = {str(event["e"]): event for event in self.journal.events()}
         if "gpu" in events:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.farside import kernel
-from holdfast.farside.gpu.belonging import OTHER, OWN, UNMATCHED, Belonging
+from holdfast.farside.gpu.watching.belonging import OTHER, OWN, UNMATCHED, Belonging
 
 GUARDIAN = 100
 RUN = "run_1"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.farside.gpu.checks import check, proof
-from holdfast.farside.gpu.facts import NOTHING, Facts
+from holdfast.farside.gpu.judging.checks import check, proof
+from holdfast.farside.gpu.judging.facts import NOTHING, Facts
 from kit.gpu_values import ASKED, CPU_BUILD, GIB, MISMATCH, NO_CODE, TOO_OLD, device, facts, leasing, uuid
 
 BUSY = device(strangers=(7000, 7001))

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside.gpu import facts as known
-from holdfast.farside.gpu import samples as lines
-from holdfast.farside.gpu.concluding import conclude
-from holdfast.farside.gpu.samples import Samples
-from holdfast.farside.gpu.verdict import Verdict, as_json, judge
+from holdfast.farside.gpu.judging import facts as known
+from holdfast.farside.gpu.judging.concluding import conclude
+from holdfast.farside.gpu.judging.verdict import Verdict, as_json, judge
+from holdfast.farside.gpu.watching import samples as lines
+from holdfast.farside.gpu.watching.samples import Samples
 from kit.gpu_values import ASKED, START, end, leasing, samples, working
 
 FACTS = leasing(1)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.farside.gpu.facts import Facts
-from holdfast.farside.gpu.idle import idle_for, waiting
-from holdfast.farside.gpu.samples import Samples
+from holdfast.farside.gpu.judging.facts import Facts
+from holdfast.farside.gpu.judging.idle import idle_for, waiting
+from holdfast.farside.gpu.watching.samples import Samples
 from kit.gpu_values import GIB, START, device, facts, holding, leasing, row, samples, strange, working
 
 QUIET, BUSY, HELD = [row()], [working()], [holding()]

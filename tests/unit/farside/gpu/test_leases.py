@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.gpu import leases, registry
-from holdfast.farside.gpu.leases import Holder, Lease, lease
+from holdfast.farside.gpu.leasing import leases, registry
+from holdfast.farside.gpu.leasing.leases import Holder, Lease, lease
 from holdfast.farside.gpu.request import Request
 from holdfast.farside.refusal import Refused
 

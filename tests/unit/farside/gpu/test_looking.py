@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.gpu import registry
+from holdfast.farside.gpu.leasing import registry
+from holdfast.farside.gpu.leasing.occupants import occupant
+from holdfast.farside.gpu.leasing.queue import Ticket
+from holdfast.farside.gpu.leasing.registry import Holder, State, mark
 from holdfast.farside.gpu.looking import answer
-from holdfast.farside.gpu.occupants import occupant
-from holdfast.farside.gpu.queue import Ticket
-from holdfast.farside.gpu.registry import Holder, State, mark
 from kit.waiting import wait_for
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.farside.gpu import reasons
-from holdfast.farside.gpu.phrases import recognise
+from holdfast.farside.gpu.judging import reasons
+from holdfast.farside.gpu.judging.phrases import recognise
 
 SAID = [
     ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 22.00 MiB. GPU 0 has a", "out-of-gpu-memory"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.farside.gpu.queue import Ticket, allocate, before
+from holdfast.farside.gpu.leasing.queue import Ticket, allocate, before
 
 DEVICES = ("a", "b", "c", "d")
 

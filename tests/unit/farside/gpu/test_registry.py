@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.farside.gpu import holding, registry
-from holdfast.farside.gpu.registry import Holder, State, mark, parse
+from holdfast.farside.gpu.leasing import holding, registry
+from holdfast.farside.gpu.leasing.registry import Holder, State, mark, parse
 
 LINE = "0000000000000000: 00000002 00000000 00000000 0001 01 12345 "
 

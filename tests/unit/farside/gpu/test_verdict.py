@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from holdfast.farside.gpu import reasons, verdict
-from holdfast.farside.gpu.facts import NOTHING, End, Facts, Left
+from holdfast.farside.gpu.judging import reasons, verdict
+from holdfast.farside.gpu.judging.facts import NOTHING, End, Facts, Left
+from holdfast.farside.gpu.judging.verdict import Verdict, judge
 from holdfast.farside.gpu.request import Request
-from holdfast.farside.gpu.samples import Loss, Samples, Watched
-from holdfast.farside.gpu.verdict import Verdict, judge
+from holdfast.farside.gpu.watching.samples import Loss, Samples, Watched
 from kit.gpu_values import (
     ASKED,
     CPU_BUILD,

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from holdfast.farside.environments.findings import ERROR, KINDS, WARNING, Finding
-from holdfast.farside.gpu import facts as known
-from holdfast.farside.gpu import reasons, verdict
-from holdfast.farside.gpu.facts import Device, End, Facts, Left
-from holdfast.farside.gpu.idle import idle_for
+from holdfast.farside.gpu.judging import facts as known
+from holdfast.farside.gpu.judging import reasons, verdict
+from holdfast.farside.gpu.judging.facts import Device, End, Facts, Left
+from holdfast.farside.gpu.judging.idle import idle_for
+from holdfast.farside.gpu.judging.verdict import judge
 from holdfast.farside.gpu.request import Request
-from holdfast.farside.gpu.samples import Loss, Row, Samples, Tick, Watched
-from holdfast.farside.gpu.verdict import judge
+from holdfast.farside.gpu.watching.samples import Loss, Row, Samples, Tick, Watched
 from kit.gpu_values import START, device, uuid
 from kit.gpu_values import end as end_of
 from kit.gpu_values import facts as facts_of

@@ -5,8 +5,8 @@ import signal
 import time
 from typing import Callable, Optional, Set, Tuple
 
-from holdfast.farside.gpu.sampler import command
-from holdfast.farside.gpu.samples import Fold, Row, Samples
+from holdfast.farside.gpu.watching.sampler import command
+from holdfast.farside.gpu.watching.samples import Fold, Row, Samples
 from holdfast.farside.layout import CONTROL, SAMPLES
 from holdfast.farside.machine.programs import BRIEFLY
 from holdfast.farside.run.children import Attendant, inherited_environment, spawn

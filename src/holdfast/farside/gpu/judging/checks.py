@@ -4,9 +4,9 @@ from typing import List, NamedTuple, Optional, Sequence
 
 from holdfast.farside.environments import findings
 from holdfast.farside.environments.findings import Finding
-from holdfast.farside.gpu import reasons, telling
-from holdfast.farside.gpu.facts import NAMED, OK, Device, Facts, is_hidden, seen
-from holdfast.farside.gpu.reasons import Blanks
+from holdfast.farside.gpu.judging import reasons, telling
+from holdfast.farside.gpu.judging.facts import NAMED, OK, Device, Facts, is_hidden, seen
+from holdfast.farside.gpu.judging.reasons import Blanks
 from holdfast.farside.machine import gpus
 
 

@@ -4,13 +4,14 @@ import json
 import os
 from typing import Any, Dict, Optional
 
-from holdfast.farside.gpu import facts as known
-from holdfast.farside.gpu import reasons, samples
-from holdfast.farside.gpu.answer import UNKNOWN, answer
-from holdfast.farside.gpu.facts import End, Facts
-from holdfast.farside.gpu.reasons import Blanks
+from holdfast.farside.gpu.judging import facts as known
+from holdfast.farside.gpu.judging import reasons
+from holdfast.farside.gpu.judging.answer import UNKNOWN, answer
+from holdfast.farside.gpu.judging.facts import End, Facts
+from holdfast.farside.gpu.judging.reasons import Blanks
+from holdfast.farside.gpu.judging.verdict import Verdict, as_json, judge
 from holdfast.farside.gpu.request import Request
-from holdfast.farside.gpu.verdict import Verdict, as_json, judge
+from holdfast.farside.gpu.watching import samples
 from holdfast.farside.layout import GPU_FACTS, SAMPLES
 
 

@@ -15,7 +15,7 @@ import socket
 import time
 from typing import Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from holdfast.farside.gpu.queue import Ticket
+from holdfast.farside.gpu.leasing.queue import Ticket
 
 SOCKETS = "/proc/net/unix"
 _LOCK, _HOLDER, _TICKET = "holdfast-gpu/", "holdfast-gpu-of/", "holdfast-gpu-wants/"

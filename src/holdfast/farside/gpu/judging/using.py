@@ -2,12 +2,12 @@
 
 from typing import List, Optional, Sequence
 
-from holdfast.farside.gpu import reasons, telling
-from holdfast.farside.gpu.answer import PARTLY_USED, USED, Answer, answer, described, use_of
-from holdfast.farside.gpu.checks import blanks_of
-from holdfast.farside.gpu.evidence import UNKNOWN, WORKING, Tally, work
-from holdfast.farside.gpu.facts import End, Left
-from holdfast.farside.gpu.weighing import Case, is_proved_unused, losses
+from holdfast.farside.gpu.judging import reasons, telling
+from holdfast.farside.gpu.judging.answer import PARTLY_USED, USED, Answer, answer, described, use_of
+from holdfast.farside.gpu.judging.checks import blanks_of
+from holdfast.farside.gpu.judging.evidence import UNKNOWN, WORKING, Tally, work
+from holdfast.farside.gpu.judging.facts import End, Left
+from holdfast.farside.gpu.judging.weighing import Case, is_proved_unused, losses
 
 LITTLE = 0.1
 ENOUGH_LOOKS = 20

@@ -4,7 +4,7 @@ import os
 import sys
 from typing import List, Mapping, NamedTuple, Optional, Tuple
 
-from holdfast.farside.gpu.samples import Watched
+from holdfast.farside.gpu.watching.samples import Watched
 from holdfast.farside.machine import gpus
 
 NVML, AMDSMI, SYSFS = "nvml", "amdsmi", "sysfs"
@@ -53,7 +53,7 @@ def kind(environment: Mapping[str, str], root: str = "/") -> str:
         return NVML
     if amdsmi_folder(environment, root):
         return AMDSMI
-    from holdfast.farside.gpu.other_devices import name_others
+    from holdfast.farside.gpu.watching.other_devices import name_others
 
     return SYSFS if name_others(root) else ""
 

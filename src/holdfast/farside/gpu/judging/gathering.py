@@ -2,9 +2,9 @@
 
 from typing import Any, Dict, Tuple
 
-from holdfast.farside.gpu.facts import Device, Facts
-from holdfast.farside.gpu.other_devices import name_others
+from holdfast.farside.gpu.judging.facts import Device, Facts
 from holdfast.farside.gpu.request import Request
+from holdfast.farside.gpu.watching.other_devices import name_others
 from holdfast.farside.machine import gpus
 
 

@@ -8,8 +8,8 @@ import importlib
 import sys
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
 
-from holdfast.farside.gpu.samples import Watched
-from holdfast.farside.gpu.source import Look, Lost, Source, Unusable
+from holdfast.farside.gpu.watching.samples import Watched
+from holdfast.farside.gpu.watching.source import Look, Lost, Source, Unusable
 
 _MEBIBYTE = 1 << 20
 _NO_VALUE = (0xFFFF, 0xFFFFFFFF)

@@ -2,7 +2,7 @@
 
 from typing import Optional, Sequence, Tuple
 
-from holdfast.farside.gpu.facts import Device
+from holdfast.farside.gpu.judging.facts import Device
 
 MOST_NAMES = 4
 GIB, MIB = float(1 << 30), float(1 << 20)

@@ -2,8 +2,8 @@
 
 from typing import Dict, FrozenSet, List, NamedTuple, Optional, Tuple
 
-from holdfast.farside.gpu.checks import Check, proof
-from holdfast.farside.gpu.evidence import (
+from holdfast.farside.gpu.judging.checks import Check, proof
+from holdfast.farside.gpu.judging.evidence import (
     DEVICE,
     Look,
     Tally,
@@ -15,8 +15,8 @@ from holdfast.farside.gpu.evidence import (
     parts,
     tally,
 )
-from holdfast.farside.gpu.facts import End, Facts
-from holdfast.farside.gpu.samples import Loss, Samples
+from holdfast.farside.gpu.judging.facts import End, Facts
+from holdfast.farside.gpu.watching.samples import Loss, Samples
 
 HELD_LOOKS = 5
 """So many looks at memory that is held by a process that computes nothing are a proof of idleness; fewer are not."""

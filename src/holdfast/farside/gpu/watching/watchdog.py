@@ -5,9 +5,9 @@ import os
 import time
 from typing import Any, Callable, Optional
 
-from holdfast.farside.gpu.facts import Facts
-from holdfast.farside.gpu.idle import idle_for
-from holdfast.farside.gpu.samples import Samples, read
+from holdfast.farside.gpu.judging.facts import Facts
+from holdfast.farside.gpu.judging.idle import idle_for
+from holdfast.farside.gpu.watching.samples import Samples, read
 from holdfast.farside.layout import OUTPUT, SAMPLES
 from holdfast.farside.run import children
 from holdfast.farside.run.children import Stop

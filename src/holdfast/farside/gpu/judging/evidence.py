@@ -6,8 +6,8 @@ run's alone worked. A time in which nobody looked says nothing, neither of work 
 
 from typing import Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple
 
-from holdfast.farside.gpu.facts import NAMED, Facts, seen
-from holdfast.farside.gpu.samples import Row, Samples, period
+from holdfast.farside.gpu.judging.facts import NAMED, Facts, seen
+from holdfast.farside.gpu.watching.samples import Row, Samples, period
 
 WORKING, HELD, WAITING, UNKNOWN = "working", "held", "waiting", "unknown"
 """What a device did for the run: it computed; its memory was held and it did not compute; nothing; nobody can say."""

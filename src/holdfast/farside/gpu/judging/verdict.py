@@ -6,23 +6,23 @@ cannot be known is said to be unknown.
 
 from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
 
-from holdfast.farside.gpu import reasons
-from holdfast.farside.gpu.answer import NOT_ASKED as NOT_ASKED
-from holdfast.farside.gpu.answer import NOT_AVAILABLE as NOT_AVAILABLE
-from holdfast.farside.gpu.answer import NOT_USED as NOT_USED
-from holdfast.farside.gpu.answer import PARTLY_USED as PARTLY_USED
-from holdfast.farside.gpu.answer import STATES as STATES
-from holdfast.farside.gpu.answer import UNKNOWN as UNKNOWN
-from holdfast.farside.gpu.answer import USED as USED
-from holdfast.farside.gpu.answer import Answer, use_of
-from holdfast.farside.gpu.answer import Use as Use
-from holdfast.farside.gpu.evidence import LADDER, Tally
-from holdfast.farside.gpu.facts import End, Facts
-from holdfast.farside.gpu.idle import Waiting, waiting
-from holdfast.farside.gpu.not_using import never_started, not_asked, not_used
-from holdfast.farside.gpu.samples import Samples
-from holdfast.farside.gpu.using import used
-from holdfast.farside.gpu.weighing import Case, users, weigh
+from holdfast.farside.gpu.judging import reasons
+from holdfast.farside.gpu.judging.answer import NOT_ASKED as NOT_ASKED
+from holdfast.farside.gpu.judging.answer import NOT_AVAILABLE as NOT_AVAILABLE
+from holdfast.farside.gpu.judging.answer import NOT_USED as NOT_USED
+from holdfast.farside.gpu.judging.answer import PARTLY_USED as PARTLY_USED
+from holdfast.farside.gpu.judging.answer import STATES as STATES
+from holdfast.farside.gpu.judging.answer import UNKNOWN as UNKNOWN
+from holdfast.farside.gpu.judging.answer import USED as USED
+from holdfast.farside.gpu.judging.answer import Answer, use_of
+from holdfast.farside.gpu.judging.answer import Use as Use
+from holdfast.farside.gpu.judging.evidence import LADDER, Tally
+from holdfast.farside.gpu.judging.facts import End, Facts
+from holdfast.farside.gpu.judging.idle import Waiting, waiting
+from holdfast.farside.gpu.judging.not_using import never_started, not_asked, not_used
+from holdfast.farside.gpu.judging.using import used
+from holdfast.farside.gpu.judging.weighing import Case, users, weigh
+from holdfast.farside.gpu.watching.samples import Samples
 
 
 class Verdict(NamedTuple):

@@ -13,8 +13,8 @@ import time
 from typing import Dict, List, Optional, Set
 
 from holdfast.farside import kernel
-from holdfast.farside.gpu import samples, source
-from holdfast.farside.gpu.belonging import OTHER, OWN, UNMATCHED, Belonging
+from holdfast.farside.gpu.watching import samples, source
+from holdfast.farside.gpu.watching.belonging import OTHER, OWN, UNMATCHED, Belonging
 from holdfast.farside.layout import ENTRY, INSIDE, SAMPLER_NAME, SAMPLES
 
 LOOKS_BETWEEN = 10
@@ -181,16 +181,16 @@ def _share(found: source.Look, own: Set[int]) -> Optional[int]:
 
 def _origin(kind: str, environment: Dict[str, str]) -> source.Source:
     if kind == source.NVML:
-        from holdfast.farside.gpu.nvml_source import NvmlSource
+        from holdfast.farside.gpu.watching.nvml_source import NvmlSource
 
         return NvmlSource(environment)
-    from holdfast.farside.gpu.amd_source import AmdSource
+    from holdfast.farside.gpu.watching.amd_source import AmdSource
 
     return AmdSource(source.amdsmi_folder(environment))
 
 
 def _named_only() -> bytes:
-    from holdfast.farside.gpu.other_devices import name_others
+    from holdfast.farside.gpu.watching.other_devices import name_others
 
     return samples.encode_devices(
         [samples.Watched(each.number, each.uuid, each.name, None, False) for each in name_others()]

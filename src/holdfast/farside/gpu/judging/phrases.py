@@ -7,8 +7,16 @@ caught and dealt with: it counts only together with how the script ended.
 import re
 from typing import List, Pattern, Tuple
 
-from holdfast.farside.gpu.reasons import CPU_BUILD, DRIVER_TOO_OLD, HIDDEN, LOST, NO_CODE, NO_DRIVER, OUT_OF_MEMORY
-from holdfast.farside.gpu.reasons import WRONG_BUILD as WRONG
+from holdfast.farside.gpu.judging.reasons import (
+    CPU_BUILD,
+    DRIVER_TOO_OLD,
+    HIDDEN,
+    LOST,
+    NO_CODE,
+    NO_DRIVER,
+    OUT_OF_MEMORY,
+)
+from holdfast.farside.gpu.judging.reasons import WRONG_BUILD as WRONG
 
 MOST_READ = 64 << 10
 

@@ -4,9 +4,9 @@ import signal
 import time
 from typing import Callable, Dict, List, Sequence, Tuple
 
-from holdfast.farside.gpu.facts import Left
-from holdfast.farside.gpu.samples import Row
-from holdfast.farside.gpu.sampling import Sampling
+from holdfast.farside.gpu.judging.facts import Left
+from holdfast.farside.gpu.watching.samples import Row
+from holdfast.farside.gpu.watching.sampling import Sampling
 from holdfast.farside.run import processes
 
 GRACE = 1.0

@@ -8,8 +8,8 @@ import ctypes
 import time
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from holdfast.farside.gpu.samples import Watched
-from holdfast.farside.gpu.source import Look, Lost, Source, Unusable
+from holdfast.farside.gpu.watching.samples import Watched
+from holdfast.farside.gpu.watching.source import Look, Lost, Source, Unusable
 from holdfast.farside.machine import gpus
 
 CALLS = 4

@@ -3,13 +3,22 @@ why; not available; or unknown. Pure."""
 
 from typing import List, Optional
 
-from holdfast.farside.gpu import reasons, telling
-from holdfast.farside.gpu.answer import NOT_ASKED, NOT_AVAILABLE, NOT_USED, UNKNOWN, Answer, answer, checked, worded
-from holdfast.farside.gpu.checks import blanks_of, check, missing, unfit
-from holdfast.farside.gpu.evidence import FEWEST_LOOKS, Tally, patience
-from holdfast.farside.gpu.facts import Facts
-from holdfast.farside.gpu.using import is_exhausted, left_text
-from holdfast.farside.gpu.weighing import HELD_LOOKS, Case, is_proved_unused, losses
+from holdfast.farside.gpu.judging import reasons, telling
+from holdfast.farside.gpu.judging.answer import (
+    NOT_ASKED,
+    NOT_AVAILABLE,
+    NOT_USED,
+    UNKNOWN,
+    Answer,
+    answer,
+    checked,
+    worded,
+)
+from holdfast.farside.gpu.judging.checks import blanks_of, check, missing, unfit
+from holdfast.farside.gpu.judging.evidence import FEWEST_LOOKS, Tally, patience
+from holdfast.farside.gpu.judging.facts import Facts
+from holdfast.farside.gpu.judging.using import is_exhausted, left_text
+from holdfast.farside.gpu.judging.weighing import HELD_LOOKS, Case, is_proved_unused, losses
 from holdfast.farside.machine import gpus
 
 _NOT_THERE = (reasons.NO_GPU, reasons.NO_DRIVER, reasons.LOST, reasons.STRANGER, reasons.OUT_OF_MEMORY)

@@ -5,12 +5,12 @@ import socket
 import time
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from holdfast.farside.gpu import registry
-from holdfast.farside.gpu.occupants import MPS_SERVER, occupant, user_name
-from holdfast.farside.gpu.queue import Ticket, allocate, before
-from holdfast.farside.gpu.registry import Holder, State
+from holdfast.farside.gpu.leasing import registry
+from holdfast.farside.gpu.leasing.occupants import MPS_SERVER, occupant, user_name
+from holdfast.farside.gpu.leasing.queue import Ticket, allocate, before
+from holdfast.farside.gpu.leasing.registry import Holder, State
+from holdfast.farside.gpu.leasing.units import Unit, conditions, gibibytes, large_enough, units
 from holdfast.farside.gpu.request import ALL, Request
-from holdfast.farside.gpu.units import Unit, conditions, gibibytes, large_enough, units
 from holdfast.farside.machine import gpus
 from holdfast.farside.machine.gpus import Report
 from holdfast.farside.refusal import Refused

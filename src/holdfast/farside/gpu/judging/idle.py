@@ -3,7 +3,7 @@ Pure. Where nobody can say what a GPU did, nothing is said of that time."""
 
 from typing import Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple
 
-from holdfast.farside.gpu.evidence import (
+from holdfast.farside.gpu.judging.evidence import (
     HELD,
     UNKNOWN,
     WAITING,
@@ -18,8 +18,8 @@ from holdfast.farside.gpu.evidence import (
     patience,
     work,
 )
-from holdfast.farside.gpu.facts import Facts
-from holdfast.farside.gpu.samples import Samples
+from holdfast.farside.gpu.judging.facts import Facts
+from holdfast.farside.gpu.watching.samples import Samples
 
 MOST_SPELLS = 20
 SHORTEST_SPELL = 2.0

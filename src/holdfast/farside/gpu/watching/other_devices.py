@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Callable, Dict, List, Optional, Tuple
 
-from holdfast.farside.gpu.facts import Device
+from holdfast.farside.gpu.judging.facts import Device
 
 STATE = "named"
 _INTEL, _AMD = "0x8086", "0x1002"
