@@ -95,10 +95,11 @@ def holdfast(tmp_path: Path) -> Callable[..., Result]:
 
 @pytest.fixture
 def needs() -> Callable[..., None]:
-    """`needs("git", "sshd")` skips where a program is missing, and fails instead under CI=true."""
+    """`needs("git", "sshd", root=True)` skips where a program or a right is missing, and fails under CI=true."""
 
-    def check(*programs: str) -> None:
+    def check(*programs: str, root: bool = False) -> None:
         missing = missing_programs(programs, os.environ.get("PATH", ""))
+        missing += ["root, to be several users"] if root and os.getuid() != 0 else []
         if missing:
             say = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
             say(f"needs {', '.join(missing)}")

@@ -12,6 +12,6 @@ from holdfast.farside.gpu.watching.sampler import Lines, Sampler
 
 origin = NvmlSource(dict(os.environ))
 origin.open()
-sampler = Sampler(origin, Belonging(int(sys.argv[2]), "run"), Lines(os.path.join(sys.argv[1], "lines")))
+sampler = Sampler(origin, Belonging(int(sys.argv[2]), "18d2721bfe8f"), Lines(os.path.join(sys.argv[1], "lines")))
 for _ in range(200):
     sampler.look(time.time(), False)

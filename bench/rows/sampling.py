@@ -24,11 +24,13 @@ TOOLS: tuple[str, ...] = ("holdfast",)
 
 DEVICES = 8
 _PROGRAM = "look_often.py"
+_READING, _READER = "read_samples.py", "whoever reads"
 _HOW = """\
 The process that watches the GPUs of a run, with {devices} simulated ones and a process on each, for {seconds} s at one
 look a second, which is the rate of a run's first ten minutes. CPU time is the scheduler's count after the first look,
 divided by the time. The simulated driver reads its state from a file at every call, in the same process; a real one
-does other work there, which is not measured here: hence the calls, which are few whatever they cost."""
+does other work there, which is not measured here: hence the calls, which are few whatever they cost. Reading is that of
+the samples of a run of two weeks, of which every value changes from look to look, in a process of its own."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ def measure(session: Session) -> Row:
         Table("CPU", "% of a core", 100.0, _line([each.share for each in found], Bar(1.0))),
         Table("Calls of the driver", "per device and look", 1.0, _line([each.calls for each in found], Bar(4.0))),
         Table("Memory, PSS", "MB", 1e-6, _line([each.pss for each in found], None)),
+        *_reading(place, session.rounds(3)),
     )
     return Row(NAME, TITLE, _HOW.format(devices=DEVICES, seconds=seconds), tables)
 
@@ -61,8 +64,19 @@ def profile(session: Session) -> str:
     return profiles.program_profile(replace(place, variables=seen), _PROGRAM, str(place.root), str(os.getpid()))
 
 
-def _line(values: list[float] | list[int], bar: Bar | None) -> Line:
-    return Line("the sampler", Figures(tuple(float(each) for each in values)), bar)
+def _reading(place: Place, rounds: int) -> tuple[Table, ...]:
+    argv = ["python", children.PROGRAMS / _READING, place.root / "two-weeks"]
+    children.run(place, argv)  # writes the file
+    found = [children.run(place, argv).out.split() for _ in range(rounds)]
+    seconds, memory = [float(each[0]) for each in found], [float(each[1]) for each in found]
+    return (
+        Table("Reading two weeks, CPU time", "s", 1.0, _line(seconds, Bar(2.0), _READER)),
+        Table("Reading two weeks, memory", "MB", 1e-6, _line(memory, Bar(150.0), _READER)),
+    )
+
+
+def _line(values: list[float] | list[int], bar: Bar | None, name: str = "the sampler") -> Line:
+    return Line(name, Figures(tuple(float(each) for each in values)), bar)
 
 
 def _machine(folder: Path) -> Simulated:
@@ -72,7 +86,7 @@ def _machine(folder: Path) -> Simulated:
 def _watch(place: Place, folder: Path, seconds: int) -> Watch:
     gpus = _machine(folder / "gpus")
     entry = children.run(place, ["python", "-c", "from holdfast.farside.layout import ENTRY; print(ENTRY)"], "main.py")
-    argv = ["python", "-I", "-S", entry.out.strip(), "sample", str(folder), str(os.getpid()), "run"]
+    argv = ["python", "-I", "-S", entry.out.strip(), "sample", str(folder), str(os.getpid()), "18d2721bfe8f"]
     lines = folder / "gpu.jsonl"
     with subprocess.Popen(argv, env={**place.environment(), **gpus.environment}) as sampler:
         try:

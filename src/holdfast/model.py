@@ -346,6 +346,8 @@ class Run:
     ending: Ending | None = None
     started: float | None = None
     ended: float | None = None
+    exited: float | None = None
+    """When the script did: what is seen to after that, as outputs and GPUs, is not its time."""
     phase: str = ""
     environment: str | None = None
     python: str = ""
@@ -389,12 +391,14 @@ class Run:
 
     @property
     def duration(self) -> float | None:
+        """Of the script; of a run that has ended."""
         if self.started is None or self.ended is None:
             return None
-        return max(0.0, self.ended - self.started)
+        return max(0.0, (self.ended if self.exited is None else self.exited) - self.started)
 
     def running_time(self, now: float) -> float | None:
         """Seconds since the script started, by this machine's clock `now`, or how long it ran."""
         if self.started is None or self.ended is not None or self.status is Status.ABANDONED:
             return self.duration
-        return max(0.0, now + (self.clock_offset or 0.0) - self.started)
+        by_now = now + (self.clock_offset or 0.0) if self.exited is None else self.exited
+        return max(0.0, by_now - self.started)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from docker.conftest import docker, docker_template, shared_docker  # noqa: F401 - fixtures
-from runs.conftest import _end_what_is_left
+from runs.conftest import end_what_is_left
 
 from holdfast.model import Reason, Run
 from holdfast.project.folder import Project, find_project
@@ -71,7 +71,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     (root / "aml_config" / "local.compute").write_text(CONTAINERS[request.param])
     (root / "aml_config" / "local.runconfig").write_text("Target: local\nFramework: Python\n")
     yield Place(root, Surroundings(home, {**os.environ, "TOKEN": SECRET}, root, tmp_path))
-    _end_what_is_left(home)
+    end_what_is_left(home)
 
 
 @pytest.mark.parametrize(

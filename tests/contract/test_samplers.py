@@ -18,7 +18,7 @@ from holdfast.farside.layout import ENTRY, SAMPLER_NAME, SAMPLES
 from kit import amd, nvml
 from kit.waiting import wait_for
 
-RUN = "run_1"
+GENERATION = "18d2721bfe8f"
 NOBODY = 3_999_999
 """No process of this machine."""
 STARTER = """
@@ -38,7 +38,7 @@ class Watched:
         self.file, self.environment = folder / SAMPLES, {**os.environ, **gpus.environment}
         argv = [sys.executable, "-c", STARTER, str(python), "-I", "-S", ENTRY, "sample", str(folder)]
         self.parent = subprocess.Popen(
-            [*argv, str(os.getpid()), RUN], env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [*argv, str(os.getpid()), GENERATION], env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         assert self.parent.stdout is not None
         self.pid = int(self.parent.stdout.readline())
@@ -120,7 +120,7 @@ def test_a_look_that_is_asked_for_comes_at_once_and_after_the_question(machine, 
 def test_what_carries_the_runs_mark_is_the_runs(machine, watch) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", STARTER, "true"],
-        env={**os.environ, "HOLDFAST_RUN_ID": RUN},
+        env={**os.environ, "HOLDFAST_GENERATION": GENERATION},
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         start_new_session=True,

@@ -41,7 +41,7 @@ def facts(*devices: Device, **other: Any) -> Facts:
     known = NOTHING._replace(
         request=ASKED, driver_state="ok", driver="470.82.01", cuda="11.4", devices=devices or (device(),)
     )
-    return known._replace(file="my_dsvm.compute", **other)
+    return known._replace(file="my_dsvm.compute", has_machine_pids=True)._replace(**other)
 
 
 def leasing(count: int, of: int = 0, **other: Any) -> Facts:

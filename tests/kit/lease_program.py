@@ -9,6 +9,7 @@ The argument is JSON. Processes become their user after everything was imported 
 able to execute this Python.
 """
 
+import functools
 import json
 import os
 import random
@@ -126,12 +127,12 @@ def _supervise(given, report, guardian, to_guardian):
 
 
 def wait(given):
-    """As the supervisor of a run does, with its own patience."""
-    environment = dict(os.environ)
+    """As the supervisor of a run does; `patience`: seconds for an answer of the driver."""
+    ask = functools.partial(gpus.ask, dict(os.environ), given.get("patience", gpus.TIMEOUT))
     who = leases.Holder(os.getuid(), given["run"], os.getpid())
     request = Request(gpus=given["gpus"], min_memory=given.get("min_memory"))
     told = lambda text: say(told=text)  # noqa: E731 - it is passed on only
-    lease = leases.lease(request, gpus.ask(environment), lambda: gpus.ask(environment), told, time.sleep, who)
+    lease = leases.lease(request, ask(), ask, told, time.sleep, who)
     say(had=now(), uuids=lease.uuids)
     sys.stdin.read()
 

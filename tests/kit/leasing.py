@@ -143,6 +143,13 @@ class Waiting:
                 return float(line["had"]), tuple(line["uuids"])
             self.told.append(str(line["told"]))
 
+    def pause(self) -> None:
+        self._process.send_signal(signal.SIGSTOP)
+        wait_for(lambda: _state(self._process.pid) == "T", what="it is stopped")
+
+    def resume(self) -> None:
+        self._process.send_signal(signal.SIGCONT)
+
     def end(self) -> None:
         self._process.kill()
         self._process.wait()

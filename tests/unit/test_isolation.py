@@ -31,3 +31,7 @@ def test_a_missing_part_is_a_skip_here_and_a_failure_in_continuous_integration(
     with pytest.raises(pytest.fail.Exception, match="needs no-such-program"):
         needs("sh", "no-such-program")
     needs("sh")
+    monkeypatch.setattr(os, "getuid", lambda: 1000)
+    needs("sh")
+    with pytest.raises(pytest.fail.Exception, match="needs root"):
+        needs("sh", root=True)

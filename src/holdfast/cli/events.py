@@ -10,6 +10,7 @@ from typing import TextIO
 
 from holdfast.cli import terminal
 from holdfast.cli.clock import clock_time
+from holdfast.history.verdicts import remedy
 from holdfast.model import Run, UseState, Verdict
 from holdfast.project.durations import format_duration
 from holdfast.project.sizes import format_size
@@ -131,7 +132,8 @@ class Screen:
             if self._frame:
                 self._open_frame()
         elif event.name == WAITING and not terminal.is_terminal(sys.stderr):
-            self._line(terminal.notice, f"{event.text[:1].upper()}{event.text[1:]} …")
+            text = terminal.one_line(event.text)
+            self._line(terminal.notice, f"{text[:1].upper()}{text[1:]} …")
         elif event.name in PHASES:
             if self._phase != event.name and PHASES[event.name]:
                 self._line(terminal.notice, PHASES[event.name])
@@ -228,15 +230,14 @@ def summary(run: Run, missing_file: str = "", noted: Collection[str] = ()) -> No
     for note in (each for each in run.notes if each not in noted):
         terminal.notice(f"note: {note}")
     if run.gpu is not None and run.gpu.state is not UseState.NOT_ASKED:
-        show_verdict(run.gpu)
+        _show_verdict(run.gpu, remedy(run))
 
 
-def show_verdict(verdict: Verdict) -> None:
+def _show_verdict(verdict: Verdict, what_to_do: str) -> None:
     """The last word about a run. Colour repeats what its first words say."""
     claim, colon, why = terminal.one_line(verdict.sentence).partition(":")
     terminal.notice(terminal.style(claim, _STYLES[verdict.state], sys.stderr) + colon + why)
-    if verdict.remedy not in verdict.sentence:
-        terminal.hint(verdict.remedy)
+    terminal.hint(what_to_do)
 
 
 _STYLES = {

@@ -10,7 +10,7 @@ import click
 from holdfast.cli import terminal
 from holdfast.cli.ahead import AHEAD
 from holdfast.cli.here import current_project
-from holdfast.cli.options import Duration, run_option, target_of_run
+from holdfast.cli.options import DURATION, run_option, target_of_run
 from holdfast.cli.output import Column, Group, Output, output_options
 from holdfast.cli.preparing import prepare_command
 from holdfast.cli.reaching import forward_command, shell_command
@@ -120,7 +120,7 @@ def logs_command(run: str, target: str | None, following: bool, control: bool) -
 @group.command("cancel")
 @run_option(required=False, otherwise="the only one that has not ended")
 @target_of_run()
-@click.option("--grace", type=Duration(), metavar="DURATION", help="Time between SIGTERM and SIGKILL, for this once.")
+@click.option("--grace", type=DURATION, metavar="DURATION", help="Time between SIGTERM and SIGKILL, for this once.")
 @click.option("--no-wait", is_flag=True, help="Ask and return at once.")
 @click.option(
     "--abandon",

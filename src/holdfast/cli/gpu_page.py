@@ -8,12 +8,13 @@ from typing import TextIO
 from holdfast.cli import terminal
 from holdfast.cli.run_table import short_duration
 from holdfast.history.gpu_series import Series, means
+from holdfast.history.verdicts import remedy
 from holdfast.model import GpuUse, Run, UseState, Verdict
 
 GIB = 1 << 30
 SPELLS_SHOWN, DEVICES_SHOWN = 3, 8
-CELLS = 60
-"""The widest plot; and what a pipe gets."""
+CELLS, NARROW = 60, 20
+"""The widest plot, and what a pipe gets; and the least that is worth drawing beside words."""
 BLOCKS, UNKNOWN_BLOCK = "▁▂▃▄▅▆▇█", "·"
 LETTERS, UNKNOWN_LETTER = "_.:-=+*#", "?"
 """Nothing, and then seven heights; and for terminals that cannot show blocks."""
@@ -27,7 +28,7 @@ def run_rows(run: Run, series: Sequence[Series], stream: TextIO) -> Iterator[Row
     if verdict is not None and verdict.state is UseState.NOT_ASKED:
         return
     if verdict is not None:
-        yield from (("GPU", line) for line in _verdict(verdict))
+        yield from (("GPU", line) for line in _verdict(verdict, remedy(run)))
     shown = _worth_showing(verdict, series)
     room = terminal.width() - _PAGE_MARGIN if terminal.is_terminal(stream) else CELLS + _AROUND
     for line in plot(shown[:DEVICES_SHOWN], run.duration, room, _can_show(stream, BLOCKS + UNKNOWN_BLOCK)):
@@ -37,21 +38,28 @@ def run_rows(run: Run, series: Sequence[Series], stream: TextIO) -> Iterator[Row
 
 
 def plot(devices: Sequence[Series], duration: float | None, room: int, has_blocks: bool) -> Iterator[str]:
-    """Two lines for each device, how busy it was and its memory, and below them the time. `room`: columns."""
+    """How busy each device was and its memory, below them the time, and whether looks were left out. `room`: columns;
+    where there are few, what stands beside the cells stands above them."""
     end = max([duration or 0.0, *(device.points[-1].time for device in devices if device.points)], default=0.0)
-    cells = max(1, min(CELLS, room - _AROUND))
+    is_narrow = room - _AROUND < NARROW
+    cells = max(1, min(CELLS, room if is_narrow else room - _AROUND))
+    line = _lines if is_narrow else _line
     if end <= 0 or not any(device.points for device in devices):
         return
     is_unknown = False
     for device in devices:
         busy = means([(each.since, each.time, each.utilisation) for each in device.points], end, cells)
         memory = means([(each.since, each.time, each.memory) for each in device.points], end, cells)
-        most = max((each.memory for each in device.points if each.memory is not None), default=0.0)
         is_unknown |= None in busy or None in memory
-        yield _line(f"GPU {device.number} busy", _bar(busy, 100.0, has_blocks), _peak_busy(device))
-        yield _line(f"GPU {device.number} memory", _bar(memory, device.total or most, has_blocks), _peak_memory(device))
+        yield from line(f"GPU {device.number} busy", _bar(busy, 100.0, has_blocks), _peak_busy(device))
+        most = device.total or device.fullest or 0.0
+        yield from line(f"GPU {device.number} memory", _bar(memory, most, has_blocks), _peak_memory(device))
     unknown = UNKNOWN_BLOCK if has_blocks else UNKNOWN_LETTER
-    yield _line("", _axis(end, cells), f"{unknown} not known" if is_unknown else "")
+    legend = f"{unknown} not known" if is_unknown else ""
+    yield from (line("", _axis(end, cells), "" if is_narrow else legend))
+    yield from [legend] if is_narrow and legend else []
+    if devices[0].every > 1:
+        yield f"From 1 look in {devices[0].every}: there are too many to draw all."
 
 
 _LABEL = 13
@@ -61,13 +69,12 @@ _PAGE_MARGIN = 16
 """The longest title of a run's page, and the gap."""
 
 
-def _verdict(verdict: Verdict) -> Iterator[str]:
+def _verdict(verdict: Verdict, what_to_do: str) -> Iterator[str]:
     yield verdict.sentence
-    if verdict.remedy and verdict.remedy not in verdict.sentence:
-        yield from verdict.remedy.splitlines()
+    yield from what_to_do.splitlines()
     yield from (_use(each) for each in verdict.devices)
     if verdict.waited is not None:
-        yield f"The GPU waited for {verdict.waited:.0%} of the script's time.".replace("%", " %")
+        yield f"While the script ran, no GPU worked for {100 * verdict.waited:.0f} % of the time."
     spells = sorted(verdict.spells, key=lambda spell: spell[0] - spell[1])[:SPELLS_SHOWN]
     if spells:
         shown = ", ".join(f"{short_duration(end - begin)} after {short_duration(begin)}" for begin, end in spells)
@@ -91,8 +98,13 @@ def _worth_showing(verdict: Verdict | None, series: Sequence[Series]) -> list[Se
     return [each for each in series if each.uuid in mine] or list(series)
 
 
-def _line(label: str, cells: str, after: str) -> str:
-    return f"{label:<{_LABEL}} {cells} {after}".rstrip()
+def _line(label: str, cells: str, after: str) -> list[str]:
+    return [f"{label:<{_LABEL}} {cells} {after}".rstrip()]
+
+
+def _lines(label: str, cells: str, after: str) -> list[str]:
+    above = ", ".join(each for each in (label, after) if each)
+    return [*([above] if above else []), cells]
 
 
 def _bar(values: Sequence[float | None], top: float, has_blocks: bool) -> str:
@@ -108,14 +120,12 @@ def _height(value: float, top: float) -> int:
 
 
 def _peak_busy(device: Series) -> str:
-    known = [each.utilisation for each in device.points if each.utilisation is not None]
-    return f"peak {max(known):.0f} %" if known else "not known"
+    return "not known" if device.busiest is None else f"peak {device.busiest:.0f} %"
 
 
 def _peak_memory(device: Series) -> str:
-    known = [each.memory for each in device.points if each.memory is not None]
     of = "" if device.total is None else f" of {device.total / GIB:.1f}"
-    return f"peak {max(known) / GIB:.1f}{of} GiB" if known else "not known"
+    return "not known" if device.fullest is None else f"peak {device.fullest / GIB:.1f}{of} GiB"
 
 
 def _axis(end: float, cells: int) -> str:

@@ -321,8 +321,9 @@ def _show_run(run: str, output: Output, target: str | None = None) -> None:
 
     project = current_project()
     (run_id,) = _up_to_date(project, run, target=target)
-    inspection = inspect(project, run_id)
-    if output.chosen_format() == "table" and output.query is None:
+    is_drawn = output.chosen_format() == "table" and output.query is None
+    inspection = inspect(project, run_id, is_drawn)
+    if is_drawn:
         draw(inspection, sys.stdout)
     else:
         (document,) = _with_host_states(project, [as_dict(inspection)])

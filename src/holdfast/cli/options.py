@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -22,54 +22,57 @@ COMPLETED = 50
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-class Duration(click.ParamType[float]):
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        from holdfast.project.durations import parse_duration
-
-        return value if isinstance(value, float) else parse_duration(value)
+T = TypeVar("T")
 
 
-class Size(click.ParamType[int]):
-    name = "size"
+class Parsed(click.ParamType[T]):
+    """What a parser makes of a word; `offered` is what shells complete it with."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        from holdfast.project.sizes import parse_size
+    def __init__(self, name: str, parse: Callable[[str], T], offered: Sequence[str] = ()) -> None:
+        self.name = name
+        self._parse, self._offered = parse, offered
 
-        return value if isinstance(value, int) else parse_size(value)
-
-
-class GpuCount(click.ParamType[int | str]):
-    name = "gpus"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
-        from holdfast.project.gpu_wishes import parse_gpus
-
-        return value if isinstance(value, int) else parse_gpus(value)
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> T:
+        parsed: T = self._parse(value) if isinstance(value, str) else value
+        return parsed
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         from click.shell_completion import CompletionItem
 
-        return [CompletionItem(each) for each in ("1", "2", "4", "8", "all", "0") if each.startswith(incomplete)]
+        return [CompletionItem(each) for each in self._offered if each.startswith(incomplete)]
 
 
-class GpuMemory(click.ParamType[int]):
-    name = "size"
+def _duration(word: str) -> float:
+    from holdfast.project.durations import parse_duration
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        from holdfast.project.gpu_wishes import parse_memory
-
-        return value if isinstance(value, int) else parse_memory(value)
+    return parse_duration(word)
 
 
-class IdleTime(click.ParamType[float]):
-    name = "duration"
+def _size(word: str) -> int:
+    from holdfast.project.sizes import parse_size
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        from holdfast.project.gpu_wishes import parse_idle
+    return parse_size(word)
 
-        return value if isinstance(value, float) else parse_idle(value)
+
+def _gpus(word: str) -> int | str:
+    from holdfast.project.gpu_wishes import parse_gpus
+
+    return parse_gpus(word)
+
+
+def _gpu_memory(word: str) -> int:
+    from holdfast.project.gpu_wishes import parse_memory
+
+    return parse_memory(word)
+
+
+def _idle_time(word: str) -> float:
+    from holdfast.project.gpu_wishes import parse_idle
+
+    return parse_idle(word)
+
+
+DURATION, SIZE = Parsed("duration", _duration), Parsed("size", _size)
 
 
 def run_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -210,7 +213,7 @@ def gpu_options(command: Callable[..., Any]) -> Callable[..., Any]:
 _GPU_OPTIONS = (
     click.option(
         "--gpus",
-        type=GpuCount(),
+        type=Parsed("gpus", _gpus, ("1", "2", "4", "8", "all", "0")),
         metavar="N|all",
         help="Have so many GPUs for the run alone, waiting for them if need be; 0 hides them from it.",
     ),
@@ -221,19 +224,19 @@ _GPU_OPTIONS = (
     ),
     click.option(
         "--min-gpu-memory",
-        type=GpuMemory(),
+        type=Parsed("size", _gpu_memory),
         metavar="SIZE",
         help="With --gpus: only GPUs with so much free memory, e.g. 8GB, 40GiB.",
     ),
     click.option(
         "--stop-if-idle",
-        type=IdleTime(),
+        type=Parsed("duration", _idle_time),
         metavar="DURATION",
         help="End the run when its GPU has computed nothing for so long, e.g. 30m.",
     ),
     click.option(
         "--quiet-after",
-        type=Duration(),
+        type=DURATION,
         metavar="DURATION",
         help="Say so when for so long there was neither output nor GPU work; 0 never. [default: 10m]",
     ),

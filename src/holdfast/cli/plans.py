@@ -76,7 +76,7 @@ def _gpus(plan: GpuPlan) -> Iterator[str]:
     if plan.quiet_after is None:
         yield "nothing is said of a run that neither prints nor computes"
     elif plan.quiet_after != QUIET_AFTER:
-        yield f"told of after {format_duration(plan.quiet_after)} without output and GPU work"
+        yield f"noticed after {format_duration(plan.quiet_after)} with neither output nor GPU work"
 
 
 def _two_columns(title: str, rows: Iterable[str]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from holdfast.cli.ahead import AHEAD
 from holdfast.cli.here import current_project
 from holdfast.cli.options import build_options, configuration_options
 from holdfast.cli.output import Command
+from holdfast.cli.submitting import say_interrupted
 from holdfast.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def _prepare(request: Request, around: Surroundings) -> int:
                     screen.show(event)
     except KeyboardInterrupt:
         screen.finish_line()
-        return _say_detached(run_id) if is_started else _say_interrupted(run_id)
+        return _say_detached(run_id) if is_started else say_interrupted(run_id, "build")
     return 0
 
 
@@ -86,15 +87,6 @@ def _is_ready(run: Run, ready: events.EnvironmentReady | None) -> str:
     verb = "is" if was_built else "was"
     name = short(run.environment or "")
     return terminal.one_line(f"Environment {name} {verb} ready: Python {run.python}, {count}{how}.")
-
-
-def _say_interrupted(run_id: str) -> int:
-    if run_id:
-        terminal.notice(f"Interrupted while the build was being started; it may have begun: {run_id}")
-        terminal.hint(f"Whether it did: holdfast status -r {run_id}")
-    else:
-        terminal.notice("Interrupted before anything was built.")
-    return ExitCode.DETACHED
 
 
 def _say_detached(run_id: str) -> int:

@@ -10,7 +10,7 @@ import click
 from holdfast.cli import terminal
 from holdfast.cli.ahead import AHEAD
 from holdfast.cli.here import current_project
-from holdfast.cli.options import Duration, environment_options, gpu_options, runconfig_names, target_names
+from holdfast.cli.options import DURATION, environment_options, gpu_options, runconfig_names, target_names
 from holdfast.cli.output import Command, Output, output_options
 from holdfast.errors import ExitCode, UsageError
 
@@ -45,11 +45,11 @@ if TYPE_CHECKING:
 @click.option("-a", "--async", "detached", is_flag=True, help="Return at once; prints the run id.")
 @click.option("--wait", "quiet", is_flag=True, help="Wait for the end without showing the script's output.")
 @click.option(
-    "--time-limit", type=Duration(), metavar="DURATION", help="End the script after this time, e.g. 90s, 2h30m."
+    "--time-limit", type=DURATION, metavar="DURATION", help="End the script after this time, e.g. 90s, 2h30m."
 )
 @click.option(
     "--grace",
-    type=Duration(),
+    type=DURATION,
     metavar="DURATION",
     help="Time between SIGTERM and SIGKILL, for checkpoints. [default: 10s]",
 )
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--sync-outputs",
-    type=Duration(),
+    type=DURATION,
     metavar="EVERY",
     help="Bring outputs home so often while the run is followed, e.g. 10m; at its end always.",
 )
@@ -206,7 +206,7 @@ def _submit(
                     _show_record(event.run, output)
     except KeyboardInterrupt:
         screen.finish_line()
-        return say_detached(run_id) if is_started else _say_interrupted(run_id)
+        return say_detached(run_id) if is_started else say_interrupted(run_id)
     if detached:
         _show_started(project, run_id, output) if wants_record else click.echo(run_id)
         terminal.hint(f"Follow it: holdfast logs -f -r {run_id}\nCancel it: holdfast cancel -r {run_id}")
@@ -220,12 +220,13 @@ def _show_started(project: Project, run_id: str, output: Output) -> None:
     _show_record(read_run(RunFolders(project.state_directory), run_id), output)
 
 
-def _say_interrupted(run_id: str) -> int:
+def say_interrupted(run_id: str, what: str = "run") -> int:
+    """Before it is known that the host has it. `what` is being done there."""
     if run_id:
-        terminal.notice(f"Interrupted while the run was being started; it may have begun: {run_id}")
+        terminal.notice(f"Interrupted while the {what} was being started; it may have begun: {run_id}")
         terminal.hint(f"Whether it did: holdfast status -r {run_id}")
     else:
-        terminal.notice("Interrupted before the run was created.")
+        terminal.notice(f"Interrupted before the {what} was created.")
     return ExitCode.DETACHED
 
 

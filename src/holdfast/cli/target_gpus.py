@@ -6,7 +6,6 @@ import contextlib
 import io
 import json
 import os
-import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 
 EVERY = 2.0
 """Seconds between two looks."""
-BEGIN, END = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
-"""Another screen, without a cursor, and the old one as it was."""
 
 
 @click.command("gpus", cls=Command)
@@ -41,17 +38,25 @@ def gpus_command(target: str | None, name: str | None, again: bool, output: Outp
     A GPU that a run has leased (`submit --gpus`) is not given to another run of anybody's there; those that wait are
     listed in their order. Asks the machine over one connection. A page in a pipe too, unless -o says otherwise.
     """
+    from holdfast.cli.other_screen import Ended
+    from holdfast.cli.progress import working
     from holdfast.workbench.machines.gpus import watch
 
     around = surroundings()
     found = read_target(current_project(around), one_name(target, name))
-    with contextlib.closing(watch(found, around)) as looks:
-        if not again:
-            _show(next(looks), output, sys.stdout)
-        elif _is_page(output) and terminal.is_terminal(sys.stdout) and os.environ.get("TERM") != "dumb":
-            _watch_on_screen(looks)
-        else:
-            _watch_in_blocks(looks, output)
+    is_on_screen = _is_page(output) and terminal.is_terminal(sys.stdout) and os.environ.get("TERM") != "dumb"
+    try:
+        with contextlib.closing(watch(found, around)) as looks:
+            if not again:
+                with working(f"asking {found.name} …"):
+                    look = next(looks)
+                _show(look, output, sys.stdout)
+            elif is_on_screen:
+                _watch_on_screen(_paced(looks, found.name))
+            else:
+                _watch_in_blocks(_paced(looks, found.name), output)
+    except Ended as ended:
+        ended.die()
 
 
 def as_dict(look: Look) -> dict[str, Any]:
@@ -75,9 +80,9 @@ def _show(look: Look, output: Output, stream: TextIO) -> None:
 def _watch_in_blocks(looks: Iterator[Look], output: Output) -> None:
     """One below the other, for a file or a pipe."""
     with contextlib.suppress(KeyboardInterrupt):
-        for look in _paced(looks):
+        for look in looks:
             if _is_page(output):
-                sys.stdout.write(time.strftime("%Y-%m-%d %H:%M:%S\n", time.localtime(look.time)))
+                sys.stdout.write(_time("%Y-%m-%d %H:%M:%S", look) + "\n")
             _show(look, output, sys.stdout)
             if _is_page(output):
                 sys.stdout.write("\n")
@@ -86,21 +91,15 @@ def _watch_in_blocks(looks: Iterator[Look], output: Output) -> None:
 
 def _watch_on_screen(looks: Iterator[Look]) -> None:
     from holdfast.cli.gpu_users_page import draw
+    from holdfast.cli.other_screen import OtherScreen
 
     shown = ""
-    try:
-        for look in _paced(looks):
+    with contextlib.suppress(KeyboardInterrupt), OtherScreen(sys.stdout) as screen:
+        for look in looks:
             page = _Page(sys.stdout)
             draw(look, page)
-            sys.stdout.write((BEGIN if not shown else "") + _screenful(page.getvalue(), look))
-            sys.stdout.flush()
             shown = page.getvalue()
-    except KeyboardInterrupt:
-        pass
-    finally:
-        if shown:
-            sys.stdout.write(END)
-            sys.stdout.flush()
+            screen.show(f"{_time('%H:%M:%S', look)}, every {EVERY:g} s; Ctrl-C ends it", shown)
     sys.stdout.write(shown)  # what was seen last stays, where one can copy from it
 
 
@@ -119,22 +118,20 @@ class _Page(io.StringIO):
         return getattr(self._terminal, "encoding", None) or "utf-8"
 
 
-def _screenful(page: str, look: Look) -> str:
-    """Written over the one before, line by line: nothing flickers. What does not fit is said."""
-    height = shutil.get_terminal_size((80, 24)).lines
-    lines = page.splitlines()
-    room = max(1, height - 2)
-    if len(lines) > room:
-        lines = [*lines[: room - 1], f"… {len(lines) - room + 1} more lines: make the window higher"]
-    title = f"{time.strftime('%H:%M:%S', time.localtime(look.time))}, every {EVERY:g} s; Ctrl-C ends it"
-    return "\x1b[H" + "".join(f"{line}\x1b[K\r\n" for line in [title, *lines]) + "\x1b[J"
+def _time(form: str, look: Look) -> str:
+    """By the machine's clock."""
+    return "time unknown" if look.time is None else time.strftime(form, time.localtime(look.time))
 
 
-def _paced(looks: Iterator[Look]) -> Iterator[Look]:
-    while True:
-        began = time.monotonic()
+def _paced(looks: Iterator[Look], name: str) -> Iterator[Look]:
+    """For the first one a connection has to be made, which may take a while."""
+    from holdfast.cli.progress import working
+
+    began = time.monotonic()
+    with working(f"asking {name} …"):
         look = next(looks, None)
-        if look is None:
-            return
+    while look is not None:
         yield look
         time.sleep(max(0.0, began + EVERY - time.monotonic()))
+        began = time.monotonic()
+        look = next(looks, None)

@@ -8,7 +8,7 @@ import click
 
 from holdfast.cli import terminal
 from holdfast.cli.here import current_project
-from holdfast.cli.options import Duration, Size, ignored_target, run_names, run_option, target_names
+from holdfast.cli.options import DURATION, SIZE, ignored_target, run_names, run_option, target_names
 from holdfast.cli.output import Command
 from holdfast.errors import ExitCode, UsageError
 
@@ -33,13 +33,13 @@ from holdfast.errors import ExitCode, UsageError
 )
 @click.option(
     "--older-than",
-    type=Duration(),
+    type=DURATION,
     metavar="DURATION",
     help="With --environments: only those that were not used for so long, e.g. 30d.",
 )
 @click.option(
     "--keep",
-    type=Size(),
+    type=SIZE,
     metavar="SIZE",
     help="With --environments: those used longest ago, until all and the package cache take less, e.g. 20GB.",
 )

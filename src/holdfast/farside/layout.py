@@ -25,6 +25,8 @@ STACKS = "stacks"
 CONTAINER, FIFO, INSIDE = "container.json", "output.fifo", "inside"
 """In the folder of a run in a container: what it is, its output's way out, and what the launcher in it reads and
 writes."""
+GENERATION = "HOLDFAST_GENERATION"
+"""The variable that every process of a run has with a value of its own, and nobody else."""
 GUARDIAN_BYTE, SUPERVISOR_BYTE = 0, 1
 BUILD_BYTE, USE_BYTE = 0, 1
 

@@ -1,7 +1,7 @@
 """Entry point on the host: `python3 -I -S …/holdfast/farside/main.py serve HOME NONCE`; `detached WORK HOME` where a
 service manager starts what must outlive the connection; `shell HOME TOKEN` where a person enters a run's
-surroundings; `gpus`, which prints what NVML knows; `sample FOLDER GUARDIAN RUN`, which watches the GPUs for a run;
-`inside FOLDER` in a run's container."""
+surroundings; `gpus`, which prints what NVML knows; `sample FOLDER GUARDIAN GENERATION`, which watches the GPUs for a
+run; `inside FOLDER` in a run's container."""
 
 import os
 import sys
@@ -26,7 +26,10 @@ def main() -> None:
 
         enter(sys.argv[2], sys.argv[3])
     if len(sys.argv) != 4 or sys.argv[1] not in ("serve", "detached"):
-        sys.exit("usage: main.py serve HOME NONCE | detached WORK HOME | shell HOME TOKEN | gpus | inside FOLDER")
+        sys.exit(
+            "usage: main.py serve HOME NONCE | detached WORK HOME | shell HOME TOKEN | gpus"
+            " | sample FOLDER PID MARK | inside FOLDER"
+        )
     if sys.getfilesystemencoding().lower() != "utf-8":
         _start_again_with_utf8()
     if sys.argv[1] == "serve":

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from holdfast.frozen import dataclass
 from holdfast.history.queries import duration_text
-from holdfast.history.verdicts import in_brief
+from holdfast.history.verdicts import in_words
 from holdfast.model import Run, UseState
 
 
@@ -116,11 +117,15 @@ def _facts(run: Run) -> dict[str, str]:
 
 
 def _gpu_use(run: Run) -> str | None:
-    """In few words, with the reason where it is not what one hopes for."""
-    if run.gpu is None:
+    """Whether, on what, and the reason where it is not what one hopes for; not how much, which is never twice the
+    same. None of a run that asked for nothing: an earlier version did not record that."""
+    verdict = run.gpu
+    if verdict is None or verdict.state is UseState.NOT_ASKED:
         return None
-    why = "" if run.gpu.state in (UseState.USED, UseState.NOT_ASKED) or not run.gpu.reason else f" ({run.gpu.reason})"
-    return (in_brief(run.gpu) or "not asked for") + why
+    used = Counter(each.name or "unknown" for each in verdict.devices if each.first_use is not None)
+    on = [name if count == 1 else f"{count} {name}" for name, count in sorted(used.items())]
+    why = [verdict.reason] if verdict.reason not in ("", "ok") else []
+    return in_words(verdict.state) + (f" ({', '.join([*why, *on])})" if why or on else "")
 
 
 def _has_recorded_packages(run: Run) -> bool:

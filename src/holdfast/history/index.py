@@ -121,7 +121,9 @@ class Index:
             rows = connection.execute(newest, (*values, -1 if limit is None else limit)).fetchall()
             try:  # one text for all: the parser is entered once
                 found = json.loads("[" + ",".join(shown for (shown,) in rows) + "]")
-            except ValueError as error:
+                for each in found:
+                    each.setdefault("gpu", None)  # what an earlier version took in has no such key
+            except (ValueError, AttributeError) as error:
                 raise UnreadableError(str(error)) from error
             return Documents(tuple(found), unreadable, _has_unfinished(connection))
 

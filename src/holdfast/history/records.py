@@ -21,6 +21,7 @@ from holdfast.history.journal import (
     PhaseBegan,
     ProcessesEnded,
     RunEnded,
+    ScriptExited,
     ScriptStarted,
     parse_journal,
 )
@@ -120,6 +121,8 @@ def _apply(run: Run, event: JournalEvent) -> Run:
         case ScriptStarted():
             started = event.time if run.started is None else run.started
             return replace(_at_least(run, Status.RUNNING), started=started, phase="")
+        case ScriptExited():
+            return run if run.exited is not None or run.status.is_final else replace(run, exited=event.time)
         case ProcessesEnded():
             return _with_ended_processes(run, event)
         case FilesListed():

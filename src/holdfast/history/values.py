@@ -56,6 +56,7 @@ def run_json(run: Run) -> dict[str, Any]:
         "ending": None if run.ending is None else _ending_json(run.ending),
         "started": run.started,
         "ended": run.ended,
+        "exited": run.exited,
         "phase": run.phase,
         "environment": run.environment,
         "python": run.python,
@@ -87,6 +88,7 @@ def run_from_json(data: Mapping[str, Any]) -> Run:
             ending=None if ending is None else Ending(**(ending | {"reason": Reason(ending["reason"])})),
             started=data["started"],
             ended=data["ended"],
+            exited=_number_or_none(data.get("exited")),  # not in records that an earlier version indexed
             phase=data["phase"],
             environment=data["environment"],
             python=data.get("python", ""),  # not in records that an earlier version indexed

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.model import GpuUse, UseState, Verdict
+from holdfast.model import GpuUse, Reason, Run, UseState, Verdict
 
 
 def verdict_of(data: object) -> Verdict | None:
@@ -42,14 +42,21 @@ def verdict_json(verdict: Verdict) -> dict[str, Any]:
 
 def in_brief(verdict: Verdict | None) -> str:
     """In a few words, for a column; empty where there is nothing to say."""
-    if verdict is None:
+    if verdict is None or verdict.state is UseState.NOT_ASKED:
         return ""
-    match verdict.state:
+    words = in_words(verdict.state)
+    if verdict.state is UseState.USED:
+        means = [each.mean for each in verdict.devices if each.first_use is not None and each.mean is not None]
+        return f"{words} {sum(means) / len(means):.0f} %" if means else words
+    return words
+
+
+def in_words(state: UseState) -> str:
+    match state:
         case UseState.NOT_ASKED:
-            return ""
+            return "not asked for"
         case UseState.USED:
-            means = [each.mean for each in verdict.devices if each.first_use is not None and each.mean is not None]
-            return f"used {sum(means) / len(means):.0f} %" if means else "used"
+            return "used"
         case UseState.PARTLY_USED:
             return "partly"
         case UseState.NOT_USED:
@@ -58,6 +65,13 @@ def in_brief(verdict: Verdict | None) -> str:
             return "not available"
         case UseState.UNKNOWN:
             return "unknown"
+
+
+def remedy(run: Run) -> str:
+    """What to do about the verdict; empty where its sentence, or how the run ended, has said so."""
+    verdict, ending = run.gpu, run.ending
+    is_said = ending is not None and ending.reason is Reason.NO_GPU and bool(ending.detail)
+    return "" if verdict is None or is_said or verdict.remedy in verdict.sentence else verdict.remedy
 
 
 _STATES = {each.value: each for each in UseState}

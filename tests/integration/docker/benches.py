@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runs.conftest import Bench, _end_what_is_left
+from runs.conftest import Bench, end_what_is_left
 
 from kit.boxes import Box
 from kit.docker.daemon import Daemon
@@ -77,6 +77,6 @@ def container_bench(
         made = ContainerBench(root, box.home, holdfast, *about, address=box.compute.partition("\n")[2])
     made.target()
     yield made
-    _end_what_is_left(made.home)
+    end_what_is_left(made.home)
     for name in made.containers():
         docker.run("rm", "-f", name, check=False)

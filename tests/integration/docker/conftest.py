@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from docker.benches import ContainerBench
 from remote.conftest import boxes, client, kit_folder  # noqa: F401 - fixtures
-from runs.conftest import _end_what_is_left
+from runs.conftest import end_what_is_left
 
 from kit.boxes import Box, Boxes
 from kit.docker import boxes as docker_boxes
@@ -142,7 +142,7 @@ def make_bench(
 
     yield make
     for bench in made:
-        _end_what_is_left(bench.home)
+        end_what_is_left(bench.home)
         if bench.daemon.pid:
             for name in bench.containers():
                 bench.daemon.run("rm", "-f", name, check=False)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from docker.benches import ContainerBench
-from runs.conftest import _end_what_is_left
+from runs.conftest import end_what_is_left
 
 from holdfast.farside.containers import entering, leftovers
 from holdfast.farside.containers.docker import forget
@@ -55,7 +55,7 @@ def bench(tmp_path: Path, docker: Daemon, holdfast: Callable[..., Any]) -> Itera
     made.target()
     made.write("t.py", SLEEPER)
     yield made
-    _end_what_is_left(made.home)
+    end_what_is_left(made.home)
     for name in made.containers():
         docker.run("rm", "-f", name, check=False)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from docker.benches import ContainerBench
-from runs.conftest import _end_what_is_left
+from runs.conftest import end_what_is_left
 
 from kit.disks import fill, small_disk
 from kit.docker.daemon import Daemon, Settings
@@ -29,7 +29,7 @@ def bench(tmp_path: Path, docker: Daemon, holdfast: Callable[..., Any]) -> Itera
     made.target()
     made.write("t.py", "print('ran')\n")
     yield made
-    _end_what_is_left(made.home)
+    end_what_is_left(made.home)
 
 
 def test_shared_memory_is_half_of_the_machines_where_nobody_says_how_much(bench: ContainerBench) -> None:

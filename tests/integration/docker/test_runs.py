@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from docker.benches import ContainerBench, container_bench, kind  # noqa: F401 - fixtures
-from runs.conftest import _end_what_is_left
+from runs.conftest import end_what_is_left
 
 from kit import processes
 from kit.docker.daemon import Daemon, Settings
@@ -44,7 +44,7 @@ def here(tmp_path: Path, docker: Daemon, holdfast: Callable[..., Any]) -> Iterat
     made = ContainerBench(root, home, holdfast, *about)
     made.target()
     yield made
-    _end_what_is_left(made.home)
+    end_what_is_left(made.home)
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def test_gpus_that_are_given_stand_before_the_scripts_first_byte(here: Container
     here.target("nvidiaDocker: true")
     here.write("t.py", SEES)
     done = here.submit("t.py", env=gpus.environment)
-    assert (done.code, done.out) == (0, K80 + "sees a GPU all\n"), done.err
+    assert (done.code, done.out) == (0, K80 + f"sees a GPU {gpus.uuids()[0]}\n"), done.err
     assert notes(here) == []
 
 

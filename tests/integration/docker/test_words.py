@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from docker.benches import ContainerBench
-from runs.conftest import _end_what_is_left, wait_for
+from runs.conftest import end_what_is_left, wait_for
 
 from kit.docker.daemon import Daemon
 
@@ -25,7 +25,7 @@ def bench(tmp_path: Path, docker: Daemon, holdfast: Callable[..., Any]) -> Itera
     made.target()
     made.write("t.py", "print('ran')\n")
     yield made
-    _end_what_is_left(made.home)
+    end_what_is_left(made.home)
 
 
 @pytest.mark.parametrize(

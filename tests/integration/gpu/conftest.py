@@ -1,11 +1,11 @@
-"""A project on the test's product; tests with `target` run on each of them, or on those in the module's TARGETS. The
-table of lies, for those that look at its outcomes."""
+"""A project on the test's product; tests with `target` run on each of them, or on those in the module's TARGETS, or on
+those that they name themselves. The table of lies, for those that look at its outcomes."""
 
 from __future__ import annotations
 
 import pytest
 from docker.benches import container_bench  # noqa: F401 - fixtures for the suites here
-from docker.conftest import docker, docker_box, docker_template, shared_docker  # noqa: F401
+from docker.conftest import docker, docker_box, docker_gpus_of, docker_template, shared_docker  # noqa: F401
 from faults.conftest import PRODUCTS, bench, kind  # noqa: F401
 from gpu.playing import outcomes  # noqa: F401
 from remote.conftest import box, boxes, client, kit_folder  # noqa: F401
@@ -13,5 +13,6 @@ from runs.conftest import bench as bench_here  # noqa: F401
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "target" in metafunc.fixturenames:
+    own = [each for each in metafunc.definition.iter_markers("parametrize") if "target" in each.args[0]]
+    if "target" in metafunc.fixturenames and not own:
         metafunc.parametrize("target", getattr(metafunc.module, "TARGETS", PRODUCTS))

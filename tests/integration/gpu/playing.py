@@ -13,7 +13,7 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
-from runs.conftest import _end_what_is_left
+from runs.conftest import end_what_is_left
 
 from kit.boxes import Boxes
 from kit.docker.daemon import Daemon
@@ -93,7 +93,7 @@ def _commands(home: Path, daemon: Daemon | None) -> Iterator[Command]:
         )
 
     yield run
-    _end_what_is_left(home / ".holdfast")
+    end_what_is_left(home / ".holdfast")
     if daemon is not None:
         for name in daemon.containers("--filter", f"label=holdfast.home={home / '.holdfast'}"):
             daemon.run("rm", "-f", name, check=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,9 +29,7 @@ def simulated(tmp_path: Path, needs: Callable[..., None]) -> Callable[..., Simul
 @pytest.fixture
 def users(needs: Callable[..., None]) -> Iterator[list[Account]]:
     """Four, in a folder that all can enter."""
-    needs("useradd")
-    if os.getuid() != 0:
-        pytest.skip("needs root, to be several users")
+    needs("useradd", root=True)
     with premises() as folder:
         made = [Account.create(folder) for _ in range(4)]
         try:
@@ -122,6 +121,59 @@ def test_those_who_wait_know_how_many_are_before_them_and_a_place_is_freed_by_de
             assert second.hears() == "waiting for a GPU: 1 run ahead"
             first.end()
             assert second.hears().startswith("waiting for a GPU: GPU 0 is held by the run held of ")
+
+
+def test_one_that_is_stopped_keeps_nobody_waiting_and_has_its_place_again_when_it_goes_on(simulated):
+    gpus = simulated(Device())
+    with holding(gpus) as held, waiting(gpus, run="first") as first:
+        first.hears()
+        with waiting(gpus, run="second") as second, waiting(gpus, run="third") as third:
+            assert {second.hears(), third.hears()} == {
+                f"waiting for a GPU: {each} ahead" for each in ("1 run", "2 runs")
+            }
+            first.pause()
+            held.kill()
+            later, last = (second, third) if "1 run" in second.told[0] else (third, second)
+            assert later.has()[1] == tuple(gpus.uuids())
+            first.resume()
+            wait_for(lambda: last.hears().endswith(": 1 run ahead"))
+            later.end()
+            assert first.has()[1] == tuple(gpus.uuids())
+
+
+def test_a_driver_that_answers_late_is_waited_for(simulated):
+    gpus = simulated(Device())
+    gpus.stalls = {"nvmlInit_v2"}
+    gpus.write()
+    with waiting(gpus, patience=0.5) as run:
+        assert run.hears() == "waiting for a GPU: the driver does not answer"
+        gpus.stalls = set()
+        gpus.write()
+        assert run.has()[1] == tuple(gpus.uuids())
+
+
+def test_of_runs_that_wait_the_status_says_for_what(bench, simulated, monkeypatch):
+    gpus = simulated(Device())
+    for name, value in gpus.environment.items():
+        monkeypatch.setenv(name, value)
+    bench.write("train.py", "pass\n")
+    with holding(gpus, run="theirs"):
+        runs = []
+        for said in (f"waiting for a GPU: {named('theirs', 0)}", "1 run ahead", "2 runs ahead"):
+            runs.append(bench.start("--gpus", "1", "train.py"))
+            wait_for(lambda said=said: said in status(bench, runs[-1])["phase"], 60, what=said)
+        listed = bench.run("experiment", "status", "-o", "table").out
+        assert "waiting for a GPU: 2 runs ahead" in listed
+        for each in runs:
+            assert bench.run("cancel", "-r", each).code == 0
+    assert {bench.record(each)["status"] for each in runs} == {"Canceled"}
+
+
+def status(bench, run: str) -> dict[str, str]:
+    result = bench.run("experiment", "status", "-r", run, "-o", "json")
+    assert result.code == 0, result.err
+    found = json.loads(result.out)
+    return next(each for each in found if each["run_id"] == run) if isinstance(found, list) else found
 
 
 def test_a_later_run_takes_what_those_before_it_cannot_use(simulated):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from kit.boxes import Box
 from kit.gpu_cases import PRELUDE
 from kit.nvml import GIB, Device, Process, Simulated, occupying
 from kit.sshd import Client, Options
+from kit.terminals import on_a_terminal
 from kit.waiting import wait_for
 
 COMPUTES = f"{PRELUDE}{occupying(memory=GIB, utilization=60)}\nlooks(4)\n"
@@ -46,26 +45,6 @@ def test_who_follows_later_reads_the_same_verdict_last_and_has_the_samples_at_ho
     assert found.out.split() == [run]
     listed = bench.run("history", "list", "-o", "table").out
     assert "used " in listed.splitlines()[2]
-
-
-def test_a_runconfig_asks_as_the_command_line_does_and_252_is_for_want_of_a_gpu(bench, gpus):
-    bench.write("train.py", "open('outputs/ran', 'w')\n")
-    bench.write("aml_config/two.runconfig", "Target: local\nFramework: Python\nGpus: 2\nRequireGpu: true\n")
-    result = bench.submit("-c", "two", "train.py")
-    assert result.code == 252, result.err
-    assert "`Gpus: 2` in two.runconfig" in result.err
-    record = bench.record()
-    assert (record["reason"], record["start_time_utc"]) == ("gpu-required", None)
-    assert "ran" not in str(record["attachments"])
-
-
-def test_gpus_that_are_hidden_are_hidden_and_nothing_is_said_of_them(bench, gpus):
-    bench.write("train.py", "import os\nprint('sees', repr(os.environ.get('CUDA_VISIBLE_DEVICES')))\n")
-    result = bench.submit("--gpus", "0", "train.py")
-    assert result.code == 0, result.err
-    assert "sees ''" in result.out
-    assert bench.record()["gpu"]["state"] == "not-asked"
-    assert "GPU" not in result.err
 
 
 def test_a_machine_over_ssh_says_who_uses_its_gpus(
@@ -104,20 +83,42 @@ def test_a_machine_over_ssh_says_who_uses_its_gpus(
     assert holdfast("cancel", "-r", run, "--grace", "0", env=there.environment).code == 0
 
 
-def test_a_terminal_is_given_back_when_the_watching_ends(tmp_path: Path, gpus: Simulated) -> None:
-    leader, follower = os.openpty()
-    words = [sys.executable, "-m", "holdfast", "computetarget", "gpus", "local", "--watch"]
-    watching = subprocess.Popen(words, cwd=tmp_path, stdin=follower, stdout=follower, stderr=follower)
-    os.close(follower)
-    shown = b""
-    while shown.count(b"\x1b[J") < 2:  # two looks
-        shown += os.read(leader, 1 << 16)
-    watching.send_signal(signal.SIGINT)
-    assert watching.wait(30) == 0
-    while b"\x1b[?1049l" not in shown or not shown.endswith(b"free\r\n"):
-        shown += os.read(leader, 1 << 16)
-    os.close(leader)
-    assert shown.count(b"\x1b[?1049h") == shown.count(b"\x1b[?1049l") == 1
-    assert shown.rindex(b"\x1b[?25h") > shown.rindex(b"\x1b[?25l")
-    assert b"GPU 0   Tesla K80, 0 % busy" in shown.rpartition(b"\x1b[?1049l")[2]
+WATCH = ("computetarget", "gpus", "local", "--watch")
+BEGIN, END = b"\x1b[?1049h\x1b[?25l", b"\x1b[?25h\x1b[?1049l"
+
+
+def looks(count: int) -> Callable[[bytes], bool]:
+    return lambda shown: shown.count(b"\x1b[J") >= count
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, -signal.SIGTERM), (signal.SIGHUP, -signal.SIGHUP)]
+)
+def test_a_terminal_is_given_back_however_the_watching_ends(tmp_path, gpus, number, code):
+    with on_a_terminal(WATCH, tmp_path) as seen:
+        seen.until(looks(2))
+        seen.process.send_signal(number)
+        shown = seen.until(lambda shown: END in shown and (number != signal.SIGINT or shown.endswith(b"free\r\n")))
+        assert seen.process.wait(30) == code
+    assert (shown.count(BEGIN), shown.count(END)) == (1, 1)
+    after = shown.rpartition(END)[2]
+    assert (b"GPU 0   Tesla K80, 0 % busy" in after) is (number == signal.SIGINT), "what was seen last stays"
     assert len([None for _, function in gpus.calls() if function == "nvmlDeviceGetCount_v2"]) >= 2
+
+
+def test_a_terminal_is_given_back_while_the_watching_is_stopped(tmp_path, gpus):
+    with on_a_terminal(WATCH, tmp_path) as seen:
+        seen.until(looks(1))
+        os.killpg(seen.process.pid, signal.SIGTSTP)
+        wait_for(lambda: state(seen.process.pid) == "T", what="it is stopped")
+        assert seen.until(lambda shown: END in shown).endswith(END)
+        os.killpg(seen.process.pid, signal.SIGCONT)
+        again = seen.until(lambda shown: looks(2)(shown.partition(END)[2])).partition(END)[2]
+        assert again.startswith(BEGIN)
+        assert b"Tesla K80" in again
+        os.killpg(seen.process.pid, signal.SIGTSTP)
+        wait_for(lambda: state(seen.process.pid) == "T", what="it can be stopped again")
+
+
+def state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]

@@ -6,8 +6,12 @@ import json
 import os
 import signal
 
+import pytest
+
 from kit.waiting import wait_for
 
+bare_and_contained = pytest.mark.parametrize("target", ["local", "docker"])
+"""What differs beyond the link is whether there is a container around it."""
 HANGS = """\
 import multiprocessing, os, subprocess, sys, threading
 
@@ -64,6 +68,7 @@ def test_a_run_that_hangs_shows_where_each_of_its_processes_is(bench, target):
     assert "ended" in {event["e"] for event in bench.journal(run)}
 
 
+@bare_and_contained
 def test_asking_leaves_a_run_as_it_was(bench, target):
     bench.write(
         "t.py",
@@ -88,6 +93,7 @@ def test_asking_leaves_a_run_as_it_was(bench, target):
     assert (bench.far(run) / "driver_log").read_bytes() == b"begins\nends\n"
 
 
+@bare_and_contained
 def test_a_stopped_script_is_said_to_be_stopped(bench, target):
     run = hanging(bench, target)
     first = json.loads(bench.run("experiment", "stacks", "-r", run, "-o", "json", timeout=120).out)[0]["pid"]
@@ -101,6 +107,7 @@ def test_a_stopped_script_is_said_to_be_stopped(bench, target):
     assert any(each["stack"] for each in found[1:])
 
 
+@bare_and_contained
 def test_a_run_that_has_ended_has_no_stacks(bench, target):
     bench.write("t.py", "print('done')\n")
     run = bench.start("-t", target, "t.py", timeout=300)

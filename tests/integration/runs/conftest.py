@@ -110,10 +110,10 @@ def bench(tmp_path: Path, isolated: Path, holdfast: Callable[..., Any]) -> Itera
     root.mkdir()
     made = Bench(root, Path(os.environ["HOLDFAST_HOME"]), holdfast)
     yield made
-    _end_what_is_left(made.home)
+    end_what_is_left(made.home)
 
 
-def _end_what_is_left(home: Path) -> None:
+def end_what_is_left(home: Path) -> None:
     """A failing test must not leave a run behind."""
     from holdfast.farside.kernel import lock_holder
     from holdfast.farside.run.processes import descendants

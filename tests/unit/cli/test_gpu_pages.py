@@ -18,9 +18,14 @@ from holdfast.frozen import replace
 from holdfast.history.gpu_series import Point, Series
 from holdfast.history.records import read_run
 from holdfast.model import GpuUse, UseState, Verdict
+from holdfast.plan import GpuPlan
 from holdfast.project.folder import Project
 from holdfast.workbench import events
+from holdfast.workbench.records import inspection
 from holdfast.workbench.records.inspection import inspect
+from holdfast.workbench.submitting.planning import Request
+from holdfast.workbench.submitting.submit import dry_run
+from holdfast.workbench.surroundings import Surroundings
 
 GIB = 1 << 30
 BEGIN = 1_521_077_190.506
@@ -46,7 +51,8 @@ class Terminal(io.StringIO):
 def device(*values: tuple[float | None, float | None], total: int | None = 4 * GIB, number: int = 0) -> Series:
     """One look a second."""
     points = tuple(Point(float(at), at + 1.0, busy, memory) for at, (busy, memory) in enumerate(values))
-    return Series(number, f"GPU-{number + 1}", "Tesla K80", total, points)
+    most = [max((each for each in column if each is not None), default=None) for column in zip(*values, strict=True)]
+    return Series(number, f"GPU-{number + 1}", "Tesla K80", total, points, *most)
 
 
 def steps(*busy: float | None) -> Series:
@@ -148,6 +154,33 @@ def test_the_page_of_a_run_shows_the_verdict_each_device_the_waiting_and_the_plo
     assert "GPU 1 busy" not in "\n".join(shown), "on a box of many, those of the run"
 
 
+def test_of_many_devices_the_first_are_drawn_and_the_others_counted(recorded):
+    found = inspect(Project(recorded.root, "0" * 32, "iris", is_bare=False), judged(recorded, NOT_USED))
+    stream = io.StringIO()
+    run_page.draw(replace(found, gpus=tuple(device((1, 1), number=at) for at in range(8))), stream)
+    assert "GPU 7 busy" in stream.getvalue() and "more GPUs" not in stream.getvalue()
+    run_page.draw(replace(found, gpus=tuple(device((1, 1), number=at) for at in range(10))), stream)
+    assert "GPU 8 busy" not in stream.getvalue()
+    assert "… 2 more GPUs\n" in stream.getvalue()
+
+
+def test_a_plot_of_some_looks_says_so():
+    (*_, last) = plot([replace(steps(1, 2), every=3)], 2.0, 60, has_blocks=True)
+    assert last == "From 1 look in 3: there are too many to draw all."
+    assert not any("look" in line for line in plot([steps(1, 2)], 2.0, 60, has_blocks=True))
+
+
+@pytest.mark.parametrize(("verdict", "words"), [(USED, ["-o", "json"]), (USED, ["--query", "gpu"]), (NOT_ASKED, [])])
+def test_what_is_not_drawn_is_not_read(recorded, command, monkeypatch, verdict, words):
+    def read(*_: object) -> tuple[Series, ...]:
+        raise AssertionError("it may be long")
+
+    run_id = judged(recorded, verdict, [0, 100])
+    monkeypatch.setattr(inspection, "read_series", read)
+    outcome = command("history", "info", "-r", run_id, *(words or ["-o", "table"]))
+    assert outcome.code == 0, outcome.err
+
+
 def test_on_a_narrow_terminal_no_line_of_the_plot_is_broken(recorded, monkeypatch):
     monkeypatch.setenv("COLUMNS", "70")
     lines = page(recorded, judged(recorded, USED, [0, 100]), Terminal()).splitlines()
@@ -181,6 +214,16 @@ def test_the_column_is_there_where_a_run_has_something_in_it(recorded):
     assert [row["gpu"] for row in rows] == ["", "used 74 %", "NOT used"]
 
 
+def test_on_a_narrow_terminal_the_column_gives_way_to_what_tells_more(recorded):
+    runs = [read_run(recorded.folders, judged(recorded, each)) for each in (USED, NOT_USED)]
+    wanted = ["run_id", "script_name", "status", "reason", "gpu"]
+    shown = {width: [each.key for each in table(runs, width)[1]] for width in range(20, 200)}
+    narrowest = min(width for width, keys in shown.items() if set(wanted) <= set(keys))
+    assert shown[narrowest] == wanted, "before the target and the times"
+    assert "gpu" not in shown[narrowest - 1]
+    assert "GPU" in table(runs, narrowest - 1)[2], "it is said that it is left out"
+
+
 def test_queries_see_the_verdict(recorded, command):
     judged(recorded, USED)
     unused = judged(recorded, NOT_USED)
@@ -206,6 +249,28 @@ def test_the_verdict_is_the_last_word_of_a_run(recorded, capfd):
         assert ended(recorded, silent, capfd)[-1] == "note: a note"
 
 
+def refused(recorded: Any) -> str:
+    """A run that was not started: how it ended has the remedy at its end, in words of its own."""
+    run_id = judged(recorded, replace(NOT_USED, sentence="GPU NOT used: hidden.", remedy="Take it out."))
+    journal = recorded.folders.path(run_id) / "journal.jsonl"
+    lines = journal.read_text().splitlines()
+    ending = {**json.loads(lines[-1]), "reason": "gpu-required", "code": None, "detail": "It is hidden. Remove it."}
+    journal.write_text("".join(f"{line}\n" for line in [*lines[:-1], json.dumps(ending)]))
+    return run_id
+
+
+def test_a_refusal_says_once_what_to_do(recorded, capfd):
+    run_id = refused(recorded)
+    Shown(None, frame=False).show(events.Ended(read_run(recorded.folders, run_id)))
+    assert capfd.readouterr().err.splitlines()[-2:] == [
+        "Status: Failed after 2s. The script was not started, for want of a GPU: It is hidden. Remove it.",
+        "GPU NOT used: hidden.",
+    ]
+    shown = page(recorded, run_id, io.StringIO())
+    assert "It is hidden. Remove it." in shown and "GPU NOT used: hidden." in shown
+    assert "Take it out." not in shown
+
+
 def test_colour_is_for_terminals_and_only_repeats_the_first_words(recorded, monkeypatch):
     run = read_run(recorded.folders, judged(recorded, NOT_USED))
     monkeypatch.delenv("NO_COLOR")
@@ -224,6 +289,8 @@ def test_waiting_for_gpus_is_said_in_a_log_each_time_that_it_changes(capsys, mon
     screen.show(events.PhaseChanged("gpus", "waiting for 2 GPUs: 3 runs ahead"))
     screen.show(events.PhaseChanged("gpus", "waiting for 2 GPUs: 1 run ahead"))
     assert capsys.readouterr().err == "Waiting for 2 GPUs: 3 runs ahead …\nWaiting for 2 GPUs: 1 run ahead …\n"
+    screen.show(events.PhaseChanged("gpus", "waiting: used by \x1b[2J\nerror: x"))
+    assert capsys.readouterr().err == "Waiting: used by \\x1b[2J\\nerror: x …\n", "a process has any name"
     monkeypatch.setattr(terminal, "is_terminal", lambda _: True)
     Shown(None, frame=False).show(events.PhaseChanged("gpus", "waiting for 2 GPUs: 1 run ahead"))
     assert capsys.readouterr().err.startswith("\r\x1b[K  waiting for 2 GPUs: 1 run ahead (0 s)")
@@ -248,7 +315,25 @@ def test_wishes_that_make_no_sense_are_errors_of_usage_with_a_remedy(command, tm
     assert outcome.code == 240, outcome.err
     assert said in outcome.err
     assert "\n  " in outcome.err, "what to do instead"
-    assert not (tmp_path / ".holdfast" / "runs").exists()
+    assert command("submit", *words, "train.py").code == 240
+    assert not (tmp_path / ".holdfast").exists(), "before there is an id"
+
+
+def test_a_preparation_asks_for_no_gpu_whatever_the_file_says(tmp_path):
+    (tmp_path / "aml_config").mkdir()
+    (tmp_path / "aml_config" / "x.compute").write_text("type: docker\nbaseDockerImage: a\nnvidiaDocker: true\n")
+    text = "Target: x\nFramework: Python\nGpus: 2\nRequireGpu: true\nStopIfIdle: 30m\n"
+    (tmp_path / "aml_config" / "x.runconfig").write_text(text)
+    (tmp_path / "aml_config" / "conda_dependencies.yml").write_text("dependencies: []\n")
+    (tmp_path / "train.py").write_text("")
+    around = Surroundings(tmp_path / "home", {}, tmp_path, tmp_path / "user")
+    project = Project(tmp_path, "0" * 32, "iris", is_bare=False)
+    plans = [
+        next(each.plan for each in dry_run(project, request, around) if isinstance(each, events.Planned)).gpu
+        for request in (Request("train.py", run_configuration="x"), Request(run_configuration="x", prepare_only=True))
+    ]
+    assert (plans[0].gpus, plans[0].require) == (2, True)
+    assert plans[1] == GpuPlan()
 
 
 def test_the_plan_of_a_submission_has_the_request(command, tmp_path):

@@ -71,7 +71,7 @@ def test_the_image_of_another_run_is_shown_by_name_and_id() -> None:
                 "             required: without one the script is not started",
                 "             with 8.0 GB of free memory each",
                 "             ended after 30m without GPU work",
-                "             told of after 1m without output and GPU work",
+                "             noticed after 1m with neither output nor GPU work",
             ],
         ),
         (

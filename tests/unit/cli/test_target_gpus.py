@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from holdfast.cli import target_gpus
+from holdfast.cli import other_screen, progress, target_gpus
 from holdfast.cli.gpu_users_page import draw
 from holdfast.errors import HostError, Unreachable
 from holdfast.workbench.machines import gpus
 from holdfast.workbench.machines.gpus import parse
+from kit.waiting import wait_for
 
 GIB = 1 << 30
 ANSWER: dict[str, Any] = {
@@ -111,24 +113,69 @@ def test_what_is_not_understood_is_an_error_of_the_machine(answer):
         parse(answer)
 
 
+def changed(**changes: Any) -> dict[str, Any]:
+    return {**ANSWER, "queue": [], "devices": [{**ANSWER["devices"][0], **changes}]}
+
+
+def shown_of(answer: dict[str, Any]) -> str:
+    page = io.StringIO()
+    draw(parse(answer), page)
+    return page.getvalue()
+
+
+def test_of_many_processes_the_first_are_shown_and_the_others_counted():
+    process = ANSWER["devices"][0]["processes"][0]
+    ten = shown_of(changed(processes=[{**process, "pid": at} for at in range(10)]))
+    assert "process 9 " in ten and "more processes" not in ten
+    twelve = shown_of(changed(processes=[{**process, "pid": at} for at in range(12)]))
+    assert "process 9 " in twelve and "process 10 " not in twelve
+    assert "… 2 more processes: -o json\n" in twelve
+
+
+def test_of_a_long_command_the_beginning_is_shown():
+    process = ANSWER["devices"][0]["processes"][0]
+    assert f" {'x' * 40}\n" in shown_of(changed(processes=[{**process, "command": "x" * 40}]))
+    assert f" {'x' * 39}…\n" in shown_of(changed(processes=[{**process, "command": "x" * 41}]))
+
+
+@pytest.mark.parametrize("absurd", [1e18, -1e18, float("inf"), float("nan"), "soon", True, [], 10**400])
+def test_times_that_no_calendar_has_are_not_known(absurd):
+    answer = {**changed(power=absurd), "time": absurd, "queue": [{"gpus": 1, "pid": 7, "waited": absurd}]}
+    look = parse(answer)
+    assert (look.time, look.devices[0].power, look.queue[0].waited) == (None, None, None)
+    assert "for 1 GPU: unknown (process 7)\n" in shown_of(answer)
+
+
+def test_a_look_at_no_known_time_is_shown_all_the_same(command, machine, monkeypatch):
+    machine.answer = {**ANSWER, "time": 1e300}
+    assert command("computetarget", "gpus", "local", "--watch").out.startswith("time unknown\nDriver")
+    machine.looks = 0
+    assert "time unknown, every" in watched_on(Terminal(), monkeypatch)
+
+
 @pytest.fixture
-def machine(monkeypatch):
+def machine(monkeypatch, tmp_path):
     """A machine that answers; `machine.looks` says how often it was asked, `machine.open` whether one is connected."""
 
     class Machine:
-        looks, open = 0, False
+        looks, connections, open = 0, 0, False
         ends: BaseException = KeyboardInterrupt()
+        answer = ANSWER
+        before = staticmethod(lambda: None)
 
         def watch(self, *_: object) -> Iterator[gpus.Look]:
             self.open = True
+            self.connections += 1
+            self.before()
             try:
                 while self.looks < 2:
                     self.looks += 1
-                    yield parse(ANSWER)
+                    yield parse(self.answer)
                 raise self.ends
             finally:
                 self.open = False
 
+    monkeypatch.chdir(tmp_path)
     made = Machine()
     monkeypatch.setattr(gpus, "watch", made.watch)
     monkeypatch.setattr(target_gpus, "EVERY", 0.0)
@@ -151,7 +198,38 @@ def test_without_a_terminal_there_is_a_block_for_each_look_until_ctrl_c(command,
     assert outcome.code == 0, outcome.err
     assert outcome.out.count("GPU 0 ") == 2
     assert "\x1b" not in outcome.out
-    assert (machine.looks, machine.open) == (2, False), "all over one connection"
+    assert (machine.looks, machine.connections, machine.open) == (2, 1, False), "all over one connection"
+
+
+def test_all_looks_are_asked_for_over_one_connection(monkeypatch):
+    class Far:
+        made = closed = 0
+
+        def __init__(self) -> None:
+            self.asked: list[str] = []
+
+        def connect(self) -> Far:
+            self.made += 1
+            return self
+
+        def __enter__(self) -> Far:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            self.closed += 1
+
+        def request(self, operation: str) -> Any:
+            self.asked.append(operation)
+            return ANSWER
+
+    far = Far()
+    monkeypatch.setattr(gpus, "host_of", lambda *_: far)
+    looks = gpus.watch(None, None)  # type: ignore[arg-type]  # the machine above asks for neither
+    for _ in range(3):
+        next(looks)
+    assert (far.made, far.asked, far.closed) == (1, ["gpus"] * 3, 0)
+    looks.close()
+    assert far.closed == 1
 
 
 class Terminal(io.StringIO):
@@ -159,19 +237,28 @@ class Terminal(io.StringIO):
         return True
 
 
-def watched_on(terminal: Terminal, monkeypatch: pytest.MonkeyPatch, lines: int = 40) -> str:
+def watched_on(
+    terminal: Terminal,
+    monkeypatch: pytest.MonkeyPatch,
+    *words: str,
+    lines: int = 40,
+    columns: int = 100,
+    expected: int = 0,
+) -> str:
     monkeypatch.setenv("LINES", str(lines))
+    monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setattr(sys, "stdout", terminal)
-    from holdfast.workbench.machines.gpus import watch
+    from holdfast.cli.main import main
 
-    target_gpus._watch_on_screen(watch(None, None))  # type: ignore[arg-type]  # the machine above asks for neither
+    code = main(["computetarget", "gpus", "local", "--watch", *words])
+    assert code == expected
     return terminal.getvalue()
 
 
 def test_on_a_terminal_each_look_is_written_over_the_last_and_the_screen_is_given_back(machine, monkeypatch):
     shown = watched_on(Terminal(), monkeypatch)
-    assert shown.startswith(target_gpus.BEGIN + "\x1b[H")
-    screens, _, after = shown.partition(target_gpus.END)
+    assert shown.startswith(other_screen.BEGIN + "\x1b[H")
+    screens, _, after = shown.partition(other_screen.END)
     assert screens.count("\x1b[H") == 2 and "Ctrl-C" in screens
     assert after.splitlines()[0].startswith("Driver"), "what was seen last stays"
 
@@ -183,9 +270,40 @@ def test_a_screen_that_is_too_low_says_how_much_is_missing(machine, monkeypatch)
     assert "… 10 more lines" in first
 
 
+def test_a_screen_that_is_too_narrow_breaks_no_line(machine, monkeypatch):
+    monkeypatch.delenv("NO_COLOR")
+    shown = watched_on(Terminal(), monkeypatch, columns=30)
+    first = shown.partition("\x1b[J")[0].removeprefix(other_screen.BEGIN + "\x1b[H")
+    lines = [re.sub(r"\x1b\[[\d;]*[mK]", "", line) for line in first.split("\r\n")]
+    assert max(map(len, lines)) == 30
+    assert "\x1b[1mDriver" in first, "colours take no room"
+
+
+@pytest.mark.parametrize(("kind", "words"), [("dumb", ()), ("xterm", ("-o", "json")), ("xterm", ("--query", "cuda"))])
+def test_there_is_no_other_screen_where_it_cannot_be_or_for_programs(machine, monkeypatch, kind, words):
+    monkeypatch.setenv("TERM", kind)
+    shown = watched_on(Terminal(), monkeypatch, *words)
+    assert "\x1b[?" not in shown
+    if "json" in words:
+        decoder, found = json.JSONDecoder(), []
+        while shown.strip():
+            value, end = decoder.raw_decode(shown.lstrip())
+            found, shown = [*found, value], shown.lstrip()[end:]
+        assert [each["driver"] for each in found] == ["535.104.05"] * 2
+
+
+def test_while_it_connects_that_is_said(machine, monkeypatch):
+    monkeypatch.setattr(progress, "EVERY", 0.01)
+    said = Terminal()
+    monkeypatch.setattr(sys, "stderr", said)
+    machine.before = lambda: wait_for(lambda: "asking local … (" in said.getvalue())
+    shown = watched_on(Terminal(), monkeypatch)
+    assert said.getvalue().endswith("\r\x1b[K"), "and taken back"
+    assert shown.count("\x1b[H") == 2
+
+
 def test_a_link_that_breaks_leaves_the_screen_as_it_was_too(machine, monkeypatch):
     machine.ends = Unreachable("gone")
     terminal = Terminal()
-    with pytest.raises(Unreachable):
-        watched_on(terminal, monkeypatch)
-    assert terminal.getvalue().endswith(target_gpus.END)
+    watched_on(terminal, monkeypatch, expected=Unreachable.exit_code)
+    assert terminal.getvalue().endswith(other_screen.END)

@@ -49,7 +49,8 @@ def test_a_reader_that_answers_is_reaped_and_leaves_no_note(
 ) -> None:
     notes: list[str] = []
     made = header(attendant, monkeypatch, f"print('{REPORT}')", notes)
-    assert made.text(lambda seconds: attendant.wait(seconds, None)) == b""
+    made.hear(lambda seconds: attendant.wait(seconds, None))
+    assert made.report["devices"] == []
     assert (notes, made.abandoned) == ([], set())
     assert len(attendant.exits) == 1
 
@@ -81,7 +82,7 @@ def test_whoever_stops_the_waiting_ends_the_reader(attendant: Attendant, monkeyp
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        made.text(stop)
+        made.hear(stop)
     made.end()
     made.end()
     assert [each.signal for each in attendant.exits.values()] == [signal.SIGKILL]

@@ -75,7 +75,7 @@ def report(*devices: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 
 def test_the_header_has_the_form_that_people_look_for() -> None:
-    assert lines(report(device())) == (
+    assert lines(report(device())).decode() == (
         "name: Tesla K80\n"
         "major: 3 minor: 7 memoryClockRate (GHz) 2.505\n"
         "pciBusID 06c3:00:00.0\n"
@@ -86,7 +86,7 @@ def test_the_header_has_the_form_that_people_look_for() -> None:
 
 def test_the_header_says_unknown_where_the_driver_says_nothing() -> None:
     silent = device(capability=None, memory_clock_max=None, pci=None, memory_total=None, memory_free=None, name=None)
-    assert lines(report(silent)) == (
+    assert lines(report(silent)).decode() == (
         "name: unknown\n"
         "major: unknown minor: unknown memoryClockRate (GHz) unknown\n"
         "pciBusID unknown\n"
@@ -97,7 +97,7 @@ def test_the_header_says_unknown_where_the_driver_says_nothing() -> None:
 
 def test_a_device_in_parts_is_shown_by_its_parts() -> None:
     parts = [{"name": f"A100 MIG {size}g", "memory_total": size << 30, "memory_free": size << 30} for size in (1, 2)]
-    shown = lines(report(device(instances=parts)))
+    shown = lines(report(device(instances=parts))).decode()
     assert [line for line in shown.splitlines() if line.startswith(("name", "Total"))] == [
         "name: A100 MIG 1g",
         "Total memory: 1.00GiB",
@@ -108,7 +108,7 @@ def test_a_device_in_parts_is_shown_by_its_parts() -> None:
 
 def test_what_does_not_work_becomes_a_sentence_and_no_lines() -> None:
     lost = report(device(state="lost", problem="GPU is lost"))
-    assert lines(lost) == ""
+    assert lines(lost) == b""
     assert problems(lost) == ["GPU 0 (Tesla K80) does not work: GPU is lost."]
     assert problems(report(state="failed", problem="Driver Not Loaded")) == [
         "The GPUs could not be looked at: Driver Not Loaded."
@@ -116,3 +116,8 @@ def test_what_does_not_work_becomes_a_sentence_and_no_lines() -> None:
     late = report(state="timed-out", problem="the driver does not answer within 3 s")
     assert problems(late) == ["The GPUs were not waited for: the driver does not answer within 3 s."]
     assert problems(report(state="no-driver")) == []
+
+
+def test_the_header_can_be_that_of_some_devices_only() -> None:
+    both = report(device(uuid="GPU-a", name="one"), device(uuid="GPU-b", name="other"))
+    assert [line for line in lines(both, ["GPU-b"]).decode().splitlines() if line.startswith("name")] == ["name: other"]

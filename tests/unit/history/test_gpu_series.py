@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 
-from holdfast.history.gpu_series import Point, means, read_series
+from holdfast.history import gpu_series
+from holdfast.history.gpu_series import Point, Series, means, read_series
 
-BEGAN = 1000.0
+BEGAN = 1_000_000_000.0
 DEVICES = [{"number": 1, "uuid": "b", "name": "K80", "total": 8}, {"number": 0, "uuid": "a", "name": "K80", "total": 4}]
 
 
@@ -22,18 +24,63 @@ def write(folder: Path, *lines: object) -> None:
     (folder / "gpu.jsonl").write_text(text)
 
 
+def busy(series: Series, *times: float) -> list[float | None]:
+    """At these times."""
+    found = [[each.utilisation for each in series.points if each.since <= time < each.time] for time in times]
+    return [each[0] if each else None for each in found]
+
+
 def test_each_device_has_its_points_after_the_scripts_start(tmp_path):
     write(tmp_path, {"devices": DEVICES}, tick(0.5, (0, 9, 1)), tick(2, (0, 50, 2), (1, 0, 0)), tick(3, (1, None, 3)))
     zero, one = read_series(tmp_path, BEGAN + 1)
-    assert (zero.number, zero.uuid, zero.total) == (0, "a", 4)
-    assert zero.points == (Point(0.0, 1.0, 50.0, 2.0),), "what was seen before the script began is not its affair"
-    assert one.points == (Point(0.0, 1.0, 0.0, 0.0), Point(1.0, 2.0, None, 3.0))
+    assert (zero.number, zero.uuid, zero.total, zero.busiest, zero.fullest) == (0, "a", 4, 50.0, 2.0)
+    whole = [(each.points[0].since, each.points[-1].time) for each in (zero, one)]
+    assert whole == [(0.0, 1.0), (0.0, 2.0)], "what was seen before the script began is not its affair"
+    assert {each[2:] for each in zero.points} == {(50.0, 2.0)}
+    assert [each[2:] for each in one.points if each.time in (1.0, 2.0)] == [(0.0, 0.0), (None, 3.0)]
+
+
+def test_memory_that_was_not_asked_for_in_a_look_is_what_it_was(tmp_path):
+    write(tmp_path, {"devices": DEVICES[1:]}, tick(1, (0, 50, 7)), tick(2, (0, 50, None)))
+    (zero,) = read_series(tmp_path, BEGAN)
+    assert {each.memory for each in zero.points} == {7.0}
 
 
 def test_of_a_long_time_without_a_look_nothing_is_known(tmp_path):
     write(tmp_path, {"devices": DEVICES[1:]}, tick(1, (0, 50, 2)), tick(60, (0, 50, 2)))
     (zero,) = read_series(tmp_path, BEGAN)
-    assert [each.since for each in zero.points] == [0.0, 57.0]
+    assert busy(zero, 0.5, 1.1, 30, 56.9, 57.1, 59.9) == [50.0, None, None, None, 50.0, 50.0]
+
+
+@pytest.mark.parametrize("step", [86_400.0, -86_400.0, -3.0, 1e9])
+def test_a_clock_that_is_set_while_the_script_runs_hides_nothing_of_it(tmp_path, step):
+    before = [tick(at, (0, 10, 2)) for at in range(1, 6)]
+    after = [tick(at + step, (0, 90, 2)) for at in range(6, 11)]
+    write(tmp_path, {"devices": DEVICES[1:]}, *before, *after)
+    (zero,) = read_series(tmp_path, BEGAN)
+    assert busy(zero, 0.5, 4.5, 5.5, 9.5) == [10.0, 10.0, 90.0, 90.0]
+    assert zero.points[-1].time == 10.0
+
+
+def test_one_look_a_day_ahead_is_one_look(tmp_path):
+    times = [1, 2, 86_402, 4, 5]
+    write(tmp_path, {"devices": DEVICES[1:]}, *(tick(at, (0, place, 2)) for place, at in enumerate(times, 1)))
+    (zero,) = read_series(tmp_path, BEGAN)
+    assert busy(zero, 0.5, 1.5, 2.5, 3.5, 4.5) == [1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+@pytest.mark.parametrize("first", [86_400.0, -86_400.0])
+def test_a_clock_that_was_set_before_the_first_look_hides_nothing(tmp_path, first):
+    write(tmp_path, {"devices": DEVICES[1:]}, tick(first, (0, 10, 2)), tick(first + 1, (0, 20, 2)))
+    (zero,) = read_series(tmp_path, BEGAN)
+    assert busy(zero, 0.5, 1.5) == [10.0, 20.0]
+
+
+@pytest.mark.parametrize("excuse", [{"t": BEGAN + 5000, "skipped": 4998}, {"t": BEGAN + 5000, "found": 0}])
+def test_a_long_time_of_which_is_said_why_nobody_looked_is_no_clock_that_was_set(tmp_path, excuse):
+    write(tmp_path, {"devices": DEVICES[1:]}, tick(1, (0, 10, 2)), excuse, tick(5000, (0, 20, 2)))
+    (zero,) = read_series(tmp_path, BEGAN)
+    assert zero.points[-1].time == 5000.0
 
 
 @pytest.mark.parametrize("data", [b"", b"\x00\xff", b'{"began": 1e999}\n', b"[1]\n" * 3, b"{" * 5000 + b"\n"])
@@ -43,9 +90,75 @@ def test_what_is_no_samples_has_no_series(tmp_path, data):
     assert read_series(tmp_path, 1.0) == ()
 
 
+BAD = [
+    b"{",
+    b"[" * 100_000,
+    b"1,2",
+    b"\xff",
+    b'{"t": 1e999, "d": [[0, 1, 1]]}',
+    b'{"t": "x", "d": [[0, 1, 1]]}',
+    b'{"t": 1000000001.5, "d": [3, [], [null, 1, 1], ["0", 1, 1], [true, 1, 1], [1e300, 1, 1]]}',
+    b'{"t": 1000000001.5, "d": 7}',
+    b'{"began": "soon"}',
+    b'{"devices": [1, {}, {"number": true}, {"number": 1e400}]}',
+    b'{"skipped": -1e308}',
+    b'{"x": "' + b"y" * 200_000 + b'"}',
+]
+
+
+@pytest.mark.parametrize("line", BAD, ids=range(len(BAD)))
+def test_one_line_that_makes_no_sense_does_not_hide_the_others(tmp_path, line):
+    write(tmp_path, {"devices": DEVICES[1:]}, tick(1, (0, 50, 2)))
+    with (tmp_path / "gpu.jsonl").open("ab") as target:
+        target.write(line + b"\n" + json.dumps(tick(2, (0, 70, 2))).encode() + b"\n" + b'{"t": 1000000003, "d": [[0, 9')
+    (zero,) = read_series(tmp_path, BEGAN)
+    assert busy(zero, 0.5, 1.5, 2.5) == [50.0, 70.0, None]
+
+
 def test_values_that_no_driver_says_are_not_known(tmp_path):
     write(tmp_path, {"devices": DEVICES[1:]}, tick(1, (0, "x", -5)), tick(2, (0, True, 1e99)))
-    assert {each[2:] for each in read_series(tmp_path, BEGAN)[0].points} == {(None, None)}
+    assert read_series(tmp_path, BEGAN)[0].points == (Point(0.0, 2.0, None, None),)
+
+
+def test_devices_of_which_no_line_came_home_are_shown_by_their_number(tmp_path):
+    write(tmp_path, tick(1, (3, 50, 2)))
+    (three,) = read_series(tmp_path, BEGAN)
+    assert (three.number, three.uuid, three.total, three.busiest) == (3, "", None, 50.0)
+
+
+def test_a_run_of_days_is_kept_in_as_little_as_one_of_minutes(tmp_path):
+    ticks = [tick(10 * at, (0, 100 * (at % 2), at)) for at in range(1, 20_001)]
+    write(tmp_path, {"devices": DEVICES[1:]}, *ticks)
+    (zero,) = read_series(tmp_path, BEGAN)
+    assert (zero.busiest, zero.fullest, zero.every) == (100.0, 20_000.0, 1)
+    assert len(zero.points) <= 2048
+    halves = means([(each.since, each.time, each.memory) for each in zero.points], 200_000.0, 2)
+    assert halves == pytest.approx([5_000, 15_000], rel=0.01)
+    assert means([(each.since, each.time, each.utilisation) for each in zero.points], 200_000.0, 1) == [
+        pytest.approx(50, abs=1)
+    ]
+
+
+def test_of_a_large_file_some_looks_are_drawn_and_that_is_known(tmp_path, monkeypatch):
+    """Memory is asked for in every fourth look: which ones are left out must not be in step with that."""
+    looks = [tick(at, (0, 40, 5 if at % 4 == 0 else None)) for at in range(1, 401)]
+    write(tmp_path, {"devices": DEVICES[1:]}, *looks)
+    monkeypatch.setattr(gpu_series, "WHOLE", 1 + (tmp_path / "gpu.jsonl").stat().st_size // 4)
+    (zero,) = read_series(tmp_path, BEGAN)
+    assert (zero.every, zero.fullest) == (5, 5.0)
+    assert zero.points[-1].time == 400.0
+    assert {each.utilisation for each in zero.points} == {40.0}, "what was left out is not taken for a gap"
+
+
+def test_many_looks_are_read_in_a_moment_and_in_little_memory(tmp_path):
+    """20 MB of one device: days."""
+    line = b'{"t":%d.5,"d":[[0,74,8804682957,120.4,61,8804682957,74,[4000],[],0]]}\n'
+    with (tmp_path / "gpu.jsonl").open("wb") as target:
+        target.writelines(line % at for at in range(1_700_000_000, 1_700_280_000))
+    began = time.process_time()
+    (zero,) = read_series(tmp_path, 1_700_000_000.0)
+    assert time.process_time() - began < 1.5
+    assert (zero.busiest, zero.points[-1].time > 279_000) == (74.0, True)
 
 
 def test_means_are_weighted_by_time_and_unknown_where_nothing_is_known():

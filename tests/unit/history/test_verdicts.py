@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 
 import pytest
 from hypothesis import given
@@ -123,9 +125,61 @@ def test_the_mean_is_that_of_the_devices_that_were_used():
     assert in_brief(Verdict(UseState.USED, devices=(idle, busy, busy._replace(mean=80.4)))) == "used 70 %"
 
 
-def test_gpu_use_is_compared(archive):
-    used = read_run(archive.folders, archive.add((*archive.running, EVENT)))
-    not_used = {**EVENT, "state": "not-used", "reason": "cpu-build"}
-    other = read_run(archive.folders, archive.add((*archive.running, not_used)))
-    facts = {each.name: (each.first, each.second) for each in compare_runs(RunView(used, {}), RunView(other, {})).facts}
-    assert facts == {"GPU": ("used 74 %", "NOT used (cpu-build)")}
+def use_of(archive, **changes):
+    return read_run(archive.folders, archive.add((*archive.running, {**EVENT, **changes})))
+
+
+def compared(first, second):
+    found = compare_runs(RunView(first, {}), RunView(second, {})).facts
+    return [(each.name, each.first, each.second) for each in found]
+
+
+def test_gpu_use_is_compared_by_state_reason_and_devices(archive):
+    used = use_of(archive)
+    unused = use_of(archive, state="not-used", reason="cpu-build", devices=[])
+    assert compared(used, unused) == [("GPU", "used (Tesla K80)", "NOT used (cpu-build)")]
+    other = {**EVENT["devices"][0], "name": "A100"}
+    assert compared(used, use_of(archive, devices=[other, other])) == [("GPU", "used (Tesla K80)", "used (2 A100)")]
+    left = use_of(archive, reason="memory-left")
+    assert compared(used, left) == [("GPU", "used (Tesla K80)", "used (memory-left, Tesla K80)")]
+
+
+def test_how_much_a_gpu_was_used_is_no_difference(archive):
+    other = {**EVENT["devices"][0], "mean": 73.1, "uuid": "GPU-2", "peak_memory": 1}
+    assert compared(use_of(archive), use_of(archive, devices=[other], sentence="GPU used: 73 % mean")) == []
+
+
+def test_a_run_that_asked_for_no_gpu_is_as_one_of_a_version_that_recorded_nothing(archive):
+    old = read_run(archive.folders, archive.add(archive.running))
+    idle = {**EVENT["devices"][0], "first_use": None}
+    assert old.gpu is None
+    assert compared(old, use_of(archive, state="not-asked", reason="not-asked", devices=[idle])) == []
+    assert compared(old, use_of(archive)) == [("GPU", None, "used (Tesla K80)")]
+
+
+def test_documents_that_an_earlier_version_took_in_have_the_key_too(archive):
+    archive.add()
+    Index(archive.state).list()
+    (file,) = [each for each in archive.state.glob("*") if each.is_file() and each.read_bytes()[:6] == b"SQLite"]
+    with closing(sqlite3.connect(file)) as connection, connection:
+        (shown,) = connection.execute("SELECT shown FROM runs").fetchone()
+        found = json.loads(shown)
+        assert found.pop("gpu") is None
+        connection.execute("UPDATE runs SET shown = ?", (json.dumps(found),))
+    (document,) = Index(archive.state).documents().documents
+    assert document["gpu"] is None
+
+
+@pytest.mark.parametrize("value", [True, False, -1, 2**53, float("nan"), float("inf"), "1", [1]])
+def test_what_is_no_amount_is_not_known(value):
+    device = {**EVENT["devices"][0], "mean": value, "peak_memory": value, "first_use": value, "busy": value}
+    found = verdict_of({**EVENT, "devices": [device], "waited": value, "spells": [[value, 5], [0, value]]})
+    assert found is not None
+    assert found.devices == (GpuUse(0, "GPU-1", "Tesla K80", None, None, None, None, True),)
+    assert (found.waited, found.spells) == (None, ())
+
+
+def test_a_spell_ends_after_it_began():
+    found = verdict_of({**EVENT, "spells": [[5, 4], [4, 4], [4, 5], [1], [1, 2, 3], "ab", {}]})
+    assert found is not None
+    assert found.spells == ((4.0, 4.0), (4.0, 5.0))

@@ -72,10 +72,17 @@ def test_times_and_memory_come_from_the_line_before_the_file() -> None:
     ("typed", "written", "message"),
     [
         (GpuWishes(0, require=True), GpuWishes(), "`--require-gpu` is about GPUs, and `--gpus 0` gives the run none."),
-        (GpuWishes(0), GpuWishes(require=True), "`RequireGpu: true` in x.runconfig is about GPUs, and `--gpus 0`"),
+        (
+            GpuWishes(),
+            GpuWishes(0, require=True),
+            "`RequireGpu: true` in x.runconfig is about GPUs, and `Gpus: 0` in x.runconfig",
+        ),
         (GpuWishes(require=True), GpuWishes(0), "`--require-gpu` is about GPUs, and `Gpus: 0` in x.runconfig"),
         (GpuWishes(0, min_memory=5), GpuWishes(), "`--min-gpu-memory` is about GPUs"),
-        (GpuWishes(0), GpuWishes(stop_if_idle=5.0), "`StopIfIdle` in x.runconfig is about GPUs"),
+        (GpuWishes(0, stop_if_idle=5.0), GpuWishes(), "`--stop-if-idle` is about GPUs, and `--gpus 0`"),
+        (GpuWishes(), GpuWishes(0, stop_if_idle=5.0), "`StopIfIdle` in x.runconfig is about GPUs"),
+        (GpuWishes(), GpuWishes(0, min_memory=5), "`MinGpuMemory` in x.runconfig is about GPUs"),
+        (GpuWishes(), GpuWishes(min_memory=5), "`MinGpuMemory` in x.runconfig chooses among GPUs"),
         (GpuWishes(min_memory=5), GpuWishes(), "`--min-gpu-memory` chooses among GPUs that are handed out"),
     ],
 )
@@ -84,6 +91,25 @@ def test_wishes_that_contradict_each_other_are_refused_with_both_places(typed, w
         gpu_plan(typed, configured(written))
     assert caught.value.message.startswith(message)
     assert "--gpus 1" in caught.value.hint
+
+
+def test_no_gpus_for_this_once_is_said_against_a_file_that_wants_some() -> None:
+    written = GpuWishes(2, True, 5, 60.0, 90.0)
+    plan = gpu_plan(GpuWishes(0), configured(written, nvidia=True))
+    assert plan == GpuPlan(0, False, None, None, 90.0, False, "`--gpus 0`")
+
+
+@pytest.mark.parametrize(
+    ("typed", "written", "by"),
+    [
+        (60.0, None, "`--stop-if-idle`"),
+        (None, 60.0, "`StopIfIdle` in x.runconfig"),
+        (60.0, 90.0, "`--stop-if-idle`"),
+    ],
+)
+def test_who_wants_a_run_to_end_when_its_gpu_is_idle_asks_for_one(typed, written, by) -> None:
+    plan = gpu_plan(GpuWishes(stop_if_idle=typed), configured(GpuWishes(stop_if_idle=written)))
+    assert plan == GpuPlan(stop_if_idle=typed or written, asked=True, by=by)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import time
 from typing import Any, Dict, Optional
 
 from holdfast.farside.environments.building import Environment, read_mark
-from holdfast.farside.layout import INSIDE, Home, checked
+from holdfast.farside.layout import GENERATION, INSIDE, Home, checked
 from holdfast.farside.refusal import Refused
 from holdfast.farside.run.binding import bind
 from holdfast.farside.run.children import inherited_environment
@@ -89,6 +89,7 @@ def _of_run(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
             command = json.load(source)
     except FileNotFoundError:
         raise Refused("not-ready", "The run `%s` has not come as far as its script yet." % message["run"])
+    command["environment"].pop(GENERATION, None)  # what a person starts here is not the run's, and does not end with it
     found = {"directory": command["directory"], "environment": command["environment"], "python": command["argv"][0]}
     if os.path.isdir(os.path.join(folder, INSIDE)):
         from holdfast.farside.containers.entering import of_run

@@ -123,15 +123,15 @@ class Launcher:
     def _judge(self, task: Dict[str, Any], python: str, version: str) -> None:
         """Whether what is installed can use the machine's GPUs; said to people where the script gets any."""
         from holdfast.farside.environments.advice import looked_at, prefix_of
-        from holdfast.farside.environments.findings import ERROR
+        from holdfast.farside.gpu.judging.checks import fatal_finding
 
         findings, frameworks = looked_at(prefix_of(python), version, task["gpus"])
         self._say("frameworks", names=frameworks, findings=[list(each) for each in findings])
         for each in findings if task.get("gets_gpus") else []:
             self._say("note", text="%s %s" % (each.sentence, each.remedy))
-        fatal = [each for each in findings if each.severity == ERROR]
-        if fatal and task.get("must_use_gpu"):
-            raise Unfit(fatal[0].sentence, fatal[0].remedy)
+        fatal = fatal_finding(findings, frameworks)
+        if fatal is not None and task.get("must_use_gpu"):
+            raise Unfit(fatal.sentence, fatal.remedy)
 
     def _attend(self) -> bool:
         """Until the script has ended; False when nobody owns it any more."""

@@ -6,7 +6,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 from holdfast.farside.containers.docker import CDI, CDI_DEVICE, HOOK, Daemon
 
 VOID = "NVIDIA_VISIBLE_DEVICES=void"
-"""No GPU, also where the daemon gives all of them to every image that asks."""
+"""No GPU by NVIDIA's runtime, also where the daemon has it give all of them to every image that asks."""
 CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES"
 HOME_LABEL, RUN_LABEL, PROJECT_LABEL, USER_LABEL = "holdfast.home", "holdfast.run", "holdfast.project", "holdfast.uid"
 SHELL_LABEL = "holdfast.shell"
@@ -93,10 +93,10 @@ def run_words(wanted: Wanted, around: Around) -> List[str]:
     """All of it, after `docker`. What the user wrote comes after what it may change and before what it may not."""
     words = ["run", "--shm-size", around.shm, "--log-driver", "json-file", "--log-opt", "max-size=1m"]
     words += ["--no-healthcheck", "--stop-signal", "SIGTERM", "--stop-timeout", "%d" % (around.grace + 1)]
-    words += gpus(around.way, around.gpus)
     for name, value in around.variables:
         words += ["-e", "%s=%s" % (name, value)]
     words += list(wanted.options)
+    words += gpus(around.way, around.gpus)
     words += ["-d", "--rm=false", "--name", wanted.name]
     for name, value in wanted.labels + around.labels:
         words += ["--label", "%s=%s" % (name, value)]
@@ -148,7 +148,9 @@ def gpus(way: str, devices: Optional[Sequence[Gpu]] = None) -> List[str]:
         return ["--gpus", "all" if uuids is None else _field("device=" + uuids)]
     if way == CDI:
         names = [CDI_DEVICE] if devices is None else [CDI_DEVICE.replace("=all", "=" + each.cdi) for each in devices]
-        return [word for name in names for word in ("--device", name)]
+        # Where NVIDIA's runtime is the daemon's usual one, it would give an image that asks for all the others as well.
+        # Newer specifications of CDI say this themselves.
+        return [word for name in names for word in ("--device", name)] + ["-e", VOID]
     return ["--runtime", "nvidia", "-e", "NVIDIA_VISIBLE_DEVICES=%s" % (uuids or "all")]
 
 

@@ -17,6 +17,7 @@ from holdfast.farside.environments.frameworks import (
     TORCH,
     XGBOOST,
     Build,
+    framework_of,
 )
 from holdfast.farside.environments.installed import WHEEL, Package
 
@@ -157,9 +158,10 @@ def _mismatched_plugins(packages: Sequence[Package]) -> List[Finding]:
 
 
 def _foreign(packages: Sequence[Package], machine: Machine) -> List[Finding]:
-    """One finding for all that are for the same other system or Python: where one is, often all are."""
+    """One finding for all that are for the same other system or Python: where one is, often all are. It is named after
+    a framework where one is among them."""
     groups: Dict[str, List[Package]] = {}
-    for each in packages:
+    for each in sorted(packages, key=lambda one: not framework_of(one.name)):
         what = wheel_tags.mismatch(each.tags, each.modules, machine.platform, machine.python)
         if what is not None:
             groups.setdefault(what, []).append(each)

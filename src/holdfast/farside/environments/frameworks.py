@@ -23,6 +23,16 @@ from holdfast.farside.environments.installed import (
 
 TORCH, TENSORFLOW, JAX, CNTK = "torch", "tensorflow", "jax", "cntk"
 CUPY, ONNXRUNTIME, XGBOOST = "cupy", "onnxruntime", "xgboost"
+_JAX_PLUGIN = r"jax-(cuda|rocm)\d+-(plugin|pjrt)"
+_DISTRIBUTIONS = {
+    TORCH: "torch",
+    TENSORFLOW: r"tensorflow(-cpu|-gpu|-intel|-rocm|-macos|-cpu-aws)?|tf-nightly(-cpu|-gpu)?",
+    JAX: "jax|jaxlib|" + _JAX_PLUGIN,
+    CNTK: "cntk(-gpu)?",
+    CUPY: "cupy(-cuda[0-9x]+|-rocm-.*)?",
+    ONNXRUNTIME: "onnxruntime(-gpu|-training|-rocm|-directml|-openvino|-migraphx|-qnn)?",
+    XGBOOST: "(lib|py-)?xgboost(-cpu)?",
+}
 _QUOTED = r"""(?:'([^'\n]*)'|"([^"\n]*)")"""
 _ASSIGNED = re.compile(r"^(\w+)[ \t]*(?::[^=\n]+)?=[ \t]*(?:(None|True|False)\b|%s)" % _QUOTED, re.MULTILINE)
 _PAIR = re.compile(r"""['"](\w+)['"]\s*[,:]\s*(?:(None|True|False)\b|%s|\[([^\]]{0,2000})\])""" % _QUOTED)
@@ -54,6 +64,12 @@ class Environment(NamedTuple):
 
     packages: Tuple[Package, ...]
     builds: Tuple[Build, ...]
+
+
+def framework_of(package: str) -> str:
+    """What a distribution is, or is a part of; empty for one that is none of the frameworks."""
+    found = (name for name, pattern in _DISTRIBUTIONS.items() if re.match("(?:%s)\\Z" % pattern, package))
+    return next(found, "")
 
 
 def read_environment(prefix: str, folders: Optional[Sequence[str]] = None) -> Environment:
@@ -115,7 +131,7 @@ def _torch(site: _Site) -> Optional[Build]:
 
 
 def _tensorflow(site: _Site) -> Optional[Build]:
-    package = site.package(r"tensorflow(-cpu|-gpu|-intel|-rocm|-macos|-cpu-aws)?|tf-nightly(-cpu|-gpu)?")
+    package = site.package(_DISTRIBUTIONS[TENSORFLOW])
     below = ("tensorflow", "tensorflow_core")  # the second is where releases 1.15 to 2.1 really are
     file = site.find(*[each + "/python/platform/build_info.py" for each in below])
     if package is None and not file:
@@ -144,7 +160,7 @@ def _jax(site: _Site) -> Optional[Build]:
     build = Build(JAX, package.name, package.version)
     by_conda = site.package("jaxlib", CONDA)
     inside = re.search(r"\+cuda(\d+)", package.version) or re.match(r"cuda(\d\d)", by_conda.build if by_conda else "")
-    plugin = site.package(r"jax-(cuda|rocm)\d+-(plugin|pjrt)")
+    plugin = site.package(_JAX_PLUGIN)
     if plugin is None and inside is None:
         unclear = site.find("jaxlib/cuda", "jaxlib/rocm", "jax_plugins") or (by_conda and by_conda.build[:3] != "cpu")
         return build._replace(is_cpu=None if unclear else True)
@@ -158,7 +174,7 @@ def _jax(site: _Site) -> Optional[Build]:
 
 
 def _cntk(site: _Site) -> Optional[Build]:
-    package, folder = site.package("cntk(-gpu)?"), site.find("cntk/libs")
+    package, folder = site.package(_DISTRIBUTIONS[CNTK]), site.find("cntk/libs")
     if package is None and not folder:
         return None
     build = Build(CNTK, package.name if package else "cntk", package.version if package else "")
@@ -174,7 +190,7 @@ def _cntk(site: _Site) -> Optional[Build]:
 
 
 def _cupy(site: _Site) -> Optional[Build]:
-    package, file = site.package("cupy(-cuda[0-9x]+|-rocm-.*)?"), site.find("cupy/.data/_wheel.json")
+    package, file = site.package(_DISTRIBUTIONS[CUPY]), site.find("cupy/.data/_wheel.json")
     folder = site.find("cupy/cuda")
     if package is None and not folder:
         return None
@@ -188,7 +204,7 @@ def _cupy(site: _Site) -> Optional[Build]:
 
 
 def _onnxruntime(site: _Site) -> Optional[Build]:
-    package = site.package("onnxruntime(-gpu|-training|-rocm|-directml|-openvino|-migraphx|-qnn)?", "wheel")
+    package = site.package(_DISTRIBUTIONS[ONNXRUNTIME], "wheel")
     file = site.find("onnxruntime/capi/build_and_package_info.py")
     if package is None and not file:
         return None
@@ -209,7 +225,7 @@ def _onnxruntime(site: _Site) -> Optional[Build]:
 
 
 def _xgboost(site: _Site) -> Optional[Build]:
-    package = site.package("xgboost(-cpu)?", "wheel") or site.package("(lib|py-)?xgboost(-cpu)?")
+    package = site.package("xgboost(-cpu)?", "wheel") or site.package(_DISTRIBUTIONS[XGBOOST])
     library = site.find("xgboost/lib/libxgboost.so", "xgboost/libxgboost.so")
     if package is None and not library:
         return None

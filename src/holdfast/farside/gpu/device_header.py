@@ -2,7 +2,7 @@
 made."""
 
 import time
-from typing import Any, Callable, Dict, List, Set
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set
 
 from holdfast.farside.machine import gpus
 from holdfast.farside.machine.programs import BRIEFLY, Program
@@ -20,7 +20,7 @@ class DeviceHeader:
         self._attendant, self._note = attendant, note
         self._reader: List[Program] = []
         self.report: gpus.Report = gpus.no_driver()
-        """What is known of the GPUs once `text` was asked for."""
+        """What is known of the GPUs once `hear` was called."""
         self.abandoned: Set[int] = set()
         """A reader that even SIGKILL did not end: the driver holds it, and nobody is to wait for it."""
         environment = inherited_environment()
@@ -30,21 +30,20 @@ class DeviceHeader:
             except CannotStart as problem:
                 note("The GPUs could not be looked at: %s." % problem)
 
-    def text(self, wait: Callable[[float], None]) -> bytes:
-        """The lines, or nothing; at the latest `TIMEOUT` seconds after the question. `wait` returns early when a child
-        has ended, and may raise."""
+    def hear(self, wait: Callable[[float], None], timeout: float = TIMEOUT) -> None:
+        """Until there is a report, at the latest `timeout` seconds after the question. `wait` returns early when a
+        child has ended, and may raise."""
         if not self._reader:
-            return b""
+            return
         reader = self._reader[0]
         reader.take()
-        while not reader.is_done and reader.seconds_left(TIMEOUT) > 0:
-            wait(reader.seconds_left(TIMEOUT))
+        while not reader.is_done and reader.seconds_left(timeout) > 0:
+            wait(reader.seconds_left(timeout))
             reader.take()
-        report = self.report = gpus.report_of(reader, TIMEOUT)
+        report = self.report = gpus.report_of(reader, timeout)
         self.end()
         for sentence in problems(report):
             self._note(sentence)
-        return lines(report).encode("utf-8", "replace")
 
     def end(self) -> None:
         """Leave no process behind. A repeat changes nothing."""
@@ -59,13 +58,14 @@ class DeviceHeader:
         self._reader = []
 
 
-def lines(report: gpus.Report) -> str:
-    """Five lines for each device; of one that is cut into MIG instances, for each of those."""
+def lines(report: gpus.Report, uuids: Optional[Sequence[str]] = None) -> bytes:
+    """Five lines for each device; of one that is cut into MIG instances, for each of those. `uuids`: of these alone."""
     found = []
     for device in report["devices"]:
         if device["state"] == "ok":
-            found += [_block(device, each) for each in (device["instances"] or [device])]
-    return "".join(found)
+            parts = [each for each in device["instances"] or [device] if uuids is None or each["uuid"] in uuids]
+            found += [_block(device, each) for each in parts]
+    return "".join(found).encode("utf-8", "replace")
 
 
 def problems(report: gpus.Report) -> List[str]:

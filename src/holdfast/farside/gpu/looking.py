@@ -10,7 +10,8 @@
      "queue": [{"gpus", "pid", "uid", "user", "waited": seconds, "devices": [UUID, …]}]}      the first is next
 
 `whose`: a run of this user's, with its project; another user's run, known by its lease; anybody else. What is not to be
-seen is null.
+seen is null. `command` is the program and its script (`python train.py`), of everybody's processes: options may be
+secrets.
 """
 
 import os
@@ -101,7 +102,7 @@ def _queue(state: State, report: gpus.Report) -> List[Row]:
     for ticket in state.tickets:
         if not ticket.usable & here:
             continue
-        who = occupant(ticket.pid)
+        who = occupant(ticket.pid) if registry.is_here(ticket) else Occupant(ticket.pid, None, "", "", "")
         waited = max(0.0, (registry.now() - ticket.time) / 1e9)
         row: Row = {"gpus": ticket.gpus, "pid": ticket.pid, "uid": who.uid, "user": who.user, "waited": waited}
         rows.append(dict(row, devices=sorted(ticket.usable)))

@@ -5,8 +5,8 @@ import os
 import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
-from holdfast.farside.gpu.device_header import DeviceHeader
-from holdfast.farside.gpu.request import Request, parse
+from holdfast.farside.gpu.device_header import DeviceHeader, lines
+from holdfast.farside.gpu.request import ALL, Request, parse
 from holdfast.farside.layout import GPU_FACTS, OUTPUT
 from holdfast.farside.machine import gpus
 from holdfast.farside.refusal import Refused
@@ -26,10 +26,11 @@ REFUSED = "gpu"
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 KFD = "/dev/kfd"
 """Where an AMD device that computes is reached."""
-TAIL = 1 << 16
-"""Bytes of output in which a framework's last words are looked for."""
-SHORT = 1.0
-"""Seconds of a script that nobody waits for the driver for."""
+SHORT = 5.0
+"""Seconds of a script whose end is not kept waiting by a driver that has not said anything yet."""
+PATIENCE, GREAT_PATIENCE = 10.0, 60.0
+"""Seconds for a driver that has to wake up before devices can be leased: where the run can go on without a lease, and
+where it cannot."""
 
 
 class GpuWatch:
@@ -53,7 +54,6 @@ class GpuWatch:
         self._way = ""
         self._sampling: Optional[Sampling] = None
         self._facts: Optional[Facts] = None
-        self._refusal: Optional[Refused] = None
         self._started: Optional[float] = None
 
     @property
@@ -75,10 +75,13 @@ class GpuWatch:
         if self.request.require and not self.is_present:
             self.check()
 
-    def header(self, wait: Callable[[float], None]) -> bytes:
-        """The lines about the devices for the script's output."""
-        text = self._devices.text(wait)
-        return text if self.is_given else b""
+    def hear(self, wait: Callable[[float], None]) -> None:
+        """What the driver says, which was asked when this was made."""
+        self._devices.hear(wait)
+
+    def header(self) -> bytes:
+        """The lines about the devices that the script gets, for its output."""
+        return lines(self.report, None if self._lease is None else self._lease.uuids) if self.is_given else b""
 
     def look_at(self, prefix: str, python: str, platform: str = "") -> None:
         """Read what is installed in the script's environment, and say what speaks against it."""
@@ -97,20 +100,17 @@ class GpuWatch:
         self._frameworks += frameworks
 
     def lease(self) -> None:
-        """Wait until the run has the GPUs that it asks for. Where the driver does not work there is nothing to wait
-        for: the checks say so."""
-        if not self.request.is_leasing or not self.is_given or not self.is_present:
+        """Wait until the run has the GPUs that it asks for. Where there is no driver there is nothing to wait for: the
+        checks say so."""
+        if not self.request.is_leasing or not self.is_given:
             return
-        if self.report["state"] != gpus.OK:
-            if self.request.gpus == "all":
-                self._note("The GPUs are used without a lease, because the driver does not answer.")
-                return
-            raise Refused(
-                REFUSED,
-                "%s cannot be given: %s." % (self.request.by or "A GPU", str(self.report["problem"]).rstrip(".")),
-                "Once the driver works again: holdfast computetarget gpus",
-            )
-        if not any(each["state"] == "ok" for each in self.report["devices"]):
+        if not self.is_present:
+            if os.path.exists(KFD):
+                self._note("GPUs of AMD are not leased: other runs on this machine may use the same ones.")
+            return
+        if self.request.gpus == ALL and not self._is_answered():
+            return
+        if self.report["state"] == gpus.OK and not any(each["state"] == "ok" for each in self.report["devices"]):
             return
         from holdfast.farside.gpu.leasing import holding, leases
 
@@ -120,15 +120,26 @@ class GpuWatch:
         holding.hand_over(self._given, self._lease.sockets)
         self._owner.tell("leased", gpus=list(self._lease.uuids), names=[each.name for each in self._lease.units])
 
+    def _is_answered(self) -> bool:
+        """Whether the driver works, after a while if need be. Who asked for all goes on without a lease if not."""
+        if self.report["state"] == gpus.TIMED_OUT:
+            self._tell_waiting("waiting for the GPUs: the driver does not answer")
+            self._ask(PATIENCE)
+        if self.report["state"] != gpus.OK:
+            why = str(self.report["problem"]).rstrip(".") or "the driver does not work"
+            self._note("The GPUs are not leased, and others may use them too: %s." % why)
+        return bool(self.report["state"] == gpus.OK)
+
     def units(self) -> Optional[List[Any]]:
         """What the container gets; None: all that there are."""
         return None if self._lease is None else list(self._lease.units)
 
     def variables(self, given: Dict[str, str], image: Dict[str, str]) -> Dict[str, str]:
-        """What the script's variables become for the lease. `given` are those of the plan: a value that somebody wrote
-        there is obeyed. `image` are those that its container has by itself."""
+        """What the script's variables become for the lease, on a bare machine. `given` are those of the plan: a value
+        that somebody wrote there is obeyed. `image` are those that a container has by itself."""
         self._visible = given.get(VISIBLE, image.get(VISIBLE) if not self._is_bare else self._environment.get(VISIBLE))
         if VISIBLE in given or not self._is_bare:
+            self._warn_of(given)
             return {}
         if self.request.gpus == 0:
             self._visible = ""
@@ -137,6 +148,14 @@ class GpuWatch:
         else:
             return {}
         return {VISIBLE: self._visible}
+
+    def _warn_of(self, given: Dict[str, str]) -> None:
+        if VISIBLE in given and self._lease is not None and self.request.gpus != ALL:
+            self._note(
+                "`%s: %s` in the run configuration is obeyed, and may hide what was leased to this run or show what"
+                " is another's: %s. Take it out: the lease sets it."
+                % (VISIBLE, given[VISIBLE] or '""', ", ".join(each.label for each in self._lease.units))
+            )
 
     def check(self, way: str = "") -> None:
         """Say what keeps the script from using a GPU; Refused where it must have one. `way` is how its container gets
@@ -149,11 +168,11 @@ class GpuWatch:
         facts = self._keep_facts()
         told = {each.sentence for each in self._findings}
         failing = check(facts)
+        fatal = next((each for each in failing if each.is_fatal and self.request.require), None)
         for each in failing:
-            if self.request.asked and each.sentence not in told:
+            if self.request.asked and each is not fatal and each.sentence not in told:
                 self._note("%s %s" % (each.sentence, each.remedy))
-        fatal = next((each for each in failing if each.is_fatal), None)
-        if self.request.require and fatal is not None:
+        if fatal is not None:
             raise Refused(REFUSED, fatal.sentence, fatal.remedy)
 
     def start(self) -> None:
@@ -166,14 +185,14 @@ class GpuWatch:
         if kind(self._environment) not in ("nvml", "amdsmi"):
             return
         try:
-            self._sampling = Sampling(self._owner.folder, os.getppid(), self._run, self._attendant)
+            self._sampling = Sampling(self._owner.folder, os.getppid(), self._attendant)
         except (CannotStart, OSError) as problem:
             self._note("The GPUs cannot be watched: %s." % problem)
 
     def watchdog(self) -> Optional["Watchdog"]:
         """When the script has started."""
         self._started = time.time()
-        if self._sampling is None:
+        if self._sampling is None or not self.is_given:
             return None
         from holdfast.farside.gpu.watching.watchdog import Watchdog
 
@@ -195,20 +214,20 @@ class GpuWatch:
         if not self.matters:
             self._owner.tell("gpu", **NOT_ASKED)
             return
+        from holdfast.farside.gpu.judging.concluding import judged
         from holdfast.farside.gpu.judging.facts import End
-        from holdfast.farside.gpu.judging.phrases import recognise
-        from holdfast.farside.gpu.judging.verdict import as_json, judge
+        from holdfast.farside.gpu.judging.phrases import MOST_READ, recognise
         from holdfast.farside.gpu.watching.samples import Samples
 
         left, is_stalled = self._end_left(ended)
-        said = tuple(recognise(_tail(os.path.join(self._owner.folder, OUTPUT))))
+        said = tuple(recognise(_tail(os.path.join(self._owner.folder, OUTPUT), MOST_READ)))
         code, number = (None, None) if result is None else (result.code, result.signal)
         end = End(self._started, time.time() if ended is None else ended, code, number, said, left, is_stalled)
         samples = Samples()
         if self._sampling is not None:
             self._sampling.end()
             samples = self._sampling.samples()
-        self._owner.tell("gpu", **as_json(judge(self._facts or self._gather(), end, samples)))
+        self._owner.tell("gpu", **judged(self._facts or self._gather(), end, samples))
 
     def _end_left(self, ended: Optional[float]) -> Tuple[Tuple["Left", ...], bool]:
         sampling = self._sampling
@@ -229,9 +248,12 @@ class GpuWatch:
 
         self._facts = self._gather()
         path = os.path.join(self._owner.folder, GPU_FACTS)
-        with open(path + ".new", "w") as target:
-            target.write(json.dumps(as_json(self._facts)))
-        os.rename(path + ".new", path)
+        try:
+            with open(path + ".new", "w") as target:
+                target.write(json.dumps(as_json(self._facts)))
+            os.rename(path + ".new", path)
+        except OSError:
+            pass  # only a guardian whose supervisor died would miss it
         return self._facts
 
     def _gather(self) -> "Facts":
@@ -248,12 +270,16 @@ class GpuWatch:
             file=self._file,
         )
 
-    def _ask(self) -> gpus.Report:
-        """Once more, while signals and requests are attended to."""
-        header = DeviceHeader(self._attendant, lambda text: None)
-        header.text(self._owner.wait)
-        self._devices.abandoned |= header.abandoned
-        return header.report
+    def _ask(self, patience: float = GREAT_PATIENCE) -> gpus.Report:
+        """Once more, while signals and requests are attended to. A driver that holds one who asked, for ever, is not
+        asked again."""
+        if self._devices.abandoned - set(self._attendant.exits):
+            return dict(self.report, state=gpus.TIMED_OUT, problem="the driver holds a process that asked it")
+        before, self._devices = self._devices, DeviceHeader(self._attendant, _unsaid)
+        self._devices.report = before.report  # until there is another
+        self._devices.abandoned |= before.abandoned
+        self._devices.hear(self._owner.wait, patience)
+        return self.report
 
     def _tell_waiting(self, text: str) -> None:
         self._owner.tell("phase", name="gpus", text=text)
@@ -285,10 +311,10 @@ def _unsaid(text: str) -> None:
     """What is wrong with devices that the script does not get anyway."""
 
 
-def _tail(path: str) -> bytes:
+def _tail(path: str, size: int) -> bytes:
     try:
         with open(path, "rb") as source:
-            source.seek(max(0, os.fstat(source.fileno()).st_size - TAIL))
+            source.seek(max(0, os.fstat(source.fileno()).st_size - size))
             return source.read()
     except OSError:
         return b""

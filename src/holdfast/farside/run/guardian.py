@@ -16,7 +16,9 @@ from holdfast.farside.layout import (
     GUARDIAN_NAME,
     JOURNAL,
     OUTPUT,
+    READER_NAME,
     RESERVE,
+    SAMPLER_NAME,
     SHIPPED,
     STACKS,
     Home,
@@ -196,7 +198,13 @@ class Guardian:
         status = self._wait_for(supervisor)
         if self.journal.ended() is None:
             self._end_without_supervisor(pipe[0], status)
-        while processes.descendants(os.getpid(), self._spared):  # what the kernel would not let go keeps the run's lock
+        while True:  # what the kernel would not let go keeps the run's lock
+            left = processes.descendants(os.getpid(), self._spared)
+            if not left:
+                break
+            if self.held is not None and all(each.name in (READER_NAME, SAMPLER_NAME) for each in left):
+                self.held.close()  # what asks a sick driver is nobody's work: the GPUs are free
+                self.held = None
             self._tick(1.0, None)
         os._exit(0)
 

@@ -10,10 +10,14 @@ from holdfast.farside.layout import ENGINE_NAMES, GUARDIAN_NAME, READER_NAME, SA
 
 
 class Process(NamedTuple):
+    """`start` tells it from a later one with the same pid. `parent` is 0 for the first one of a machine, and for one
+    whose parent is outside its container."""
+
     pid: int
     start: str
     name: str
     state: str
+    parent: int
 
 
 class Ended(NamedTuple):
@@ -29,15 +33,15 @@ Spared = Callable[[], Set[int]]
 SPARED_NAMES = (GUARDIAN_NAME, READER_NAME, SAMPLER_NAME, *ENGINE_NAMES)
 
 
-def look(pid: int) -> Optional[Process]:
-    """The process as it is now; None when it is gone. `start` tells it from a later one with the same pid."""
+def look(pid: int, root: str = "/proc") -> Optional[Process]:
+    """The process as it is now; None when it is gone."""
     try:
-        with open("/proc/%d/stat" % pid, "rb") as source:
+        with open("%s/%d/stat" % (root, pid), "rb") as source:
             text = source.read().decode("utf-8", "replace")
-    except OSError:
+        name, rest = text[text.index("(") + 1 : text.rindex(")")], text[text.rindex(")") + 2 :].split()
+        return Process(pid, rest[19], name, rest[0], int(rest[1]))
+    except (OSError, ValueError, IndexError):
         return None
-    name, rest = text[text.index("(") + 1 : text.rindex(")")], text[text.rindex(")") + 2 :].split()
-    return Process(pid, rest[19], name, rest[0])
 
 
 def children(pid: int) -> List[int]:
@@ -75,13 +79,9 @@ def all_children() -> Callable[[int], List[int]]:
     not: they may miss a child while others come and go, and some kernels do not have them."""
     by_parent: Dict[int, List[int]] = {}
     for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                with open("/proc/%s/stat" % entry, "rb") as source:
-                    parent = int(source.read().rpartition(b")")[2].split()[1])
-            except (OSError, IndexError, ValueError):
-                continue
-            by_parent.setdefault(parent, []).append(int(entry))
+        process = look(int(entry)) if entry.isdigit() else None
+        if process is not None:
+            by_parent.setdefault(process.parent, []).append(process.pid)
     return lambda pid: by_parent.get(pid, [])
 
 

@@ -113,7 +113,7 @@ class Supervisor:
             is_script_alone = self.plan["environment"] is None and self.plan["command"] is not None
             facts.update(self.contained.look_at_image(self.plan.get("python"), is_script_alone))
         os.makedirs(bind(self.plan["share"], facts), exist_ok=True)
-        header = gpus.header(self._wait_or_stop)
+        gpus.hear(self._wait_or_stop)
         environment = self.plan["environment"]
         if environment is not None:
             facts["environment"] = self._prepare(bind(environment, facts))
@@ -129,7 +129,7 @@ class Supervisor:
         self._give_gpus(gpus, command["environment"])
         with open(os.path.join(self.folder, "bound.json"), "w") as target:
             target.write(json.dumps(command))
-        return self._run_script(command, header, gpus)
+        return self._run_script(command, gpus)
 
     def _facts(self) -> Dict[str, str]:
         inherited = os.environ.get("PYTHONPATH", "")
@@ -211,12 +211,12 @@ class Supervisor:
         variables.update(gpus.variables(variables, image))
         gpus.check("" if self.contained is None else self.contained.give(gpus.units()))
 
-    def _run_script(self, command: Dict[str, Any], header: bytes, gpus: GpuWatch) -> Dict[str, Any]:
+    def _run_script(self, command: Dict[str, Any], gpus: GpuWatch) -> Dict[str, Any]:
         reader, writer = self.pipe
         pump = Pump(reader, os.path.join(self.folder, OUTPUT), Redactor(self.secrets.values()))
         witness = Witness()
         gpus.start()
-        os.write(writer, header)  # through the pipe, so that it is before the script's first byte in every case
+        os.write(writer, gpus.header())  # through the pipe, so that it is before the script's first byte in every case
         try:
             if self.contained is None:
                 pid = self._start(command, writer)

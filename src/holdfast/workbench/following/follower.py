@@ -192,6 +192,7 @@ class Follower:
         happened: queue.SimpleQueue[object] = queue.SimpleQueue()
         copier = threading.Thread(target=self._copy, args=(happened,), daemon=True)
         copier.start()
+        yield from self._view.news()  # what is at home already: the machine does not say it again
         while True:
             try:
                 item = happened.get(timeout=1.0)

@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.frozen import dataclass
 from holdfast.hosts.facts import GpuState
 from holdfast.project.compute import ComputeTarget
-from holdfast.workbench.replies import number, rows, text, understood
+from holdfast.workbench.replies import number, rows, seconds, text, understood
 from holdfast.workbench.surroundings import Surroundings
 from holdfast.workbench.targets import host_of
 
@@ -89,13 +89,13 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Look:
-    """`problem` is in the driver's words; the first of the `queue` is next."""
+    """`problem` is in the driver's words; `time` is the machine's; the first of the `queue` is next."""
 
     state: GpuState
     problem: str
     driver: str | None
     cuda: str | None
-    time: float
+    time: float | None
     devices: tuple[Device, ...]
     queue: tuple[Waiting, ...]
 
@@ -115,7 +115,7 @@ def parse(answer: Any) -> Look:
             problem=str(answer.get("problem") or ""),
             driver=_text(answer.get("driver")),
             cuda=_text(answer.get("cuda")),
-            time=float(answer.get("time") or 0.0),
+            time=_amount(answer.get("time")),
             devices=tuple(_device(each) for each in rows(answer["devices"])),
             queue=tuple(_waiting(each) for each in rows(answer["queue"])),
         )
@@ -123,7 +123,6 @@ def parse(answer: Any) -> Look:
 
 def _device(row: Mapping[str, Any]) -> Device:
     processes = row.get("processes")
-    power = row.get("power")
     return Device(
         number=number(row["index"]),
         uuid=_text(row.get("uuid")),
@@ -134,7 +133,7 @@ def _device(row: Mapping[str, Any]) -> Device:
         memory_used=_number(row.get("memory_used")),
         memory_total=_number(row.get("memory_total")),
         temperature=_number(row.get("temperature")),
-        power=None if power is None else float(power),
+        power=_amount(row.get("power")),
         lease=_holder(row.get("leased_by")),
         instances=tuple(_instance(each) for each in rows(row.get("instances") or [])),
         processes=None if processes is None else tuple(_process(each) for each in rows(processes)),
@@ -167,10 +166,7 @@ def _process(row: Mapping[str, Any]) -> Process:
 
 
 def _waiting(row: Mapping[str, Any]) -> Waiting:
-    waited = row.get("waited")
-    return Waiting(
-        number(row["gpus"]), _text(row.get("user")), number(row["pid"]), None if waited is None else float(waited)
-    )
+    return Waiting(number(row["gpus"]), _text(row.get("user")), number(row["pid"]), _amount(row.get("waited")))
 
 
 def _text(value: object) -> str | None:
@@ -179,3 +175,11 @@ def _text(value: object) -> str | None:
 
 def _number(value: object) -> int | None:
     return None if value is None else number(value)
+
+
+def _amount(value: object) -> float | None:
+    """A time, a duration or watts; what no calendar and no machine has is not known."""
+    try:
+        return None if value is None else seconds(value)
+    except ValueError:
+        return None

@@ -11,7 +11,7 @@ from holdfast.history.gpu_series import Series, read_series
 from holdfast.history.index import Filter, Index
 from holdfast.history.metrics import MetricSummary, summarize
 from holdfast.history.records import read_run
-from holdfast.model import Run
+from holdfast.model import Run, UseState
 from holdfast.project.folder import Project
 from holdfast.workbench.records.artifacts import Artifact, artifacts
 
@@ -26,7 +26,8 @@ class Inspection:
     gpus: tuple[Series, ...] = ()
 
 
-def inspect(project: Project, run_id: str) -> Inspection:
+def inspect(project: Project, run_id: str, is_drawn: bool = True) -> Inspection:
+    """`is_drawn`: for people. Programs do not get what the GPUs did over time, which may be much to read."""
     state = project.state_directory
     folders = RunFolders(state)
     children = Index(state).list(only=Filter(parent=run_id))
@@ -37,5 +38,9 @@ def inspect(project: Project, run_id: str) -> Inspection:
         artifacts=artifacts(project, run_id),
         metrics=tuple(summarize(folders.path(run_id) / "metrics").values()),
         children=tuple(each.run_id for each in reversed(children)),
-        gpus=read_series(folders.path(run_id), run.started),
+        gpus=read_series(folders.path(run_id), run.started, run.exited) if is_drawn and _matters(run) else (),
     )
+
+
+def _matters(run: Run) -> bool:
+    return run.gpu is None or run.gpu.state is not UseState.NOT_ASKED

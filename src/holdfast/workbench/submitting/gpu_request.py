@@ -11,14 +11,25 @@ from holdfast.project.configuration import Configuration
 from holdfast.project.gpu_wishes import ALL, GpuWishes
 
 
+def in_force(typed: GpuWishes, written: GpuWishes) -> GpuWishes:
+    """What was typed counts before what a run configuration says."""
+    if typed.gpus == 0:  # for this once none: what the file wants of GPUs is not meant then
+        written = GpuWishes(quiet_after=written.quiet_after)
+    return GpuWishes(
+        gpus=written.gpus if typed.gpus is None else typed.gpus,
+        require=typed.require or written.require,
+        min_memory=written.min_memory if typed.min_memory is None else typed.min_memory,
+        stop_if_idle=written.stop_if_idle if typed.stop_if_idle is None else typed.stop_if_idle,
+        quiet_after=written.quiet_after if typed.quiet_after is None else typed.quiet_after,
+    )
+
+
 def gpu_plan(typed: GpuWishes, configuration: Configuration) -> GpuPlan:
     """Raises UsageError for wishes that contradict each other."""
-    written = configuration.run.gpu
+    wishes = in_force(typed, configuration.run.gpu)
     gpus, by_number = _number(typed, configuration)
-    require = bool(typed.require or written.require)
-    min_memory = written.min_memory if typed.min_memory is None else typed.min_memory
-    stop_if_idle = written.stop_if_idle if typed.stop_if_idle is None else typed.stop_if_idle
-    quiet_after = next(each for each in (typed.quiet_after, written.quiet_after, QUIET_AFTER) if each is not None)
+    require, min_memory, stop_if_idle = bool(wishes.require), wishes.min_memory, wishes.stop_if_idle
+    quiet_after = QUIET_AFTER if wishes.quiet_after is None else wishes.quiet_after
     by_require = _place("--require-gpu", typed.require, "RequireGpu: true", configuration) if require else ""
     by_idle = _place("--stop-if-idle", typed.stop_if_idle, "StopIfIdle", configuration) if stop_if_idle else ""
     if gpus == 0:

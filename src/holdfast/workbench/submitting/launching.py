@@ -12,20 +12,21 @@ from typing import Any
 
 from holdfast.engines.engine import Order
 from holdfast.errors import PROBLEMS_SHOWN, ProjectError
-from holdfast.frozen import asdict
+from holdfast.frozen import asdict, replace
 from holdfast.history.folder import RunFolders
 from holdfast.history.index import Index
 from holdfast.history.values import submission_json
 from holdfast.hosts.connection import Connection
 from holdfast.model import Submission
 from holdfast.plan import Plan
-from holdfast.project.configuration import Configuration, managed_environment
+from holdfast.project.configuration import managed_environment
 from holdfast.project.folder import Project, run_prefix
 from holdfast.snapshots.editable import editable_warnings
 from holdfast.snapshots.take import Snapshot, take_snapshot
 from holdfast.workbench import events
 from holdfast.workbench.following.follower import Follower
 from holdfast.workbench.following.mirror import writer_lock
+from holdfast.workbench.submitting.gpu_request import in_force
 from holdfast.workbench.submitting.interpreter import find_python
 from holdfast.workbench.submitting.planning import Identity, Intent, Job, make_plan
 from holdfast.workbench.submitting.starting import start
@@ -77,7 +78,7 @@ def _record(
     try:
         stack.enter_context(writer_lock(folders.draft(run_id)))
         plan = make_plan(intent, Identity(run_id, os.urandom(16).hex(), snapshot.digest), around)
-        submission, configuration = _submission(intent, plan, around), _configuration_record(intent.configuration)
+        submission, configuration = _submission(intent, plan, around), _configuration_record(intent)
         folders.commit(run_id, submission, plan.as_json(), configuration)
     except BaseException:
         folders.abandon(run_id)
@@ -197,11 +198,13 @@ def _properties(intent: Intent) -> dict[str, str]:
     return known
 
 
-def _configuration_record(configuration: Configuration) -> Mapping[str, Any]:
-    """For comparison. Values of variables are the user's own words in a file of the project, so they are kept here
-    too."""
+def _configuration_record(intent: Intent) -> Mapping[str, Any]:
+    """For comparison, so with what was typed in place of what is written. Values of variables are the user's own words
+    in a file of the project, so they are kept here too."""
+    configuration = intent.configuration
+    gpu = in_force(intent.request.gpu, configuration.run.gpu)
     return {
-        "run_configuration": _plain(asdict(configuration.run)),
+        "run_configuration": _plain(asdict(replace(configuration.run, gpu=gpu))),
         "compute_target": _plain(asdict(configuration.target)),
     }
 

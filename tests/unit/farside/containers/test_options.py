@@ -58,8 +58,9 @@ def test_the_whole_line_can_be_read() -> None:
     assert options.run_words(options.parse(PLAN), around(daemon())) == [
         *("run", "--shm-size", "1g", "--log-driver", "json-file", "--log-opt", "max-size=1m"),
         *("--no-healthcheck", "--stop-signal", "SIGTERM", "--stop-timeout", "11"),
-        *("-e", "NVIDIA_VISIBLE_DEVICES=void", "-e", "HOME=/home/me/.holdfast/container-home"),
+        *("-e", "HOME=/home/me/.holdfast/container-home"),
         *("--network", "host", "--memory", "4g"),
+        *("-e", "NVIDIA_VISIBLE_DEVICES=void"),
         *("-d", "--rm=false", "--name", "holdfast-r_1"),
         *(
             "--label",
@@ -111,7 +112,7 @@ def test_selinux_labels_of_a_home_are_left_as_they_are() -> None:
 
 def test_each_way_of_giving_gpus_has_its_words() -> None:
     assert options.gpus("hook") == ["--gpus", "all"]
-    assert options.gpus("cdi") == ["--device", "nvidia.com/gpu=all"]
+    assert options.gpus("cdi") == ["--device", "nvidia.com/gpu=all", "-e", "NVIDIA_VISIBLE_DEVICES=void"]
     assert options.gpus("runtime") == ["--runtime", "nvidia", "-e", "NVIDIA_VISIBLE_DEVICES=all"]
     assert options.gpus("") == ["-e", "NVIDIA_VISIBLE_DEVICES=void"]
 
@@ -120,10 +121,35 @@ def test_a_container_gets_the_leased_gpus_and_no_others():
     two = [options.Gpu("0", "GPU-a"), options.Gpu("2:1", "MIG-b")]
     assert options.gpus("hook", two) == ["--gpus", '"device=GPU-a,MIG-b"']  # read as a line of CSV
     assert options.gpus("hook", two[:1]) == ["--gpus", "device=GPU-a"]
-    assert options.gpus("cdi", two) == ["--device", "nvidia.com/gpu=0", "--device", "nvidia.com/gpu=2:1"]
+    assert options.gpus("cdi", two) == [
+        *("--device", "nvidia.com/gpu=0", "--device", "nvidia.com/gpu=2:1"),
+        *("-e", "NVIDIA_VISIBLE_DEVICES=void"),  # else an image may ask the usual runtime for the others
+    ]
     assert options.gpus("runtime", two) == ["--runtime", "nvidia", "-e", "NVIDIA_VISIBLE_DEVICES=GPU-a,MIG-b"]
     for way in ("hook", "cdi", "runtime", ""):
         assert options.gpus(way, []) == ["-e", "NVIDIA_VISIBLE_DEVICES=void"]
+
+
+@pytest.mark.parametrize(
+    ("way", "gpus", "visible"),
+    [
+        ("runtime", (options.Gpu("0", "GPU-a"),), "GPU-a"),
+        ("runtime", None, "all"),
+        ("cdi", (options.Gpu("0", "GPU-a"),), "void"),
+        ("cdi", (), "void"),
+        ("", None, "void"),
+    ],
+)
+def test_nothing_that_a_plan_says_is_more_than_the_lease(way: str, gpus: Any, visible: str) -> None:
+    """Docker takes the last value of a variable, and the last runtime."""
+    asking = "NVIDIA_VISIBLE_DEVICES=all"
+    plan = {**PLAN, "options": ["-e", asking, "--runtime", "other"]}
+    given = around(daemon(), way)._replace(gpus=gpus, variables=(("NVIDIA_VISIBLE_DEVICES", "all"),))
+    words = options.run_words(options.parse(plan), given)
+    values = [word.partition("=")[2] for word in words if word.startswith("NVIDIA_VISIBLE_DEVICES=")]
+    assert values == ["all", "all", visible]
+    runtimes = [words[place + 1] for place, word in enumerate(words) if word == "--runtime"]
+    assert runtimes == (["other", "nvidia"] if way == "runtime" else ["other"])
 
 
 def test_the_parts_of_the_driver_are_named_where_the_image_does_not() -> None:

@@ -15,7 +15,8 @@ import pytest
 from holdfast.farside.environments import findings
 from holdfast.farside.environments.drivers import machine_of
 from holdfast.farside.environments.findings import judge
-from holdfast.farside.environments.frameworks import Build, read_environment
+from holdfast.farside.environments.frameworks import Build, framework_of, read_environment
+from holdfast.farside.environments.installed import WHEEL, Package
 from kit.fatbins import cuda_library
 
 CASES = Path(__file__).parents[3] / "cases" / "findings"
@@ -44,6 +45,32 @@ def test_nothing_is_held_against_a_build_of_which_nothing_is_known(name: str, tm
     unknown = [Build(each.framework, each.package, each.version) for each in environment.builds]
     said = judge(environment.packages, unknown, machine_of(machine, machine["platform"], machine["python"]), True)
     assert {each.kind for each in said} <= {"shadowed", "other-system", "other-python", "plugin-mismatch"}
+
+
+def test_a_finding_of_many_packages_is_named_after_the_framework_among_them() -> None:
+    """Others are said of the first only; whether a run can use the GPU hangs on the framework."""
+    names = ("aiohttp", "lxml", "torch")
+    packages = [
+        Package(name, "1.0", "", WHEEL, ("cp39-cp39-linux_x86_64",), (".cpython-39-x86_64-linux-gnu.so",))
+        for name in names
+    ]
+    here = machine_of({"devices": [], "driver": None, "cuda": None}, "linux-x86_64-glibc2.36", "3.11.9")
+    (found,) = judge(packages, [], here, True)
+    assert (found.kind, found.package) == ("other-python", "torch")
+    assert found.sentence.startswith("`torch` 1.0, `aiohttp` 1.0, `lxml` 1.0 were built for another Python")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_package_of_every_build_is_known_for_its_framework(name: str) -> None:
+    for build in json.loads((CASES / name / "expected.json").read_text())["builds"]:
+        assert framework_of(build["package"]) == build["framework"]
+
+
+@pytest.mark.parametrize(
+    "package", ["lxml", "torchvision", "torch-scatter", "tensorflow-io", "jaxtyping", "xgboost-ray"]
+)
+def test_what_goes_with_a_framework_is_none(package: str) -> None:
+    assert framework_of(package) == ""
 
 
 def run(name: str, folder: Path) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from holdfast.farside import kernel
 from holdfast.farside.gpu.watching.belonging import OTHER, OWN, UNMATCHED, Belonging
 
 GUARDIAN = 100
-RUN = "run_1"
+GENERATION = "18d2721bfe8f"
 DOCKER = "0::/system.slice/docker-1234.scope\n"
 DOCKER_V1 = "12:memory:/docker/1234\n11:cpu,cpuacct:/docker/1234\n1:name=systemd:/docker/1234\n0::/\n"
 HOST = "0::/user.slice/user-1000.slice/session-2.scope\n"
@@ -43,7 +43,7 @@ class Proc:
             file.unlink()
 
     def belonging(self, inside_lock: Path | None = None) -> Belonging:
-        return Belonging(GUARDIAN, RUN, None if inside_lock is None else str(inside_lock), str(self.root))
+        return Belonging(GUARDIAN, GENERATION, None if inside_lock is None else str(inside_lock), str(self.root))
 
 
 @pytest.fixture
@@ -62,17 +62,34 @@ def test_descendants_of_the_guardian_are_the_runs_and_others_are_not(proc: Proc)
 def test_what_is_below_another_guardian_first_is_another_runs(proc: Proc) -> None:
     proc.add(110, 101, "hf-guardian")
     proc.add(111, 110)
-    proc.add(112, 111, environ=b"HOLDFAST_RUN_ID=run_1\0")
+    proc.add(112, 111, environ=b"HOLDFAST_GENERATION=18d2721bfe8f\0")
     belonging = proc.belonging()
     assert [belonging.of(pid) for pid in (111, 112)] == [OTHER, OTHER]
 
 
 def test_what_carries_the_mark_is_the_runs_wherever_it_hangs(proc: Proc) -> None:
-    proc.add(300, 1, environ=b"HOME=/\0HOLDFAST_RUN_ID=run_1\0A=b\0")
-    proc.add(301, 1, environ=b"HOLDFAST_RUN_ID=run_11\0")
-    proc.add(302, 1, environ=b"XHOLDFAST_RUN_ID=run_1\0")
+    proc.add(300, 1, environ=b"HOME=/\0HOLDFAST_GENERATION=18d2721bfe8f\0A=b\0")
+    proc.add(301, 1, environ=b"HOLDFAST_GENERATION=18d2721bfe8f1\0")
+    proc.add(302, 1, environ=b"XHOLDFAST_GENERATION=18d2721bfe8f\0")
+    proc.add(303, 1, environ=b"HOLDFAST_RUN_ID=18d2721bfe8f\0")
     belonging = proc.belonging()
-    assert [belonging.of(pid) for pid in (300, 301, 302)] == [OWN, OTHER, OTHER]
+    assert [belonging.of(pid) for pid in (300, 301, 302, 303)] == [OWN, OTHER, OTHER, OTHER]
+
+
+def test_the_server_by_which_several_share_a_device_is_nobodys_unless_the_run_started_it(proc: Proc) -> None:
+    proc.add(310, 1, "nvidia-cuda-mps")
+    proc.add(311, 1, "nvidia-cuda-mps-server")
+    proc.add(312, 101, "nvidia-cuda-mps")
+    proc.add(313, 1, "nvidia-smi")
+    belonging = proc.belonging()
+    assert [belonging.of(pid) for pid in (310, 311, 312, 313)] == [UNMATCHED, UNMATCHED, OWN, OTHER]
+
+
+def test_another_process_with_the_guardians_pid_is_not_the_guardian(proc: Proc) -> None:
+    belonging = proc.belonging()
+    proc.add(GUARDIAN, 1, "sshd", start=99)
+    proc.add(320, GUARDIAN)
+    assert [belonging.of(pid) for pid in (GUARDIAN, 320)] == [OTHER, OTHER]
 
 
 def test_what_was_the_runs_stays_the_runs_when_it_is_gone(proc: Proc) -> None:
@@ -93,20 +110,12 @@ def test_a_later_process_with_the_same_pid_is_looked_up_anew(proc: Proc) -> None
     assert belonging.of(102) == OTHER
 
 
-def test_a_process_is_looked_up_once(proc: Proc, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_is_looked_up_once(proc: Proc) -> None:
     proc.add(200, 1)
     belonging = proc.belonging()
-    read, names = belonging._read, []
-
-    def noted(pid: int, name: str) -> bytes:
-        names.append((pid, name))
-        return read(pid, name)
-
-    monkeypatch.setattr(belonging, "_read", noted)
     assert belonging.of(200) == OTHER
-    names.clear()
+    proc.add(200, 101)  # nobody asks again who is above it
     assert belonging.of(200) == OTHER
-    assert names == [(200, "stat")]
 
 
 def test_a_chain_that_changes_while_it_is_read_ends(proc: Proc) -> None:
@@ -160,3 +169,16 @@ def test_nobody_is_a_stranger_for_good_before_the_launcher_is_known(
     make_living(inside)
     proc.add(launcher(inside), 1, cgroup=DOCKER)
     assert belonging.of(700) == OWN
+
+
+def test_another_process_with_the_launchers_pid_is_not_the_launcher(
+    proc: Proc, tmp_path: Path, make_living: Callable[[Path], Path]
+) -> None:
+    inside = make_living(tmp_path / "inside")
+    first = launcher(inside)
+    proc.add(first, 1, cgroup=DOCKER)
+    belonging = proc.belonging(inside / "lock")
+    assert belonging.of(first) == OWN
+    proc.add(first, 1, "sshd", start=99, cgroup=HOST)
+    proc.add(800, first, cgroup=HOST)
+    assert [belonging.of(pid) for pid in (first, 800)] == [OTHER, OTHER]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.farside.gpu.judging.checks import check, proof
+from holdfast.farside.environments.findings import Finding
+from holdfast.farside.gpu.judging.checks import check, fatal_finding, proof
 from holdfast.farside.gpu.judging.facts import NOTHING, Facts
 from kit.gpu_values import ASKED, CPU_BUILD, GIB, MISMATCH, NO_CODE, TOO_OLD, device, facts, leasing, uuid
 
@@ -52,6 +53,37 @@ def test_what_fails_is_named_in_order_and_would_end_a_run_that_must_have_a_gpu(
     assert all(each.is_fatal and each.sentence.endswith(".") and each.remedy for each in found)
 
 
+LXML = MISMATCH._replace(kind="other-python", package="lxml")
+ONNX = TOO_OLD._replace(package="onnxruntime-gpu")
+CPU_XGBOOST = CPU_BUILD._replace(package="xgboost", severity="warning")
+
+
+@pytest.mark.parametrize(
+    ("found", "frameworks", "fatal"),
+    [
+        ((), ("torch",), None),
+        ((LXML,), ("torch",), None),
+        ((LXML,), (), None),
+        ((TOO_OLD,), ("torch",), TOO_OLD),
+        ((TOO_OLD,), (), TOO_OLD),
+        ((ONNX,), ("onnxruntime", "torch"), None),
+        ((LXML, ONNX, TOO_OLD), ("onnxruntime", "torch"), ONNX),
+        ((TOO_OLD, CPU_XGBOOST), ("torch", "xgboost"), TOO_OLD),
+        ((TOO_OLD, NO_CODE._replace(package="xgboost", severity="warning")), ("torch", "xgboost"), None),
+        ((MISMATCH,), ("jax",), MISMATCH),
+        ((CPU_BUILD._replace(package="tensorflow-cpu"),), ("tensorflow", "torch"), None),
+        ((WARNED,), ("torch",), None),
+    ],
+)
+def test_a_finding_is_fatal_where_it_leaves_no_framework_that_fits(
+    found: tuple[Finding, ...], frameworks: tuple[str, ...], fatal: Finding | None
+) -> None:
+    assert fatal_finding(found, frameworks) == fatal
+    said = check(facts(findings=found, frameworks=frameworks))
+    assert [each.sentence for each in said if each.is_fatal][:1] == ([] if fatal is None else [fatal.sentence])
+    assert len(said) == sum(each.severity == "error" for each in found)
+
+
 def test_a_device_that_can_only_be_named_ends_no_run() -> None:
     (found,) = check(facts(device(state="named", name="Apple M2", uuid=""))._replace(driver_state="no-driver"))
     assert (found.reason, found.is_fatal) == ("not-watched", False)
@@ -86,6 +118,7 @@ def test_the_sentences_name_the_devices_the_processes_and_the_amounts() -> None:
         (facts(findings=(CPU_BUILD,), frameworks=("torch", "cupy")), (), None),
         (facts(findings=(TOO_OLD,), frameworks=("torch",)), (), None),
         (facts(findings=(TOO_OLD,), frameworks=("torch",)), ("driver-too-old",), "driver-too-old"),
+        (facts(findings=(TOO_OLD,), frameworks=("torch", "cupy")), ("driver-too-old",), None),
         (leasing(1), ("driver-too-old",), None),
         (GONE, (), None),
     ],
@@ -93,3 +126,9 @@ def test_the_sentences_name_the_devices_the_processes_and_the_amounts() -> None:
 def test_a_proof_is_what_no_script_gets_around(known: Facts, said: tuple[str, ...], reason: str | None) -> None:
     found = proof(known, said)
     assert (None if found is None else found.reason) == reason
+
+
+@pytest.mark.parametrize("known", [facts(visible=""), facts(container="")])
+def test_nothing_has_hidden_the_devices_from_a_script_that_was_on_one(known: Facts) -> None:
+    assert proof(known) is not None and proof(known, was_touched=True) is None
+    assert proof(known._replace(findings=(CPU_BUILD,)), was_touched=True).reason == "cpu-build"  # type: ignore[union-attr]

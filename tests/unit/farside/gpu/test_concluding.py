@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from holdfast.farside.gpu.judging import facts as known
-from holdfast.farside.gpu.judging.concluding import conclude
+from holdfast.farside.gpu.judging.concluding import conclude, judged
 from holdfast.farside.gpu.judging.verdict import Verdict, as_json, judge
 from holdfast.farside.gpu.watching import samples as lines
-from holdfast.farside.gpu.watching.samples import Samples
+from holdfast.farside.gpu.watching.samples import Row, Samples, Tick
 from kit.gpu_values import ASKED, START, end, leasing, samples, working
 
 FACTS = leasing(1)
@@ -60,6 +60,42 @@ def test_damaged_samples_cost_no_verdict(tmp_path: Path, damaged: bytes) -> None
     write(tmp_path, SEEN)
     (tmp_path / "gpu.jsonl").write_bytes(damaged)
     assert conclude(str(tmp_path), ENDED)["state"] == "unknown"
+
+
+STRANGE_ROW = Row(0, "x", {}, 0, 0, [], "y", (1,), (2,), "z")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        samples([STRANGE_ROW]),
+        samples([working(own_memory={})]),
+        SEEN._replace(ticks=5),  # type: ignore[arg-type]
+        SEEN._replace(began=float("nan"), devices=None),  # type: ignore[arg-type]
+        SEEN._replace(ticks=(Tick(10**400, ()),)),
+    ],
+)
+def test_a_verdict_costs_no_run_its_ending(seen: Samples) -> None:
+    """Whoever sees the end has facts and samples in his hands."""
+    found = judged(FACTS, ENDED._replace(ended=float("inf")), seen)
+    assert (found["state"], found["reason"]) == ("unknown", "not-watched")
+    assert found["sentence"] == "GPU use unknown: what was seen of the GPUs cannot be read."
+    assert "gpu.jsonl" in found["remedy"] and set(found) == set(Verdict._fields)
+    assert judged(known.NOTHING, ENDED, seen)["state"] in ("not-asked", "used")
+
+
+@pytest.mark.parametrize("line", [b'{"t": 1, "lost": 1e999}', b'{"t": ' + b"[" * 100_000])
+def test_lines_that_cannot_even_be_read_cost_no_verdict(tmp_path: Path, line: bytes) -> None:
+    write(tmp_path, SEEN)
+    with (tmp_path / "gpu.jsonl").open("ab") as target:
+        target.write(line + b"\n")
+    assert conclude(str(tmp_path), ENDED)["reason"] in ("ok", "not-watched")
+
+
+def test_what_nobody_wrote_is_told_from_a_device_that_can_only_be_named(tmp_path: Path) -> None:
+    write(tmp_path, SEEN)
+    (tmp_path / "gpu.jsonl").write_bytes(b'{"t": 1000001.0, "d": [[0,"x",{},0,0,[],"y",[1],[2],"z"]]}\n')
+    assert "amdsmi" not in conclude(str(tmp_path), ENDED)["remedy"]
 
 
 def test_a_folder_in_the_place_of_a_file_is_no_file(tmp_path: Path) -> None:

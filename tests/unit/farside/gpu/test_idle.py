@@ -6,8 +6,9 @@ import pytest
 
 from holdfast.farside.gpu.judging.facts import Facts
 from holdfast.farside.gpu.judging.idle import idle_for, waiting
+from holdfast.farside.gpu.judging.verdict import judge
 from holdfast.farside.gpu.watching.samples import Samples
-from kit.gpu_values import GIB, START, device, facts, holding, leasing, row, samples, strange, working
+from kit.gpu_values import GIB, START, device, end, facts, holding, leasing, row, samples, strange, working
 
 QUIET, BUSY, HELD = [row()], [working()], [holding()]
 UNMATCHED = [row(0, 60, unmatched=1, memory=GIB)]
@@ -29,7 +30,10 @@ def gap(place: int) -> float:
         (leasing(2), samples(*[[row(), working(1)]] * 10), 10.0, 0.0),
         (leasing(1, 2), samples(*[[row(), row(1, 90, others=(7,))]] * 10), 10.0, 10.0),
         (leasing(1), samples(*[UNMATCHED] * 10), 10.0, 0.0),
-        (facts(findings=()), samples(*[QUIET] * 5, *[QUIET] * 5, at=gap), 70.0, 5.0),
+        (facts(), samples(*[QUIET] * 5, *[QUIET] * 5, at=gap), 70.0, 4.0),
+        (facts(), samples(*[BUSY] * 5, *[QUIET] * 5, at=gap), 70.0, 4.0),
+        (facts(), samples(*[UNMATCHED] * 5, *[QUIET] * 5, at=gap), 70.0, 4.0),
+        (facts(), samples(*[QUIET] * 5, at=lambda place: place + 60.0), 66.0, 5.0),
         (facts(), samples(*[UNMATCHED] * 5, *[QUIET] * 5), 10.0, 5.0),
     ],
 )
@@ -55,21 +59,26 @@ def test_it_is_not_said_where_nobody_can_know(known: Facts, seen: Samples, now: 
     assert idle_for(seen, known, START, START + now) is None
 
 
+def test_a_run_that_worked_until_the_machine_slept_has_not_waited_while_it_did() -> None:
+    seen = samples(*[[working(percent=90)]] * 20, *[QUIET] * 10, at=lambda place: place + 7200.0 * (place > 20))
+    assert idle_for(seen, facts(), START, START + 7230) == pytest.approx(9)
+
+
 def test_the_end_of_a_long_file_is_enough() -> None:
     """Whoever looks often reads the last lines only: not when it began, and not which devices there are."""
     seen = samples(*[QUIET] * 10, at=lambda place: 50_000 + 10.0 * place)._replace(began=None, devices=(), source="")
-    assert idle_for(seen, facts(), START, START + 50_100) == pytest.approx(100)
+    assert idle_for(seen, facts(), START, START + 50_100) == pytest.approx(90)
 
 
 def test_spells_are_the_longest_in_order_and_short_ones_are_left_out() -> None:
     looks = []
     for length in range(1, 26):
         looks += [QUIET] * length + [BUSY]
-    found = waiting(samples(*looks), facts(), START, START + len(looks))
+    found = judge(facts(), end(len(looks)), samples(*looks))
     assert len(found.spells) == 20 and list(found.spells) == sorted(found.spells)
     assert [round(stop - begin) for begin, stop in found.spells] == list(range(6, 26))
-    assert found.share == pytest.approx(sum(range(1, 26)) / len(looks))
+    assert found.waited == pytest.approx(sum(range(1, 26)) / len(looks))
 
 
 def test_of_a_run_without_looks_nothing_is_said() -> None:
-    assert waiting(samples(), facts(), START, START + 10) == (None, ())
+    assert waiting((), {0: bytearray()}, frozenset([0]), START) == (None, ())

@@ -83,7 +83,7 @@ def test_other_sockets_and_odd_names_are_left_alone() -> None:
         "@holdfast-gpu-of/ab/x/y/z",
         "@holdfast-gpu-wants/1",
     ]
-    names += ["@holdfast-gpu-wants/xyz-1-1/GPU-1", "@holdfast-gpux", ""]
+    names += ["@holdfast-gpu-wants/xyz-1-1-1/GPU-1", "@holdfast-gpu-wants/1-1-1/GPU-1", "@holdfast-gpux", ""]
     assert parse("Num RefCount\n" + "".join(f"{LINE}{name}\n" for name in names)) == State(frozenset(), (), {})
 
 
@@ -91,5 +91,25 @@ def test_names_of_instances_may_have_slashes() -> None:
     uuid = "MIG-GPU-11111111-2222-3333-4444-555555555555/7/0"
     found = parse(f"{LINE}@holdfast-gpu/{uuid}\n{LINE}@holdfast-gpu-of/{mark(uuid)}/7/8/a/b\n")
     assert found.holder(uuid) == Holder(7, "a/b", 8)
-    (ticket,) = parse(f"{LINE}@holdfast-gpu-wants/0000000000000010-5-2/{uuid}\n").tickets
-    assert ticket == (16, 5, 2, frozenset([uuid]))
+    (ticket,) = parse(f"{LINE}@holdfast-gpu-wants/0000000000000010-5-2-1f/{uuid}\n").tickets
+    assert ticket == (16, 5, 2, frozenset([uuid]), 31)
+
+
+def test_the_longest_name_of_a_ticket_is_short_enough(opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    uuid = f"MIG-GPU-{os.urandom(4).hex()}-2222-3333-4444-555555555555/13/0"
+    monkeypatch.setattr(registry.os, "getpid", lambda: 2**22)
+    monkeypatch.setattr(registry, "_namespace", lambda: 0xFFFFFF)
+    ticket, sockets = registry.queue_up(128, [uuid])
+    opened += sockets
+    assert ticket in registry.read().tickets
+
+
+def test_a_process_of_another_namespace_is_not_taken_for_one_of_this(uuids) -> None:
+    mine, sockets = registry.queue_up(1, uuids)
+    registry.close(sockets)
+    gone = mine._replace(pid=2**22 + 5)  # no process has that number
+    assert registry.is_away(gone) and registry.is_here(gone)
+    for elsewhere in (mine.namespace ^ 1, 0):
+        assert not registry.is_away(gone._replace(namespace=elsewhere))
+        assert not registry.is_here(gone._replace(namespace=elsewhere))
+    assert not registry.is_away(mine)

@@ -54,7 +54,8 @@ class Made(Source):
 
 def test_a_row_tells_the_runs_processes_from_others_and_from_those_nobody_knows() -> None:
     look = Look(80, 900, 60.0, 55, {11: 100, 12: 50, 21: 300, 99: 7}, {11: 30, 12: 20, 21: 10, 99: 5})
-    assert make_row(3, look, WHOSE) == Row(3, 80, 900, 60.0, 55, 150, 50, (11, 12), (21,), 1)
+    each = ((11, 100, 30), (12, 50, 20), (21, 300, 10), (99, 7, 5))
+    assert make_row(3, look, WHOSE) == Row(3, 80, 900, 60.0, 55, 150, 50, (11, 12), (21,), 1, each)
 
 
 def test_a_row_of_a_device_that_nobody_is_on_says_nothing_and_not_unknown() -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any, NamedTuple
 
 import pytest
 
-from holdfast.farside.gpu.judging import reasons, verdict
+from holdfast.farside.environments.findings import Finding
+from holdfast.farside.gpu.judging import reasons, tallies, verdict
+from holdfast.farside.gpu.judging.evidence import Part, work
 from holdfast.farside.gpu.judging.facts import NOTHING, End, Facts, Left
 from holdfast.farside.gpu.judging.verdict import Verdict, judge
 from holdfast.farside.gpu.request import Request
-from holdfast.farside.gpu.watching.samples import Loss, Samples, Watched
+from holdfast.farside.gpu.watching.samples import Loss, Row, Samples, Watched
 from kit.gpu_values import (
     ASKED,
     CPU_BUILD,
@@ -38,6 +41,12 @@ QUIET = [[row()]] * 10
 HIDDEN_PIDS = row(0, 60, memory=GIB, unmatched=1)
 ONE_MIG = facts(device(mig=True, name="A100"))
 LEFT = (Left(4000, "python", uuid(0), GIB),)
+BLIND = holding(own_utilisation=None)
+OWN_NUMBERS = {"has_machine_pids": False}
+"""The run's processes have other numbers than the driver gives, as in a container."""
+LXML = Finding("other-python", "lxml", "`lxml` 5.0 was built for another Python.", "Build it again.", "error")
+ONNX = TOO_OLD._replace(package="onnxruntime-gpu", sentence="ONNX Runtime was built for CUDA 12.")
+SLEPT = {"at": lambda place: place if place < 8 else place + 60.0}
 
 
 class Case(NamedTuple):
@@ -107,8 +116,28 @@ LIES = {
     "stranger on the GPU": case(facts(), TEN, samples(*[[strange()]] * 10), "not-used/stranger"),
     "stranger, and the lease is no proof": case(leasing(1), TEN, samples(*[[strange()]] * 10), "not-used/stranger"),
     "idle": case(leasing(1), TEN, samples(*[[holding()]] * 10), "not-used/idle"),
-    "idle, where no process has a utilisation": case(
-        leasing(1), TEN, samples(*[[holding(own_utilisation=None)]] * 10), "not-used/idle"
+    "idle, where no process has a utilisation": case(leasing(1), end(60.4), samples(*[[BLIND]] * 60), "not-used/idle"),
+    "idle, though CUDA_VISIBLE_DEVICES is empty": case(
+        facts(visible=""), TEN, samples(*[[holding()]] * 10), "not-used/idle"
+    ),
+    "stranger, and the run's own processes were named": case(
+        facts(**OWN_NUMBERS), TEN, samples(*[[holding()]] * 5, *[[strange()]] * 5), "not-used/stranger"
+    ),
+    "a package that is no framework is no reason": case(
+        facts(findings=(LXML,), frameworks=("torch",)), TEN, samples(*QUIET), "not-used/untouched"
+    ),
+    "another framework would have fitted": case(
+        facts(findings=(ONNX,), frameworks=("onnxruntime", "torch")), TEN, samples(*QUIET), "not-used/untouched"
+    ),
+    "no framework fits": case(
+        facts(findings=(LXML, ONNX, CPU_BUILD), frameworks=("onnxruntime", "torch")),
+        *(TEN, samples(*QUIET), "not-used/driver-too-old"),
+    ),
+    "untouched, in a container with its own numbers": case(
+        facts(**OWN_NUMBERS), TEN, samples(*QUIET), "not-used/untouched"
+    ),
+    "untouched, and others left the device meanwhile": case(
+        facts(device(memory_free=4 * GIB)), TEN, samples(*[[row(memory=8 * GIB)]] * 5, *QUIET[:5]), "not-used/untouched"
     ),
     "untouched": case(leasing(1), TEN, samples(*QUIET), "not-used/untouched"),
     "two leased, one used": case(leasing(2), TEN, samples(*[[working(), row(1)]] * 10), "partly-used/partly"),
@@ -172,7 +201,53 @@ HONEST = {
     "NVML stalls later": case(leasing(1), end(60, is_stalled=True), samples(*QUIET), "unknown/nvml-stalled"),
     "NVML stalls, and nobody says so": case(leasing(1), end(60), samples(*QUIET), "unknown/nvml-stalled"),
     "NVML stalls in between": case(
-        leasing(1), end(75), samples(*[[row()]] * 15, at=lambda n: n if n < 8 else n + 60), "unknown/nvml-stalled"
+        leasing(1), end(75), samples(*[[row()]] * 15, skipped=59, **SLEPT), "unknown/nvml-stalled"
+    ),
+    "the machine slept": case(leasing(1), end(75), samples(*[[row()]] * 15, **SLEPT), "unknown/not-watched"),
+    "the machine slept until the end": case(
+        leasing(1), end(67.5), samples(*[[row()]] * 8, **SLEPT), "unknown/not-watched"
+    ),
+    "NVML stalls, and two seconds are no time to tell": case(
+        leasing(1), end(2, is_stalled=True), samples(), "unknown/too-short"
+    ),
+    "NVML answers, and stalls within four seconds": case(
+        leasing(1), end(4, is_stalled=True), samples(*QUIET[:3]), "unknown/nvml-stalled"
+    ),
+    "two seconds, before anybody looked": case(leasing(1), end(2), Samples(), "unknown/too-short"),
+    "NVML cannot be used, two seconds": case(
+        leasing(1), end(2), Samples(began=START, problem="no"), "unknown/not-watched"
+    ),
+    "memory grows, and nobody is named": case(
+        facts(), TEN, samples(*QUIET[:3], *[[row(memory=8 * GIB)]] * 7), "unknown/no-attribution"
+    ),
+    "memory has grown since the start, and nobody is named": case(
+        facts(), TEN, samples(*[[row(memory=8 * GIB)]] * 10), "unknown/no-attribution"
+    ),
+    "memory grows, of a device of which the samples alone know": case(
+        NOTHING._replace(request=ASKED), TEN, samples(*QUIET[:3], *[[row(memory=GIB)]] * 7), "unknown/no-attribution"
+    ),
+    "memory held for a moment, and after the end": case(facts(), end(3.4), samples(*[[holding()]] * 8), "used/ok"),
+    "memory held, and no process has a utilisation": case(leasing(1), TEN, samples(*[[BLIND]] * 10), "used/ok"),
+    "memory held for long, and no process has a utilisation": case(
+        leasing(1), end(59.4), samples(*[[BLIND]] * 59), "used/ok"
+    ),
+    "the script sets CUDA_VISIBLE_DEVICES itself": case(
+        facts(visible=""), TEN, samples(*[[working(own_utilisation=None)]] * 10), "used/ok"
+    ),
+    "CUDA_VISIBLE_DEVICES empty, and memory held for a moment": case(
+        facts(visible=""), TEN, samples(*QUIET[:7], *[[holding()]] * 3), "used/ok"
+    ),
+    "a container without GPUs that reaches one all the same": case(
+        facts(container=""), TEN, samples(*[[holding()]] * 3), "used/ok"
+    ),
+    "somebody else has the number that the driver names": case(
+        facts(**OWN_NUMBERS), TEN, samples(*[[strange()]] * 10), "unknown/no-attribution"
+    ),
+    "somebody else has the number that the driver names on a leased device": case(
+        leasing(1, **OWN_NUMBERS), TEN, samples(*[[strange()]] * 10), "used/ok"
+    ),
+    "a number that is known here by chance, and the device is idle": case(
+        facts(**OWN_NUMBERS), TEN, samples(*[[row(others=(7000,))]] * 10), "unknown/no-attribution"
     ),
     "NVML stalls before the start": case(
         facts()._replace(devices=(), driver_state="timed-out", problem="GPU 0 does not answer within 3 s"),
@@ -353,6 +428,13 @@ SAID = {
         "after the end process 4000 (python) held 1.0 GiB of GPU memory."
     ),
     "no driver": "GPU not available: the machine has no NVIDIA driver.",
+    "memory held, and no process has a utilisation": (
+        "GPU used: Tesla K80 (GPU-00000000), 1.0 GiB peak, first use after 1 s"
+    ),
+    "the machine slept": (
+        "GPU use unknown: nobody looked for 60 s of the 75 s that the script ran, "
+        "as where the machine sleeps or its clock is set."
+    ),
     "two seconds": "GPU use unknown: the script ran too short to be watched: 2 looks, and three are needed.",
     "nobody asked, nothing installed": "GPU not asked for.",
 }
@@ -383,6 +465,31 @@ def test_a_gap_between_looks_counts_neither_as_work_nor_as_waiting() -> None:
     seen = samples(*[[working()]] * 30, [holding()], at=lambda place: place if place < 16 else place + 300)
     found = judge(facts(), end(331), seen)
     assert found.waited == pytest.approx(1 / 31) and found.devices[0].busy == pytest.approx(30 / 31, abs=0.001)
+
+
+def test_nobody_is_told_to_restart_a_machine_that_slept() -> None:
+    found = judge(leasing(1), end(10_830), samples(*[[row()]] * 30, at=lambda place: place + 10_800.0 * (place > 20)))
+    assert "nobody looked for 2 h 59 min of the 3 h that" in found.sentence
+    assert found.remedy.startswith("Keep the machine from sleeping")
+
+
+def test_two_weeks_on_eight_gpus_are_judged_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each row is weighed once, whatever there is to say; no copies are kept of them."""
+    weighed = []
+
+    def count(row: Row, part: Part, attributed: bool) -> tuple[int, str]:
+        weighed.append(row.number)
+        return work(row, part, attributed)
+
+    monkeypatch.setattr(tallies, "work", count)
+    looks = [[working(number) if place % 3 else holding(number) for number in range(8)] for place in range(500)]
+    seen = samples(*looks)
+    tracemalloc.start()
+    found = judge(leasing(8), end(500), seen)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.reason == reasons.OK and len(weighed) == 8 * 500
+    assert peak < 8 * 500 * 100  # a row alone has 136 bytes and more
 
 
 def test_of_mig_it_is_not_said_how_much_of_the_time_it_waited() -> None:

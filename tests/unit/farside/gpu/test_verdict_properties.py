@@ -44,6 +44,7 @@ every_facts = some.builds(
     *(some.none() | TEXTS, some.lists(devices, max_size=3).map(tuple), some.none() | some.sampled_from(["", "hook"])),
     *(some.booleans(), some.lists(UUIDS, max_size=2).map(tuple), some.none() | TEXTS),
     *(some.lists(findings, max_size=2).map(tuple), some.lists(some.just("torch"), max_size=1).map(tuple), TEXTS),
+    some.booleans(),
 )
 rows = some.builds(
     Row, NUMBERS, PERCENT, BYTES, some.none(), some.none(), BYTES, PERCENT, PIDS, PIDS, some.sampled_from([0, 0, 0, 1])
@@ -68,9 +69,12 @@ ends = some.builds(
 
 
 plain_facts = some.builds(
-    lambda leased, strangers: facts_of(device(strangers=strangers), leased=(uuid(0),) if leased else ()),
+    lambda leased, strangers, machine: facts_of(
+        device(strangers=strangers), leased=(uuid(0),) if leased else (), has_machine_pids=machine
+    ),
     some.booleans(),
     PIDS,
+    some.booleans(),
 )
 """One device and a run that asked: what is said depends on the looks alone."""
 regular_samples = some.lists(
@@ -96,7 +100,7 @@ def test_whatever_is_known_there_is_one_verdict_of_the_closed_sets(facts: Facts,
     assert all(0 <= begin <= end_ for begin, end_ in found.spells) and len(found.spells) <= 20
     assert verdict.parse(json.loads(json.dumps(verdict.as_json(found)))) == found
     if found.state == verdict.NOT_USED:
-        assert is_proved_by_what_it_was_given(facts, end) or is_proved_by_looks(end, samples), found
+        assert is_proved_by_what_it_was_given(facts, end) or is_proved_by_looks(facts, end, samples), found
 
 
 @settings(max_examples=150, deadline=None)
@@ -106,7 +110,7 @@ def test_not_used_is_said_only_with_a_proof(facts: Facts, stalled: bool, seconds
     found = judge(facts, ended, samples)
     if found.state == verdict.NOT_USED:
         rows = [row for each in samples.ticks if each.time <= ended.ended for row in each.rows]
-        assert is_proved_by_looks(ended, samples), found
+        assert is_proved_by_looks(facts, ended, samples), found
         assert not any(row.own_utilisation or row.unmatched for row in rows)
         assert (
             found.reason == reasons.IDLE or not any(row.own for row in rows) or sum(bool(row.own) for row in rows) > 4
@@ -146,12 +150,12 @@ def is_proved_by_what_it_was_given(facts: Facts, end: End) -> bool:
     return facts.container == "" or (facts.visible is not None and not known.seen(facts)) or cpu or said
 
 
-def is_proved_by_looks(end: End, samples: Samples) -> bool:
+def is_proved_by_looks(facts: Facts, end: End, samples: Samples) -> bool:
     """Three at least, the last of them fresh, and whose work it was can be seen, or there was none."""
     assert end.started is not None
     during = [each for each in samples.ticks if end.started <= each.time <= end.ended]
     every = [row for tick in during for row in tick.rows]
-    named = any(row.own or row.others for row in every)
+    named = any(row.own or (facts.has_machine_pids and row.others) for row in every)
     quiet = not any(row.utilisation != 0 or row.unmatched for row in every)
     is_fresh = len(during) >= 3 and end.ended - max(each.time for each in during) <= 5
     return is_fresh and not end.is_stalled and (named or quiet or len({row.number for row in every}) > 1)

@@ -4,8 +4,8 @@ from typing import NamedTuple, Optional
 
 from holdfast.farside.gpu.judging import reasons, telling
 from holdfast.farside.gpu.judging.checks import Check
-from holdfast.farside.gpu.judging.evidence import Tally
 from holdfast.farside.gpu.judging.reasons import Blanks
+from holdfast.farside.gpu.judging.tallies import Tally
 
 USED, PARTLY_USED, NOT_USED = "used", "partly-used", "not-used"
 NOT_ASKED, NOT_AVAILABLE, UNKNOWN = "not-asked", "not-available", "unknown"

@@ -4,6 +4,7 @@ from typing import List, NamedTuple, Optional, Sequence
 
 from holdfast.farside.environments import findings
 from holdfast.farside.environments.findings import Finding
+from holdfast.farside.environments.frameworks import framework_of
 from holdfast.farside.gpu.judging import reasons, telling
 from holdfast.farside.gpu.judging.facts import NAMED, OK, Device, Facts, is_hidden, seen
 from holdfast.farside.gpu.judging.reasons import Blanks
@@ -36,26 +37,43 @@ def check(facts: Facts) -> List[Check]:
 
 
 def unfit(facts: Facts) -> List[Check]:
-    """What is installed and cannot use the GPU, in the words of the environment's check."""
+    """What is installed and does not fit, in the words of the environment's check. Fatal is what leaves the script no
+    framework that can use a GPU."""
+    fatal = fatal_findings(facts.findings, facts.frameworks)
     return [
-        Check(reason_of(each), each.sentence, each.remedy, True)
+        Check(reason_of(each), each.sentence, each.remedy, each in fatal)
         for each in facts.findings
         if each.severity == findings.ERROR
     ]
 
 
-def proof(facts: Facts, said: Sequence[str] = ()) -> Optional[Check]:
+def fatal_finding(found: Sequence[Finding], frameworks: Sequence[str]) -> Optional[Finding]:
+    """The first of `fatal_findings`: what a run that must have a GPU is not to start for."""
+    return next(iter(fatal_findings(found, frameworks)), None)
+
+
+def fatal_findings(found: Sequence[Finding], frameworks: Sequence[str]) -> List[Finding]:
+    """What keeps a framework from the GPU, if it keeps all that there are (`frameworks`, their names). One that fits is
+    enough: what else is installed may be there for something else."""
+    wrong = [each for each in found if each.severity == findings.ERROR and framework_of(each.package)]
+    unable = [each for each in found if each.severity == findings.ERROR or each.kind == findings.CPU_BUILD]
+    fitting = set(frameworks) - {framework_of(each.package) for each in unable}
+    return [] if fitting else wrong
+
+
+def proof(facts: Facts, said: Sequence[str] = (), was_touched: bool = False) -> Optional[Check]:
     """What proves by itself that the script could not use a GPU, whatever was seen of it. `said`: what its output
-    names; what the environment's check found too is sure then."""
+    names; what the environment's check found too is sure then. `was_touched`: a process of the run was on a device, so
+    nothing has hidden them all; a script may set its own variables."""
     if missing(facts) is not None:
         return None
-    built = {each.package for each in facts.findings if _is_cpu_build(each)}
+    built = {framework_of(each.package) for each in facts.findings if _is_cpu_build(each)}
     for each in check(facts):
-        if each.reason in (reasons.HIDDEN, reasons.CONTAINER):
+        if each.reason in (reasons.HIDDEN, reasons.CONTAINER) and not was_touched:
             return each
-        if each.reason == reasons.CPU_BUILD and len(built) >= len(set(facts.frameworks)):
+        if each.reason == reasons.CPU_BUILD and each.is_fatal and built >= set(facts.frameworks):
             return each
-    return next((each for each in unfit(facts) if each.reason in said), None)
+    return next((each for each in unfit(facts) if each.is_fatal and each.reason in said), None)
 
 
 def reason_of(finding: Finding) -> str:

@@ -1,4 +1,4 @@
-"""What the samples prove about one run: what each device did for it, look by look. Pure.
+"""What one look at a device proves about the run: what the device did for it then, and by which evidence. Pure.
 
 From strongest to weakest: the run's processes computed; they had memory on a device that worked; a device that was the
 run's alone worked. A time in which nobody looked says nothing, neither of work nor of its absence.
@@ -9,14 +9,15 @@ from typing import Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple
 from holdfast.farside.gpu.judging.facts import NAMED, Facts, seen
 from holdfast.farside.gpu.watching.samples import Row, Samples, period
 
-WORKING, HELD, WAITING, UNKNOWN = "working", "held", "waiting", "unknown"
-"""What a device did for the run: it computed; its memory was held and it did not compute; nothing; nobody can say."""
+ABSENT, UNKNOWN, WAITING, HELD, UNMEASURED, WORKING = range(6)
+"""What a device did for the run in a look: it was not looked at; nobody can say; nothing; its memory was held and it
+did not compute; its memory was held and how much it computed nobody says; it computed. Numbers, because there are
+hundreds of thousands of them."""
 UTILISATION, MEMORY, DEVICE = "utilisation", "memory", "device"
 LADDER = (UTILISATION, MEMORY, DEVICE)
 FEWEST_LOOKS = 3
 CONTEXT = 32 << 20
 """Bytes: whoever computes on a device has at least so many of its memory."""
-FULL = 0.98
 
 
 class Part(NamedTuple):
@@ -37,37 +38,11 @@ class Look(NamedTuple):
 
     since: float
     time: float
-    rows: Dict[int, Row]
+    rows: Tuple[Row, ...]
 
     @property
     def weight(self) -> float:
         return self.time - self.since
-
-
-class Tally(NamedTuple):
-    """All looks at one device. Seconds are counted where it is known what it did."""
-
-    part: Part
-    looks: int
-    working: int
-    held: int
-    unknown: int
-    worked_seconds: float
-    known_seconds: float
-    mean: Optional[float]
-    peak: Optional[int]
-    first: Optional[float]
-    """When it was first used."""
-    evidence: FrozenSet[str]
-    others_worked: int
-    others: FrozenSet[int]
-    is_named: bool
-    """Some process was named on it, and `has_unmatched`: one that this machine does not know."""
-    has_unmatched: bool
-    is_quiet: bool
-    """In every look it did nothing for anybody."""
-    is_full: bool
-    """The last looks found no memory left, with a process of the run on it."""
 
 
 def parts(facts: Facts, samples: Samples) -> Dict[int, Part]:
@@ -105,9 +80,14 @@ def looks(samples: Samples, started: float, ended: float) -> Tuple[Look, ...]:
             continue
         usual = period(tick.time - began)
         since = last if tick.time - last <= 2.5 * usual else tick.time - usual
-        found.append(Look(since, tick.time, {row.number: row for row in tick.rows}))
+        found.append(Look(since, tick.time, _once(tick.rows)))
         last = tick.time
     return tuple(found)
+
+
+def looks_after(samples: Samples, ended: float) -> Tuple[Look, ...]:
+    """They stand for no time of the script's."""
+    return tuple(Look(tick.time, tick.time, _once(tick.rows)) for tick in samples.ticks if tick.time > ended)
 
 
 def patience(samples: Samples, started: float, now: float) -> float:
@@ -115,34 +95,32 @@ def patience(samples: Samples, started: float, now: float) -> float:
     return max(5.0, 3 * period(now - (started if samples.began is None else samples.began)))
 
 
-def is_whole(found: Sequence[Look], samples: Samples, started: float, ended: float) -> bool:
-    """Whether the script was watched until its end, without a gap in which it could have worked unseen."""
-    if len(found) < FEWEST_LOOKS:
-        return False
-    allowed = patience(samples, started, ended)
-    tail = ended - found[-1].time
-    unwatched = (ended - started) - sum(each.weight for each in found) - min(tail, allowed)
-    return tail <= allowed and unwatched <= max(allowed, 0.1 * (ended - started))
+def is_attributed(found: Sequence[Look], facts: Facts) -> bool:
+    """Whether the processes that the driver names are known to be those that are seen here. Its numbers are the
+    machine's: where this is a container with numbers of its own, one that is there too may be anybody's."""
+    trusts = facts.has_machine_pids
+    for each in found:
+        for row in each.rows:
+            if row.own or (trusts and row.others):
+                return True
+    return False
 
 
-def is_attributed(found: Sequence[Look]) -> bool:
-    """Whether processes that the driver names are known to be seen here."""
-    return any(row.own or row.others for each in found for row in each.rows.values())
-
-
-def work(row: Row, part: Part, attributed: bool) -> Tuple[str, str]:
+def work(row: Row, part: Part, attributed: bool) -> Tuple[int, str]:
     """What a device did for the run, and by which evidence."""
-    if (row.own_utilisation or 0) >= 1:
+    own = row.own_utilisation
+    if own is not None and own >= 1:
         return WORKING, UTILISATION
     if is_on(row):
         return _own_work(row)
     if row.utilisation == 0:
         return WAITING, ""
-    if part.is_leased and not part.had_strangers and not row.others and row.utilisation is not None:
-        return _work_alone(row, part)
+    is_strange, is_anonymous = bool(row.others and attributed), has_anonymous(row, attributed)
+    if part.is_leased and not part.had_strangers and not is_strange and row.utilisation is not None:
+        return _work_alone(row, part, is_anonymous)
     if row.utilisation is None and not attributed:
         return UNKNOWN, ""
-    if row.unmatched or (row.utilisation is not None and not row.others):
+    if is_anonymous or (row.utilisation is not None and not is_strange):
         return UNKNOWN, ""
     return WAITING, ""
 
@@ -152,87 +130,29 @@ def is_on(row: Row) -> bool:
     return bool(row.own) or (row.own_memory or 0) > 0
 
 
-def tally(part: Part, during: Sequence[Look], after: Sequence[Look], started: float) -> Tally:
-    """`after`: looks after the end, where only processes of the run itself count."""
-    attributed = is_attributed(during)
-    pairs = [(each, each.rows[part.number]) for each in during if part.number in each.rows]
-    judged = [(look, row, work(row, part, attributed)) for look, row in pairs]
-    late = [(look, look.rows[part.number]) for look in after if part.number in look.rows]
-    judged += [(look, row, work(row, part, attributed)) for look, row in late if is_on(row)]
-    used = [(look, row, what) for look, row, what in judged if what[0] in (WORKING, HELD)]
-    known = [(look.weight, kind) for look, _, (kind, _) in judged if kind != UNKNOWN]
-    rows = [row for _, row in pairs]
-    strangers = [row for row in rows if row.others and (row.utilisation or 0) >= 1 and not is_on(row)]
-    return Tally(
-        part=part,
-        looks=len(rows),
-        working=sum(kind == WORKING for _, _, (kind, _) in judged),
-        held=sum(kind == HELD for _, _, (kind, _) in judged),
-        unknown=sum(kind == UNKNOWN for _, _, (kind, _) in judged),
-        worked_seconds=sum(weight for weight, kind in known if kind == WORKING),
-        known_seconds=sum(weight for weight, _ in known),
-        mean=_mean([(look.weight, _share(row, kind)) for look, row, (kind, _) in judged]),
-        peak=_peak([row for _, row, _ in used]),
-        first=min((look.time - started for look, _, _ in used), default=None),
-        evidence=frozenset(which for _, _, (_, which) in used if which),
-        others_worked=len(strangers),
-        others=frozenset(pid for row in strangers for pid in row.others),
-        is_named=any(row.own or row.others or row.unmatched for row in rows),
-        has_unmatched=any(row.unmatched for row in rows),
-        is_quiet=all(row.utilisation == 0 and not (row.own or row.others or row.unmatched) for row in rows),
-        is_full=any(_is_full(row, part) for row in rows[-5:]),
-    )
+def has_anonymous(row: Row, attributed: bool) -> bool:
+    """Whether a process is on the device of which nobody can say whose it is."""
+    return bool(row.unmatched) or bool(row.others and not attributed)
 
 
-def is_unused(found: Tally, attributed: bool) -> bool:
-    """Whether it is proved that the device did not compute for the run."""
-    if found.looks < FEWEST_LOOKS or found.working or found.unknown or found.has_unmatched:
-        return False
-    return attributed or found.is_quiet
+def _once(rows: Tuple[Row, ...]) -> Tuple[Row, ...]:
+    """Each device once, which it is wherever nothing is damaged."""
+    found = {row.number: row for row in rows}
+    return rows if len(found) == len(rows) else tuple(found.values())
 
 
-def _own_work(row: Row) -> Tuple[str, str]:
+def _own_work(row: Row) -> Tuple[int, str]:
     """Of a device that a process of the run is on, which is not known to compute itself."""
     if row.utilisation is None:
-        return (WORKING, MEMORY) if row.own_utilisation is None else (HELD, MEMORY)
+        return (UNMEASURED, MEMORY) if row.own_utilisation is None else (HELD, MEMORY)
     if row.utilisation >= 1 and (row.own_utilisation is None or not (row.others or row.unmatched)):
         return WORKING, MEMORY
     return HELD, MEMORY
 
 
-def _work_alone(row: Row, part: Part) -> Tuple[str, str]:
+def _work_alone(row: Row, part: Part, is_anonymous: bool) -> Tuple[int, str]:
     """Of a leased device that works while the run's processes are not named on it: it is the run that computes, unless
     no memory is in use that was not before, as where a screen is drawn."""
-    if row.unmatched or row.memory is None or part.before is None or row.memory >= part.before + CONTEXT:
+    if is_anonymous or row.memory is None or part.before is None or row.memory >= part.before + CONTEXT:
         return WORKING, DEVICE
     return WAITING, ""
-
-
-def _share(row: Row, kind: str) -> Optional[float]:
-    """Of the device's time that the run had, in per cent."""
-    if kind in (HELD, WAITING):
-        return 0.0
-    if kind == WORKING and (row.own_utilisation or 0) >= 1:
-        return float(row.own_utilisation or 0)
-    return None if kind == UNKNOWN or row.others or row.utilisation is None else float(row.utilisation)
-
-
-def _mean(weighted: Sequence[Tuple[float, Optional[float]]]) -> Optional[float]:
-    """Over the whole time; None where it is not known of a part of it."""
-    total = sum(weight for weight, _ in weighted)
-    if any(value is None for _, value in weighted) or not weighted:
-        return None
-    if total <= 0:
-        return sum(value or 0.0 for _, value in weighted) / len(weighted)
-    return sum(weight * (value or 0.0) for weight, value in weighted) / total
-
-
-def _peak(rows: Sequence[Row]) -> Optional[int]:
-    known = [row.own_memory if is_on(row) else row.memory for row in rows]
-    return max((each for each in known if each is not None), default=None)
-
-
-def _is_full(row: Row, part: Part) -> bool:
-    if not is_on(row) or row.memory is None or not part.total:
-        return False
-    return row.memory >= FULL * part.total

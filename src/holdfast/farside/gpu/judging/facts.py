@@ -33,7 +33,8 @@ class Facts(NamedTuple):
     """`driver_state` is that of a report (`machine.gpus`), with `problem` in the driver's words. `container` None: the
     script sees the machine; else how its container gets GPUs, empty for not at all. `refuses`: somebody wrote that none
     are wanted. `leased` are UUIDs; `visible` is CUDA_VISIBLE_DEVICES as the script gets it. `findings` and `frameworks`
-    are those of its environment; `file` is where the target is described."""
+    are those of its environment; `file` is where the target is described. `has_machine_pids`: processes have the
+    numbers here that the driver gives them, and not those of a container."""
 
     request: Request
     driver_state: str
@@ -48,6 +49,7 @@ class Facts(NamedTuple):
     findings: Tuple[Finding, ...]
     frameworks: Tuple[str, ...]
     file: str
+    has_machine_pids: bool = False
 
     @property
     def is_interested(self) -> bool:
@@ -143,6 +145,7 @@ def parse(found: Any) -> Facts:
             findings=tuple(Finding(*_texts(each)) for each in found["findings"]),
             frameworks=_texts(found["frameworks"]),
             file=str(found["file"]),
+            has_machine_pids=bool(found.get("has_machine_pids", False)),
         )
     except (AttributeError, LookupError, OverflowError, TypeError) as error:
         raise ValueError("these are no facts about GPUs: %s" % error)

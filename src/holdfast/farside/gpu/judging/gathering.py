@@ -1,11 +1,17 @@
 """Facts from what the driver said of the machine."""
 
-from typing import Any, Dict, Tuple
+import os
+from typing import Any, Dict
 
 from holdfast.farside.gpu.judging.facts import Device, Facts
+from holdfast.farside.gpu.leasing.occupants import strangers
+from holdfast.farside.gpu.leasing.units import computing
 from holdfast.farside.gpu.request import Request
 from holdfast.farside.gpu.watching.other_devices import name_others
 from holdfast.farside.machine import gpus
+
+_FIRST_NAMESPACE = "pid:[4026531836]"
+"""Of processes: the kernel gives the machine's own always this number."""
 
 
 def gather(request: Request, report: gpus.Report) -> Facts:
@@ -28,7 +34,15 @@ def gather(request: Request, report: gpus.Report) -> Facts:
         findings=(),
         frameworks=(),
         file="",
+        has_machine_pids=_has_machine_pids(),
     )
+
+
+def _has_machine_pids() -> bool:
+    try:
+        return os.readlink("/proc/self/ns/pid") == _FIRST_NAMESPACE
+    except OSError:
+        return False
 
 
 def _device(found: Dict[str, Any]) -> Device:
@@ -40,10 +54,5 @@ def _device(found: Dict[str, Any]) -> Device:
         memory_free=found["memory_free"],
         state=str(found["state"]),
         mig=bool(found["mig"]),
-        strangers=_strangers(found),
+        strangers=tuple(each.pid for each in strangers(computing(found["processes"] or []))),
     )
-
-
-def _strangers(found: Dict[str, Any]) -> Tuple[int, ...]:
-    """What draws on a screen does not compute."""
-    return tuple(int(each["pid"]) for each in found["processes"] or [] if each["kind"] != "graphics")

@@ -4,15 +4,14 @@ Pure. Where nobody can say what a GPU did, nothing is said of that time."""
 from typing import Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple
 
 from holdfast.farside.gpu.judging.evidence import (
+    ABSENT,
     HELD,
     UNKNOWN,
     WAITING,
     WORKING,
     Look,
-    Part,
     concerned,
     is_attributed,
-    is_on,
     looks,
     parts,
     patience,
@@ -32,8 +31,13 @@ class Waiting(NamedTuple):
     spells: Tuple[Tuple[float, float], ...]
 
 
-def waiting(samples: Samples, facts: Facts, started: float, ended: float) -> Waiting:
-    found = _judged(samples, facts, started, ended)
+def waiting(during: Sequence[Look], kinds: Dict[int, bytearray], meant: FrozenSet[int], started: float) -> Waiting:
+    """`kinds`: what each device did in each of these looks; `meant` are those that the run is judged by."""
+    every, wanted = list(kinds.values()), [kinds[number] for number in meant]
+    found = [
+        (look, _together([each[place] for each in every], [each[place] for each in wanted]))
+        for place, look in enumerate(during)
+    ]
     known = [(look.weight, kind) for look, kind in found if kind != UNKNOWN]
     total = sum(weight for weight, _ in known)
     if total <= 0:
@@ -43,49 +47,49 @@ def waiting(samples: Samples, facts: Facts, started: float, ended: float) -> Wai
 
 
 def idle_for(samples: Samples, facts: Facts, started: float, now: float) -> Optional[float]:
-    """Seconds without work until now, since the start at most. None where it cannot be judged: nobody has looked
+    """Seconds without work until now, since the start at most. After a gap, as of a machine that slept, they are
+    counted from the first look: what was done in it nobody knows. None where it cannot be judged: nobody has looked
     lately, or nobody can say whose the work is, or how much there is."""
-    found = _judged(samples, facts, started, now)
-    if not found or now - found[-1][0].time > patience(samples, started, now) or found[-1][1] == UNKNOWN:
+    found, allowed = looks(samples, started, now), patience(samples, started, now)
+    kind_of = _Judging(facts, samples, found)
+    if not found or now - found[-1].time > allowed or kind_of(found[-1]) == UNKNOWN:
         return None
-    since = now
-    allowed = patience(samples, started, now)
-    for look, kind in reversed(found):
-        if kind != WAITING:
-            since = look.time
-            break
-        if since - look.time > allowed:  # what was before the gap is over
-            break
-        since = look.since
-    return max(0.0, now - since)
+    later = now
+    for look in reversed(found):
+        if later - look.time > allowed:
+            return now - later
+        later = look.time
+        if kind_of(look) != WAITING:
+            return now - later
+    return now - (started if found[0].since <= started else later)
 
 
-def _judged(samples: Samples, facts: Facts, started: float, ended: float) -> List[Tuple[Look, str]]:
-    known = parts(facts, samples)
-    meant = concerned(facts, known)
-    found = looks(samples, started, ended)
-    attributed = is_attributed(found)
-    return [(look, _all_together(look, known, meant, attributed)) for look in found]
+class _Judging:
+    """What the devices together did in one look: nobody needs all of them to know since when they wait."""
+
+    def __init__(self, facts: Facts, samples: Samples, found: Sequence[Look]) -> None:
+        self._parts = parts(facts, samples)
+        self._meant = concerned(facts, self._parts)
+        self._attributed = is_attributed(found, facts)
+
+    def __call__(self, look: Look) -> int:
+        kinds = {
+            row.number: work(row, self._parts[row.number], self._attributed)[0]
+            for row in look.rows
+            if row.number in self._parts
+        }
+        return _together(tuple(kinds.values()), tuple(kinds.get(number, ABSENT) for number in self._meant))
 
 
-def _all_together(look: Look, known: Dict[int, Part], meant: FrozenSet[int], attributed: bool) -> str:
-    """It works where one of them does; it waits where it is known of each that it does."""
-    kinds: Dict[int, str] = {}
-    for number, row in look.rows.items():
-        part = known.get(number)
-        if part is None:
-            continue
-        kind, _ = work(row, part, attributed)
-        if is_on(row) and row.utilisation is None and row.own_utilisation is None:
-            kind = UNKNOWN  # its memory is held; how much it computes nobody says
-        kinds[number] = kind
-    if WORKING in kinds.values():
+def _together(every: Sequence[int], wanted: Sequence[int]) -> int:
+    """Devices work where one of them does; they wait where it is known of each of the `wanted` that it does."""
+    if WORKING in every:
         return WORKING
-    wanted = [kinds[number] for number in meant if number in kinds]
-    return WAITING if wanted and all(kind in (WAITING, HELD) for kind in wanted) else UNKNOWN
+    known = [kind for kind in wanted if kind != ABSENT]
+    return WAITING if known and all(kind in (WAITING, HELD) for kind in known) else UNKNOWN
 
 
-def _spells(found: Sequence[Tuple[Look, str]], started: float) -> Tuple[Tuple[float, float], ...]:
+def _spells(found: Sequence[Tuple[Look, int]], started: float) -> Tuple[Tuple[float, float], ...]:
     spells: List[Tuple[float, float]] = []
     for look, kind in found:
         if kind != WAITING:

@@ -15,16 +15,21 @@ from holdfast.farside.gpu.judging.answer import (
     worded,
 )
 from holdfast.farside.gpu.judging.checks import blanks_of, check, missing, unfit
-from holdfast.farside.gpu.judging.evidence import FEWEST_LOOKS, Tally, patience
+from holdfast.farside.gpu.judging.evidence import FEWEST_LOOKS
 from holdfast.farside.gpu.judging.facts import Facts
+from holdfast.farside.gpu.judging.tallies import Tally
 from holdfast.farside.gpu.judging.using import is_exhausted, left_text
-from holdfast.farside.gpu.judging.weighing import HELD_LOOKS, Case, is_proved_unused, losses
+from holdfast.farside.gpu.judging.weighing import Case, is_proved_unused, losses
+from holdfast.farside.gpu.watching.samples import period
 from holdfast.farside.machine import gpus
 
 _NOT_THERE = (reasons.NO_GPU, reasons.NO_DRIVER, reasons.LOST, reasons.STRANGER, reasons.OUT_OF_MEMORY)
 _NOT_KNOWN = (reasons.STALLED, reasons.NOT_WATCHED)
 _OFTEN = 0.2
 """Share of the looks in which others worked on a device: less has kept nobody from it."""
+
+_UNSEEN = "nobody looked for %s of the %s that the script ran, as where the machine sleeps or its clock is set"
+_AWAKE = "Keep the machine from sleeping while a script runs; where it did not sleep, look at its load and its clock."
 
 
 def not_asked(facts: Facts) -> Answer:
@@ -105,7 +110,8 @@ def _proved(case: Case) -> Optional[Answer]:
 def _reason(case: Case) -> Answer:
     meant = [case.tallies[number] for number in sorted(case.meant)]
     blanks = blanks_of(case.facts)._replace(looks=str(max(each.looks for each in meant)))
-    failing = sorted(unfit(case.facts), key=lambda each: each.reason not in case.end.said)
+    failing = [each for each in unfit(case.facts) if each.is_fatal]
+    failing.sort(key=lambda each: each.reason not in case.end.said)
     if failing:
         return checked(NOT_USED, failing[0])
     said = [each for each in case.end.said if each in _NAMED_BY_OUTPUT]
@@ -117,7 +123,7 @@ def _reason(case: Case) -> Answer:
             who = telling.processes(sorted(each.others))
             detail = "%s, in %d of %d looks" % (who, each.others_worked, each.looks)
             return answer(NOT_USED, reasons.STRANGER, blanks._replace(devices=shown, detail=detail))
-    holding = [each for each in meant if each.held >= HELD_LOOKS]
+    holding = [each for each in meant if each.is_idle]
     if holding:
         return answer(NOT_USED, reasons.IDLE, blanks._replace(devices=_held(holding)))
     return answer(NOT_USED, reasons.UNTOUCHED, blanks)
@@ -126,23 +132,37 @@ def _reason(case: Case) -> Answer:
 def _unknown(case: Case) -> Answer:
     facts, end, samples = case.facts, case.end, case.samples
     blanks = blanks_of(facts)._replace(looks=str(len(case.during)))
-    if end.is_stalled or facts.driver_state == gpus.TIMED_OUT:
+    seconds, is_seldom = case.ended - case.started, len(case.during) < FEWEST_LOOKS
+    # Until then a driver that is slow to wake cannot be told from one that does not answer.
+    is_brief = is_seldom and seconds < case.patience
+    if facts.driver_state == gpus.TIMED_OUT or (end.is_stalled and not is_brief):
         return answer(UNKNOWN, reasons.STALLED, blanks)
     if not end.is_known:
         return answer(UNKNOWN, reasons.SUPERVISOR_LOST, blanks)
-    if samples.problem or samples.began is None:
+    if samples.problem or (samples.began is None and not is_brief):
         why = ": " + samples.problem if samples.problem else ""
         return worded(
             UNKNOWN, reasons.NOT_WATCHED, "the GPUs were not watched" + why, reasons.remedy(reasons.STALLED, blanks)
         )
-    if len(case.during) < FEWEST_LOOKS and case.ended - case.started <= 2 * patience(samples, case.started, case.ended):
+    if is_seldom and seconds <= 2 * case.patience:
         said = [each for each in end.said if each in _NAMED_BY_OUTPUT]
         if said:
             return answer(UNKNOWN, said[0], blanks, is_said=True)
         return answer(UNKNOWN, reasons.TOO_SHORT, blanks)
     if not case.is_whole:
-        return answer(UNKNOWN, reasons.STALLED, blanks)
+        return _interrupted(case)
     return answer(UNKNOWN, reasons.NO_ATTRIBUTION, blanks)
+
+
+def _interrupted(case: Case) -> Answer:
+    """Nobody looked for a part of the time. Where looks go on after that it was not the driver, unless the sampler had
+    to leave looks out for it: while a machine sleeps none is due."""
+    last = max((each.time for each in (*case.during[-1:], *case.after)), default=case.started)
+    held = case.samples.skipped * period(case.ended - (case.samples.began or case.started))
+    if case.ended - last > case.patience or held >= case.unwatched / 2:
+        return answer(UNKNOWN, reasons.STALLED, blanks_of(case.facts))
+    times = telling.seconds(case.unwatched), telling.seconds(case.ended - case.started)
+    return worded(UNKNOWN, reasons.NOT_WATCHED, _UNSEEN % times, _AWAKE)
 
 
 _NAMED_BY_OUTPUT = (

@@ -5,8 +5,9 @@ from typing import List, Optional, Sequence
 from holdfast.farside.gpu.judging import reasons, telling
 from holdfast.farside.gpu.judging.answer import PARTLY_USED, USED, Answer, answer, described, use_of
 from holdfast.farside.gpu.judging.checks import blanks_of
-from holdfast.farside.gpu.judging.evidence import UNKNOWN, WORKING, Tally, work
+from holdfast.farside.gpu.judging.evidence import ABSENT, UNKNOWN, UNMEASURED, WORKING
 from holdfast.farside.gpu.judging.facts import End, Left
+from holdfast.farside.gpu.judging.tallies import Tally
 from holdfast.farside.gpu.judging.weighing import Case, is_proved_unused, losses
 
 LITTLE = 0.1
@@ -101,20 +102,15 @@ def _partly(case: Case, found: Sequence[Tally]) -> Optional[Answer]:
 def _share_since_first_use(case: Case, found: Sequence[Tally]) -> Optional[float]:
     """What came before it may have been the preparation of the data. None where too little was seen."""
     first = min((each.first for each in found if each.first is not None), default=None)
-    if first is None or len(case.during) < ENOUGH_LOOKS:
+    if first is None or len(case.during) < ENOUGH_LOOKS or all(each.is_unmeasured for each in found):
         return None
     worked = total = 0.0
-    for look in case.during:
-        if look.time - case.started < first:
-            continue
-        kinds = [
-            work(look.rows[each.part.number], each.part, case.is_attributed)[0]
-            for each in found
-            if each.part.number in look.rows
-        ]
-        if kinds and UNKNOWN not in kinds:
+    used = [case.kinds[each.part.number] for each in found]
+    for place, look in enumerate(case.during):
+        kinds = [each[place] for each in used if each[place] != ABSENT]
+        if look.time - case.started >= first and kinds and UNKNOWN not in kinds:
             total += look.weight
-            worked += look.weight if WORKING in kinds else 0.0
+            worked += look.weight if WORKING in kinds or UNMEASURED in kinds else 0.0
     return worked / total if total > 0 else None
 
 

@@ -16,10 +16,11 @@ from holdfast.farside.gpu.judging.answer import UNKNOWN as UNKNOWN
 from holdfast.farside.gpu.judging.answer import USED as USED
 from holdfast.farside.gpu.judging.answer import Answer, use_of
 from holdfast.farside.gpu.judging.answer import Use as Use
-from holdfast.farside.gpu.judging.evidence import LADDER, Tally
+from holdfast.farside.gpu.judging.evidence import LADDER
 from holdfast.farside.gpu.judging.facts import End, Facts
 from holdfast.farside.gpu.judging.idle import Waiting, waiting
 from holdfast.farside.gpu.judging.not_using import never_started, not_asked, not_used
+from holdfast.farside.gpu.judging.tallies import Tally
 from holdfast.farside.gpu.judging.using import used
 from holdfast.farside.gpu.judging.weighing import Case, users, weigh
 from holdfast.farside.gpu.watching.samples import Samples
@@ -87,7 +88,7 @@ def _whole(case: Case, said: Answer, found: Sequence[Tally]) -> Verdict:
     shown = [use_of(case.tallies[number]) for number in sorted(numbers)]
     known = {each for one in found for each in one.evidence}
     evidence = next((each for each in LADDER if each in known), "")
-    rest: Waiting = waiting(case.samples, case.facts, case.started, case.ended)
+    rest: Waiting = waiting(case.during, case.kinds, case.meant, case.started)
     return Verdict(
         *said, devices=tuple(_rounded(each) for each in shown), waited=rest.share, spells=rest.spells, evidence=evidence
     )

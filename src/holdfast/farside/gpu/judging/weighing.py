@@ -5,27 +5,26 @@ from typing import Dict, FrozenSet, List, NamedTuple, Optional, Tuple
 from holdfast.farside.gpu.judging.checks import Check, proof
 from holdfast.farside.gpu.judging.evidence import (
     DEVICE,
+    FEWEST_LOOKS,
     Look,
-    Tally,
     concerned,
     is_attributed,
-    is_unused,
-    is_whole,
     looks,
+    looks_after,
     parts,
-    tally,
+    patience,
 )
 from holdfast.farside.gpu.judging.facts import End, Facts
+from holdfast.farside.gpu.judging.tallies import Tally, course, is_unused
 from holdfast.farside.gpu.watching.samples import Loss, Samples
 
-HELD_LOOKS = 5
-"""So many looks at memory that is held by a process that computes nothing are a proof of idleness; fewer are not."""
 _MOMENT = 1.0
 
 
 class Case(NamedTuple):
     """`meant` are the numbers of the devices that the run is judged by. `proof`: what it was given proves that it could
-    not use one."""
+    not use one. `kinds`: what each device did, look by look. `patience`: seconds without a look that are nothing
+    unusual; `unwatched`: those of the script's time of which no look tells."""
 
     facts: Facts
     end: End
@@ -33,22 +32,31 @@ class Case(NamedTuple):
     started: float
     ended: float
     during: Tuple[Look, ...]
+    after: Tuple[Look, ...]
     tallies: Dict[int, Tally]
+    kinds: Dict[int, bytearray]
     meant: FrozenSet[int]
     is_attributed: bool
-    is_whole: bool
+    patience: float
+    unwatched: float
     proof: Optional[Check]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the script was watched until its end, without a gap in which it could have worked unseen."""
+        if len(self.during) < FEWEST_LOOKS or self.end.is_stalled:
+            return False
+        tail = self.ended - self.during[-1].time
+        gaps = self.unwatched - min(tail, self.patience)
+        return tail <= self.patience and gaps <= max(self.patience, 0.1 * (self.ended - self.started))
 
 
 def weigh(facts: Facts, end: End, samples: Samples, started: float) -> Case:
     ended = max(started, end.ended)
     known = parts(facts, samples)
-    during = looks(samples, started, ended)
-    after = [
-        Look(tick.time, tick.time, {row.number: row for row in tick.rows})
-        for tick in samples.ticks
-        if tick.time > ended
-    ]
+    during, after = looks(samples, started, ended), looks_after(samples, ended)
+    attributed = is_attributed(during, facts)
+    tallies, kinds = course(known, started, during, after, attributed)
     return Case(
         facts=facts,
         end=end,
@@ -56,11 +64,14 @@ def weigh(facts: Facts, end: End, samples: Samples, started: float) -> Case:
         started=started,
         ended=ended,
         during=during,
-        tallies={number: tally(part, during, after, started) for number, part in sorted(known.items())},
+        after=after,
+        tallies=tallies,
+        kinds=kinds,
         meant=concerned(facts, known),
-        is_attributed=is_attributed(during),
-        is_whole=is_whole(during, samples, started, ended) and not end.is_stalled,
-        proof=proof(facts, end.said),
+        is_attributed=attributed,
+        patience=patience(samples, started, ended),
+        unwatched=(ended - started) - sum(each.weight for each in during),
+        proof=proof(facts, end.said, any(each.is_touched for each in tallies.values())),
     )
 
 
@@ -74,8 +85,8 @@ def users(case: Case) -> List[Tally]:
     ]
     failed = case.proof is not None and case.end.has_failed and case.proof.reason in case.end.said
     holding = [each for each in case.tallies.values() if each.held and not each.working and not failed]
-    if any(each.held >= HELD_LOOKS for each in holding):
-        holding = [each for each in holding if working and each.held < HELD_LOOKS]
+    if any(each.is_idle for each in holding):
+        holding = [each for each in holding if working and not each.is_idle]
     return sorted(working + holding, key=lambda each: each.part.number)
 
 

@@ -3,17 +3,18 @@ what it waits, and takes no device that somebody else computes on."""
 
 import socket
 import time
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
+from holdfast.farside.gpu.judging.telling import memory
 from holdfast.farside.gpu.leasing import registry
-from holdfast.farside.gpu.leasing.occupants import MPS_SERVER, occupant, user_name
+from holdfast.farside.gpu.leasing.answering import NO_ANSWER, Driver
+from holdfast.farside.gpu.leasing.occupants import strangers, user_name
 from holdfast.farside.gpu.leasing.queue import Ticket, allocate, before
+from holdfast.farside.gpu.leasing.refusing import too_many
 from holdfast.farside.gpu.leasing.registry import Holder, State
-from holdfast.farside.gpu.leasing.units import Unit, conditions, gibibytes, large_enough, units
+from holdfast.farside.gpu.leasing.units import Unit, conditions, large_enough, units
 from holdfast.farside.gpu.request import ALL, Request
-from holdfast.farside.machine import gpus
 from holdfast.farside.machine.gpus import Report
-from holdfast.farside.refusal import Refused
 
 __all__ = ["Holder", "Lease", "lease"]
 
@@ -23,7 +24,7 @@ AT_ONCE = 0.02
 """Somebody was quicker."""
 MANY = 8
 ASK_EVERY = 2.0
-"""Seconds between questions to the driver while somebody else's process is in the way."""
+"""Seconds between questions to the driver while it does not answer, or somebody else's process is in the way."""
 _MOST_NAMED = 2
 
 
@@ -46,17 +47,26 @@ def lease(
     wait: Callable[[float], None],
     who: Holder,
 ) -> Lease:
-    """The GPUs that the run asks for, once they are free. `ask` asks the driver anew; `tell` hears what is waited for,
-    when it changes; `wait` waits at most so many seconds and may raise, which gives up the place in the queue. Refused
-    where this machine can never give so many."""
-    if report["state"] != gpus.OK:
-        report = ask()
-    wanted = _Wanted(request, report)
-    ticket, places = registry.queue_up(wanted.gpus, [each.uuid for each in wanted.usable])
-    try:
-        return _Waiting(wanted, ticket, ask).until_given(tell, wait, who)
-    finally:
-        registry.close(places)
+    """The GPUs that the run asks for, once they are free. `ask` asks the driver anew, and may take its time; `tell`
+    hears what is waited for, when it changes; `wait` waits at most so many seconds. Both may raise, which gives up the
+    place in the queue. Refused where this machine can never give so many, and where its driver fails or stays dumb."""
+    driver = Driver(request, ask)
+    tell = _changes(tell)
+    answer = driver.judge(report)
+    while True:
+        while answer is None:
+            tell("%s: %s" % (_waiting_for(request.gpus), NO_ANSWER))
+            answer = driver.ask()
+            if answer is None:
+                wait(ASK_EVERY)
+        wanted = _Wanted(request, answer)
+        ticket, places = registry.queue_up(wanted.gpus, [each.uuid for each in wanted.usable])
+        try:
+            return _Waiting(wanted, ticket, driver).until_given(tell, wait, who)
+        except _Rearranged:
+            answer = driver.ask()
+        finally:
+            registry.close(places)
 
 
 class _Wanted:
@@ -68,43 +78,48 @@ class _Wanted:
         self.usable = large_enough(found, request.min_memory)
         self.gpus = max(1, len(self.usable)) if request.gpus == ALL else int(request.gpus or 1)
         if len(self.usable) < self.gpus:
-            raise _refusal(request, report, found, len(self.usable))
+            raise too_many(request, report, found, len(self.usable))
 
-    @property
-    def text(self) -> str:
-        return "waiting for a GPU" if self.gpus == 1 else "waiting for %d GPUs" % self.gpus
+
+class _Rearranged(Exception):
+    """The devices that were queued up for are no more, and there are others: somebody has cut them anew."""
 
 
 class _Waiting:
-    def __init__(self, wanted: _Wanted, ticket: Ticket, ask: Callable[[], Report]) -> None:
-        self._wanted, self._ticket, self._ask = wanted, ticket, ask
+    def __init__(self, wanted: _Wanted, ticket: Ticket, driver: Driver) -> None:
+        self._request, self._units, self._ticket, self._driver = wanted.request, wanted.usable, ticket, driver
         self._obstacles: Dict[str, str] = {}
+        self._lost: Set[str] = set()
         self._asked: Optional[float] = None
         self._asked_of: Tuple[str, ...] = ()
         self._problem = ""
 
     def until_given(self, tell: Callable[[str], None], wait: Callable[[float], None], who: Holder) -> Lease:
-        said = ""
         while True:
-            state = registry.read()
+            state = self._read()
             chosen = self._choose(state)
             sockets = registry.take(chosen, who) if chosen else None
             if chosen and sockets is not None:
-                by_uuid = {each.uuid: each for each in self._wanted.usable}
+                by_uuid = {each.uuid: each for each in self._units}
                 return Lease(tuple(by_uuid[each] for each in chosen), tuple(sockets))
             if chosen:
                 wait(AT_ONCE)
                 continue
-            text = "%s: %s" % (self._wanted.text, self._reason(state))
-            if text != said:
-                said = text
-                tell(text)
-            wait(SOON if len(before(state.tickets, self._ticket)) < MANY else LATER)
+            tell("%s: %s" % (_waiting_for(self._ticket.gpus), self._reason(state)))
+            wait(SOON if len(state.tickets) < MANY else LATER)
+
+    def _read(self) -> State:
+        """With those who are before this run. One that is stopped keeps its place, and nobody waits for it."""
+        state = registry.read()
+        ahead = [each for each in before(state.tickets, self._ticket) if not registry.is_away(each)]
+        return state._replace(tickets=tuple(ahead))
 
     def _choose(self, state: State) -> Optional[Tuple[str, ...]]:
         """The driver is asked only when it is this run's turn as far as the others are concerned."""
-        free = [each.uuid for each in self._wanted.usable if each.uuid not in state.taken]
+        free = [each.uuid for each in self._units if each.uuid not in state.taken]
         if allocate(state.tickets, self._ticket, free) is None:
+            self._asked, self._problem = None, ""
+            self._driver.forget()
             return None
         if self._is_to_ask(free):
             self._look()
@@ -120,34 +135,44 @@ class _Waiting:
         return not set(free) <= set(self._asked_of)
 
     def _look(self) -> None:
-        report = self._ask()
-        self._problem = "" if report["state"] == gpus.OK else report["problem"] or "the driver does not answer"
-        if self._problem:
+        report = self._driver.ask()
+        self._problem = NO_ANSWER if report is None else ""
+        if report is None:
             return
-        request = self._wanted.request
-        still = {each.uuid for each in _Wanted(request._replace(gpus=self._wanted.gpus), report).usable}
+        self._count(report)
         found = conditions(report)
         self._obstacles = {}
-        for each in self._wanted.usable:
-            if each.uuid not in still:
+        least = self._request.min_memory
+        for each in self._units:
+            if each.uuid in self._lost:
                 self._obstacles[each.uuid] = "%s does not work" % each.label
                 continue
-            there = [occupant(pid) for pid in found[each.uuid].pids]
-            others = [who for who in there if not who.name.startswith(MPS_SERVER)]
-            free = found[each.uuid].free
+            others, free = strangers(found[each.uuid].pids), found[each.uuid].free
             if others:
                 self._obstacles[each.uuid] = "%s is used by %s" % (each.label, others[0].text)
-            elif request.min_memory and free is not None and free < request.min_memory:
-                self._obstacles[each.uuid] = "%s has %s free" % (each.label, gibibytes(free))
+            elif least and free is not None and free < least:
+                self._obstacles[each.uuid] = "%s has %s free" % (each.label, memory(free))
+
+    def _count(self, report: Report) -> None:
+        """Which still work; all of them are fewer when one does not."""
+        now = {each.uuid for each in _Wanted(self._request, report).usable}
+        self._lost = {each.uuid for each in self._units if each.uuid not in now}
+        working = len(self._units) - len(self._lost)
+        if self._request.gpus == ALL:
+            self._ticket = self._ticket._replace(gpus=max(1, working))
+        if working < self._ticket.gpus:
+            raise _Rearranged
 
     def _reason(self, state: State) -> str:
-        ahead = len(before(state.tickets, self._ticket))
+        ahead = len(state.tickets)
         if ahead:
             return "%d run%s ahead" % (ahead, "" if ahead == 1 else "s")
         if self._problem:
             return self._problem
         found: List[str] = []
-        for each in self._wanted.usable:
+        for each in self._units:
+            if each.uuid in self._lost and self._request.gpus == ALL:
+                continue  # and is not waited for
             if each.uuid in state.taken:
                 found.append("%s is held by %s" % (each.label, _named(state.holder(each.uuid))))
             elif each.uuid in self._obstacles:
@@ -156,26 +181,23 @@ class _Waiting:
         return "; ".join(found[:_MOST_NAMED]) + ("; %d more" % more if more > 0 else "")
 
 
+def _changes(tell: Callable[[str], None]) -> Callable[[str], None]:
+    """Passes on what differs from what was said last."""
+    said = [""]
+
+    def tell_new(text: str) -> None:
+        if text != said[0]:
+            said[0] = text
+            tell(text)
+
+    return tell_new
+
+
+def _waiting_for(count: Union[int, str, None]) -> str:
+    if count == ALL:
+        return "waiting for the GPUs"
+    return "waiting for a GPU" if count in (1, None) else "waiting for %s GPUs" % count
+
+
 def _named(holder: Optional[Holder]) -> str:
     return "another run" if holder is None else "the run %s of %s" % (holder.run, user_name(holder.uid))
-
-
-def _refusal(request: Request, report: Report, found: Sequence[Unit], enough: int) -> Refused:
-    asked = "%s asks for %s" % (request.by or "the run", "a GPU" if request.gpus in (1, ALL) else request.gpus)
-    if not found:
-        hint = "Run it where there is one, or without asking for GPUs."
-        if report["state"] == gpus.NO_DRIVER:
-            return Refused("gpu", "This machine has no NVIDIA driver, and %s." % asked, hint)
-        if report["state"] != gpus.OK:
-            why = str(report["problem"] or "the driver does not answer").rstrip(".")
-            return Refused("gpu", "The GPUs of this machine cannot be used (%s), and %s." % (why, asked), hint)
-        return Refused("gpu", "This machine has no GPU that works, and %s." % asked, hint)
-    there = "%d GPU%s" % (len(found), "" if len(found) == 1 else "s")
-    if enough == len(found):
-        hint = "Ask for at most %d: `--gpus %d`, or `Gpus: %d` in the run configuration." % ((enough,) * 3)
-        return Refused("gpu", "This machine has %s, and %s." % (there, asked), hint)
-    least = gibibytes(request.min_memory or 0)
-    which = "No GPU of this machine has" if not enough else "Only %d of this machine's %s has" % (enough, there)
-    text = "%s %s of memory or more, and %s." % (which, least, asked)
-    largest = max((each.total or 0 for each in found), default=0)
-    return Refused("gpu", text, "Its largest has %s: lower `--min-gpu-memory`, or ask for fewer." % gibibytes(largest))

@@ -3,7 +3,10 @@ might not open, and are gone with the last process that holds them, however it e
 
     holdfast-gpu/UUID                         the lock: whoever has bound it has the device
     holdfast-gpu-of/MARK/UID/PID/RUN          who that is; MARK stands for the UUID
-    holdfast-gpu-wants/TIME-PID-GPUS/UUID     a run that waits: one for each device that it could use
+    holdfast-gpu-wants/TIME-PID-GPUS-NAMESPACE/UUID
+                                              a run that waits: one for each device that it could use
+
+NAMESPACE is the one in which PID is the process that waits: in a container it is another's outside.
 
 Nobody listens on them: a connection that nobody accepts would stay in the kernel.
 """
@@ -61,7 +64,7 @@ def parse(text: str) -> State:
     """The last word of a line is the name; `@` stands for the zero that abstract ones begin with."""
     taken: Set[str] = set()
     holders: Dict[str, Holder] = {}
-    wanted: Dict[Tuple[int, int, int], Set[str]] = {}
+    wanted: Dict[Tuple[int, int, int, int], Set[str]] = {}
     for line in text.split("\n"):
         _, found, rest = line.partition(" @holdfast-gpu")
         if not found:
@@ -75,22 +78,41 @@ def parse(text: str) -> State:
                 holders[shown] = Holder(int(uid), run, int(pid))
             elif name.startswith(_TICKET):
                 key, _, uuid = name[len(_TICKET) :].partition("/")
-                moment, process, gpus = key.split("-")
-                wanted.setdefault((int(moment, 16), int(process), int(gpus)), set()).add(uuid)
+                moment, process, gpus, where = key.split("-")
+                wanted.setdefault((int(moment, 16), int(process), int(gpus), int(where, 16)), set()).add(uuid)
         except ValueError:
             continue  # somebody else's idea of such a name
-    tickets = [Ticket(*key, usable=frozenset(uuids)) for key, uuids in sorted(wanted.items())]
+    tickets = [Ticket(*key[:3], usable=frozenset(uuids), namespace=key[3]) for key, uuids in sorted(wanted.items())]
     return State(frozenset(taken), tuple(tickets), holders)
 
 
 def queue_up(gpus: int, uuids: Sequence[str]) -> Tuple[Ticket, List[socket.socket]]:
     """A place in the queue, for as long as the sockets are open."""
     while True:
-        ticket = Ticket(now(), os.getpid(), gpus, frozenset(uuids))
-        names = ["%s%016x-%d-%d/%s" % (_TICKET, ticket.time, ticket.pid, gpus, each) for each in uuids]
+        ticket = Ticket(now(), os.getpid(), gpus, frozenset(uuids), _namespace())
+        key = "%016x-%d-%d-%x" % (ticket.time, ticket.pid, gpus, ticket.namespace)
+        names = ["%s%s/%s" % (_TICKET, key, each) for each in uuids]
         sockets = _bind_all(names)
         if sockets is not None:
             return ticket, sockets
+
+
+def is_here(ticket: Ticket) -> bool:
+    """Whether its pid is one of this process's namespace."""
+    return ticket.namespace != 0 and ticket.namespace == _namespace()
+
+
+def is_away(ticket: Ticket) -> bool:
+    """Whether nobody would take this turn now: the process is stopped, or it is gone and something that it left has its
+    sockets. Not said of one that cannot be seen."""
+    if not is_here(ticket):
+        return False
+    try:
+        with open("/proc/%d/stat" % ticket.pid, "rb") as source:
+            state = source.read().rpartition(b")")[2].split()[0]
+    except (OSError, IndexError):
+        return _is_gone(ticket.pid)
+    return state in (b"T", b"Z", b"X")
 
 
 def take(uuids: Sequence[str], who: Holder) -> Optional[List[socket.socket]]:
@@ -108,6 +130,25 @@ def take(uuids: Sequence[str], who: Holder) -> Optional[List[socket.socket]]:
 def mark(uuid: str) -> str:
     """Short, as a name has 107 bytes and a run's is long."""
     return "%08x" % (binascii.crc32(uuid.encode("utf-8", "replace")) & 0xFFFFFFFF)
+
+
+def _namespace() -> int:
+    """The part of its number that differs: the name of a socket has little room."""
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino & 0xFFFFFF
+    except OSError:
+        return 0
+
+
+def _is_gone(pid: int) -> bool:
+    """Other users' processes may be hidden in /proc."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _bind_all(names: Sequence[str]) -> Optional[List[socket.socket]]:

@@ -1,10 +1,10 @@
 """What can be leased on a machine: its GPUs, and of one that is cut by MIG each instance by itself. Pure."""
 
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from holdfast.farside.machine.gpus import Report
 
-GIB = float(1 << 30)
+GRAPHICS = "graphics"
 
 
 class Unit(NamedTuple):
@@ -63,18 +63,17 @@ def conditions(report: Report) -> Dict[str, Condition]:
     """By UUID. Screens do not count. Where the driver does not tell who is on a device, nobody is said to be."""
     found: Dict[str, Condition] = {}
     for device in report["devices"]:
-        rows = [each for each in device["processes"] or [] if each["kind"] != "graphics"]
-        found[str(device["uuid"])] = Condition(_pids(rows), device["memory_free"])
+        rows = device["processes"] or []
+        found[str(device["uuid"])] = Condition(computing(rows), device["memory_free"])
         for part in device["instances"]:
             # A process of which the driver does not say where it is may be on any of them.
             there = [each for each in rows if each.get("instance") in (None, part.get("gpu_instance"))]
-            found[str(part["uuid"])] = Condition(_pids(there), part["memory_free"])
+            found[str(part["uuid"])] = Condition(computing(there), part["memory_free"])
     return found
 
 
-def gibibytes(count: int) -> str:
-    return "%.1f GiB" % (count / GIB)
-
-
-def _pids(rows: List[Dict[str, Any]]) -> Tuple[int, ...]:
-    return tuple(sorted({int(each["pid"]) for each in rows}))
+def computing(rows: Sequence[Dict[str, Any]]) -> Tuple[int, ...]:
+    """Who computes, of a device's processes in a report. What draws on a screen does not, also where the driver lists
+    it a second time because it has the device compute something for that, as browsers and desktops do."""
+    drawing = {int(each["pid"]) for each in rows if each["kind"] == GRAPHICS}
+    return tuple(sorted({int(each["pid"]) for each in rows} - drawing))

@@ -1,38 +1,36 @@
 """Whose process it is that a driver names: the run's, somebody else's, or nobody's that this machine knows.
 
-The run's are the descendants of its guardian, what is in its container, and what carries its mark in the environment.
-A run that was started inside the run has a guardian of its own, and what is below that one is not the run's. Only
-processes that a driver names are looked up, each once: its answer is kept with its start time, and what was the run's
-stays the run's when the process is gone, so that memory which it left can be told.
+The run's are the descendants of its guardian, what is in its container, and what carries its mark in the environment:
+the generation, which a shell that a person opened in the run's surroundings does not have. A run that was started
+inside the run has a guardian of its own, and what is below that one is not the run's. Only processes that a driver
+names are looked up, each once: its answer is kept with its start time, and what was the run's stays the run's when the
+process is gone, so that memory which it left can be told.
 """
 
 import os
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Dict, List, Optional, Tuple
 
 from holdfast.farside import kernel
-from holdfast.farside.layout import GUARDIAN_NAME
+from holdfast.farside.gpu.leasing.occupants import MPS_SERVER
+from holdfast.farside.layout import GENERATION, GUARDIAN_NAME
+from holdfast.farside.run import processes
+from holdfast.farside.run.processes import Process
 
 OWN, OTHER, UNMATCHED = "own", "other", "unmatched"
-VARIABLE = "HOLDFAST_RUN_ID"
 _LAUNCHER_BYTE = 0
 _HIGHEST = 1000
 """Generations; no chain is as long, and one that is read while it changes must end."""
-
-
-class _Parent(NamedTuple):
-    pid: int
-    start: str
-    name: str
 
 
 class Belonging:
     """`inside_lock` is the file whose first byte the launcher in the run's container holds; it may not be there yet.
     `root` is /proc."""
 
-    def __init__(self, guardian: int, run_id: str, inside_lock: Optional[str] = None, root: str = "/proc") -> None:
-        self._guardian, self._inside_lock, self._root = guardian, inside_lock, root
-        self._mark = ("%s=%s" % (VARIABLE, run_id)).encode("utf-8")
-        self._launcher = 0
+    def __init__(self, guardian: int, generation: str, inside_lock: Optional[str] = None, root: str = "/proc") -> None:
+        self._root, self._inside_lock = root, inside_lock
+        self._mark = ("%s=%s" % (GENERATION, generation)).encode("utf-8")
+        self._guardian = self._look(guardian)
+        self._launcher: Optional[Process] = None
         self._groups: Dict[str, str] = {}
         self._known: Dict[int, Tuple[str, str]] = {}
 
@@ -44,49 +42,46 @@ class Belonging:
         if known is not None and known[0] == process.start:
             return known[1]
         self._find_launcher()
-        answer = self._judge(pid, process)
+        answer = self._judge(process)
         if answer == OWN or not self._waits_for_launcher():
             self._known[pid] = (process.start, answer)
         return answer
 
-    def _judge(self, pid: int, process: _Parent) -> str:
-        current, parent = pid, process
+    def _judge(self, process: Process) -> str:
+        current = process
         for _ in range(_HIGHEST):
-            if current == self._guardian or (self._launcher and current == self._launcher):
+            if _is_same(current, self._guardian) or _is_same(current, self._launcher):
                 return OWN
-            if parent.name == GUARDIAN_NAME:
+            if current.name == GUARDIAN_NAME:
                 return OTHER
-            above = self._look(parent.pid) if parent.pid > 0 else None
+            above = self._look(current.parent) if current.parent > 0 else None
             if above is None:
                 break
-            current, parent = parent.pid, above
-        return OWN if self._is_in_container(pid) or self._is_marked(pid) else OTHER
+            current = above
+        if self._is_in_container(process.pid) or self._is_marked(process.pid):
+            return OWN
+        # What computes through the server of MPS is named besides it, and that may be the run.
+        return UNMATCHED if process.name.startswith(MPS_SERVER) else OTHER
 
-    def _look(self, pid: int) -> Optional[_Parent]:
-        """Its parent's pid, its own start time and name."""
-        text = self._read(pid, "stat")
-        try:
-            name, rest = text[text.index(b"(") + 1 : text.rindex(b")")], text[text.rindex(b")") + 2 :].split()
-            return _Parent(int(rest[1]), rest[19].decode("ascii"), name.decode("utf-8", "replace"))
-        except (ValueError, IndexError):
-            return None
+    def _look(self, pid: int) -> Optional[Process]:
+        return processes.look(pid, self._root)
 
     def _find_launcher(self) -> None:
         """The kernel says who holds the lock, in numbers of this pid namespace: Docker need not be asked."""
-        if self._launcher or self._inside_lock is None:
+        if self._launcher is not None or self._inside_lock is None:
             return
         try:
-            self._launcher = kernel.lock_holder(self._inside_lock, _LAUNCHER_BYTE) or 0
+            self._launcher = self._look(kernel.lock_holder(self._inside_lock, _LAUNCHER_BYTE) or 0)
         except OSError:
             return
-        if self._launcher:
-            here = _groups(self._read(self._guardian, "cgroup"))
-            there = _groups(self._read(self._launcher, "cgroup"))
+        if self._launcher is not None and self._guardian is not None:
+            here = _groups(self._read(self._guardian.pid, "cgroup"))
+            there = _groups(self._read(self._launcher.pid, "cgroup"))
             # one that the guardian is in as well tells nothing
             self._groups = {name: path for name, path in there.items() if not _is_below(here.get(name, path), path)}
 
     def _waits_for_launcher(self) -> bool:
-        return not self._launcher and self._inside_lock is not None and os.path.exists(self._inside_lock)
+        return self._launcher is None and self._inside_lock is not None and os.path.exists(self._inside_lock)
 
     def _is_in_container(self, pid: int) -> bool:
         if not self._groups:
@@ -112,6 +107,11 @@ class Belonging:
         finally:
             os.close(descriptor)
         return b"".join(portions)
+
+
+def _is_same(process: Process, known: Optional[Process]) -> bool:
+    """A later process with the same pid is another one."""
+    return known is not None and (process.pid, process.start) == (known.pid, known.start)
 
 
 def _groups(text: bytes) -> Dict[str, str]:

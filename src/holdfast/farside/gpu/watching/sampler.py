@@ -1,5 +1,5 @@
-"""The process that watches the GPUs while a run runs: `main.py sample FOLDER GUARDIAN RUN` appends a line for each look
-to the run's samples.
+"""The process that watches the GPUs while a run runs: `main.py sample FOLDER GUARDIAN GENERATION` appends a line for
+each look to the run's samples.
 
 A sick driver may hold it for ever, so nobody waits for it: it says when it began before it asks the driver anything,
 and dies with whoever started it. SIGUSR1 asks for a look at once, from the first line on. On a full disk lines are left
@@ -23,11 +23,16 @@ _MOST_OWED = 100
 _WAKING = (signal.SIGUSR1,)
 
 
-def command(folder: str, guardian: int, run: str) -> List[str]:
-    return [sys.executable, "-I", "-S", ENTRY, "sample", folder, str(guardian), run]
+def command(folder: str, guardian: int, generation: str) -> List[str]:
+    return [sys.executable, "-I", "-S", ENTRY, "sample", folder, str(guardian), generation]
 
 
-def main(folder: str, guardian: int, run: str) -> None:
+def belonging(folder: str, guardian: int, generation: str) -> Belonging:
+    """Of the run in `folder`."""
+    return Belonging(guardian, generation, os.path.join(folder, INSIDE, "lock"))
+
+
+def main(folder: str, guardian: int, generation: str) -> None:
     """Never returns."""
     kernel.set_name(SAMPLER_NAME)
     kernel.die_with_parent(signal.SIGKILL, os.getppid())
@@ -37,14 +42,13 @@ def main(folder: str, guardian: int, run: str) -> None:
     kind = source.kind(environment)
     lines.write(samples.encode_start(time.time(), kind), is_owed=True)
     if kind in (source.NVML, source.AMDSMI):
-        belonging = Belonging(guardian, run, os.path.join(folder, INSIDE, "lock"))
-        watch(_origin(kind, environment), belonging, lines)
+        watch(_origin(kind, environment), belonging(folder, guardian, generation), lines)
     else:
         lines.write(_named_only(), is_owed=True)
     os._exit(0)  # unloading a library is one more chance to hang
 
 
-def watch(origin: source.Source, belonging: Belonging, lines: "Lines") -> None:
+def watch(origin: source.Source, whose: Belonging, lines: "Lines") -> None:
     """Until somebody ends this process; returns at once where there is nothing to watch."""
     try:
         origin.open()
@@ -55,7 +59,7 @@ def watch(origin: source.Source, belonging: Belonging, lines: "Lines") -> None:
     lines.write(samples.encode_devices(devices), is_owed=True)
     if not devices:
         return
-    sampler = Sampler(origin, belonging, lines)
+    sampler = Sampler(origin, whose, lines)
     schedule = Schedule(time.monotonic())
     is_asked, missed = False, 0
     while True:
@@ -164,6 +168,7 @@ def make_row(number: int, found: source.Look, belonging: Belonging) -> samples.R
         own=own,
         others=tuple(pid for pid in sorted(named) if whose[pid] == OTHER),
         unmatched=sum(whose[pid] == UNMATCHED for pid in named),
+        processes=tuple((pid, named[pid], _computed(found, pid)) for pid in sorted(named)),
     )
 
 
@@ -171,6 +176,10 @@ def _sum(memory: List[Optional[int]]) -> Optional[int]:
     """Unknown where there is something, and of none of it is known how much."""
     known = [each for each in memory if each is not None]
     return sum(known) if known or not memory else None
+
+
+def _computed(found: source.Look, pid: int) -> Optional[int]:
+    return None if found.shares is None else found.shares.get(pid, 0)
 
 
 def _share(found: source.Look, own: Set[int]) -> Optional[int]:

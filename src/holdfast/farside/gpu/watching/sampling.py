@@ -1,34 +1,35 @@
 """The sampler as the supervisor has it: a child that may hang in a sick driver, and is never waited for without end."""
 
+import json
 import os
 import signal
 import time
-from typing import Callable, Optional, Set, Tuple
+from typing import Optional, Set, Tuple
 
-from holdfast.farside.gpu.watching.sampler import command
-from holdfast.farside.gpu.watching.samples import Fold, Row, Samples
+from holdfast.farside.gpu.watching.belonging import Belonging
+from holdfast.farside.gpu.watching.following import Following
+from holdfast.farside.gpu.watching.sampler import belonging, command
+from holdfast.farside.gpu.watching.samples import Row, Samples
 from holdfast.farside.layout import CONTROL, SAMPLES
 from holdfast.farside.machine.programs import BRIEFLY
-from holdfast.farside.run.children import Attendant, inherited_environment, spawn
+from holdfast.farside.run.children import Attendant, CannotStart, inherited_environment, spawn
 
 PATIENCE = 2.0
 """Seconds for an answer of a driver that works."""
 _BETWEEN = 0.02
 
-Wait = Callable[[float], None]
-
 
 class Sampling:
-    """Begins when it is made. Raises CannotStart."""
+    """Begins when it is made. Raises CannotStart, and OSError for files of the run."""
 
-    def __init__(self, folder: str, guardian: int, run: str, attendant: Attendant) -> None:
-        self._path = os.path.join(folder, SAMPLES)
-        self._attendant = attendant
-        self._fold, self._read = Fold(), 0
-        self.abandoned: Set[int] = set()
+    def __init__(self, folder: str, guardian: int, attendant: Attendant) -> None:
+        self._folder, self._guardian, self._attendant = folder, guardian, attendant
+        self._generation = _generation(folder)
+        self._following = Following(os.path.join(folder, SAMPLES))
         log = os.open(os.path.join(folder, CONTROL), os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         try:
-            self.pid = spawn(command(folder, guardian, run), inherited_environment(), "/", log)
+            argv = command(folder, guardian, self._generation)
+            self.pid = spawn(argv, inherited_environment(), "/", log)
         finally:
             os.close(log)
         attendant.expect(self.pid)
@@ -39,15 +40,12 @@ class Sampling:
 
     def samples(self) -> Samples:
         """All until now."""
-        try:
-            with open(self._path, "rb") as source:
-                source.seek(self._read)
-                data = source.read()
-        except OSError:
-            data = b""
-        self._read += len(data)
-        self._fold.feed(data)
-        return self._fold.samples()
+        self._following.read_on()
+        return self._following.samples()
+
+    def belonging(self) -> Belonging:
+        """Whose a process is, asked anew: nothing is known from before."""
+        return belonging(self._folder, self._guardian, self._generation)
 
     @property
     def is_stalled(self) -> bool:
@@ -57,6 +55,7 @@ class Sampling:
     def look_now(self, patience: float = PATIENCE) -> Optional[Tuple[Row, ...]]:
         """What is on the devices now; None where there is no answer. There is none to wait for from devices that are
         lost."""
+        self.samples()  # of a long run that takes a while, which is not the driver's
         began = time.time()
         deadline = time.monotonic() + patience
         asked = False
@@ -74,15 +73,22 @@ class Sampling:
             self._attendant.wait(_BETWEEN, None)
 
     def end(self) -> None:
-        """Leave no process behind; one that the kernel does not let go is `abandoned`. A repeat changes nothing."""
+        """Leave no process behind, but one that the kernel does not let go. A repeat changes nothing."""
         deadline = time.monotonic() + BRIEFLY
         while self.is_alive:
             _send(self.pid, signal.SIGKILL)
             if time.monotonic() > deadline:
-                self.abandoned.add(self.pid)
                 return
             self._attendant.wait(_BETWEEN, None)
-        self.abandoned.discard(self.pid)
+
+
+def _generation(folder: str) -> str:
+    """What no other run has, and no shell that a person opened in the surroundings of this one."""
+    try:
+        with open(os.path.join(folder, "plan.json")) as source:
+            return str(json.load(source)["generation"])
+    except (ValueError, LookupError, TypeError):
+        raise CannotStart("the plan of the run is damaged")
 
 
 def _lost(samples: Samples) -> Set[int]:

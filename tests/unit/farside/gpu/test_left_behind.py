@@ -1,0 +1,145 @@
+"""What holds memory of a GPU after the end is ended if it is the run's, and nobody else ever is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from holdfast.farside.gpu.watching import left_behind
+from holdfast.farside.gpu.watching.belonging import Belonging
+from holdfast.farside.gpu.watching.left_behind import end_left
+from holdfast.farside.gpu.watching.samples import Row, Samples
+from holdfast.farside.gpu.watching.sampling import Sampling
+from holdfast.farside.run import processes
+from holdfast.farside.run.children import Attendant, CannotStart
+from kit.gpu_values import GIB, row, samples, uuid
+from kit.waiting import wait_for
+
+GENERATION = "18d2721bfe8f"
+NOBODY = 3_999_999
+"""No process of this machine."""
+
+
+class Made:
+    """Stands in for a sampler whose driver names these processes for the run's, as long as `is_there` says so."""
+
+    def __init__(self, *pids: int, is_there: Callable[[int], bool] = lambda pid: True) -> None:
+        self.pids, self.is_there, self.pid = pids, is_there, 0
+        self.asked = 0
+
+    def look_now(self) -> tuple[Row, ...]:
+        there = tuple(pid for pid in self.pids if self.is_there(pid))
+        return (row(0, own=there, own_memory=GIB if there else 0),)
+
+    def samples(self) -> Samples:
+        return samples([row()])
+
+    def belonging(self) -> Belonging:
+        self.asked += 1
+        return Belonging(NOBODY, GENERATION)
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(left_behind, "GRACE", 0.05)
+    monkeypatch.setattr(left_behind, "SETTLING", 0.1)
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """`start(words, **environment)`: a process that waits."""
+    begun = []
+
+    def begin(words: str = "", **environment: str) -> subprocess.Popen[bytes]:
+        program = f"{words}\nimport sys\nprint('up', flush=True)\nsys.stdin.read()\n"
+        argv = [sys.executable, "-S", "-c", program]
+        child = subprocess.Popen(argv, env={**os.environ, **environment}, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        begun.append(child)
+        assert child.stdout is not None and child.stdout.readline() == b"up\n"
+        return child
+
+    yield begin
+    for each in begun:
+        each.kill()
+        each.communicate()
+
+
+def ending(made: Made) -> tuple[list[Any], list[Any], bool]:
+    return end_left(cast(Sampling, made), lambda seconds: None)
+
+
+def test_a_process_of_the_run_is_ended(start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(left_behind, "GRACE", 60.0)
+    child = start(HOLDFAST_GENERATION=GENERATION)
+    left, ended, answered = ending(Made(child.pid, is_there=lambda pid: child.poll() is None))
+    assert (left, answered) == ([], True)
+    assert [(each.pid, each.signal) for each in ended] == [(child.pid, "SIGTERM")]
+
+
+def test_one_that_does_not_listen_is_ended_for_certain(start, monkeypatch: pytest.MonkeyPatch) -> None:
+    child = start("import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)", HOLDFAST_GENERATION=GENERATION)
+    monkeypatch.setattr(left_behind, "SETTLING", 60.0)
+    left, ended, _ = ending(Made(child.pid, is_there=lambda pid: child.poll() is None))
+    assert left == []
+    assert [each.signal for each in ended] == ["SIGKILL"]
+
+
+@pytest.mark.parametrize("environment", [{}, {"HOLDFAST_RUN_ID": "run_1"}, {"HOLDFAST_GENERATION": "another"}])
+def test_a_pid_that_is_somebody_elses_now_is_never_signalled(environment: dict[str, str], start) -> None:
+    """The driver names a process that is gone, and another has its pid."""
+    stranger = start(**environment)
+    left, ended, answered = ending(Made(stranger.pid))
+    assert (ended, answered) == ([], True)
+    assert stranger.poll() is None
+    assert [tuple(each) for each in left] == [(stranger.pid, "", uuid(0), GIB)], "not by the stranger's name"
+
+
+def test_who_takes_the_pid_after_the_question_is_not_signalled(start, monkeypatch: pytest.MonkeyPatch) -> None:
+    child = start(HOLDFAST_GENERATION=GENERATION)
+    now = processes.look(child.pid)
+    assert now is not None
+    before = now._replace(start="1")  # as it was when the question was asked
+    monkeypatch.setattr(left_behind, "processes", _Earlier(before))
+    _, ended, _ = ending(Made(child.pid))
+    assert ended == [] and child.poll() is None
+
+
+class _Earlier:
+    """The processes, with one that was looked at before another took its pid."""
+
+    send = staticmethod(processes.send)
+
+    def __init__(self, before: processes.Process) -> None:
+        self._before = before
+
+    def look(self, pid: int) -> processes.Process:
+        return self._before
+
+
+def test_nothing_is_known_from_before(start) -> None:
+    child = start(HOLDFAST_GENERATION=GENERATION)
+    made = Made(child.pid)
+    ending(made)
+    assert made.asked > 1, "every round asks anew"
+    wait_for(lambda: child.poll() is not None)
+
+
+def test_whoever_ends_them_does_not_end_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Made(os.getpid(), os.getppid(), 1)
+    made.pid = 1
+    monkeypatch.setattr(Belonging, "of", lambda self, pid: "own")
+    monkeypatch.setattr(processes, "send", lambda process, number: pytest.fail("signalled"))
+    assert len(ending(made)[0]) == 3
+
+
+@pytest.mark.parametrize("plan", ["[]", "{", '{"run": "r"}'])
+def test_a_plan_that_is_damaged_is_no_reason_not_to_start_the_script(plan: str, tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text(plan)
+    with pytest.raises(CannotStart):
+        Sampling(str(tmp_path), os.getpid(), cast(Attendant, None))

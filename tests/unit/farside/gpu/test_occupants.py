@@ -1,0 +1,64 @@
+"""Who is on a GPU, as far as others may know."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from holdfast.farside.gpu.leasing.occupants import Occupant, occupant, shown
+from holdfast.farside.gpu.leasing.units import computing
+from kit.waiting import wait_for
+
+
+@pytest.mark.parametrize(
+    ("words", "seen"),
+    [
+        ("python train.py --password=hunter2 data", "python train.py"),
+        ("/usr/bin/python3.11 -uB /home/alice/secret/train.py --epochs 3", "python3.11 train.py"),
+        ("python -m torch.distributed.run --nproc_per_node 2 train.py", "python torch.distributed.run"),
+        ("python -um pkg hunter2", "python"),
+        ("python -c connect('hunter2')", "python"),
+        ("python -W hunter2 train.py", "python"),
+        ("python PASSWORD=hunter2 train.py", "python"),
+        ("python", "python"),
+        ("bash -c hunter2", "bash"),
+        ("bash run.sh hunter2", "bash run.sh"),
+        ("./train --password hunter2", "train"),
+        ("mysql hunter2", "mysql"),
+        ("", ""),
+    ],
+)
+def test_a_command_is_its_program_and_its_script(words: str, seen: str) -> None:
+    assert shown(words.split(" "), "comm") == seen
+
+
+def test_a_process_that_writes_its_own_line_is_known_by_its_name() -> None:
+    assert shown(["python /home/a/train.py --password=a/hunter2"], "python train.py") == "python"
+    assert shown(["a b"], "") == ""
+
+
+def test_a_command_is_short_and_has_nothing_that_a_terminal_would_obey(tmp_path: Path) -> None:
+    script = tmp_path / ("\x1b[2J" + "x" * 200)
+    script.write_text("read line\n")
+    with subprocess.Popen(["sh", str(script)], stdin=subprocess.PIPE) as process:
+        wait_for(lambda: " " in occupant(process.pid).command)
+        who = occupant(process.pid)
+        process.communicate(b"\n")
+    assert who.command.startswith("sh ?[2Jxxx")
+    assert len(who.command) == 60 and who.command.endswith("…")
+    assert who.uid == os.getuid()
+
+
+def test_an_occupant_is_named_as_far_as_it_is_seen() -> None:
+    assert Occupant(7, 5, "alice", "python", "python train.py").text == "process 7 (alice, python train.py)"
+    assert Occupant(7, 5, "alice", "kworker", "").text == "process 7 (alice, kworker)"
+    assert Occupant(7, None, "", "", "").text == "process 7 (which cannot be seen from here)"
+
+
+def test_what_draws_does_not_compute_though_it_is_in_both_lists() -> None:
+    rows = [(9, "compute"), (9, "graphics"), (4, "mps"), (3, "graphics"), (5, "compute"), (4, "compute")]
+    assert computing([{"pid": pid, "kind": kind} for pid, kind in rows]) == (4, 5)
+    assert computing([]) == ()
