@@ -346,8 +346,7 @@ class Run:
     ending: Ending | None = None
     started: float | None = None
     ended: float | None = None
-    exited: float | None = None
-    """When the script did: what is seen to after that, as outputs and GPUs, is not its time."""
+    exited: float | None = None  # the script: what is seen to after that, as outputs and GPUs, is not its time
     phase: str = ""
     environment: str | None = None
     python: str = ""
@@ -370,8 +369,7 @@ class Run:
     clock_offset: float | None = None
     """Seconds by which the host's clock, which all times but `submission.created` are of, was ahead of this one's."""
     outputs_left: bool = False  # they are on the host, as was asked for, and not here
-    gpu: Verdict | None = None
-    """Of a run that has ended; None: nobody judged it."""
+    gpu: Verdict | None = None  # of a run that has ended; None: nobody judged it
 
     @property
     def run_id(self) -> str:
@@ -391,14 +389,12 @@ class Run:
 
     @property
     def duration(self) -> float | None:
-        """Of the script; of a run that has ended."""
         if self.started is None or self.ended is None:
             return None
-        return max(0.0, (self.ended if self.exited is None else self.exited) - self.started)
+        return max(0.0, (self.exited or self.ended) - self.started)
 
     def running_time(self, now: float) -> float | None:
         """Seconds since the script started, by this machine's clock `now`, or how long it ran."""
         if self.started is None or self.ended is not None or self.status is Status.ABANDONED:
             return self.duration
-        by_now = now + (self.clock_offset or 0.0) if self.exited is None else self.exited
-        return max(0.0, by_now - self.started)
+        return max(0.0, (self.exited or now + (self.clock_offset or 0.0)) - self.started)

@@ -64,6 +64,10 @@ def happens(line):
 """
 
 
+MACHINES_OWN = "pid:[4026531836]"
+"""The namespace of processes that every machine begins with."""
+
+
 @dataclass(frozen=True)
 class Expected:
     """`used` are the numbers of the devices that did something for the run."""
@@ -94,6 +98,9 @@ class Case:
     is_long: bool = False
 
     def expected_on(self, product: str) -> Expected:
+        """Where processes do not have the machine's own numbers, nobody can tell strangers, and nobody is accused."""
+        if self.expected.reason == "stranger" and os.readlink("/proc/self/ns/pid") != MACHINES_OWN:
+            return Expected("unknown", "no-attribution")
         return self.contained if self.contained is not None and product in CONTAINED else self.expected
 
     def text(self, product: str) -> str:

@@ -11,7 +11,7 @@ import click
 from holdfast.cli import terminal
 from holdfast.cli.here import current_project, surroundings
 from holdfast.cli.options import target_names, target_types
-from holdfast.cli.output import Column, Group, Output, output_options
+from holdfast.cli.output import Column, Group, Output, output_options, page_options
 from holdfast.cli.steps import render
 from holdfast.cli.target_gpus import gpus_command
 from holdfast.cli.targets import one_name, read_target
@@ -157,7 +157,7 @@ def list_command(output: Output) -> None:
 
 
 @group.command("show")
-@click.argument("target", required=False, metavar="[NAME]", shell_complete=target_names)
+@click.argument("target", required=False, metavar="NAME", shell_complete=target_names)
 @click.option("-n", "--name", metavar="NAME", shell_complete=target_names, help="The same as NAME.")
 @output_options
 def show_command(target: str | None, name: str | None, output: Output) -> None:
@@ -181,15 +181,15 @@ def show_command(target: str | None, name: str | None, output: Output) -> None:
 
 
 @group.command("check")
-@click.argument("target", required=False, metavar="[NAME]", shell_complete=target_names)
+@click.argument("target", required=False, metavar="NAME", shell_complete=target_names)
 @click.option("-n", "--name", metavar="NAME", shell_complete=target_names, help="The same as NAME.")
-@output_options
+@page_options
 def check_command(target: str | None, name: str | None, output: Output) -> None:
     """Look at a compute target again, as `attach` did, and write nothing.
 
     Connects, shows what the machine has, and proves that runs outlive the connection; of a target with containers it
     tries one as runs have it, if the image is there, and shows those of ours that are left. Ends with 245 when runs
-    would not work there. A page in a pipe too, unless -o says otherwise.
+    would not work there.
     """
     from holdfast.cli.machine_page import as_dict, show_facts
     from holdfast.workbench.machines.attaching import Checked, check
@@ -211,7 +211,7 @@ def check_command(target: str | None, name: str | None, output: Output) -> None:
 
 
 @group.command("detach")
-@click.argument("target", required=False, metavar="[NAME]", shell_complete=target_names)
+@click.argument("target", required=False, metavar="NAME", shell_complete=target_names)
 @click.option("-n", "--name", metavar="NAME", shell_complete=target_names, help="The same as NAME.")
 @click.option(
     "--force",

@@ -34,12 +34,13 @@ CAUSES = {
 
 
 class Screen:
-    """One command's view of a run. `output_to` is where the script's bytes go; None hides them."""
+    """One command's view of a run. `output_to` is where the script's bytes go; None hides them. `age`: seconds since
+    the run was submitted."""
 
-    def __init__(self, output_to: TextIO | None, frame: bool = True) -> None:
+    def __init__(self, output_to: TextIO | None, frame: bool = True, age: float = 0.0) -> None:
         self._output = output_to
         self._frame = frame
-        self._began = time.monotonic()
+        self._began = time.monotonic() - max(0.0, age)
         self._status = ""
         self._phase = ""
         self._phase_text = ""
@@ -143,7 +144,9 @@ class Screen:
 
     def _tick(self) -> None:
         if self._phase_text:
-            self._transient(f"  {self._phase_text} ({time.monotonic() - self._began:.0f} s)")
+            waited = f" ({time.monotonic() - self._began:.0f} s)"
+            text = terminal.one_line(f"  {self._phase_text}")
+            self._transient(_at_most(text, terminal.width() - 1 - len(waited)) + waited)
 
     def _open_frame(self) -> None:
         if not self._framed:
@@ -181,6 +184,8 @@ class Screen:
         if not terminal.is_terminal(sys.stderr):
             return
         shown = terminal.one_line(text)[: terminal.width() - 1]
+        if shown == self._status:
+            return
         sys.stderr.write("\r\x1b[K" + shown)
         sys.stderr.flush()
         self._status = shown

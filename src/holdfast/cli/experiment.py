@@ -42,6 +42,8 @@ _STATUS_COLUMNS = [
     Column("duration", "Duration"),
     Column("reason_text", "How it ended"),
     Column("remedy", "Remedy"),
+    Column("verdict", "GPU"),
+    Column("note", "Latest note"),
 ]
 
 
@@ -55,6 +57,7 @@ def status_command(run: str, target: str | None, output: Output) -> None:
     from holdfast.cli.here import surroundings
     from holdfast.cli.run_table import host_state, status_text
     from holdfast.history.queries import run_as_dict
+    from holdfast.history.verdicts import in_full as verdict_text
     from holdfast.project.durations import format_duration
     from holdfast.workbench.records.silence import silences
 
@@ -67,6 +70,7 @@ def status_command(run: str, target: str | None, output: Output) -> None:
         running = found.running_time(around.now())
         record["duration"] = None if running is None else format_duration(round(running))
         record["status"] = status_text(found.status.value, silence)
+        record |= {"verdict": verdict_text(found), "note": found.notes[-1] if found.notes else None}
         columns = [column for column in _STATUS_COLUMNS if record.get(column.key)]
         output.show({column.key: record[column.key] for column in columns}, columns)
     else:
@@ -96,7 +100,7 @@ def logs_command(run: str, target: str | None, following: bool, control: bool) -
         begun = ahead.take(follower.product.host) if ahead else None
         if begun is not None:
             follower.adopt(begun)
-        screen = Screen(sys.stdout, frame=False)
+        screen = Screen(sys.stdout, frame=False, age=around.now() - follower.submission.created)
         try:
             for event in follower.follow():
                 screen.show(event)

@@ -9,7 +9,7 @@ from holdfast.cli import pages
 from holdfast.cli.gpu_page import Row, gibibytes
 from holdfast.cli.run_table import short_duration
 from holdfast.hosts.facts import GpuState
-from holdfast.workbench.machines.gpus import Device, Holder, Look, Process, Whose
+from holdfast.workbench.machines.gpus import Device, Instance, Look, Process, Waiting, Whose
 
 PROCESSES_SHOWN, COMMAND_SHOWN = 10, 40
 """Of each device, and characters of each; `-o json` has all of them."""
@@ -25,10 +25,7 @@ def _look_rows(look: Look) -> Iterator[Row]:
         title = f"GPU {device.number}"
         yield from ((title, line) for line in _device(device))
     for place, waiting in enumerate(look.queue, 1):
-        count = "1 GPU" if waiting.gpus == 1 else f"{waiting.gpus} GPUs"
-        who = f"{waiting.user or 'unknown'} (process {waiting.pid})"
-        since = f", for {short_duration(waiting.waited)} by now" if waiting.waited is not None else ""
-        yield f"Waiting {place}", f"for {count}: {who}{since}"
+        yield f"{_ordinal(place)} in line", _waiting(waiting)
     if not look.devices and look.state is GpuState.OK:
         yield "GPUs", "none"
 
@@ -55,25 +52,41 @@ def _device(device: Device) -> Iterator[str]:
     ]
     yield ", ".join([name, busy, memory, *more])
     yield device.uuid or "unknown UUID"
-    if device.lease is not None:
-        yield f"leased by {_holder(device.lease)}"
+    if device.lease is not None or not device.instances:
+        yield _state(device)
     for part in device.instances:
-        leased = "" if part.lease is None else f", leased by {_holder(part.lease)}"
-        yield f"{part.name or 'MIG instance'}, {part.uuid or 'unknown UUID'}{leased}"
+        yield f"{part.name or 'MIG instance'}, {part.uuid or 'unknown UUID'}: {_state(part)}"
     if device.processes is None:
         yield "processes: the driver does not tell"
         return
     yield from (_process(each) for each in device.processes[:PROCESSES_SHOWN])
     if len(device.processes) > PROCESSES_SHOWN:
         yield f"… {len(device.processes) - PROCESSES_SHOWN} more processes: -o json"
-    if not device.processes and device.lease is None and not any(part.lease for part in device.instances):
-        yield "free"
 
 
-def _holder(lease: Holder) -> str:
-    if not lease.run:
-        return "a run"
-    return f"{lease.run}" + (f" ({lease.user})" if lease.user else "")
+def _state(unit: Device | Instance) -> str:
+    """Whether a run that asks now would get it."""
+    if unit.lease is not None:
+        return f"leased to {_run(unit.lease.run, unit.lease.user)}"
+    if unit.is_used is None:
+        return "not leased; whether it is used is not known"
+    return "in use without a lease: not handed out" if unit.is_used else "free"
+
+
+def _waiting(waiting: Waiting) -> str:
+    who = _run(waiting.run, waiting.user) if waiting.run else f"process {waiting.pid} of {waiting.user or 'unknown'}"
+    count = "1 GPU" if waiting.gpus == 1 else f"{waiting.gpus} GPUs"
+    since = f", since {short_duration(waiting.waited)}" if waiting.waited is not None else ""
+    return f"{who}, for {count}{since}"
+
+
+def _run(run: str | None, user: str | None) -> str:
+    return (f"run {run}" if run else "a run") + (f" of {user}" if user else "")
+
+
+def _ordinal(place: int) -> str:
+    ending = "th" if place % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th")
+    return f"{place}{ending}"
 
 
 def _process(process: Process) -> str:

@@ -63,7 +63,15 @@ class Output:
 
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command `-o/--output` and `--query`; it gets both as the keyword `output`."""
+    return _with_options(command, "table on a terminal, json in a pipe")
 
+
+def page_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The same, of a command that draws a page wherever it goes, unless it is told otherwise."""
+    return _with_options(command, "a page (table), in a pipe too")
+
+
+def _with_options(command: Callable[..., Any], default: str) -> Callable[..., Any]:
     @functools.wraps(command)
     def with_output(*arguments: Any, output_format: str | None, query: str | None, **options: Any) -> Any:
         return command(*arguments, output=Output(output_format, query), **options)
@@ -80,7 +88,7 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--output",
         "output_format",
         type=click.Choice(FORMATS),
-        help="How to show it. Default: table on a terminal, json in a pipe.",
+        help=f"How to show it. Default: {default}.",
     )
     return form(query(with_output))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from holdfast.plan import QUIET_AFTER, ContainerPlan, EnvironmentPlan, GpuPlan, Plan, Text
 from holdfast.project.durations import format_duration
-from holdfast.project.sizes import format_size
+from holdfast.project.gpu_wishes import format_memory
 
 
 def plan_text(plan: Plan) -> str:
@@ -70,7 +70,7 @@ def _gpus(plan: GpuPlan) -> Iterator[str]:
     if plan.require and plan.gpus is not None:
         yield "required: without one the script is not started"
     if plan.min_memory is not None:
-        yield f"with {format_size(plan.min_memory)} of free memory each"
+        yield f"with {format_memory(plan.min_memory)} of free memory each"
     if plan.stop_if_idle is not None:
         yield f"ended after {format_duration(plan.stop_if_idle)} without GPU work"
     if plan.quiet_after is None:

@@ -65,10 +65,11 @@ def in_brief(left_out: Sequence[str], width: int) -> str:
 
 
 def how_it_ended(run: Run) -> str:
-    """A few words: nothing for a success, the phase while it goes on."""
+    """A few words: nothing for a success, the phase while it goes on. What a run waits for is a sentence, of which the
+    beginning is enough."""
     ending = run.ending
     if ending is None:
-        return run.phase
+        return run.phase.partition(":")[0] if run.phase.startswith("waiting for ") else run.phase
     match ending.reason:
         case Reason.COMPLETED:
             return ""

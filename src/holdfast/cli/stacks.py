@@ -27,8 +27,10 @@ def stacks_command(run: str, target: str | None, output: Output) -> None:
     """Show what the Python processes of a run are doing now: the stack of every thread.
 
     For a run that says nothing any more. Every process of it is listed, also those of data loaders and in containers;
-    one that has no stack to show says why. The most recent call comes first. The run goes on as if nobody had asked;
-    nothing need be installed, and a Python that hangs in a library answers too.
+    one that has no stack to show says why. The most recent call comes first. Threads stand in the order in which
+    Python's faulthandler writes them: `Current thread` is the one that answered, mostly the script's main one, and
+    `Thread 0x…` are the others.
+    The run goes on as if nobody had asked; nothing need be installed, and a Python that hangs in a library answers too.
     """
     from holdfast.cli.finding import find_run
     from holdfast.cli.here import surroundings
@@ -60,14 +62,21 @@ def _page(stack: Stack) -> list[str]:
     head = f"{stack.pid} {stack.name} ({stack.state})"
     if not stack.stack:
         return [terminal.one_line(f"{head}: no stack. {stack.why}")]
-    lines = [_cut(terminal.one_line(f"{head}: {stack.command}" if stack.command else head))]
+    lines = [_fitting(head, stack.command)]
     if stack.why:
         lines.append(terminal.one_line(f"  {stack.why}"))
     lines += [f"  {terminal.one_line(line)}".rstrip() for line in stack.stack.splitlines()]
     return [*lines, ""]
 
 
-def _cut(line: str) -> str:
-    """A command line may be longer than what it is about; `-o json` has all of it."""
+def _fitting(head: str, command: str) -> str:
+    """A command line may be longer than what it is about: of its paths the ends are kept, which name the program and
+    the script. `-o json` has all of it."""
     width = max(terminal.width(), 80)
+    words = terminal.one_line(command).split(" ") if command else []
+    line = " ".join([f"{head}:", *words]) if words else head
+    for place, word in enumerate(words):
+        if len(line) > width and word.count("/") > 1 and not word.startswith("-"):
+            words[place] = "…/" + word.rstrip("/").rpartition("/")[2]
+            line = " ".join([f"{head}:", *words])
     return line if len(line) <= width else line[: width - 2] + " …"

@@ -16,27 +16,28 @@ import click
 from holdfast.cli import terminal
 from holdfast.cli.here import current_project, surroundings
 from holdfast.cli.options import target_names
-from holdfast.cli.output import Command, Output, output_options
+from holdfast.cli.output import Command, Output, page_options
 from holdfast.cli.targets import one_name, read_target
 from holdfast.frozen import asdict
 
 if TYPE_CHECKING:
-    from holdfast.workbench.machines.gpus import Look
+    from holdfast.workbench.machines.gpus import Device, Look
 
 EVERY = 2.0
 """Seconds between two looks."""
 
 
 @click.command("gpus", cls=Command)
-@click.argument("target", required=False, metavar="[NAME]", shell_complete=target_names)
+@click.argument("target", required=False, metavar="NAME", shell_complete=target_names)
 @click.option("-n", "--name", metavar="NAME", shell_complete=target_names, help="The same as NAME.")
 @click.option("--watch", "again", is_flag=True, help="Look again every 2 seconds, until Ctrl-C.")
-@output_options
+@page_options
 def gpus_command(target: str | None, name: str | None, again: bool, output: Output) -> None:
     """Show who uses the GPUs of a machine: your runs, other people's, and processes that are no run's.
 
     A GPU that a run has leased (`submit --gpus`) is not given to another run of anybody's there; those that wait are
-    listed in their order. Asks the machine over one connection. A page in a pipe too, unless -o says otherwise.
+    listed in their order, with their runs. Asks the machine over one connection. `-o tsv` has a line for each GPU:
+    number, UUID, name, state, whose run and user, per cent busy, bytes used and in all, degrees, watts, processes.
     """
     from holdfast.cli.other_screen import Ended
     from holdfast.cli.progress import working
@@ -73,8 +74,32 @@ def _show(look: Look, output: Output, stream: TextIO) -> None:
 
     if _is_page(output):
         draw(look, stream)
+    elif output.format == "tsv" and output.query is None:
+        output.show([_flat(each) for each in look.devices], stream=stream)
     else:
         output.show(as_dict(look), stream=stream)
+
+
+def _flat(device: Device) -> dict[str, Any]:
+    """A line of a table: names and numbers only. A device that is cut has as many leases as parts."""
+    found = [device.lease, *(part.lease for part in device.instances)]
+    leases = [each for each in found if each is not None]
+    used = {None: "unknown", True: "in use", False: "free"}[device.is_used]
+    state = device.state if device.state != "ok" else "leased" if leases else used
+    return {
+        "number": device.number,
+        "uuid": device.uuid,
+        "name": device.name,
+        "state": state,
+        "run": ",".join(dict.fromkeys(each.run for each in leases if each.run)),
+        "user": ",".join(dict.fromkeys(each.user for each in leases if each.user)),
+        "utilization": device.utilization,
+        "memory_used": device.memory_used,
+        "memory_total": device.memory_total,
+        "temperature": device.temperature,
+        "power": device.power,
+        "processes": None if device.processes is None else len(device.processes),
+    }
 
 
 def _watch_in_blocks(looks: Iterator[Look], output: Output) -> None:

@@ -147,8 +147,10 @@ class _Fold:
     def take(self, found: dict[str, Any]) -> None:
         rows, moment = found.get("d"), _amount(found.get("t"))
         if isinstance(rows, list):
-            if moment is not None:
-                self._take_look(moment, rows)
+            if moment is not None and (self._ended is None or moment <= self._ended):
+                self._look(moment, rows)
+            elif moment is not None:
+                self._look_later(moment, rows)
         elif "began" in found:
             self._started = _amount(found["began"]) if self._started is None else self._started
         elif isinstance(found.get("devices"), list):
@@ -160,8 +162,10 @@ class _Fold:
 
     def series(self) -> tuple[Series, ...]:
         """What was seen last while the script ran holds until its end, and not what was seen after it."""
-        if self._ended is not None and self._after and self._rows and self._ended > self._started_at() + self._last:
-            self._look(self._ended, self._rows)
+        if self._ended is not None and self._after and self._rows:
+            rest = self._ended - (self._started or 0.0) - self._offset - self._last
+            if 0 < rest <= GAP * samples.period(max(0.0, self._last)) * self._every:
+                self._look(self._ended, self._rows)
         numbers = sorted(self._devices.keys() | self._cells.keys())
         return tuple(self._series(each) for each in numbers)
 
@@ -178,18 +182,13 @@ class _Fold:
                 total = _whole(each.get("total"))
                 self._devices[number] = _Known(_text(each.get("uuid")), _text(each.get("name")), total)
 
-    def _take_look(self, moment: float, rows: list[Any]) -> None:
-        if self._ended is None or moment <= self._ended:
-            self._look(moment, rows)
-            return
+    def _look_later(self, moment: float, rows: list[Any]) -> None:
+        """After the script's end, if there are few of them."""
         self._after.append((moment, rows))
         if len(self._after) > AFTER:
             self._ended = None
             for each in self._after:
                 self._look(*each)
-
-    def _started_at(self) -> float:
-        return (self._started or 0.0) + self._offset
 
     def _look(self, moment: float, rows: list[Any]) -> None:
         if self._started is None:

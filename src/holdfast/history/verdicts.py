@@ -51,6 +51,13 @@ def in_brief(verdict: Verdict | None) -> str:
     return words
 
 
+def in_full(run: Run) -> str:
+    """The sentence and what to do; empty where there is nothing to say."""
+    if run.gpu is None or run.gpu.state is UseState.NOT_ASKED:
+        return ""
+    return f"{run.gpu.sentence} {remedy(run)}".strip()
+
+
 def in_words(state: UseState) -> str:
     match state:
         case UseState.NOT_ASKED:

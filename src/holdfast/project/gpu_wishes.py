@@ -41,12 +41,21 @@ def parse_gpus(text: str) -> int | str:
 
 
 def parse_memory(text: str) -> int:
-    size = parse_size(text)
+    try:
+        size = parse_size(text)
+    except UsageError as error:
+        raise UsageError(error.message, "Write it like 8GB (by 1000) or 40GiB (by 1024).") from None
     if size == 0:
         raise UsageError(
             f"`{text}` asks for no memory, which every GPU has.", "Leave it out, or write a size: 8GB, 40GiB."
         )
     return size
+
+
+def format_memory(count: int) -> str:
+    """As it was typed, and as everybody names the sizes of GPUs: `40 GiB`, `80 GB (74.5 GiB)`."""
+    gibibytes = f"{count / (1 << 30):.4g} GiB"
+    return gibibytes if count % (1 << 20) == 0 else f"{count / 10**9:.4g} GB ({count / (1 << 30):.1f} GiB)"
 
 
 def parse_idle(text: str) -> float:

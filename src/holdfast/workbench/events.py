@@ -23,7 +23,7 @@ class SnapshotProgressed:
 
 @dataclass(frozen=True)
 class StillWaiting:
-    """Nothing has happened for a second; for clocks on the screen."""
+    """Nothing has happened for a second or less; for clocks on the screen."""
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,53 @@ def test_who_follows_later_reads_the_same_verdict_last_and_has_the_samples_at_ho
     assert found.out.split() == [run]
     listed = bench.run("history", "list", "-o", "table").out
     assert "used " in listed.splitlines()[2]
+
+
+@pytest.fixture
+def waiting_run(bench: Any, gpus: Simulated) -> Iterator[str]:
+    """One that waits for the GPU which another holds until the end of the test."""
+    bench.write("train.py", "import time\ntime.sleep(600)\n")
+    holder = bench.start("--gpus", "1", "train.py")
+    waiter = bench.run("submit", "-a", "--gpus", "1", "train.py").out.strip()
+    wait_for(lambda: b"waiting for a GPU" in (bench.far(waiter) / "journal.jsonl").read_bytes(), 60)
+    yield waiter
+    for each in (waiter, holder):
+        assert bench.run("cancel", "-r", each, "--grace", "0").code == 0
+
+
+def test_who_follows_a_run_that_waits_for_a_gpu_reads_what_for(bench, waiting_run):
+    for how in ("for the first time", "after its machine was asked"):
+        words = ("logs", "-f", "-r", waiting_run)
+        with bench.popen(*words) as followed, on_a_terminal(words, bench.root) as seen:
+            os.set_blocking(followed.stderr.fileno(), False)
+            try:
+                said = wait_for(followed.stderr.readline, what=f"something is said {how}")
+            finally:
+                followed.kill()
+            assert said.startswith(b"Waiting for a GPU: GPU 0 is held by the run")
+            assert re.search(rb"waiting for a GPU: GPU 0 .*\(\d+ s\)", seen.until(lambda shown: b" s)" in shown)), how
+        assert bench.run("status", "-r", waiting_run).code == 0
+
+
+def test_the_line_of_those_who_wait_names_their_runs(bench, waiting_run):
+    page = bench.run("computetarget", "gpus", "local").out
+    assert re.search(rf"1st in line  run {waiting_run} of \S+, for 1 GPU, since [\d.]+s\n", page), page
+    queue = json.loads(bench.run("computetarget", "gpus", "local", "-o", "json").out)["queue"]
+    assert [(each["run"], each["gpus"]) for each in queue] == [(waiting_run, 1)]
+    listed = bench.run("history", "list", "-o", "table").out
+    assert "  waiting for a GPU" in listed and "is held by" not in listed
+
+
+def test_what_was_typed_is_in_the_record_and_compared(bench, gpus):
+    bench.write("train.py", "")
+    ids = []
+    for words in (["--gpus", "1"], []):
+        assert bench.run("submit", *words, "train.py").code == 0
+        ids.append(bench.run("history", "last", "--query", "run_id", "-o", "tsv").out.strip())
+    assert bench.record(ids[0])["configuration"]["run_configuration"]["gpu"]["gpus"] == 1
+    assert "run_configuration.gpu.gpus: 1" in bench.run("history", "info", "-r", ids[0], "-o", "table").out
+    compared = json.loads(bench.run("history", "compare", *ids, "-o", "json").out)
+    assert {"name": "run_configuration.gpu.gpus", "first": "1", "second": None} in compared["configuration"]
 
 
 def test_a_machine_over_ssh_says_who_uses_its_gpus(

@@ -95,6 +95,7 @@ def test_the_script_sees_what_was_leased_and_nothing_else(bench, tmp_path):
     bench.write("train.py", "import os\nprint(os.environ['CUDA_VISIBLE_DEVICES'])\n")
     one = bench.submit("--gpus", "1", "train.py", env=gpus.environment)
     assert one.out.splitlines()[-1] in gpus.uuids()
+    assert one.out.count("name: ") == 1, "the devices at the start are those that it has"
     every = bench.submit("--gpus", "all", "train.py", env=gpus.environment)
     assert sorted(every.out.splitlines()[-1].split(",")) == sorted(gpus.uuids())
     none = bench.submit("--gpus", "0", "train.py", env={**gpus.environment, "CUDA_VISIBLE_DEVICES": "0"})
@@ -124,6 +125,36 @@ def test_a_second_run_waits_for_the_gpu_and_says_so(bench, gpus):
     assert bench.run("logs", "-f", "-r", second).out.splitlines()[-1] == "mine"
 
 
+def test_a_run_that_must_have_a_gpu_starts_when_its_turn_has_come(bench, gpus):
+    """What was seen before it waited, the other run on the GPU, is of no importance any more."""
+    bench.write("first.py", occupying(0) + FOREVER)
+    bench.write("second.py", "print('mine')\n")
+    first = bench.start("--gpus", "1", "first.py", env=gpus.environment)
+    wait_for(lambda: b"up\n" in (bench.far(first) / "driver_log").read_bytes())
+    second = bench.start("--gpus", "1", "--require-gpu", "second.py", env=gpus.environment)
+    wait_for(lambda: any(each["e"] == "phase" and each["name"] == "gpus" for each in bench.journal(second)))
+    assert bench.run("cancel", "-r", first).code == 0
+    followed = bench.run("logs", "-f", "-r", second)
+    assert followed.out.splitlines()[-1] == "mine", followed.err
+    assert notes(bench, second) == []
+
+
+def test_a_value_that_the_user_wrote_is_obeyed_and_warned_about(bench, gpus):
+    bench.write("train.py", "import os\nprint(os.environ['CUDA_VISIBLE_DEVICES'])\n")
+    bench.write(
+        "aml_config/mine.runconfig",
+        """\
+        Target: local
+        Framework: Python
+        EnvironmentVariables:
+          CUDA_VISIBLE_DEVICES: "7"
+        """,
+    )
+    done = bench.submit("-c", "mine", "--gpus", "1", "train.py", env=gpus.environment)
+    assert done.out.splitlines()[-1] == "7"
+    assert any("CUDA_VISIBLE_DEVICES: 7" in each for each in notes(bench, bench.record()["run_id"]))
+
+
 def test_a_run_that_waits_for_a_gpu_can_be_canceled(bench, gpus):
     gpus.devices[0].processes = [Process(pid=os.getpid())]
     gpus.write()
@@ -131,7 +162,8 @@ def test_a_run_that_waits_for_a_gpu_can_be_canceled(bench, gpus):
     run_id = bench.start("--gpus", "1", "train.py", env=gpus.environment)
     wait_for(lambda: any("is used by" in str(each.get("text")) for each in bench.journal(run_id)))
     assert bench.run("cancel", "-r", run_id).code == 0
-    assert bench.record(run_id)["status"] == "Canceled"
+    record = bench.record(run_id)
+    assert (record["status"], record["gpu"]["reason"]) == ("Canceled", "interrupted-before-start")
 
 
 def test_a_process_that_left_the_tree_and_holds_gpu_memory_is_ended(bench, gpus, started, tmp_path):

@@ -17,7 +17,7 @@ from holdfast.cli.run_table import table
 from holdfast.frozen import replace
 from holdfast.history.gpu_series import Point, Series
 from holdfast.history.records import read_run
-from holdfast.model import GpuUse, UseState, Verdict
+from holdfast.model import GpuUse, Status, UseState, Verdict
 from holdfast.plan import GpuPlan
 from holdfast.project.folder import Project
 from holdfast.workbench import events
@@ -60,46 +60,64 @@ def steps(*busy: float | None) -> Series:
 
 
 def test_the_heights_of_a_plot_are_the_means_of_their_time():
-    lines = list(plot([steps(0, 1, 14, 15, 50, 99, 100, None)], 8.0, 13 + 2 + 25 + 8, has_blocks=True))
+    twice = (each for each in (0, 1, 14, 15, 50, 99, 100, 0, 100, None) for _ in range(2))
+    lines = list(plot([steps(*twice)], 20.0, 13 + 2 + 25 + 20, has_blocks=True))
     assert lines == [
-        "GPU 0 busy    ▁▂▂▃▅██· peak 100 %",
-        "GPU 0 memory  ▁▁▁▁▁▁▁▁ peak 0.0 of 4.0 GiB",
-        "              0s  8.0s · not known",
+        "GPU 0 busy    ▁▁▂▂▂▂▃▃▅▅████▁▁██·· peak 100 %",
+        "GPU 0 memory  ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁ peak 0.0 of 4.0 GiB",
+        "              0s     10.0s   20.0s · not known",
     ]
 
 
+def test_where_it_is_narrow_words_stand_above_the_plot_which_has_all_of_the_width():
+    lines = list(plot([steps(0, 1, 14, 15, 50, 99, 100, None)], 8.0, 8, has_blocks=True))
+    assert lines == [
+        "GPU 0 busy, peak 100 %",
+        "▁▂▂▃▅██·",
+        "GPU 0 memory, peak 0.0 of 4.0 GiB",
+        "▁▁▁▁▁▁▁▁",
+        "0s  8.0s",
+        "· not known",
+    ]
+    at_60_columns = list(plot([steps(*range(100))], 100.0, 60 - 16, has_blocks=True))
+    assert [len(line) for line in at_60_columns[1::2]] == [44, 44]
+
+
 def test_without_blocks_there_are_letters():
-    lines = list(plot([steps(0, 1, 14, 15, 50, 99, 100, None)], 8.0, 13 + 2 + 25 + 8, has_blocks=False))
-    assert lines[0] == "GPU 0 busy    _..:=##? peak 100 %"
-    assert lines[2].endswith("? not known")
+    lines = list(plot([steps(0, 1, 14, 15, 50, 99, 100, None)], 8.0, 8, has_blocks=False))
+    assert lines[1] == "_..:=##?"
+    assert lines[-1] == "? not known"
 
 
 def test_memory_is_drawn_against_the_devices_own_or_the_most_that_was_seen():
-    of_total = list(plot([device((0, 2 * GIB), (0, 4 * GIB))], 2.0, 42, has_blocks=True))
-    assert of_total[1] == "GPU 0 memory  ▅█ peak 4.0 of 4.0 GiB"
-    of_most = list(plot([device((0, 1 * GIB), (0, 2 * GIB), total=None)], 2.0, 42, has_blocks=True))
-    assert of_most[1] == "GPU 0 memory  ▅█ peak 2.0 GiB"
+    of_total = list(plot([device((0, 2 * GIB), (0, 4 * GIB))], 2.0, 2, has_blocks=True))
+    assert of_total[2:4] == ["GPU 0 memory, peak 4.0 of 4.0 GiB", "▅█"]
+    of_most = list(plot([device((0, 1 * GIB), (0, 2 * GIB), total=None)], 2.0, 2, has_blocks=True))
+    assert of_most[2:4] == ["GPU 0 memory, peak 2.0 GiB", "▅█"]
 
 
 def test_what_the_driver_does_not_tell_is_said_to_be_not_known():
-    assert list(plot([device((None, None))], 1.0, 41, has_blocks=True)) == [
-        "GPU 0 busy    · not known",
-        "GPU 0 memory  · not known",
-        "              1.0s · not known",
+    assert list(plot([device((None, None))], 1.0, 1, has_blocks=True)) == [
+        "GPU 0 busy, not known",
+        "·",
+        "GPU 0 memory, not known",
+        "·",
+        "1.0s",
+        "· not known",
     ]
 
 
 def test_bins_are_means_and_the_time_after_the_last_look_is_unknown():
-    lines = list(plot([steps(0, 100, 100, 100)], 8.0, 13 + 2 + 25 + 4, has_blocks=True))
-    assert lines[0] == "GPU 0 busy    ▅█·· peak 100 %"
+    lines = list(plot([steps(0, 100, 100, 100)], 8.0, 4, has_blocks=True))
+    assert lines[1] == "▅█··"
 
 
 @pytest.mark.parametrize("room", [1, 20, 45, 60, 100, 300])
 def test_a_plot_keeps_to_its_room_and_never_grows_beyond_a_page(room):
     series = [steps(*range(100)), replace(steps(*range(100)), number=1)]
     lines = list(plot(series, 3600.0, room, has_blocks=True))
-    assert len(lines) == 5
-    assert max(map(len, lines)) <= max(room, 41), "there is always one cell"
+    assert len([line for line in lines if "not known" not in line or room >= 60]) == (5 if room >= 60 else 9)
+    assert max(map(len, lines)) <= max(room, len("GPU 0 memory, peak 0.0 of 4.0 GiB")), "there is always one cell"
     assert max(map(len, lines)) <= 100
     assert room < 100 or ("30m 00s" in lines[-1] and "1h 00m" in lines[-1])
 
@@ -145,7 +163,7 @@ def test_the_page_of_a_run_shows_the_verdict_each_device_the_waiting_and_the_plo
         "GPU used: Tesla K80 (GPU-1), 74 % mean",
         "GPU 0, Tesla K80 (GPU-1): 74 % mean, 8.00 GiB peak, first use after 4.0s, computed 80 % of the time, leased",
         "GPU 1, Tesla K80 (GPU-2): 0 % mean, not used",
-        "The GPU waited for 20 % of the script's time.",
+        "While the script ran, no GPU worked for 20 % of the time.",
         "Longest without work: 1m 30s after 10.0s, 10.0s after 3m 20s, 5.0s after 5m 00s",
         f"GPU 0 busy    {'▁' * 30}{'█' * 30} peak 100 %",
         f"GPU 0 memory  {'▃' * 60} peak 1.0 of 4.0 GiB",
@@ -348,3 +366,28 @@ def test_the_plan_of_a_submission_has_the_request(command, tmp_path):
         "asked": True,
         "by": "`--gpus 2`",
     }
+
+
+def test_the_status_of_a_run_has_its_verdict_and_the_latest_note(recorded, command):
+    run_id = judged(recorded, NOT_USED)
+    shown = command("status", "-r", run_id, "-o", "table").out
+    assert "GPU NOT used: torch is a CPU build. Write `torch==2`." in shown
+    journal = recorded.folders.path(run_id) / "journal.jsonl"
+    notes = "".join(json.dumps({"t": BEGIN, "e": "note", "text": text}) + "\n" for text in ("first", "It hangs."))
+    journal.write_text(journal.read_text() + notes)
+    noted = command("status", "-r", run_id, "-o", "table").out
+    assert "It hangs." in noted and "first" not in noted
+    plain = command("status", "-r", judged(recorded, NOT_ASKED), "-o", "table").out
+    assert "GPU" not in plain and "note" not in plain
+
+
+def test_a_run_that_waits_for_gpus_says_so_in_a_few_words_in_a_list(recorded):
+    run = replace(read_run(recorded.folders, recorded.add()), ending=None, status=Status.PREPARING)
+    for phase, words in (
+        ("waiting for a GPU: GPU 0 is held by the run iris_1794774034208 of ada", "waiting for a GPU"),
+        ("waiting for 2 GPUs: 3 runs ahead", "waiting for 2 GPUs"),
+        ("installing: torch", "installing: torch"),
+    ):
+        rows, columns, _ = table([replace(run, phase=phase)], 80)
+        assert rows[0]["reason"] == words
+        assert "reason" in [each.key for each in columns]

@@ -69,7 +69,7 @@ def test_the_image_of_another_run_is_shown_by_name_and_id() -> None:
             [
                 "GPUs         2, for this run alone (--gpus 2)",
                 "             required: without one the script is not started",
-                "             with 8.0 GB of free memory each",
+                "             with 8 GB (7.5 GiB) of free memory each",
                 "             ended after 30m without GPU work",
                 "             noticed after 1m with neither output nor GPU work",
             ],

@@ -84,3 +84,16 @@ def test_a_note_that_was_shown_when_it_came_is_not_shown_again_at_the_end(
     screen.show(events.Ended(run))
     shown = capfd.readouterr().err
     assert (shown.count("note: seen"), shown.count("note: only at the end")) == (1, 1)
+
+
+@pytest.mark.parametrize("columns", ["200", "60", "30"])
+def test_of_a_long_phase_the_seconds_are_not_cut(monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setattr(terminal, "is_terminal", lambda _: True)
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    text = "waiting for a GPU: GPU 0 is held by the run iris_1794774034208 of ada; GPU 1 too"
+    Screen(None, frame=False, age=3600.0).show(events.PhaseChanged("gpus", text))
+    shown = sys.stderr.getvalue().rpartition("\x1b[K")[2]  # type: ignore[attr-defined]  # it is the one from above
+    assert len(shown) < int(columns)
+    assert shown.startswith("  waiting for a GPU") and shown.endswith(" (3600 s)")
+    assert ("…" in shown) is (columns != "200")

@@ -79,6 +79,17 @@ def test_processes_are_shown_with_their_stacks_and_the_others_with_the_reason(
     assert made.asked == [("stacks", going_on)]
 
 
+def test_of_a_long_command_the_program_and_the_script_are_shown(
+    command: Callable[..., Any], going_on: str, far: Callable[[object], Far]
+) -> None:
+    deep = f"/opt/{'environment/' * 8}bin/python -u /home/ada/.holdfast/{'runs/' * 9}work/train.py --rate=1/2/3"
+    far({"processes": [{**PROCESSES[0], "command": deep}]})
+    head = command("experiment", "stacks", "-r", going_on, "-o", "table").out.splitlines()[0]
+    assert head == "7 python (sleeping): …/python -u …/train.py --rate=1/2/3"
+    text = " ".join(command("experiment", "stacks", "--help").out.split())
+    assert "faulthandler" in text and "`Current thread`" in text
+
+
 def test_programs_get_all_of_it(command: Callable[..., Any], going_on: str, far: Callable[[object], Far]) -> None:
     far({"processes": PROCESSES})
     done = command("experiment", "stacks", "-r", going_on)

@@ -49,7 +49,7 @@ ANSWER: dict[str, Any] = {
                 | {"kind": "graphics", "whose": "stranger", "run": None, "project": None},
             ],
         },
-        {"index": 1, "state": "ok", "name": "Tesla K80", "processes": [], "leased_by": None},
+        {"index": 1, "state": "ok", "name": "Tesla K80", "processes": [], "leased_by": None, "is_used": False},
         {"index": 2, "state": "lost", "problem": "GPU is lost", "processes": None},
         {
             "index": 3,
@@ -60,7 +60,10 @@ ANSWER: dict[str, Any] = {
             "instances": [{"uuid": "MIG-1", "name": "1g.5gb", "leased_by": {"user": "", "run": "", "pid": None}}],
         },
     ],
-    "queue": [{"gpus": 2, "pid": 77, "user": "bob", "waited": 200.0}, {"gpus": 1, "pid": 78, "user": None}],
+    "queue": [
+        {"gpus": 2, "pid": 77, "user": "bob", "run": "mnist_7", "waited": 200.0},
+        {"gpus": 1, "pid": 78, "user": None},
+    ],
 }
 
 
@@ -68,23 +71,23 @@ def test_the_page_tells_own_runs_others_runs_and_strangers_apart():
     page = io.StringIO()
     draw(parse(ANSWER), page)
     assert page.getvalue().splitlines() == [
-        "Driver     NVIDIA 535.104.05, CUDA up to 12.2",
-        "GPU 0      Tesla K80, 74 % busy, 8.00 of 11.00 GiB, 61 °C, 120 W",
-        "           GPU-1",
-        "           leased by iris_1 (ada)",
-        "           process 9 of ada: your run iris_1 (project iris), 2.00 GiB, python train.py",
-        "           process 10 of bob: the run mnist_2, unknown, python",
-        "           process 11: not a run of Holdfast's, 1.00 GiB, unknown",
-        "GPU 1      Tesla K80, use unknown, unknown of unknown",
-        "           unknown UUID",
-        "           free",
-        "GPU 2      unknown: lost, GPU is lost",
-        "GPU 3      A100, use unknown, unknown of unknown",
-        "           GPU-4",
-        "           1g.5gb, MIG-1, leased by a run",
-        "           processes: the driver does not tell",
-        "Waiting 1  for 2 GPUs: bob (process 77), for 3m 20s by now",
-        "Waiting 2  for 1 GPU: unknown (process 78)",
+        "Driver       NVIDIA 535.104.05, CUDA up to 12.2",
+        "GPU 0        Tesla K80, 74 % busy, 8.00 of 11.00 GiB, 61 °C, 120 W",
+        "             GPU-1",
+        "             leased to run iris_1 of ada",
+        "             process 9 of ada: your run iris_1 (project iris), 2.00 GiB, python train.py",
+        "             process 10 of bob: the run mnist_2, unknown, python",
+        "             process 11: not a run of Holdfast's, 1.00 GiB, unknown",
+        "GPU 1        Tesla K80, use unknown, unknown of unknown",
+        "             unknown UUID",
+        "             free",
+        "GPU 2        unknown: lost, GPU is lost",
+        "GPU 3        A100, use unknown, unknown of unknown",
+        "             GPU-4",
+        "             1g.5gb, MIG-1: leased to a run",
+        "             processes: the driver does not tell",
+        "1st in line  run mnist_7 of bob, for 2 GPUs, since 3m 20s",
+        "2nd in line  process 78 of unknown, for 1 GPU",
     ]
 
 
@@ -123,6 +126,21 @@ def shown_of(answer: dict[str, Any]) -> str:
     return page.getvalue()
 
 
+@pytest.mark.parametrize(
+    ("changes", "shown"),
+    [
+        ({"is_used": True}, "in use without a lease: not handed out"),
+        ({"is_used": False, "processes": []}, "free"),
+        ({"is_used": None, "processes": None}, "not leased; whether it is used is not known"),
+        ({"is_used": True, "leased_by": {"user": "ada", "run": "iris_1", "pid": 7}}, "leased to run iris_1 of ada"),
+    ],
+)
+def test_each_device_says_whether_it_would_be_handed_out(changes, shown):
+    lines = [line.strip() for line in shown_of(changed(**{"leased_by": None, **changes})).splitlines()]
+    assert lines[3] == shown
+    assert lines.count("free") == (shown == "free")
+
+
 def test_of_many_processes_the_first_are_shown_and_the_others_counted():
     process = ANSWER["devices"][0]["processes"][0]
     ten = shown_of(changed(processes=[{**process, "pid": at} for at in range(10)]))
@@ -143,7 +161,7 @@ def test_times_that_no_calendar_has_are_not_known(absurd):
     answer = {**changed(power=absurd), "time": absurd, "queue": [{"gpus": 1, "pid": 7, "waited": absurd}]}
     look = parse(answer)
     assert (look.time, look.devices[0].power, look.queue[0].waited) == (None, None, None)
-    assert "for 1 GPU: unknown (process 7)\n" in shown_of(answer)
+    assert "process 7 of unknown, for 1 GPU\n" in shown_of(answer)
 
 
 def test_a_look_at_no_known_time_is_shown_all_the_same(command, machine, monkeypatch):
@@ -191,6 +209,29 @@ def test_one_look_is_one_look_and_the_connection_is_closed(command, machine):
     query = "devices[].processes[?whose=='stranger'].pid[]"
     machine.looks = 0
     assert json.loads(command("computetarget", "gpus", "local", "--query", query).out) == [11]
+
+
+def test_separated_by_tabs_there_is_a_line_of_names_and_numbers_for_each_gpu(command, machine):
+    lines = [line.split("\t") for line in command("computetarget", "gpus", "local", "-o", "tsv").out.splitlines()]
+    assert lines[0] == [
+        "0",
+        "GPU-1",
+        "Tesla K80",
+        "leased",
+        "iris_1",
+        "ada",
+        "74",
+        *map(str, (8 * GIB, 11 * GIB, 61, 120.4, 3)),
+    ]
+    assert [line[3] for line in lines] == ["leased", "free", "lost", "leased"]
+    assert {len(line) for line in lines} == {12}
+
+
+def test_the_help_says_one_thing_about_pipes_and_that_a_name_is_needed(command):
+    text = " ".join(command("computetarget", "gpus", "--help").out.split())
+    assert "Default: a page (table), in a pipe too." in text
+    assert "json in a pipe" not in text
+    assert "[NAME]" not in text and "[OPTIONS] NAME" in text
 
 
 def test_without_a_terminal_there_is_a_block_for_each_look_until_ctrl_c(command, machine):

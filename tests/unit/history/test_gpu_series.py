@@ -52,6 +52,25 @@ def test_of_a_long_time_without_a_look_nothing_is_known(tmp_path):
     assert busy(zero, 0.5, 1.1, 30, 56.9, 57.1, 59.9) == [50.0, None, None, None, 50.0, 50.0]
 
 
+def test_what_is_seen_after_the_scripts_end_is_not_drawn_into_its_time(tmp_path):
+    looks = [*(tick(at, (0, 80, 2)) for at in (1, 2, 3, 4)), tick(5.0, (0, 0, 0)), tick(6.0, (0, 0, 0))]
+    write(tmp_path, {"devices": DEVICES[1:]}, *looks)
+    (zero,) = read_series(tmp_path, BEGAN, BEGAN + 4.9)
+    assert zero.points[-1].time == pytest.approx(4.9)
+    assert {(each.utilisation, each.memory) for each in zero.points} == {(80.0, 2.0)}
+
+
+def test_of_the_time_before_the_end_in_which_nobody_looked_nothing_is_known(tmp_path):
+    write(tmp_path, {"devices": DEVICES[1:]}, tick(1, (0, 80, 2)), tick(20, (0, 0, 0)))
+    (zero,) = read_series(tmp_path, BEGAN, BEGAN + 19)
+    assert zero.points[-1].time == 1.0
+
+
+def test_an_end_that_the_clock_has_moved_before_most_looks_hides_none(tmp_path):
+    write(tmp_path, {"devices": DEVICES[1:]}, *(tick(at, (0, at % 2, 2)) for at in range(1, 201)))
+    assert read_series(tmp_path, BEGAN, BEGAN - 3000) == read_series(tmp_path, BEGAN)
+
+
 @pytest.mark.parametrize("step", [86_400.0, -86_400.0, -3.0, 1e9])
 def test_a_clock_that_is_set_while_the_script_runs_hides_nothing_of_it(tmp_path, step):
     before = [tick(at, (0, 10, 2)) for at in range(1, 6)]

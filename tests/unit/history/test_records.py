@@ -42,6 +42,19 @@ def test_a_whole_journal_gives_every_field_of_the_run(submission, archive):
     assert run.notes == ()
 
 
+def test_what_is_seen_to_after_the_scripts_end_is_not_its_time(submission):
+    going_on = line(e="started", t=100.0) + line(e="exited", t=105.0, code=0) + line(e="exited", t=107.0, code=0)
+    run = fold(submission, parse_journal(going_on), {})
+    assert (run.duration, run.running_time(1e10)) == (None, 5.0)
+    ended = fold(submission, parse_journal(going_on + line(e="ended", t=109.2, reason="completed", code=0)), {})
+    assert (ended.ended, ended.duration, ended.running_time(1e10)) == (109.2, 5.0, 5.0)
+    assert run_from_json(run_json(ended)) == ended
+    unseen = fold(submission, parse_journal(line(e="started", t=100.0) + line(e="ended", t=109.0, reason="lost")), {})
+    assert unseen.duration == 9.0
+    indexed_before = {name: value for name, value in run_json(unseen).items() if name != "exited"}
+    assert run_from_json(indexed_before) == unseen
+
+
 @pytest.mark.parametrize("reason", [each for each in Reason if each is not Reason.ABANDONED])
 def test_every_reason_gives_its_status(submission, reason):
     data = CREATED + STARTED + line(e="ended", reason=reason.value, code=3, signal=9, detail="why")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import UsageError
-from holdfast.project.gpu_wishes import GpuWishes, parse_gpus, parse_idle, parse_memory
+from holdfast.project.gpu_wishes import GpuWishes, format_memory, parse_gpus, parse_idle, parse_memory
 from holdfast.project.runconfig import RunConfiguration, read_runconfig, render_runconfig
 
 
@@ -58,3 +58,24 @@ def read(root: Path, text: str) -> GpuWishes:
     assert problems == []
     assert found is not None
     return found.gpu
+
+
+@pytest.mark.parametrize("text", ["much", "8", "8GBit"])
+def test_a_memory_that_cannot_be_read_is_answered_as_the_help_writes_it(text):
+    with pytest.raises(UsageError) as raised:
+        parse_memory(text)
+    assert "8GB" in raised.value.hint and "40GiB" in raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("typed", "shown"),
+    [
+        ("80GB", "80 GB (74.5 GiB)"),
+        ("40GiB", "40 GiB"),
+        ("1.5GiB", "1.5 GiB"),
+        ("512MiB", "0.5 GiB"),
+        ("8GB", "8 GB (7.5 GiB)"),
+    ],
+)
+def test_memory_is_said_as_it_was_typed(typed, shown):
+    assert format_memory(parse_memory(typed)) == shown

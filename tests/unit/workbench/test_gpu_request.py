@@ -13,7 +13,7 @@ from holdfast.project.compute import ComputeTarget
 from holdfast.project.configuration import Configuration
 from holdfast.project.gpu_wishes import GpuWishes
 from holdfast.project.runconfig import RunConfiguration
-from holdfast.workbench.submitting.gpu_request import gpu_plan
+from holdfast.workbench.submitting.gpu_request import gpu_plan, in_force
 
 FILE = "aml_config/x.runconfig"
 NOTHING = GpuWishes()
@@ -39,6 +39,20 @@ def configured(written: GpuWishes = NOTHING, nvidia: bool | None = None, kind: s
 def test_what_was_typed_counts_before_the_file_and_that_before_the_target(typed, written, nvidia, gpus, by) -> None:
     plan = gpu_plan(GpuWishes(gpus=typed), configured(GpuWishes(gpus=written), nvidia))
     assert (plan.gpus, plan.by, plan.asked) == (gpus, by, gpus not in (None, 0))
+
+
+@pytest.mark.parametrize(
+    ("typed", "written", "found"),
+    [
+        (GpuWishes(gpus=2), GpuWishes(gpus=1, require=True), GpuWishes(gpus=2, require=True)),
+        (GpuWishes(), GpuWishes(1, None, 5, 3.0, 0.0), GpuWishes(1, None, 5, 3.0, 0.0)),
+        (GpuWishes(quiet_after=0.0), GpuWishes(quiet_after=60.0), GpuWishes(quiet_after=0.0)),
+        (GpuWishes(gpus=0), GpuWishes(1, True, 5, 3.0, 60.0), GpuWishes(gpus=0, quiet_after=60.0)),
+        (GpuWishes(), GpuWishes(), GpuWishes()),
+    ],
+)
+def test_what_is_in_force_is_what_was_typed_over_what_is_written(typed, written, found) -> None:
+    assert in_force(typed, written) == found
 
 
 def test_nvidia_docker_asks_for_nothing_where_there_is_no_container() -> None:

@@ -98,7 +98,7 @@ class _Site:
         return next((path for path in paths if os.path.exists(path)), "")
 
     def package(self, pattern: str, source: Optional[str] = None) -> Optional[Package]:
-        expression = re.compile(pattern + r"\Z")
+        expression = re.compile(r"(?:%s)\Z" % pattern)
         found = (each for each in self._packages if expression.match(each.name) and source in (None, each.source))
         return next(found, None)
 

@@ -4,10 +4,11 @@
      "time": seconds since the epoch,
      "devices": [{…a device of the report (`machine.nvml`), with "utilization", "power", "temperature"…,
                   "leased_by": {"uid", "user", "run", "pid"} | null,
-                  "instances": [{…, "leased_by"}],
+                  "is_used": whether anybody computes on it, which keeps it from being handed out | null,
+                  "instances": [{…, "leased_by", "is_used"}],
                   "processes": [{"pid", "uid", "user", "name", "command", "memory", "kind", "instance",
                                  "whose": "mine" | "run" | "stranger", "run", "project"}] | null}],
-     "queue": [{"gpus", "pid", "uid", "user", "waited": seconds, "devices": [UUID, …]}]}      the first is next
+     "queue": [{"gpus", "pid", "uid", "user", "run", "waited": seconds, "devices": [UUID, …]}]}   the first is next
 
 `whose`: a run of this user's, with its project; another user's run, known by its lease; anybody else. What is not to be
 seen is null. `command` is the program and its script (`python train.py`), of everybody's processes: options may be
@@ -19,8 +20,9 @@ import time
 from typing import Any, Dict, List, Optional, Tuple
 
 from holdfast.farside.gpu.leasing import registry
-from holdfast.farside.gpu.leasing.occupants import Occupant, occupant, parent, user_name, variable
+from holdfast.farside.gpu.leasing.occupants import Occupant, occupant, parent, strangers, user_name, variable
 from holdfast.farside.gpu.leasing.registry import Holder, State
+from holdfast.farside.gpu.leasing.units import conditions
 from holdfast.farside.layout import Home
 from holdfast.farside.machine import gpus
 from holdfast.farside.run.children import inherited_environment
@@ -40,13 +42,17 @@ def look(home: Home, message: Dict[str, Any]) -> Row:
 
 
 def answer(report: gpus.Report, state: State) -> Row:
-    devices = [_device(each, state) for each in report["devices"]]
+    used = {uuid: bool(strangers(each.pids)) for uuid, each in conditions(report).items()}
+    devices = [_device(each, state, used) for each in report["devices"]]
     return dict(report, time=time.time(), devices=devices, queue=_queue(state, report))
 
 
-def _device(device: Row, state: State) -> Row:
-    parts = [dict(each, leased_by=_leased_by(each["uuid"], state)) for each in device["instances"]]
-    found = dict(device, instances=parts, leased_by=_leased_by(device["uuid"], state))
+def _device(device: Row, state: State, used: Dict[str, bool]) -> Row:
+    def with_state(each: Row) -> Row:
+        is_used = None if device["processes"] is None else used[str(each["uuid"])]
+        return dict(each, leased_by=_leased_by(each["uuid"], state), is_used=is_used)
+
+    found = dict(with_state(device), instances=[with_state(each) for each in device["instances"]])
     if device["processes"] is None:
         return found
     rows: Dict[int, Row] = {}
@@ -102,8 +108,10 @@ def _queue(state: State, report: gpus.Report) -> List[Row]:
     for ticket in state.tickets:
         if not ticket.usable & here:
             continue
-        who = occupant(ticket.pid) if registry.is_here(ticket) else Occupant(ticket.pid, None, "", "", "")
+        uid = occupant(ticket.pid).uid if registry.is_here(ticket) else None
+        if uid is None:  # hidden, or in a container: then as it says itself
+            uid = ticket.uid
         waited = max(0.0, (registry.now() - ticket.time) / 1e9)
-        row: Row = {"gpus": ticket.gpus, "pid": ticket.pid, "uid": who.uid, "user": who.user, "waited": waited}
-        rows.append(dict(row, devices=sorted(ticket.usable)))
+        row: Row = {"gpus": ticket.gpus, "pid": ticket.pid, "uid": uid, "user": "" if uid is None else user_name(uid)}
+        rows.append(dict(row, run=ticket.run, waited=waited, devices=sorted(ticket.usable)))
     return rows

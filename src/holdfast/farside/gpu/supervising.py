@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 REFUSED = "gpu"
 """Of a refusal: the run must have a GPU, and this one would not."""
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-KFD = "/dev/kfd"
-"""Where an AMD device that computes is reached."""
+KFD, AMDSMI_FOLDER = "/dev/kfd", "HOLDFAST_AMDSMI"
+"""Where an AMD device that computes is reached; what names AMD's library instead."""
 SHORT = 5.0
 """Seconds of a script whose end is not kept waiting by a driver that has not said anything yet."""
 PATIENCE, GREAT_PATIENCE = 10.0, 60.0
@@ -53,7 +53,6 @@ class GpuWatch:
         self._visible: Optional[str] = None
         self._way = ""
         self._sampling: Optional[Sampling] = None
-        self._facts: Optional[Facts] = None
         self._started: Optional[float] = None
 
     @property
@@ -68,7 +67,7 @@ class GpuWatch:
     @property
     def matters(self) -> bool:
         """Whether there is anything to say, beyond that nobody asked."""
-        return self.is_present or self.request.asked or os.path.exists(KFD)
+        return self.is_present or self.request.asked or os.path.exists(KFD) or AMDSMI_FOLDER in self._environment
 
     def require_driver(self) -> None:
         """Before an image is fetched for a run that must have a GPU on a machine that has none."""
@@ -192,11 +191,14 @@ class GpuWatch:
     def watchdog(self) -> Optional["Watchdog"]:
         """When the script has started."""
         self._started = time.time()
-        if self._sampling is None or not self.is_given:
+        if self._sampling is None:
+            return None
+        facts = self._keep_facts()  # again: more may have been learned of a container by now
+        if not self.is_given:
             return None
         from holdfast.farside.gpu.watching.watchdog import Watchdog
 
-        return Watchdog(self._owner.folder, self._keep_facts(), self._run, self._note)
+        return Watchdog(self._owner.folder, facts, self._run, self._note)
 
     def spared(self) -> Set[int]:
         """Processes that are not the script's."""
@@ -222,12 +224,14 @@ class GpuWatch:
         left, is_stalled = self._end_left(ended)
         said = tuple(recognise(_tail(os.path.join(self._owner.folder, OUTPUT), MOST_READ)))
         code, number = (None, None) if result is None else (result.code, result.signal)
-        end = End(self._started, time.time() if ended is None else ended, code, number, said, left, is_stalled)
+        when = time.time() if ended is None else ended
+        is_stopped = self._started is None and self._attendant.stop is not None
+        end = End(self._started, when, code, number, said, left, is_stalled, is_stopped)
         samples = Samples()
         if self._sampling is not None:
             self._sampling.end()
             samples = self._sampling.samples()
-        self._owner.tell("gpu", **judged(self._facts or self._gather(), end, samples))
+        self._owner.tell("gpu", **judged(self._gather(), end, samples))
 
     def _end_left(self, ended: Optional[float]) -> Tuple[Tuple["Left", ...], bool]:
         sampling = self._sampling
@@ -242,25 +246,31 @@ class GpuWatch:
             self._owner.tell("swept", processes=[list(each) for each in killed[:100]], count=len(killed))
         return tuple(left), not answered and sampling.is_stalled
 
+    def _is_watched(self) -> bool:
+        """Of devices that are not NVIDIA's: whether there is something that can watch them."""
+        from holdfast.farside.gpu.watching.source import AMDSMI, kind
+
+        return not self.is_present and kind(self._environment) == AMDSMI
+
     def _keep_facts(self) -> "Facts":
         """For the verdict, whoever makes it."""
         from holdfast.farside.gpu.judging.facts import as_json
 
-        self._facts = self._gather()
+        facts = self._gather()
         path = os.path.join(self._owner.folder, GPU_FACTS)
         try:
             with open(path + ".new", "w") as target:
-                target.write(json.dumps(as_json(self._facts)))
+                target.write(json.dumps(as_json(facts)))
             os.rename(path + ".new", path)
         except OSError:
             pass  # only a guardian whose supervisor died would miss it
-        return self._facts
+        return facts
 
     def _gather(self) -> "Facts":
         from holdfast.farside.gpu.judging.gathering import gather
 
         lease = self._lease
-        return gather(self.request, self.report)._replace(
+        return gather(self.request, self.report, self._is_watched())._replace(
             container=None if self._is_bare else self._way if self.is_given else "",
             refuses=self.request.gpus == 0 or (self._gives is False and not self.request.asked),
             leased=() if lease is None else lease.uuids,

@@ -298,6 +298,7 @@ class Follower:
                 f"Continue it (fg in its terminal, or kill -CONT {stopped}), or end it: kill {stopped}",
             )
         time.sleep(WAIT)
+        yield events.StillWaiting()
 
 
 def bytes_at_home(folder: Path) -> int:

@@ -55,12 +55,13 @@ class Instance:
     memory_used: int | None
     memory_total: int | None
     lease: Holder | None
+    is_used: bool | None = None
 
 
 @dataclass(frozen=True)
 class Device:
     """Per cent, bytes, degrees, watts. `state` is `ok`, `lost` or `failed`. `processes` None: the driver does not
-    tell."""
+    tell. `is_used`: somebody computes on it, with a lease or without."""
 
     number: int
     uuid: str | None
@@ -75,16 +76,19 @@ class Device:
     lease: Holder | None
     instances: tuple[Instance, ...]
     processes: tuple[Process, ...] | None
+    is_used: bool | None = None
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """Somebody who waits for so many GPUs; `waited` is for how many seconds."""
+    """Somebody who waits for so many GPUs; `waited` is for how many seconds. The beginning of a long `run` may be
+    `~`."""
 
     gpus: int
     user: str | None
     pid: int
     waited: float | None
+    run: str | None = None
 
 
 @dataclass(frozen=True)
@@ -137,6 +141,7 @@ def _device(row: Mapping[str, Any]) -> Device:
         lease=_holder(row.get("leased_by")),
         instances=tuple(_instance(each) for each in rows(row.get("instances") or [])),
         processes=None if processes is None else tuple(_process(each) for each in rows(processes)),
+        is_used=_flag(row.get("is_used")),
     )
 
 
@@ -148,7 +153,8 @@ def _holder(row: Mapping[str, Any] | None) -> Holder | None:
 
 def _instance(row: Mapping[str, Any]) -> Instance:
     used, total = _number(row.get("memory_used")), _number(row.get("memory_total"))
-    return Instance(_text(row.get("uuid")), _text(row.get("name")), used, total, _holder(row.get("leased_by")))
+    lease, is_used = _holder(row.get("leased_by")), _flag(row.get("is_used"))
+    return Instance(_text(row.get("uuid")), _text(row.get("name")), used, total, lease, is_used)
 
 
 def _process(row: Mapping[str, Any]) -> Process:
@@ -166,11 +172,16 @@ def _process(row: Mapping[str, Any]) -> Process:
 
 
 def _waiting(row: Mapping[str, Any]) -> Waiting:
-    return Waiting(number(row["gpus"]), _text(row.get("user")), number(row["pid"]), _amount(row.get("waited")))
+    waited, run = _amount(row.get("waited")), _text(row.get("run"))
+    return Waiting(number(row["gpus"]), _text(row.get("user")), number(row["pid"]), waited, run)
 
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
+
+
+def _flag(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None
 
 
 def _number(value: object) -> int | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.farside.environments.drivers import Device, Machine, fitness, is_too_old, minimum_driver, newest_major
-from holdfast.farside.environments.frameworks import Build, read_environment
+from holdfast.farside.environments.frameworks import Build, framework_of, read_environment
 from kit.fatbins import cuda_library
 
 
@@ -71,6 +71,20 @@ def test_a_module_is_never_executed(site: Path, tmp_path: Path) -> None:
 def test_tensorflow_says_its_architectures_where_its_library_does_not(text: str, site: Path) -> None:
     put(site, "tensorflow/python/platform/build_info.py", text)
     assert builds(site) == [Build("tensorflow", "tensorflow", "", "11.2", False, ("sm_35", "sm_80", "ptx_80"))]
+
+
+@pytest.mark.parametrize(
+    ("package", "is_one"),
+    [
+        *[("tensorflow", True), ("tensorflow-cpu", True), ("tf-nightly", True), ("tf-nightly-gpu", True)],
+        *[("tensorflow-io", False), ("tensorflow-io-gcs-filesystem", False), ("tensorflow-datasets", False)],
+        *[("tf-nightly-intel", False), ("tensorflow-estimator", False)],
+    ],
+)
+def test_a_package_that_only_begins_like_a_framework_is_none(package: str, is_one: bool, site: Path) -> None:
+    put(site, f"{package.replace('-', '_')}-2.0.dist-info/METADATA", f"Name: {package}\nVersion: 2.0\n")
+    assert builds(site) == ([Build("tensorflow", package, "2.0")] if is_one else [])
+    assert framework_of(package) == ("tensorflow" if is_one else "")
 
 
 def test_old_jax_has_cuda_inside_and_one_with_parts_of_it_is_unknown(site: Path) -> None:

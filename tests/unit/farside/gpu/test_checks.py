@@ -13,6 +13,7 @@ BUSY = device(strangers=(7000, 7001))
 WARNED = CPU_BUILD._replace(severity="warning")
 GONE = facts()._replace(devices=())
 ASKS_MEMORY = ASKED._replace(min_memory=8 * GIB)
+TWO = ASKED._replace(gpus=2, by="`--gpus 2`")
 
 
 @pytest.mark.parametrize(
@@ -42,6 +43,11 @@ ASKS_MEMORY = ASKED._replace(min_memory=8 * GIB)
         (facts(device(memory_free=None), request=ASKS_MEMORY), []),
         (facts(device(memory_free=GIB), request=ASKS_MEMORY), ["out-of-gpu-memory"]),
         (facts(device(memory_free=GIB), device(1), request=ASKS_MEMORY), []),
+        (facts(device(0), device(1), request=TWO), []),
+        (facts(request=TWO), ["too-few-gpus"]),
+        (facts(device(mig=True), request=TWO), []),
+        (facts(device(memory_total=None), request=TWO._replace(gpus=1, min_memory=GIB)), ["too-few-gpus"]),
+        (facts(device(memory_free=GIB), request=TWO._replace(gpus=1, min_memory=80 * GIB)), ["too-few-gpus"]),
         (facts(visible="", container="", findings=(CPU_BUILD,)), ["hidden", "container-without-gpus", "cpu-build"]),
     ],
 )
@@ -97,14 +103,24 @@ def test_the_sentences_name_the_devices_the_processes_and_the_amounts() -> None:
         check(GONE._replace(driver_state="failed", problem="Driver Not Loaded"))[0].sentence,
         check(facts(device(state="lost")))[0].sentence,
         check(facts(findings=(CPU_BUILD,)))[0].sentence,
+        check(facts(device(state="lost", name="unknown", uuid="")))[0].sentence,
+        check(facts(device(0), device(1, memory_total=GIB), request=TWO._replace(min_memory=10**9 + 2**30)))[
+            0
+        ].sentence,
+        check(facts(device(0), device(1, state="lost"), request=TWO))[0].sentence,
+        check(facts(request=ASKS_MEMORY._replace(gpus="all", min_memory=16 * GIB)))[0].sentence,
     ]
     assert said == [
-        "Other processes compute on every GPU that the script can see: "
-        "Tesla K80 (GPU-00000000) by processes 7000 and 7001.",
+        "Other processes are on every GPU that the script can see: "
+        "Tesla K80 (GPU-00000000) has processes 7000 and 7001.",
         "No GPU has the 8.0 GiB of free memory that are asked for: Tesla K80 (GPU-00000000) has 512 MiB.",
         "The NVIDIA driver does not work: Driver Not Loaded.",
         "No GPU works: Tesla K80 (GPU-00000000) is lost.",
         CPU_BUILD.sentence,
+        "No GPU works: GPU 0 is lost.",
+        "`--gpus 2` asks for more than the machine has: 1 GPU with 1.9 GiB of memory.",
+        "`--gpus 2` asks for more than the machine has: 1 GPU that works.",
+        "No GPU of this machine has 16.0 GiB of memory; the largest has 12.0 GiB.",
     ]
 
 

@@ -349,6 +349,13 @@ def test_instances_of_a_device_are_leased_one_by_one(driver, report_of) -> None:
             "has 12.0 GiB",
         ),
         (
+            Request(gpus=1, min_memory=80 * 10**9),
+            1,
+            "ok",
+            "No GPU of this machine has 80 GB (74.5 GiB) of memory or more",
+            "has 12.0 GiB",
+        ),
+        (
             Request(gpus=2, min_memory=512 << 20),
             [12 * GIB, 256 << 20],
             "ok",

@@ -35,8 +35,8 @@ def children(pid: int) -> list[int]:
         return [int(each) for each in file.read().split()]
 
 
-def process(pid: int, instance: int | None = None) -> dict[str, Any]:
-    return {"pid": pid, "memory": 5, "kind": "compute", "instance": instance}
+def process(pid: int, instance: int | None = None, kind: str = "compute") -> dict[str, Any]:
+    return {"pid": pid, "memory": 5, "kind": kind, "instance": instance}
 
 
 def state(taken: dict[str, Holder], *tickets: Ticket) -> State:
@@ -78,12 +78,14 @@ def test_a_lease_whose_holder_did_not_say_its_name_is_still_one(report_of) -> No
 
 
 def test_instances_have_leases_and_processes_of_their_own(report_of) -> None:
-    parts = [{"index": 0, "name": "", "uuid": "MIG-1", "gpu_instance": 3}, {"index": 1, "name": "", "uuid": "MIG-2"}]
+    first, second = {"uuid": "MIG-1", "gpu_instance": 3}, {"uuid": "MIG-2", "gpu_instance": 4}
+    parts = [{"index": at, "name": "", "memory_free": None, **each} for at, each in enumerate((first, second))]
     mine = occupant(os.getpid())
     report = report_of({"mig": True, "instances": parts, "processes": [process(mine.pid, instance=3)]})
     found = answer(report, state({"MIG-1": Holder(os.getuid(), "mine_1", 5)}))
     (device,) = found["devices"]
     assert [bool(each["leased_by"]) for each in device["instances"]] == [True, False]
+    assert [each["is_used"] for each in device["instances"]] == [True, False]
     assert device["processes"][0]["run"] == "mine_1"
 
 
@@ -92,11 +94,24 @@ def test_the_queue_has_those_who_wait_for_devices_of_this_machine(report_of) -> 
     uuid = report["devices"][0]["uuid"]
     waiting = Ticket(registry.now() - 3 * 10**9, os.getpid(), 2, frozenset([uuid]), registry._namespace())
     contained = waiting._replace(namespace=5)
-    found = answer(report, state({}, waiting, contained, Ticket(1, 1, 1, frozenset(["GPU-elsewhere"]))))
-    row, unknown = found["queue"]
+    named = contained._replace(uid=os.getuid(), run="iris_1")
+    found = answer(report, state({}, waiting, contained, named, Ticket(1, 1, 1, frozenset(["GPU-elsewhere"]))))
+    row, unknown, its_own_word = found["queue"]
+    assert (its_own_word["uid"], its_own_word["user"], its_own_word["run"]) == (
+        os.getuid(),
+        occupant(os.getpid()).user,
+        "iris_1",
+    )
     assert (unknown["pid"], unknown["uid"], unknown["user"]) == (os.getpid(), None, "")
     assert (row["gpus"], row["pid"], row["uid"], row["devices"]) == (2, os.getpid(), os.getuid(), [uuid])
     assert row["waited"] >= 3
+
+
+def test_a_device_is_used_where_somebody_computes_on_it_and_not_where_somebody_draws(report_of) -> None:
+    mine = os.getpid()
+    rows = [[], [process(mine)], [process(mine, kind="graphics"), process(mine)], None]
+    found = [answer(report_of({"processes": each}), state({}))["devices"][0]["is_used"] for each in rows]
+    assert found == [False, True, False, None]
 
 
 def test_nobody_reads_the_options_of_anybodys_command(report_of) -> None:

@@ -17,7 +17,7 @@ from kit.waiting import wait_for
     ("words", "seen"),
     [
         ("python train.py --password=hunter2 data", "python train.py"),
-        ("/usr/bin/python3.11 -uB /home/alice/secret/train.py --epochs 3", "python3.11 train.py"),
+        ("/usr/bin/python3.11 -uB /data/secret/train.py --epochs 3", "python3.11 train.py"),
         ("python -m torch.distributed.run --nproc_per_node 2 train.py", "python torch.distributed.run"),
         ("python -um pkg hunter2", "python"),
         ("python -c connect('hunter2')", "python"),
@@ -36,7 +36,7 @@ def test_a_command_is_its_program_and_its_script(words: str, seen: str) -> None:
 
 
 def test_a_process_that_writes_its_own_line_is_known_by_its_name() -> None:
-    assert shown(["python /home/a/train.py --password=a/hunter2"], "python train.py") == "python"
+    assert shown(["python /data/train.py --password=a/hunter2"], "python train.py") == "python"
     assert shown(["a b"], "") == ""
 
 

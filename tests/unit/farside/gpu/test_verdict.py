@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import tracemalloc
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-from holdfast.farside.environments.findings import Finding
 from holdfast.farside.gpu.judging import reasons, tallies, verdict
 from holdfast.farside.gpu.judging.evidence import Part, work
-from holdfast.farside.gpu.judging.facts import NOTHING, End, Facts, Left
+from holdfast.farside.gpu.judging.facts import NOTHING
 from holdfast.farside.gpu.judging.verdict import Verdict, judge
-from holdfast.farside.gpu.request import Request
-from holdfast.farside.gpu.watching.samples import Loss, Row, Samples, Watched
+from holdfast.farside.gpu.watching.samples import Row, Watched
 from kit.gpu_values import (
     ASKED,
-    CPU_BUILD,
     GIB,
-    MISMATCH,
-    NO_CODE,
-    START,
-    TOO_OLD,
     device,
     end,
     facts,
@@ -29,324 +22,10 @@ from kit.gpu_values import (
     leasing,
     row,
     samples,
-    strange,
     uuid,
     working,
 )
-
-MIG = "MIG-00000000-0000-4000-8000-000000000000"
-NOBODY = Request()
-REQUIRED = Request(asked=True, require=True, by="`--require-gpu`")
-QUIET = [[row()]] * 10
-HIDDEN_PIDS = row(0, 60, memory=GIB, unmatched=1)
-ONE_MIG = facts(device(mig=True, name="A100"))
-LEFT = (Left(4000, "python", uuid(0), GIB),)
-BLIND = holding(own_utilisation=None)
-OWN_NUMBERS = {"has_machine_pids": False}
-"""The run's processes have other numbers than the driver gives, as in a container."""
-LXML = Finding("other-python", "lxml", "`lxml` 5.0 was built for another Python.", "Build it again.", "error")
-ONNX = TOO_OLD._replace(package="onnxruntime-gpu", sentence="ONNX Runtime was built for CUDA 12.")
-SLEPT = {"at": lambda place: place if place < 8 else place + 60.0}
-
-
-class Case(NamedTuple):
-    facts: Facts
-    end: End
-    samples: Samples
-    state: str
-    reason: str
-
-
-def case(known: Facts, ended: End, seen: Samples, said: str) -> Case:
-    state, _, reason = said.partition("/")
-    return Case(known, ended, seen, state, reason)
-
-
-TEN = end(10.4)
-FAILED = end(10.4, code=1)
-LIES = {
-    "CPU build of PyTorch": case(leasing(1, findings=(CPU_BUILD,)), TEN, samples(*QUIET), "not-used/cpu-build"),
-    "CPU build, and somebody who cannot be matched works on the leased device": case(
-        leasing(1, findings=(CPU_BUILD,)), TEN, samples(*[[HIDDEN_PIDS]] * 10), "not-used/cpu-build"
-    ),
-    "CPU build, nobody asked": case(
-        facts(request=NOBODY, findings=(CPU_BUILD,), frameworks=("torch",)), TEN, samples(*QUIET), "not-used/cpu-build"
-    ),
-    "CPU build of TensorFlow": case(
-        facts(findings=(CPU_BUILD._replace(package="tensorflow-cpu"),), frameworks=("tensorflow",)),
-        *(TEN, samples(*QUIET), "not-used/cpu-build"),
-    ),
-    "driver too old": case(facts(findings=(TOO_OLD,)), FAILED, samples(*QUIET), "not-used/driver-too-old"),
-    "driver too old, by its output": case(
-        facts(), end(10.4, 1, said=("driver-too-old",)), samples(*QUIET), "not-used/driver-too-old"
-    ),
-    "no kernel image": case(facts(findings=(NO_CODE,)), FAILED, samples(*QUIET), "not-used/no-code-for-gpu"),
-    "plugin of another version": case(facts(findings=(MISMATCH,)), TEN, samples(*QUIET), "not-used/wrong-build"),
-    "CUDA_VISIBLE_DEVICES empty": case(facts(visible=""), TEN, samples(*QUIET), "not-used/hidden"),
-    "container without GPUs": case(facts(container=""), TEN, samples(*QUIET), "not-used/container-without-gpus"),
-    "container without GPUs, nobody asked": case(
-        facts(request=NOBODY, container="", frameworks=("torch",)),
-        *(TEN, samples(*QUIET), "not-used/container-without-gpus"),
-    ),
-    "device lost mid-run": case(
-        leasing(1),
-        FAILED,
-        samples(*[[working()]] * 5, losses=(Loss(START + 6, 0, "GPU is lost", None),)),
-        "partly-used/device-lost",
-    ),
-    "device lost, and the script went on": case(
-        facts(),
-        TEN,
-        samples(*[[working()]] * 5, *[[]] * 5, losses=(Loss(START + 6, 0, "", None),)),
-        "partly-used/device-lost",
-    ),
-    "device lost before it was used": case(
-        leasing(1),
-        FAILED,
-        samples([row()], *[[]] * 5, losses=(Loss(START + 2, 0, "GPU is lost", None),)),
-        "not-available/device-lost",
-    ),
-    "no device works": case(facts(device(state="lost")), TEN, Samples(), "not-available/device-lost"),
-    "work on another GPU than leased": case(
-        leasing(1, 2), TEN, samples(*[[row(), working(1)]] * 10), "partly-used/other-device"
-    ),
-    "work beside the leased GPU": case(
-        leasing(1, 2), TEN, samples(*[[working(), working(1)]] * 10), "used/other-device"
-    ),
-    "stranger on the GPU": case(facts(), TEN, samples(*[[strange()]] * 10), "not-used/stranger"),
-    "stranger, and the lease is no proof": case(leasing(1), TEN, samples(*[[strange()]] * 10), "not-used/stranger"),
-    "idle": case(leasing(1), TEN, samples(*[[holding()]] * 10), "not-used/idle"),
-    "idle, where no process has a utilisation": case(leasing(1), end(60.4), samples(*[[BLIND]] * 60), "not-used/idle"),
-    "idle, though CUDA_VISIBLE_DEVICES is empty": case(
-        facts(visible=""), TEN, samples(*[[holding()]] * 10), "not-used/idle"
-    ),
-    "stranger, and the run's own processes were named": case(
-        facts(**OWN_NUMBERS), TEN, samples(*[[holding()]] * 5, *[[strange()]] * 5), "not-used/stranger"
-    ),
-    "a package that is no framework is no reason": case(
-        facts(findings=(LXML,), frameworks=("torch",)), TEN, samples(*QUIET), "not-used/untouched"
-    ),
-    "another framework would have fitted": case(
-        facts(findings=(ONNX,), frameworks=("onnxruntime", "torch")), TEN, samples(*QUIET), "not-used/untouched"
-    ),
-    "no framework fits": case(
-        facts(findings=(LXML, ONNX, CPU_BUILD), frameworks=("onnxruntime", "torch")),
-        *(TEN, samples(*QUIET), "not-used/driver-too-old"),
-    ),
-    "untouched, in a container with its own numbers": case(
-        facts(**OWN_NUMBERS), TEN, samples(*QUIET), "not-used/untouched"
-    ),
-    "untouched, and others left the device meanwhile": case(
-        facts(device(memory_free=4 * GIB)), TEN, samples(*[[row(memory=8 * GIB)]] * 5, *QUIET[:5]), "not-used/untouched"
-    ),
-    "untouched": case(leasing(1), TEN, samples(*QUIET), "not-used/untouched"),
-    "two leased, one used": case(leasing(2), TEN, samples(*[[working(), row(1)]] * 10), "partly-used/partly"),
-    "two leased, one only held": case(leasing(2), TEN, samples(*[[working(), holding(1)]] * 10), "partly-used/partly"),
-    "hardly any of the time": case(
-        facts(), end(60.2), samples([working()], [working()], *[[holding()]] * 58), "partly-used/partly"
-    ),
-    "no GPU": case(facts()._replace(devices=()), TEN, Samples(), "not-available/no-gpu"),
-    "no driver": case(
-        facts(driver=None)._replace(devices=(), driver_state="no-driver"), TEN, Samples(), "not-available/no-driver"
-    ),
-    "a driver that fails, and nobody asked": case(
-        facts(request=NOBODY, frameworks=("torch",), problem="Driver/library version mismatch")._replace(
-            devices=(), driver_state="failed"
-        ),
-        *(TEN, Samples(), "not-available/no-driver"),
-    ),
-    "memory left after the end": case(
-        leasing(1), end(10.4, left=LEFT), samples(*[[working()]] * 10), "used/memory-left"
-    ),
-    "memory exhausted, by its output": case(
-        leasing(1), end(10.4, 1, said=("out-of-gpu-memory",)), samples(*[[working()]] * 10), "used/out-of-gpu-memory"
-    ),
-    "memory exhausted, as was seen": case(
-        leasing(1), FAILED, samples(*[[working(memory=12 * GIB)]] * 10), "used/out-of-gpu-memory"
-    ),
-    "memory exhausted by others": case(
-        facts(), end(10.4, 1, said=("out-of-gpu-memory",)), samples(*[[strange()]] * 10), "not-used/out-of-gpu-memory"
-    ),
-}
-HONEST = {
-    "two seconds": case(leasing(1), end(2), samples([row()], [row()]), "unknown/too-short"),
-    "two seconds, once seen": case(leasing(1), end(2), samples([working()], [row()]), "used/ok"),
-    "two seconds, memory seen": case(facts(), end(2), samples([row()], [holding()]), "used/ok"),
-    "memory held for a moment": case(facts(), TEN, samples(*QUIET[:6], *[[holding()]] * 4), "used/ok"),
-    "two devices": case(leasing(2), TEN, samples(*[[working(), working(1)]] * 10), "used/ok"),
-    "two devices, the second seen late": case(
-        leasing(2), end(3), samples([working(), row(1)], [working(), row(1)]), "used/ok"
-    ),
-    "MIG": case(
-        ONE_MIG, TEN, samples(*[[row(0, None, own=(1,), own_memory=GIB, own_utilisation=None)]] * 10), "used/ok"
-    ),
-    "a leased instance of MIG": case(
-        ONE_MIG._replace(leased=(MIG,)),
-        *(TEN, samples(*[[row(0, None, own=(1,), own_memory=GIB, own_utilisation=None)]] * 10), "used/ok"),
-    ),
-    "MIG without names": case(
-        ONE_MIG, TEN, samples(*[[row(0, None, own_utilisation=None)]] * 10), "unknown/no-attribution"
-    ),
-    "late first use": case(leasing(1), end(30.2), samples(*[[row()]] * 28, [working()], [working()]), "used/ok"),
-    "use after the end is seen": case(leasing(1), end(1.5), samples([row()], [holding()]), "used/ok"),
-    "processes that cannot be matched": case(facts(), TEN, samples(*[[HIDDEN_PIDS]] * 10), "unknown/no-attribution"),
-    "one that cannot be matched, for a moment": case(
-        facts(), TEN, samples(*QUIET[:9], [row(0, 0, unmatched=1)]), "unknown/no-attribution"
-    ),
-    "no names at all, and it works": case(facts(), TEN, samples(*[[row(0, 50)]] * 10), "unknown/no-attribution"),
-    "a leased device whose processes cannot be matched": case(
-        leasing(1), TEN, samples(*[[HIDDEN_PIDS]] * 10), "used/ok"
-    ),
-    "NVML stalls at once": case(leasing(1), end(60, is_stalled=True), samples(), "unknown/nvml-stalled"),
-    "NVML stalls later": case(leasing(1), end(60, is_stalled=True), samples(*QUIET), "unknown/nvml-stalled"),
-    "NVML stalls, and nobody says so": case(leasing(1), end(60), samples(*QUIET), "unknown/nvml-stalled"),
-    "NVML stalls in between": case(
-        leasing(1), end(75), samples(*[[row()]] * 15, skipped=59, **SLEPT), "unknown/nvml-stalled"
-    ),
-    "the machine slept": case(leasing(1), end(75), samples(*[[row()]] * 15, **SLEPT), "unknown/not-watched"),
-    "the machine slept until the end": case(
-        leasing(1), end(67.5), samples(*[[row()]] * 8, **SLEPT), "unknown/not-watched"
-    ),
-    "NVML stalls, and two seconds are no time to tell": case(
-        leasing(1), end(2, is_stalled=True), samples(), "unknown/too-short"
-    ),
-    "NVML answers, and stalls within four seconds": case(
-        leasing(1), end(4, is_stalled=True), samples(*QUIET[:3]), "unknown/nvml-stalled"
-    ),
-    "two seconds, before anybody looked": case(leasing(1), end(2), Samples(), "unknown/too-short"),
-    "NVML cannot be used, two seconds": case(
-        leasing(1), end(2), Samples(began=START, problem="no"), "unknown/not-watched"
-    ),
-    "memory grows, and nobody is named": case(
-        facts(), TEN, samples(*QUIET[:3], *[[row(memory=8 * GIB)]] * 7), "unknown/no-attribution"
-    ),
-    "memory has grown since the start, and nobody is named": case(
-        facts(), TEN, samples(*[[row(memory=8 * GIB)]] * 10), "unknown/no-attribution"
-    ),
-    "memory grows, of a device of which the samples alone know": case(
-        NOTHING._replace(request=ASKED), TEN, samples(*QUIET[:3], *[[row(memory=GIB)]] * 7), "unknown/no-attribution"
-    ),
-    "memory held for a moment, and after the end": case(facts(), end(3.4), samples(*[[holding()]] * 8), "used/ok"),
-    "memory held, and no process has a utilisation": case(leasing(1), TEN, samples(*[[BLIND]] * 10), "used/ok"),
-    "memory held for long, and no process has a utilisation": case(
-        leasing(1), end(59.4), samples(*[[BLIND]] * 59), "used/ok"
-    ),
-    "the script sets CUDA_VISIBLE_DEVICES itself": case(
-        facts(visible=""), TEN, samples(*[[working(own_utilisation=None)]] * 10), "used/ok"
-    ),
-    "CUDA_VISIBLE_DEVICES empty, and memory held for a moment": case(
-        facts(visible=""), TEN, samples(*QUIET[:7], *[[holding()]] * 3), "used/ok"
-    ),
-    "a container without GPUs that reaches one all the same": case(
-        facts(container=""), TEN, samples(*[[holding()]] * 3), "used/ok"
-    ),
-    "somebody else has the number that the driver names": case(
-        facts(**OWN_NUMBERS), TEN, samples(*[[strange()]] * 10), "unknown/no-attribution"
-    ),
-    "somebody else has the number that the driver names on a leased device": case(
-        leasing(1, **OWN_NUMBERS), TEN, samples(*[[strange()]] * 10), "used/ok"
-    ),
-    "a number that is known here by chance, and the device is idle": case(
-        facts(**OWN_NUMBERS), TEN, samples(*[[row(others=(7000,))]] * 10), "unknown/no-attribution"
-    ),
-    "NVML stalls before the start": case(
-        facts()._replace(devices=(), driver_state="timed-out", problem="GPU 0 does not answer within 3 s"),
-        *(end(60), Samples(), "unknown/nvml-stalled"),
-    ),
-    "NVML stalls after use": case(leasing(1), end(60, is_stalled=True), samples(*[[working()]] * 5), "used/ok"),
-    "the owner is gone": case(leasing(1), end(1, code=None), samples(), "unknown/supervisor-lost"),
-    "the owner is gone, after use": case(leasing(1), end(5, code=None), samples([working()]), "used/ok"),
-    "nobody watched": case(leasing(1), end(60), Samples(), "unknown/not-watched"),
-    "cannot be watched": case(leasing(1), end(60), Samples(began=START, problem="no"), "unknown/not-watched"),
-    "a device with nothing but a name": case(
-        facts(device(state="named", name="Apple M2", uuid=""))._replace(driver_state="no-driver"),
-        *(end(60), Samples(), "unknown/not-watched"),
-    ),
-    "a CPU build beside a device with nothing but a name": case(
-        facts(device(state="named", name="Apple M2"), findings=(CPU_BUILD,))._replace(driver_state="no-driver"),
-        *(end(60), Samples(), "unknown/not-watched"),
-    ),
-    "out of memory, caught": case(
-        leasing(1), end(10.4, 0, said=("out-of-gpu-memory",)), samples(*[[working()]] * 10), "used/ok"
-    ),
-    "all memory in use, canceled": case(
-        leasing(1), end(10.4, None, signal=15), samples(*[[working(memory=12 * GIB)]] * 10), "used/ok"
-    ),
-    "out of memory before anybody saw it": case(
-        leasing(1), end(1, 1, said=("out-of-gpu-memory",)), samples([row()]), "unknown/out-of-gpu-memory"
-    ),
-    "the output says why, too short to be proved": case(
-        leasing(1), end(1, 1, said=("no-code-for-gpu",)), samples([row()]), "unknown/no-code-for-gpu"
-    ),
-    "ECC error, by its output": case(
-        leasing(1), end(1, 1, said=("device-lost",)), samples([row()]), "unknown/device-lost"
-    ),
-    "a device that was not asked for is lost": case(
-        leasing(1, 2), TEN, samples(*[[working()]] * 10, losses=(Loss(START + 3, 1, "", None),)), "used/ok"
-    ),
-    "a device that came back": case(
-        leasing(1), TEN, samples(*[[working()]] * 10, losses=(Loss(START + 3, 0, "", START + 4),)), "used/ok"
-    ),
-    "one of four, not leased": case(
-        facts(*map(device, range(4))), TEN, samples(*[[working(2), row(0), row(1), row(3)]] * 10), "used/ok"
-    ),
-    "a stranger beside the run": case(facts(), TEN, samples(*[[working(others=(7000,))]] * 10), "used/ok"),
-    "AMD": case(
-        facts(device(state="named", name="AMD"))._replace(driver_state="no-driver"),
-        *(TEN, samples(*[[working()]] * 10, source="amdsmi"), "used/ok"),
-    ),
-    "old runs look seldom": case(
-        facts(), end(100_000), samples(*[[working()]] * 20, at=lambda n: 99_800 + 10 * n), "used/ok"
-    ),
-    "a screen is drawn on a leased device that nobody uses": case(
-        leasing(1, findings=(CPU_BUILD,)), TEN, samples(*[[row(0, 3)]] * 10), "not-used/cpu-build"
-    ),
-    "a screen is drawn on a leased device, and nothing else is known": case(
-        leasing(1), TEN, samples(*[[row(0, 3)]] * 10), "unknown/no-attribution"
-    ),
-    "one that cannot be matched, beside strangers that can": case(
-        facts(), TEN, samples(*[[row(others=(7000,))]] * 9, [row(0, 0, unmatched=1)]), "unknown/no-attribution"
-    ),
-    "the last minute of many was not watched": case(
-        leasing(1),
-        end(1000),
-        samples(*[[row()]] * 760, at=lambda n: n if n < 600 else 2 * n - 600),
-        "unknown/nvml-stalled",
-    ),
-    "NVML does not answer at the end": case(
-        leasing(1), end(10.4, is_stalled=True), samples(*QUIET), "unknown/nvml-stalled"
-    ),
-    "nobody asked, nothing installed": case(facts(request=NOBODY), TEN, samples(*QUIET), "not-asked/not-asked"),
-    "nobody asked, and it is used": case(facts(request=NOBODY), TEN, samples(*[[working()]] * 10), "used/ok"),
-    "somebody said no": case(
-        facts(request=NOBODY._replace(gpus=0), refuses=True, visible="", frameworks=("torch",)),
-        *(TEN, samples(*QUIET), "not-asked/not-asked"),
-    ),
-    "no GPU, nobody asked": case(
-        NOTHING._replace(driver_state="no-driver", frameworks=("torch",)), TEN, Samples(), "not-asked/not-asked"
-    ),
-    "never started, nobody asked": case(
-        facts(request=NOBODY), end(0)._replace(started=None), Samples(), "not-asked/not-asked"
-    ),
-    "canceled before the start": case(
-        facts(), end(0, None, signal=15)._replace(started=None), Samples(), "unknown/interrupted-before-start"
-    ),
-    "canceled while strangers were there": case(
-        facts(device(strangers=(7000,))), end(0)._replace(started=None), Samples(), "not-available/stranger"
-    ),
-    "refused for its build": case(
-        facts(request=REQUIRED, findings=(CPU_BUILD,)), end(0)._replace(started=None), Samples(), "not-used/cpu-build"
-    ),
-    "refused for a driver that does not answer": case(
-        facts(request=REQUIRED)._replace(devices=(), driver_state="timed-out"),
-        *(end(0)._replace(started=None), Samples(), "unknown/nvml-stalled"),
-    ),
-    "refused for too little memory": case(
-        facts(device(memory_free=GIB), request=REQUIRED._replace(min_memory=8 * GIB)),
-        *(end(0)._replace(started=None), Samples(), "not-available/out-of-gpu-memory"),
-    ),
-}
-CASES = {**LIES, **HONEST}
+from kit.gpu_verdicts import CASES, MIG, TEN
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -400,56 +79,35 @@ def test_what_is_said_of_use_names_device_mean_peak_and_first_use() -> None:
     assert use == verdict.Use(0, uuid(0), "Tesla K80", 70.0, 8 * GIB, 4.0, 0.7, True)
 
 
-SAID = {
-    "CPU build of PyTorch": (
-        "GPU NOT used: PyTorch 2.13.0+cpu was built without CUDA: it computes on the CPU and leaves the GPU idle."
-    ),
-    "CUDA_VISIBLE_DEVICES empty": (
-        "GPU NOT used: `CUDA_VISIBLE_DEVICES` is empty, which hides Tesla K80 (GPU-00000000)."
-    ),
-    "container without GPUs": "GPU NOT used: the container has no GPUs; the machine has Tesla K80 (GPU-00000000).",
-    "two leased, one used": (
-        "GPU partly used: 1 of 2 leased GPUs was used: Tesla K80 (GPU-00000000), 74 % mean, 8.0 GiB peak, "
-        "first use after 1 s; Tesla K80 (GPU-00000001), not used."
-    ),
-    "hardly any of the time": (
-        "GPU partly used: the GPU worked only 3 % of the time since its first use: "
-        "Tesla K80 (GPU-00000000), 2 % mean, 8.0 GiB peak, first use after 1 s."
-    ),
-    "stranger on the GPU": (
-        "GPU NOT used: what Tesla K80 (GPU-00000000) computed was for others: process 7000, in 10 of 10 looks."
-    ),
-    "device lost mid-run": (
-        "GPU partly used: Tesla K80 (GPU-00000000) was lost after 6 s (GPU is lost); seen until then: "
-        "Tesla K80 (GPU-00000000), 74 % mean, 8.0 GiB peak, first use after 1 s."
-    ),
-    "memory left after the end": (
-        "GPU used: Tesla K80 (GPU-00000000), 74 % mean, 8.0 GiB peak, first use after 1 s; "
-        "after the end process 4000 (python) held 1.0 GiB of GPU memory."
-    ),
-    "no driver": "GPU not available: the machine has no NVIDIA driver.",
-    "memory held, and no process has a utilisation": (
-        "GPU used: Tesla K80 (GPU-00000000), 1.0 GiB peak, first use after 1 s"
-    ),
-    "the machine slept": (
-        "GPU use unknown: nobody looked for 60 s of the 75 s that the script ran, "
-        "as where the machine sleeps or its clock is set."
-    ),
-    "two seconds": "GPU use unknown: the script ran too short to be watched: 2 looks, and three are needed.",
-    "nobody asked, nothing installed": "GPU not asked for.",
-}
+def test_memory_that_was_only_held_is_no_first_use() -> None:
+    idle, partly = (judge(*CASES[name][:3]) for name in ("idle", "two leased, one only held"))
+    assert [(each.first_use, each.peak_memory) for each in idle.devices] == [(None, GIB)]
+    assert [each.first_use for each in partly.devices] == [1.0, None]
+    assert partly.sentence.endswith("Tesla K80 (GPU-00000001), not used.")
 
 
-@pytest.mark.parametrize("name", SAID)
-def test_the_whole_sentence(name: str) -> None:
-    assert judge(*CASES[name][:3]).sentence == SAID[name]
-
-
-def test_a_remedy_names_the_file_and_the_line() -> None:
-    assert judge(*CASES["container without GPUs"][:3]).remedy == (
-        "Write `nvidiaDocker: true` in `my_dsvm.compute`, or submit with `--gpus all`."
+def test_of_many_devices_those_that_the_run_had_are_named() -> None:
+    quiet = samples(*[[row(number) for number in range(4)]] * 10)
+    leased = judge(leasing(2, 4), TEN, quiet).sentence
+    assert leased == (
+        "GPU NOT used: no process of the run opened a GPU in 10 looks; "
+        "it had Tesla K80 (GPU-00000000) and Tesla K80 (GPU-00000001)."
     )
-    assert "(`--gpus 1`)" in judge(*CASES["no GPU"][:3]).remedy
+    visible = judge(facts(*map(device, range(4)), visible="3"), TEN, quiet).sentence
+    assert visible.endswith("it had Tesla K80 (GPU-00000003).")
+
+
+def test_the_end_of_a_script_is_waited_for_as_long_as_it_lasts() -> None:
+    """Spells and their share are of the same time."""
+    found = judge(leasing(1), end(6.1), samples(*[[row()]] * 5, at=lambda place: place + 0.1))
+    assert (found.waited, found.spells) == (1.0, ((0.0, 6.1),))
+    mixed = judge(leasing(1), end(6.1), samples(*[[row()]] * 4, [working()], at=lambda place: place + 0.1))
+    assert mixed.waited == pytest.approx(4.1 / 6.1) and mixed.devices[0].busy == pytest.approx(2 / 6.1, abs=1e-4)
+
+
+def test_time_that_nobody_watched_at_the_end_is_not_waited_for() -> None:
+    found = judge(leasing(1), end(30), samples(*[[working()]] * 5, *[[row()]] * 5))
+    assert (found.waited, found.spells) == (0.5, ((5.0, 10.0),))
 
 
 def test_a_machine_that_is_looked_at_ever_less_often_is_not_taken_for_idle() -> None:

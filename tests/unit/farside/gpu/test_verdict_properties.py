@@ -65,6 +65,7 @@ ends = some.builds(
     some.lists(some.sampled_from(reasons.REASONS), max_size=2).map(tuple),
     some.lists(some.builds(Left, NUMBERS, TEXTS, UUIDS, BYTES), max_size=1).map(tuple),
     some.booleans(),
+    some.booleans(),
 )
 
 

@@ -4,6 +4,7 @@ from typing import NamedTuple, Optional
 
 from holdfast.farside.gpu.judging import reasons, telling
 from holdfast.farside.gpu.judging.checks import Check
+from holdfast.farside.gpu.judging.occasions import Occasion
 from holdfast.farside.gpu.judging.reasons import Blanks
 from holdfast.farside.gpu.judging.tallies import Tally
 
@@ -45,7 +46,12 @@ class Answer(NamedTuple):
 
 def answer(state: str, reason: str, blanks: Blanks, is_said: bool = False) -> Answer:
     """With the reason's own words. `is_said`: they are known from the output."""
-    return worded(state, reason, reasons.sentence(reason, blanks, is_said), reasons.remedy(reason, blanks))
+    return worded(state, reason, *reasons.words(reason, blanks, is_said))
+
+
+def answer_on(state: str, occasion: Occasion, blanks: Blanks) -> Answer:
+    """With the words for an occasion."""
+    return worded(state, occasion.reason, *reasons.filled(occasion.words, blanks))
 
 
 def worded(state: str, reason: str, sentence: str, remedy: str) -> Answer:
@@ -58,10 +64,11 @@ def checked(state: str, found: Check) -> Answer:
     return worded(state, found.reason, telling.continued(found.sentence), found.remedy)
 
 
-def use_of(found: Tally) -> Use:
+def use_of(found: Tally, is_used: bool) -> Use:
+    """Who only held memory has not used it: `is_used` is what the verdict says of the device."""
     part, known = found.part, found.known_seconds
     busy = min(1.0, found.worked_seconds / known) if known > 0 else None
-    first = None if found.first is None else max(0.0, found.first)
+    first = None if found.first is None or not is_used else max(0.0, found.first)
     return Use(part.number, part.uuid, part.name, found.mean, found.peak, first, busy, part.is_leased)
 
 

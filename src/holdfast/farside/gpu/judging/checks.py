@@ -5,9 +5,11 @@ from typing import List, NamedTuple, Optional, Sequence
 from holdfast.farside.environments import findings
 from holdfast.farside.environments.findings import Finding
 from holdfast.farside.environments.frameworks import framework_of
-from holdfast.farside.gpu.judging import reasons, telling
+from holdfast.farside.gpu.judging import occasions, reasons, telling
 from holdfast.farside.gpu.judging.facts import NAMED, OK, Device, Facts, is_hidden, seen
-from holdfast.farside.gpu.judging.reasons import Blanks
+from holdfast.farside.gpu.judging.occasions import Occasion
+from holdfast.farside.gpu.judging.reasons import Blanks, Words
+from holdfast.farside.gpu.request import ALL
 from holdfast.farside.machine import gpus
 
 
@@ -25,15 +27,12 @@ def check(facts: Facts) -> List[Check]:
     nothing = missing(facts)
     if nothing is not None:
         return [nothing]
-    failing = [each for each in (_too_few(facts),) if each is not None]
-    if is_hidden(facts):
-        failing.append(_failed(reasons.HIDDEN, facts))
-    if facts.container == "":
-        failing.append(_failed(reasons.CONTAINER, facts))
+    too_few, devices = _too_few(facts), _meant(facts)
+    failing = [too_few, _hidden(facts), _failed(reasons.CONTAINER, facts) if facts.container == "" else None]
     failing += unfit(facts)
-    devices = _meant(facts)
-    failing += [each for each in (_occupied(facts, devices), _short_of_memory(facts, devices)) if each is not None]
-    return failing
+    failing.append(_occupied(facts, devices))
+    failing.append(None if too_few is not None else _short_of_memory(facts, devices))
+    return [each for each in failing if each is not None]
 
 
 def unfit(facts: Facts) -> List[Check]:
@@ -91,13 +90,13 @@ def missing(facts: Facts) -> Optional[Check]:
         return None
     broken = [each for each in facts.devices if each.state != NAMED]
     if facts.driver_state == gpus.TIMED_OUT:
-        return _failed(reasons.STALLED, facts, _full_stop("The NVIDIA driver does not answer: " + facts.problem))
+        return _failed_on(occasions.SILENT, facts, detail=facts.problem)
     if broken:
-        return _failed(reasons.LOST, facts, "No GPU works: %s." % telling.states(broken))
+        return _failed_on(occasions.BROKEN, facts, detail=telling.states(broken))
     if facts.devices:
         return _failed(reasons.NOT_WATCHED, facts)._replace(is_fatal=False)
     if facts.driver_state == gpus.FAILED:
-        return _failed(reasons.NO_DRIVER, facts, _full_stop("The NVIDIA driver does not work: " + facts.problem))
+        return _failed_on(occasions.FAILING, facts, detail=facts.problem)
     return _failed(reasons.NO_GPU if facts.driver_state == gpus.OK else reasons.NO_DRIVER, facts)
 
 
@@ -109,6 +108,7 @@ def blanks_of(facts: Facts) -> Blanks:
         visible="`%s`" % facts.visible if facts.visible else known.visible,
         file="`%s`" % facts.file if facts.file else known.file,
         by=facts.request.by or known.by,
+        asking=": the run asks with " + facts.request.by if facts.request.by else known.asking,
         driver=facts.driver or known.driver,
     )
 
@@ -122,26 +122,41 @@ def _meant(facts: Facts) -> List[Device]:
     return [each for each in visible if facts.leases(each.uuid, each.mig)] or visible
 
 
+def _hidden(facts: Facts) -> Optional[Check]:
+    if not is_hidden(facts):
+        return None
+    is_written = facts.request.is_leasing or facts.container is not None
+    return _failed_on(occasions.OBEYED, facts) if is_written else _failed(reasons.HIDDEN, facts)
+
+
 def _too_few(facts: Facts) -> Optional[Check]:
     """Of devices that are cut by MIG each part counts, and how many those are is known to whoever leases them."""
-    asked, least = facts.request.gpus, facts.request.min_memory
-    if not isinstance(asked, int) or any(each.mig for each in facts.devices):
+    asked, least = facts.request.gpus, facts.request.min_memory or 0
+    wanted = 1 if asked == ALL and least else asked if isinstance(asked, int) else 0
+    there = [each for each in facts.devices if each.state == OK]
+    enough = [each for each in there if not least or (each.memory_total or 0) >= least]
+    if wanted <= len(enough) or not there or any(each.mig for each in facts.devices):
         return None
-    enough = [each for each in facts.devices if each.state == OK and (each.memory_total or least or 0) >= (least or 0)]
-    if asked <= len(enough):
-        return None
-    where = " with %s of memory" % telling.memory(least) if least else ""
-    count = "%d GPU%s%s that work%s" % (len(enough), "" if len(enough) == 1 else "s", where, "s" * (len(enough) == 1))
-    sentence = "%s asks for more than the machine has: %s." % (facts.request.by or "The run", count)
-    return Check(reasons.NO_GPU, sentence, "Ask for fewer, or submit to a machine with more.", True)
+    if not enough:
+        largest = max((each.memory_total for each in there if each.memory_total is not None), default=None)
+        amount, detail = telling.asked_memory(least), telling.memory(largest)
+        return _failed_on(occasions.TOO_SMALL, facts, amount=amount, detail=detail)
+    which = "that works" if len(enough) == 1 else "that work"
+    if least:
+        which = "with %s of memory" % telling.asked_memory(least)
+    count = "%s %s" % (telling.counted(len(enough), "GPU"), which)
+    return _made(
+        reasons.TOO_FEW,
+        reasons.words(reasons.TOO_FEW, blanks_of(facts)._replace(detail=count, number=str(len(enough)))),
+    )
 
 
 def _occupied(facts: Facts, devices: Sequence[Device]) -> Optional[Check]:
     """One that is free is enough."""
     if not devices or any(not each.strangers for each in devices):
         return None
-    shown = "; ".join("%s by %s" % (telling.device(each), telling.processes(each.strangers)) for each in devices)
-    return _failed(reasons.STRANGER, facts, "Other processes compute on every GPU that the script can see: %s." % shown)
+    shown = "; ".join("%s has %s" % (telling.device(each), telling.processes(each.strangers)) for each in devices)
+    return _failed_on(occasions.OCCUPIED, facts, detail=shown)
 
 
 def _short_of_memory(facts: Facts, devices: Sequence[Device]) -> Optional[Check]:
@@ -152,18 +167,17 @@ def _short_of_memory(facts: Facts, devices: Sequence[Device]) -> Optional[Check]
     if any(free is None or free >= least for _, free in known):
         return None
     shown = ", ".join("%s has %s" % (telling.device(each), telling.memory(free)) for each, free in known)
-    sentence = "No GPU has the %s of free memory that are asked for: %s." % (telling.memory(least), shown)
-    remedy = (
-        "Ask for less (`--min-gpu-memory`), or wait for others: `holdfast computetarget gpus NAME` shows who they are."
-    )
-    return Check(reasons.OUT_OF_MEMORY, sentence, remedy, True)
+    return _failed_on(occasions.TOO_FULL, facts, amount=telling.asked_memory(least), detail=shown)
 
 
-def _failed(reason: str, facts: Facts, sentence: str = "") -> Check:
-    blanks = blanks_of(facts)
-    text = sentence or _full_stop(telling.capital(reasons.sentence(reason, blanks)))
-    return Check(reason, text, reasons.remedy(reason, blanks), True)
+def _failed(reason: str, facts: Facts) -> Check:
+    return _made(reason, reasons.words(reason, blanks_of(facts)))
 
 
-def _full_stop(text: str) -> str:
-    return text.rstrip(". :") + "."
+def _failed_on(occasion: Occasion, facts: Facts, amount: str = "", detail: str = "") -> Check:
+    blanks = blanks_of(facts)._replace(amount=amount, detail=detail)
+    return _made(occasion.reason, reasons.filled(occasion.words, blanks))
+
+
+def _made(reason: str, words: Words) -> Check:
+    return Check(reason, telling.capital(words.sentence).rstrip(". :") + ".", words.remedy, True)

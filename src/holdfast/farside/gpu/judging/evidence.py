@@ -16,6 +16,8 @@ hundreds of thousands of them."""
 UTILISATION, MEMORY, DEVICE = "utilisation", "memory", "device"
 LADDER = (UTILISATION, MEMORY, DEVICE)
 FEWEST_LOOKS = 3
+_REGULAR = 2.5
+"""Periods between looks that are no gap."""
 CONTEXT = 32 << 20
 """Bytes: whoever computes on a device has at least so many of its memory."""
 
@@ -34,15 +36,17 @@ class Part(NamedTuple):
 
 
 class Look(NamedTuple):
-    """One look while the script ran, and since when it stands for the time that passed."""
+    """One look while the script ran, and the time that it stands for: what passed since the one before, and for the
+    last of them also what the script still ran."""
 
     since: float
     time: float
+    until: float
     rows: Tuple[Row, ...]
 
     @property
     def weight(self) -> float:
-        return self.time - self.since
+        return self.until - self.since
 
 
 def parts(facts: Facts, samples: Samples) -> Dict[int, Part]:
@@ -79,15 +83,17 @@ def looks(samples: Samples, started: float, ended: float) -> Tuple[Look, ...]:
         if not started <= tick.time <= ended:
             continue
         usual = period(tick.time - began)
-        since = last if tick.time - last <= 2.5 * usual else tick.time - usual
-        found.append(Look(since, tick.time, _once(tick.rows)))
+        since = last if tick.time - last <= _REGULAR * usual else tick.time - usual
+        found.append(Look(since, tick.time, tick.time, _once(tick.rows)))
         last = tick.time
+    if found and ended - last <= _REGULAR * period(last - began):
+        found[-1] = found[-1]._replace(until=ended)
     return tuple(found)
 
 
 def looks_after(samples: Samples, ended: float) -> Tuple[Look, ...]:
     """They stand for no time of the script's."""
-    return tuple(Look(tick.time, tick.time, _once(tick.rows)) for tick in samples.ticks if tick.time > ended)
+    return tuple(Look(tick.time, tick.time, tick.time, _once(tick.rows)) for tick in samples.ticks if tick.time > ended)
 
 
 def patience(samples: Samples, started: float, now: float) -> float:
@@ -116,7 +122,7 @@ def work(row: Row, part: Part, attributed: bool) -> Tuple[int, str]:
     if row.utilisation == 0:
         return WAITING, ""
     is_strange, is_anonymous = bool(row.others and attributed), has_anonymous(row, attributed)
-    if part.is_leased and not part.had_strangers and not is_strange and row.utilisation is not None:
+    if part.is_leased and not part.had_strangers and not row.others and row.utilisation is not None:
         return _work_alone(row, part, is_anonymous)
     if row.utilisation is None and not attributed:
         return UNKNOWN, ""

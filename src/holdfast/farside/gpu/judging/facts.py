@@ -9,6 +9,8 @@ from holdfast.farside.gpu import request as requests
 from holdfast.farside.gpu.request import Request
 
 OK, NAMED = "ok", "named"
+NAMELESS = "unknown"
+"""Instead of the name of a device that does not say it."""
 FORMAT = 1
 _MIG = "MIG-"
 _NUMBER = re.compile(r"\s*\+?(\d{1,9})(?!\d)")
@@ -77,7 +79,8 @@ class Left(NamedTuple):
 
 class End(NamedTuple):
     """How the script ended. `started` None: it never ran. `said` are the reasons that its output names; `is_stalled`:
-    the driver had not answered the sampler for a while."""
+    the driver had not answered the sampler for a while; `is_stopped`: somebody canceled the run, or told it to stop,
+    before its script started."""
 
     started: Optional[float]
     ended: float
@@ -86,6 +89,7 @@ class End(NamedTuple):
     said: Tuple[str, ...]
     left: Tuple[Left, ...]
     is_stalled: bool
+    is_stopped: bool = False
 
     @property
     def has_failed(self) -> bool:

@@ -25,7 +25,8 @@ SHORTEST_SPELL = 2.0
 
 
 class Waiting(NamedTuple):
-    """`share` of the time that is known of; None where none is. `spells`: the longest, in seconds after the start."""
+    """`share` of the script's time, as far as it is known of; None where none is. `spells`: the longest, of that same
+    time, in seconds after the start."""
 
     share: Optional[float]
     spells: Tuple[Tuple[float, float], ...]
@@ -94,7 +95,7 @@ def _spells(found: Sequence[Tuple[Look, int]], started: float) -> Tuple[Tuple[fl
     for look, kind in found:
         if kind != WAITING:
             continue
-        begin, end = look.since - started, look.time - started
+        begin, end = look.since - started, look.until - started
         if spells and begin <= spells[-1][1]:
             spells[-1] = (spells[-1][0], end)
         else:

@@ -3,7 +3,7 @@ why; not available; or unknown. Pure."""
 
 from typing import List, Optional
 
-from holdfast.farside.gpu.judging import reasons, telling
+from holdfast.farside.gpu.judging import occasions, reasons, telling
 from holdfast.farside.gpu.judging.answer import (
     NOT_ASKED,
     NOT_AVAILABLE,
@@ -11,19 +11,23 @@ from holdfast.farside.gpu.judging.answer import (
     UNKNOWN,
     Answer,
     answer,
+    answer_on,
     checked,
     worded,
 )
-from holdfast.farside.gpu.judging.checks import blanks_of, check, missing, unfit
+from holdfast.farside.gpu.judging.checks import Check, blanks_of, check, missing, unfit
 from holdfast.farside.gpu.judging.evidence import FEWEST_LOOKS
-from holdfast.farside.gpu.judging.facts import Facts
+from holdfast.farside.gpu.judging.facts import End, Facts
+from holdfast.farside.gpu.judging.reasons import Blanks
 from holdfast.farside.gpu.judging.tallies import Tally
 from holdfast.farside.gpu.judging.using import is_exhausted, left_text
 from holdfast.farside.gpu.judging.weighing import Case, is_proved_unused, losses
 from holdfast.farside.gpu.watching.samples import period
 from holdfast.farside.machine import gpus
 
-_NOT_THERE = (reasons.NO_GPU, reasons.NO_DRIVER, reasons.LOST, reasons.STRANGER, reasons.OUT_OF_MEMORY)
+_PASSING = (reasons.STRANGER, reasons.OUT_OF_MEMORY)
+"""Before the start: what a run that is to lease a GPU waits for."""
+_NOT_THERE = (reasons.NO_GPU, reasons.TOO_FEW, reasons.NO_DRIVER, reasons.LOST, *_PASSING)
 _NOT_KNOWN = (reasons.STALLED, reasons.NOT_WATCHED)
 _OFTEN = 0.2
 """Share of the looks in which others worked on a device: less has kept nobody from it."""
@@ -36,15 +40,16 @@ def not_asked(facts: Facts) -> Answer:
     return answer(NOT_ASKED, reasons.NOT_ASKED, blanks_of(facts))
 
 
-def never_started(facts: Facts) -> Answer:
-    """Refused, canceled or failed before its script was there: what stood against it, if a GPU was to be used."""
+def never_started(facts: Facts, end: End) -> Answer:
+    """Refused, stopped or failed before its script was there. Where it was refused for a GPU, or the machine has none:
+    that. What merely speaks against a GPU was not why it did not start."""
     if not facts.request.asked:
         return not_asked(facts)
-    fatal = next((each for each in check(facts) if each.is_fatal), None)
-    if fatal is not None:
-        state = _state(fatal.reason)
-        if facts.request.require or state == NOT_AVAILABLE:
-            return checked(state, fatal)
+    for each in check(facts):
+        state = _state(each.reason)
+        is_ours = each == missing(facts) if end.is_stopped else _refuses(each, facts)
+        if each.is_fatal and is_ours and not (end.is_stopped and state == UNKNOWN):
+            return checked(state, each)
     return answer(UNKNOWN, reasons.INTERRUPTED, blanks_of(facts))
 
 
@@ -88,13 +93,12 @@ def _unable(case: Case) -> Optional[Answer]:
 
 def _failed(case: Case) -> Optional[Answer]:
     """The script reached the GPU, says its output, and failed there before anybody saw it."""
-    state = NOT_USED if _is_proved(case) else UNKNOWN
+    state, blanks = NOT_USED if _is_proved(case) else UNKNOWN, _blanks(case)
     held = [each for each in case.tallies.values() if each.held]
     if reasons.LOST in case.end.said and case.end.has_failed:
-        return answer(state, reasons.LOST, blanks_of(case.facts), is_said=True)
+        return answer(state, reasons.LOST, blanks, is_said=True)
     if is_exhausted(case.end, held):
-        is_said = reasons.OUT_OF_MEMORY in case.end.said
-        return answer(state, reasons.OUT_OF_MEMORY, blanks_of(case.facts), is_said)
+        return answer(state, reasons.OUT_OF_MEMORY, blanks, reasons.OUT_OF_MEMORY in case.end.said)
     return None
 
 
@@ -109,7 +113,7 @@ def _proved(case: Case) -> Optional[Answer]:
 
 def _reason(case: Case) -> Answer:
     meant = [case.tallies[number] for number in sorted(case.meant)]
-    blanks = blanks_of(case.facts)._replace(looks=str(max(each.looks for each in meant)))
+    blanks = _blanks(case)._replace(looks=telling.counted(max(each.looks for each in meant), "look"))
     failing = [each for each in unfit(case.facts) if each.is_fatal]
     failing.sort(key=lambda each: each.reason not in case.end.said)
     if failing:
@@ -122,7 +126,10 @@ def _reason(case: Case) -> Answer:
             shown = telling.named(each.part.name, each.part.uuid, each.part.number)
             who = telling.processes(sorted(each.others))
             detail = "%s, in %d of %d looks" % (who, each.others_worked, each.looks)
-            return answer(NOT_USED, reasons.STRANGER, blanks._replace(devices=shown, detail=detail))
+            blanks = blanks._replace(devices=shown, detail=detail)
+            if each.part.is_leased:
+                return answer_on(NOT_USED, occasions.JOINED, blanks)
+            return answer(NOT_USED, reasons.STRANGER, blanks)
     holding = [each for each in meant if each.is_idle]
     if holding:
         return answer(NOT_USED, reasons.IDLE, blanks._replace(devices=_held(holding)))
@@ -131,7 +138,7 @@ def _reason(case: Case) -> Answer:
 
 def _unknown(case: Case) -> Answer:
     facts, end, samples = case.facts, case.end, case.samples
-    blanks = blanks_of(facts)._replace(looks=str(len(case.during)))
+    blanks = _blanks(case)._replace(looks=telling.counted(len(case.during), "look"))
     seconds, is_seldom = case.ended - case.started, len(case.during) < FEWEST_LOOKS
     # Until then a driver that is slow to wake cannot be told from one that does not answer.
     is_brief = is_seldom and seconds < case.patience
@@ -141,9 +148,8 @@ def _unknown(case: Case) -> Answer:
         return answer(UNKNOWN, reasons.SUPERVISOR_LOST, blanks)
     if samples.problem or (samples.began is None and not is_brief):
         why = ": " + samples.problem if samples.problem else ""
-        return worded(
-            UNKNOWN, reasons.NOT_WATCHED, "the GPUs were not watched" + why, reasons.remedy(reasons.STALLED, blanks)
-        )
+        remedy = reasons.words(reasons.STALLED, blanks).remedy
+        return worded(UNKNOWN, reasons.NOT_WATCHED, "the GPUs were not watched" + why, remedy)
     if is_seldom and seconds <= 2 * case.patience:
         said = [each for each in end.said if each in _NAMED_BY_OUTPUT]
         if said:
@@ -151,6 +157,11 @@ def _unknown(case: Case) -> Answer:
         return answer(UNKNOWN, reasons.TOO_SHORT, blanks)
     if not case.is_whole:
         return _interrupted(case)
+    meant = [case.tallies[number].part for number in case.meant]
+    if any(each.mig for each in meant):
+        return answer_on(UNKNOWN, occasions.INSTANCE, blanks)
+    if any(each.is_leased for each in meant):
+        return answer_on(UNKNOWN, occasions.LEASED, blanks)
     return answer(UNKNOWN, reasons.NO_ATTRIBUTION, blanks)
 
 
@@ -175,6 +186,23 @@ def _is_proved(case: Case) -> bool:
     lost = {each.number for each in losses(case) if each.until is None}
     meant = [case.tallies[number] for number in case.meant if number not in lost]
     return bool(meant) and all(is_proved_unused(case, each) for each in meant)
+
+
+def _blanks(case: Case) -> Blanks:
+    """With the devices that the run is judged by: of a machine with eight, those that it leased."""
+    meant = [case.tallies[number].part for number in sorted(case.meant)]
+    known = blanks_of(case.facts)
+    return known._replace(
+        devices=telling.listed([telling.named(each.name, each.uuid, each.number) for each in meant]) or known.devices
+    )
+
+
+def _refuses(found: Check, facts: Facts) -> bool:
+    """Whether a run is not started for it. Who leases waits for what passes, and nobody is refused for it then."""
+    request = facts.request
+    if found.reason == reasons.TOO_FEW or found == missing(facts):
+        return True
+    return request.require and not (found.reason in _PASSING and request.is_leasing and not facts.leased)
 
 
 def _state(reason: str) -> str:

@@ -1,7 +1,7 @@
 """Why a verdict is what it is: a closed set, each with what is said and what can be done about it. Pure.
 
 A text has blanks (`%(device)s`); `Blanks` are all that there are. What the environment's check found has words of its
-own, which are used instead.
+own, which are used instead; `occasions` has those of a reason that needs other words at times.
 """
 
 from typing import Dict, NamedTuple, Tuple
@@ -11,7 +11,7 @@ CPU_BUILD, WRONG_BUILD, DRIVER_TOO_OLD, NO_CODE = "cpu-build", "wrong-build", "d
 HIDDEN, CONTAINER, UNTOUCHED, IDLE, STRANGER = "hidden", "container-without-gpus", "untouched", "idle", "stranger"
 PARTLY, OTHER_DEVICE, LOST = "partly", "other-device", "device-lost"
 OUT_OF_MEMORY, LEFT = "out-of-gpu-memory", "memory-left"
-NO_GPU, NO_DRIVER = "no-gpu", "no-driver"
+NO_GPU, TOO_FEW, NO_DRIVER = "no-gpu", "too-few-gpus", "no-driver"
 TOO_SHORT, NO_ATTRIBUTION, STALLED, NOT_WATCHED = "too-short", "no-attribution", "nvml-stalled", "not-watched"
 SUPERVISOR_LOST, INTERRUPTED = "supervisor-lost", "interrupted-before-start"
 
@@ -26,8 +26,16 @@ class Blanks(NamedTuple):
     visible: str = "empty"
     file: str = "the target's .compute file"
     by: str = "`--gpus`"
+    """Where the run asks for GPUs."""
+    asking: str = ""
+    """The same behind what is not to be asked: `: the run asks with …`. Nothing where nobody asks."""
+    number: str = "1"
+    """Of GPUs, what would have been right."""
+    amount: str = ""
+    """Of memory, what is asked for."""
+    pids: str = "PID"
     driver: str = "unknown"
-    looks: str = "0"
+    looks: str = "0 looks"
 
 
 class Words(NamedTuple):
@@ -56,23 +64,23 @@ WORDS: Dict[str, Words] = {
     ),
     HIDDEN: Words(
         "`CUDA_VISIBLE_DEVICES` is %(visible)s, which hides %(devices)s",
-        "Take `CUDA_VISIBLE_DEVICES` out of the run configuration's environment variables and of the machine's "
-        "start-up files, or ask for GPUs with `--gpus 1`, which sets it.",
+        "Take `CUDA_VISIBLE_DEVICES` out of the run configuration's environment variables, of the machine's start-up "
+        "files, and of the shell from which a run on this machine is submitted (`unset CUDA_VISIBLE_DEVICES`); or ask "
+        "for GPUs with `--gpus 1`, which sets it.",
     ),
     CONTAINER: Words(
         "the container has no GPUs; the machine has %(devices)s",
         "Write `nvidiaDocker: true` in %(file)s, or submit with `--gpus all`.",
     ),
     UNTOUCHED: Words(
-        "no process of the run opened a GPU in %(looks)s looks; there is %(devices)s",
+        "no process of the run opened a GPU in %(looks)s; it had %(devices)s",
         "Move the model and its data to the GPU in the script (PyTorch: `.to('cuda')`, and check "
         "`torch.cuda.is_available()`); `holdfast environment check` says whether what is installed can use it. "
         "For a script that needs none write `--gpus 0`.",
     ),
     IDLE: Words(
-        "a process of the run held memory of the GPU and computed nothing in %(looks)s looks: %(devices)s",
-        "Move the work to the GPU in the script, not only the model or a first tensor; "
-        "`holdfast experiment stacks -r RUN` shows where a run that waits is.",
+        "a process of the run held memory of the GPU and computed nothing in %(looks)s: %(devices)s",
+        "Move the work to the GPU in the script, not only the model or a first tensor.",
     ),
     STRANGER: Words(
         "what %(devices)s computed was for others: %(detail)s",
@@ -80,8 +88,7 @@ WORDS: Dict[str, Words] = {
     ),
     PARTLY: Words(
         "%(detail)s: %(devices)s",
-        "Ask for as many GPUs as the script uses (%(by)s), or let it use all of them and prepare its data beside the "
-        "training; `holdfast history info` shows when they waited.",
+        "The run asks with %(by)s: write `--gpus %(number)s`, or let the script use all that it has.",
     ),
     OTHER_DEVICE: Words(
         "the work was on a GPU that is not leased to the run: %(devices)s",
@@ -98,21 +105,24 @@ WORDS: Dict[str, Words] = {
     ),
     LEFT: Words(
         "%(devices)s; after the end %(detail)s",
-        "End what is left on the machine with `kill -9 PID` of the processes that are named, or restart the machine "
-        "where the driver holds them.",
+        "End what is left on the machine with `kill -9 %(pids)s`, or restart the machine where the driver holds it.",
     ),
     NO_GPU: Words(
         "the machine has an NVIDIA driver (%(driver)s) and no GPU",
-        "Choose a compute target with a GPU (`holdfast computetarget list`), or do not ask for one (%(by)s).",
+        "Choose a compute target with a GPU (`holdfast computetarget list`), or do not ask for one%(asking)s.",
+    ),
+    TOO_FEW: Words(
+        "%(by)s asks for more than the machine has: %(detail)s",
+        "Ask for %(number)s at most, or submit to a machine with more.",
     ),
     NO_DRIVER: Words(
         "the machine has no NVIDIA driver",
         "Install the NVIDIA driver on the machine until `nvidia-smi` lists its GPUs, choose another compute target, "
-        "or do not ask for a GPU (%(by)s).",
+        "or do not ask for a GPU%(asking)s.",
     ),
     TOO_SHORT: Words(
-        "the script ran too short to be watched: %(looks)s looks, and three are needed",
-        "Nothing is to be changed: a script that runs for 5 seconds or more is judged.",
+        "the script ran too short to be watched: %(looks)s, and three are needed",
+        "Nothing is to be changed: there is a look every second, and a script with three of them is judged.",
     ),
     NO_ATTRIBUTION: Words(
         "whether work on %(devices)s was the run's cannot be seen on this machine",
@@ -138,20 +148,30 @@ WORDS: Dict[str, Words] = {
 }
 REASONS: Tuple[str, ...] = tuple(WORDS)
 
-SAID: Dict[str, str] = {
-    HIDDEN: "the output says that the script found no GPU; the machine has %(devices)s",
-    NO_DRIVER: "the output says that the script found no NVIDIA driver; the machine has one (%(driver)s)",
-    LOST: "the output says that the GPU failed: %(devices)s",
-    OUT_OF_MEMORY: "the output says that the memory of the GPU was exhausted: %(devices)s",
+SAID: Dict[str, Words] = {
+    HIDDEN: Words(
+        "the output says that the script found no GPU; the machine has %(devices)s",
+        "See whether the script sets `CUDA_VISIBLE_DEVICES` itself; `holdfast environment check` says whether what is "
+        "installed can use the GPU.",
+    ),
+    NO_DRIVER: Words(
+        "the output says that the script found no NVIDIA driver; the machine has one (%(driver)s)",
+        "See whether `nvidia-smi` works where the script runs; `holdfast environment check` says whether what is "
+        "installed can use the GPU.",
+    ),
+    LOST: Words("the output says that the GPU failed: %(devices)s", WORDS[LOST].remedy),
+    OUT_OF_MEMORY: Words(
+        "the output says that the memory of the GPU was exhausted: %(devices)s", WORDS[OUT_OF_MEMORY].remedy
+    ),
 }
-"""Instead of a reason's sentence where it is known from the output alone."""
+"""Instead of a reason's words where it is known from the output alone."""
 
 
-def sentence(reason: str, blanks: Blanks, is_said: bool = False) -> str:
-    """Without a full stop. `is_said`: the run's output is what it is known from."""
-    text = SAID.get(reason, WORDS[reason].sentence) if is_said else WORDS[reason].sentence
-    return text % blanks._asdict()
+def words(reason: str, blanks: Blanks, is_said: bool = False) -> Words:
+    """Without a full stop behind the sentence. `is_said`: the run's output is what it is known from."""
+    return filled(SAID.get(reason, WORDS[reason]) if is_said else WORDS[reason], blanks)
 
 
-def remedy(reason: str, blanks: Blanks) -> str:
-    return WORDS[reason].remedy % blanks._asdict()
+def filled(found: Words, blanks: Blanks) -> Words:
+    known = blanks._asdict()
+    return Words(found.sentence % known, found.remedy % known)

@@ -2,9 +2,10 @@
 
 from typing import Optional, Sequence, Tuple
 
-from holdfast.farside.gpu.judging.facts import Device
+from holdfast.farside.gpu.judging.facts import NAMELESS, Device
 
 MOST_NAMES = 4
+GB, MB = 10**9, 10**6
 GIB, MIB = float(1 << 30), float(1 << 20)
 
 
@@ -21,8 +22,10 @@ def states(found: Sequence[Device]) -> str:
 
 
 def named(name: str, uuid: str, number: int) -> str:
-    """`Tesla K80 (GPU-8932f937)`: a UUID is unique by its beginning, and CUDA takes it so."""
-    return "%s (%s)" % (name or "GPU", short(uuid) or "GPU %d" % number)
+    """`Tesla K80 (GPU-8932f937)`: a UUID is unique by its beginning, and CUDA takes it so. A device that is lost may
+    have lost its name too."""
+    mark = short(uuid) or "GPU %d" % number
+    return mark if name in ("", NAMELESS) else "%s (%s)" % (name, mark)
 
 
 def short(uuid: str) -> str:
@@ -47,6 +50,18 @@ def memory(count: Optional[int]) -> str:
     if count is None:
         return "an unknown amount"
     return "%.1f GiB" % (count / GIB) if count >= GIB else "%.0f MiB" % (count / MIB)
+
+
+def asked_memory(count: int) -> str:
+    """As it was written too, where that was not in powers of two: `74.5 GiB (80 GB)`."""
+    for unit, name in ((GB, "GB"), (MB, "MB")):
+        if count and count % unit == 0:
+            return "%s (%d %s)" % (memory(count), count // unit, name)
+    return memory(count)
+
+
+def counted(number: int, name: str) -> str:
+    return "%d %s%s" % (number, name, "" if number == 1 else "s")
 
 
 def share(part: float) -> str:

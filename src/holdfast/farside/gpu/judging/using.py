@@ -2,8 +2,8 @@
 
 from typing import List, Optional, Sequence
 
-from holdfast.farside.gpu.judging import reasons, telling
-from holdfast.farside.gpu.judging.answer import PARTLY_USED, USED, Answer, answer, described, use_of
+from holdfast.farside.gpu.judging import occasions, reasons, telling
+from holdfast.farside.gpu.judging.answer import PARTLY_USED, USED, Answer, answer, answer_on, described, use_of
 from holdfast.farside.gpu.judging.checks import blanks_of
 from holdfast.farside.gpu.judging.evidence import ABSENT, UNKNOWN, UNMEASURED, WORKING
 from holdfast.farside.gpu.judging.facts import End, Left
@@ -78,7 +78,10 @@ def _left(case: Case, found: Sequence[Tally]) -> Optional[Answer]:
     if not case.end.left:
         return None
     blanks = blanks_of(case.facts)._replace(devices=_shown(found), detail=left_text(case.end.left))
-    return answer(USED, reasons.LEFT, blanks)
+    living = sorted({each.pid for each in case.end.left if each.name})
+    if not living:
+        return answer_on(USED, occasions.GONE, blanks)
+    return answer(USED, reasons.LEFT, blanks._replace(pids=" ".join(str(each) for each in living)))
 
 
 def _partly(case: Case, found: Sequence[Tally]) -> Optional[Answer]:
@@ -90,13 +93,13 @@ def _partly(case: Case, found: Sequence[Tally]) -> Optional[Answer]:
     if unused and not any(each.part.mig for each in leased):
         count = len(leased) - len(unused)
         detail = "%d of %d leased GPUs %s used" % (count, len(leased), "was" if count == 1 else "were")
-        devices = "; ".join(described(use_of(each)) for each in leased)
-        return answer(PARTLY_USED, reasons.PARTLY, blanks._replace(detail=detail, devices=devices))
+        devices = "; ".join(described(use_of(each, not any(each is one for one in unused))) for each in leased)
+        blanks = blanks._replace(detail=detail, devices=devices, number=str(count))
+        return answer(PARTLY_USED, reasons.PARTLY, blanks)
     share = _share_since_first_use(case, found)
     if share is None or share >= LITTLE:
         return None
-    detail = "the GPU worked only %s of the time since its first use" % telling.share(share)
-    return answer(PARTLY_USED, reasons.PARTLY, blanks._replace(detail=detail, devices=_shown(found)))
+    return answer_on(PARTLY_USED, occasions.SELDOM, blanks._replace(detail=telling.share(share), devices=_shown(found)))
 
 
 def _share_since_first_use(case: Case, found: Sequence[Tally]) -> Optional[float]:
@@ -115,5 +118,5 @@ def _share_since_first_use(case: Case, found: Sequence[Tally]) -> Optional[float
 
 
 def _shown(found: Sequence[Tally]) -> str:
-    texts: List[str] = [described(use_of(each)) for each in found]
+    texts: List[str] = [described(use_of(each, True)) for each in found]
     return texts[0] if len(texts) == 1 else "%d GPUs: %s" % (len(texts), "; ".join(texts))

@@ -27,9 +27,9 @@ from holdfast.farside.gpu.watching.samples import Samples
 
 
 class Verdict(NamedTuple):
-    """The journal's event `gpu`. `waited` is the share of the script's time in which the GPUs waited, `spells` the
-    longest times without work, in seconds after its start; `evidence` is `utilisation`, `memory`, `device` or
-    nothing."""
+    """The journal's event `gpu`. `waited` is the share of the script's time in which the GPUs waited, as far as they
+    were watched; `spells` are the longest times without work, in seconds after its start; `evidence` is `utilisation`,
+    `memory`, `device` or nothing."""
 
     state: str
     reason: str
@@ -44,7 +44,7 @@ class Verdict(NamedTuple):
 def judge(facts: Facts, end: End, samples: Samples) -> Verdict:
     """Of any run, also of one that never started or that nobody watched."""
     if end.started is None:
-        return _bare(never_started(facts))
+        return _bare(never_started(facts, end))
     case = weigh(facts, end, samples, end.started)
     found = users(case)
     if found:
@@ -83,9 +83,9 @@ def parse(found: Any) -> Verdict:
 
 
 def _whole(case: Case, said: Answer, found: Sequence[Tally]) -> Verdict:
-    numbers = {each.part.number for each in found}
-    numbers |= {number for number in case.meant if not found or case.tallies[number].part.is_leased}
-    shown = [use_of(case.tallies[number]) for number in sorted(numbers)]
+    used_ones = {each.part.number for each in found}
+    numbers = used_ones | {number for number in case.meant if not found or case.tallies[number].part.is_leased}
+    shown = [use_of(case.tallies[number], number in used_ones) for number in sorted(numbers)]
     known = {each for one in found for each in one.evidence}
     evidence = next((each for each in LADDER if each in known), "")
     rest: Waiting = waiting(case.during, case.kinds, case.meant, case.started)

@@ -46,7 +46,7 @@ class Case(NamedTuple):
         """Whether the script was watched until its end, without a gap in which it could have worked unseen."""
         if len(self.during) < FEWEST_LOOKS or self.end.is_stalled:
             return False
-        tail = self.ended - self.during[-1].time
+        tail = self.ended - self.during[-1].until
         gaps = self.unwatched - min(tail, self.patience)
         return tail <= self.patience and gaps <= max(self.patience, 0.1 * (self.ended - self.started))
 

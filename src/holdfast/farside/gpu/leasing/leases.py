@@ -60,7 +60,7 @@ def lease(
             if answer is None:
                 wait(ASK_EVERY)
         wanted = _Wanted(request, answer)
-        ticket, places = registry.queue_up(wanted.gpus, [each.uuid for each in wanted.usable])
+        ticket, places = registry.queue_up(wanted.gpus, [each.uuid for each in wanted.usable], who)
         try:
             return _Waiting(wanted, ticket, driver).until_given(tell, wait, who)
         except _Rearranged:

@@ -8,13 +8,15 @@ from typing import FrozenSet, Iterable, List, NamedTuple, Optional, Sequence, Se
 
 class Ticket(NamedTuple):
     """`time` in nanoseconds since the machine started; `gpus` is how many are wanted of `usable`, by UUID. `namespace`
-    is the one in which `pid` is a process, 0 where that is not known."""
+    is the one in which `pid` is a process, 0 where that is not known. `uid` and `run`: who says to wait, for people."""
 
     time: int
     pid: int
     gpus: int
     usable: FrozenSet[str]
     namespace: int = 0
+    uid: Optional[int] = None
+    run: str = ""
 
 
 def before(tickets: Iterable[Ticket], mine: Ticket) -> List[Ticket]:

@@ -22,7 +22,7 @@ def too_many(request: Request, report: Report, found: Sequence[Unit], enough: in
     if enough == len(found):
         hint = "Ask for at most %d: `--gpus %d`, or `Gpus: %d` in the run configuration." % ((enough,) * 3)
         return Refused("gpu", "This machine has %s, and %s." % (there, asked), hint)
-    least = memory(request.min_memory or 0)
+    least = _as_typed(request.min_memory or 0)
     which = "No GPU of this machine has"
     if enough:
         which = "Only %d of this machine's %s %s" % (enough, there, "has" if enough == 1 else "have")
@@ -41,6 +41,11 @@ def failing(request: Request, report: Report) -> Refused:
 def dumb(request: Request, waited: float) -> Refused:
     text = "The driver of this machine's GPUs has not answered for %s, and %s." % (seconds(waited), _asked(request))
     return Refused("gpu", text, "Restart the machine, or have its driver mended, then submit the run again.")
+
+
+def _as_typed(count: int) -> str:
+    """Somebody who wrote 80GB does not know it as 74.5 GiB."""
+    return memory(count) if count % (1 << 20) == 0 else "%.4g GB (%s)" % (count / 1e9, memory(count))
 
 
 def _asked(request: Request) -> str:

@@ -5,6 +5,10 @@ might not open, and are gone with the last process that holds them, however it e
     holdfast-gpu-of/MARK/UID/PID/RUN          who that is; MARK stands for the UUID
     holdfast-gpu-wants/TIME-PID-GPUS-NAMESPACE/UUID
                                               a run that waits: one for each device that it could use
+    holdfast-gpu-waits/TIME-PID-NAMESPACE/UID/RUN
+                                              which run that is
+
+A run's name is cut from its left where it is too long: it ends with what makes it the only one.
 
 NAMESPACE is the one in which PID is the process that waits: in a container it is another's outside.
 
@@ -21,7 +25,8 @@ from typing import Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Set, T
 from holdfast.farside.gpu.leasing.queue import Ticket
 
 SOCKETS = "/proc/net/unix"
-_LOCK, _HOLDER, _TICKET = "holdfast-gpu/", "holdfast-gpu-of/", "holdfast-gpu-wants/"
+_LOCK, _HOLDER = "holdfast-gpu/", "holdfast-gpu-of/"
+_TICKET, _WAITER = "holdfast-gpu-wants/", "holdfast-gpu-waits/"
 _LONGEST = 107
 _CLOCK_BOOTTIME = 7
 """`time` has it since Python 3.7."""
@@ -65,6 +70,7 @@ def parse(text: str) -> State:
     taken: Set[str] = set()
     holders: Dict[str, Holder] = {}
     wanted: Dict[Tuple[int, int, int, int], Set[str]] = {}
+    waiters: Dict[Tuple[int, int, int], Tuple[int, str]] = {}
     for line in text.split("\n"):
         _, found, rest = line.partition(" @holdfast-gpu")
         if not found:
@@ -80,21 +86,31 @@ def parse(text: str) -> State:
                 key, _, uuid = name[len(_TICKET) :].partition("/")
                 moment, process, gpus, where = key.split("-")
                 wanted.setdefault((int(moment, 16), int(process), int(gpus), int(where, 16)), set()).add(uuid)
+            elif name.startswith(_WAITER):
+                key, uid, run = name[len(_WAITER) :].split("/", 2)
+                moment, process, where = key.split("-")
+                waiters[int(moment, 16), int(process), int(where, 16)] = (int(uid), run)
         except ValueError:
             continue  # somebody else's idea of such a name
-    tickets = [Ticket(*key[:3], usable=frozenset(uuids), namespace=key[3]) for key, uuids in sorted(wanted.items())]
+    tickets = []
+    for (since, waiter, count, space), uuids in sorted(wanted.items()):
+        about = waiters.get((since, waiter, space), (None, ""))
+        tickets.append(Ticket(since, waiter, count, frozenset(uuids), space, *about))
     return State(frozenset(taken), tuple(tickets), holders)
 
 
-def queue_up(gpus: int, uuids: Sequence[str]) -> Tuple[Ticket, List[socket.socket]]:
+def queue_up(gpus: int, uuids: Sequence[str], who: Optional[Holder] = None) -> Tuple[Ticket, List[socket.socket]]:
     """A place in the queue, for as long as the sockets are open."""
     while True:
         ticket = Ticket(now(), os.getpid(), gpus, frozenset(uuids), _namespace())
         key = "%016x-%d-%d-%x" % (ticket.time, ticket.pid, gpus, ticket.namespace)
-        names = ["%s%s/%s" % (_TICKET, key, each) for each in uuids]
-        sockets = _bind_all(names)
-        if sockets is not None:
-            return ticket, sockets
+        sockets = _bind_all(["%s%s/%s" % (_TICKET, key, each) for each in uuids])
+        if sockets is None:
+            continue
+        if who is not None:
+            about = "%s%016x-%d-%x/%d/" % (_WAITER, ticket.time, ticket.pid, ticket.namespace, who.uid)
+            sockets += _bind_about(about, who.run)
+        return ticket, sockets
 
 
 def is_here(ticket: Ticket) -> bool:
@@ -121,9 +137,7 @@ def take(uuids: Sequence[str], who: Holder) -> Optional[List[socket.socket]]:
     if sockets is None:
         return None
     for each in uuids:
-        name = "%s%s/%d/%d/" % (_HOLDER, mark(each), who.uid, who.pid)
-        about = _bind((name + who.run)[:_LONGEST])
-        sockets += [] if about is None else [about]  # for people only: the lock is what counts
+        sockets += _bind_about("%s%s/%d/%d/" % (_HOLDER, mark(each), who.uid, who.pid), who.run)
     return sockets
 
 
@@ -164,6 +178,21 @@ def _bind_all(names: Sequence[str]) -> Optional[List[socket.socket]]:
             return None
         found.append(bound)
     return found
+
+
+def _bind_about(name: str, run: str) -> List[socket.socket]:
+    """For people only: none where that cannot be."""
+    room = _LONGEST - len(name)
+    shown = run if len(run.encode("utf-8", "replace")) <= room else "~" + _last_bytes(run, room - 1)
+    try:
+        bound = _bind(name + shown)
+    except OSError:
+        return []
+    return [] if bound is None else [bound]
+
+
+def _last_bytes(text: str, count: int) -> str:
+    return text.encode("utf-8", "replace")[-count:].decode("utf-8", "ignore")
 
 
 def _bind(name: str) -> Optional[socket.socket]:
