@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -169,14 +168,13 @@ def test_of_a_large_file_some_looks_are_drawn_and_that_is_known(tmp_path, monkey
     assert {each.utilisation for each in zero.points} == {40.0}, "what was left out is not taken for a gap"
 
 
-def test_many_looks_are_read_in_a_moment_and_in_little_memory(tmp_path):
+def test_of_many_looks_a_bounded_number_is_kept(tmp_path):
     """20 MB of one device: days."""
     line = b'{"t":%d.5,"d":[[0,74,8804682957,120.4,61,8804682957,74,[4000],[],0]]}\n'
     with (tmp_path / "gpu.jsonl").open("wb") as target:
         target.writelines(line % at for at in range(1_700_000_000, 1_700_280_000))
-    began = time.process_time()
     (zero,) = read_series(tmp_path, 1_700_000_000.0)
-    assert time.process_time() - began < 1.5
+    assert len(zero.points) <= 2048
     assert (zero.busiest, zero.points[-1].time > 279_000) == (74.0, True)
 
 
