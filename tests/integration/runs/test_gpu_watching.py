@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from kit import amd
 from kit.gpu_cases import PRELUDE
 from kit.nvml import Device, Process, Simulated, occupying
 from kit.waiting import wait_for
@@ -72,6 +73,27 @@ def test_a_gpu_that_stays_idle_ends_a_run_that_asked_for_it(bench, gpus):
     record = bench.record()
     assert record["reason"] == "gpu-idle"
     assert verdict(bench, record["run_id"])["state"] == "not-used"
+
+
+def test_where_there_is_no_gpu_none_is_idle_and_that_is_said(bench):
+    bench.write("train.py", "print('hello')\n")
+    done = bench.submit("--stop-if-idle", "1s", "train.py", env={"HOLDFAST_NVML": "/nowhere"})
+    assert done.code == 0
+    assert "so --stop-if-idle does not end it" in done.err
+
+
+def test_a_gpu_of_amd_is_watched_and_judged(bench, tmp_path):
+    gpus = amd.Simulated(tmp_path / "amd", [amd.Device()])
+    bench.write("train.py", PRELUDE + "print(os.getpid(), flush=True)\nlooks(5)\n")
+    environment = {"HOLDFAST_NVML": "/nowhere", **gpus.environment}
+    run_id = bench.start("train.py", env=environment)
+    wait_for(lambda: (bench.far(run_id) / "driver_log").read_bytes().endswith(b"\n"))
+    gpus.devices[0].processes = [amd.Process(int((bench.far(run_id) / "driver_log").read_text()), 5 * amd.GIB)]
+    gpus.devices[0].activity = 80
+    gpus.write()
+    bench.run("logs", "-f", "-r", run_id)
+    found = verdict(bench, run_id)
+    assert (found["state"], found["devices"][0]["name"]) == ("used", "AMD Instinct MI210")
 
 
 def test_a_gpu_that_works_lets_its_run_go_on(bench, gpus):
@@ -171,7 +193,7 @@ def test_a_process_that_left_the_tree_and_holds_gpu_memory_is_ended(bench, gpus,
     has the run's id alone, as in a shell that a person opened for the run, is not touched."""
     bench.write(
         "train.py",
-        PRELUDE + "print('up', flush=True)\nticks(1)\nwhile not os.path.exists('outputs/go'):\n    time.sleep(0.05)\n",
+        PRELUDE + "print('up', flush=True)\nlooks(1)\nwhile not os.path.exists('outputs/go'):\n    time.sleep(0.05)\n",
     )
     run_id = bench.start("train.py", env=gpus.environment)
     wait_for(lambda: b"up\n" in (bench.far(run_id) / "driver_log").read_bytes())

@@ -10,7 +10,7 @@
                                  "whose": "mine" | "run" | "stranger", "run", "project"}] | null}],
      "queue": [{"gpus", "pid", "uid", "user", "run", "waited": seconds, "devices": [UUID, …]}]}   the first is next
 
-`whose`: a run of this user's, with its project; another user's run, known by its lease; anybody else. What is not to be
+A device that is not NVIDIA's has the state `named`, and nothing more is known of it. `whose`: a run of this user's, with its project; another user's run, known by its lease; anybody else. What is not to be
 seen is null. `command` is the program and its script (`python train.py`), of everybody's processes: options may be
 secrets.
 """
@@ -19,10 +19,12 @@ import os
 import time
 from typing import Any, Dict, List, Optional, Tuple
 
+from holdfast.farside.gpu.judging.facts import Device
 from holdfast.farside.gpu.leasing import registry
 from holdfast.farside.gpu.leasing.occupants import Occupant, occupant, parent, strangers, user_name, variable
 from holdfast.farside.gpu.leasing.registry import Holder, State
 from holdfast.farside.gpu.leasing.units import conditions
+from holdfast.farside.gpu.watching.other_devices import name_others
 from holdfast.farside.layout import Home
 from holdfast.farside.machine import gpus
 from holdfast.farside.run.children import inherited_environment
@@ -38,6 +40,8 @@ def look(home: Home, message: Dict[str, Any]) -> Row:
     """`timeout` in the message: seconds for the driver."""
     timeout = min(max(float(message.get("timeout", gpus.TIMEOUT)), 0.1), LONGEST)
     report = gpus.ask(inherited_environment(), timeout)
+    if report["state"] == gpus.NO_DRIVER:
+        report = dict(report, devices=[_named(each) for each in name_others()])
     return answer(report, registry.read())
 
 
@@ -45,6 +49,12 @@ def answer(report: gpus.Report, state: State) -> Row:
     used = {uuid: bool(strangers(each.pids)) for uuid, each in conditions(report).items()}
     devices = [_device(each, state, used) for each in report["devices"]]
     return dict(report, time=time.time(), devices=devices, queue=_queue(state, report))
+
+
+def _named(device: Device) -> Row:
+    """One that is not NVIDIA's: there is nobody to ask more."""
+    found: Row = {"index": device.number, "uuid": device.uuid or None, "name": device.name, "state": device.state}
+    return dict(found, problem="not NVIDIA's, so neither looked into nor leased", instances=[], processes=None)
 
 
 def _device(device: Row, state: State, used: Dict[str, bool]) -> Row:

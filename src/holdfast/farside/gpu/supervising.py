@@ -191,10 +191,10 @@ class GpuWatch:
     def watchdog(self) -> Optional["Watchdog"]:
         """When the script has started."""
         self._started = time.time()
-        if self._sampling is None:
-            return None
-        facts = self._keep_facts()  # again: more may have been learned of a container by now
-        if not self.is_given:
+        facts = self._keep_facts() if self.matters else None  # again: more may have been learned of a container by now
+        if facts is None or self._sampling is None or not self.is_given:
+            if self.request.stop_if_idle:
+                self._note("There is no GPU of this run's to watch, so --stop-if-idle does not end it.")
             return None
         from holdfast.farside.gpu.watching.watchdog import Watchdog
 
