@@ -10,9 +10,9 @@
                                  "whose": "mine" | "run" | "stranger", "run", "project"}] | null}],
      "queue": [{"gpus", "pid", "uid", "user", "run", "waited": seconds, "devices": [UUID, …]}]}   the first is next
 
-A device that is not NVIDIA's has the state `named`, and nothing more is known of it. `whose`: a run of this user's, with its project; another user's run, known by its lease; anybody else. What is not to be
-seen is null. `command` is the program and its script (`python train.py`), of everybody's processes: options may be
-secrets.
+A device that is not NVIDIA's has the state `named`, and nothing more is known of it. `whose`: a run of this user's,
+with its project; another user's run, known by its lease; anybody else. What is not to be seen is null. `command` is
+the program and its script (`python train.py`), of everybody's processes: options may be secrets.
 """
 
 import os
@@ -54,7 +54,11 @@ def answer(report: gpus.Report, state: State) -> Row:
 def _named(device: Device) -> Row:
     """One that is not NVIDIA's: there is nobody to ask more."""
     found: Row = {"index": device.number, "uuid": device.uuid or None, "name": device.name, "state": device.state}
-    return dict(found, problem="not NVIDIA's, so neither looked into nor leased", instances=[], processes=None)
+    unknown = dict.fromkeys(
+        ("memory_total", "memory_used", "memory_free", "utilization", "power", "temperature", "mig")
+    )
+    about = "not NVIDIA's, so neither looked into nor leased"
+    return dict(found, problem=about, instances=[], processes=None, **unknown)
 
 
 def _device(device: Row, state: State, used: Dict[str, bool]) -> Row:
