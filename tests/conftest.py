@@ -29,9 +29,12 @@ _HOMES = itertools.count()
 
 
 def pytest_configure() -> None:
-    """Started in the background, by a shell that lets no interrupt through, tests of Ctrl-C must work all the same."""
+    """Started in the background, by a shell or `nohup` that let no interrupt and no hang-up through, tests of these must
+    work all the same."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @dataclass(frozen=True)
