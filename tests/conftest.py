@@ -29,7 +29,7 @@ _HOMES = itertools.count()
 
 
 def pytest_configure() -> None:
-    """Started in the background, by a shell or `nohup` that let no interrupt and no hang-up through, tests of these must
+    """Started in the background, by a shell or `nohup` that let no interrupt or hang-up through, tests of these must
     work all the same."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
