@@ -23,10 +23,13 @@ RULES: list[Callable[[list[Module]], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule.__name__))
-def test_the_source_keeps_the_rule(rule: Callable[[list[Module]], list[str]]) -> None:
-    modules = source_rules.read(PACKAGE)
+@pytest.fixture(scope="module")
+def modules() -> list[Module]:
+    return source_rules.read(PACKAGE)
 
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule.__name__))
+def test_the_source_keeps_the_rule(modules: list[Module], rule: Callable[[list[Module]], list[str]]) -> None:
     assert rule(modules) == []
     assert {"holdfast.errors", "holdfast.cli.main", "holdfast.farside"} <= {module.name for module in modules}
 
