@@ -170,9 +170,7 @@ def _user() -> str:
 def _holding(plan: Dict[str, Any]) -> Tuple[Any, Any]:
     """Where leases of GPUs are kept, and the way there, for a run that asks for some: they are to be free when its last
     process is gone, so they are this process's, and nobody has to do anything for it."""
-    from holdfast.farside.gpu.request import parse
-
-    if not parse(plan.get("gpu")).is_leasing:
+    if not (plan.get("gpu") or {}).get("gpus"):
         return None, None
     from holdfast.farside.gpu.leasing.holding import pair
 
