@@ -390,21 +390,3 @@ def test_what_changed_of_a_run_that_had_ended_is_taken_in_when_that_is_asked_for
     index.renew(run_id)
     assert not index.look().runs[0].outputs_left
     assert index.documents().documents[0]["notes"] == []
-
-
-@pytest.mark.parametrize(("failures", "is_written"), [(1, True), (3, False)], ids=["once", "always"])
-def test_a_write_that_was_disturbed_is_tried_again_and_a_failing_disk_is_said(archive, failures, is_written):
-    tried = []
-
-    def operation(connection):
-        tried.append(connection)
-        if len(tried) <= failures:
-            raise sqlite3.OperationalError("disk I/O error")
-        return "written"
-
-    file = database.Database(archive.state)
-    if is_written:
-        assert file.write(operation) == "written"
-    else:
-        with pytest.raises(StorageError, match="disk I/O error"):
-            file.write(operation)

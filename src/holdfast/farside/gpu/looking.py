@@ -21,12 +21,13 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from holdfast.farside.gpu.judging.facts import Device
 from holdfast.farside.gpu.leasing import registry
-from holdfast.farside.gpu.leasing.occupants import Occupant, occupant, parent, strangers, user_name, variable
+from holdfast.farside.gpu.leasing.occupants import Occupant, occupant, strangers, user_name, variable
 from holdfast.farside.gpu.leasing.registry import Holder, State
 from holdfast.farside.gpu.leasing.units import conditions
 from holdfast.farside.gpu.watching.other_devices import name_others
 from holdfast.farside.layout import Home
 from holdfast.farside.machine import gpus
+from holdfast.farside.run import processes
 from holdfast.farside.run.children import inherited_environment
 
 MINE, RUN, STRANGER = "mine", "run", "stranger"
@@ -110,7 +111,8 @@ def _own_run(who: Occupant) -> Tuple[str, str]:
         run = variable(pid, "HOLDFAST_RUN_ID")
         if run:
             return run, variable(pid, "HOLDFAST_PROJECT")
-        pid, steps = parent(pid), steps + 1
+        process = processes.look(pid)
+        pid, steps = 0 if process is None else process.parent, steps + 1
     return "", ""
 
 

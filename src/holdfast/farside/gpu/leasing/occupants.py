@@ -80,11 +80,6 @@ def variable(pid: int, name: str) -> str:
     return found[0][len(prefix) :] if found else ""
 
 
-def parent(pid: int) -> int:
-    text = _read(pid, "stat")
-    return int(text.rpartition(")")[2].split()[1]) if ")" in text else 0
-
-
 def _read(pid: int, name: str) -> str:
     try:
         with open("/proc/%d/%s" % (pid, name), "rb") as source:
