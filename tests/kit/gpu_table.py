@@ -123,7 +123,8 @@ class _Preparing:
         lines += ["userManagedEnvironment: true", f"pythonLocation: {environment}/bin/python"]
         if self._product in CONTAINED:
             lines += [f"baseDockerImage: {PYTHON}", "volumes:", f"  - {environment}:{environment}", *case.container]
-        return _Prepared(case, _project(folder / "project", case, self._product, lines), around)
+        name = "%s%d" % (self._product, CASES.index(case))  # runs and their containers are named after it and the time
+        return _Prepared(case, _project(folder / name, case, self._product, lines), around)
 
     def _environment(self, prefix: Path, case: Case) -> Path:
         """A virtual environment, as frameworks leave it: on this machine and in the image, whose system is the same."""
