@@ -11,6 +11,7 @@ import pytest
 from docker.benches import ContainerBench, container_bench, kind  # noqa: F401 - fixtures
 
 from kit.docker.images import ENTRYPOINT, PLAIN, PYTHON, USER
+from kit.files import holding
 from kit.package_server import package_index
 from kit.waiting import wait_for
 from kit.wheels import make_wheel
@@ -183,7 +184,7 @@ def test_secrets_reach_the_script_and_nothing_else(bench: ContainerBench) -> Non
     run_id = bench.start("--secret", "TOKEN", "t.py", env={"TOKEN": "hunter2-hunter2"})
     wait_for(lambda: (bench.far(run_id) / "driver_log").read_text() == "15\n")
     described = json.dumps(bench.daemon.inspect(f"holdfast-{run_id}"))
-    written = [path for path in bench.far(run_id).rglob("*") if path.is_file() and b"hunter2" in path.read_bytes()]
+    written = holding("hunter2", bench.far(run_id))
     bench.run("cancel", "-r", run_id, "--grace", "0s")
     assert "hunter2" not in described and written == []
 

@@ -99,7 +99,7 @@ def wait_for(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
 def is_gone(pid: int) -> bool:
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return True
     return state in "ZX"
 

@@ -10,6 +10,7 @@ container. NVIDIA_VISIBLE_DEVICES chooses among them, by number or by UUID, as w
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -52,7 +53,10 @@ def visible(config: dict[str, Any]) -> list[str]:
 
 
 def entry_for(folder: Path, mounted: list[str]) -> dict[str, str] | None:
-    entries = [json.loads(path.read_text()) for path in folder.glob("*.json")]
+    entries = []
+    for path in folder.glob("*.json"):
+        with contextlib.suppress(FileNotFoundError):  # another test has ended
+            entries.append(json.loads(path.read_text()))
     for entry in sorted(entries, key=lambda each: -len(each["below"])):
         if not entry["below"] or any(f"{source}/".startswith(f"{entry['below']}/") for source in mounted):
             return dict(entry)
