@@ -59,7 +59,9 @@ def test_a_container_is_called_after_its_run_and_labelled_with_its_project(name:
     plan = CONTAINERS[name].plan(NAMES)
     if plan is None:
         return
-    assert plan.name == "holdfast-iris_1"
+    assert plan.name == "holdfast-iris_1-ababab"
+    other = CONTAINERS[name].plan(replace(NAMES, project_id="cd" * 16))
+    assert other is not None and other.name != plan.name, "of two projects of one name, in the same millisecond"
     assert plan.labels == {
         "holdfast.run": "iris_1",
         "holdfast.project": "ab" * 16,

@@ -32,7 +32,7 @@ class Docker:
             shm=target.shm_size,
             volumes=_volumes(target),
             share=SHARE,
-            name=f"holdfast-{names.run_id}",
+            name=f"holdfast-{names.run_id}-{names.project_id[:6]}",  # projects of one name may share a daemon
             labels={
                 "holdfast.run": names.run_id,
                 "holdfast.project": names.project_id,

@@ -51,6 +51,10 @@ class ContainerBench(Bench):
         """Of this bench's runs, those that have ended among them."""
         return self.daemon.containers("--filter", f"label=holdfast.home={self.home}")
 
+    def container(self, run_id: str) -> str:
+        """What the run's is called."""
+        return f"holdfast-{run_id}-{self.far(run_id).parent.name[:6]}"
+
     def ids(self) -> list[str]:
         folder = self.root / ".holdfast" / "runs"
         return sorted(each.name for each in folder.iterdir()) if folder.is_dir() else []

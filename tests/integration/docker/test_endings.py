@@ -268,11 +268,12 @@ def test_a_container_that_nobody_owns_any_more_is_found_by_check_and_removed_by_
     (run_id,) = bench.ids()
     nothing_is_left(bench, run_id)
     project = bench.far(run_id).parent.name
+    called = bench.container(run_id)
     labels = {"holdfast.home": bench.home, "holdfast.run": run_id, "holdfast.project": project}
     words = [word for name, value in labels.items() for word in ("--label", f"{name}={value}")]
-    bench.daemon.run("run", "-d", "--name", f"holdfast-{run_id}", *words, PYTHON, "sleep", "1000")
+    bench.daemon.run("run", "-d", "--name", called, *words, PYTHON, "sleep", "1000")
     done = bench.run("experiment", "clean", "--all")
-    assert done.code == 0 and f"holdfast-{run_id}" in done.out + done.err, done
+    assert done.code == 0 and called in done.out + done.err, done
     assert bench.containers() == []
 
 

@@ -248,7 +248,7 @@ def test_canceling_a_build_leaves_no_container_and_no_half_environment(
     wants(bench, index)
     run_id = bench.start("t.py")
     assert gate.reached.wait(60)
-    assert bench.containers() == [f"holdfast-{run_id}-room"]
+    assert bench.containers() == [f"{bench.container(run_id)}-room"]
 
     assert bench.run("cancel", "-r", run_id, "--grace", "1s").code == 0
 
@@ -280,7 +280,7 @@ def test_a_container_that_somebody_removes_during_the_build_is_said_so(
     run_id = bench.start("t.py")
     assert gate.reached.wait(60)
 
-    bench.daemon.run("rm", "-f", f"holdfast-{run_id}-room")
+    bench.daemon.run("rm", "-f", f"{bench.container(run_id)}-room")
     ended = bench.event(run_id, "ended")
 
     assert ended["reason"] == "preparation"

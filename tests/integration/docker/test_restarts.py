@@ -22,7 +22,7 @@ def test_a_container_that_outlived_a_restart_and_is_removed_is_recorded_as_remov
     bench = make_bench(daemon)
     run_id = begun(bench, SLEEPER)
     daemon.restart()
-    daemon.run("rm", "-f", f"holdfast-{run_id}")
+    daemon.run("rm", "-f", bench.container(run_id))
     assert ended(bench, run_id)["reason"] == "container-removed"
     nothing_is_left(bench, run_id)
 
@@ -114,7 +114,8 @@ def test_everything_killed_while_the_daemon_is_dead_leaves_a_container_that_clea
     wait_for(lambda: members(run_id) == [])
     assert bench.record(run_id)["reason"] == "supervisor-died"
     daemon.start()
-    assert bench.containers() == [f"holdfast-{run_id}"]
+    name = bench.container(run_id)
+    assert bench.containers() == [name]
     done = bench.run("experiment", "clean", "--all")
-    assert f"holdfast-{run_id}" in done.out + done.err, done
+    assert name in done.out + done.err, done
     assert bench.containers() == []

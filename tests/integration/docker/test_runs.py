@@ -129,7 +129,7 @@ def test_the_container_is_named_after_the_run_and_labelled(here: ContainerBench)
     here.write("t.py", "import os, time\nprint('up', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.02)\n")
     run_id = here.start("t.py")
     wait_for(lambda: (here.far(run_id) / "driver_log").read_bytes() == b"up\n")
-    about = here.daemon.inspect(f"holdfast-{run_id}")
+    about = here.daemon.inspect(here.container(run_id))
     labels = about["Config"]["Labels"]
     assert labels["holdfast.run"] == run_id
     assert labels["holdfast.project"] == here.far(run_id).parent.name

@@ -59,7 +59,7 @@ def test_the_record_has_the_image_by_name_and_id_and_the_python_of_the_image(ben
     assert done.code == 0, done.err
     record = bench.record()
     assert (record["image"], record["image_id"]) == (PYTHON, bench.daemon.inspect(PYTHON)["Id"])
-    assert record["container"] == f"holdfast-{record['run_id']}"
+    assert record["container"] == bench.container(record["run_id"])
     assert record["python"] == done.out.strip()
     page = bench.run("history", "info", "-r", "last", "-o", "table").out
     assert PYTHON in page and record["image_id"] in page
@@ -173,7 +173,7 @@ def test_canceling_ends_the_container_and_everything_in_it(bench: ContainerBench
     )
     run_id = bench.start("t.py")
     wait_for(lambda: (bench.far(run_id) / "driver_log").read_text() == "up\n")
-    assert bench.containers() == [f"holdfast-{run_id}"]
+    assert bench.containers() == [bench.container(run_id)]
     assert bench.run("cancel", "-r", run_id, "--grace", "1s").code == 0
     assert bench.record()["reason"] == "canceled"
     wait_for(lambda: bench.containers() == [])
@@ -183,7 +183,7 @@ def test_secrets_reach_the_script_and_nothing_else(bench: ContainerBench) -> Non
     bench.write("t.py", "import os, time\nprint(len(os.environ['TOKEN']), flush=True)\ntime.sleep(1000)\n")
     run_id = bench.start("--secret", "TOKEN", "t.py", env={"TOKEN": "hunter2-hunter2"})
     wait_for(lambda: (bench.far(run_id) / "driver_log").read_text() == "15\n")
-    described = json.dumps(bench.daemon.inspect(f"holdfast-{run_id}"))
+    described = json.dumps(bench.daemon.inspect(bench.container(run_id)))
     written = holding("hunter2", bench.far(run_id))
     bench.run("cancel", "-r", run_id, "--grace", "0s")
     assert "hunter2" not in described and written == []
