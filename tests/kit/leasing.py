@@ -189,7 +189,7 @@ def _argv(what: str, given: dict[str, Any], python: str = sys.executable) -> lis
 
 def _environment(gpus: Simulated) -> dict[str, str]:
     """With the far side as a host has it, beside the state of the GPUs."""
-    shipped = install(far_side(), gpus.state.parent / "home")
+    shipped = install(far_side(gpus.state.parent / "home"), gpus.state.parent / "home")
     return {**os.environ, **gpus.environment, "PYTHONPATH": str(shipped), "PYTHONDONTWRITEBYTECODE": "1"}
 
 

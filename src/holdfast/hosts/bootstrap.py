@@ -111,7 +111,7 @@ def remote_line(far: FarSide, home: str, nonce: str) -> str:
 
 def archive(far: FarSide) -> bytes:
     """What is sent where the far side is needed: its length, then its files."""
-    files = {name: content.decode("utf-8") for name, content in far.files}
+    files = {name: content.decode("utf-8") for name, content in far.contents()}
     data = zlib.compress(json.dumps(files).encode(), 9)
     return b"%08x" % len(data) + data
 

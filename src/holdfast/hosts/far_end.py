@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO
 
-from holdfast.errors import Unreachable
+from holdfast.errors import HoldfastError, Unreachable
 from holdfast.farside import frames
 from holdfast.frozen import dataclass
 
@@ -117,6 +117,8 @@ class FarEnd:
             self._hand_over((self, None))
         except frames.FrameError as error:
             self._hand_over((self, Unreachable(f"The connection to the far side is damaged: {error}.", "Try again.")))
+        except HoldfastError as error:  # what was to be sent is not there any more
+            self._hand_over((self, error))
         except (OSError, ValueError):
             self._hand_over((self, None))
         finally:

@@ -50,7 +50,7 @@ class Local:
                 "Attach a Linux machine and submit there, or use Linux in a virtual machine or WSL.",
             )
         try:
-            folder = install(far_side(), self._home)
+            folder = install(far_side(self._home), self._home)
         except OSError as error:
             raise StorageError(
                 f"Holdfast's folder `{self._home}` cannot be written: {error.strerror}.",

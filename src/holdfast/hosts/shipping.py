@@ -1,45 +1,137 @@
-"""The far side as it is shipped: a few source files, named together by their content."""
+"""The far side as it is shipped: a few source files, named together by their content.
+
+To read and to hash them takes longer than what else a command does before it connects, so the name is remembered with
+the stat of every file, as git does it. The contents are read where a host does not have them."""
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 import os
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from holdfast.errors import HostError
 from holdfast.frozen import dataclass
 
 PACKAGE = Path(__file__).parent.parent
 COMPLETE = ".complete"
 """Written last; it names the files."""
+_SETTLED = 2_000_000_000
+"""Nanoseconds: of a file that was changed later than that, another change may not show in its times."""
 
 
 @dataclass(frozen=True)
 class FarSide:
-    """`files` maps paths as they are laid out over there (`holdfast/farside/agent.py`) to their contents."""
+    """`sources` maps paths as they are laid out over there (`holdfast/farside/agent.py`) to the files here."""
 
     digest: str
-    files: tuple[tuple[str, bytes], ...]
+    sources: tuple[tuple[str, str], ...]
+
+    def contents(self) -> list[tuple[str, bytes]]:
+        """Raises HostError where they are not what the digest stands for: no version gets another's name."""
+        found = _contents(self.sources)
+        if _digest(found) != self.digest:
+            raise HostError("Holdfast's own files were changed while this command ran.", "Try again.")
+        return found
 
 
-def far_side() -> FarSide:
+def far_side(home: Path) -> FarSide:
     """What runs over there: `farside/`, `__init__.py`, which is the in-run API, and `nvml/pynvml.py`, which has a
-    folder of its own: scripts must not find it instead of theirs."""
-    found = [("holdfast/__init__.py", _read(os.path.join(PACKAGE, "__init__.py")))]
-    nvml = _pynvml(sys.path)
-    if nvml is not None:
-        found.append(("nvml/pynvml.py", nvml))
-    for folder, folders, names in os.walk(os.path.join(PACKAGE, "farside")):
-        folders[:] = [name for name in folders if name != "__pycache__"]
-        there = "holdfast" + folder[len(os.fspath(PACKAGE)) :].replace(os.sep, "/")
-        found += [(f"{there}/{name}", _read(os.path.join(folder, name))) for name in names if name.endswith(".py")]
-    found.sort()
+    folder of its own: scripts must not find it instead of theirs. In `home` its name is remembered."""
+    memory = home / "cache" / "far-side"
+    sources, named = _sources(), _named_pynvml(sys.path)
+    state, newest = _state([*(path for _, path in sources), *named])
+    known = _recall(memory, state)
+    if known is None:
+        nvml = _pynvml(named)
+        digest = _digest(_contents(_with_nvml(sources, nvml)))
+        if newest < time.time_ns() - _SETTLED:
+            _remember(memory, f"{digest}\n{nvml}\n{state}")
+    else:
+        digest, nvml = known
+    return FarSide(digest, _with_nvml(sources, nvml))
+
+
+def _sources() -> list[tuple[str, str]]:
+    root = os.fspath(PACKAGE)
+    found = [("holdfast/__init__.py", os.path.join(root, "__init__.py"))]
+    folders = [os.path.join(root, "farside")]
+    for folder in folders:
+        there = "holdfast" + folder[len(root) :].replace(os.sep, "/")
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name.endswith(".py"):
+                    found.append((f"{there}/{entry.name}", entry.path))
+                elif entry.name != "__pycache__" and entry.is_dir():
+                    folders.append(entry.path)
+    return found
+
+
+def _with_nvml(sources: Sequence[tuple[str, str]], path: str) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted([*sources, *([("nvml/pynvml.py", path)] if path else [])]))
+
+
+def _named_pynvml(path: Sequence[str]) -> list[str]:
+    candidates = (os.path.join(folder, "pynvml.py") for folder in path)
+    return [each for each in candidates if os.path.isfile(each)]
+
+
+def _pynvml(candidates: Sequence[str]) -> str:
+    """NVIDIA's module, found without importing it, which takes long, or asking for its package, which takes longer.
+    Another file of that name, in the folder where a command is typed, is passed over. Empty: there is none."""
+    for path in candidates:
+        try:
+            content = _read(path)
+        except OSError:
+            continue
+        if b"NVIDIA Corporation" in content[:4096] and b"def nvmlInitWithFlags" in content:
+            return path
+    return ""
+
+
+def _state(paths: Sequence[str]) -> tuple[str, int]:
+    """What shows that a file is another than before, and when the last one was changed."""
+    stats = [os.stat(path) for path in paths]
+    rows = ((each.st_size, each.st_mtime_ns, each.st_ctime_ns, each.st_ino) for each in stats)
+    return repr(sorted(zip(paths, rows, strict=True))), max(each.st_ctime_ns for each in stats)
+
+
+def _recall(memory: Path, state: str) -> tuple[str, str] | None:
+    """The digest, and where NVIDIA's module is."""
+    try:
+        digest, nvml, then = _read(os.fspath(memory)).decode().split("\n", 2)
+    except (OSError, ValueError):
+        return None
+    return (digest, nvml) if then == state else None
+
+
+def _remember(memory: Path, text: str) -> None:
+    """Where that cannot be, the next command reads the files again."""
+    new = memory.with_name(f".{memory.name}-{os.getpid()}")
+    try:
+        memory.parent.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        memory.parent.mkdir(exist_ok=True)
+        new.write_bytes(text.encode())
+        new.replace(memory)
+    except OSError:
+        with contextlib.suppress(OSError):
+            new.unlink()
+
+
+def _contents(sources: Sequence[tuple[str, str]]) -> list[tuple[str, bytes]]:
+    return [(name, _read(path)) for name, path in sources]
+
+
+def _digest(contents: Sequence[tuple[str, bytes]]) -> str:
+    import hashlib
+
     total = hashlib.sha256()
-    for name, content in found:
+    for name, content in contents:
         total.update(f"{name}\0{len(content)}\0".encode())
         total.update(content)
-    return FarSide(total.hexdigest()[:16], tuple(found))
+    return total.hexdigest()[:16]
 
 
 def _read(path: str) -> bytes:
@@ -47,28 +139,16 @@ def _read(path: str) -> bytes:
         return source.read()
 
 
-def _pynvml(path: Sequence[str]) -> bytes | None:
-    """NVIDIA's module, found without importing it, which takes long, or asking for its package, which takes longer.
-    Another file of that name, in the folder where a command is typed, is passed over."""
-    for folder in path:
-        try:
-            content = _read(os.path.join(folder, "pynvml.py"))
-        except OSError:
-            continue
-        if b"NVIDIA Corporation" in content[:4096] and b"def nvmlInitWithFlags" in content:
-            return content
-    return None
-
-
 def install(shipped: FarSide, home: Path) -> Path:
     """Unpack it below the home's `farside/`, whole or not at all; returns its folder. A repeat changes nothing."""
     final = home / "farside" / shipped.digest
     if _is_whole(final, shipped):
         return final
+    contents = shipped.contents()
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     new = home / "farside" / f".new-{shipped.digest}-{os.getpid()}"
     try:
-        for name, content in (*shipped.files, (COMPLETE, "\n".join(name for name, _ in shipped.files).encode())):
+        for name, content in (*contents, (COMPLETE, "\n".join(name for name, _ in contents).encode())):
             target = new / name
             target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("wb") as file:
@@ -88,7 +168,7 @@ def install(shipped: FarSide, home: Path) -> Path:
 
 def _is_whole(folder: Path, shipped: FarSide) -> bool:
     """Some systems remove single files that were not used for a while."""
-    return (folder / COMPLETE).exists() and all((folder / name).exists() for name, _ in shipped.files)
+    return (folder / COMPLETE).exists() and all((folder / name).exists() for name, _ in shipped.sources)
 
 
 def _remove(folder: Path) -> None:

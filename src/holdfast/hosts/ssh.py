@@ -101,7 +101,7 @@ class Ssh:
 
     def connect(self, may_ask: bool = True) -> Connection:
         """A failure shows at the first request, as Unreachable, LoginNeeded, HostKeyRefused or another HostError."""
-        far, nonce = far_side(), new_nonce()
+        far, nonce = far_side(self.near.home), new_nonce()
         line = remote_line(far, self.home, nonce)
         ask = self.near.ask if may_ask else None
         desk = _Desk(self, ask)

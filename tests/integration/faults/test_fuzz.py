@@ -41,7 +41,7 @@ def far(tmp_path: Path) -> Iterator[Path]:
 
 def _talk(home: Path, data: bytes) -> tuple[int, list[tuple[dict[str, Any], bytes]], str]:
     """Send bytes to a far side and close; returns its exit code, its answers and what it said on stderr."""
-    entry = install(far_side(), home) / "holdfast" / "farside" / "main.py"
+    entry = install(far_side(home), home) / "holdfast" / "farside" / "main.py"
     argv = [sys.executable, "-I", "-S", str(entry), "serve", str(home), "nonce"]
     done = subprocess.run(argv, input=data, capture_output=True, timeout=60, cwd=home)
     stream = iter([done.stdout.partition(frames.marker("nonce"))[2]])

@@ -138,7 +138,8 @@ def test_the_library_is_found_by_the_loaders_path_too(simulated, facts_of):
     gpus = simulated(Device())
     everything = {**os.environ, **gpus.environment}
     by_loader = {name: value for name, value in everything.items() if name != "HOLDFAST_NVML"}
-    root = install(far_side(), Path(os.environ["HOLDFAST_HOME"]))
+    home = Path(os.environ["HOLDFAST_HOME"])
+    root = install(far_side(home), home)
     argv = [sys.executable, "-I", "-S", str(root / "holdfast" / "farside" / "main.py"), "gpus"]
     done = subprocess.run(argv, env=by_loader, capture_output=True, text=True, timeout=60)
     assert '"state": "ok"' in done.stdout.splitlines()[-1], done.stdout + done.stderr
@@ -147,7 +148,7 @@ def test_the_library_is_found_by_the_loaders_path_too(simulated, facts_of):
 @pytest.mark.parametrize("python", FOUND.values(), ids=FOUND.keys())
 def test_every_python_reads_them(simulated, python, tmp_path):
     gpus = simulated(Device(), Device(mig=True, instances=[Instance()]), Device(lost=True))
-    root = install(far_side(), tmp_path / "home")
+    root = install(far_side(tmp_path), tmp_path / "home")
     argv = [str(python), "-W", "error", "-I", "-S", str(root / "holdfast" / "farside" / "main.py"), "gpus"]
     done = subprocess.run(argv, env={**gpus.environment, "PATH": "/bin"}, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")

@@ -6,6 +6,7 @@ import json
 import string
 import subprocess
 import zlib
+from pathlib import Path
 
 import pytest
 
@@ -15,8 +16,8 @@ from holdfast.hosts.shipping import far_side
 SHELLS = ("sh", "bash", "zsh", "csh", "fish")
 
 
-def test_the_line_has_no_quotes_no_exclamation_marks_and_no_line_breaks() -> None:
-    line = remote_line(far_side(), "~/a folder; rm -rf it's", "00ff")
+def test_the_line_has_no_quotes_no_exclamation_marks_and_no_line_breaks(tmp_path: Path) -> None:
+    line = remote_line(far_side(tmp_path), "~/a folder; rm -rf it's", "00ff")
     assert not set(line) & set("'\"!\n`$")
 
 
@@ -34,9 +35,9 @@ def test_every_shell_reads_a_quoted_word_as_it_is(shell: str, needs: object) -> 
     assert done.stdout.decode() == word
 
 
-def test_the_archive_holds_every_file_of_the_far_side() -> None:
-    far = far_side()
+def test_the_archive_holds_every_file_of_the_far_side(tmp_path: Path) -> None:
+    far = far_side(tmp_path)
     data = archive(far)
     assert int(data[:8], 16) == len(data) - 8
     files = json.loads(zlib.decompress(data[8:]))
-    assert {name: text.encode() for name, text in files.items()} == dict(far.files)
+    assert {name: text.encode() for name, text in files.items()} == dict(far.contents())

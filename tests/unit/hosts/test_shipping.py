@@ -1,25 +1,154 @@
-"""What is shipped to a host, and that NVIDIA's module is among it without being imported."""
+"""What is shipped to a host: NVIDIA's module among it without being imported, and its name without reading it again."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from holdfast.hosts.shipping import _pynvml, far_side, install
+import pytest
+
+from holdfast.errors import HostError
+from holdfast.hosts import shipping
+from holdfast.hosts.shipping import FarSide, _named_pynvml, _pynvml, far_side, install
 
 REAL = b"# Copyright (c) 2011-2025, NVIDIA Corporation.\n\ndef nvmlInitWithFlags(flags):\n    pass\n"
 
 
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Holdfast as a few files, all of them old enough to be believed."""
+    root = tmp_path / "package"
+    (root / "farside" / "run" / "__pycache__").mkdir(parents=True)
+    for name in ("__init__.py", "farside/agent.py", "farside/run/files.py", "farside/run/__pycache__/files.py"):
+        (root / name).write_text(f"NAME = {name!r}\n")
+    (root / "farside" / "notes.txt").write_text("not shipped")
+    monkeypatch.setattr(shipping, "PACKAGE", root)
+    monkeypatch.setattr(shipping, "_SETTLED", -1_000_000_000_000)
+    monkeypatch.setattr("sys.path", [])
+    return root
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The files that were read, by name."""
+    names: list[str] = []
+    usual = shipping._read
+
+    def noting(path: str) -> bytes:
+        names.append(os.path.basename(path))
+        return usual(path)
+
+    monkeypatch.setattr(shipping, "_read", noting)
+    return names
+
+
 def test_nvidias_module_is_shipped_in_a_folder_that_no_script_looks_into(tmp_path: Path) -> None:
-    shipped = far_side()
+    shipped = far_side(tmp_path)
     root = install(shipped, tmp_path)
     assert (root / "nvml" / "pynvml.py").is_file()
     assert not (root / "pynvml.py").exists()
-    assert all(content.decode("utf-8") for name, content in shipped.files if name.startswith("nvml/"))
+    assert all(content.decode("utf-8") for name, content in shipped.contents() if name.startswith("nvml/"))
 
 
 def test_another_file_of_that_name_is_passed_over(tmp_path: Path) -> None:
     for name, content in (("project", b"print('mine')\n"), ("site-packages", REAL)):
         (tmp_path / name).mkdir()
         (tmp_path / name / "pynvml.py").write_bytes(content)
-    assert _pynvml([str(tmp_path / "project"), str(tmp_path / "none"), str(tmp_path / "site-packages")]) == REAL
-    assert _pynvml([str(tmp_path / "project")]) is None
+    named = _named_pynvml([str(tmp_path / each) for each in ("project", "none", "site-packages")])
+    assert _pynvml(named) == str(tmp_path / "site-packages" / "pynvml.py")
+    assert _pynvml(named[:1]) == ""
+
+
+def test_the_sources_are_shipped_and_nothing_else_that_lies_there(package: Path, tmp_path: Path) -> None:
+    names = [name for name, _ in far_side(tmp_path).sources]
+    assert names == ["holdfast/__init__.py", "holdfast/farside/agent.py", "holdfast/farside/run/files.py"]
+
+
+def test_the_second_time_its_name_is_known_without_reading_a_file(
+    package: Path, tmp_path: Path, read: list[str]
+) -> None:
+    first = far_side(tmp_path)
+    del read[:]
+    assert far_side(tmp_path) == first
+    assert read == ["far-side"]
+
+
+def _other_text(package: Path) -> None:
+    (package / "farside" / "agent.py").write_text("NAME = 'farside/AGENT.py'\n")
+
+
+def _new_file(package: Path) -> None:
+    (package / "farside" / "run" / "more.py").write_text("")
+
+
+def _lost_file(package: Path) -> None:
+    (package / "farside" / "agent.py").unlink()
+
+
+def _swapped(package: Path) -> None:
+    """Another file of the same size and time in its place, as an archive lays it."""
+    old = package / "farside" / "agent.py"
+    new = old.with_suffix(".new")
+    new.write_text("NAME = 'farside/AGENT.py'\n")
+    os.utime(new, ns=(old.stat().st_atime_ns, old.stat().st_mtime_ns))
+    new.replace(old)
+
+
+@pytest.mark.parametrize("change", [_other_text, _new_file, _lost_file, _swapped])
+def test_after_any_change_it_has_another_name(package: Path, tmp_path: Path, change: object) -> None:
+    first = far_side(tmp_path)
+    change(package)  # type: ignore[operator]
+    second = far_side(tmp_path)
+    assert second.digest != first.digest
+    assert second == far_side(tmp_path / "another home"), "the same as for who remembers nothing"
+
+
+def test_nvidias_module_is_remembered_with_the_rest(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: list[str]
+) -> None:
+    (tmp_path / "pynvml.py").write_bytes(REAL)
+    without = far_side(tmp_path)
+    monkeypatch.setattr("sys.path", [str(tmp_path)])
+    first = far_side(tmp_path)
+    assert ("nvml/pynvml.py", str(tmp_path / "pynvml.py")) in first.sources
+    assert first.digest != without.digest
+    del read[:]
+    assert far_side(tmp_path) == first
+    assert read == ["far-side"]
+
+
+def test_files_that_were_changed_just_now_are_read_each_time(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shipping, "_SETTLED", 3_600_000_000_000)
+    far_side(tmp_path)
+    assert not (tmp_path / "cache" / "far-side").exists()
+
+
+@pytest.mark.parametrize("text", [b"", b"abc", b"\xff\xfe\n\n\n", b"0123456789abcdef\n\n[]"])
+def test_a_damaged_memory_is_none(package: Path, tmp_path: Path, text: bytes) -> None:
+    first = far_side(tmp_path)
+    (tmp_path / "cache" / "far-side").write_bytes(text)
+    assert far_side(tmp_path) == first
+
+
+def test_a_home_that_cannot_be_written_changes_nothing(package: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert far_side(tmp_path / "file") == far_side(tmp_path)
+
+
+def test_what_was_changed_after_it_got_its_name_is_never_shipped_under_it(package: Path, tmp_path: Path) -> None:
+    shipped = far_side(tmp_path)
+    _other_text(package)
+    with pytest.raises(HostError, match="changed while this command ran"):
+        shipped.contents()
+    with pytest.raises(HostError):
+        install(shipped, tmp_path / "home")
+    assert not list((tmp_path / "home").glob("farside/*")), "nothing half-written"
+
+
+def test_who_has_it_already_needs_none_of_its_files(package: Path, tmp_path: Path) -> None:
+    shipped = far_side(tmp_path)
+    there = install(shipped, tmp_path)
+    gone = FarSide(shipped.digest, tuple((name, "/gone") for name, _ in shipped.sources))
+    assert install(gone, tmp_path) == there
