@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from holdfast.errors import NotAvailable
+from holdfast.frozen import dataclass
 from holdfast.project.compute import CONTAINER_TYPES, REMOTE_TYPES, ComputeTarget
 from holdfast.workbench.surroundings import Surroundings
 
@@ -21,7 +22,8 @@ PLANNED = {
 }
 
 
-class Product(NamedTuple):
+@dataclass(frozen=True)
+class Product:
     host: Host
     engine: Engine
     container: Container

@@ -39,7 +39,7 @@ def test_the_container_of_a_run_is_shown_with_all_that_it_is_given() -> None:
         "secrets      none",
         "GPUs         as the script finds them",
         "container    python:3.12",
-        "             called holdfast-<run>",
+        "             called holdfast-<run>-p",
         "             with the GPUs",
         "             shared memory: half of what the machine has",
         "             <home>/share/p/ is found at /azureml-share/",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.errors import ConfigurationError
+from holdfast.frozen import replace
 from holdfast.history.folder import RunFolders
 from holdfast.hosts.connection import Connection
 from holdfast.hosts.host import Carrier
@@ -25,7 +26,7 @@ def follower_of(project: Project, run: str, around: Surroundings) -> Follower:
         if not folders.is_collected(run_id):
             raise
         here = product_of(BUILTIN_LOCAL, around)
-        product = here._replace(host=Detached(folders.submission(run_id).target, error.problems))
+        product = replace(here, host=Detached(folders.submission(run_id).target, error.problems))
     return Follower(project, run_id, product, around)
 
 
