@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from docker.benches import ContainerBench, container_bench  # noqa: F401 - a fixture
-from runs.conftest import is_gone, wait_for
+from runs.conftest import is_gone
 
 from kit.conda_channel import Channel, python_module, python_package
 from kit.docker.daemon import Daemon
@@ -20,6 +20,7 @@ from kit.docker.images import CUDA, MUSL, PLAIN, PYTHON
 from kit.docker.pythons import Downloads
 from kit.files import holding
 from kit.package_server import Index, package_index
+from kit.waiting import wait_for
 from kit.wheels import make_wheel
 
 SCRIPT = "import demo, sys\nprint(demo.__version__, sys.prefix, sys.version.split()[0])\n"

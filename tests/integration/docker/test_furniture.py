@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from docker.benches import ContainerBench, container_bench  # noqa: F401 - a fixture
 from docker.test_environments import built, index, wants, wheels  # noqa: F401 - fixtures among them
-from runs.conftest import wait_for
 
 from kit.docker.gpus import Simulated
 from kit.package_server import Index
+from kit.waiting import wait_for
 
 CHANGES = """
 import demo, helper

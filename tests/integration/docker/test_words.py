@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 from docker.benches import ContainerBench
-from runs.conftest import end_what_is_left, wait_for
+from runs.conftest import end_what_is_left
 
 from kit.docker.daemon import Daemon
+from kit.waiting import wait_for
 
 WAITER = "import os, time\nprint('up', flush=True)\nwhile not os.path.exists('go'):\n    time.sleep(0.1)\n"
 

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 from environments.conftest import Managed
-from runs.conftest import is_gone, wait_for
+from runs.conftest import is_gone
 
 from kit.disks import resize, small_disk
 from kit.package_server import Index, package_index
+from kit.waiting import wait_for
 from kit.wheels import make_wheel
 
 PACKAGES = ("jinja2==3.1.4", "attrs==24.2.0", "idna==3.10", "six==1.16.0", "packaging==24.1")

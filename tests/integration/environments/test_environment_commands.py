@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runs.conftest import Bench, bench, wait_for  # noqa: F401 - a fixture
+from runs.conftest import Bench, bench  # noqa: F401 - a fixture
+
+from kit.waiting import wait_for
 
 COMPUTE = "type: local\nuserManagedEnvironment: false\n"
 RUNCONFIG = "Target: local\nFramework: Python\n"

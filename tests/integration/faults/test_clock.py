@@ -8,13 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from runs.conftest import wait_for
 
 from holdfast.project.folder import find_project
 from holdfast.workbench.events import RunCreated
 from holdfast.workbench.submitting.planning import Request
 from holdfast.workbench.submitting.submit import submit
 from holdfast.workbench.surroundings import Surroundings
+from kit.waiting import wait_for
 
 TARGETS = ("local",)  # a box with a strange clock is in remote/test_sickness.py
 LIBRARIES = ("/usr/lib/*/faketime/libfaketime.so.1",)

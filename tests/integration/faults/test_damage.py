@@ -6,7 +6,8 @@ import json
 import os
 
 import pytest
-from runs.conftest import wait_for
+
+from kit.waiting import wait_for
 
 WAITING = """
 import os, time

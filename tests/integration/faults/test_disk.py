@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from runs.conftest import wait_for
 
 from kit.disks import fill
+from kit.waiting import wait_for
 
 
 @pytest.fixture

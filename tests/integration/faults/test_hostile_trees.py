@@ -8,7 +8,9 @@ import signal
 from pathlib import Path
 
 from faults.conftest import PRODUCTS
-from runs.conftest import is_gone, wait_for
+from runs.conftest import is_gone
+
+from kit.waiting import wait_for
 
 TARGETS = PRODUCTS
 WAYS = ("cancel", "by itself", "supervisor", "time-limit")
@@ -87,7 +89,7 @@ def test_nothing_of_a_hostile_tree_is_left_however_the_run_ends(bench, target, t
             os.kill(pid, signal.SIGKILL)
     followed = bench.run("logs", "-f", "-r", run_id)
     assert followed.out == "up\n", followed.err
-    wait_for(lambda: _tree(token) == [], 5)
+    wait_for(lambda: _tree(token) == [])
     record = bench.record(run_id)
     expected = {"cancel": "canceled", "by itself": "completed", "time-limit": "time-limit"}
     assert record["reason"] == expected.get(way, "supervisor-died")

@@ -9,7 +9,9 @@ import signal
 import time
 
 from faults.conftest import PRODUCTS
-from runs.conftest import is_gone, wait_for
+from runs.conftest import is_gone
+
+from kit.waiting import wait_for
 
 TARGETS = PRODUCTS
 LINES = 100

@@ -7,7 +7,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from runs.conftest import wait_for
+
+from kit.waiting import wait_for
 
 CASES = Path(__file__).parents[2] / "cases" / "run-folders"
 PACKAGE = Path(__file__).parents[3] / "src" / "holdfast"

@@ -126,7 +126,7 @@ def _masters(sockets: Path) -> list[int]:
 def test_a_stuck_master_hangs_nobody(box: MakeBox, reach: Callable[..., Ssh], sockets: Path) -> None:
     gpu1 = box()
     _hello(reach(gpu1))
-    wait_for(lambda: len(_masters(sockets)) == 1, 10, "the master")
+    wait_for(lambda: len(_masters(sockets)) == 1, what="the master")
     stuck = _masters(sockets)[0]
     os.kill(stuck, signal.SIGSTOP)
     try:
@@ -356,6 +356,6 @@ def test_a_connection_that_is_shared_leaves_no_trace_of_the_password_variable(
     host = reach(gpu1)
     host = replace(host, near=replace(host.near, environment={**host.near.environment, "HOLDFAST_PASSWORD": "pw-42"}))
     _hello(host)
-    wait_for(lambda: len(_masters(sockets)) == 1, 10, "the master")
+    wait_for(lambda: len(_masters(sockets)) == 1, what="the master")
     assert b"pw-42" not in Path(f"/proc/{_masters(sockets)[0]}/environ").read_bytes()
     assert multiplexing.KEPT_SECONDS == 60

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+
+from kit.waiting import wait_for
 
 
 @dataclass(frozen=True)
@@ -80,20 +81,6 @@ class Bench:
             stderr=subprocess.PIPE,
             **options,
         )
-
-
-def wait_for(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
-    """The condition's first true value. The time is only a bound for a test that fails."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        try:
-            value = condition()
-        except (FileNotFoundError, StopIteration, json.JSONDecodeError):
-            value = None
-        if value:
-            return value
-        time.sleep(0.02)
-    raise AssertionError("the condition did not become true")
 
 
 def is_gone(pid: int) -> bool:

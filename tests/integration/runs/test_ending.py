@@ -7,7 +7,9 @@ import os
 import signal
 import subprocess
 
-from .conftest import is_gone, wait_for
+from kit.waiting import wait_for
+
+from .conftest import is_gone
 
 SLEEPER = "import time\nprint('up', flush=True)\nwhile True:\n    time.sleep(0.05)\n"
 

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 
-from .conftest import wait_for
+from kit.waiting import wait_for
 
 
 def test_uploads_come_home_also_when_the_script_removed_its_outputs_folder(bench):

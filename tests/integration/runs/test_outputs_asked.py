@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from .conftest import wait_for
+from kit.waiting import wait_for
 
 WAITING = """
 import os, time
