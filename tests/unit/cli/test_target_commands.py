@@ -156,7 +156,7 @@ def test_what_takes_long_is_said_with_the_time_and_goes_away(monkeypatch: pytest
     monkeypatch.setattr(terminal.sys, "stderr", stream)
     monkeypatch.setattr(progress, "EVERY", 0.01)
     with progress.working("looking …"):
-        assert stream.written.wait(10)
+        assert stream.written.wait(60)
     assert stream.getvalue().startswith("\r\x1b[Klooking … (0 s)")
     assert stream.getvalue().endswith("\r\x1b[K")
 

@@ -46,7 +46,7 @@ def test_the_blocks_of_a_page_share_one_shell(tmp_path: Path) -> None:
     folder = tmp_path / "reader"
     folder.mkdir()
 
-    answers = run(examples, folder, os.environ, timeout=10)
+    answers = run(examples, folder, os.environ, timeout=60)
 
     assert answers == [Answer(0, ""), Answer(0, ""), Answer(0, "hello ada again\n"), Answer(3, "mnist\n")]
     assert [complaint(*pair) for pair in zip(examples, answers, strict=True)] == ["", "", "", ""]
@@ -57,7 +57,7 @@ def test_nothing_is_typed_after_a_command_that_failed(tmp_path: Path) -> None:
     folder = tmp_path / "reader"
     folder.mkdir()
 
-    answers = run(examples, folder, os.environ, timeout=10)
+    answers = run(examples, folder, os.environ, timeout=60)
 
     assert answers == [Answer(1, "")]
     assert "exit code 1, expected 0" in complaint(examples[0], answers[0])

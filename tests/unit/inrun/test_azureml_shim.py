@@ -32,7 +32,7 @@ def test_an_old_script_logs_and_uploads_as_it_always_did(run: InRun) -> None:
         logger = get_azureml_logger()
         logger.log("Accuracy", 0.9).wait()
         logger.log("Curve", [0.1, 0.2])
-        logger.log("Kernel", "rbf").wait(5)
+        logger.log("Kernel", "rbf").wait(60)
         logger.upload("artifact/path", "text").wait()
         """
     )
