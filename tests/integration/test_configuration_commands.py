@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from kit.waiting import wait_for
+
 Run = Callable[..., Any]
 
 REMOTE = ["--name", "gpu1", "--address", "gpu1:2222", "--username", "me"]
@@ -80,7 +82,7 @@ def test_this_machine_is_checked_and_shown_with_what_holdfast_has_on_it(holdfast
     assert json.loads(checked.out)["cores"]["online"] >= 1
     stored = json.loads(holdfast("computetarget", "show", "local").out)["stored"]
     assert stored["home"] == os.environ["HOLDFAST_HOME"]
-    assert {each["name"]: each["size"] > 0 for each in stored["folders"]} == {"farside": True}
+    assert {each["name"]: each["size"] > 0 for each in stored["folders"]} == {"farside": True, "shipped": True}
     unknown = holdfast("computetarget", "check", "locl")
     assert (unknown.code, "Did you mean `local`?" in unknown.err) == (240, True)
 
@@ -152,8 +154,8 @@ def test_a_purge_of_a_local_target_removes_what_it_has_listed(holdfast: Run, tmp
     assert holdfast("computetarget", "attach", "local", "-n", "mine", env=chosen).code == 0
     (tmp_path / "t.py").write_text("print(1)")
     assert holdfast("submit", "-c", "mine", "t.py", env=chosen).code == 0
-    shown = holdfast("computetarget", "show", "mine", "-o", "table", env=chosen)
-    assert "1 run is there; none alive." in shown.out
+    show = ("computetarget", "show", "mine", "-o", "table")
+    wait_for(lambda: "1 run is there; none alive." in holdfast(*show, env=chosen).out, what="its owners have left it")
     purged = holdfast("computetarget", "detach", "mine", "--purge", "-y", env=chosen)
     assert purged.code == 0, purged.err
     assert "removed Holdfast's folder on this machine" in purged.err

@@ -52,13 +52,13 @@ class Home:
     def __init__(self, path: str) -> None:
         self.path = os.path.abspath(path)
 
-    STATE = ("farside", "proofs", "machine")
+    STATE = ("farside", "proofs", "machine", "shipped")
     """What is there before any run is. `NAMES`: all that the far side puts there; `PASSING`: how names of what is being
     made or removed begin."""
     BUILT = ("environments", "locks", "tools", "cache", "pythons")
     CONTAINED = ("docker.json", "images", "container-home")
     NAMES = STATE + BUILT + CONTAINED + ("objects", "share", "runs", "settings.json", "shells")
-    PASSING = (".removing-", ".purging-", "settings.json.new-", "machine.new-", "docker.json.new-")
+    PASSING = (".removing-", ".purging-", "settings.json.new-", "machine.new-", "docker.json.new-", "shipped.new-")
     CLIENTS = ("keys", "askpass", "ssh-")
     """How names begin of what Holdfast puts there as a client on this machine: keys of other machines are nobody's to
     purge."""
@@ -72,7 +72,7 @@ class Home:
             os.makedirs(self.path, mode=0o700)
         except FileExistsError:
             others = [name for name in os.listdir(self.path) if name not in self.STATE]
-            if any(not name.startswith(self.CLIENTS) for name in others):
+            if any(not name.startswith(self.CLIENTS + self.PASSING) for name in others):
                 return
             self.mark(found=True)
         else:

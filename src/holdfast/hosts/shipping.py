@@ -40,7 +40,7 @@ class FarSide:
 def far_side(home: Path) -> FarSide:
     """What runs over there: `farside/`, `__init__.py`, which is the in-run API, and `nvml/pynvml.py`, which has a
     folder of its own: scripts must not find it instead of theirs. In `home` its name is remembered."""
-    memory = home / "cache" / "far-side"
+    memory = home / "shipped"
     sources, named = _sources(), _named_pynvml(sys.path)
     state, newest = _state([*(path for _, path in sources), *named])
     known = _recall(memory, state)
@@ -109,10 +109,9 @@ def _recall(memory: Path, state: str) -> tuple[str, str] | None:
 
 def _remember(memory: Path, text: str) -> None:
     """Where that cannot be, the next command reads the files again."""
-    new = memory.with_name(f".{memory.name}-{os.getpid()}")
+    new = memory.with_name(f"{memory.name}.new-{os.getpid()}")
     try:
-        memory.parent.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        memory.parent.mkdir(exist_ok=True)
+        memory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         new.write_bytes(text.encode())
         new.replace(memory)
     except OSError:

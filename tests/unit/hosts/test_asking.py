@@ -50,7 +50,7 @@ def test_the_question_for_a_host_key_carries_host_and_fingerprint() -> None:
 def _ask(askpass: Askpass, text: str, **changes: str) -> subprocess.CompletedProcess[str]:
     environment = {**askpass.environment(dict(os.environ)), **changes}
     return subprocess.run(
-        [environment["SSH_ASKPASS"], text], env=environment, capture_output=True, text=True, timeout=30
+        [environment["SSH_ASKPASS"], text], env=environment, capture_output=True, text=True, timeout=60
     )
 
 

@@ -62,7 +62,10 @@ def test_two_ways_to_connect_have_two_sockets(short: Path) -> None:
     ("greeting", "expected"),
     [(struct.pack(">III", 8, 1, 4), True), (struct.pack(">III", 8, 2, 4), False), (b"\0\0", False), (b"", False)],
 )
-def test_a_master_is_taken_for_alive_when_it_greets(short: Path, greeting: bytes, expected: bool) -> None:
+def test_a_master_is_taken_for_alive_when_it_greets(
+    short: Path, monkeypatch: pytest.MonkeyPatch, greeting: bytes, expected: bool
+) -> None:
+    monkeypatch.setattr(multiplexing, "PATIENCE", 60.0)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(short / "s"))
         listener.listen()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import HostError
+from holdfast.farside.layout import Home
 from holdfast.hosts import shipping
 from holdfast.hosts.shipping import FarSide, _named_pynvml, _pynvml, far_side, install
 
@@ -70,7 +71,7 @@ def test_the_second_time_its_name_is_known_without_reading_a_file(
     first = far_side(tmp_path)
     del read[:]
     assert far_side(tmp_path) == first
-    assert read == ["far-side"]
+    assert read == ["shipped"]
 
 
 def _other_text(package: Path) -> None:
@@ -114,7 +115,7 @@ def test_nvidias_module_is_remembered_with_the_rest(
     assert first.digest != without.digest
     del read[:]
     assert far_side(tmp_path) == first
-    assert read == ["far-side"]
+    assert read == ["shipped"]
 
 
 def test_files_that_were_changed_just_now_are_read_each_time(
@@ -122,14 +123,23 @@ def test_files_that_were_changed_just_now_are_read_each_time(
 ) -> None:
     monkeypatch.setattr(shipping, "_SETTLED", 3_600_000_000_000)
     far_side(tmp_path)
-    assert not (tmp_path / "cache" / "far-side").exists()
+    assert not (tmp_path / "shipped").exists()
 
 
 @pytest.mark.parametrize("text", [b"", b"abc", b"\xff\xfe\n\n\n", b"0123456789abcdef\n\n[]"])
 def test_a_damaged_memory_is_none(package: Path, tmp_path: Path, text: bytes) -> None:
     first = far_side(tmp_path)
-    (tmp_path / "cache" / "far-side").write_bytes(text)
+    (tmp_path / "shipped").write_bytes(text)
     assert far_side(tmp_path) == first
+
+
+def test_a_home_that_has_nothing_but_that_is_still_found_to_be_holdfasts(package: Path, tmp_path: Path) -> None:
+    far_side(tmp_path / "home")
+    (tmp_path / "home" / "shipped.new-1").touch()
+    home = Home(str(tmp_path / "home"))
+    home.make()
+    assert os.path.exists(home.marker())
+    assert all(home.knows(name) for name in os.listdir(home.path))
 
 
 def test_a_home_that_cannot_be_written_changes_nothing(package: Path, tmp_path: Path) -> None:
