@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -28,6 +30,14 @@ def file(tmp_path: Path) -> Path:
     path = tmp_path / "stacks"
     path.touch()
     return path
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine lets a process wait before its first word, and between two lines of a stack."""
+    monkeypatch.setattr(stacks, "FIRST_WORD", 60.0)
+    monkeypatch.setattr(stacks, "QUIET", 0.3)
+    monkeypatch.setattr(stacks, "LAST_WORD", 60.0)
 
 
 @pytest.fixture
@@ -206,8 +216,8 @@ def test_the_tree_is_told_parents_first_without_holdfasts_own(start: Started) ->
     )
     try:
         kinds = ["python", "sleep", "python", "sleep"]
+        wait_for(lambda: len(descendants(root, set)) == 6, what="each of the three has its child")
         wait_for(lambda: [each.name.rstrip(".0123456789") for each in stacks.members(root, None)] == kinds)
-        assert len(descendants(root, set)) == 6
     finally:
         for process in descendants(root, set):
             os.kill(process.pid, signal.SIGKILL)
@@ -225,3 +235,30 @@ def test_a_run_that_is_not_here_or_has_ended_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Refused) as refusal:
         stacks.stacks(home, asked_for)
     assert refusal.value.kind == "ended"
+
+
+def test_a_stack_that_is_interrupted_while_it_is_written_is_waited_for(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stacks, "QUIET", 0.01)
+    monkeypatch.setattr(stacks, "PAUSE", 60.0)
+    lines = [
+        "Current thread 0x1 (most recent call first):\n",
+        '  File "a", line 1 in f\n',
+        '  File "a", line 2 in <module>\n',
+    ]
+    us = look(os.getpid())
+    assert us is not None
+
+    def write() -> None:
+        for line in lines:
+            with file.open("a") as target:
+                target.write(line)
+            time.sleep(0.1)
+
+    writer = threading.Thread(target=write)
+    with stacks._File(str(file), "r") as asked:
+        begin = asked.size()
+        writer.start()
+        assert asked.answer(us, begin) == ("".join(lines), "")
+    writer.join()

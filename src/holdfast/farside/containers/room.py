@@ -6,6 +6,7 @@ of that stands in an argument, in `docker inspect` or in a file.
 
 import os
 import re
+import time
 from typing import Any, Dict, List, Optional, Sequence
 from urllib.parse import unquote
 
@@ -22,6 +23,8 @@ from holdfast.farside.refusal import Refused
 from holdfast.farside.run.children import inherited_environment
 
 PATIENCE = 120.0
+SETTLING = 1.0
+KILLED = 128 + 9
 FIFO = ROOM_FIFO
 _STAY = 'exec 3<>"$1" 4<"$1" 3>&- && read gone <&4'
 """Opened for writing too, as a pipe that nobody holds any more would else never be open."""
@@ -81,7 +84,7 @@ class Container(Room):
         code = result.code
         if code is None or code == 0:
             return result
-        if not self._is_there():
+        if self._is_gone(code):
             message = "the container in which it was built is gone: somebody stopped or removed it, or Docker itself"
             raise Refused("preparation", message + ". Submit again.")
         return Result(None, result.output, code - 128) if 128 < code < 160 else result
@@ -157,6 +160,15 @@ class Container(Room):
         return sorted(
             name for name in self._image.environment if name.startswith(("UV_", "PIP_", "XDG_", "VIRTUAL_ENV"))
         )
+
+    def _is_gone(self, code: int) -> bool:
+        """Of one that is being ended, Docker may say for a moment longer that it runs than of what was killed in it."""
+        deadline = time.monotonic() + SETTLING
+        while self._is_there():
+            if code != KILLED or time.monotonic() > deadline:
+                return False
+            time.sleep(0.1)
+        return True
 
     def _is_there(self) -> bool:
         answer = self._docker.call(["inspect", "--format", "{{.State.Running}}", self._name], PATIENCE)

@@ -30,14 +30,18 @@ BELOW_MAXIMUM = 4
 """The signal is SIGRTMAX minus this, as in `shim/sitecustomize.py`: it ends a process that does not know it."""
 NUMBER = signal.SIGRTMAX - BELOW_MAXIMUM
 LARGEST_FILE, LARGEST_STACK = 4 << 20, 128 << 10
-FIRST_WORD, QUIET, LAST_WORD, IN_ALL = 1.0, 0.05, 3.0, 20.0
-"""Seconds: until a process begins to answer, since its last line, for its whole answer, for all processes."""
+FIRST_WORD, LAST_WORD, IN_ALL = 1.0, 3.0, 20.0
+"""Seconds: until a process begins to answer, for its whole answer, for all processes."""
+QUIET, PAUSE = 0.05, 0.5
+"""Seconds since its last line: where that ends the stack of a main thread, which comes last; and where it does not, so
+that on a busy machine it may just have been interrupted."""
 SETTLING = 0.1
 """Seconds for a process that cannot be asked just now."""
 PATIENCE = 5.0
 
 _OURS = (GUARDIAN_NAME, READER_NAME, SAMPLER_NAME, KEEPER_NAME)
 _ONE_DUMP = "Current thread 0x"
+_OUTERMOST = b" in <module>\n"
 _IN_THE_KERNEL = "It waits in the kernel"
 _OLD = "It was started by a Holdfast that could not ask for stacks yet."
 _DEAF = (
@@ -153,7 +157,7 @@ class _File:
             now = time.monotonic()
             if self.size() != size:
                 size, grown = self.size(), now
-            limit = grown + QUIET if size != begin else asked + FIRST_WORD
+            limit = grown + self._patience(size) if size != begin else asked + FIRST_WORD
             if now > min(limit, asked + LAST_WORD) or (size == begin and processes.look(process.pid) is None):
                 break
             time.sleep(0.005)
@@ -168,6 +172,10 @@ class _File:
         if _has(process.pid, b"SigBlk:", NUMBER):
             return "", "It blocks the signal by which it is asked."
         return "", "It did not answer within a second."
+
+    def _patience(self, size: int) -> float:
+        end = os.pread(self._descriptor, len(_OUTERMOST), max(0, size - len(_OUTERMOST)))
+        return QUIET if end == _OUTERMOST else PAUSE
 
     def _lock(self) -> None:
         deadline = time.monotonic() + PATIENCE

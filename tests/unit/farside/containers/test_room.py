@@ -294,6 +294,13 @@ def test_a_container_that_was_removed_meanwhile_is_said_so(home, tmp_path) -> No
     assert refused.value.kind == "preparation"
 
 
+def test_a_container_that_docker_takes_for_running_a_moment_longer_is_said_so(container, monkeypatch) -> None:
+    answers = iter([True, False])
+    monkeypatch.setattr(container, "_is_there", lambda: next(answers))
+    with pytest.raises(Refused, match="is gone"):
+        container.ended(Result(137, "", None))
+
+
 def test_a_container_that_cannot_be_made_is_said_with_its_remedy(home, tmp_path) -> None:
     full = make(
         Engine(run=Answer(125, "", "docker: Error response from daemon: no space left on device.")), home, tmp_path
