@@ -78,7 +78,8 @@ def test_what_the_machine_says_later_counts(laptop, boxes, has_ended):
     boxes["gpu1"].trouble = None
     if has_ended:
         boxes["gpu1"].open_gate()
-        wait_for(lambda: '"ended"' in journal_of(boxes["gpu1"], run), what="the end over there")
+    last = '"ended"' if has_ended else '"started"'
+    wait_for(lambda: last in journal_of(boxes["gpu1"], run), what=f"{last} over there")
     laptop.look(only=frozenset((run,)))
     assert laptop.read(run).status is (Status.COMPLETED if has_ended else Status.RUNNING)
     assert [each.status for each in Index(laptop.project.state_directory).list()] == [laptop.read(run).status]

@@ -147,7 +147,7 @@ print("up", flush=True)
 while True:
     time.sleep(0.05)
 """
-    run = place.begin(script, wait=False, grace=1.0)
+    run = place.begin(script, wait=False, grace=60.0 if listens else 1.0)
     wait_for(lambda: place.far_log(run) == b"up\n", what="the script is up")
     *_, last = cancel(place.project, run.run_id, place.around)
     ending = _ended(last).ending

@@ -20,6 +20,10 @@ from holdfast.workbench.following import pulse, reconnecting
 from holdfast.workbench.records import runs
 from kit.laptops import Box
 
+SILENCE = 3.0
+"""Seconds. More than a busy machine lets a process wait that is to say something every tenth of one."""
+NOTICED = ["Nothing was heard of gpu1 for 3 s."]
+
 
 class Stoppable(Box):
     """A box whose far sides can be stopped, so that they neither answer nor go away, as behind a link that died."""
@@ -57,21 +61,20 @@ def box(boxes: dict[str, Any]) -> Iterator[Stoppable]:
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reconnecting, "TRIES", (0.01, 0.01, 0.01))
     monkeypatch.setattr(pulse, "PULSE", 0.1)
-    monkeypatch.setattr(pulse, "SILENCE", 1.5)
+    monkeypatch.setattr(pulse, "SILENCE", SILENCE)
 
 
 def test_a_link_that_died_without_a_word_is_noticed_and_taken_up_again(laptop, box):
     run = laptop.start("gpu1")
     happened = []
     for event in runs.follower_of(laptop.project, run, laptop.around).follow():
-        happened.append(event)
-        if isinstance(event, events.OutputArrived):
+        # Once: the rest of the line may come over the next connection.
+        if isinstance(event, events.OutputArrived) and not any(isinstance(each, type(event)) for each in happened):
             box.stop()
+        happened.append(event)
         if isinstance(event, events.ConnectionLost):
             box.open_gate()
-    assert [each.reason for each in happened if isinstance(each, events.ConnectionLost)] == [
-        "Nothing was heard of gpu1 for 1.5 s."
-    ]
+    assert [each.reason for each in happened if isinstance(each, events.ConnectionLost)] == NOTICED
     said = [type(each) for each in happened if isinstance(each, events.ConnectionLost | events.Reconnected)]
     assert said == [events.ConnectionLost, events.Reconnected]
     assert happened[-1].run.status is Status.COMPLETED
@@ -87,7 +90,7 @@ def test_outputs_on_their_way_home_notice_a_link_that_died(laptop, box):
             box.stop()
         happened.append(event)
     lost = [each.reason for each in happened if isinstance(each, events.ConnectionLost)]
-    assert lost == ["Nothing was heard of gpu1 for 1.5 s."]
+    assert lost == NOTICED
     assert happened[-1].run.status is Status.COMPLETED
     assert (laptop.folders.path(run) / "outputs" / "big").stat().st_size == 200 << 20
 
@@ -106,7 +109,7 @@ def test_a_host_that_dies_when_it_is_asked_for_the_outputs_is_noticed(laptop, bo
     monkeypatch.setattr(Connection, "send", stopping)
     happened = list(runs.follower_of(laptop.project, run, laptop.around).follow())
     lost = [each.reason for each in happened if isinstance(each, events.ConnectionLost)]
-    assert lost == ["Nothing was heard of gpu1 for 1.5 s."]
+    assert lost == NOTICED
     assert (laptop.folders.path(run) / "outputs" / "result").read_text() == "made on gpu1"
 
 

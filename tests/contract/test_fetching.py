@@ -158,7 +158,7 @@ def test_two_downloads_of_one_file_at_once_both_bring_it_whole(bench, tmp_path):
     together = threading.Barrier(2)
 
     def download(name: str) -> Path:
-        together.wait(20)
+        together.wait(60)
         asked = artifacts.Download(run.run_id, tmp_path / name, ("model.bin",))
         (copied,) = artifacts.download(bench.project, asked, bench.around)
         return copied.destination
@@ -205,14 +205,16 @@ os.mkdir('outputs/turns'); write('turns/y', '2')
 
 def test_outputs_come_home_while_the_run_goes_on_and_are_exact_at_its_end(bench, monkeypatch):
     bench.write("t.py", SYNCED)
-    run_id, outputs = "", Path()
+    run_id, outputs, is_over = "", Path(), False
     for event in bench.submit(sync_outputs=0.05):
         if isinstance(event, events.RunCreated):
             run_id, outputs = event.run_id, bench.root / ".holdfast" / "runs" / event.run_id / "outputs"
-        if isinstance(event, events.Fetched) and not (outputs.parent / "collected.json").exists():
+        if isinstance(event, events.Fetched) and not is_over:  # afterwards files are taken away while this looks
             texts = {each.name: each.read_text() for each in outputs.rglob("*") if each.is_file()}
             if texts == {"kept": "old", "gone": "1", "x": "1", "turns": "file"}:
+                is_over = True
                 (next((bench.around.home / "runs").glob(f"*/{run_id}")) / "go").touch()
+    assert is_over
     assert isinstance(event, events.Ended)
     texts = {each.relative_to(outputs).as_posix(): each.read_text() for each in outputs.rglob("*") if each.is_file()}
     assert texts == {"kept": "new", "f/x": "1", "turns/y": "2"}

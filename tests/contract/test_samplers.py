@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,8 +20,8 @@ from kit import amd, nvml
 from kit.waiting import wait_for
 
 GENERATION = "18d2721bfe8f"
-NOBODY = 3_999_999
-"""No process of this machine."""
+NOBODY = 4_194_305
+"""One more than the highest number that a process can have."""
 STARTER = """
 import os, subprocess, sys
 child = subprocess.Popen(sys.argv[1:])
@@ -50,10 +51,12 @@ class Watched:
         return list(wait_for(lambda: len(self.samples().ticks) >= count and self.samples().ticks, what="ticks"))
 
     def look_now(self) -> Row:
-        """The first device, in a look that was asked for."""
-        known = len(self.ticks(1))
+        """The first device, in a look that was asked for: one that had begun by then is not it."""
+        self.ticks(1)
+        asked = time.time()
         os.kill(self.pid, signal.SIGUSR1)
-        return self.ticks(known + 1)[-1].rows[0]
+        wait_for(lambda: self.samples().ticks[-1].time > asked, what="the look that was asked for")
+        return self.samples().ticks[-1].rows[0]
 
     @property
     def is_alive(self) -> bool:

@@ -44,7 +44,7 @@ def watched(key):
         return 0
 
 def wait_for(key, number):
-    wanted, deadline = watched(key) + number, time.monotonic() + 90
+    wanted, deadline = watched(key) + number, time.monotonic() + 180
     while watched(key) < wanted:
         if time.monotonic() > deadline:
             sys.exit("the sampler has not written `%s` %d times more" % (key, number))

@@ -29,7 +29,7 @@ RECORDED = "3.11"
 """The Python whose environments were recorded there, on the machine X86_64."""
 AT_ONCE = 5
 """Runs of one product."""
-PATIENCE = 240.0
+PATIENCE = 480.0
 _USED = ("used", "partly-used")
 _ACCUSING = ("not-used", "partly-used", "not-available")
 _TARGET = "box"

@@ -5,8 +5,8 @@ its path. `kit.leasing` starts it.
     hold      a guardian and a supervisor, as a run has them, which has leased; a line of JSON says who they are
     wait      leases as a waiting run does; says when it has
 
-The argument is JSON. Processes become their user after everything was imported and asked, so that the users need not be
-able to execute this Python.
+The argument is JSON, with `patience`: seconds for an answer of the driver. Processes become their user after everything
+was imported and asked, so that the users need not be able to execute this Python.
 """
 
 import functools
@@ -44,7 +44,7 @@ def say(**keys):
 
 def storm(given):
     """`uids`, `processes` of each and `runs` of each process, `folder` for a file of each process."""
-    report = gpus.ask(dict(os.environ))
+    report = gpus.ask(dict(os.environ), given["patience"])
     ready, begin = os.pipe()
     children = []
     for place, uid in enumerate(given["uids"]):
@@ -104,7 +104,7 @@ def _become(uid):
 
 def hold(given):
     """Until it is killed. `uid`, `gpus`, `run`; `child`: something that the supervisor executes, which stays."""
-    report = gpus.ask(dict(os.environ))
+    report = gpus.ask(dict(os.environ), given["patience"])
     _become(given["uid"])
     held, to_guardian = holding.pair()
     guardian = os.getpid()
@@ -127,8 +127,8 @@ def _supervise(given, report, guardian, to_guardian):
 
 
 def wait(given):
-    """As the supervisor of a run does; `patience`: seconds for an answer of the driver."""
-    ask = functools.partial(gpus.ask, dict(os.environ), given.get("patience", gpus.TIMEOUT))
+    """As the supervisor of a run does."""
+    ask = functools.partial(gpus.ask, dict(os.environ), given["patience"])
     who = leases.Holder(os.getuid(), given["run"], os.getpid())
     request = Request(gpus=given["gpus"], min_memory=given.get("min_memory"))
     told = lambda text: say(told=text)  # noqa: E731 - it is passed on only

@@ -24,6 +24,8 @@ from kit.nvml import Simulated
 from kit.waiting import wait_for
 
 _PROGRAM = Path(__file__).with_name("lease_program.py")
+_PATIENCE = 60.0
+"""Seconds for an answer of the driver, which works: it may be the machine that has much else to do."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,8 @@ def storm(folder: Path, gpus: Simulated, accounts: Sequence[Account], processes:
     place = Path(tempfile.mkdtemp(dir=folder))
     place.chmod(0o777)
     given = {"uids": [each.uid for each in accounts], "processes": processes, "runs": runs, "folder": str(place)}
-    done = subprocess.run(_argv("storm", given), env=_environment(gpus), capture_output=True, text=True, timeout=120)
+    argv = _argv("storm", {**given, "patience": _PATIENCE})
+    done = subprocess.run(argv, env=_environment(gpus), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0 and json.loads(done.stdout) == {"failed": 0}, done.stderr
     rows = [json.loads(line) for file in place.iterdir() for line in file.read_text().splitlines()]
     shutil.rmtree(place)
@@ -115,7 +118,8 @@ class Holding:
 @contextlib.contextmanager
 def holding(simulated: Simulated, *, python: str = sys.executable, **given: Any) -> Iterator[Holding]:
     """`holding(simulated, gpus=2, run="one", uid=4242, child=True)`."""
-    process = _start("hold", simulated, {"uid": os.getuid(), "gpus": 1, "run": "held", **given}, python)
+    about = {"uid": os.getuid(), "gpus": 1, "run": "held", "patience": _PATIENCE, **given}
+    process = _start("hold", simulated, about, python)
     held = Holding(process, _line(process.stdout))
     try:
         yield held
@@ -161,7 +165,7 @@ class Waiting:
 @contextlib.contextmanager
 def waiting(simulated: Simulated, *, python: str = sys.executable, **given: Any) -> Iterator[Waiting]:
     """`waiting(simulated, gpus=2, run="two")`; it holds what it gets until the end."""
-    found = Waiting(_start("wait", simulated, {"gpus": 1, "run": "waiting", **given}, python))
+    found = Waiting(_start("wait", simulated, {"gpus": 1, "run": "waiting", "patience": _PATIENCE, **given}, python))
     try:
         yield found
     finally:

@@ -226,7 +226,7 @@ class Client:
         cut = words.index("--") if "--" in words else 0
         flags, command = words[:cut], words[cut + 1 :] if "--" in words else words
         environment = {**os.environ, **options.pop("env", {})}
-        settings = {"stdin": subprocess.DEVNULL, "timeout": 30, **options}
+        settings = {"stdin": subprocess.DEVNULL, "timeout": 60, **options}
         if "input" in options:
             del settings["stdin"]
         return subprocess.run(

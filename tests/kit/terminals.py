@@ -19,7 +19,7 @@ class Seen:
         self.process, self._leader = process, leader
         self.data = b""
 
-    def until(self, condition: Callable[[bytes], bool], seconds: float = 30.0) -> bytes:
+    def until(self, condition: Callable[[bytes], bool], seconds: float = 60.0) -> bytes:
         """All that came until it satisfied the condition; AssertionError when it did not in time."""
         deadline = time.monotonic() + seconds
         while not condition(self.data):

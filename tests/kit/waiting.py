@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
 T = TypeVar("T")
 
-NOT_YET = (OSError, StopIteration, json.JSONDecodeError)
+NOT_YET = (OSError, StopIteration, ValueError)
 """A file that is not there yet, or not whole; a process that has just ended."""
 
 

@@ -52,7 +52,7 @@ def begun(bench: ContainerBench, script: str, *words: str, name: str = "t.py", u
 
 
 def ended(bench: ContainerBench, run_id: str) -> dict[str, Any]:
-    """The journal's last line, when it is there and the run's processes are gone."""
+    """The journal's last line, when it is there."""
     bench.event(run_id, "ended")
     return dict(bench.journal(run_id)[-1])
 
@@ -73,6 +73,7 @@ def members(run_id: str) -> list[processes.Process]:
 def nothing_is_left(bench: ContainerBench, run_id: str) -> None:
     wait_for(lambda: members(run_id) == [], what="the processes of the run are gone")
     wait_for(lambda: bench.containers() == [], what="the container is removed")
+    bench.until_left(run_id)
 
 
 def keeper(bench: ContainerBench, run_id: str) -> int:

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from holdfast.farside.run.subscription import is_alive
 from kit.boxes import Box
 from kit.docker.attaching import attach_here, attach_there, leave_container
 from kit.docker.daemon import Daemon
 from kit.docker.images import PLAIN, PYTHON
 from kit.nvml import Device, Simulated
+from kit.waiting import wait_for
 
 Run = Callable[..., Any]
 Make = Callable[..., Any]
@@ -33,6 +35,12 @@ def gpu1(holdfast: Run, docker_box: Make) -> Box:
     result = attach_there(holdfast, made)
     assert result.code == 0, result.err
     return made
+
+
+def is_over(home: Path) -> bool:
+    """Of its only run: whether its container is removed, and whoever did that is gone."""
+    (run,) = home.glob("runs/*/*")
+    return not is_alive(str(run))
 
 
 def test_a_check_shows_docker_and_says_that_runs_will_work(holdfast: Run, here: Daemon) -> None:
@@ -107,7 +115,7 @@ def test_a_target_that_wants_gpus_of_a_machine_without_is_stopped_with_file_and_
     ],
 )
 def test_what_a_run_of_the_target_would_be_refused_for_is_found_by_a_check(
-    holdfast: Run, here: Daemon, tmp_path: Path, lines: str, image: str, said: str
+    holdfast: Run, here: Daemon, isolated: Path, tmp_path: Path, lines: str, image: str, said: str
 ) -> None:
     file = tmp_path / "aml_config" / "here.compute"
     file.write_text(f"type: docker\nbaseDockerImage: {image}\n{lines}")
@@ -116,7 +124,7 @@ def test_what_a_run_of_the_target_would_be_refused_for_is_found_by_a_check(
     assert said in result.err
     assert "Runs will work" not in result.err
     assert f"images in {here.root}" in result.out
-    assert here.containers("--filter", "name=holdfast-try-") == []
+    assert here.containers("--filter", f"label=holdfast.home={isolated}/.holdfast") == []
 
 
 def test_a_target_with_all_that_it_may_say_is_tried_with_it(holdfast: Run, here: Daemon, tmp_path: Path) -> None:
@@ -159,6 +167,7 @@ def test_containers_that_are_left_are_found_and_cleaned(
 ) -> None:
     (tmp_path / "t.py").write_text("print(1)")
     assert holdfast("submit", "-c", "here", "t.py", timeout=300).code == 0
+    wait_for(lambda: is_over(isolated / ".holdfast"))
     name = leave_container(here, isolated / ".holdfast", f"lost_{tmp_path.name}")
     try:
         found = holdfast("computetarget", "check", "here", "-o", "table")
@@ -211,6 +220,7 @@ def test_a_folder_of_the_users_own_choice_is_holdfasts_from_the_first_attach_on(
     assert result.code == 0, result.err
     (tmp_path / "t.py").write_text("print(1)")
     assert holdfast("submit", "-c", "here", "t.py", timeout=300, env=chosen).code == 0
+    wait_for(lambda: is_over(home))
     cleaned = holdfast("experiment", "clean", "--all", "-t", "here", env=chosen)
     assert cleaned.code == 0, cleaned.err
     assert "removed " in cleaned.err

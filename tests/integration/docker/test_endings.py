@@ -92,7 +92,7 @@ def test_cancel_ends_what_hides_and_will_not_go(bench: ContainerBench) -> None:
 def test_what_a_script_leaves_is_ended_and_named(bench: ContainerBench) -> None:
     script = "import subprocess\nsubprocess.Popen(['sleep', '1000'], start_new_session=True)\nprint('up')\n"
     bench.write("t.py", script)
-    done = bench.submit("--grace", "1s", "t.py")
+    done = bench.submit("t.py")
     assert done.code == 0, done.err
     (run_id,) = bench.ids()
     swept = bench.event(run_id, "swept")
@@ -282,6 +282,7 @@ def test_a_script_that_is_over_before_its_supervisor_looks_is_not_waited_for(ben
     run_id = bench.start("t.py")
     supervisor = bench.holder(run_id, 1)
     wait_for(lambda: b"up\n" in (bench.far(run_id) / "driver_log").read_bytes())
+    bench.event(run_id, "started")
     os.kill(supervisor, signal.SIGSTOP)
     (bench.far(run_id) / "work" / "outputs" / "go").touch()
     wait_for((bench.far(run_id) / "inside" / "status.json").exists)

@@ -35,9 +35,11 @@ MONITORED = """
 {real} "$@" || exit
 %s
 setsid {folder}/conmon -c id -n "$name" >/dev/null 2>&1 </dev/null &
+while [ ! -e "{folder}/$name" ]; do sleep 0.01; done
 """
 MONITOR = """#!/bin/sh
 trap '{real} kill "$4"; exit 1' TERM
+: >"${0%/*}/$4"
 {real} wait "$4" &
 wait $!
 """

@@ -111,6 +111,7 @@ def test_a_full_disk_of_dockers_is_told_with_what_makes_room(
     with small_disk(tmp_path / "disk", 700):
         daemon = private_daemon(Settings(root=str(tmp_path / "disk" / "root")))
         assert bench.submit("t.py", env=daemon.environment).out == "ran\n"
+        wait_for(lambda: daemon.containers() == [], what="nothing is left that would make room")
         fill(tmp_path / "disk")
         done = bench.submit("t.py", env=daemon.environment)
         assert done.code != 0 and done.out == ""

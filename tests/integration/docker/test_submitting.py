@@ -80,6 +80,7 @@ def test_files_are_the_users_and_the_account_exists_inside(bench: ContainerBench
     )
     done = bench.submit("t.py")
     assert done.out == f"{bench.uid} {bench.gid} True\nTrue\n", done.err
+    bench.until_left(bench.ids()[0])
     far = bench.far(bench.ids()[0])
     for path in (far, *far.rglob("*")):
         assert (path.lstat().st_uid, path.lstat().st_gid) == (bench.uid, bench.gid), path

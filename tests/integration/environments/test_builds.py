@@ -83,7 +83,7 @@ def test_a_build_killed_at_any_moment_never_leaves_a_broken_environment(
 
     run_id = managed.start("-c", "local", "t.py")
     supervisor = managed.holder(run_id, 1)
-    wait_for(lambda: _has_reached(managed, run_id, stage) or is_gone(supervisor))
+    wait_for(lambda: _has_reached(managed, run_id, stage) or is_gone(supervisor), 180, stage.value)
     time.sleep(
         chance.uniform(0.0, 0.05 if stage in (Stage.LINKING, Stage.SEALING) else 0.3)
     )  # the moment is the point; nothing is waited for

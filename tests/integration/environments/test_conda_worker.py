@@ -8,6 +8,7 @@ import http.server
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -233,10 +234,11 @@ def test_a_channel_that_is_not_there_is_named(bench, tmp_path, channel):
 
 
 def test_a_channel_that_cannot_be_reached_is_a_problem_of_the_network(bench):
-    with http.server.HTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler) as closed:
-        port = closed.server_port
+    with socket.socket() as taken:  # and does not listen
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
 
-    problem = bench.solve([f"http://127.0.0.1:{port}/c"], "greet")
+        problem = bench.solve([f"http://127.0.0.1:{port}/c"], "greet")
 
     assert problem.kind == "network"
     assert f"127.0.0.1:{port} cannot be reached" in problem.message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from remote.benches import settle
 from runs.conftest import Bench, bench  # noqa: F401 - a fixture
 
 from kit.waiting import wait_for
@@ -106,6 +108,7 @@ def test_the_environment_of_a_run_is_used_again_after_its_spec_changed_and_its_l
     assert (again.code, again.out) == (0, "1.16.0\n"), again.err
     assert managed.record()["environment"] == managed.record(wanted)["environment"]
 
+    settle(managed.home)
     assert managed.run("environment", "remove", "--all", "--yes").code == 0
     assert _listed(managed) == []
     rebuilt = managed.submit("--environment-of", wanted, "t.py")
@@ -123,7 +126,8 @@ def test_the_environment_of_a_run_comes_from_the_indexes_that_it_came_from(manag
     assert managed.submit("g.py").out == "greet 1.0\n"
     wanted = managed.record()["run_id"]
     managed.write("aml_config/conda_dependencies.yml", _spec("six==1.16.0"))
-    managed.run("environment", "remove", "--all", "--yes")
+    settle(managed.home)
+    assert managed.run("environment", "remove", "--all", "--yes").code == 0
     again = managed.submit("--environment-of", wanted, "g.py")
     assert (again.code, again.out) == (0, "greet 1.0\n"), again.err
 
@@ -146,6 +150,7 @@ def test_what_is_there_can_be_listed_shown_and_removed(managed: Bench) -> None:
     assert managed.run("environment", "list", "-o", "table").err.startswith("No environment is on this machine.")
     managed.submit("t.py")
     run_id = managed.record()["run_id"]
+    settle(managed.home)
     (environment,) = _listed(managed)
     assert (environment["state"], environment["packages"]) == ("ready", 1)
     assert 0 < environment["own_size"] <= environment["size"]
@@ -196,6 +201,7 @@ def test_what_a_run_or_a_shell_holds_is_not_removed(managed: Bench) -> None:
     shown = json.loads(managed.run("environment", "show", environment["id"], "-o", "json").out)
     assert [run["is_alive"] for run in shown["runs"]] == [True]
     managed.run("cancel", "-r", run_id, "--grace", "0")
+    settle(managed.home)
     assert _listed(managed)[0]["state"] == "ready"
 
     shell = managed.popen("environment", "shell", environment["id"], "sh", "-c", "echo in; exec sleep 300")
@@ -204,8 +210,11 @@ def test_what_a_run_or_a_shell_holds_is_not_removed(managed: Bench) -> None:
         assert shell.stdout.readline() == b"in\n"
         assert managed.run("environment", "remove", environment["id"]).code == 242
     finally:
+        children = _children(shell.pid)  # of one that has ended nobody would know them
         shell.send_signal(signal.SIGTERM)
-        _end_children(shell.pid)
+        for child in children:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
         shell.communicate()
     wait_for(lambda: _listed(managed)[0]["state"] == "ready")
     assert managed.run("environment", "remove", environment["id"]).code == 0
@@ -248,6 +257,7 @@ def test_environments_go_by_age_and_by_a_limit_for_the_disk(managed: Bench) -> N
 
 def test_a_target_that_cannot_be_cleaned_does_not_keep_this_machine_from_it(managed: Bench) -> None:
     managed.run("experiment", "prepare")
+    settle(managed.home)
     managed.write("aml_config/gone.compute", "type: remote\naddress: 127.0.0.1:1\nusername: me\n")
     managed.write("aml_config/wrong.compute", "type: nothing\n")
     managed.write("aml_config/later.compute", "type: cluster\naddress: x\n")
@@ -259,11 +269,9 @@ def test_a_target_that_cannot_be_cleaned_does_not_keep_this_machine_from_it(mana
     assert "later" not in result.err
 
 
-def _end_children(pid: int) -> None:
-    """Of a client that was ended: whoever runs in the terminal's place."""
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in task.read_text().split():
-            os.kill(int(child), signal.SIGKILL)
+def _children(pid: int) -> list[int]:
+    """Of a client: whoever runs in the terminal's place."""
+    return [int(child) for task in Path(f"/proc/{pid}/task").glob("*/children") for child in task.read_text().split()]
 
 
 def _wheel(folder: Path, name: str, version: str) -> None:

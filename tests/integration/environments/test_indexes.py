@@ -14,6 +14,7 @@ from remote.benches import FarBench, far_bench  # noqa: F401 - a fixture
 from remote.conftest import box, boxes, client, kit_folder  # noqa: F401 - fixtures
 
 from kit import processes
+from kit.files import contents
 from kit.package_server import Index, package_index
 from kit.wheels import make_wheel
 
@@ -50,8 +51,8 @@ def private(tmp_path: Path, watch: Watch) -> Iterator[Index]:
         yield index
 
 
-def test_an_index_that_nobody_answers_at_is_an_error_with_a_remedy(managed: Managed) -> None:
-    address = f"http://127.0.0.1:{_closed_port()}/simple"
+def test_an_index_that_nobody_answers_at_is_an_error_with_a_remedy(managed: Managed, closed_port: int) -> None:
+    address = f"http://127.0.0.1:{closed_port}/simple"
     managed.wants("six==1.16.0")
     managed.write("t.py", "print(1)\n")
 
@@ -171,11 +172,9 @@ def assert_unknown(managed: Managed) -> Callable[[], None]:
 def _assert_unknown(*folders: Path) -> None:
     words = [word.encode() for word in _spellings()]
     looked = 0
-    for path in (path for folder in folders for path in folder.rglob("*")):
-        if path.is_file():
-            content = path.read_bytes()
-            assert not [word for word in words if word in content], path
-            looked += 1
+    for path, content in contents(*folders):
+        assert not [word for word in words if word in content], path
+        looked += 1
     assert looked > 20
 
 
@@ -185,7 +184,9 @@ def _spellings() -> list[str]:
     return [PASSWORD, plain, *coded]
 
 
-def _closed_port() -> int:
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """A port on which nobody listens and nobody will."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
+        yield int(taken.getsockname()[1])

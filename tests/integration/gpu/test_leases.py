@@ -127,25 +127,24 @@ def test_one_that_is_stopped_keeps_nobody_waiting_and_has_its_place_again_when_i
     gpus = simulated(Device())
     with holding(gpus) as held, waiting(gpus, run="first") as first:
         first.hears()
-        with waiting(gpus, run="second") as second, waiting(gpus, run="third") as third:
-            assert {second.hears(), third.hears()} == {
-                f"waiting for a GPU: {each} ahead" for each in ("1 run", "2 runs")
-            }
-            first.pause()
-            held.kill()
-            later, last = (second, third) if "1 run" in second.told[0] else (third, second)
-            assert later.has()[1] == tuple(gpus.uuids())
-            first.resume()
-            wait_for(lambda: last.hears().endswith(": 1 run ahead"))
-            later.end()
-            assert first.has()[1] == tuple(gpus.uuids())
+        with waiting(gpus, run="second") as second:
+            assert second.hears() == "waiting for a GPU: 1 run ahead"
+            with waiting(gpus, run="third") as third:
+                assert third.hears() == "waiting for a GPU: 2 runs ahead"
+                first.pause()
+                held.kill()
+                assert second.has()[1] == tuple(gpus.uuids())
+                first.resume()
+                wait_for(lambda: third.hears().endswith(": 1 run ahead"))
+                second.end()
+                assert first.has()[1] == tuple(gpus.uuids())
 
 
 def test_a_driver_that_answers_late_is_waited_for(simulated):
     gpus = simulated(Device())
     gpus.stalls = {"nvmlInit_v2"}
     gpus.write()
-    with waiting(gpus, patience=0.5) as run:
+    with waiting(gpus, patience=2.0) as run:
         assert run.hears() == "waiting for a GPU: the driver does not answer"
         gpus.stalls = set()
         gpus.write()
@@ -161,7 +160,7 @@ def test_of_runs_that_wait_the_status_says_for_what(bench, simulated, monkeypatc
         runs = []
         for said in (f"waiting for a GPU: {named('theirs', 0)}", "1 run ahead", "2 runs ahead"):
             runs.append(bench.start("--gpus", "1", "train.py"))
-            wait_for(lambda said=said: said in status(bench, runs[-1])["phase"], 60, what=said)
+            wait_for(lambda said=said: said in (status(bench, runs[-1])["phase"] or ""), 120, what=said)
         listed = bench.run("experiment", "status", "-o", "table").out
         assert "waiting for a GPU: 2 runs ahead" in listed
         for each in runs:
@@ -169,7 +168,7 @@ def test_of_runs_that_wait_the_status_says_for_what(bench, simulated, monkeypatc
     assert {bench.record(each)["status"] for each in runs} == {"Canceled"}
 
 
-def status(bench, run: str) -> dict[str, str]:
+def status(bench, run: str) -> dict[str, str | None]:
     result = bench.run("experiment", "status", "-r", run, "-o", "json")
     assert result.code == 0, result.err
     found = json.loads(result.out)

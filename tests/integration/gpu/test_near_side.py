@@ -8,7 +8,7 @@ import re
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -53,7 +53,8 @@ def waiting_run(bench: Any, gpus: Simulated) -> Iterator[str]:
     """One that waits for the GPU which another holds until the end of the test."""
     bench.write("train.py", "import time\ntime.sleep(600)\n")
     holder = bench.start("--gpus", "1", "train.py")
-    waiter = bench.run("submit", "-a", "--gpus", "1", "train.py").out.strip()
+    bench.event(holder, "leased")
+    waiter = bench.start("--gpus", "1", "train.py")
     wait_for(lambda: b"waiting for a GPU" in (bench.far(waiter) / "journal.jsonl").read_bytes(), 60)
     yield waiter
     for each in (waiter, holder):
@@ -65,12 +66,18 @@ def test_who_follows_a_run_that_waits_for_a_gpu_reads_what_for(bench, waiting_ru
         words = ("logs", "-f", "-r", waiting_run)
         with bench.popen(*words) as followed, on_a_terminal(words, bench.root) as seen:
             os.set_blocking(followed.stderr.fileno(), False)
+            said = bytearray()
+
+            def is_whole(said: bytearray = said, stream: IO[bytes] = followed.stderr) -> bool:
+                said += stream.read() or b""
+                return b"\n" in said
+
             try:
-                said = wait_for(followed.stderr.readline, what=f"something is said {how}")
+                wait_for(is_whole, what=f"something is said {how}")
             finally:
                 followed.kill()
-            assert said.startswith(b"Waiting for a GPU: GPU 0 is held by the run")
-            assert re.search(rb"waiting for a GPU: GPU 0 .*\(\d+ s\)", seen.until(lambda shown: b" s)" in shown)), how
+            assert said.startswith(b"Waiting for a GPU: GPU 0 is held by the run"), how
+            seen.until(lambda shown: re.search(rb"waiting for a GPU: GPU 0 .*\(\d+ s\)", shown) is not None, 60)
         assert bench.run("status", "-r", waiting_run).code == 0
 
 

@@ -48,6 +48,13 @@ def run(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For processes that are kept from the processor before they answer, or while they do."""
+    for name, seconds in {"FIRST_WORD": 30.0, "QUIET": 0.3, "LAST_WORD": 60.0, "IN_ALL": 300.0}.items():
+        monkeypatch.setattr(stacks, name, seconds)
+
+
 def variables(run: Path, *path: Path) -> dict[str, str]:
     """Bytecode is not written beside the sources that are tested."""
     return {
@@ -77,9 +84,10 @@ def begin(argv: Sequence[object], run: Path, hanging: list[subprocess.Popen[byte
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
     wait_for(lambda: len(stacks.members(process.pid, None)) >= 5)
-    found = [stacks.processes.look(process.pid), *stacks.members(process.pid, None)]
+    found = [each for each in (stacks.processes.look(process.pid), *stacks.members(process.pid, None)) if each]
     with stacks._File(str(run / "stacks"), "digits_1") as file:
-        return list(stacks.ask([each for each in found if each is not None], file))
+        wait_for(lambda: not any(stacks.hindrance(each, file.key) for each in found), what="all of them have begun")
+        return list(stacks.ask(found, file))
 
 
 @every_python

@@ -15,6 +15,7 @@ from interpreters import FOUND
 from holdfast.hosts.facts import DeviceState, GpuProcess, GpuState, parse_gpus
 from holdfast.hosts.shipping import far_side, install
 from kit.nvml import DRIVER_NOT_LOADED, GIB, LIB_RM_VERSION_MISMATCH, UNKNOWN, Device, Instance, Process
+from kit.waiting import wait_for
 
 
 def test_several_devices_are_told_with_all_that_they_have(simulated, facts_of):
@@ -108,12 +109,12 @@ def test_a_driver_that_cannot_start_is_told_in_its_words(simulated, facts_of, co
 def test_a_driver_that_hangs_is_given_up_in_time_and_its_process_is_gone(simulated, facts_of):
     gpus = simulated(Device(), Device(stalls={"nvmlDeviceGetMemoryInfo"}))
     began = time.monotonic()
-    found = facts_of(gpus, timeout=1.0).gpus
-    assert time.monotonic() - began < 8
-    assert (found.state, found.problem) == (GpuState.TIMED_OUT, "GPU 1 does not answer within 1 s")
+    found = facts_of(gpus, timeout=5.0).gpus  # in which GPU 0 has answered, also on a busy machine
+    assert time.monotonic() - began < 30
+    assert (found.state, found.problem) == (GpuState.TIMED_OUT, "GPU 1 does not answer within 5 s")
     assert [each.name for each in found.devices] == ["Tesla K80"]
     (pid,) = {pid for pid, _ in gpus.calls()}
-    assert not Path(f"/proc/{pid}").exists()
+    wait_for(lambda: not Path(f"/proc/{pid}").exists(), what="the process that asked is gone")
 
 
 def test_a_driver_that_hangs_at_once_is_given_up_too(simulated, facts_of):
@@ -188,16 +189,16 @@ def program(folder: Path, name: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "version", "problem"),
+    ("script", "timeout", "version", "problem"),
     [
-        ("echo 24.0.7", "24.0.7", ""),
-        ("echo; echo 'permission denied while trying' >&2; exit 1", None, "permission denied while trying"),
-        ("sleep 60", None, "no answer within 1 s"),
+        ("echo 24.0.7", 30.0, "24.0.7", ""),
+        ("echo; echo 'permission denied while trying' >&2; exit 1", 30.0, None, "permission denied while trying"),
+        ("sleep 60", 1.0, None, "no answer within 1 s"),
     ],
 )
-def test_docker_is_asked_for_its_server_and_given_up_in_time(facts_of, tmp_path, script, version, problem):
+def test_docker_is_asked_for_its_server_and_given_up_in_time(facts_of, tmp_path, script, timeout, version, problem):
     program(tmp_path / "bin", "docker", script)
-    docker = facts_of(timeout=1.0, PATH=f"{tmp_path}/bin:{os.environ['PATH']}").docker
+    docker = facts_of(timeout=timeout, PATH=f"{tmp_path}/bin:{os.environ['PATH']}").docker
     assert (docker.path, docker.version, docker.problem) == (str(tmp_path / "bin" / "docker"), version, problem)
 
 

@@ -16,6 +16,7 @@ import pytest
 from runs.conftest import Bench
 
 from kit.boxes import Box
+from kit.waiting import wait_for
 
 SHARE_LINE = (
     'open(os.environ["AZUREML_NATIVE_SHARE_DIRECTORY"] + "starts", "a").write(os.environ["HOLDFAST_RUN_ID"] + "\\n")'
@@ -80,6 +81,17 @@ def far_bench(
         return bench
 
     yield make
+
+
+def settle(home: Path) -> None:
+    """Wait until no run of this home has an owner: for a moment after the last line of its journal one still takes
+    files away, and holds those that it has open."""
+    from holdfast.farside.kernel import lock_holder
+
+    wait_for(
+        lambda: all(lock_holder(str(lock), byte) is None for lock in home.glob("runs/*/*/lock") for byte in (0, 1)),
+        what="nobody works for a run any more",
+    )
 
 
 @contextlib.contextmanager

@@ -18,10 +18,11 @@ import pytest
 from kit import processes
 from kit.attaching import PASSWORD, attach, authorized, compute, own_keys, written
 from kit.boxes import Box, Boxes
+from kit.files import holding
 from kit.sshd import Alias, Client, Options
 
 Run = Callable[..., Any]
-ALONE = f"{PASSWORD}-of-one-test"
+ALONE = f"{PASSWORD}-of-{os.getpid()}"
 """All processes are looked through, also those of tests that run at the same time."""
 Make = Callable[..., Box]
 
@@ -78,7 +79,7 @@ def test_a_password_is_used_once_and_is_in_no_file_and_no_child(
     assert "ssh" in seen.programs, "the watch saw the children"
     assert seen.leaks == []
     assert ALONE not in said
-    assert _holding(ALONE, [isolated, tmp_path, gpu1.account.home, gpu1.client.folder]) == []
+    assert holding(ALONE, isolated, tmp_path, gpu1.account.home, gpu1.client.folder) == []
     assert authorized(gpu1).startswith(before + "\n"), "other lines stay byte for byte"
     assert authorized(gpu1).count("holdfast gpu1") == 1
     private, public = own_keys(isolated)
@@ -120,7 +121,7 @@ def test_a_key_with_a_passphrase_is_used_once_as_a_password_is(
 
     assert attach(holdfast, gpu1, *words, "open sesame").code == 0
     assert "privateKey: ~/.holdfast/keys/gpu1-" in compute(tmp_path)
-    assert _holding("open sesame", [isolated, tmp_path, gpu1.account.home]) == []
+    assert holding("open sesame", isolated, tmp_path, gpu1.account.home) == []
 
 
 def test_a_key_is_shown_appended_by_hand_and_then_opens_the_account(
@@ -295,7 +296,7 @@ def _typed(box: Box, project: Path, answers: list[tuple[str, str]], *more: str) 
                 seen = len(said)
                 os.write(leader, answers.pop(0)[1].encode() + b"\n")
     os.close(leader)
-    return said, process.wait(30)
+    return said, process.wait(60)
 
 
 class _Seen:
@@ -313,20 +314,12 @@ def _watched(process: subprocess.Popen[str]) -> tuple[_Seen, threading.Thread]:
             for each in processes.every():
                 words = each.argv
                 seen.programs.update({os.path.basename(words[0])} if words else set())
-                # A fork is a copy of the command, environment and all, until it becomes a program of its own.
-                where = [*words, *(each.environment if words != process.args else [])]
+                # A fork is a copy of the command, environment and all, until it becomes a program of its own; while it
+                # does, there are no words, and what is read next may be the command's environment.
+                where = [*words, *(each.environment if words not in ([], process.args) else [])]
                 if each.pid != os.getpid() and any(ALONE in word for word in where):
                     seen.leaks.append(" ".join(words))
 
     thread = threading.Thread(target=look)
     thread.start()
     return seen, thread
-
-
-def _holding(text: str, folders: list[Path]) -> list[Path]:
-    found = []
-    for folder in folders:
-        for path in folder.rglob("*"):
-            if path.is_file() and not path.is_symlink() and text.encode() in path.read_bytes():
-                found.append(path)
-    return found

@@ -64,7 +64,7 @@ def test_a_followed_run_notices_that_the_users_own_connection_died(masters: FarB
 def test_outputs_on_their_way_home_notice_it_too_and_go_on_where_they_were(masters: FarBench) -> None:
     masters.write("t.py", "import os\nopen('outputs/big', 'wb').write(os.urandom(6 << 20))\n")
     link = masters.box.link
-    link.slow(throttle=3e6)
+    link.slow(throttle=1e6)  # three seconds for the other half: a busy machine is in time to cut it
     before = link.counters
     with watched(_impatient(masters, "submit", "-c", masters.box.name, "t.py")) as client:
         wait_for(lambda: link.counters.to_client - before.to_client > 3 << 20, what="half of the file")
@@ -84,7 +84,7 @@ def test_a_download_over_it_ends_with_an_error_and_the_next_one_works(masters: F
     assert masters.submit("t.py").code == 0
     (run,) = masters.near_ids()
     link = masters.box.link
-    link.slow(throttle=2e6)
+    link.slow(throttle=1e6)
     before = link.counters.to_client
     with watched(_impatient(masters, "history", "download", "-r", run, "--artifact", "aside", "-d", "here")) as client:
         wait_for(lambda: link.counters.to_client - before > 1 << 20, what="a part of the file")
@@ -102,7 +102,7 @@ def test_a_download_over_it_ends_with_an_error_and_the_next_one_works(masters: F
 def test_a_slow_link_is_not_a_dead_one(masters: FarBench) -> None:
     """A piece of a file takes longer than the silence that is waited for."""
     masters.write("t.py", "import os\nopen('outputs/big', 'wb').write(os.urandom(1 << 20))\n")
-    assert masters.submit("t.py", "--no-outputs").code == 0
+    assert masters.submit("--no-outputs", "t.py").code == 0
     (run,) = masters.near_ids()
     masters.box.link.slow(throttle=1.5e5)
     with watched(_impatient(masters, "history", "download", "-r", run, "-d", "here")) as client:

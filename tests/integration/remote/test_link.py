@@ -24,10 +24,10 @@ def test_a_link_delays_but_does_not_throttle():
     with _echo() as port, Link(port, delay=0.1) as slow:
         begin = time.monotonic()
         with _connect(slow) as one:
-            one.sendall(b"x" * 3_000_000)
-            assert len(_receive(one, 3_000_000)) == 3_000_000
+            one.sendall(b"x" * 6_000_000)
+            assert len(_receive(one, 6_000_000)) == 6_000_000
         took = time.monotonic() - begin
-    assert 0.4 <= took < 2.0  # a round trip for the handshake, one for the echo
+    assert 0.4 <= took < 8.0  # a round trip for the handshake, one for the echo; one piece after the other would be 9 s
 
 
 def test_a_link_throttles():
@@ -35,7 +35,7 @@ def test_a_link_throttles():
         begin = time.monotonic()
         one.sendall(b"x" * 100_000)
         _receive(one, 100_000)
-        assert 0.4 <= time.monotonic() - begin < 2.0
+        assert 0.4 <= time.monotonic() - begin < 5.0
 
 
 @pytest.mark.parametrize("reset", [True, False])
@@ -77,7 +77,7 @@ def test_a_stalled_link_accepts_but_carries_nothing_until_it_is_resumed():
             new.settimeout(0.2)
             with pytest.raises(TimeoutError):
                 new.recv(1)
-            new.settimeout(20)
+            new.settimeout(60)
             assert bad.counters.to_server == 3
             bad.resume()
             assert _receive(new, 3) == b"six"
@@ -118,11 +118,22 @@ def test_turns_count_the_questions_that_waited_for_an_answer():
             one.sendall(b"question")
             _receive(one, 8)
         assert slow.turns == 4
+
+
+def test_what_is_said_before_the_answer_has_come_is_no_turn_more():
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        Link(listener.getsockname()[1]) as plain,
+        _connect(plain) as one,
+        listener.accept()[0] as other,
+    ):
+        other.sendall(b"hello")
+        assert _receive(one, 5) == b"hello"
         one.sendall(b"a")
-        wait_for(lambda: slow.turns == 5)
-        one.sendall(b"b")  # while the first is under way
-        assert _receive(one, 2) == b"ab"
-        assert slow.turns == 5
+        wait_for(lambda: plain.turns == 1)
+        one.sendall(b"b")
+        assert _receive(other, 2) == b"ab"
+        assert plain.turns == 1
 
 
 def test_a_link_is_a_program_too():
@@ -130,11 +141,11 @@ def test_a_link_is_a_program_too():
         argv = [sys.executable, "-m", "kit.link", "--to", str(port), "--delay", "0.01"]
         tests = Path(link.__file__).parent.parent
         with subprocess.Popen(argv, cwd=tests, stdout=subprocess.PIPE, text=True) as program:
-            with socket.create_connection(("127.0.0.1", int(program.stdout.readline())), timeout=20) as one:
+            with socket.create_connection(("127.0.0.1", int(program.stdout.readline())), timeout=60) as one:
                 one.sendall(b"hello")
                 assert _receive(one, 5) == b"hello"
             program.send_signal(signal.SIGTERM)
-            counters = json.loads(program.communicate(timeout=20)[0])
+            counters = json.loads(program.communicate(timeout=60)[0])
     assert (counters["to_server"], counters["to_client"], counters["connections"]) == (5, 5, 1)
 
 
@@ -175,7 +186,7 @@ def _answer(connection: socket.socket) -> None:
 
 
 def _connect(to: Link) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", to.port), timeout=20)
+    return socket.create_connection(("127.0.0.1", to.port), timeout=60)
 
 
 def _receive(one: socket.socket, count: int) -> bytes:

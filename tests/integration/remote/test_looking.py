@@ -126,7 +126,8 @@ def test_a_second_laptop_sees_follows_and_cancels_runs_that_it_did_not_submit(
     other = new_laptop("other")
     shutil.copy(laptop.root / "aml_config" / "project.json", other.root / "aml_config")
     other.attach(gpu1.seen_from(boxes.client()))
-    wait_for(lambda: laptop.ok("logs", "-r", first) == "on gpu1\n", 60, "the script has begun")
+    for each in (first, third):
+        wait_for(lambda each=each: laptop.ok("logs", "-r", each) == "on gpu1\n", 60, "the script has begun")
     assert other.ok("logs", "-r", first, "-t", "gpu1") == "on gpu1\n"
     assert other.run("cancel", "-r", second, "-t", "gpu1", "--grace", "0s").code == 0
     assert laptop.records()[second]["status"] == "Canceled"

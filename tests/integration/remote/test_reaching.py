@@ -60,7 +60,7 @@ def running(project: Path, box: MakeBox, holdfast: Callable[..., Any]) -> Iterat
         words = holdfast("logs", "-r", run, cwd=project, env=gpu1.environment).out.split()
         return int(words[1]) if len(words) > 1 else 0
 
-    wait_for(lambda: port() > 0, 30, "the port")
+    wait_for(lambda: port() > 0, what="the port")
     yield gpu1, run, port()
     holdfast("cancel", "-r", run, "--grace", "0s", cwd=project, env=gpu1.environment)
 
@@ -97,7 +97,7 @@ def test_a_shell_on_a_terminal_is_the_accounts_own(running: tuple[Box, str, int]
         while data := os.read(leader, 4096):
             said += data
     os.close(leader)
-    assert shell.wait(30) == 3
+    assert shell.wait(60) == 3
     assert b"in-42 " + str(gpu1.home).encode() in said
     assert b"/dev/pts/" in said
 
@@ -145,11 +145,11 @@ def forwarding(project: Path, gpu1: Box, run: str, *words: str) -> Iterator[tupl
         yield process, process.stdout.readline().strip()
     finally:
         process.terminate()
-        process.communicate(timeout=30)
+        process.communicate(timeout=60)
 
 
 def _page(address: str) -> bytes:
-    with contextlib.suppress(OSError), urllib.request.urlopen(address, timeout=5) as answer:
+    with contextlib.suppress(OSError), urllib.request.urlopen(address, timeout=20) as answer:
         found: bytes = answer.read()
         return found
     return b""
@@ -162,7 +162,7 @@ def test_a_port_of_the_run_is_brought_here_and_comes_back_after_a_cut(
     with forwarding(project, gpu1, run, str(port)) as (process, address):
         assert _page(address) == b"from the run"
         gpu1.link.cut()
-        wait_for(lambda: _page(address) == b"from the run", 30, "the port again")
+        wait_for(lambda: _page(address) == b"from the run", what="the port again")
         assert process.poll() is None
 
 

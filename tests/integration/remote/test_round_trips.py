@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -10,6 +12,7 @@ import pytest
 from remote.benches import FarBench, far_bench, watched  # noqa: F401 - a fixture
 
 from kit import processes
+from kit.waiting import wait_for
 
 DELAY = 0.05
 """Seconds one way: large against what the two ends need, so that what overlaps is not counted as a turn."""
@@ -39,32 +42,68 @@ def _turns_until_the_first_line(bench: FarBench) -> int:
     return turns
 
 
+TRIES = 5
+"""A busy machine lets one end be late now and then, which looks like a turn: what is always needed is in every try."""
+
+
+def _is_enough(measured: Callable[[], float], limit: float) -> bool:
+    """Whether the limit is kept in one of a few tries."""
+    return any(measured() <= limit for _ in range(TRIES))
+
+
 def test_a_warm_submit_has_its_first_line_after_four_round_trips(warm: FarBench) -> None:
-    assert _turns_until_the_first_line(warm) <= 4
+    assert _is_enough(lambda: _turns_until_the_first_line(warm), 4)
 
 
 def test_a_changed_file_costs_no_round_trip_more(warm: FarBench) -> None:
-    warm.write("folder3/file3.txt", "changed\n")
-    warm.write("new.txt", "new\n")
-    assert _turns_until_the_first_line(warm) <= 4
+    numbers = itertools.count()
+
+    def changed() -> int:
+        warm.write("folder3/file3.txt", f"changed {next(numbers)}\n")
+        warm.write(f"new{next(numbers)}.txt", "new\n")
+        return _turns_until_the_first_line(warm)
+
+    assert _is_enough(changed, 4)
 
 
 def test_a_new_connection_costs_no_more_round_trips_of_ours(warm: FarBench) -> None:
     """What ssh itself needs to get in is measured beside it, by hand."""
-    warm.box.link.cut()
-    before = warm.box.link.turns
-    warm.box.client.run("gpu1", "true")
-    login = warm.box.link.turns - before
-    assert _turns_until_the_first_line(warm) <= login + 3
+
+    def beyond_the_login() -> int:
+        _cut(warm)
+        before = warm.box.link.turns
+        warm.box.client.run("gpu1", "true")
+        login = warm.box.link.turns - before
+        return _turns_until_the_first_line(warm) - login
+
+    assert _is_enough(beyond_the_login, 3)
+
+
+def _cut(bench: FarBench) -> None:
+    """Cut the link and wait until our own connection has noticed: the next submit finds none."""
+    wait_for(lambda: _has_master(bench), what="a process keeps the connection open")
+    bench.box.link.cut()
+    wait_for(lambda: not _has_master(bench), what="it has noticed")
+
+
+def _has_master(bench: FarBench) -> bool:
+    """It has written a title over its words, and is where it was started from."""
+    masters = [each for each in processes.every() if each.argv[:1] and each.argv[0].startswith("ssh: ")]
+    return any(os.readlink(f"/proc/{each.pid}/cwd") == str(bench.root) for each in masters)
+
+
+def _of_client(bench: FarBench) -> dict[int, list[str]]:
+    """Every process of this test's client, by its pid."""
+    config = str(bench.box.client.config)
+    return {each.pid: words for each in processes.every() if config in (words := each.argv)}
 
 
 def test_the_time_to_the_first_line_is_what_the_round_trips_take(warm: FarBench) -> None:
     """Turns can hide waiting that nobody counts: a slow link tells."""
     warm.box.link.slow()
-    quick = _seconds_until_the_first_line(warm)
+    quick = min(_seconds_until_the_first_line(warm) for _ in range(TRIES))
     warm.box.link.slow(delay=0.25)
-    slow = _seconds_until_the_first_line(warm)
-    assert (slow - quick) / 0.5 <= 4.5
+    assert _is_enough(lambda: (_seconds_until_the_first_line(warm) - quick) / 0.5, 4.5)
 
 
 def _seconds_until_the_first_line(bench: FarBench) -> float:
@@ -81,13 +120,13 @@ def _seconds_until_the_first_line(bench: FarBench) -> float:
 def test_one_ssh_process_does_the_whole_submit(warm: FarBench, is_warm: bool) -> None:
     """A master of ours goes to the background as a second process of the same command; it is not counted."""
     if not is_warm:
-        warm.box.link.cut()
+        _cut(warm)
     warm.write("large.bin", "x" * 3_000_000)
     sessions = warm.box.server.log.read_text().count("Starting session")
     connections = warm.box.link.counters.connections
-    seen: dict[int, str] = {}
+    seen: set[str] = set()
     over = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(warm, seen, over))
+    watcher = threading.Thread(target=_watch, args=(warm, seen, over, set(_of_client(warm))))
     watcher.start()
     done = warm.submit("t.py")
     over.set()
@@ -98,12 +137,10 @@ def test_one_ssh_process_does_the_whole_submit(warm: FarBench, is_warm: bool) ->
     assert len(seen) == 1, seen
 
 
-def _watch(bench: FarBench, seen: dict[int, str], over: threading.Event) -> None:
-    """Note every ssh process of this test's client that talks to the box; `ssh -G` only prints."""
-    config = str(bench.box.client.config)
-    before = {each.pid for each in processes.every() if config in each.argv}
+def _watch(bench: FarBench, seen: set[str], over: threading.Event, before: set[int]) -> None:
+    """Note the command of every ssh of this test's client that talks to the box; `ssh -G` only prints. Each has a nonce
+    of its own in its command, but for the copy that is about to become a master."""
     while not over.wait(0.005):
-        for each in processes.every():
-            argv = each.argv
-            if config in argv and each.pid not in before and "-G" not in argv and argv[0] == "ssh":
-                seen[each.pid] = " ".join(argv)
+        for pid, argv in _of_client(bench).items():
+            if pid not in before and "-G" not in argv and argv[0] == "ssh":
+                seen.add(" ".join(argv))

@@ -11,6 +11,7 @@ import pytest
 from remote.benches import SHARE_LINE, FarBench, far_bench, watched  # noqa: F401 - a fixture
 
 from kit import processes
+from kit.files import holding
 from kit.waiting import wait_for
 
 MakeBench = Callable[..., FarBench]
@@ -129,7 +130,7 @@ def test_a_run_whose_box_is_gone_is_abandoned_and_found_again_when_the_box_is_ba
 
 def test_a_time_limit_ends_the_run_on_the_box(bench: FarBench) -> None:
     bench.write("t.py", "import time\nprint('up', flush=True)\nwhile True: time.sleep(1)\n")
-    done = bench.submit("--time-limit", "1s", "--grace", "0s", "t.py")
+    done = bench.submit("--time-limit", "5s", "--grace", "0s", "t.py")
     assert (done.code, done.out) == (248, "up\n")
     assert bench.record()["reason"] == "time-limit"
 
@@ -155,9 +156,7 @@ def test_a_secret_is_never_on_the_boxs_disk_nor_in_sight_of_others(bench: FarBen
         assert each.pid == script or SECRET not in " ".join(each.environment), each.argv
     _let_go(bench, run_id)
     assert bench.run("logs", "-f", "-r", run_id).out == f"{len(SECRET)} ***\n"
-    for folder in (bench.box.account.home, bench.root, bench.box.server.log.parent):
-        for path in folder.rglob("*"):
-            assert not path.is_file() or SECRET.encode() not in path.read_bytes(), path
+    assert holding(SECRET, bench.box.account.home, bench.root, bench.box.server.log.parent) == []
 
 
 def test_several_boxes_work_at_once(far_bench: MakeBench) -> None:  # noqa: F811
@@ -179,7 +178,7 @@ def test_an_async_submit_returns_while_the_script_runs_and_logs_follow_it_later(
         assert follower.stdout is not None
         assert follower.stdout.readline() == b"first\n"
         _let_go(bench, run_id)
-        assert follower.communicate(timeout=30)[0] == b"second\n"
+        assert follower.communicate(timeout=60)[0] == b"second\n"
         assert follower.returncode == 0
     assert (bench.near(run_id) / "outputs/result").read_text() == "whole"
 
@@ -305,7 +304,7 @@ def test_a_script_that_daemonizes_holds_neither_the_session_nor_the_box(bench: F
         print("gone")
         """,
     )
-    done = bench.submit("--grace", "0s", "t.py", timeout=30)
+    done = bench.submit("--grace", "0s", "t.py")
     assert (done.code, done.out) == (0, "gone\n")
     left = [each.argv for each in bench.box.account.processes() if "t.py" in " ".join(each.argv)]
     assert left == []
@@ -362,7 +361,8 @@ def test_a_script_that_prints_without_end_does_not_keep_a_run_from_being_cancele
     bench.write("t.py", "import time\nwhile True:\n    print('x' * 500_000)\n    time.sleep(0.05)\n")
     bench.box.link.slow(throttle=1e6)
     with watched(bench.submitting("t.py")) as client:
-        wait_for(lambda: bench.near_ids() and any(bench.home.glob("runs/*/*_*/driver_log")), what="it runs")
+        logs = "runs/*/*_*/driver_log"
+        wait_for(lambda: any(each.stat().st_size > 20 << 20 for each in bench.home.glob(logs)), what="it is far ahead")
         (run_id,) = bench.near_ids()
         done = bench.run("cancel", "-r", run_id, "--grace", "0s", "--no-wait", timeout=60)
         assert done.code == 0, done.err
@@ -376,7 +376,7 @@ def test_ctrl_c_only_detaches(bench: FarBench) -> None:
         assert client.stdout is not None
         assert client.stdout.readline() == b"first\n"
         client.send_signal(signal.SIGINT)
-        err = client.communicate(timeout=30)[1].decode()
+        err = client.communicate(timeout=60)[1].decode()
     (run_id,) = bench.near_ids()
     assert client.returncode == 253, err
     assert f"holdfast logs -f -r {run_id}" in err

@@ -15,6 +15,7 @@ from remote.benches import FarBench, far_bench, watched  # noqa: F401 - a fixtur
 from remote.test_environments import environments
 
 from kit.disks import fill, small_disk
+from kit.files import holding
 from kit.link import Link, Way
 from kit.package_server import Index, package_index
 from kit.sshd import Options
@@ -113,7 +114,7 @@ def test_an_environment_that_is_built_there_needs_no_packages_here(bench: FarBen
         path.unlink()
     result = ship(bench, env={"UV_OFFLINE": "1"})
     assert result.code == 0, result.err
-    assert not (near_home(bench) / "cache").exists()
+    assert not list((near_home(bench) / "cache").glob("package*"))
 
 
 def test_what_was_chosen_here_is_the_projects_lock(bench: FarBench) -> None:
@@ -166,9 +167,7 @@ def test_a_private_index_that_only_the_laptop_reaches_is_used_and_its_password_s
     result = ship(bench)
     assert (result.code, result.out) == (0, f"{3 << 20}\n"), result.err
     assert "/files/thing-1.0-py3-none-any.whl" in index.seen
-    for folder in (bench.home, bench.root / ".holdfast", near_home(bench) / "cache"):
-        for path in folder.rglob("*"):
-            assert not path.is_file() or b"secret!" not in path.read_bytes(), path
+    assert holding("secret!", bench.home, bench.root / ".holdfast", near_home(bench) / "cache") == []
 
 
 def test_a_package_without_a_wheel_for_the_box_is_named_with_a_remedy(bench: FarBench) -> None:
@@ -237,13 +236,14 @@ def test_a_link_that_breaks_while_packages_travel_is_taken_up(bench: FarBench) -
 def test_a_laptop_that_is_killed_while_it_downloads_goes_on_the_next_time(bench: FarBench, tmp_path: Path) -> None:
     make_wheel(tmp_path / "wheels", "thing", "1.0", {"thing.py": "text = '" + "x" * (4 << 20) + "'\n"})
     with package_index(tmp_path / "wheels") as index, Link(index.port) as slow:
-        slow.slow(throttle=3e6)
+        slow.slow(throttle=1e6)  # four seconds for the file: a busy machine is in time to kill it
         wants(bench, f"--index-url http://127.0.0.1:{slow.port}/simple", "thing")
         bench.write("train.py", "import thing\nprint(len(thing.text))\n")
         with watched(bench.submitting("--ship-packages", "train.py")) as submitting:
             wait_for(lambda: bool(half_written(bench)))
             submitting.send_signal(signal.SIGKILL)
-            submitting.wait(30)
+            submitting.wait(60)
+        slow.slow()
         (left,) = half_written(bench)
         os.utime(left, (1, 1))
 

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 from interpreters import FOUND
-from remote.benches import FarBench, far_bench  # noqa: F401 - a fixture
+from remote.benches import FarBench, far_bench, settle  # noqa: F401 - a fixture
 
 from kit.disks import fill
+from kit.waiting import wait_for
 
 MakeBench = Callable[..., FarBench]
 SCRIPT = "import os\nprint('works')\nopen('outputs/x', 'w').write('y')\n"
@@ -32,10 +33,15 @@ def mount(bench: FarBench) -> Iterator[Callable[..., None]]:
     """Mounts at a folder of the account, and again with other options; taken away at the end, before the account is."""
     mounted: list[Path] = []
 
-    def do(folder: Path, options: str, *kind: str) -> None:
+    def attempt(folder: Path, options: str, *kind: str) -> subprocess.CompletedProcess[str] | None:
+        """None where somebody who is about to end has a file open for writing."""
         done = subprocess.run(
             ["mount", *(kind or ("-t", "tmpfs", "tmpfs")), "-o", options, str(folder)], capture_output=True, text=True
         )
+        return None if "busy" in done.stderr else done
+
+    def do(folder: Path, options: str, *kind: str) -> None:
+        done = wait_for(lambda: attempt(folder, options, *kind), what=f"{folder} is mounted: {options}")
         if done.returncode != 0:
             say = pytest.fail if os.environ.get("CI") == "true" and os.getuid() == 0 else pytest.skip
             say(f"needs to mount: {done.stderr}")
@@ -98,7 +104,8 @@ def _works(bench: FarBench) -> None:
     done = bench.submit("t.py")
     assert (done.code, done.out) == (0, "works\n"), done.err
     assert (bench.near(bench.near_ids()[-1]) / "outputs" / "x").read_text() == "y"
-    assert _litter(bench) == []
+    settle(bench.home)
+    wait_for(lambda: not _litter(bench), what="nothing is half-written")
 
 
 def _litter(bench: FarBench) -> list[str]:
@@ -131,7 +138,7 @@ def test_a_full_disk_is_named_before_and_after_the_far_side_is_there(
     small_home("size=4m")
     filler = fill(bench.box.account.home)
     _refused(bench, 244, "the disk is full", bench.box.account.name)
-    assert _litter(bench) == []
+    wait_for(lambda: not _litter(bench))
     filler.unlink()
     _works(bench)
     filler = fill(bench.box.account.home)
@@ -155,7 +162,7 @@ def test_a_snapshot_that_does_not_fit_is_named_and_leaves_room_again(
 def test_a_home_without_inodes_is_named(bench: FarBench, small_home: Callable[[str], None]) -> None:
     small_home("size=8m,nr_inodes=40")
     _refused(bench, 244, "the disk is full (or out of inodes)")
-    assert _litter(bench) == []
+    wait_for(lambda: not _litter(bench))
     small_home("nr_inodes=4000")
     _works(bench)
     left = os.statvfs(bench.box.account.home)
@@ -200,7 +207,7 @@ def test_a_quota_that_is_used_up_is_named(bench: FarBench, needs: Callable[..., 
     _python3(bench, f'#!/bin/sh\nexport QUOTA_OF="$HOME" LD_PRELOAD={library}\nexec /usr/bin/python3 "$@"\n')
     flag = account.write(".used-up", "")
     _refused(bench, 244, "quota", "quota is used up", account.name)
-    assert _litter(bench) == []
+    wait_for(lambda: not _litter(bench))
     flag.unlink()
     _works(bench)
     account.write(".used-up", "")

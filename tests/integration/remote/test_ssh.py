@@ -88,6 +88,14 @@ def test_a_banner_does_not_matter(box: MakeBox, reach: Callable[..., Ssh]) -> No
     assert _hello(reach(box(options=Options(banner=banner))))["uid"]
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A master that a busy machine lets wait is not taken for a stuck one."""
+    monkeypatch.setattr(multiplexing, "PATIENCE", 60.0)
+    monkeypatch.setattr("holdfast.hosts.ssh.SHARED_PATIENCE", 60.0)
+
+
+@pytest.mark.usefixtures("patient")
 def test_a_connection_stays_open_and_the_next_uses_it(box: MakeBox, reach: Callable[..., Ssh]) -> None:
     gpu1 = box()
     for _ in range(3):
@@ -95,6 +103,7 @@ def test_a_connection_stays_open_and_the_next_uses_it(box: MakeBox, reach: Calla
     assert gpu1.link.counters.connections == 1
 
 
+@pytest.mark.usefixtures("patient")
 def test_an_open_connection_of_the_users_own_is_used(
     box: MakeBox, reach: Callable[..., Ssh], sockets: Path, client: Client
 ) -> None:

@@ -72,6 +72,19 @@ class Bench:
 
         return int(wait_for(lambda: lock_holder(str(self.far(run_id) / "lock"), byte)))
 
+    def kill_owners(self, run_id: str) -> None:
+        """Guardian and supervisor; returns when both are gone."""
+        owners = [self.holder(run_id, byte) for byte in (0, 1)]
+        for pid in owners:
+            os.kill(pid, signal.SIGKILL)
+        wait_for(lambda: all(is_gone(pid) for pid in owners), what="the end of guardian and supervisor")
+
+    def until_left(self, run_id: str) -> None:
+        """Returns when nobody owns the run any more: after its last line its owners still tidy up its folder."""
+        from holdfast.farside.run.subscription import is_alive
+
+        wait_for(lambda: not is_alive(str(self.far(run_id))), what="guardian and supervisor leave the run")
+
     def popen(self, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             [sys.executable, "-m", "holdfast", *arguments],
@@ -109,11 +122,9 @@ def end_what_is_left(home: Path) -> None:
         for byte in (1, 0):  # the supervisor first: its guardian then ends what is left of the run
             pid = lock_holder(str(lock), byte)
             if pid:
-                left = descendants(pid, set)
-                os.kill(pid, signal.SIGKILL)
-                for process in left:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(process.pid, signal.SIGKILL)
+                for each in (pid, *(process.pid for process in descendants(pid, set))):
+                    with contextlib.suppress(ProcessLookupError):  # it ends by itself
+                        os.kill(each, signal.SIGKILL)
 
 
 PR_CAPBSET_DROP, CAP_DAC_OVERRIDE = 24, 1

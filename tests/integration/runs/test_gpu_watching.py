@@ -84,13 +84,15 @@ def test_where_there_is_no_gpu_none_is_idle_and_that_is_said(bench):
 
 def test_a_gpu_of_amd_is_watched_and_judged(bench, tmp_path):
     gpus = amd.Simulated(tmp_path / "amd", [amd.Device()])
-    bench.write("train.py", PRELUDE + "print(os.getpid(), flush=True)\nlooks(5)\n")
+    gate = "while not os.path.exists('../go'):\n    time.sleep(0.01)\n"
+    bench.write("train.py", PRELUDE + "print(os.getpid(), flush=True)\n" + gate + "looks(5)\n")
     environment = {"HOLDFAST_NVML": "/nowhere", **gpus.environment}
     run_id = bench.start("train.py", env=environment)
     wait_for(lambda: (bench.far(run_id) / "driver_log").read_bytes().endswith(b"\n"))
     gpus.devices[0].processes = [amd.Process(int((bench.far(run_id) / "driver_log").read_text()), 5 * amd.GIB)]
     gpus.devices[0].activity = 80
     gpus.write()
+    (bench.far(run_id) / "go").touch()
     bench.run("logs", "-f", "-r", run_id)
     found = verdict(bench, run_id)
     assert (found["state"], found["devices"][0]["name"]) == ("used", "AMD Instinct MI210")
@@ -98,7 +100,7 @@ def test_a_gpu_of_amd_is_watched_and_judged(bench, tmp_path):
 
 def test_a_gpu_that_works_lets_its_run_go_on(bench, gpus):
     bench.write("train.py", PRELUDE + occupying(0, utilization=40) + "looks(7)\n")
-    result = bench.submit("--stop-if-idle", "2s", "train.py", env=gpus.environment)
+    result = bench.submit("--stop-if-idle", "5s", "train.py", env=gpus.environment)
     assert result.code == 0, result.err
 
 

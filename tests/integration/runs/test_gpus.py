@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import time
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from holdfast.engines.direct import Direct
+from holdfast.hosts.local import Local
 from kit.nvml import DRIVER_NOT_LOADED, Device, Simulated
+from kit.waiting import wait_for
+
+from .conftest import is_gone
 
 K80 = """\
 name: Tesla K80
@@ -60,9 +65,9 @@ def test_a_driver_that_hangs_delays_the_run_by_its_time_and_becomes_a_note(bench
     record = bench.record()
     assert notes(bench, record["run_id"]) == ["The GPUs were not waited for: the driver does not answer within 3 s."]
     events = {each["e"]: each["t"] for each in bench.journal(record["run_id"])}
-    assert 2.5 < events["started"] - events["created"] < 12
+    assert 2.5 < events["started"] - events["created"] < 30
     assert "swept" not in events
-    assert not [pid for pid, _ in gpus.calls() if Path(f"/proc/{pid}").exists()]
+    wait_for(lambda: all(is_gone(pid) for pid, _ in gpus.calls()), what="the process that asked the driver is gone")
 
 
 def test_a_device_that_hangs_leaves_the_lines_of_those_before_it(bench, gpus):
@@ -90,12 +95,11 @@ def test_cancel_works_while_the_driver_is_waited_for(bench, gpus):
     gpus.stalls.add("nvmlInit_v2")
     gpus.write()
     bench.write("train.py", "print('hello')\n")
-    run_id = bench.start("train.py", env=gpus.environment)
-    began = time.monotonic()
-    assert bench.run("cancel", "-r", run_id).code == 0
-    ended = bench.event(run_id, "ended")
-    assert ended["reason"] == "canceled"
-    assert time.monotonic() - began < 30
+    with Local(bench.home, os.environ).connect() as connection:
+        connection.request("hello")  # whoever would connect only now may be late: the driver is given 3 s
+        run_id = bench.start("train.py", env=gpus.environment)
+        assert Direct().cancel(connection, bench.event(run_id, "created")["project"], run_id, None)
+    assert bench.event(run_id, "ended")["reason"] == "canceled"
     names = [each["e"] for each in bench.journal(run_id)]
     assert "started" not in names
     assert "swept" not in names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -9,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from kit.waiting import wait_for
 
 LIMIT = 200 << 20
 
@@ -28,9 +31,16 @@ def small_group() -> Iterator[Path]:
         say = pytest.fail if os.environ.get("CI") == "true" and os.getuid() == 0 else pytest.skip
         say(f"needs a writable memory control group: {error}")
     yield group
+    wait_for(lambda: _is_removed(group, parent), what="the group is empty and removed")
+
+
+def _is_removed(group: Path, parent: Path) -> bool:
+    """Moves who is in it, as long as there is somebody; a process that is just ending can be neither moved nor left."""
     for pid in (group / "cgroup.procs").read_text().split():
-        (parent / "cgroup.procs").write_text(pid)
+        with contextlib.suppress(ProcessLookupError):
+            (parent / "cgroup.procs").write_text(pid)
     group.rmdir()
+    return True
 
 
 def test_a_script_that_the_kernel_ends_for_memory_is_recorded_as_out_of_memory(bench, small_group):

@@ -108,6 +108,7 @@ def test_an_ending_that_this_version_does_not_know_is_a_failure_whose_outputs_co
     bench.write("t.py", "open('outputs/x', 'w').write('kept')\n")
     run_id = bench.start("t.py")
     bench.event(run_id, "ended")
+    bench.until_left(run_id)  # its guardian reads the journal, too
     journal = bench.far(run_id) / "journal.jsonl"
     journal.write_bytes(journal.read_bytes().replace(b'"completed"', b'"moonstruck"'))
     result = bench.run("logs", "-f", "-r", run_id)
@@ -136,6 +137,7 @@ def test_a_stopped_client_is_named_and_cancel_still_works(bench):
     assert client.stdout is not None
     assert client.stdout.readline() == b"up\n"
     os.kill(client.pid, signal.SIGSTOP)
+    os.waitpid(client.pid, os.WUNTRACED)
     try:
         status = bench.run("status")
         assert f"process {client.pid}" in status.err

@@ -24,8 +24,7 @@ def test_outputs_come_home_while_somebody_follows_also_later(bench):
     assert json.loads((bench.near(run_id) / "submission.json").read_text())["sync_outputs"] == 1.0
     follower = bench.popen("logs", "-f", "-r", run_id)
     model = bench.near(run_id) / "outputs/model"
-    wait_for(model.exists)
-    assert model.read_text() == "old"
+    wait_for(lambda: model.read_text() == "old")  # a look may come while the script has opened it and not yet written
     assert bench.record(run_id)["status"] == "Running"
     (bench.far(run_id) / "go").touch()
     out, _ = follower.communicate(timeout=60)

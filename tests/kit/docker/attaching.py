@@ -11,15 +11,19 @@ from kit.docker.daemon import Daemon
 from kit.docker.images import PYTHON
 
 Run = Callable[..., Any]
+_PATIENCE = 180
+"""Seconds, for a machine that has much else to do."""
 
 
 def attach_here(holdfast: Run, *words: str, image: str = PYTHON, **options: Any) -> Any:
-    return holdfast("computetarget", "attach", "docker", "--name", "here", "--image", image, *words, **options)
+    given = ["--name", "here", "--image", image, *words]
+    return holdfast("computetarget", "attach", "docker", *given, **{"timeout": _PATIENCE, **options})
 
 
 def attach_there(holdfast: Run, box: Box, *words: str, image: str = PYTHON, **options: Any) -> Any:
     given = ["--name", "gpu1", "--address", box.name, "--image", image, *words]
-    return holdfast("computetarget", "attach", "remotedocker", *given, env=box.environment, **options)
+    about = {"env": box.environment, "timeout": _PATIENCE, **options}
+    return holdfast("computetarget", "attach", "remotedocker", *given, **about)
 
 
 def keys_of(project: Path, name: str) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 
 _PREFIX = "hfd"
@@ -32,8 +33,14 @@ def remove(name: str) -> None:
     _ip("link", "delete", name)
 
 
-def exists(name: str) -> bool:
-    return _ip("link", "show", name).returncode == 0
+def number(name: str) -> int:
+    """The kernel's, which no later bridge of that name has."""
+    return socket.if_nametoindex(name)
+
+
+def exists(index: int) -> bool:
+    """By its number."""
+    return index in dict(socket.if_nameindex())
 
 
 def _ip(*words: str) -> subprocess.CompletedProcess[str]:

@@ -147,13 +147,12 @@ class Daemon:
 
     def start(self) -> None:
         """Start it; returns when it answers. One that runs is left alone."""
-        if self.pid and self.answers():
-            return
         with self.log.open("ab") as log:
             before = log.tell()
-            # Not a child of ours: it may outlive the worker that starts it.
-            argv = ["setsid", "--fork", _program(), *self._words()]
-            subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._variables(), cwd="/")
+            if not self.pid:  # one that is slow to answer is no reason for a second
+                # Not a child of ours: it may outlive the worker that starts it.
+                argv = ["setsid", "--fork", _program(), *self._words()]
+                subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._variables(), cwd="/")
 
         def ready() -> bool:
             said = self.log.read_bytes()[before:].decode(errors="replace")
@@ -193,8 +192,7 @@ class Daemon:
                 self.remove_containers()
             self.stop()
         self._end(signal.SIGKILL)
-        processes.send(list(self._left()), signal.SIGKILL)
-        wait_for(lambda: not list(self._left()), what=f"nothing of {self.folder} runs")
+        wait_for(self._nothing_runs, what=f"nothing of {self.folder} runs")
         _unmount(self.folder)
         _unmount(self.root)
         shutil.rmtree(self.root, ignore_errors=bool(self.settings.root))
@@ -233,6 +231,12 @@ class Daemon:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
         wait_for(lambda: not processes.is_alive(pid), seconds=60, what="dockerd has ended")
+
+    def _nothing_runs(self) -> bool:
+        """Kills what does: one may have been started by another since the last look."""
+        left = list(self._left())
+        processes.send(left, signal.SIGKILL)
+        return not left
 
     def _left(self) -> Iterator[processes.Process]:
         """containerd, its shims, what runs in containers, and whatever else names our folder in its first words."""

@@ -91,7 +91,7 @@ def _answer(server: socket.socket, state: Path) -> None:
         except OSError:
             return
         with connection, contextlib.suppress(OSError):
-            connection.settimeout(5)
+            connection.settimeout(60)
             credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
             pid, _, _ = struct.unpack("3i", credentials)
             name, memory, utilization, while_alive = connection.recv(200).decode().split()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
-import socket
 import subprocess
 import urllib.error
 import urllib.request
@@ -23,7 +23,7 @@ log: {{level: info}}
 storage:
   filesystem: {{rootdirectory: {folder}/images}}
   delete: {{enabled: true}}
-http: {{addr: "127.0.0.1:{port}", secret: none}}
+http: {{addr: "127.0.0.1:0", secret: none}}
 auth:
   htpasswd: {{realm: images, path: {folder}/htpasswd}}
 """
@@ -67,20 +67,25 @@ def registry(folder: Path) -> Iterator[Registry]:
     program = shutil.which("docker-registry", path=_PATH)
     assert program is not None, "needs docker-registry: scripts/system-packages installs it"
     (folder / "htpasswd").write_text(f"{_ENTRY}\n")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    (folder / "config.yml").write_text(_CONFIGURATION.format(folder=folder, port=port))
+    (folder / "config.yml").write_text(_CONFIGURATION.format(folder=folder))
     with (folder / "log").open("wb") as log:
         argv = [program, "serve", str(folder / "config.yml")]
         serving = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={"PATH": _PATH}, cwd="/")
-    made = Registry(port, folder / "log")
     try:
-        wait_for(lambda: serving.poll() is not None or _asks_who(made), what="the registry answers")
-        assert serving.poll() is None, made.log.read_text()
+        wait_for(lambda: serving.poll() is not None or _port(folder / "log"), what="the registry listens")
+        assert serving.poll() is None, (folder / "log").read_text()
+        made = Registry(_port(folder / "log"), folder / "log")
+        wait_for(lambda: _asks_who(made), what="the registry answers")
         yield made
     finally:
         serving.kill()
         serving.wait()
+
+
+def _port(log: Path) -> int:
+    """The one that it has taken, as it says; 0 before that."""
+    found = re.search(r'"listening on 127\.0\.0\.1:(\d+)"', log.read_text())
+    return int(found[1]) if found else 0
 
 
 def _asks_who(made: Registry) -> bool:

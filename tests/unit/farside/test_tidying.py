@@ -38,7 +38,10 @@ def remove(run: Path) -> int:
     return int(storage.remove(home, {"project": "p", "run": "r"})["removed"])
 
 
-def test_a_run_that_has_ended_is_removed_when_its_owner_has_tidied_up(run: Path) -> None:
+def test_a_run_that_has_ended_is_removed_when_its_owner_has_tidied_up(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subscription, "TIDYING", 60.0)
     argv = [sys.executable, "-I", "-S", "-c", HOLD, str(run / "lock")]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as owner:
         assert owner.stdout is not None and owner.stdout.readline() == b"held\n"

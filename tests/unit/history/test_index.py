@@ -143,7 +143,7 @@ def test_two_processes_never_get_the_same_number(archive, is_damaged):
     for worker in workers:  # told at once, so that they meet
         worker.stdin.write("go\n")
         worker.stdin.flush()
-    numbers = [int(number) for worker in workers for number in worker.communicate(timeout=30)[0].split()]
+    numbers = [int(number) for worker in workers for number in worker.communicate(timeout=60)[0].split()]
     assert sorted(numbers) == list(range(1, 41))
 
 

@@ -153,18 +153,21 @@ def test_both_streams_are_heard_as_they_come_to_the_last_word_however_much_there
         heard.append(line)
         (tmp_path / "heard").touch()
 
-    answer = pretend(tmp_path, script).call(["pull"], 30.0, Listener(hear, lambda: ticks.append(1)))
+    answer = pretend(tmp_path, script).call(["pull"], 120.0, Listener(hear, lambda: ticks.append(1)))
     assert (answer.code, answer.errors) == (1, "a late error")
     assert heard == ["first", "x" * 3_000_000, "a late error"]
     assert ticks
 
 
 def test_a_daemon_that_does_not_answer_is_not_waited_for(tmp_path: Path) -> None:
-    docker = pretend(tmp_path, f"echo $$ > {tmp_path}/pid; exec sleep 60")
-    answer = docker.call(["info"], patience=0.2)
-    assert answer.code is None
-    assert "did not answer" in answer.errors
-    assert not os.path.exists(f"/proc/{(tmp_path / 'pid').read_text().strip()}")
+    docker, pid = pretend(tmp_path, f"echo $$ > {tmp_path}/pid; exec sleep 60"), tmp_path / "pid"
+    for patience in (0.2, 2.0, 20.0):  # as long as a busy machine needs to begin
+        answer = docker.call(["info"], patience=patience)
+        assert answer.code is None
+        assert "did not answer" in answer.errors
+        if pid.exists() and pid.read_text():
+            break
+    assert not os.path.exists(f"/proc/{pid.read_text().strip()}")
 
 
 def test_whoever_is_called_away_leaves_no_program_behind(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ class Launched:
         self.inwards = os.open(os.devnull, os.O_WRONLY)
 
     def wait_for(self, words: bytes) -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while words not in self.said:
             with contextlib.suppress(BlockingIOError):
                 self.said += os.read(self.output, 65536)
@@ -70,7 +70,7 @@ class Launched:
 
     def ended(self) -> int:
         assert self.process is not None
-        _, errors = self.process.communicate(timeout=20)
+        _, errors = self.process.communicate(timeout=60)
         with contextlib.suppress(BlockingIOError):
             self.said += os.read(self.output, 1 << 20)
         assert b"Traceback" not in errors, errors

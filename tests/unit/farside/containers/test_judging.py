@@ -22,8 +22,13 @@ EXITED = """echo '{"Status": "exited", "OOMKilled": false}'"""
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judging, "ASK_PATIENCE", 0.3)
     monkeypatch.setattr(judging, "_VANISHING", 0.0)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a Docker that never answers; one that does has all the time that a busy machine takes."""
+    monkeypatch.setattr(judging, "ASK_PATIENCE", 0.3)
 
 
 def contained(folder: Path, script: str, begun: float) -> Any:
@@ -55,6 +60,7 @@ def test_what_docker_says_is_the_reason(tmp_path: Path, script: str, reason: str
     assert judged(contained(tmp_path, script, time.time() + 60)) == {"reason": reason, "detail": "", "signal": 9}
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_docker_that_does_not_answer_has_not_stopped(tmp_path: Path) -> None:
     found = judged(contained(tmp_path, "exec sleep 60", time.time() + 60))
     assert (found["reason"], found["detail"]) == ("killed", "Docker could not be asked: it does not answer.")
@@ -73,6 +79,7 @@ def test_a_daemon_that_came_after_the_end_has_ended_the_run_whatever_it_restores
     assert judged(contained(tmp_path, script, time.time() - 60))["reason"] == "docker-stopped"
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_stop_that_the_launcher_heard_is_a_stop_where_docker_does_not_answer(tmp_path: Path) -> None:
     found = contained(tmp_path, "exec sleep 60", time.time() + 60)
     status = {"code": 0, "signal": None, "swept": [], "count": 0, "memory_limit": None, "memory_kills": 0}

@@ -137,7 +137,7 @@ def test_a_docker_that_hangs_does_not_keep_others_from_being_told(
     docker_program("exec sleep 1000")
     begun = time.monotonic()
     subscription.adjudicate(str(run))
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 60
     last = subscription.Journal(str(run / "journal.jsonl")).ended()
     assert last is not None and last["reason"] == "supervisor-died"
 
