@@ -29,7 +29,7 @@ RANKS = {
     "__main__": 8,
 }
 FROM_THE_FAR_SIDE = {
-    "hosts": ("frames", "prefix"),
+    "hosts": ("frames", "prefix", "digests"),
     "history": ("gpu.watching.samples",),
     "environments": ("environments.complaints", "environments.drivers", "environments.locks", "environments.settings"),
 }

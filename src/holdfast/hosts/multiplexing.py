@@ -3,12 +3,13 @@ user's own where one is open. A master that does not answer is left aside: its c
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 import struct
 from collections.abc import Sequence
 from pathlib import Path
+
+from holdfast.farside.digests import sha256
 
 KEPT_SECONDS = 60
 PATIENCE = 1.0
@@ -41,7 +42,7 @@ def own_socket(folder: Path | None, identity: Sequence[str]) -> Path | None:
     """Where Holdfast's own master for this way of connecting listens; None where the system has no such thing."""
     if folder is None or os.name == "nt":
         return None
-    path = folder / hashlib.sha256("\0".join(identity).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    path = folder / sha256("\0".join(identity).encode("utf-8", "surrogateescape")).hexdigest()[:16]
     return path if len(os.fsencode(path)) <= LONGEST_PATH else None
 
 

@@ -3,7 +3,6 @@ hardware keys work as they do by hand. Host keys are checked by ssh; nothing her
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.errors import HoldfastError, HostError, HostKeyRefused, LoginNeeded, Unreachable
+from holdfast.farside.digests import sha256
 from holdfast.frozen import dataclass, field, replace
 from holdfast.hosts import multiplexing
 from holdfast.hosts.bootstrap import DEFAULT_HOME, archive, for_any_shell, remote_line
@@ -225,7 +225,7 @@ class Ssh:
         words = self.near.program
         own = [words[words.index("-F") + 1]] if "-F" in words[:-1] else ["~/.ssh/config", "/etc/ssh/ssh_config"]
         text = "StrictHostKeyChecking ask\n" + "".join(f'Include "{each}"\n' for each in own)
-        path = self.near.home / f"ssh-{hashlib.sha256(text.encode()).hexdigest()[:8]}.config"
+        path = self.near.home / f"ssh-{sha256(text.encode()).hexdigest()[:8]}.config"
         if not path.exists():
             if settings.get("proxyjump", "none") == "none":
                 return []

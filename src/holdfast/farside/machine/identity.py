@@ -1,11 +1,11 @@
 """Which machine this is. One name may lead to several (login nodes), several may share one home (a network home), and
 one folder may take another's place: what is said of a run is true only where it was started."""
 
-import hashlib
 import os
 from typing import Any, Dict, List, Sequence
 
 from holdfast.farside import kernel
+from holdfast.farside.digests import sha256
 from holdfast.farside.layout import Home
 
 SYSTEM = ("/etc/machine-id", "/var/lib/dbus/machine-id")
@@ -21,7 +21,7 @@ def machine_id(home: Home) -> str:
     if not system:
         return ""
     words = "\0".join(("holdfast machine", system, os.uname().nodename))
-    return hashlib.sha256(words.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    return sha256(words.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
 def place(home: Home) -> List[str]:

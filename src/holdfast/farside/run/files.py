@@ -1,13 +1,13 @@
 """The run's own copy of the snapshot, and what the script did to it."""
 
 import errno
-import hashlib
 import json
 import os
 import stat
 import time
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
+from holdfast.farside.digests import sha256
 from holdfast.farside.layout import object_path, relative_parts
 from holdfast.farside.refusal import Refused
 
@@ -130,7 +130,7 @@ def _open_object(stores: List[str], digest: str) -> Optional[int]:
 def _copy(reader: int, target: str, mode: int, clone: bool) -> Tuple[bool, str, Stamp]:
     """Copy one file; returns whether it is worth trying a reflink for the next one, the digest of what was copied and
     the copy's stamp."""
-    total = hashlib.sha256()
+    total = sha256(size=os.fstat(reader).st_size)
     writer = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         cloned = clone and _reflink(reader, writer)

@@ -2,7 +2,6 @@
 large ones in pieces. Only what hashes to its name gets it."""
 
 import errno
-import hashlib
 import json
 import os
 import struct
@@ -10,6 +9,7 @@ import time
 import zlib
 from typing import Any, Dict, Iterable, List, Optional
 
+from holdfast.farside.digests import sha256
 from holdfast.farside.frames import CHUNK, MAX_BODY
 from holdfast.farside.layout import Home, object_path
 from holdfast.farside.refusal import Refused
@@ -72,7 +72,7 @@ class Arrivals:
             content = data[begin : begin + size]
             begin += size
             digest = name.hex()
-            if hashlib.sha256(content).digest() != name:
+            if sha256(content).digest() != name:
                 raise _damaged(digest)
             self._store(digest, content)
         return {"stored": count}
@@ -85,7 +85,7 @@ class Arrivals:
         offset = int(message.get("offset", 0))
         data = inflate(body) if message.get("z") else body
         if offset == 0 and not message.get("more"):
-            if hashlib.sha256(data).hexdigest() != digest:
+            if sha256(data).hexdigest() != digest:
                 raise _damaged(digest)
             self._store(digest, data)
             return {"stored": True}
@@ -124,7 +124,7 @@ class Arrivals:
         try:
             with open(final, "rb") as source:
                 data = source.read()
-            if hashlib.sha256(data).hexdigest() == snapshot:
+            if sha256(data).hexdigest() == snapshot:
                 return _rows(data)
             os.unlink(final)
         except (FileNotFoundError, Refused):
@@ -138,7 +138,7 @@ class Arrivals:
         except (OSError, ValueError, Refused):
             return None
         data = MANIFEST_HEAD + json.dumps(rows, separators=(",", ":")).encode("ascii") + b"}"
-        if hashlib.sha256(data).hexdigest() != snapshot:
+        if sha256(data).hexdigest() != snapshot:
             return None
         self._store(snapshot, data)
         return rows
@@ -301,7 +301,7 @@ def _forget(path: str) -> None:
 
 
 def _digest(path: str) -> str:
-    total = hashlib.sha256()
+    total = sha256(size=os.path.getsize(path))
     with open(path, "rb") as source:
         for block in iter(lambda: source.read(CHUNK), b""):
             total.update(block)
