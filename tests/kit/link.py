@@ -55,7 +55,7 @@ class Link:
         self._accepted = self._turns = self._cuts = 0
         self._is_refusing = self._is_closed = False
         self._stalled = threading.Event()
-        self._cut_at: _CutAt | None = None
+        self._then: _Then | None = None
         self._orders: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._bell, self._ear = socket.socketpair()
         self._ear.setblocking(False)
@@ -93,10 +93,11 @@ class Link:
     def cut_after(self, count: int, way: Way | None = None, reset: bool = True) -> None:
         """Drop all connections once, when exactly `count` more bytes were delivered (`way` None: both together)."""
 
-        def plan() -> None:
-            self._cut_at = _CutAt(self._total(way) + count, way, reset)
+        self._after(count, way, lambda: self._drop_all(reset))
 
-        self._order(plan)
+    def stall_after(self, count: int, way: Way | None = None) -> None:
+        """As `stall`, once, when exactly `count` more bytes were delivered."""
+        self._after(count, way, self._stalled.set)
 
     def stall(self) -> None:
         """Deliver nothing, not even ends, until `resume`; connections are still accepted."""
@@ -152,6 +153,12 @@ class Link:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _after(self, count: int, way: Way | None, act: Callable[[], None]) -> None:
+        def plan() -> None:
+            self._then = _Then(self._total(way) + count, way, act)
+
+        self._order(plan)
 
     def _order(self, act: Callable[[], T]) -> T:
         """Have the link's thread do it: only that one touches sockets and counters."""
@@ -290,13 +297,15 @@ class Link:
 
     def _allowed(self, way: Way) -> int:
         """How many bytes may go now."""
+        if self._stalled.is_set():
+            return 0
         allowed = 1 << 16
         if self._throttle is not None:
             if time.monotonic() < self._free_at[way]:
                 return 0
             allowed = max(1, min(allowed, int(self._throttle * 0.01)))
-        if self._cut_at is not None and self._cut_at.way in (None, way):
-            allowed = min(allowed, max(1, self._cut_at.total - self._total(self._cut_at.way)))
+        if self._then is not None and self._then.way in (None, way):
+            allowed = min(allowed, max(1, self._then.total - self._total(self._then.way)))
         return allowed
 
     def _account(self, connection: Connection, way: Way, sent: int) -> None:
@@ -305,9 +314,9 @@ class Link:
         if self._throttle is not None:
             # A timer that fired late is made good, but not a pause.
             self._free_at[way] = max(self._free_at[way], time.monotonic() - 0.02) + sent / self._throttle
-        if self._cut_at is not None and self._total(self._cut_at.way) >= self._cut_at.total:
-            reset, self._cut_at = self._cut_at.reset, None
-            self._drop_all(reset)
+        if self._then is not None and self._total(self._then.way) >= self._then.total:
+            act, self._then = self._then.act, None
+            act()
 
     def _total(self, way: Way | None) -> int:
         return sum(self._passed.values()) if way is None else self._passed[way]
@@ -323,10 +332,10 @@ class Link:
             connection.close(reset)
 
 
-class _CutAt(NamedTuple):
+class _Then(NamedTuple):
     total: int
     way: Way | None
-    reset: bool
+    act: Callable[[], None]
 
 
 def _bound(port: int) -> socket.socket:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import textwrap
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 from runs.conftest import Bench
 
 from kit.boxes import Box
+from kit.link import Link, Way
 from kit.waiting import wait_for
 
 SHARE_LINE = (
@@ -61,6 +63,11 @@ class FarBench(Bench):
         """The runs whose script was started, one entry for each time; of scripts that have SHARE_LINE."""
         return [line for path in self.home.glob("share/*/starts") for line in path.read_text().splitlines()]
 
+    @property
+    def incoming(self) -> Path:
+        """Where what is sent lies on the box until it is whole."""
+        return self.home / "objects" / ".incoming"
+
     def near_ids(self) -> list[str]:
         folder = self.root / ".holdfast" / "runs"
         return sorted(each.name for each in folder.iterdir() if "." not in each.name) if folder.is_dir() else []
@@ -103,3 +110,27 @@ def watched(process: subprocess.Popen[bytes], seconds: float = 120.0) -> Iterato
         if process.poll() is None:
             process.send_signal(signal.SIGKILL)
         process.communicate(timeout=seconds)
+
+
+@contextlib.contextmanager
+def cut_once_there(link: Link, count: int, way: Way, arrived: Callable[[], bool]) -> Iterator[None]:
+    """The link breaks after `count` bytes, once `arrived` is true of them. What is still on its way is lost with a
+    connection, and how much that is only depends on how busy the machine is."""
+
+    def cut() -> None:
+        try:
+            wait_for(arrived, what="what was sent has arrived")
+        finally:
+            link.cut()
+            link.resume()
+
+    link.stall_after(count, way)
+    with ThreadPoolExecutor(1) as beside:
+        cutting = beside.submit(cut)
+        yield
+        cutting.result()
+
+
+def largest(folder: Path) -> int:
+    """The size of the largest file below a folder."""
+    return max(each.stat().st_size for each in folder.rglob("*") if each.is_file())

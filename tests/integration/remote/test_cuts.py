@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from remote.benches import SHARE_LINE, FarBench, far_bench, watched  # noqa: F401 - a fixture
+from remote.benches import SHARE_LINE, FarBench, cut_once_there, far_bench, largest, watched  # noqa: F401 - a fixture
 
 from kit.link import Way
 from kit.waiting import wait_for
@@ -270,8 +270,8 @@ def steady(far_bench: Callable[..., FarBench]) -> FarBench:  # noqa: F811
 def test_what_was_sent_before_a_cut_is_not_sent_again(steady: FarBench) -> None:
     (steady.root / "data.bin").write_bytes(SIX_MEGABYTES)
     steady.write("t.py", "import hashlib\nprint(hashlib.sha256(open('data.bin', 'rb').read()).hexdigest())\n")
-    steady.box.link.cut_after(5 << 20, Way.TO_SERVER)
-    done = steady.submit("t.py")
+    with cut_once_there(steady.box.link, 5 << 20, Way.TO_SERVER, lambda: largest(steady.incoming) > 3 << 20):
+        done = steady.submit("t.py")
     assert (done.code, done.out) == (0, hashlib.sha256(SIX_MEGABYTES).hexdigest() + "\n"), done.err
     assert "connection lost" in done.err
     assert steady.box.link.counters.to_server < 9 << 20
@@ -279,8 +279,8 @@ def test_what_was_sent_before_a_cut_is_not_sent_again(steady: FarBench) -> None:
 
 def test_what_came_home_before_a_cut_is_not_fetched_again(steady: FarBench) -> None:
     steady.write("t.py", WRITES_SIX_MEGABYTES)
-    steady.box.link.cut_after(5 << 20, Way.TO_CLIENT)
-    done = steady.submit("t.py")
+    with cut_once_there(steady.box.link, 5 << 20, Way.TO_CLIENT, lambda: largest(steady.root) > 3 << 20):
+        done = steady.submit("t.py")
     assert done.code == 0, done.err
     assert "connection lost" in done.err
     assert (steady.near(steady.near_ids()[0]) / "outputs" / "x").read_bytes() == SIX_MEGABYTES
@@ -291,8 +291,8 @@ def test_a_download_that_was_cut_goes_on_where_it_stopped(steady: FarBench) -> N
     steady.write("t.py", WRITES_SIX_MEGABYTES)
     assert steady.submit("--no-outputs", "t.py").code == 0
     (run_id,) = steady.near_ids()
-    steady.box.link.cut_after(5 << 20, Way.TO_CLIENT)
-    first = steady.run("history", "download", "-r", run_id, "-d", "there")
+    with cut_once_there(steady.box.link, 5 << 20, Way.TO_CLIENT, lambda: largest(steady.root) > 3 << 20):
+        first = steady.run("history", "download", "-r", run_id, "-d", "there")
     second = first if first.code == 0 else steady.run("history", "download", "-r", run_id, "-d", "there")
     assert second.code == 0, (first.err, second.err)
     (found,) = (steady.root / "there").rglob("x")

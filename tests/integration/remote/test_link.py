@@ -65,6 +65,20 @@ def test_a_planned_cut_comes_after_exactly_so_many_bytes():
             assert len(_receive(one, 5000)) == 5000
 
 
+def test_a_planned_stall_comes_after_exactly_so_many_bytes():
+    with _echo() as port, Link(port) as bad, _connect(bad) as one:
+        bad.stall_after(1000, Way.TO_CLIENT)
+        one.sendall(b"x" * 5000)
+        assert len(_receive(one, 1000)) == 1000
+        one.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            one.recv(1)
+        assert bad.counters.to_client == 1000
+        bad.resume()
+        one.settimeout(60)
+        assert len(_receive(one, 4000)) == 4000
+
+
 def test_a_stalled_link_accepts_but_carries_nothing_until_it_is_resumed():
     with _echo() as port, Link(port) as bad, _connect(bad) as old:
         old.sendall(b"one")

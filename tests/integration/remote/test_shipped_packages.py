@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from remote.benches import FarBench, far_bench, watched  # noqa: F401 - a fixture
+from remote.benches import FarBench, cut_once_there, far_bench, largest, watched  # noqa: F401 - a fixture
 from remote.test_environments import environments
 
 from kit.disks import fill, small_disk
@@ -222,9 +222,8 @@ def test_a_link_that_breaks_while_packages_travel_is_taken_up(bench: FarBench) -
     wants(bench, "numpy")
     bench.write("train.py", "import numpy\nprint(numpy.ones(3).sum())\n")
     before = bench.box.link.counters.to_server
-    bench.box.link.cut_after(8_000_000, Way.TO_SERVER)
-
-    result = ship(bench)
+    with cut_once_there(bench.box.link, 8_000_000, Way.TO_SERVER, lambda: largest(bench.incoming) > 6_000_000):
+        result = ship(bench)
 
     assert (result.code, result.out) == (0, "3.0\n"), result.err
     assert "connection lost" in result.err
