@@ -24,6 +24,7 @@ FOREIGN_NAMES = (
     "FORCE_COLOR",
     "LS_COLORS",
 )
+pytest_plugins = ["kit.second_try"]
 KEPT = ("GIT_SSL_CAINFO",)
 _HOMES = itertools.count()
 """Numbered here: `mktemp` looks through all folders for the next number and renews a link, for every test."""
@@ -81,7 +82,7 @@ def holdfast(tmp_path: Path) -> Callable[..., Result]:
     """`holdfast("history", "list", cwd=…)` runs the command line in a process of its own."""
 
     def run(
-        *arguments: str, cwd: Path | None = None, env: Mapping[str, str] | None = None, timeout: float = 60
+        *arguments: str, cwd: Path | None = None, env: Mapping[str, str] | None = None, timeout: float = 180
     ) -> Result:
         done = subprocess.run(
             [sys.executable, "-m", "holdfast", *arguments],
