@@ -23,7 +23,9 @@ from kit.docker.images import template
 from kit.docker.pythons import Downloads, downloads
 from kit.docker.registry import Registry, registry
 from kit.nvml import Device, Simulated
+from kit.package_server import Index, package_index
 from kit.sshd import Client, Options
+from kit.wheels import make_wheel
 
 PROGRAMS = ("dockerd", "docker", "containerd", "debootstrap", "docker-registry", "ip", "patchelf")
 
@@ -110,6 +112,20 @@ def image_registry(tmp_path: Path, docker_template: Path) -> Iterator[Registry]:
 def python_downloads(docker_template: Path) -> Iterator[Downloads]:
     """A Python that `uv python install` can bring into an image without one: pin `python_downloads.version`."""
     with downloads() as made:
+        yield made
+
+
+@pytest.fixture
+def wheels(tmp_path: Path) -> Path:
+    """A folder with the package `demo`."""
+    make_wheel(tmp_path / "wheels", "demo", "1.2")
+    return tmp_path / "wheels"
+
+
+@pytest.fixture
+def index(wheels: Path) -> Iterator[Index]:
+    """A package index that has those wheels, also those that the test adds to them."""
+    with package_index(wheels) as made:
         yield made
 
 

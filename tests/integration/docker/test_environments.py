@@ -1,18 +1,16 @@
-"""Environments for containers: built once in the image, by the user, found again at once, and never half of one."""
+"""Environments for containers: built once in the image, by the user, and found again at once."""
 
 from __future__ import annotations
 
 import json
 import os
-import signal
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from docker.benches import ContainerBench, container_bench  # noqa: F401 - a fixture
-from runs.conftest import is_gone
+from docker.environment_runs import SCRIPT, built, environment_bench, wants  # noqa: F401 - a fixture
 
 from kit.conda_channel import Channel, python_module, python_package
 from kit.docker.daemon import Daemon
@@ -22,44 +20,6 @@ from kit.files import holding
 from kit.package_server import Index, package_index
 from kit.waiting import wait_for
 from kit.wheels import make_wheel
-
-SCRIPT = "import demo, sys\nprint(demo.__version__, sys.prefix, sys.version.split()[0])\n"
-LONG = 180
-"""Seconds, for a machine that has much else to do."""
-
-
-@pytest.fixture
-def kind() -> str:
-    return "docker"
-
-
-@pytest.fixture
-def bench(container_bench: ContainerBench) -> ContainerBench:  # noqa: F811
-    container_bench.target("userManagedEnvironment: false")
-    container_bench.write("t.py", SCRIPT)
-    return container_bench
-
-
-@pytest.fixture
-def wheels(tmp_path: Path) -> Path:
-    make_wheel(tmp_path / "wheels", "demo", "1.2")
-    return tmp_path / "wheels"
-
-
-@pytest.fixture
-def index(wheels: Path) -> Iterator[Index]:
-    with package_index(wheels) as made:
-        yield made
-
-
-def wants(bench: ContainerBench, index: Index, *lines: str, python: str = "", login: str = "") -> None:
-    pin = [f"  - python={python}"] if python else []
-    below = [f"    - {each}" for each in (f"--index-url {index.url(login)}", *(lines or ("demo",)))]
-    bench.write("aml_config/conda_dependencies.yml", "\n".join(["dependencies:", *pin, "  - pip:", *below, ""]))
-
-
-def built(bench: ContainerBench) -> list[Path]:
-    return sorted(each.parent for each in (bench.home / "environments").glob("*/.complete"))
 
 
 def mark(path: Path) -> dict[str, Any]:
@@ -203,32 +163,6 @@ def _command_lines() -> Iterator[str]:
                 continue
 
 
-class Held:
-    """Holds the index's answers back until it is let go."""
-
-    def __init__(self) -> None:
-        self.reached, self.go = threading.Event(), threading.Event()
-
-    def __call__(self) -> None:
-        self.reached.set()
-        self.go.wait(LONG)
-
-
-@pytest.fixture
-def held(wheels: Path) -> Iterator[tuple[Held, Index]]:
-    gate = Held()
-    with package_index(wheels, at_request=gate) as index:
-        try:
-            yield gate, index
-        finally:
-            gate.go.set()
-
-
-def left_of(bench: ContainerBench) -> list[str]:
-    folder = bench.home / "environments"
-    return [each.name for each in folder.iterdir() if each.is_dir()] if folder.is_dir() else []
-
-
 def test_the_machines_own_settings_for_packages_count_inside(
     bench: ContainerBench, wheels: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,53 +176,6 @@ def test_the_machines_own_settings_for_packages_count_inside(
 
     assert done.code == 0, done.err
     assert done.out.startswith("1.2 ")
-
-
-def test_canceling_a_build_leaves_no_container_and_no_half_environment(
-    bench: ContainerBench, held: tuple[Held, Index]
-) -> None:
-    gate, index = held
-    wants(bench, index)
-    run_id = bench.start("t.py")
-    assert gate.reached.wait(LONG)
-    assert bench.containers() == [f"{bench.container(run_id)}-room"]
-
-    assert bench.run("cancel", "-r", run_id, "--grace", "1s").code == 0
-
-    assert bench.record()["reason"] == "canceled"
-    wait_for(lambda: bench.containers() == [])
-    assert left_of(bench) == []
-
-
-def test_killing_whoever_builds_ends_the_container_too(bench: ContainerBench, held: tuple[Held, Index]) -> None:
-    gate, index = held
-    wants(bench, index)
-    run_id = bench.start("t.py")
-    assert gate.reached.wait(LONG)
-    guardian, supervisor = (bench.holder(run_id, byte) for byte in (0, 1))
-
-    for pid in (guardian, supervisor):
-        os.kill(pid, signal.SIGKILL)
-
-    wait_for(lambda: is_gone(supervisor) and bench.containers() == [])
-    gate.go.set()
-    assert bench.submit("t.py").code == 0, "the next run builds it anew"
-
-
-def test_a_container_that_somebody_removes_during_the_build_is_said_so(
-    bench: ContainerBench, held: tuple[Held, Index]
-) -> None:
-    gate, index = held
-    wants(bench, index)
-    run_id = bench.start("t.py")
-    assert gate.reached.wait(LONG)
-
-    bench.daemon.run("rm", "-f", f"{bench.container(run_id)}-room")
-    ended = bench.event(run_id, "ended")
-
-    assert ended["reason"] == "preparation"
-    assert "the container in which it was built is gone" in ended["detail"]
-    assert left_of(bench) == []
 
 
 def test_a_musl_image_without_python_is_a_clear_refusal(
@@ -418,22 +305,3 @@ def test_environments_are_for_the_user_behind_ssh_too(
     assert done.code == 0, done.err
     (environment,) = built(bench)
     assert {path.lstat().st_uid for path in environment.rglob("*")} == {owner.st_uid}
-
-
-def test_a_docker_that_is_restarted_during_the_build_is_said_so(
-    bench: ContainerBench, held: tuple[Held, Index], private_daemon: Callable[..., Daemon]
-) -> None:
-    gate, index = held
-    daemon = private_daemon()
-    wants(bench, index)
-    run_id = bench.start("t.py", env=daemon.environment)
-    assert gate.reached.wait(LONG)
-
-    daemon.restart()
-    gate.go.set()
-    ended = bench.event(run_id, "ended")
-
-    assert ended["reason"] == "preparation"
-    assert "the container in which it was built is gone" in ended["detail"]
-    assert left_of(bench) == []
-    wait_for(lambda: daemon.containers() == [])

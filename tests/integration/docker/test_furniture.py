@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from docker.benches import ContainerBench, container_bench  # noqa: F401 - a fixture
-from docker.test_environments import built, index, wants, wheels  # noqa: F401 - fixtures among them
+from docker.environment_runs import built, wants
 
 from kit.docker.gpus import Simulated
 from kit.package_server import Index
@@ -34,7 +34,7 @@ def kind() -> str:
 @pytest.mark.parametrize("kind", ["docker", "remotedocker"])
 def test_nobody_changes_the_environment_and_bytecode_is_kept(
     container_bench: ContainerBench,  # noqa: F811
-    index: Index,  # noqa: F811
+    index: Index,
 ) -> None:
     bench = container_bench
     bench.target("userManagedEnvironment: false")
@@ -52,7 +52,7 @@ def test_nobody_changes_the_environment_and_bytecode_is_kept(
 
 def test_a_home_behind_a_link_has_both_names_inside(
     container_bench: ContainerBench,  # noqa: F811
-    index: Index,  # noqa: F811
+    index: Index,
     tmp_path: Path,
 ) -> None:
     bench, real, link = container_bench, tmp_path / "real", tmp_path / "link"

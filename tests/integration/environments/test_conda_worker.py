@@ -2,43 +2,22 @@
 
 from __future__ import annotations
 
-import base64
-import functools
-import http.server
-import json
-import os
 import shutil
 import socket
 import subprocess
-import sys
-import threading
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from environments.conda_benches import MACHINE, UV, Bench, conda_bench  # noqa: F401 - a fixture
 
 from holdfast.farside.environments import conda
-from holdfast.farside.environments.conda import Done, Prefix, Problem, Progress
-from holdfast.farside.environments.conda_channels import Settings, channel_urls, read_settings
+from holdfast.farside.environments.conda import Done, Problem, Progress
+from holdfast.farside.environments.conda_channels import read_settings
 from kit.conda_channel import PLACEHOLDER, Channel, Content, Package, archive, python_module, python_package
 from kit.waiting import wait_for
 
-UV = Path(sys.executable).with_name("uv")
-PLATFORM = "linux-x86_64-glibc2.36"
-MACHINE = dict(os.environ)  # at import, before tests have a home of their own: with the installer's cache
 SCRIPT = b"#!/bin/sh\necho a script prints\necho '{' \necho linked > $PREFIX/linked\n"
-
-
-@pytest.fixture(scope="session")
-def tool(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Python that has rattler."""
-    folder = tmp_path_factory.mktemp("rattler")
-    subprocess.run([UV, "venv", "-q", "-p", sys.executable, "--clear", folder], env=MACHINE, check=True)
-    python = folder / "bin" / "python"
-    subprocess.run([UV, "pip", "install", "-q", "-p", python, conda.RATTLER], env=MACHINE, check=True)
-    return python
 
 
 @pytest.fixture(scope="session")
@@ -64,68 +43,6 @@ def channel(tmp_path_factory: pytest.TempPathFactory) -> Channel:
         Package("scripted", files={"bin/.scripted-post-link.sh": Content(SCRIPT, executable=True)}, noarch=""),
         Package("broken", files={"bin/.broken-post-link.sh": Content(b"exit 3\n", executable=True)}, noarch=""),
     )
-
-
-@dataclass(frozen=True)
-class Bench:
-    """`solve` and `install` as a build does them, in a folder of the test's own."""
-
-    tool: Path
-    folder: Path
-    settings: Settings
-
-    @property
-    def cache(self) -> Path:
-        return self.folder / "cache"
-
-    def start(self, request: str) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            conda.worker_command(str(self.tool)),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        assert process.stdin
-        process.stdin.write(request)
-        process.stdin.close()
-        return process
-
-    def finish(self, process: subprocess.Popen[str]) -> tuple[Done | Problem, list[Progress]]:
-        assert process.stdout
-        with process.stdout:
-            output = process.stdout.read()
-        code = process.wait()
-        answers = [answer for answer in map(conda.read_line, output.splitlines()) if answer is not None]
-        if not answers or isinstance(answers[-1], Progress):
-            return conda.ended_early(code, output), []
-        return answers[-1], [each for each in answers if isinstance(each, Progress)]
-
-    def solve(self, names: list[str], *specs: str, cuda: str = "", locked: tuple[Any, ...] = ()) -> Done | Problem:
-        channels = channel_urls(names, specs, self.settings)
-        request = conda.solve_request(specs, channels, PLATFORM, cuda, locked, str(self.cache))
-        return self.finish(self.start(request))[0]
-
-    def packages(self, names: list[str], *specs: str, cuda: str = "") -> tuple[Any, ...]:
-        solved = self.solve(names, *specs, cuda=cuda)
-        assert isinstance(solved, Done), solved
-        return solved.packages
-
-    def request(self, packages: tuple[Any, ...], name: str, names: tuple[str, ...] = (), **options: Any) -> str:
-        path = str(self.folder / name)
-        prefix = Prefix(path, options.pop("seen_as", path))
-        channels = channel_urls(names, (), self.settings)
-        return conda.install_request(packages, prefix, channels, PLATFORM, str(self.cache), **options)
-
-    def install(
-        self, packages: tuple[Any, ...], name: str, *names: str, **options: Any
-    ) -> tuple[Done | Problem, list[Progress]]:
-        return self.finish(self.start(self.request(packages, name, names, **options)))
-
-
-@pytest.fixture
-def bench(tool: Path, tmp_path: Path) -> Bench:
-    return Bench(tool, tmp_path, read_settings({}, str(tmp_path)))
 
 
 def names(packages: tuple[Any, ...]) -> list[str]:
@@ -346,78 +263,3 @@ def test_scripts_of_packages_run_and_their_output_disturbs_nobody(bench, channel
     assert (bench.folder / "p/linked").read_text() == "linked\n"
     problem, _ = bench.install(bench.packages([channel.url], "broken"), "p2")
     assert problem == Problem("other", "the script of `broken` that runs after its installation failed", "")
-
-
-class Closed(http.server.SimpleHTTPRequestHandler):
-    """Gives files out to who has the token or the password."""
-
-    def do_GET(self) -> None:
-        if self._is_let_in():
-            super().do_GET()
-
-    def do_HEAD(self) -> None:
-        if self._is_let_in():
-            super().do_HEAD()
-
-    def _is_let_in(self) -> bool:
-        if self.path.startswith("/t/tk-123/"):
-            self.path = self.path[len("/t/tk-123") :]
-        elif self.headers.get("Authorization") != "Basic " + base64.b64encode(b"ada:w0rd").decode():
-            self.send_response(401)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-            return False
-        if not os.path.exists(self.translate_path(self.path)):
-            self.send_response(404)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-            return False
-        return True
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
-        pass
-
-
-@pytest.fixture
-def closed(tmp_path: Path) -> Iterator[int]:
-    Channel(tmp_path / "c", Package("x", files={"x.txt": "right", "big": Content(os.urandom(300_000))}))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Closed, directory=tmp_path)) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield server.server_port
-        server.shutdown()
-        thread.join()
-
-
-@pytest.mark.parametrize("secret", ["http://ada:w0rd@127.0.0.1:{}/c", "http://127.0.0.1:{}/t/tk-123/c"])
-def test_a_closed_channel_opens_and_its_secret_stays_out_of_all_files(bench, closed, secret):
-    name = secret.format(closed)
-    packages = bench.packages([name], "x", f"{name}::x")
-    done, progress = bench.install(packages, "p", name)
-
-    assert done == Done(packages)
-    assert packages[0]["url"] == f"http://127.0.0.1:{closed}/c/noarch/x-1.0-0.tar.bz2"
-    assert progress[-1].bytes == progress[-1].total == packages[0]["size"] > 300_000
-    assert (bench.folder / "p/x.txt").read_text() == "right"
-    written = b"".join(path.read_bytes() for path in bench.folder.rglob("*") if path.is_file())
-    assert b"w0rd" not in written and b"tk-123" not in written
-    assert "http://127.0.0.1" in json.dumps(json.loads((bench.folder / "p/conda-meta/x-1.0-0.json").read_text()))
-
-
-def test_a_closed_channel_without_its_secret_is_a_problem_of_the_channel(bench, closed):
-    problem = bench.solve([f"http://127.0.0.1:{closed}/c"], "x")
-
-    assert problem.kind == "channel"
-    assert "401" in problem.message
-
-
-def test_a_download_that_is_another_file_is_not_installed(bench, closed):
-    name = f"http://127.0.0.1:{closed}/t/tk-123/c"
-    packages = bench.packages([name], "x")
-    (bench.folder / "c/noarch/x-1.0-0.tar.bz2").write_bytes(archive(Package("x", files={"x.txt": "wrong"})))
-
-    problem, _ = bench.install(packages, "p", name)
-
-    assert problem.kind == "channel"
-    assert "hash mismatch" in problem.message
-    assert "tk-123" not in problem.message

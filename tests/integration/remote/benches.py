@@ -90,17 +90,6 @@ def far_bench(
     yield make
 
 
-def settle(home: Path) -> None:
-    """Wait until no run of this home has an owner: for a moment after the last line of its journal one still takes
-    files away, and holds those that it has open."""
-    from holdfast.farside.kernel import lock_holder
-
-    wait_for(
-        lambda: all(lock_holder(str(lock), byte) is None for lock in home.glob("runs/*/*/lock") for byte in (0, 1)),
-        what="nobody works for a run any more",
-    )
-
-
 @contextlib.contextmanager
 def watched(process: subprocess.Popen[bytes], seconds: float = 120.0) -> Iterator[subprocess.Popen[bytes]]:
     """A process that does not outlive the block."""

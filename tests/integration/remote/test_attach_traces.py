@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from remote.benches import settle
 from remote.test_attach_refusals import BY_PASSWORD, LINGERING, UNIT, box_with_programs, mounted  # noqa: F401
+from runs.conftest import until_left
 
 from kit.attaching import PASSWORD, attach, authorized, compute, everything, own_keys, written
 from kit.boxes import Box, Boxes
@@ -101,7 +101,7 @@ class TestNothingIsLeft:
         (tmp_path / "t.py").write_text("print('here')")
         assert attach(holdfast, gpu1).code == 0
         assert holdfast("submit", "-c", "gpu1", "t.py", env=gpu1.environment).code == 0
-        settle(gpu1.home)
+        until_left(gpu1.home)
         before = everything(gpu1.account.home)
         other = tmp_path_factory.mktemp("other")
         (other / "aml_config").write_text("a file where the folder should be")

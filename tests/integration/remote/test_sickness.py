@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from interpreters import FOUND
-from remote.benches import FarBench, far_bench, settle  # noqa: F401 - a fixture
+from remote.benches import FarBench, far_bench  # noqa: F401 - a fixture
 
 from kit.disks import fill
 from kit.waiting import wait_for
@@ -104,7 +104,7 @@ def _works(bench: FarBench) -> None:
     done = bench.submit("t.py")
     assert (done.code, done.out) == (0, "works\n"), done.err
     assert (bench.near(bench.near_ids()[-1]) / "outputs" / "x").read_text() == "y"
-    settle(bench.home)
+    bench.until_left()
     wait_for(lambda: not _litter(bench), what="nothing is half-written")
 
 

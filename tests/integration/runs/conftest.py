@@ -79,11 +79,9 @@ class Bench:
             os.kill(pid, signal.SIGKILL)
         wait_for(lambda: all(is_gone(pid) for pid in owners), what="the end of guardian and supervisor")
 
-    def until_left(self, run_id: str) -> None:
-        """Returns when nobody owns the run any more: after its last line its owners still tidy up its folder."""
-        from holdfast.farside.run.subscription import is_alive
-
-        wait_for(lambda: not is_alive(str(self.far(run_id))), what="guardian and supervisor leave the run")
+    def until_left(self, run_id: str = "") -> None:
+        """Returns when nobody owns that run any more, or any run of the home."""
+        until_left(self.home, self.far(run_id).name if run_id else "*")
 
     def popen(self, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
@@ -111,6 +109,17 @@ def bench(tmp_path: Path, isolated: Path, holdfast: Callable[..., Any]) -> Itera
     made = Bench(root, Path(os.environ["HOLDFAST_HOME"]), holdfast)
     yield made
     end_what_is_left(made.home)
+
+
+def until_left(home: Path, runs: str = "*") -> None:
+    """Returns when nobody owns these runs of the home any more: for a moment after the last line of its journal the
+    owners of a run still tidy up its folder, and hold the files that they have open."""
+    from holdfast.farside.run.subscription import is_alive
+
+    wait_for(
+        lambda: not any(is_alive(str(lock.parent)) for lock in home.glob(f"runs/*/{runs}/lock")),
+        what="guardian and supervisor leave their runs",
+    )
 
 
 def end_what_is_left(home: Path) -> None:
