@@ -1,5 +1,6 @@
 """Programs that builds on this host need and that were sent here: `tools/<name>-<architecture>-<libc>/<program>`."""
 
+import contextlib
 import os
 import shutil
 from typing import Any, Dict, List
@@ -30,9 +31,14 @@ def place(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
         raise Refused("incomplete", "The program `%s` has not arrived." % message["name"])
     os.makedirs(os.path.dirname(path), exist_ok=True)
     new = "%s.new-%d" % (path, os.getpid())
-    shutil.copyfile(source, new)  # no link: the object in the store is nobody's to change
-    os.chmod(new, 0o700)
+    try:
+        os.link(source, new)
+    except OSError:  # what is built may be kept on another disk than what was sent
+        shutil.copyfile(source, new)
+    os.chmod(new, 0o500)
     os.rename(new, path)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(new)  # still there if it was a second name of what is there already
     return {"path": path}
 
 

@@ -1,0 +1,65 @@
+"""A program that was sent becomes one of the host's tools: whole, and without a copy."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from holdfast.farside.environments import tools
+from holdfast.farside.layout import Home, object_path
+from holdfast.farside.refusal import Refused
+
+DIGEST = "ab" * 32
+MESSAGE = {"name": "uv-0.13.7", "digest": DIGEST}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(str(tmp_path))
+
+
+@pytest.fixture
+def sent(home: Home) -> Path:
+    path = Path(object_path(home.objects(), DIGEST))
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"#!/bin/sh\necho works\n")
+    path.chmod(0o444)
+    return path
+
+
+def _is_placed(home: Home) -> bool:
+    placed = Path(tools.path_of(home, "uv-0.13.7"))
+    return os.access(placed, os.X_OK) and placed.read_bytes() == b"#!/bin/sh\necho works\n"
+
+
+def test_it_takes_no_room_of_its_own(home: Home, sent: Path) -> None:
+    assert tools.place(home, MESSAGE) == {"path": tools.path_of(home, "uv-0.13.7")}
+    assert _is_placed(home)
+    assert sent.samefile(tools.path_of(home, "uv-0.13.7"))
+
+
+def test_a_repeat_changes_nothing(home: Home, sent: Path) -> None:
+    assert tools.place(home, MESSAGE) == tools.place(home, MESSAGE)
+    assert _is_placed(home)
+    assert sent.exists()
+    assert len(list(Path(tools.path_of(home, "uv-0.13.7")).parent.iterdir())) == 1
+
+
+def test_what_is_built_may_lie_on_another_disk(home: Home, sent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_link(old: str, new: str) -> None:
+        raise OSError(errno.EXDEV, "Invalid cross-device link")
+
+    monkeypatch.setattr(os, "link", no_link)
+    tools.place(home, MESSAGE)
+    assert _is_placed(home)
+    assert len(list(Path(tools.path_of(home, "uv-0.13.7")).parent.iterdir())) == 1
+
+
+def test_one_that_has_not_arrived_is_refused(home: Home) -> None:
+    with pytest.raises(Refused, match=r"uv-0\.13\.7"):
+        tools.place(home, MESSAGE)
+    with pytest.raises(Refused, match="not here yet"):
+        tools.require(home, ["uv-0.13.7"])
