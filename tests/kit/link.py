@@ -78,6 +78,10 @@ class Link:
     def open_connections(self) -> int:
         return self._order(lambda: len(self._connections))
 
+    @property
+    def is_stalled(self) -> bool:
+        return self._stalled.is_set()
+
     def slow(self, delay: float = 0.0, throttle: float | None = None) -> None:
         """Change delay and throttle, for what comes from now on."""
 

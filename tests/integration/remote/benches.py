@@ -108,7 +108,7 @@ def cut_once_there(link: Link, count: int, way: Way, arrived: Callable[[], bool]
 
     def cut() -> None:
         try:
-            wait_for(arrived, what="what was sent has arrived")
+            wait_for(lambda: link.is_stalled and arrived(), what="what was sent has arrived")
         finally:
             link.cut()
             link.resume()
