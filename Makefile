@@ -32,7 +32,7 @@ check: setup ## Format, lint, types, architecture
 	$(PYTEST) -q tests/architecture
 
 test: system-packages check ## Everything: check, then all tests
-	$(PYTEST) -n 2 -m "not soak" --second-try
+	$(PYTEST) -n 3 -m "not soak" --second-try
 
 test-fast: setup ## Unit and architecture tests, under a minute
 	$(PYTEST) -n 2 -m "not soak" tests/unit tests/architecture
