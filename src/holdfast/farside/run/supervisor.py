@@ -66,7 +66,8 @@ class Supervisor:
         kernel.become_subreaper()
         kernel.set_name("hf-supervisor")
         lock = os.open(os.path.join(self.folder, "lock"), os.O_RDWR | os.O_CLOEXEC)
-        kernel.lock(lock, SUPERVISOR_BYTE)
+        if not kernel.lock(lock, SUPERVISOR_BYTE) or self.journal.ended() is not None:
+            return  # the guardian was killed before this, and whoever found nobody here writes or wrote the end
         if os.path.exists(os.path.join(self.folder, "cancel")):
             self.attendant.stop = self._cancel_request()
         try:

@@ -1,0 +1,70 @@
+"""A guardian that is killed before its supervisor has the run's lock: whoever finds nobody there writes the end, and
+the supervisor that comes then does nothing. One of them has the run, never both."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from holdfast.farside import kernel
+from holdfast.farside.layout import Home
+from holdfast.farside.run import guardian
+from holdfast.farside.run.subscription import SUPERVISOR_BYTE, adjudicate
+from holdfast.farside.run.supervisor import Supervisor
+
+PLAN = {"format": 1, "project": "p", "run": "r_1", "generation": "", "limits": {"grace": 1}}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = Path(Home(str(tmp_path)).run("p", "r_1"))
+    folder.mkdir(parents=True)
+    (folder / "plan.json").write_text(json.dumps(PLAN))
+    (folder / "lock").touch()
+    guardian.write_created(str(folder), PLAN, "machine")
+    return folder
+
+
+def _events(folder: Path) -> list[str]:
+    return [json.loads(line)["e"] for line in (folder / "journal.jsonl").read_text().splitlines()]
+
+
+def _supervise(folder: Path) -> int:
+    """In a process of its own, as a guardian starts it; its exit code."""
+    child = os.fork()
+    if child == 0:
+        code = 70
+        try:
+            Supervisor(Home(str(folder.parents[2])), str(folder), {}, list(os.pipe())).main()
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_a_run_whose_end_was_written_is_left_alone(folder: Path) -> None:
+    adjudicate(str(folder))
+    before = _events(folder)
+    assert before[-1] == "ended"
+    assert _supervise(folder) == 0
+    assert _events(folder) == before
+
+
+def test_a_run_whose_end_is_being_written_is_left_alone(folder: Path) -> None:
+    before = _events(folder)
+    lock = os.open(folder / "lock", os.O_RDWR)
+    try:
+        assert kernel.lock(lock, SUPERVISOR_BYTE)
+        assert _supervise(folder) == 0
+    finally:
+        os.close(lock)
+    assert _events(folder) == before
+
+
+def test_a_run_that_nobody_ended_is_taken_up(folder: Path) -> None:
+    before = _events(folder)
+    _supervise(folder)
+    assert len(_events(folder)) > len(before)
