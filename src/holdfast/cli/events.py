@@ -24,7 +24,9 @@ PHASES = {
     "container": "",
     WAITING: "",
 }
-"""What is said once when a phase begins; its own words follow on a terminal."""
+"""What is said once when a phase begins; its own words follow on a terminal, and now and then in a log."""
+IN_A_LOG = 60.0
+"""Seconds between two such lines where nobody watches: a build that takes minutes is seen to be alive."""
 CAUSES = {
     "cancel": "Canceling",
     "time-limit": "Time limit reached; ending",
@@ -44,6 +46,7 @@ class Screen:
         self._status = ""
         self._phase = ""
         self._phase_text = ""
+        self._logged = time.monotonic()
         self._framed = False
         self._at_line_start = True
         self._lost = ""
@@ -90,12 +93,12 @@ class Screen:
     def _show_progress(self, event: events.Event) -> None:
         match event:
             case events.SnapshotProgressed():
-                self._transient(f"taking the snapshot: {event.files} files, {format_size(event.size)} read")
+                self._progress(f"taking the snapshot: {event.files} files, {format_size(event.size)} read")
             case events.Sending():
-                self._transient(f"sending files: {format_size(event.done)} of {format_size(event.total)}")
+                self._progress(f"sending files: {format_size(event.done)} of {format_size(event.total)}")
             case events.Fetched():
                 if event.total > FETCH_WORTH_SHOWING:
-                    self._transient(f"fetching outputs: {format_size(event.done)} of {format_size(event.total)}")
+                    self._progress(f"fetching outputs: {format_size(event.done)} of {format_size(event.total)}")
             case events.AskingHosts():
                 self._transient(f"asking {', '.join(event.targets)} …")
             case events.Doing():
@@ -133,11 +136,13 @@ class Screen:
             if self._frame:
                 self._open_frame()
         elif event.name == WAITING and not terminal.is_terminal(sys.stderr):
-            text = terminal.one_line(event.text)
+            self._phase_text, text = "", terminal.one_line(event.text)
             self._line(terminal.notice, f"{text[:1].upper()}{text[1:]} …")
         elif event.name in PHASES:
-            if self._phase != event.name and PHASES[event.name]:
-                self._line(terminal.notice, PHASES[event.name])
+            if self._phase != event.name:
+                self._logged = time.monotonic()
+                if PHASES[event.name]:
+                    self._line(terminal.notice, PHASES[event.name])
             self._phase_text = event.text
             self._tick()
         self._phase = event.name
@@ -146,7 +151,8 @@ class Screen:
         if self._phase_text:
             waited = f" ({time.monotonic() - self._began:.0f} s)"
             text = terminal.one_line(f"  {self._phase_text}")
-            self._transient(_at_most(text, terminal.width() - 1 - len(waited)) + waited)
+            room = terminal.width() - 1 - len(waited) if terminal.is_terminal(sys.stderr) else len(text)
+            self._progress(_at_most(text, room) + waited)
 
     def _open_frame(self) -> None:
         if not self._framed:
@@ -178,6 +184,13 @@ class Screen:
     def _line(self, write: Callable[[str], None], text: str) -> None:
         self.finish_line()
         write(text)
+
+    def _progress(self, text: str) -> None:
+        if terminal.is_terminal(sys.stderr):
+            self._transient(text)
+        elif time.monotonic() - self._logged >= IN_A_LOG:
+            self._logged = time.monotonic()
+            self._line(terminal.notice, text)
 
     def _transient(self, text: str) -> None:
         """A line that the next one replaces; only where somebody watches."""

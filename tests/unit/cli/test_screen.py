@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,41 @@ def test_what_takes_long_before_the_script_is_said_once(
     for name in phases:
         screen.show(events.PhaseChanged(name, "3 of 8 layers"))
     assert capsys.readouterr().err == shown
+
+
+def test_in_a_log_what_takes_minutes_is_seen_to_be_alive(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    screen = Screen(None, frame=False)
+    for _ in range(130):
+        now += 1
+        screen.show(events.Sending(round(now), 2000))
+    screen.show(events.PhaseChanged("environment", "3 of 8 packages"))
+    for _ in range(130):
+        now += 1
+        screen.show(events.StillWaiting())
+    assert capsys.readouterr().err.splitlines() == [
+        "sending files: 1.1 kB of 2.0 kB",
+        "sending files: 1.1 kB of 2.0 kB",
+        "Preparing the environment …",
+        "  3 of 8 packages (190 s)",
+        "  3 of 8 packages (250 s)",
+    ]
+
+
+def test_in_a_log_a_run_that_waits_for_a_gpu_does_not_seem_to_build(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    screen = Screen(None, frame=False)
+    screen.show(events.PhaseChanged("environment", "3 of 8 packages"))
+    screen.show(events.PhaseChanged("gpus", "waiting for a GPU"))
+    now += 600
+    screen.show(events.StillWaiting())
+    assert capsys.readouterr().err == "Preparing the environment …\nWaiting for a GPU …\n"
 
 
 def test_a_note_that_was_shown_when_it_came_is_not_shown_again_at_the_end(
