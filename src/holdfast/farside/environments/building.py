@@ -25,7 +25,7 @@ Build = Callable[[], Dict[str, Any]]
 
 
 class Environment:
-    """Used by this process until it ends: the shared lock keeps `clean` away from it."""
+    """Used by this process until it leaves it or ends: the shared lock keeps `clean` away from it."""
 
     def __init__(self, home: Home, name: str) -> None:
         self.id = name
@@ -45,6 +45,9 @@ class Environment:
         os.utime(self.path + ".lock")
         os.set_inheritable(self._lock, also_after_exec)
         return True
+
+    def leave(self) -> None:
+        kernel.unlock(self._lock, USE_BYTE)
 
     def ensure(self, build: Build, anew: bool, wait: Callable[[float], None], tell: Tell) -> bool:
         """True if it was built just now. `anew`: also where it is complete."""

@@ -58,7 +58,7 @@ class Supervisor:
         self.gpus: Optional[GpuWatch] = None
         self.exited: Optional[Tuple[float, Exit]] = None
         self.prepared: Any = None
-        """Keeps the environment in use until this process ends."""
+        """Keeps the environment in use until nothing of the run needs it any more."""
         self.contained: Optional[ContainedRun] = None
 
     def main(self) -> None:
@@ -89,6 +89,8 @@ class Supervisor:
             self.contained.end()
         if self.gpus is not None:
             self.gpus.finish(*(self.exited or (None, None)))
+        if self.prepared is not None:
+            self.prepared.environment.leave()  # who reads that the run has ended may remove it
         self._write_ended(ending)
         if self.contained is not None:
             self.contained.remove()  # nobody needs to wait for it
