@@ -148,7 +148,7 @@ def cancel_command(
 
     around = surroundings()
     project = current_project(around)
-    run = run or only_going_on(project)
+    run = run or only_going_on(project, around)
     if abandoned:
         return _abandon(project, run, around, sure)
     follower = find_run(project, run, target, around)

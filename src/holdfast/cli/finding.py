@@ -22,21 +22,32 @@ def find_run(project: Project, run: str, target: str | None, around: Surrounding
     return follower_of(current_project(around), run_id, around)  # importing may have given the project its id
 
 
-def only_going_on(project: Project) -> str:
-    """The one run that has not ended, as far as is known here: what is meant where none is named."""
-    from holdfast.history.folder import RunFolders
-    from holdfast.history.index import Index
-    from holdfast.history.records import read_run
+def only_going_on(project: Project, around: Surroundings) -> str:
+    """The one run that has not ended: what is meant where none is named."""
+    going_on = _going_on(project)
+    if len(going_on) > 1:  # some may have ended since somebody asked
+        from holdfast.cli.events import drain
+        from holdfast.workbench.records.refresh import Looking, refresh
 
-    folders = RunFolders(project.state_directory)
-    unfinished = [run_id for run_id, _ in Index(project.state_directory).unfinished()]
-    going_on = [run_id for run_id in unfinished if read_run(folders, run_id).ending is None]
+        drain(refresh(project, around, Looking(only=frozenset(going_on))))
+        going_on = _going_on(project)
     if len(going_on) == 1:
         return going_on[0]
     if not going_on:
         raise UsageError("No run of this project is going on.", "All of them: holdfast history list")
     shown = "\n".join(f"holdfast cancel -r {run_id}" for run_id in going_on[-5:])
     raise UsageError(f"{len(going_on)} runs have not ended; which one is meant?", shown)
+
+
+def _going_on(project: Project) -> list[str]:
+    """As far as is known here."""
+    from holdfast.history.folder import RunFolders
+    from holdfast.history.index import Index
+    from holdfast.history.records import read_run
+
+    folders = RunFolders(project.state_directory)
+    unfinished = [run_id for run_id, _ in Index(project.state_directory).unfinished()]
+    return [run_id for run_id in unfinished if read_run(folders, run_id).ending is None]
 
 
 def asked_about(project: Project, run: str, target: str | None, around: Surroundings) -> Follower:

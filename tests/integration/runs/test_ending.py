@@ -251,6 +251,18 @@ def test_the_grace_time_is_also_for_the_scripts_children(bench):
     assert (bench.near(run_id) / "outputs/checkpoint").read_text() == "saved"
 
 
+def test_without_a_name_those_that_ended_unasked_are_not_meant(bench):
+    bench.write("short.py", "")
+    bench.write("long.py", SLEEPER)
+    for ended in [bench.start("short.py"), bench.start("short.py")]:
+        bench.event(ended, "ended")
+    run_id = bench.start("long.py")
+    bench.event(run_id, "started")
+    done = bench.run("cancel", "--grace", "0")
+    assert done.code == 0, done.err
+    assert bench.event(run_id, "ended")["reason"] == "canceled"
+
+
 def test_a_second_cancel_can_shorten_the_grace_time(bench):
     bench.write("t.py", "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + SLEEPER)
     run_id = bench.start("t.py")
