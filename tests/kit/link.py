@@ -55,7 +55,7 @@ class Link:
         self._accepted = self._turns = self._cuts = 0
         self._is_refusing = self._is_closed = False
         self._stalled = threading.Event()
-        self._then: _Then | None = None
+        self._planned: _Planned | None = None
         self._orders: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._bell, self._ear = socket.socketpair()
         self._ear.setblocking(False)
@@ -160,7 +160,7 @@ class Link:
 
     def _after(self, count: int, way: Way | None, act: Callable[[], None]) -> None:
         def plan() -> None:
-            self._then = _Then(self._total(way) + count, way, act)
+            self._planned = _Planned(self._total(way) + count, way, act)
 
         self._order(plan)
 
@@ -308,8 +308,8 @@ class Link:
             if time.monotonic() < self._free_at[way]:
                 return 0
             allowed = max(1, min(allowed, int(self._throttle * 0.01)))
-        if self._then is not None and self._then.way in (None, way):
-            allowed = min(allowed, max(1, self._then.total - self._total(self._then.way)))
+        if self._planned is not None and self._planned.way in (None, way):
+            allowed = min(allowed, max(1, self._planned.total - self._total(self._planned.way)))
         return allowed
 
     def _account(self, connection: Connection, way: Way, sent: int) -> None:
@@ -318,8 +318,8 @@ class Link:
         if self._throttle is not None:
             # A timer that fired late is made good, but not a pause.
             self._free_at[way] = max(self._free_at[way], time.monotonic() - 0.02) + sent / self._throttle
-        if self._then is not None and self._total(self._then.way) >= self._then.total:
-            act, self._then = self._then.act, None
+        if self._planned is not None and self._total(self._planned.way) >= self._planned.total:
+            act, self._planned = self._planned.act, None
             act()
 
     def _total(self, way: Way | None) -> int:
@@ -336,7 +336,7 @@ class Link:
             connection.close(reset)
 
 
-class _Then(NamedTuple):
+class _Planned(NamedTuple):
     total: int
     way: Way | None
     act: Callable[[], None]

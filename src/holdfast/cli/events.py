@@ -1,5 +1,5 @@
-"""Showing the workbench's events: the script's output to stdout, everything else to stderr, progress where there is
-a terminal."""
+"""Showing the workbench's events: the script's output to stdout, everything else to stderr; progress in a line of the
+terminal, or once a minute in a log."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ PHASES = {
     WAITING: "",
 }
 """What is said once when a phase begins; its own words follow on a terminal, and now and then in a log."""
-IN_A_LOG = 60.0
-"""Seconds between two such lines where nobody watches: a build that takes minutes is seen to be alive."""
+LOGGED_EVERY = 60.0
+"""Seconds between two lines of progress where nobody watches: a build that takes minutes is seen to be alive."""
 CAUSES = {
     "cancel": "Canceling",
     "time-limit": "Time limit reached; ending",
@@ -46,7 +46,8 @@ class Screen:
         self._status = ""
         self._phase = ""
         self._phase_text = ""
-        self._logged = time.monotonic()
+        self._doing = ""
+        self._moved = self._logged = time.monotonic()
         self._framed = False
         self._at_line_start = True
         self._lost = ""
@@ -93,12 +94,13 @@ class Screen:
     def _show_progress(self, event: events.Event) -> None:
         match event:
             case events.SnapshotProgressed():
-                self._progress(f"taking the snapshot: {event.files} files, {format_size(event.size)} read")
+                self._progress("snapshot", f"taking the snapshot: {event.files} files, {format_size(event.size)} read")
             case events.Sending():
-                self._progress(f"sending files: {format_size(event.done)} of {format_size(event.total)}")
+                self._progress("sending", f"sending files: {format_size(event.done)} of {format_size(event.total)}")
             case events.Fetched():
                 if event.total > FETCH_WORTH_SHOWING:
-                    self._progress(f"fetching outputs: {format_size(event.done)} of {format_size(event.total)}")
+                    done, total = format_size(event.done), format_size(event.total)
+                    self._progress("fetching", f"fetching outputs: {done} of {total}")
             case events.AskingHosts():
                 self._transient(f"asking {', '.join(event.targets)} …")
             case events.Doing():
@@ -130,6 +132,7 @@ class Screen:
             self._lost = ""
 
     def _change_phase(self, event: events.PhaseChanged) -> None:
+        is_new, self._phase = self._phase != event.name, event.name
         if event.name == "script":
             self._phase_text = ""
             self._clear()
@@ -139,20 +142,17 @@ class Screen:
             self._phase_text, text = "", terminal.one_line(event.text)
             self._line(terminal.notice, f"{text[:1].upper()}{text[1:]} …")
         elif event.name in PHASES:
-            if self._phase != event.name:
-                self._logged = time.monotonic()
-                if PHASES[event.name]:
-                    self._line(terminal.notice, PHASES[event.name])
+            if is_new and PHASES[event.name]:
+                self._line(terminal.notice, PHASES[event.name])
             self._phase_text = event.text
             self._tick()
-        self._phase = event.name
 
     def _tick(self) -> None:
         if self._phase_text:
             waited = f" ({time.monotonic() - self._began:.0f} s)"
             text = terminal.one_line(f"  {self._phase_text}")
             room = terminal.width() - 1 - len(waited) if terminal.is_terminal(sys.stderr) else len(text)
-            self._progress(_at_most(text, room) + waited)
+            self._progress(self._phase, _at_most(text, room) + waited)
 
     def _open_frame(self) -> None:
         if not self._framed:
@@ -185,11 +185,17 @@ class Screen:
         self.finish_line()
         write(text)
 
-    def _progress(self, text: str) -> None:
+    def _progress(self, doing: str, text: str) -> None:
+        """In a log the time counts from when this began that is being done."""
         if terminal.is_terminal(sys.stderr):
             self._transient(text)
-        elif time.monotonic() - self._logged >= IN_A_LOG:
-            self._logged = time.monotonic()
+            return
+        now = time.monotonic()
+        if doing != self._doing or now - self._moved > LOGGED_EVERY:
+            self._doing, self._logged = doing, now
+        self._moved = now
+        if now - self._logged >= LOGGED_EVERY and self._at_line_start:  # a line of the script is not cut in two
+            self._logged = now
             self._line(terminal.notice, text)
 
     def _transient(self, text: str) -> None:

@@ -122,7 +122,7 @@ def logs_command(run: str, target: str | None, following: bool, control: bool) -
 
 
 @group.command("cancel")
-@run_option(required=False, otherwise="the only one that has not ended")
+@run_option(required=False, otherwise="the only one that has not ended; machines are asked where several may be meant")
 @target_of_run()
 @click.option("--grace", type=DURATION, metavar="DURATION", help="Time between SIGTERM and SIGKILL, for this once.")
 @click.option("--no-wait", is_flag=True, help="Ask and return at once.")

@@ -26,10 +26,7 @@ def only_going_on(project: Project, around: Surroundings) -> str:
     """The one run that has not ended: what is meant where none is named."""
     going_on = _going_on(project)
     if len(going_on) > 1:  # some may have ended since somebody asked
-        from holdfast.cli.events import drain
-        from holdfast.workbench.records.refresh import Looking, refresh
-
-        drain(refresh(project, around, Looking(only=frozenset(going_on))))
+        _ask(project, going_on, around)
         going_on = _going_on(project)
     if len(going_on) == 1:
         return going_on[0]
@@ -52,12 +49,16 @@ def _going_on(project: Project) -> list[str]:
 
 def asked_about(project: Project, run: str, target: str | None, around: Surroundings) -> Follower:
     """The run, as new as its host lets it be."""
+    follower = find_run(project, run, target, around)
+    _ask(follower.project, [follower.run_id], around)
+    return follower
+
+
+def _ask(project: Project, run_ids: list[str], around: Surroundings) -> None:
     from holdfast.cli.events import drain
     from holdfast.workbench.records.refresh import Looking, refresh
 
-    follower = find_run(project, run, target, around)
-    drain(refresh(follower.project, around, Looking(only=frozenset((follower.run_id,)))))
-    return follower
+    drain(refresh(project, around, Looking(only=frozenset(run_ids))))
 
 
 def find_id(project: Project, run: str, target: str | None, around: Surroundings) -> str:

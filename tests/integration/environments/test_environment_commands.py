@@ -107,7 +107,6 @@ def test_the_environment_of_a_run_is_used_again_after_its_spec_changed_and_its_l
     assert (again.code, again.out) == (0, "1.16.0\n"), again.err
     assert managed.record()["environment"] == managed.record(wanted)["environment"]
 
-    managed.until_left()
     assert managed.run("environment", "remove", "--all", "--yes").code == 0
     assert _listed(managed) == []
     rebuilt = managed.submit("--environment-of", wanted, "t.py")
@@ -125,7 +124,6 @@ def test_the_environment_of_a_run_comes_from_the_indexes_that_it_came_from(manag
     assert managed.submit("g.py").out == "greet 1.0\n"
     wanted = managed.record()["run_id"]
     managed.write("aml_config/conda_dependencies.yml", _spec("six==1.16.0"))
-    managed.until_left()
     assert managed.run("environment", "remove", "--all", "--yes").code == 0
     again = managed.submit("--environment-of", wanted, "g.py")
     assert (again.code, again.out) == (0, "greet 1.0\n"), again.err
@@ -149,7 +147,6 @@ def test_what_is_there_can_be_listed_shown_and_removed(managed: Bench) -> None:
     assert managed.run("environment", "list", "-o", "table").err.startswith("No environment is on this machine.")
     managed.submit("t.py")
     run_id = managed.record()["run_id"]
-    managed.until_left()
     (environment,) = _listed(managed)
     assert (environment["state"], environment["packages"]) == ("ready", 1)
     assert 0 < environment["own_size"] <= environment["size"]
@@ -200,7 +197,6 @@ def test_what_a_run_or_a_shell_holds_is_not_removed(managed: Bench) -> None:
     shown = json.loads(managed.run("environment", "show", environment["id"], "-o", "json").out)
     assert [run["is_alive"] for run in shown["runs"]] == [True]
     managed.run("cancel", "-r", run_id, "--grace", "0")
-    managed.until_left()
     assert _listed(managed)[0]["state"] == "ready"
 
     shell = managed.popen("environment", "shell", environment["id"], "sh", "-c", "echo in; exec sleep 300")
@@ -256,7 +252,6 @@ def test_environments_go_by_age_and_by_a_limit_for_the_disk(managed: Bench) -> N
 
 def test_a_target_that_cannot_be_cleaned_does_not_keep_this_machine_from_it(managed: Bench) -> None:
     managed.run("experiment", "prepare")
-    managed.until_left()
     managed.write("aml_config/gone.compute", "type: remote\naddress: 127.0.0.1:1\nusername: me\n")
     managed.write("aml_config/wrong.compute", "type: nothing\n")
     managed.write("aml_config/later.compute", "type: cluster\naddress: x\n")

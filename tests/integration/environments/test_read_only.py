@@ -60,7 +60,6 @@ def test_a_run_can_change_nothing_of_its_environment_but_bytecode_is_kept(bench:
         assert before in (None, cached), "the package cache is as it was"
         before = cached
         assert not list((bench.home / "cache").rglob("six*.pyc")), "bytecode is the environment's, not the cache's"
-    bench.until_left()
     cleaned = bench.run("experiment", "clean", "--all", "--environments", "--yes", "-t", bench.box.name)
     assert cleaned.code == 0, cleaned.err
     assert not list((bench.home / "environments").glob("*/.complete")), "who owns it may remove it"

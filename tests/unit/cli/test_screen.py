@@ -84,18 +84,37 @@ def test_in_a_log_what_takes_minutes_is_seen_to_be_alive(
     screen = Screen(None, frame=False)
     for _ in range(130):
         now += 1
-        screen.show(events.Sending(round(now), 2000))
+        screen.show(events.Sending(round(now - 1000) * 1000, 130_000))
     screen.show(events.PhaseChanged("environment", "3 of 8 packages"))
     for _ in range(130):
         now += 1
         screen.show(events.StillWaiting())
     assert capsys.readouterr().err.splitlines() == [
-        "sending files: 1.1 kB of 2.0 kB",
-        "sending files: 1.1 kB of 2.0 kB",
+        "sending files: 61.0 kB of 130 kB",
+        "sending files: 121 kB of 130 kB",
         "Preparing the environment …",
         "  3 of 8 packages (190 s)",
         "  3 of 8 packages (250 s)",
     ]
+
+
+def test_in_a_log_a_transfer_after_hours_of_work_is_not_announced_and_no_line_of_the_script_is_cut(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    screen = Screen(sys.stdout, frame=False)
+    for _ in range(3):
+        now += 7200
+        screen.show(events.Fetched("r_1", 1_000_000, 31_500_000))
+    screen.show(events.OutputArrived(b"epoch 1: ...."))
+    for _ in range(70):
+        now += 1
+        screen.show(events.Fetched("r_1", 2_000_000, 31_500_000))
+    screen.show(events.OutputArrived(b".... done\n"))
+    assert tuple(capsys.readouterr()) == ("epoch 1: ........ done\n", "")
+    screen.show(events.Fetched("r_1", 3_000_000, 31_500_000))
+    assert capsys.readouterr().err == "fetching outputs: 3.0 MB of 31.5 MB\n"
 
 
 def test_in_a_log_a_run_that_waits_for_a_gpu_does_not_seem_to_build(

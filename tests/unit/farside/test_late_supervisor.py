@@ -6,16 +6,26 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from holdfast.farside import kernel
-from holdfast.farside.layout import Home
+from holdfast.farside.environments.building import Environment
+from holdfast.farside.layout import USE_BYTE, Home
 from holdfast.farside.run import guardian
 from holdfast.farside.run.subscription import SUPERVISOR_BYTE, adjudicate
 from holdfast.farside.run.supervisor import Supervisor
 
 PLAN = {"format": 1, "project": "p", "run": "r_1", "generation": "", "limits": {"grace": 1}}
+
+
+class Brief(Supervisor):
+    """Whose script has ended before anybody looked."""
+
+    def _run(self) -> dict[str, Any]:
+        return {"reason": "completed", "code": 0, "signal": None}
 
 
 @pytest.fixture
@@ -32,13 +42,13 @@ def _events(folder: Path) -> list[str]:
     return [json.loads(line)["e"] for line in (folder / "journal.jsonl").read_text().splitlines()]
 
 
-def _supervise(folder: Path) -> int:
+def _supervise(folder: Path, kind: type[Supervisor] = Brief) -> int:
     """In a process of its own, as a guardian starts it; its exit code."""
     child = os.fork()
     if child == 0:
         code = 70
         try:
-            Supervisor(Home(str(folder.parents[2])), str(folder), {}, list(os.pipe())).main()
+            kind(Home(str(folder.parents[2])), str(folder), {}, list(os.pipe())).main()
             code = 0
         finally:
             os._exit(code)
@@ -66,5 +76,34 @@ def test_a_run_whose_end_is_being_written_is_left_alone(folder: Path) -> None:
 
 def test_a_run_that_nobody_ended_is_taken_up(folder: Path) -> None:
     before = _events(folder)
-    _supervise(folder)
-    assert len(_events(folder)) > len(before)
+    assert _supervise(folder) == 0
+    assert _events(folder) == [*before, "ended"]
+
+
+def test_an_environment_is_free_before_its_run_is_said_to_have_ended(folder: Path, tmp_path: Path) -> None:
+    class Watched(Brief):
+        def _run(self) -> dict[str, Any]:
+            environment = Environment(self.home, "abc")
+            environment.ensure(lambda: os.mkdir(environment.path) or {}, False, _nothing, _nothing)
+            self.prepared = SimpleNamespace(environment=environment)
+            assert _is_held(environment)
+            return super()._run()
+
+        def _write_ended(self, ending: dict[str, Any]) -> None:
+            assert not _is_held(self.prepared.environment)
+            super()._write_ended(ending)
+
+    assert _supervise(folder, Watched) == 0
+    assert _events(folder)[-1] == "ended"
+
+
+def _is_held(environment: Environment) -> bool:
+    """Seen from another process, since its own locks disturb nobody."""
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if kernel.lock_holder(environment.path + ".lock", USE_BYTE) is None else 1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+
+
+def _nothing(*_: object, **named: object) -> None:
+    pass

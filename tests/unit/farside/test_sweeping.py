@@ -61,6 +61,13 @@ def test_contents_that_were_announced_meanwhile_stay(home: Home, monkeypatch: py
     assert [row[:2] for row in answer["removed"]] == [["objects", 1]]
 
 
+def test_what_a_tool_still_is_frees_no_room(home: Home) -> None:
+    store(home, b"12345")
+    program = store(home, b"a program")
+    os.link(Path(home.objects(), program[:2], program[2:]), Path(home.path, "uv"))
+    assert sweeping.sweep(home, {})["removed"] == [["objects", 2, 5]]
+
+
 def test_whoever_announces_a_snapshot_is_waited_for(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     content = store(home, b"x")
     monkeypatch.setattr(occupying, "PATIENCE", 0.05)

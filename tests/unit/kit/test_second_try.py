@@ -29,7 +29,7 @@ def tried(tmp_path: Path):
     def run(folder: str, count: int, failures: int, *options: str) -> tuple[int, str]:
         (tmp_path / "pytest.ini").write_text("[pytest]\n")
         there = tmp_path / folder
-        there.mkdir()
+        there.mkdir(parents=True)
         (there / "test_it.py").write_text(UNLUCKY.format(count=count, failures=failures))
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-p", "kit.second_try", f"--basetemp={tmp_path / 'of-its-own'}", *options],
@@ -37,6 +37,7 @@ def tried(tmp_path: Path):
             env={**os.environ, "PYTHONPATH": str(TESTS), "PYTEST_ADDOPTS": ""},
             capture_output=True,
             text=True,
+            timeout=180,
         )
         return done.returncode, done.stdout
 
@@ -48,7 +49,6 @@ def test_what_passes_the_second_time_passes_and_its_failure_is_printed(tried, wo
     code, said = tried("integration", 3, 1, "--second-try", *workers)
     assert code == 0
     assert "3 passed, 3 rerun" in said
-    assert "FAILED THE FIRST TIME" in said
     assert "lost the race" in said
 
 
@@ -57,13 +57,16 @@ def test_what_fails_twice_fails(tried):
     assert (code, "1 failed" in said) == (1, True)
 
 
-def test_many_second_tries_are_a_failure(tried):
-    code, said = tried("integration", 4, 1, "--second-try")
+def test_there_are_few_of_them(tried):
+    code, said = tried("integration", 5, 1, "--second-try", "-n", "2")
     assert code == 1
-    assert "4 tests needed a second try" in said
+    assert "2 failed, 3 passed, 3 rerun" in said
 
 
-@pytest.mark.parametrize(("folder", "options"), [("unit", ("--second-try",)), ("integration", ())])
+@pytest.mark.parametrize(
+    ("folder", "options"),
+    [("unit", ("--second-try",)), ("integration/faults", ("--second-try",)), ("integration", ())],
+)
 def test_other_tests_have_one_try_and_nobody_has_two_unasked(tried, folder, options):
     code, said = tried(folder, 1, 1, *options)
     assert (code, "1 failed" in said) == (1, True)

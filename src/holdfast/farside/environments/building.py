@@ -40,7 +40,7 @@ class Environment:
         if not self.is_complete() or not kernel.lock(self._lock, USE_BYTE, shared=True):
             return False  # whoever holds it alone is removing it, or building it anew
         if not self.is_complete():  # removed between the look and the lock
-            kernel.unlock(self._lock, USE_BYTE)
+            self.leave()
             return False
         os.utime(self.path + ".lock")
         os.set_inheritable(self._lock, also_after_exec)
@@ -58,15 +58,17 @@ class Environment:
             waited = True
             wait(0.25)
         try:
-            if self.is_complete() and not (anew and not waited):
-                return False
-            if not kernel.lock(self._lock, USE_BYTE):
-                raise Refused("preparation", "it cannot be built anew while others use it")
-            self._build(build)
-            return True
-        finally:
+            is_needed = (anew and not waited) or not self.is_complete()
+            if is_needed:
+                self._require_alone()
+                self._build(build)
             kernel.lock(self._lock, USE_BYTE, shared=True)  # from alone to together without a gap
             os.utime(self.path + ".lock")
+            return is_needed
+        except BaseException:
+            self.leave()  # whoever waited for it may try
+            raise
+        finally:
             kernel.unlock(self._lock, BUILD_BYTE)
 
     def is_complete(self) -> bool:
@@ -74,6 +76,10 @@ class Environment:
 
     def mark(self) -> Dict[str, Any]:
         return read_mark(self.path)
+
+    def _require_alone(self) -> None:
+        if not kernel.lock(self._lock, USE_BYTE):
+            raise Refused("preparation", "it cannot be built anew while others use it")
 
     def _build(self, build: Build) -> None:
         remove_tree(self.path)

@@ -58,6 +58,12 @@ class CondaPart:
             self._tool = tool
         return os.path.join(self._tool.path, "bin", "python")
 
+    def leave(self) -> None:
+        """The tool is used no more."""
+        if self._tool is not None:
+            self._tool.leave()
+            self._tool = None
+
     def addresses(self) -> List[str]:
         """Of the channels, and whatever else may name files of this machine."""
         if not self._plan["conda"] and not self._plan["channels"]:

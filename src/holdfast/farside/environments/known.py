@@ -47,8 +47,10 @@ class Known:
                     environment = Environment(self.home, source.read().strip())
             except (OSError, Refused):
                 continue
-            if environment.use() and self.place.can_use(environment.mark()):
-                return Found(environment, lock)
+            if environment.use():
+                if self.place.can_use(environment.mark()):
+                    return Found(environment, lock)
+                environment.leave()
         return self._made_before() if self.plan["exact"] else None
 
     def locks(self) -> List[Lock]:

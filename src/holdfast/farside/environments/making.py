@@ -56,14 +56,23 @@ class Maker:
         self._shop.room.reach(self._named())
         if not os.path.exists(self._plan["uv"]):
             bring_uv(self._home, self._plan["uv"], self._shop)
-        interpreter, lock = self._from_conda() if self._is_conda() else self._from_index_or_channels()
-        for tag in ("", self._place.tag or "machine"):
-            environment = Environment(self._home, self._name(lock, interpreter, tag))
-            built = self._ensured(environment, lock, interpreter)
-            if self._place.can_use(environment.mark()):
-                break  # else it was compiled at another place: this one has its own
+        try:
+            interpreter, lock = self._from_conda() if self._is_conda() else self._from_index_or_channels()
+            environment, built = self._made(lock, interpreter)
+        finally:
+            self._conda.leave()
         self._write_note(lock, environment.id)
         return Found(environment, lock), built
+
+    def _made(self, lock: Lock, interpreter: Interpreter) -> Tuple[Environment, bool]:
+        """The one that all places share, or this place's own where that was compiled at another."""
+        shared = Environment(self._home, self._name(lock, interpreter, ""))
+        built = self._ensured(shared, lock, interpreter)
+        if self._place.can_use(shared.mark()):
+            return shared, built
+        shared.leave()
+        own = Environment(self._home, self._name(lock, interpreter, self._place.tag or "machine"))
+        return own, self._ensured(own, lock, interpreter)
 
     def _ensured(self, environment: Environment, lock: Lock, interpreter: Interpreter) -> bool:
         if environment.is_complete() and not self._place.can_use(environment.mark()):

@@ -30,10 +30,10 @@ def place(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
     if not os.path.exists(source):
         raise Refused("incomplete", "The program `%s` has not arrived." % message["name"])
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    new = "%s.new-%d" % (path, os.getpid())
+    new = "%s.new-%s" % (path, os.urandom(8).hex())
     try:
         os.link(source, new)
-    except OSError:  # what is built may be kept on another disk than what was sent
+    except OSError:  # no links here, or what is built is kept on another disk than what was sent
         shutil.copyfile(source, new)
     os.chmod(new, 0o500)
     os.rename(new, path)

@@ -74,7 +74,8 @@ def _sweep_objects(home: Home, now: float) -> Tuple[int, int]:
         needed = _needed(home, set(_snapshots(home)) - known, time.time())  # what was announced meanwhile
         for digest, path in unneeded:
             if digest not in needed and _is_old(path, now):
-                size += os.lstat(path).st_size
+                status = os.lstat(path)
+                size += status.st_size if status.st_nlink == 1 else 0
                 os.unlink(path)
                 count += 1
     return count, size

@@ -45,7 +45,7 @@ def test_it_is_built_once(environment) -> None:
     assert environment.mark()["packages"] == ["numpy==1"]
 
 
-def test_a_build_that_fails_leaves_nothing(environment) -> None:
+def test_a_build_that_fails_leaves_nothing_and_others_may_try(environment, tmp_path) -> None:
     def build():
         fill(environment)()
         raise Refused("preparation", "no")
@@ -54,7 +54,7 @@ def test_a_build_that_fails_leaves_nothing(environment) -> None:
         ensure(environment, build)
 
     assert not os.path.exists(environment.path)
-    assert ensure(environment, fill(environment))
+    assert another_may_build_it_anew(tmp_path)
 
 
 def test_one_without_its_mark_is_built_anew(environment) -> None:
