@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 @click.command("check", cls=Command)
 @configuration_options
 @click.option("--fix", is_flag=True, help="Write the replacements into the files; comments stay.")
-@click.option("--gpu", is_flag=True, help="Runs are to use a GPU. [default: if the machine has one]")
+@click.option(
+    "--gpu", is_flag=True, help="Runs are to use a GPU. [default: if the machine has one, or the configuration asks]"
+)
 @output_options
 def check_command(
     run_configuration: str | None, target: str | None, conda_file: str | None, fix: bool, gpu: bool, output: Output

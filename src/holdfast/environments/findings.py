@@ -15,6 +15,7 @@ Kind = Literal[
     "other-system",  # a wheel for another system
     "other-python",  # built for another Python than the pinned one
     "shadowed",  # two packages that write the same module
+    "cpu-build",  # a build without CUDA, where a GPU is wanted
 ]
 KINDS: tuple[str, ...] = get_args(Kind)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
+from holdfast.environments.cpu_builds import find_conda_cpu_build, find_cpu_build, find_cpu_index
 from holdfast.environments.findings import Finding, Kind
 from holdfast.environments.python_ranges import (
     CNTK,
@@ -26,12 +27,15 @@ from holdfast.project.problems import Severity
 from holdfast.project.requirement_lines import Misspelt, Package, normalised, parse_package, parse_wheel_name
 
 
-def find_replacements(spec: EnvironmentSpec, system: str = "linux") -> tuple[Finding, ...]:
-    """In the order of the lines. `system` is the target's, as in `sys.platform`."""
-    asked = _asked(spec, system)
+def find_replacements(spec: EnvironmentSpec, system: str = "linux", wants_gpu: bool = False) -> tuple[Finding, ...]:
+    """In the order of the lines. `system` is the target's, as in `sys.platform`; `wants_gpu`: builds for the CPU will
+    not do."""
+    asked = replace(_asked(spec, system), wants_gpu=wants_gpu)
     found: list[Finding] = []
     for rule in _RULES:
         found += rule(asked)
+    going = {(each.file, each.line, each.original) for each in found if each.original and each.replacement is not None}
+    found += (each for each in _cpu_builds(asked) if (each.file, each.line, each.original) not in going)
     taken = {(each.file, each.line, each.original) for each in found if each.kind in ("not-needed", "other-system")}
     found += find_other_pythons(spec, list(_needs(asked, taken)))
     order = {each: at for at, each in enumerate(dict.fromkeys(one.line.file for one in asked.lines))}
@@ -62,6 +66,7 @@ class Asked:
     system: str
     lines: tuple[Line, ...]
     options: tuple[Requirement, ...]
+    wants_gpu: bool = False
 
     @property
     def pip(self) -> list[Line]:
@@ -242,6 +247,8 @@ def _torch_indexes(asked: Asked) -> Iterator[Finding]:
         is_torch = each.package.name in ("torch", "torchvision", "torchaudio")
         if not build or not is_torch or asked.has_other_index or build[1] in seen:
             continue
+        if asked.wants_gpu and build[1] == "cpu":  # that goes
+            continue
         seen.add(build[1])
         text = f"--extra-index-url https://download.pytorch.org/whl/{build[1]}"
         sentence = f"The package index has no `{each.package.name}{each.package.specifier}`: builds are PyTorch's own."
@@ -296,6 +303,19 @@ _SHADOWS = (
     ("xgboost-cpu", "xgboost"),
 )
 """The first is the build for the CPU, or the plain one."""
+
+
+def _cpu_builds(asked: Asked) -> Iterator[Finding]:
+    if not asked.wants_gpu:
+        return
+    for each in asked.lines:
+        if each.is_conda:
+            yield from find_conda_cpu_build(each.line, each.package.name)
+        else:
+            yield from find_cpu_build(asked.spec, each.line, each.package)
+    for option in asked.options:
+        yield from find_cpu_index(option)
+
 
 _RULES: tuple[Callable[[Asked], Iterator[Finding]], ...] = (
     _cntk,

@@ -113,6 +113,53 @@ def test_a_machine_with_a_gpu_wants_builds_for_it(own: Bench, tmp_path: Path, ne
     assert len(answer["looked_at"]["gpus"]) == 1
 
 
+CPU_BUILDS = "--extra-index-url https://download.pytorch.org/whl/cpu\ntorch==2.3.0+cpu  # small\ntensorflow-cpu\n"
+
+
+def test_builds_for_the_cpu_are_told_with_their_lines_where_a_gpu_is_asked_for_and_put_right(managed: Bench) -> None:
+    managed.write("cpu.txt", CPU_BUILDS)
+    command = ("environment", "check", "-d", "cpu.txt", "-o", "table")
+    unasked = managed.run(*command, "--fix")
+    assert (unasked.code, unasked.out) == (0, "")
+    assert (managed.root / "cpu.txt").read_text() == CPU_BUILDS
+    asked = managed.run(*command, "--gpu")
+    assert asked.code == 241
+    lines = asked.out.splitlines()
+    assert [each[:16] for each in lines[::2]] == [f"cpu.txt:{line}: error" for line in (1, 2, 3)]
+    assert [each.strip() for each in lines[1::2]] == [
+        "Remove the line.",
+        "Write `torch==2.3.0`.",
+        "Write `tensorflow[and-cuda]`.",
+    ]
+    fixed = managed.run(*command, "--gpu", "--fix")
+    assert (fixed.code, fixed.out) == (0, "")
+    assert (managed.root / "cpu.txt").read_text() == "torch==2.3.0  # small\ntensorflow[and-cuda]\n"
+
+
+@pytest.mark.parametrize(("wish", "code"), [("Gpus: 1", 241), ("RequireGpu: true", 241), ("Gpus: 0", 0)])
+def test_a_run_configuration_asks_for_gpus_as_the_option_does(managed: Bench, wish: str, code: int) -> None:
+    managed.write(
+        "aml_config/conda_dependencies.yml",
+        "dependencies:\n  - pip:\n      - torch==2.3.0+cpu\n      - --extra-index-url https://download.pytorch.org/whl/cpu\n",
+    )
+    managed.write("aml_config/local.runconfig", f"Target: local\nFramework: Python\n{wish}\n")
+    result = managed.run("environment", "check", "-o", "json")
+    kinds = [each["kind"] for each in json.loads(result.out)["findings"]]
+    assert (result.code, kinds) == (code, ["cpu-build"] * (2 if code else 0))
+
+
+def test_a_file_with_builds_for_the_cpu_is_wrong_for_a_machine_with_a_gpu_unless_none_is_wanted(
+    managed: Bench, tmp_path: Path, needs: Callable[..., None]
+) -> None:
+    needs("gcc")
+    gpus = Simulated(tmp_path / "gpus", (Device(),))
+    managed.write("cpu.txt", CPU_BUILDS)
+    command = ("environment", "check", "-d", "cpu.txt", "-o", "table")
+    assert managed.run(*command, env=gpus.environment).code == 241
+    managed.write("aml_config/local.runconfig", "Target: local\nFramework: Python\nGpus: 0\n")
+    assert managed.run(*command, env=gpus.environment).code == 0
+
+
 def test_a_file_that_the_target_makes_no_use_of_is_read_all_the_same(own: Bench) -> None:
     own.write("aml_config/conda_dependencies.yml", OLD)
     result = own.run("environment", "check", "-c", "mine", "-o", "table")

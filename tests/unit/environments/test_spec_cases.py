@@ -1,5 +1,5 @@
 """Folders in `tests/cases/specs`, each with what is found in its spec (`expected.txt`, empty where nothing may be) and,
-where `--fix` changes something, its files afterwards (`fixed/`).
+where `--fix` changes something, its files afterwards (`fixed/`). With a file `wants-gpu` its runs are to use a GPU.
 
 To write what a folder gives now: `python tests/unit/environments/test_spec_cases.py FOLDER`.
 """
@@ -48,7 +48,7 @@ def findings(root: Path) -> tuple[Finding, ...]:
     name = next(each for each in SPECS if (root / each).exists())
     spec, problems = read_environment_spec(root, name)
     assert spec is not None and problems == [], problems
-    return find_replacements(spec)
+    return find_replacements(spec, wants_gpu=(root / "wants-gpu").exists())
 
 
 def describe(root: Path) -> str:

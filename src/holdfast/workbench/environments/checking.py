@@ -101,21 +101,38 @@ def check(project: Project, question: Question, around: Surroundings) -> Checked
     configuration, spec = _read(project, question, around)
     fixed: tuple[Finding, ...] = ()
     if question.fix and spec is not None:
-        fixed = tuple(each for each in find_replacements(spec) if each.replacement is not None)
+        found = find_replacements(spec, wants_gpu=_asks_for_gpu(question, configuration))
+        fixed = tuple(each for each in found if each.replacement is not None)
         if apply_fixes(project.root, fixed):
             configuration, spec = _read(project, question, around)
     remarks = [_of_file(each) for each in configuration.warnings if spec is not None and each.file == spec.file]
-    remarks += [_of_spec(each) for each in (find_replacements(spec) if spec is not None else ())]
+    asks = _asks_for_gpu(question, configuration)
     there: Looked | None = None
     unasked: HostError | NotAvailable | None = None
+    installed: list[Remark] = []
     try:
-        there, installed = _look(project, configuration, question.gpu, around)
-        remarks += installed
+        there, installed = _look(project, configuration, asks, around)
     except (HostError, NotAvailable) as error:
         unasked = error
+    if spec is not None:
+        wants_gpu = asks or (there is not None and there.wants_gpu and not _refuses_gpus(configuration))
+        remarks += [_of_spec(each) for each in find_replacements(spec, wants_gpu=wants_gpu)]
+    remarks += installed
     file, lines = (spec.file, len(spec.conda) + len(spec.pip)) if spec is not None else ("", 0)
     is_used = managed_environment(configuration) is not None
     return Checked(file, lines, is_used, tuple(remarks), there, unasked, fixed)
+
+
+def _asks_for_gpu(question: Question, configuration: Configuration) -> bool:
+    """Whether somebody wrote it, be the machine as it may: then `--fix` writes builds for CUDA too."""
+    wishes = configuration.run.gpu
+    if question.gpu or wishes.gpus is not None:
+        return question.gpu or wishes.gpus != 0
+    return bool(wishes.require) or wishes.stop_if_idle is not None or configuration.target.nvidia_docker is True
+
+
+def _refuses_gpus(configuration: Configuration) -> bool:
+    return configuration.run.gpu.gpus == 0 or configuration.target.nvidia_docker is False
 
 
 def _read(project: Project, question: Question, around: Surroundings) -> tuple[Configuration, EnvironmentSpec | None]:
@@ -147,7 +164,7 @@ def _look(
 ) -> tuple[Looked, list[Remark]]:
     target = configuration.target
     host = host_of(target, around)
-    fields = {"gpu": gpu or target.nvidia_docker is True, **_where(project, configuration, host, around)}
+    fields = {"gpu": gpu, **_where(project, configuration, host, around)}
     with host.connect() as connection:
         answer = connection.request("environment-check", fields)
     with understood("environment-check"):
