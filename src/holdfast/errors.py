@@ -5,6 +5,7 @@
     │   └── UnknownName       a name that does not exist; lists the nearest and the valid ones
     ├── ConfigurationError    one or more problems in the project's files, each with file, line and key
     ├── ProjectError          the folder is not what the command needs
+    ├── StateError            a run, or what a run is using, is not in a state that allows this
     ├── NotAvailable          known, but this version cannot do it yet
     ├── PreparationError      the packages of an environment cannot be had
     ├── StorageError          disk full, read-only folder, permission denied
@@ -103,6 +104,10 @@ class ConfigurationError(HoldfastError):
 
 class ProjectError(HoldfastError):
     exit_code = ExitCode.PROJECT
+
+
+class StateError(HoldfastError):
+    exit_code = ExitCode.RUN
 
 
 class NotAvailable(HoldfastError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.errors import HostKeyRefused, LoginNeeded, ProjectError, Unreachable
+from holdfast.errors import HostKeyRefused, LoginNeeded, StateError, Unreachable
 from holdfast.history.index import Index
 from holdfast.model import Reason, Status
 from holdfast.workbench.records import runs
@@ -42,14 +42,14 @@ def test_a_run_whose_machine_cannot_be_asked_is_given_up_with_the_reason(laptop,
 
 def test_a_run_is_not_given_up_while_its_machine_answers(laptop, boxes):
     run = laptop.start("gpu1")
-    with pytest.raises(ProjectError, match="gpu1 answers") as caught:
+    with pytest.raises(StateError, match="gpu1 answers") as caught:
         give_up(laptop, run)
     assert f"holdfast cancel -r {run}" in caught.value.hint
     assert laptop.folders.why_abandoned(run) is None
     boxes["gpu1"].open_gate()
     laptop.look_until_ended(run)
     boxes["gpu1"].trouble = DOWN
-    with pytest.raises(ProjectError, match="has ended already"):
+    with pytest.raises(StateError, match="has ended already"):
         give_up(laptop, run)
 
 
@@ -94,6 +94,38 @@ def test_a_run_that_was_given_up_can_be_followed_to_its_end(laptop, boxes):
     boxes["gpu1"].open_gate()
     *_, last = runs.follower_of(laptop.project, run, laptop.around).follow()
     assert last.run.status is Status.COMPLETED
+
+
+def test_a_machine_that_is_asked_about_another_run_says_what_became_of_one_that_was_given_up(laptop, boxes):
+    run = laptop.start("gpu1")
+    elsewhere = laptop.start("gpu2")
+    for name in ("gpu1", "gpu2"):
+        boxes[name].trouble = DOWN
+    for each in (run, elsewhere):
+        give_up(laptop, each)
+    for name in ("gpu1", "gpu2"):
+        boxes[name].trouble = None
+    laptop.start("gpu1")
+    boxes["gpu2"].connections.clear()
+    assert laptop.look() == []
+    assert laptop.read(run).status in (Status.PREPARING, Status.RUNNING)
+    assert (len(boxes["gpu1"].connections), boxes["gpu2"].connections) == (1, []), "it is no reason to connect"
+    assert laptop.read(elsewhere).status is Status.ABANDONED
+    assert Index(laptop.project.state_directory).abandoned() == ((elsewhere, "gpu2"),)
+
+
+def test_nothing_is_said_of_a_run_that_was_given_up_and_is_not_on_the_machine_that_answers(laptop, boxes):
+    run = laptop.start("gpu1")
+    old = boxes["gpu1"]
+    folder = old.folder.parent / "anew" / old.folder.name
+    folder.mkdir(parents=True)
+    boxes["gpu1"] = Box("gpu1", folder, "installed anew")
+    give_up(laptop, run)
+    other = laptop.start("gpu1")
+    assert laptop.look() == []
+    assert laptop.read(run).status is Status.ABANDONED
+    boxes["gpu1"].open_gate()
+    laptop.look_until_ended(other)
 
 
 def journal_of(box, run):

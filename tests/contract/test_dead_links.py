@@ -18,7 +18,8 @@ from holdfast.model import Status
 from holdfast.workbench import events
 from holdfast.workbench.following import pulse, reconnecting
 from holdfast.workbench.records import runs
-from kit.laptops import Box
+from kit.laptops import SCRIPT, Box
+from kit.waiting import wait_for
 
 SILENCE = 3.0
 """Seconds. More than a busy machine lets a process wait that is to say something every tenth of one."""
@@ -78,6 +79,22 @@ def test_a_link_that_died_without_a_word_is_noticed_and_taken_up_again(laptop, b
     said = [type(each) for each in happened if isinstance(each, events.ConnectionLost | events.Reconnected)]
     assert said == [events.ConnectionLost, events.Reconnected]
     assert happened[-1].run.status is Status.COMPLETED
+
+
+def test_that_a_link_is_back_is_said_before_what_comes_over_it(laptop, box):
+    (laptop.root / "train.py").write_text(SCRIPT + "print('second line', flush=True)\n")
+    run = laptop.start("gpu1")
+    copy = laptop.folders.path(run) / "driver_log"
+    happened = []
+    for event in runs.follower_of(laptop.project, run, laptop.around).follow():
+        if isinstance(event, events.OutputArrived) and event.data.endswith(b"first line\n"):
+            box.stop()
+        elif isinstance(event, events.ConnectionLost):
+            box.open_gate()
+            wait_for(lambda: b"second line\n" in copy.read_bytes(), what="the backlog is here before it is shown")
+        happened.append(event)
+    last = [each for each in happened if isinstance(each, events.OutputArrived | events.Reconnected)][-2:]
+    assert last == [events.Reconnected("gpu1"), events.OutputArrived(b"second line\n")]
 
 
 def test_outputs_on_their_way_home_notice_a_link_that_died(laptop, box):

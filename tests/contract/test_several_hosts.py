@@ -305,6 +305,21 @@ def test_cleaning_goes_on_where_a_machine_is_down(laptop, boxes):
     assert list(boxes["gpu3"].folder.glob(f"runs/*/{living}"))
 
 
+def test_a_machine_that_was_named_and_cannot_be_cleaned_is_an_error_after_the_others(laptop, boxes):
+    lost, done = laptop.start("gpu1"), laptop.start("gpu2")
+    boxes["gpu1"].open_gate()
+    boxes["gpu2"].open_gate()
+    laptop.look_until_ended(lost, done)
+    boxes["gpu1"].trouble = Unreachable("gpu1 cannot be reached: Connection refused")
+    with pytest.raises(Unreachable, match="Connection refused"):
+        list(clean(laptop.project, Rubbish(None, "gpu1"), laptop.around))
+    happened = []
+    with pytest.raises(Unreachable, match="Connection refused"):
+        for event in clean(laptop.project, Rubbish((lost, done)), laptop.around):
+            happened.append(event)
+    assert [each.name for each in happened if isinstance(each, events.Removed)] == [done]
+
+
 def test_cleaning_everything_removes_what_no_run_needs_and_nothing_that_one_may(laptop, boxes):
     box = boxes["gpu1"].folder
     (laptop.root / "once").write_text("only in the first snapshot")

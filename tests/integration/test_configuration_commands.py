@@ -170,6 +170,6 @@ def test_a_purge_names_the_command_that_ends_a_run_of_another_target_in_the_same
     (tmp_path / "t.py").write_text("import time\ntime.sleep(600)\n")
     assert holdfast("submit", "-a", "-c", "local", "t.py").code == 0
     refused = holdfast("computetarget", "detach", "mine", "--purge", "-y")
-    assert refused.code == 245
+    assert refused.code == 246
     named = refused.err.partition("End it first: holdfast ")[2].split()
     assert holdfast(*named).code in (0, 247)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, TextIO
 
 from holdfast.cli import tables, terminal
@@ -9,6 +10,7 @@ from holdfast.cli.run_table import metric_text
 from holdfast.cli.tables import Column
 from holdfast.frozen import asdict
 from holdfast.history.compare import Comparison, Difference
+from holdfast.project.durations import short_duration
 from holdfast.workbench.records.comparison import CodeDifference, RunComparison
 
 DIFF_LINES = 60
@@ -24,7 +26,7 @@ def as_dict(comparison: RunComparison) -> dict[str, Any]:
 def draw(comparison: RunComparison, whole_code: bool, stream: TextIO) -> None:
     records = comparison.records
     sections = {
-        "Run": records.facts,
+        "Run": tuple(_facts(comparison)),
         "Arguments": records.arguments,
         "Configuration": records.configuration,
         "Packages": records.packages,
@@ -44,6 +46,17 @@ def draw(comparison: RunComparison, whole_code: bool, stream: TextIO) -> None:
     if same:
         stream.write(f"The same: {', '.join(same)}.\n")
     _draw_code(comparison.code, whole_code, stream)
+
+
+def _facts(comparison: RunComparison) -> Iterator[Difference]:
+    """As every page shows them: durations that differ by less than that are the same to people."""
+    for each in comparison.records.facts:
+        if each.name != "duration":
+            yield each
+            continue
+        first, second = (short_duration(seconds) or None for seconds in comparison.durations)
+        if first != second:
+            yield Difference(each.name, first, second)
 
 
 def _draw_section(title: str, records: Comparison, found: tuple[Difference, ...], stream: TextIO) -> None:

@@ -13,7 +13,7 @@ from holdfast.cli.environment_check import check_command
 from holdfast.cli.here import current_project, surroundings
 from holdfast.cli.options import environment_ids, target_names
 from holdfast.cli.output import Column, Group, Output, output_options
-from holdfast.errors import ExitCode, ProjectError, UsageError
+from holdfast.errors import ExitCode, StateError, UsageError
 from holdfast.frozen import asdict
 
 if TYPE_CHECKING:
@@ -119,16 +119,18 @@ def remove_command(names: tuple[str, ...], everything: bool, target: str | None,
         return 0
     if (everything or len(found) > 1) and not sure and not _is_sure(found, host):
         return ExitCode.DECLINED
-    freed, kept = 0, []
+    kept, removed = [], []
     for event in remove_environments(host, [each.id for each in found]):
-        freed += event.size
         if event.kept and names:
             kept.append(event)
             continue
+        if not event.kept:
+            removed.append(event)
         text = f"kept {event.name}: {event.kept}" if event.kept else f"removed {event.name}"
         terminal.notice(terminal.one_line(text))
-    terminal.notice(f"{format_size(freed)} freed.")
-    if sum(each.size - each.own for each in found) > WORTH_A_WORD:
+    if removed:
+        terminal.notice(f"{format_size(sum(each.size for each in removed))} freed.")
+    if removed and sum(each.size - each.own for each in found) > WORTH_A_WORD:
         terminal.hint(
             "Packages stay in the cache. To make room there: holdfast experiment clean --environments --keep SIZE"
         )
@@ -158,12 +160,12 @@ def shell_command(target: str | None, name: str, words: tuple[str, ...]) -> int:
     return enter_environment(_host(target, around), name, words[words[:1] == ("--",) :], around)
 
 
-def _in_use(kept: list[events.Removed], target: str | None) -> ProjectError:
+def _in_use(kept: list[events.Removed], target: str | None) -> StateError:
     where = f" -t {target}" if target else ""
     ids = [terminal.one_line(each.name.removeprefix("environment ")) for each in kept]
     shows = [f"  holdfast environment show {each}{where}" for each in ids]
     hint = "\n".join(["Wait for the run, or cancel it. Who it is:", *shows])
-    return ProjectError("\n".join(terminal.one_line(each.kept) for each in kept), hint)
+    return StateError("\n".join(terminal.one_line(each.kept) for each in kept), hint)
 
 
 def _host(target: str | None, around: Surroundings) -> Host:

@@ -10,9 +10,9 @@ from typing import TextIO
 
 from holdfast.cli import terminal
 from holdfast.cli.clock import clock_time
-from holdfast.history.verdicts import remedy
+from holdfast.history.verdicts import is_repeated, remedy
 from holdfast.model import Run, UseState, Verdict
-from holdfast.project.durations import format_duration
+from holdfast.project.durations import format_duration, short_duration
 from holdfast.project.sizes import format_size
 from holdfast.workbench import events
 
@@ -174,7 +174,7 @@ class Screen:
         if self._frame:
             terminal.notice(f"\nExecution Details\n{terminal.rule()}")
             terminal.notice(f"RunId: {event.run.run_id}")
-        summary(event.run, event.missing_file, self._noted)
+        summary(event.run, event.missing_file, self._noted, has_output=self._output is not None)
 
     def _warn(self, event: events.Warned) -> None:
         self.finish_line()
@@ -224,18 +224,16 @@ FETCH_WORTH_SHOWING = 20 << 20
 OTHERS_SHOWN = 8
 
 
-def summary(run: Run, missing_file: str = "", noted: Collection[str] = ()) -> None:
-    """How a run ended, in a few lines for people. `noted` are the notes that they have seen."""
+def summary(run: Run, missing_file: str = "", noted: Collection[str] = (), has_output: bool = False) -> None:
+    """How a run ended, in a few lines for people. `noted` are the notes that they have seen; `has_output`: they have
+    seen the script's output, and need not be led to it."""
     ending = run.ending
     if ending is None:
         return
-    took = (
-        "" if run.duration is None else f" after {format_duration(round(run.duration, 1 if run.duration > 1 else 2))}"
-    )
-    terminal.notice(f"Status: {run.status.value}{took}. {run.how_it_ended()}")
+    terminal.notice(status_sentence(run))
     if missing_file:
         terminal.hint(missing_file)
-    elif run.remedy():
+    elif not (has_output and run.remedy().endswith(f"holdfast logs -r {run.run_id}")):
         terminal.hint(run.remedy())
     if run.metrics:
         shown = [f"{name} {value_text(value)}" for name, value in sorted(run.metrics.items())]
@@ -251,10 +249,17 @@ def summary(run: Run, missing_file: str = "", noted: Collection[str] = ()) -> No
         _list_ended(run)
     if run.other_files_count:
         _list_others(run)
-    for note in (each for each in run.notes if each not in noted):
+    for note in (each for each in run.notes if each not in noted and not is_repeated(each, run)):
         terminal.notice(f"note: {note}")
     if run.gpu is not None and run.gpu.state is not UseState.NOT_ASKED:
-        _show_verdict(run.gpu, remedy(run))
+        is_known = any(is_repeated(each, run) for each in noted)
+        _show_verdict(run.gpu, "" if is_known else remedy(run))
+
+
+def status_sentence(run: Run) -> str:
+    """Of a run that has ended: what became of it, after how long, and why."""
+    took = "" if run.duration is None else f" after {short_duration(run.duration)}"
+    return f"Status: {run.status.value}{took}. {run.how_it_ended()}"
 
 
 def _show_verdict(verdict: Verdict, what_to_do: str) -> None:

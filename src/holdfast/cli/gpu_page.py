@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 from holdfast.cli import terminal
-from holdfast.cli.run_table import short_duration
 from holdfast.history.gpu_series import Series, means
 from holdfast.history.verdicts import remedy
 from holdfast.model import GpuUse, Run, UseState, Verdict
+from holdfast.project.durations import short_duration
 
 GIB = 1 << 30
 SPELLS_SHOWN, DEVICES_SHOWN = 3, 8

@@ -7,8 +7,8 @@ from typing import TextIO
 
 from holdfast.cli import pages
 from holdfast.cli.gpu_page import Row, gibibytes
-from holdfast.cli.run_table import short_duration
 from holdfast.hosts.facts import GpuState
+from holdfast.project.durations import short_duration
 from holdfast.workbench.machines.gpus import Device, Instance, Look, Process, Waiting, Whose
 
 PROCESSES_SHOWN, COMMAND_SHOWN = 10, 40

@@ -221,6 +221,7 @@ def compare_command(runs: tuple[str, ...], named: tuple[str, ...], whole_code: b
 def download_command(run: str, target: str | None, directory: Path, overwrite: bool, wanted: tuple[str, ...]) -> None:
     """Copy the files of a run to a folder. Each keeps its path: DIR/outputs/model.pkl."""
     from holdfast.cli.here import surroundings
+    from holdfast.cli.shipping import tell_if_shipped
     from holdfast.project.sizes import format_size
     from holdfast.workbench.records.artifacts import Copied, Download, download
 
@@ -252,6 +253,8 @@ def download_command(run: str, target: str | None, directory: Path, overwrite: b
         terminal.notice(f"{count} {'file' if count == 1 else 'files'}, {format_size(total)}; not all:")
         raise
     terminal.notice(f"{count} {'file' if count == 1 else 'files'}, {format_size(total)}.")
+    if count:
+        tell_if_shipped(project, directory, around)
 
 
 @group.command("promote")

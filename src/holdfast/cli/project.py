@@ -76,15 +76,16 @@ def sample_list_command(output: Output) -> None:
     metavar="DIR",
     help="Folder to write to. [default: RUN]",
 )
-@click.option("--overwrite", is_flag=True, help="Replace files that are there and differ.")
+@click.option("--overwrite", is_flag=True, help="Into a folder that has files, too: replace those that differ.")
 def restore_command(run: str, path: Path | None, overwrite: bool) -> None:
     """Write the project's files as they were when RUN was submitted.
 
-    They go to a new folder, so that the project's own files stay; `--path .` puts them here.
+    They go to a new folder, so that the project's own files stay; `--path .` in the project's folder puts them there.
     """
     from holdfast.cli.here import surroundings
+    from holdfast.cli.shipping import tell_if_shipped
     from holdfast.history.folder import RunFolders
-    from holdfast.snapshots.restore import restore_snapshot
+    from holdfast.snapshots.restore import require_room, restore_snapshot
     from holdfast.snapshots.store import ObjectStore
 
     around = surroundings()
@@ -92,11 +93,14 @@ def restore_command(run: str, path: Path | None, overwrite: bool) -> None:
     folders = RunFolders(project.state_directory)
     submission = folders.submission(folders.resolve(run))
     destination = path or around.directory / submission.run_id
+    if not overwrite and destination.resolve() != project.root.resolve():
+        require_room(destination)
     store = ObjectStore(project.state_directory / "objects")
     count = restore_snapshot(store, submission.snapshot, destination, overwrite)
     click.echo(destination)
     files = "1 file, as it was" if count == 1 else f"{count} files, as they were"
     terminal.notice(f"{files} for {submission.run_id}.")
+    tell_if_shipped(project, destination, around)
 
 
 def _typed(path: Path, here: Path) -> str:

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from typing import Any, TextIO
 
 from holdfast.cli import gpu_page, pages
-from holdfast.cli.run_table import local_time, metric_text, short_duration
+from holdfast.cli.run_table import local_time, metric_text
 from holdfast.history.compare import flattened
 from holdfast.history.metrics import MetricSummary
 from holdfast.history.queries import run_in_detail
+from holdfast.history.verdicts import is_repeated
 from holdfast.model import FileSize
+from holdfast.project.durations import short_duration
 from holdfast.project.sizes import format_size
 from holdfast.workbench.records.inspection import Inspection
 
@@ -63,7 +65,7 @@ def _how_it_went(inspection: Inspection) -> Iterator[tuple[str, str]]:
 
 def _what_happened(inspection: Inspection) -> Iterator[tuple[str, str]]:
     run = inspection.run
-    for note in run.notes:
+    for note in (each for each in run.notes if not is_repeated(each, run)):
         yield "Notes", note
     for process in run.ended_processes:
         yield "Processes", f"{process.name} ({process.pid}) ended by {process.signal}"

@@ -14,6 +14,7 @@ from holdfast.cli.terminal import one_line
 from holdfast.history.queries import iso_utc
 from holdfast.history.verdicts import in_brief as in_brief_of_gpus
 from holdfast.model import Reason, Run, signal_name
+from holdfast.project.durations import short_duration
 from holdfast.workbench.records.silence import Silence
 
 METRICS_SHOWN = 3
@@ -65,11 +66,11 @@ def in_brief(left_out: Sequence[str], width: int) -> str:
 
 
 def how_it_ended(run: Run) -> str:
-    """A few words: nothing for a success, the phase while it goes on. What a run waits for is a sentence, of which the
-    beginning is enough."""
+    """A few words: nothing for a success, the phase while it goes on. What a run waits for, or why it is ended, is a
+    sentence of which the beginning is enough."""
     ending = run.ending
     if ending is None:
-        return run.phase.partition(":")[0] if run.phase.startswith("waiting for ") else run.phase
+        return run.phase.partition(":")[0] if run.phase.startswith(("waiting for ", "being ")) else run.phase
     match ending.reason:
         case Reason.COMPLETED:
             return ""
@@ -101,19 +102,6 @@ def local_time(seconds: float | None) -> str:
     return "" if seconds is None else time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
 
 
-def short_duration(seconds: float | None) -> str:
-    """`4.9s`, `3m 20s`, `2h 05m`, `3d 4h`: two units at most."""
-    if seconds is None:
-        return ""
-    if seconds < 59.95:
-        return f"{seconds:.1f}s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes}m {rest:02d}s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}h {minutes:02d}m" if hours < 48 else f"{hours // 24}d {hours % 24}h"
-
-
 def metric_text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.5g}" if math.isfinite(value) else str(value)
@@ -124,7 +112,7 @@ def metric_text(value: Any) -> str:
 
 def _fitting(columns: list[Column], rows: list[dict[str, Any]], width: int) -> list[Column]:
     first, *others = [each.key for each in columns if each not in (*COLUMNS, GPU)] or [""]
-    telling = ["run_id", "status", "script_name", "reason", "gpu", "duration", first, "start_time_utc", "target"]
+    telling = ["run_id", "status", "script_name", "gpu", "duration", "reason", first, "start_time_utc", "target"]
     by_key = {each.key: each for each in columns}
     chosen: list[str] = []
     used = -_GAP

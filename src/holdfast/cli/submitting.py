@@ -10,8 +10,9 @@ import click
 from holdfast.cli import terminal
 from holdfast.cli.ahead import AHEAD
 from holdfast.cli.here import current_project
+from holdfast.cli.misplaced import SubmitCommand, warn_misplaced
 from holdfast.cli.options import DURATION, environment_options, gpu_options, runconfig_names, target_names
-from holdfast.cli.output import Command, Output, output_options
+from holdfast.cli.output import Output, output_options
 from holdfast.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -24,9 +25,10 @@ if TYPE_CHECKING:
 
 @click.command(
     "submit",
-    cls=Command,
+    cls=SubmitCommand,
     context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
-    epilog="Everything after SCRIPT goes to it as it is. Ctrl-C only detaches: the run goes on.",
+    epilog="Everything after SCRIPT goes to it as it is; options of submit come before it. "
+    "Ctrl-C only detaches: the run goes on.",
 )
 @click.option(
     "-c",
@@ -124,23 +126,10 @@ def submit_command(
     outputs = (sync_outputs, not no_outputs)
     request = Request(named, arguments, chosen, target, time_limit, grace, secrets, *files, *outputs, wishes, gpu)
     project = current_project(around)
-    if run_configuration is None and target is None:
-        _warn_misplaced(project, arguments)
+    warn_misplaced(project, request, around)
     if dry_run:
         return _show_plan(project, request, around, output)
     return _submit(project, request, around, detached, quiet, output)
-
-
-def _warn_misplaced(project: Project, arguments: tuple[str, ...]) -> None:
-    """`submit train.py -c gpu1` gives `-c gpu1` to the script: worth a word where gpu1 is a configuration of ours."""
-    import itertools
-
-    from holdfast.project.runconfig import runconfig_names as names
-
-    for option, value in itertools.pairwise(arguments):
-        if option in ("-c", "-t", "--run-configuration", "--target") and value in names(project.root):
-            terminal.warning(f"`{option} {value}` stands after the script, so the script gets it and the run is local.")
-            terminal.hint(f"Options of submit come first: holdfast submit {option} {value} SCRIPT")
 
 
 def _check_waiting(detached: bool, quiet: bool, time_limit: float | None) -> None:

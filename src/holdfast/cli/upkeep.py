@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,7 +12,10 @@ from holdfast.cli import terminal
 from holdfast.cli.here import current_project
 from holdfast.cli.options import DURATION, SIZE, ignored_target, run_names, run_option, target_names
 from holdfast.cli.output import Command
-from holdfast.errors import ExitCode, UsageError
+from holdfast.errors import ExitCode, HostError, UsageError
+
+if TYPE_CHECKING:
+    from holdfast.workbench import events
 
 
 @click.command("clean", cls=Command)
@@ -58,12 +63,10 @@ def clean_command(
     """Remove what ended runs left on their machine: working folders and files outside `outputs/`.
 
     The history stays, with outputs, logs and metrics. A living run and outputs that are not at home are never touched,
-    nor is the folder that a project's runs share. A machine that cannot be reached does not keep the others from it.
+    nor is the folder that a project's runs share. A machine that cannot be reached does not keep the others from it;
+    it is an error where it was named, by -t or by one of its runs.
     """
-    from holdfast.cli.events import render
     from holdfast.cli.here import surroundings
-    from holdfast.project.sizes import format_size
-    from holdfast.workbench import events
     from holdfast.workbench.records.cleaning import Limits, Rubbish, clean
 
     if (runs and everything) or not (runs or everything or environments):
@@ -76,19 +79,31 @@ def clean_command(
     if environments and everything and not sure and not _is_sure(target):
         return ExitCode.DECLINED
     around = surroundings()
-    total = count = 0
     wanted = Rubbish(None if everything else runs, target, environments, discard_outputs, Limits(older_than, keep))
-    for event in clean(current_project(around), wanted, around):
-        if isinstance(event, events.Removed):
-            if event.kept:
+    _tell(clean(current_project(around), wanted, around))
+    return 0
+
+
+def _tell(happening: Iterator[events.Event]) -> None:
+    from holdfast.cli.events import render
+    from holdfast.project.sizes import format_size
+    from holdfast.workbench import events
+
+    sizes = []
+    try:
+        for event in happening:
+            if not isinstance(event, events.Removed):
+                render(event)
+            elif event.kept:
                 terminal.notice(terminal.one_line(f"kept {event.name}: {event.kept}"))
             else:
                 terminal.notice(terminal.one_line(f"removed {event.name} ({format_size(event.size)})"))
-                total, count = total + event.size, count + 1
-        else:
-            render(event)
-    terminal.notice(f"{count} removed, {format_size(total)} freed.")
-    return 0
+                sizes.append(event.size)
+    except HostError:
+        if sizes:
+            terminal.notice(f"{len(sizes)} removed, {format_size(sum(sizes))} freed; not all:")
+        raise
+    terminal.notice(f"{len(sizes)} removed, {format_size(sum(sizes))} freed.")
 
 
 def _is_sure(target: str | None) -> bool:

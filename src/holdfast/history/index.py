@@ -132,15 +132,13 @@ class Index:
     def unfinished(self, abandoned: Collection[str] = ()) -> tuple[tuple[str, str], ...]:
         """Run id and target of every run, tracked or not, that has not ended or is not at home; of those that were
         given up only the ones in `abandoned`."""
+        wanted = [run for run in self._unsettled() if run.status is not Status.ABANDONED or run.run_id in abandoned]
+        return tuple((run.run_id, run.submission.target) for run in wanted)
 
-        def select(connection: sqlite3.Connection) -> tuple[tuple[str, str], ...]:
-            self._synchronize(connection)
-            rows = connection.execute("SELECT record FROM runs WHERE settled = 0 ORDER BY created, run_id")
-            runs = [_run(record) for (record,) in rows]
-            wanted = [run for run in runs if run.status is not Status.ABANDONED or run.run_id in abandoned]
-            return tuple((run.run_id, run.submission.target) for run in wanted)
-
-        return self._database.read(select)
+    def abandoned(self) -> tuple[tuple[str, str], ...]:
+        """Run id and target of every run that was given up, and of which its host has said nothing since."""
+        wanted = [run for run in self._unsettled() if run.status is Status.ABANDONED]
+        return tuple((run.run_id, run.submission.target) for run in wanted)
 
     def renew(self, run_id: str) -> None:
         """Take in a run that has ended anew: something of its folder is not as it was."""
@@ -168,6 +166,14 @@ class Index:
             return int(connection.execute("SELECT count(*) FROM runs").fetchone()[0])
 
         return self._database.write(refill)
+
+    def _unsettled(self) -> tuple[Run, ...]:
+        def select(connection: sqlite3.Connection) -> tuple[Run, ...]:
+            self._synchronize(connection)
+            rows = connection.execute("SELECT record FROM runs WHERE settled = 0 ORDER BY created, run_id")
+            return tuple(_run(record) for (record,) in rows)
+
+        return self._database.read(select)
 
     def _synchronize(self, connection: sqlite3.Connection, unfinished: bool = True) -> tuple[str, ...]:
         """Make the index agree with the folders; the names of folders that are no readable run.

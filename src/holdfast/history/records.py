@@ -12,6 +12,7 @@ from holdfast.history.folder import RunFolders
 from holdfast.history.journal import (
     ContainerUsed,
     Created,
+    EndingBegan,
     EnvironmentUsed,
     FilesListed,
     GpusJudged,
@@ -27,6 +28,7 @@ from holdfast.history.journal import (
 )
 from holdfast.history.storage import storage_error
 from holdfast.model import Ending, FileSize, Reason, Run, Status, Submission
+from holdfast.project.durations import format_duration
 
 __all__ = ["Journal", "fold", "parse_journal", "read_run"]
 
@@ -121,6 +123,8 @@ def _apply(run: Run, event: JournalEvent) -> Run:
         case ScriptStarted():
             started = event.time if run.started is None else run.started
             return replace(_at_least(run, Status.RUNNING), started=started, phase="")
+        case EndingBegan():
+            return replace(run, phase=_phase(run, _being_ended(event)))
         case ScriptExited():
             return run if run.exited is not None or run.status.is_final else replace(run, exited=event.time)
         case ProcessesEnded():
@@ -143,6 +147,10 @@ def _at_least(run: Run, status: Status) -> Run:
 
 def _phase(run: Run, text: str) -> str:
     return "" if run.status.is_final else text
+
+
+def _being_ended(event: EndingBegan) -> str:
+    return f"{_CAUSES.get(event.cause, 'being ended')}: {format_duration(event.grace)} to finish"
 
 
 def _with_ended_processes(run: Run, event: ProcessesEnded) -> Run:
@@ -173,6 +181,11 @@ def _with_note(run: Run, note: str) -> Run:
 
 _REASONS = {each.value: each for each in Reason if each is not Reason.ABANDONED}
 """What a host may say; that a run was given up is only ever said here."""
+_CAUSES = {
+    "cancel": "being canceled",
+    "time-limit": "being ended, time limit reached",
+    "gpu-idle": "being ended, GPU idle",
+}
 _ORDER: Mapping[Status, int] = {
     Status.SUBMITTED: 0,
     Status.PREPARING: 1,

@@ -81,6 +81,15 @@ def remedy(run: Run) -> str:
     return "" if verdict is None or is_said or verdict.remedy in verdict.sentence else verdict.remedy
 
 
+def is_repeated(note: str, run: Run) -> bool:
+    """Whether the verdict says what a note said before the script started: the same check's sentence and remedy."""
+    verdict = run.gpu
+    if verdict is None or verdict.state is UseState.NOT_ASKED or not verdict.remedy:
+        return False
+    said = f"{verdict.sentence.partition(': ')[2]} {verdict.remedy}"
+    return note[1:] == said[1:] and note[:1].lower() == said[:1].lower()  # behind the colon it goes on in small letters
+
+
 _STATES = {each.value: each for each in UseState}
 
 

@@ -39,3 +39,17 @@ def format_duration(seconds: float) -> str:
     if thousandths or not parts:
         parts.append(f"{thousandths / 1000:.3f}".rstrip("0").rstrip(".") + "s")
     return "".join(parts)
+
+
+def short_duration(seconds: float | None) -> str:
+    """How long something took, on every page for people: `0.03s`, `4.9s`, `3m 20s`, `2h 05m`, `3d 4h`; two units at
+    most. Nothing where that is not known."""
+    if seconds is None:
+        return ""
+    if seconds < 59.95:
+        return f"{seconds:.2f}s" if 0.005 < seconds < 0.095 else f"{seconds:.1f}s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes}m {rest:02d}s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h {minutes:02d}m" if hours < 48 else f"{hours // 24}d {hours % 24}h"

@@ -46,6 +46,19 @@ def restore_snapshot(store: ObjectStore, digest: str, destination: Path, overwri
     return len(entries)
 
 
+def require_room(destination: Path) -> None:
+    """Raises ProjectError where something is in the folder already: nobody could tell it from what is restored."""
+    try:
+        has_files = bool(os.listdir(destination))
+    except OSError:
+        return  # it is not there, or is no folder, or cannot be read: whoever writes to it says so
+    if has_files:
+        raise ProjectError(
+            f"{shown(str(destination))} is not empty, and nothing was restored.",
+            "Name a new folder with --path. To write into this one, replacing files that differ: --overwrite",
+        )
+
+
 def _require_storable(entries: tuple[Entry, ...]) -> None:
     for path, reason in unstorable(entry.path for entry in entries).items():
         raise StorageError(

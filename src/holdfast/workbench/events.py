@@ -79,6 +79,13 @@ class OutputArrived:
 
 
 @dataclass(frozen=True)
+class EndAsked:
+    """The host knows that the run is to end, and sees to it from here on: this process may go away."""
+
+    run_id: str
+
+
+@dataclass(frozen=True)
 class EndingBegan:
     cause: str
     grace: float
@@ -132,7 +139,8 @@ class PortOpened:
 class Ended:
     run: Run
     missing_file: str = ""
-    """Why a file that the script did not find was not there, when an ignore rule left it out."""
+    """Why a file that the script did not find was not there, when an ignore rule left it out; or where the package of
+    a module is to be named."""
 
 
 @dataclass(frozen=True)
@@ -214,6 +222,7 @@ Event = (
     | PhaseChanged
     | EnvironmentReady
     | OutputArrived
+    | EndAsked
     | EndingBegan
     | Noted
     | ConnectionLost

@@ -139,7 +139,7 @@ def test_wishes_that_contradict_each_other_are_refused(managed: Bench) -> None:
     managed.write("own.py", "print('own')\n")
     assert managed.submit("own.py").out == "own\n"
     result = managed.submit("--environment-of", "last", "own.py")
-    assert result.code == 242
+    assert result.code == 246
     assert "has no environment that could be used again" in result.err
 
 
@@ -192,8 +192,9 @@ def test_what_a_run_or_a_shell_holds_is_not_removed(managed: Bench) -> None:
     (environment,) = _listed(managed)
     assert environment["state"] == "in use"
     refused = managed.run("environment", "remove", environment["id"])
-    assert refused.code == 242
+    assert refused.code == 246
     assert "in use" in refused.err
+    assert "freed" not in refused.err
     shown = json.loads(managed.run("environment", "show", environment["id"], "-o", "json").out)
     assert [run["is_alive"] for run in shown["runs"]] == [True]
     managed.run("cancel", "-r", run_id, "--grace", "0")
@@ -203,7 +204,7 @@ def test_what_a_run_or_a_shell_holds_is_not_removed(managed: Bench) -> None:
     try:
         assert shell.stdout is not None
         assert shell.stdout.readline() == b"in\n"
-        assert managed.run("environment", "remove", environment["id"]).code == 242
+        assert managed.run("environment", "remove", environment["id"]).code == 246
     finally:
         children = _children(shell.pid)  # of one that has ended nobody would know them
         shell.send_signal(signal.SIGTERM)
@@ -221,6 +222,9 @@ def test_a_shell_is_inside_the_environment_and_passes_the_code_on(managed: Bench
     assert "holdfast experiment prepare -c local" in early.err
     managed.run("experiment", "prepare")
     (environment,) = _listed(managed)
+    unknown, shown = (managed.run("environment", word, "zzz") for word in ("shell", "show"))
+    assert (unknown.code, unknown.err) == (240, shown.err)
+    assert environment["id"] in unknown.err
     question = ("python", "-c", "import os, six, sys; print(sys.prefix, os.getcwd()); sys.exit(7)")
     result = managed.run("environment", "shell", environment["id"][:5], *question)
     place = managed.home / "environments" / environment["id"]
@@ -261,6 +265,9 @@ def test_a_target_that_cannot_be_cleaned_does_not_keep_this_machine_from_it(mana
     assert "gone: unreachable" in result.err
     assert "wrong was left as it is" in result.err
     assert "later" not in result.err
+    named = managed.run("experiment", "clean", "--environments", "-t", "gone")
+    assert named.code == 245
+    assert "freed" not in named.err
 
 
 def _children(pid: int) -> list[int]:

@@ -110,7 +110,7 @@ def test_a_run_that_has_ended_has_no_stacks(bench, target):
     run = bench.start("-t", target, "t.py", timeout=300)
     bench.event(run, "ended")
     result = bench.run("experiment", "stacks", "-r", run, timeout=120)
-    assert (result.code, result.out) == (242, "")
+    assert (result.code, result.out) == (246, "")
     assert f"The run `{run}` has ended" in result.err
     assert "holdfast " in result.err
 

@@ -70,7 +70,7 @@ def test_a_purge_leaves_nothing_there_and_is_not_done_unasked_or_while_a_run_liv
 
     for words in ([], ["--yes"], ["--yes", "--force"]):
         living = holdfast(*purge, *words, env=gpu1.environment)
-        assert living.code == 245
+        assert living.code == 246
         assert "Nothing is purged: 1 run is still alive" in living.err
         assert "--force" not in living.err, "that does not do it"
     assert written(tmp_path) == ["gpu1.compute", "gpu1.runconfig"]
@@ -141,7 +141,7 @@ def test_outputs_that_are_only_there_are_not_left_behind_unasked(tmp_path: Path,
     (tmp_path / "big.py").write_text("open('outputs/model', 'w').write('weights')\n")
     assert holdfast("submit", "-c", "gpu1", "--no-outputs", "big.py", env=gpu1.environment).code == 0
     refused = holdfast("computetarget", "detach", "gpu1", "--purge", "--yes", env=gpu1.environment)
-    assert refused.code == 242
+    assert refused.code == 246
     assert "are on `gpu1` only" in refused.err
     assert list(gpu1.home.glob("runs/*/*/*/outputs/model"))
     assert holdfast("computetarget", "detach", "gpu1", "--purge", "--yes", "--force", env=gpu1.environment).code == 0

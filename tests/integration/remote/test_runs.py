@@ -108,7 +108,7 @@ def test_a_run_whose_box_is_gone_is_abandoned_and_found_again_when_the_box_is_ba
     bench.write("t.py", WAITING)
     run_id = bench.start("t.py")
     refused = bench.run("cancel", "-r", run_id, "--abandon", "-y")
-    assert refused.code == 242
+    assert refused.code == 246
     assert "answers, so" in refused.err
     bench.box.link.refuse()
     bench.box.link.cut()

@@ -273,6 +273,26 @@ def test_a_second_cancel_can_shorten_the_grace_time(bench):
     assert bench.record(run_id)["reason"] == "canceled"
 
 
+def test_a_run_that_ignores_sigterm_is_seen_to_be_canceled_until_it_ends(bench):
+    bench.write("t.py", "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + SLEEPER)
+    run_id = bench.start("t.py")
+    wait_for(lambda: b"up\n" in (bench.far(run_id) / "driver_log").read_bytes())
+    asked = bench.run("cancel", "--grace", "10m", "--no-wait")
+    assert asked.err == f"Canceling {run_id} (t.py on local) …\nAsked the run to end.\n"
+    bench.event(run_id, "ending")
+    shown = bench.run("status", "-o", "json", "--query", "[status, phase]")
+    assert json.loads(shown.out) == ["Running", "being canceled: 10m to finish"]
+    waiting = bench.popen("cancel", start_new_session=True)
+    assert waiting.stderr.readline().decode() == f"Canceling {run_id} (t.py on local) …\n"
+    assert waiting.stderr.readline().decode() == "It has 10m to finish.\n"
+    waiting.send_signal(signal.SIGINT)
+    said = waiting.communicate(timeout=60)[1].decode()
+    assert (waiting.returncode, said.splitlines()[0]) == (253, f"Detached. The canceling goes on: {run_id}")
+    ended = bench.run("cancel", "--grace", "0")
+    assert ended.err.splitlines()[1] == "It has 0s to finish."
+    assert "nothing was canceled. Status: Canceled after" in bench.run("cancel", "-r", run_id).err
+
+
 def test_a_time_limit_of_months_is_no_problem(bench):
     bench.write("t.py", "import time\ntime.sleep(0.2)\nprint('done')\n")
     result = bench.submit("--time-limit", "90d", "--grace", "40d", "t.py")

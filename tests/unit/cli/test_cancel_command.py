@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,11 @@ from holdfast.cli.events import Screen
 from holdfast.errors import Unreachable
 from holdfast.hosts.ssh import Ssh
 from holdfast.workbench import events
+from holdfast.workbench.records import cancel as canceling
+
+from .conftest import BEGIN
+
+ASKED = events.EndAsked("")
 
 
 @pytest.fixture
@@ -43,6 +49,7 @@ def test_a_machine_that_is_down_is_said_to_be_so_and_not_that_a_connection_was_l
     done = command("cancel", "-r", going_on)
     assert done.code == 245
     assert done.err.splitlines() == [
+        f"Canceling {going_on} (train.py on gpu1) …",
         "error: gpu1 cannot be reached: ssh: connect to host gpu1 port 22: No route to host",
         "  Is it up?",
         "  The run was not asked to end; try again later.",
@@ -76,9 +83,50 @@ def test_a_second_cancel_says_that_the_run_has_ended_already(command: Callable[.
     run_id = recorded.add()
     file: Path = recorded.folders.path(run_id) / "journal.jsonl"
     file.write_text(file.read_text().replace('"exit-code"', '"canceled"'))
+    journal = file.read_text().splitlines(keepends=True)
+    began = json.dumps({"t": BEGIN + 4, "e": "ending", "cause": "cancel", "grace": 10}) + "\n"
+    file.write_text("".join([*journal[:3], began, *journal[3:]]))
     done = command("cancel", "-r", run_id)
-    assert done.code == 0
-    assert done.err.endswith("It has ended already; nothing was canceled.\n")
+    said = "has ended already; nothing was canceled. Status: Canceled after 2s. The run was canceled."
+    assert (done.code, done.err) == (0, f"{run_id} (train.py on local) {said}\n")
+
+
+def test_the_run_is_named_before_it_is_asked_to_end_and_its_time_after_that(
+    command: Callable[..., Any], recorded: Any, going_on: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(canceling, "cancel", lambda *_, **__: iter((ASKED, events.EndingBegan("cancel", 10))))
+    named = f"Canceling {going_on} (train.py on gpu1) …\n"
+    assert command("cancel").err == f"{named}It has 10s to finish.\n"
+    assert command("cancel", "--grace", "3s").err == f"{named}It has 3s to finish.\n", "a time that was shortened"
+
+
+@pytest.mark.parametrize(
+    ("happened", "said"),
+    [
+        ([ASKED], "Detached. The canceling goes on: {run}"),
+        ([], "Interrupted while the run was being asked to end; it may go on: {run}"),
+    ],
+    ids=["asked", "not asked"],
+)
+def test_ctrl_c_says_what_becomes_of_the_canceling(
+    command: Callable[..., Any], going_on: str, monkeypatch: pytest.MonkeyPatch, happened: list[Any], said: str
+) -> None:
+    def interrupted(*_: object, **__: object) -> Iterator[events.Event]:
+        yield from happened
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(canceling, "cancel", interrupted)
+    done = command("cancel", "-r", going_on)
+    assert (done.code, done.err.splitlines()[1]) == (253, said.format(run=going_on))
+    assert f"holdfast status -r {going_on}" in done.err
+
+
+def test_a_run_that_is_being_canceled_is_shown_so(command: Callable[..., Any], recorded: Any, going_on: str) -> None:
+    with (recorded.folders.path(going_on) / "journal.jsonl").open("a") as journal:
+        journal.write(json.dumps({"t": BEGIN + 4, "e": "ending", "cause": "cancel", "grace": 600}) + "\n")
+    assert "being canceled: 10m to finish (0s left)" in command("status", "-r", going_on, "-o", "table").out
+    found = json.loads(command("status", "-r", going_on, "-o", "json").out)
+    assert (found["status"], found["phase"]) == ("Running", "being canceled: 10m to finish")
 
 
 def test_a_connection_that_is_back_is_said_to_be(capfd: pytest.CaptureFixture[str]) -> None:
@@ -112,7 +160,21 @@ def test_of_several_that_go_on_none_is_chosen(command: Callable[..., Any], recor
     (recorded.folders.path(other) / "collected.json").unlink()
     done = command("cancel")
     assert done.code == 240
-    assert done.err.splitlines() == [
-        "error: 2 runs have not ended; which one is meant?",
-        *(f"  holdfast cancel -r {run_id}" for run_id in (going_on, other)),
+    first, *offered = [re.sub(r"submitted \d+d \d+h ago", "AGE", line) for line in done.err.splitlines()]
+    assert first == "error: 2 runs have not ended; which one is meant?"
+    assert offered == [
+        f"  train.py on gpu1, AGE: holdfast cancel -r {going_on}",
+        f"  train.py on local, AGE: holdfast cancel -r {other}",
     ]
+
+
+def test_where_none_goes_on_those_that_were_given_up_are_offered(command: Callable[..., Any], going_on: str) -> None:
+    command("cancel", "-r", going_on, "--abandon", "-y")
+    done = command("cancel")
+    assert done.code == 240
+    assert done.err.splitlines()[:3] == [
+        "error: No run of this project is going on.",
+        "  All of them: holdfast history list",
+        "  1 run was given up; to ask its machine again, and end what goes on there:",
+    ]
+    assert done.err.endswith(f"ago: holdfast cancel -r {going_on}\n")

@@ -95,6 +95,18 @@ def test_wishes_of_submit_reach_the_plan_and_contradictions_do_not(
     assert len(asked) == 1
 
 
+def test_where_nothing_was_removed_nothing_is_said_to_be_freed(
+    removed: list[str], command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = events.Removed("environment abd2", 0, "The environment abd2 is in use.")
+    monkeypatch.setattr("holdfast.workbench.environments.listing.remove_environments", lambda *_: iter([kept]))
+    outcome = command("environment", "remove", "abd")
+    assert outcome.code == 246
+    assert outcome.err.startswith("error: The environment abd2 is in use.\n")
+    everything = command("environment", "remove", "--all", "--yes")
+    assert (everything.code, everything.err) == (0, "kept environment abd2: The environment abd2 is in use.\n")
+
+
 @pytest.fixture
 def removed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Two environments are there; what was removed."""
@@ -242,6 +254,24 @@ def test_clean_takes_limits_for_environments_and_for_nothing_else(
     assert command("experiment", "clean", "--environments", "--keep", "much").code == 240
     assert command("experiment", "clean").code == 240
     assert len(asked) == 2
+
+
+def test_what_was_cleaned_before_a_machine_failed_is_said_and_nothing_where_nothing_was(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    happening: list[events.Event] = []
+
+    def clean(*_: Any) -> Iterator[events.Event]:
+        yield from happening
+        raise HostError("gpu1 cannot be reached.", "Turn it on.")
+
+    monkeypatch.setattr("holdfast.workbench.records.cleaning.clean", clean)
+    failed = command("experiment", "clean", "--all", "-t", "gpu1")
+    assert (failed.code, failed.err) == (245, "error: gpu1 cannot be reached.\n  Turn it on.\n")
+    happening.append(events.Removed("p_1", 1000))
+    partly = command("experiment", "clean", "-r", "p_1", "-r", "p_2")
+    assert partly.code == 245
+    assert partly.err.startswith("removed p_1 (1.0 kB)\n1 removed, 1.0 kB freed; not all:\nerror: gpu1 cannot")
 
 
 def test_environments_of_all_projects_are_not_removed_unasked(

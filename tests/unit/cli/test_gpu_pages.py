@@ -234,10 +234,10 @@ def test_the_column_is_there_where_a_run_has_something_in_it(recorded):
 
 def test_on_a_narrow_terminal_the_column_gives_way_to_what_tells_more(recorded):
     runs = [read_run(recorded.folders, judged(recorded, each)) for each in (USED, NOT_USED)]
-    wanted = ["run_id", "script_name", "status", "reason", "gpu"]
+    wanted = ["run_id", "script_name", "status", "gpu"]
     shown = {width: [each.key for each in table(runs, width)[1]] for width in range(20, 200)}
     narrowest = min(width for width, keys in shown.items() if set(wanted) <= set(keys))
-    assert shown[narrowest] == wanted, "before the target and the times"
+    assert shown[narrowest] == wanted, "before the target, the times and what only explains the status"
     assert "gpu" not in shown[narrowest - 1]
     assert "GPU" in table(runs, narrowest - 1)[2], "it is said that it is left out"
 
@@ -265,6 +265,36 @@ def test_the_verdict_is_the_last_word_of_a_run(recorded, capfd):
     assert ended(recorded, twice, capfd)[-1] == twice.sentence
     for silent in (None, NOT_ASKED):
         assert ended(recorded, silent, capfd)[-1] == "note: a note"
+
+
+NOTED = replace(NOT_USED, sentence="GPU NOT used: the build is for the CPU.", remedy="Write `torch==2`.")
+NOTE = "The build is for the CPU. Write `torch==2`."
+
+
+def test_what_a_note_has_said_to_somebody_is_not_said_again_with_the_verdict(recorded, capfd):
+    run = replace(read_run(recorded.folders, judged(recorded, NOTED)), notes=(NOTE, "another"))
+    screen = Shown(None, frame=False)
+    screen.show(events.Noted(NOTE))
+    screen.show(events.Ended(run))
+    lines = capfd.readouterr().err.splitlines()
+    assert (lines[0], lines[-2:]) == (f"note: {NOTE}", ["note: another", NOTED.sentence])
+    Shown(None, frame=False).show(events.Ended(run))
+    lines = capfd.readouterr().err.splitlines()
+    assert lines[-3:] == ["note: another", NOTED.sentence, f"  {NOTED.remedy}"], "to who has not seen the note"
+    assert f"note: {NOTE}" not in lines
+
+
+def test_status_and_the_page_of_a_run_say_once_what_to_do_about_the_gpu(recorded, command):
+    run_id = judged(recorded, NOTED)
+    journal = recorded.folders.path(run_id) / "journal.jsonl"
+    lines = journal.read_text().splitlines()
+    for text in (NOTE, "The build is for the CPU. Write something else."):
+        note = {"t": BEGIN + 4, "e": "note", "text": text}
+        journal.write_text("".join(f"{line}\n" for line in [*lines[:-1], json.dumps(note), lines[-1]]))
+        for words in (("status", "-r", run_id), ("history", "info", "-r", run_id)):
+            shown = " ".join(command(*words, "-o", "table").out.split())
+            assert shown.count(NOTED.remedy) == 1, shown
+            assert ("Write something else." in shown) is (text != NOTE)
 
 
 def refused(recorded: Any) -> str:

@@ -105,6 +105,51 @@ def test_what_restore_and_diagnostics_leave_behind_does_not_ship(recorded, comma
     assert f"{run_id}/train.py" in list_files(recorded.root).paths
 
 
+@pytest.fixture
+def restorable(recorded):
+    """A run whose code is `train.py`; where it came from is the project's folder."""
+    from holdfast.history.folder import RunFolders
+    from holdfast.snapshots.manifest import Entry, Manifest, encode
+    from holdfast.snapshots.store import ObjectStore
+
+    run_id = recorded.add()
+    store = ObjectStore(recorded.root / ".holdfast" / "objects")
+    entry = Entry("train.py", "f", store.put_bytes(b"old\n"), 4)
+    snapshot = store.put_bytes(encode(Manifest((entry,))))
+    file = RunFolders(recorded.root / ".holdfast").path(run_id) / "submission.json"
+    file.write_text(file.read_text().replace("a" * 64, snapshot))
+    return recorded.root
+
+
+def test_a_restore_goes_to_a_new_folder_an_empty_one_or_the_projects_own(restorable, command):
+    other = restorable / "mine"
+    other.mkdir()
+    assert command("project", "restore", "-r", "last", "--path", "mine").code == 0
+    (other / "train.py").unlink()
+    (other / "notes").write_text("")
+    refused = command("project", "restore", "-r", "last", "--path", "mine")
+    assert refused.code == 242
+    assert "`mine` is not empty, and nothing was restored." in refused.err
+    assert "--path" in refused.err
+    assert not (other / "train.py").exists()
+    assert command("project", "restore", "-r", "last", "--path", "mine", "--overwrite").code == 0
+    assert (other / "train.py").read_text() == "old\n"
+    here = command("project", "restore", "-r", "last", "--path", ".")
+    assert here.code == 0, here.err
+    assert (restorable / "train.py").read_text() == "old\n"
+
+
+def test_a_copy_that_runs_will_take_along_is_told_and_no_other(restorable, command):
+    def restored(*words):
+        return command("project", "restore", "-r", "last", *words).err
+
+    said = "  It is in the project, so runs take it along. To leave it out: `/as\\ it/was/` in .amlignore\n"
+    assert restored("--path", "as it/was").endswith(said)
+    (restorable / ".amlignore").write_text("/as\\ it/was/\n")
+    for words in (["--path", "as it/was", "--overwrite"], [], ["--path", "../as-it-was"], ["--path", "."]):
+        assert "take it along" not in restored(*words), words
+
+
 def test_a_restore_onto_a_file_says_that_it_is_one(recorded, tmp_path):
     from holdfast.errors import StorageError
     from holdfast.snapshots.manifest import Manifest, encode

@@ -54,6 +54,26 @@ def test_the_installers_words_of_the_newest_are_shown_without_its_id(add: Callab
     assert command("logs", "--control").out == "of the preparation\n"
 
 
+@pytest.mark.parametrize(
+    ("reason", "installer_said", "hints"),
+    [
+        ("preparation", "no such package\n", ["The installer's own words: holdfast logs -r {run} --control"]),
+        ("canceled", "collecting\n", ["What was done before that: holdfast logs --control -r {run}"]),
+        ("canceled", "", []),
+    ],
+)
+def test_logs_of_a_script_that_never_started_say_why_there_are_none(
+    add: Callable[..., str], command: Command, reason: str, installer_said: str, hints: list[str]
+) -> None:
+    run_id = add("train.py", reason, installer_said)
+    shown = command("logs", "-r", run_id)
+    why, *others = shown.err.splitlines()
+    assert (shown.code, shown.out) == (0, "")
+    assert why.startswith(f"The script was not started. Status: {'Canceled' if reason == 'canceled' else 'Failed'}. ")
+    assert others == [f"  {each.format(run=run_id)}" for each in hints]
+    assert command("logs", "--control", "-r", run_id)[1:] == (installer_said, "")
+
+
 def test_a_preparation_has_no_script_that_could_have_ended(add: Callable[..., str], command: Command) -> None:
     run_id = add("", "completed")
     for words in (("status", "-o", "json"), ("history", "info", "-o", "json"), ("history", "info", "-o", "table")):
@@ -68,7 +88,7 @@ def test_the_environment_of_a_run_that_failed_in_its_build_is_not_there(
     (tmp_path / "train.py").write_text("")
     run_id = add("train.py", "preparation")
     outcome = command("submit", "--dry-run", "--environment-of", run_id, "train.py")
-    assert outcome.code == 242
+    assert outcome.code == 246
     assert f"could not be built: {WHY}" in outcome.err
     assert f"holdfast logs -r {run_id} --control" in outcome.err
 
@@ -76,14 +96,14 @@ def test_the_environment_of_a_run_that_failed_in_its_build_is_not_there(
 def test_a_shell_of_a_run_that_failed_in_its_build_says_so(add: Callable[..., str], command: Command) -> None:
     run_id = add("train.py", "preparation")
     outcome = command("experiment", "shell", "-r", run_id, "true")
-    assert outcome.code == 242
+    assert outcome.code == 246
     assert "ended before its script began" in outcome.err
     assert f"could not be built: {WHY}" in outcome.err
 
 
 def test_a_shell_of_a_run_that_was_canceled_in_its_build_says_so(add: Callable[..., str], command: Command) -> None:
     outcome = command("experiment", "shell", "-r", add("train.py", "canceled"), "true")
-    assert outcome.code == 242
+    assert outcome.code == 246
     assert "ended before its script began" in outcome.err
     assert "The run was canceled." in outcome.err
 

@@ -78,7 +78,7 @@ def test_a_purge_under_living_runs_is_refused_before_anybody_is_asked_naming_onl
     monkeypatch.setattr(terminal, "is_terminal", lambda _: True)
     monkeypatch.setattr(click, "confirm", lambda *_, **__: pytest.fail("it was asked"))
     done = command("computetarget", "detach", "gpu1", "--purge", *words)
-    assert done.code == 245
+    assert done.code == 246
     assert "Nothing is purged: 2 runs are still alive in /scratch/me/holdfast on `gpu1`." in done.err
     assert "cancelled where they were submitted" in done.err
     assert "--force" not in done.err

@@ -152,3 +152,14 @@ def test_of_a_long_phase_the_seconds_are_not_cut(monkeypatch: pytest.MonkeyPatch
     assert len(shown) < int(columns)
     assert shown.startswith("  waiting for a GPU") and shown.endswith(" (3600 s)")
     assert ("…" in shown) is (columns != "200")
+
+
+@pytest.mark.parametrize(("shows_output", "is_led_there"), [(True, False), (False, True)])
+def test_only_who_has_not_seen_the_output_is_led_to_it(
+    recorded: Any, capfd: pytest.CaptureFixture[str], shows_output: bool, is_led_there: bool
+) -> None:
+    run = read_run(recorded.folders, recorded.add())
+    Screen(sys.stdout if shows_output else None).show(events.Ended(run))
+    shown = capfd.readouterr().err
+    assert "The script ended with exit code 3." in shown
+    assert ("holdfast logs -r" in shown) is is_led_there

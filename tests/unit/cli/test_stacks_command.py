@@ -114,7 +114,7 @@ def test_a_run_that_has_ended_is_not_asked(
 ) -> None:
     made, run_id = far({"processes": []}), recorded.add()
     done = command("experiment", "stacks", "-r", run_id)
-    assert (done.code, done.out, made.asked) == (242, "", [])
+    assert (done.code, done.out, made.asked) == (246, "", [])
     assert done.err.startswith(f"error: The run `{run_id}` has ended, so it has no stacks. ")
     assert done.err.endswith(f"\n  Its output: holdfast logs -r {run_id}\n")
 
@@ -122,8 +122,8 @@ def test_a_run_that_has_ended_is_not_asked(
 @pytest.mark.parametrize(
     ("kind", "hint", "code", "remedy"),
     [
-        ("ended", "", 242, "  How it ended: holdfast status -r {run}"),
-        ("not-ready", "Wait.", 242, "  Wait."),
+        ("ended", "", 246, "  How it ended: holdfast status -r {run}"),
+        ("not-ready", "Wait.", 246, "  Wait."),
         ("busy", "Try again.", 245, "  Try again."),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.cli import history as history_commands
 from holdfast.cli.main import main
-from holdfast.cli.run_table import metric_text, short_duration, table
+from holdfast.cli.run_table import metric_text, table
 from holdfast.history.index import Index
 from holdfast.history.records import read_run
 from holdfast.snapshots.manifest import Entry, Manifest, encode
@@ -75,6 +75,22 @@ def test_a_narrow_terminal_gets_fewer_columns_and_whole_run_ids(archive):
         80: ["Run", "Script", "Target", "Status", "Ended by", "Duration", "loss"],
         120: ["Run", "No", "Script", "Target", "Status", "Ended by", "Started", "Duration", "loss", "acc"],
     }
+
+
+def test_how_a_run_ended_gives_way_before_how_long_it_took(archive):
+    runs = [read_run(archive.folders, archive.add(archive.failed))]
+    shown = [[column.title for column in table(runs, width)[1]] for width in range(20, 120)]
+    assert ["Run", "Script", "Status", "Duration"] in shown
+    assert all("Duration" in titles for titles in shown if "Ended by" in titles)
+
+
+def test_durations_that_look_the_same_are_no_difference_to_people_but_one_to_programs(archive, history):
+    archive.add()
+    started = archive.completed[3]
+    archive.add((*archive.completed[:3], {**started, "t": started["t"] - 0.001}, *archive.completed[4:]))
+    assert "duration" not in history("compare", A, B, "-o", "table").out
+    facts = json.loads(history("compare", A, B, "-o", "json").out)["facts"]
+    assert [(each["name"], each["first"]) for each in facts] == [("duration", "0:00:04.892389")]
 
 
 def test_a_table_says_how_many_runs_it_leaves_out(archive, history, monkeypatch):
@@ -213,7 +229,7 @@ Run       iris_1521077190506                            iris_1521077190507
 --------  --------------------------------------------  ----------------------------------
 status    Completed                                     Failed
 ended     The script ended by itself with exit code 0.  The script ended with exit code 3.
-duration  0:00:04.892389                                0:00:02
+duration  4.9s                                          2.0s
 
 Arguments  iris_1521077190506  iris_1521077190507
 ---------  ------------------  ------------------
@@ -297,7 +313,11 @@ def test_outputs_are_downloaded_promoted_and_fetched(archive, history, tmp_path)
     outputs = archive.folders.path(A) / "outputs"
     outputs.mkdir()
     (outputs / "model.pkl").write_text("model")
-    assert history("download", "-r", A, "-d", "got") == Outcome(0, "got/outputs/model.pkl\n", "1 file, 5 B.\n")
+    assert history("download", "-r", A, "-d", "got") == Outcome(
+        0,
+        "got/outputs/model.pkl\n",
+        "1 file, 5 B.\n  It is in the project, so runs take it along. To leave it out: `/got/` in .amlignore\n",
+    )
     assert history("download", "-r", A, "-d", "got").code == 240
     assert history("promote", "-r", A, "-ap", "outputs/model.pkl", "-n", "model.pkl") == Outcome(
         0,
@@ -372,22 +392,6 @@ def test_runs_are_listed_by_status_script_and_target(archive, history):
         0, "", "No run is like that.\n  All runs: holdfast history list\n"
     )
     assert history("list", "--status", "done").code == 240
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0.04, "0.0s"),
-        (59.94, "59.9s"),
-        (59.96, "1m 00s"),
-        (3599.7, "1h 00m"),
-        (7500, "2h 05m"),
-        (273600, "3d 4h"),
-        (None, ""),
-    ],
-)
-def test_durations_are_short(seconds, text):
-    assert short_duration(seconds) == text
 
 
 def test_metrics_are_short():

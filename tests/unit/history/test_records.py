@@ -74,7 +74,12 @@ def test_every_reason_gives_its_status(submission, reason):
         (CREATED + STARTED, Status.RUNNING, ""),
         (STARTED + CREATED, Status.RUNNING, ""),
         (CREATED + STARTED + line(e="exited", code=0), Status.RUNNING, ""),
-        (CREATED + STARTED + line(e="ending", cause="cancel"), Status.RUNNING, ""),
+        (
+            CREATED + STARTED + line(e="ending", cause="cancel", grace=90),
+            Status.RUNNING,
+            "being canceled: 1m30s to finish",
+        ),
+        (CREATED + line(e="ending", cause="invented"), Status.PREPARING, "being ended: 0s to finish"),
         (line(e="invented", x=1), Status.SUBMITTED, ""),
     ],
 )

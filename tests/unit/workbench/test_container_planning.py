@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import ProjectError
+from holdfast.errors import StateError
 from holdfast.history.folder import RunFolders
 from holdfast.model import Submission
 from holdfast.plan import Hole, Plan, Volume, text
@@ -155,5 +155,5 @@ def test_packages_of_a_run_without_a_container_go_into_the_targets_own_image(tmp
 
 def test_a_run_that_never_got_its_image_has_none_to_use_again(tmp_path: Path) -> None:
     run = record(tmp_path, {"image": "python:3.12", "python": None}, [])
-    with pytest.raises(ProjectError, match="has no environment that could be used again"):
+    with pytest.raises(StateError, match="has no environment that could be used again"):
         planned(tmp_path, "type: docker\n", of_run=run)

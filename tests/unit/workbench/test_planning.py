@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import UsageError
+from holdfast.errors import ProjectError, UsageError
 from holdfast.project.configuration import load_configuration
 from holdfast.project.folder import find_project
 from holdfast.workbench.submitting.planning import Job, Request, find_job
@@ -44,3 +44,26 @@ def test_typed_arguments_follow_those_of_the_run_configuration(
 def test_a_run_configuration_that_names_no_script_needs_one(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="No script is named"):
         job(tmp_path, "[$file]", None)
+
+
+@pytest.mark.parametrize(
+    ("files", "hint"),
+    [
+        (["data/x.csv"], "In that folder there are no Python files."),
+        (["data/b.py", "data/a.py"], "Name the script in it: data/a.py, data/b.py"),
+    ],
+)
+def test_of_a_folder_only_scripts_that_exist_are_suggested(tmp_path: Path, files: list[str], hint: str) -> None:
+    (tmp_path / "data").mkdir()
+    for name in files:
+        (tmp_path / name).write_text("")
+    for typed in ("data", "data/"):
+        with pytest.raises(ProjectError, match="is a folder, not a script") as raised:
+            job_of(tmp_path, typed)
+        assert raised.value.hint == hint
+
+
+def job_of(root: Path, script: str) -> Job:
+    project = find_project(root)
+    around = Surroundings(root / "home", {}, root, root)
+    return find_job(project, Request(script), load_configuration(project, None, None), around)

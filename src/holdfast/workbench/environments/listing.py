@@ -101,6 +101,12 @@ def find_environments(host: Host, names: Sequence[str]) -> list[Listed]:
     return list(dict.fromkeys(_one(found, name) for name in names)) if names else found
 
 
+def require_environment(host: Host, name: str) -> None:
+    """Raises UnknownName and UsageError where the name does not mean one."""
+    with host.connect() as connection:
+        _one(_listed(connection, sizes=False), name)
+
+
 def remove_environments(host: Host, names: Sequence[str]) -> Iterator[events.Removed]:
     """By their whole ids. One that a run holds is kept, and that is said."""
     with host.connect() as connection:

@@ -1,5 +1,5 @@
 """When a script dies on a missing file that is in the project: which ignore rule left it out of the snapshot, and
-which lines let it in."""
+which lines let it in. When it dies on a module that the user's own Python does not have: where to name its package."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from holdfast.model import Reason, Run
+from holdfast.project.names import CONFIGURATION_FOLDER
 
 _TAIL = 16384
 _MISSING = (
@@ -17,18 +18,49 @@ _MISSING = (
     r"([^\s'\":]+): No such file or directory",
 )
 _MODULE = r"No module named '([A-Za-z0-9_.]+)'"
+_NO_MODULE_AT_LAST = rf"\nModuleNotFoundError: {_MODULE}\s*\Z"
 
 
 def missing_file_sentence(root: Path, folder: Path, run: Run, environment: Mapping[str, str] | None = None) -> str:
-    """Empty when the run did not fail, named no missing file, or no rule left it out. `environment` is for git."""
+    """Empty when the run did not fail, or missed nothing that something can be said of. `environment` is for git."""
     if run.ending is None or run.ending.reason is not Reason.EXIT_CODE:
         return ""
-    for relative in _candidates(_tail(folder / "driver_log"), run.run_id):
+    text = _tail(folder / "driver_log")
+    for relative in _candidates(text, run.run_id):
         if os.path.exists(root / relative):
             found = _rule(root, relative, environment)
             if found:
                 return found
-    return ""
+    missed = re.search(_NO_MODULE_AT_LAST, text)
+    is_own_python = run.environment is None and run.image is None
+    return _missing_package(root, folder, run, missed[1].split(".")[0]) if missed and is_own_python else ""
+
+
+def _missing_package(root: Path, folder: Path, run: Run, module: str) -> str:
+    """Empty for a module that is somewhere in the project: it is not a matter of packages."""
+    target = run.submission.target
+    if any(list(root.glob(f"{below}{module}{end}")) for below in ("", "*/") for end in ("", ".py")):
+        return ""
+    file = f"{CONFIGURATION_FOLDER}/{target}.compute"
+    setting = "`userManagedEnvironment: false`"
+    setting = setting if (root / file).exists() else f"`type: local` and {setting}"
+    return (
+        f"The target `{target}` runs on your own Python, which has no `{module}`. Install it there, or have an "
+        f"environment built: name its package in {_packages_file(folder)}, and write {setting} into {file}."
+    )
+
+
+def _packages_file(folder: Path) -> str:
+    """As the run was submitted."""
+    import json
+
+    from holdfast.project.runconfig import CONDA_FILE
+
+    try:
+        configuration = json.loads((folder / "configuration.json").read_bytes())
+        return str(configuration["run_configuration"]["conda_dependencies_file"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return CONDA_FILE
 
 
 def _rule(root: Path, relative: str, environment: Mapping[str, str] | None) -> str:

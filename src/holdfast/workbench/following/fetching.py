@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from holdfast.errors import FarSideError, ProjectError, StorageError
+from holdfast.errors import FarSideError, ProjectError, StateError, StorageError
 from holdfast.history.index import Index
 from holdfast.project.folder import Project
 from holdfast.workbench import events
@@ -57,9 +57,7 @@ def bring_outputs_home(project: Project, run_id: str, around: Surroundings) -> I
         return
     with follower.writing() as mine:
         if not mine:
-            raise ProjectError(
-                f"Another process is fetching the outputs of `{run_id}`.", "Wait for it, then try again."
-            )
+            raise StateError(f"Another process is fetching the outputs of `{run_id}`.", "Wait for it, then try again.")
         host = follower.product.host
         far = FarRun(follower.submission.project_id, run_id, True, host.name)
         collector = Collector(follower.connection(), host.is_here, far, follower.folder)

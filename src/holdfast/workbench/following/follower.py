@@ -148,6 +148,15 @@ class Follower:
     def read(self) -> Run:
         return read_run(self.folders, self.run_id)
 
+    def time_to_finish(self) -> float | None:
+        """Seconds that a run which is being ended still has, as far as is known here; None: nobody ends it, or it has
+        ended."""
+        begun = [each for each in self._view.journal().events if isinstance(each, journals.EndingBegan)]
+        if not begun or self.read().ending is not None:
+            return None
+        now = self.now() + (self.folders.clock_offset(self.run_id) or 0.0)
+        return max(0.0, begun[-1].time + begun[-1].grace - now)
+
     def write_end(self, reason: str, detail: str) -> None:
         """For the writer, when no far side will: the run is not on its host. The near journal then says so itself."""
         ending = {"reason": reason, "code": None, "signal": None, "detail": detail, "by": "client"}
@@ -199,12 +208,14 @@ class Follower:
             except queue.Empty:
                 yield events.StillWaiting()
                 continue
+            if isinstance(item, events.Reconnected):  # what has come since then is shown after it
+                yield item
             yield from self._view.news()
             if item is _DONE:
                 break
             if isinstance(item, BaseException):
                 raise item
-            if item is not _GREW:
+            if item is not _GREW and not isinstance(item, events.Reconnected):
                 yield item  # type: ignore[misc] # the copier puts events, errors and the two marks, nothing else
         copier.join()
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import ConfigurationError, FarSideError, HostError, ProjectError
+from holdfast.errors import ConfigurationError, FarSideError, HostError, StateError
 from holdfast.frozen import dataclass
 from holdfast.history.folder import RunFolders
 from holdfast.history.index import Index
@@ -126,7 +126,7 @@ def _refuse_living(project: Project, name: str, there: Inventory) -> None:
     if there.living > own or not waiting:
         whose = "of other projects or laptops " if remedies else ""
         remedies.append(f"Runs {whose}have to end by themselves, or be cancelled where they were submitted.")
-    raise HostError(f"Nothing is purged: {count} still alive in {there.home} on `{name}`.", "\n".join(remedies))
+    raise StateError(f"Nothing is purged: {count} still alive in {there.home} on `{name}`.", "\n".join(remedies))
 
 
 def _place(project: Project, name: str) -> tuple[str | int | None, ...] | None:
@@ -143,13 +143,13 @@ def _refuse_unfinished(project: Project, name: str, force: bool) -> None:
     left = [run for run in folders.all_ids() if folders.outputs_are_left(run)]
     left = [run for run in left if folders.submission(run).target == name]
     if left and not force:
-        raise ProjectError(
+        raise StateError(
             f"The outputs of {', '.join(left[:5])}{' …' if len(left) > 5 else ''} are on `{name}` only.",
             f"Fetch them: holdfast history download -r {left[0]} -d DIR. To leave or lose them: --force",
         )
     if waiting and not force:
         count = "1 run has" if len(waiting) == 1 else f"{len(waiting)} runs have"
-        raise ProjectError(
+        raise StateError(
             f"{count} not ended on `{name}`, or not brought everything home: {', '.join(waiting[:5])}.",
             f"Look first: holdfast status -r {waiting[0]}. To detach it all the same: --force",
         )

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from holdfast.errors import FarSideError, ProjectError, Unreachable
+from holdfast.errors import FarSideError, ProjectError, StateError, Unreachable
 from holdfast.hosts.host import Host
 from holdfast.model import Reason
 from holdfast.project.compute import CONTAINER_TYPES
@@ -21,6 +21,8 @@ SSH_FAILED = 255
 """What ssh exits with when it is not the command over there that ended."""
 NOT_BUILT = "not-built"
 """The far side's word for an environment that nobody has built."""
+NOT_ONE = ("not-found", "ambiguous")
+"""Its words for an id that no environment there has, or that several begin with."""
 
 
 _ENTERED_ALL_THE_SAME = (Reason.COMPLETED, Reason.CANNOT_START)
@@ -40,11 +42,11 @@ def enter_run(project: Project, run: str, words: Sequence[str], around: Surround
     follower = follower_of(project, run, around)
     found = follower.read()
     if found.ending is not None and found.ending.reason is Reason.NOT_STARTED:
-        raise ProjectError(
+        raise StateError(
             f"The run `{follower.run_id}` never started, so there is nothing to enter.", "Submit it again."
         )
     if found.ending is not None and found.started is None and found.ending.reason not in _ENTERED_ALL_THE_SAME:
-        raise ProjectError(
+        raise StateError(
             f"The run `{follower.run_id}` ended before its script began, so there is nothing to enter. "
             f"{found.ending.sentence()}",
             found.remedy(),
@@ -86,7 +88,15 @@ def enter_environment(host: Host, name: str, words: Sequence[str], around: Surro
     fields: dict[str, Any] = {"environment": name, "variables": {}}
     if host.is_here:
         fields["directory"] = str(around.directory)
-    return _enter(host, fields, words, around)
+    try:
+        return _enter(host, fields, words, around)
+    except FarSideError as error:
+        if error.kind not in NOT_ONE:
+            raise
+        from holdfast.workbench.environments.listing import require_environment
+
+        require_environment(host, name)  # in the words of every other command, with the ids that there are
+        raise
 
 
 def _enter(host: Host, fields: Mapping[str, Any], words: Sequence[str], around: Surroundings) -> int:

@@ -12,7 +12,7 @@ from holdfast.errors import (
     HostError,
     HostKeyRefused,
     LoginNeeded,
-    ProjectError,
+    StateError,
 )
 from holdfast.history.folder import RunFolders
 from holdfast.history.records import read_run
@@ -33,7 +33,7 @@ class Unasked(NamedTuple):
 
 
 def try_to_ask(project: Project, run: str, around: Surroundings) -> Unasked:
-    """Raises ProjectError where there is nothing to give up: the host answers, or it is known how the run ended."""
+    """Raises StateError where there is nothing to give up: the host answers, or it is known how the run ended."""
     run_id = RunFolders(project.state_directory).resolve(run)
     _require_unknown(read_run(RunFolders(project.state_directory), run_id))
     try:
@@ -51,7 +51,7 @@ def try_to_ask(project: Project, run: str, around: Surroundings) -> Unasked:
         known = {LoginNeeded: LOGIN_NEEDED, HostKeyRefused: "host key refused"}
         return Unasked(run_id, known.get(type(error)) or short_reason(error.message, host), error.message)
     _require_unknown(found)
-    raise ProjectError(
+    raise StateError(
         f"{host} answers, so {run_id} is not given up.",
         f"Where it is: holdfast status -r {run_id}\nTo end it: holdfast cancel -r {run_id}",
     )
@@ -69,7 +69,7 @@ def _ask(follower: Follower) -> Run:
     is not where the run was started."""
     with follower.writing() as mine:
         if not mine:
-            raise ProjectError(
+            raise StateError(
                 f"Another process is following {follower.run_id}.", "End that one first; it tries the machine again."
             )
         if follower.heard().missing:
@@ -79,7 +79,7 @@ def _ask(follower: Follower) -> Run:
 
 def _require_unknown(run: Run) -> None:
     if run.status.is_final and run.ending is not None:
-        raise ProjectError(
+        raise StateError(
             f"{run.run_id} is not given up: it has ended already. {run.how_it_ended()}",
             f"All of it: holdfast history info -r {run.run_id}",
         )

@@ -31,6 +31,7 @@ def cancel(
             raise
         yield from follower.follow()  # settles a run that its host does not know
         return
+    yield events.EndAsked(follower.run_id)
     if wait and stopped_writer(follower.folder) is None:
         yield from follower.follow()
     elif wait:

@@ -56,7 +56,8 @@ class Rubbish:
 
 
 def clean(project: Project, rubbish: Rubbish, around: Surroundings) -> Iterator[events.Event]:
-    """Host by host; one that cannot be reached does not keep the others from it. Gone already is success."""
+    """Host by host; one that cannot be reached does not keep the others from it, and is a warning, or an error at the
+    end where its target or a run on it was named. Gone already is success."""
     folders = RunFolders(project.state_directory)
     runs = folders.all_ids() if rubbish.runs is None else [folders.resolve(run) for run in rubbish.runs]
     hosts: dict[tuple[str, str], _Cleaning] = {}
@@ -79,6 +80,7 @@ def clean(project: Project, rubbish: Rubbish, around: Surroundings) -> Iterator[
             yield events.Warned(f"{run_id} was left as it is: {error.message}", error.hint)
     if imported:
         yield _left_imported(imported)
+    failed: list[HostError] = []
     for each in hosts.values():
         try:
             with each.product.host.connect() as connection:
@@ -86,10 +88,21 @@ def clean(project: Project, rubbish: Rubbish, around: Surroundings) -> Iterator[
                 contacts.reached(project, each.product.host.name, around.now())
                 yield from _clean_host(connection, folders, each.runs, rubbish.discard)
                 yield from _clean_rest(connection, rubbish)
-        except FarSideError as error:
-            yield events.Warned(f"{each.target}: {error.message}", error.hint)
         except HostError as error:
-            yield silent(project, each.product.host, each.target, error, around)
+            warning = _warning(project, each, error, around)
+            if failed or not (rubbish.target or rubbish.runs):
+                yield warning
+            else:
+                failed.append(error)
+    if failed:
+        raise failed[0]
+
+
+def _warning(project: Project, cleaning: _Cleaning, error: HostError, around: Surroundings) -> events.Event:
+    """Remembers that a host could not be asked."""
+    if isinstance(error, FarSideError):
+        return events.Warned(f"{cleaning.target}: {error.message}", error.hint)
+    return silent(project, cleaning.product.host, cleaning.target, error, around)
 
 
 def _left_imported(count: int) -> events.Removed:

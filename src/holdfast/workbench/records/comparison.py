@@ -23,8 +23,11 @@ class CodeDifference:
 
 @dataclass(frozen=True)
 class RunComparison:
+    """`durations` are those of the two runs, in seconds; `records` has them as text."""
+
     records: Comparison
     code: CodeDifference
+    durations: tuple[float | None, float | None] = (None, None)
 
 
 def compare(project: Project, first: str, second: str) -> RunComparison:
@@ -32,7 +35,8 @@ def compare(project: Project, first: str, second: str) -> RunComparison:
     folders = RunFolders(project.state_directory)
     a, b = _view(folders, first), _view(folders, second)
     snapshots = (a.run.submission.snapshot, b.run.submission.snapshot)
-    return RunComparison(compare_runs(a, b), _code(project, *snapshots))
+    durations = (a.run.duration, b.run.duration)
+    return RunComparison(compare_runs(a, b), _code(project, *snapshots), durations)
 
 
 def _view(folders: RunFolders, run_id: str) -> RunView:

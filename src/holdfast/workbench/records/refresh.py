@@ -18,7 +18,7 @@ from holdfast.errors import (
     LoginNeeded,
     Unreachable,
 )
-from holdfast.frozen import dataclass
+from holdfast.frozen import dataclass, replace
 from holdfast.history.index import Index
 from holdfast.hosts.connection import Asked, Connection
 from holdfast.hosts.host import Host
@@ -58,11 +58,13 @@ EVERYTHING = Looking()
 
 @dataclass(frozen=True)
 class HostRuns:
-    """Runs of one host; `target` is the name of a compute target that leads there."""
+    """Runs of one host; `target` is the name of a compute target that leads there. Those in `given_up` are asked about
+    by the way: they alone are no reason to connect, and nothing is said of those that are not there."""
 
     host: Host
     target: str
     followers: tuple[Follower, ...]
+    given_up: tuple[Follower, ...] = ()
 
 
 def refresh(project: Project, around: Surroundings, looking: Looking = EVERYTHING) -> Iterator[events.Event]:
@@ -81,7 +83,10 @@ def refresh(project: Project, around: Surroundings, looking: Looking = EVERYTHIN
             yield events.Warned(f"{run_id} on `{target}` could not be asked about: {error.message}", error.hint)
     happened: queue.SimpleQueue[tuple[_Asking, events.Event | _Outcome]] = queue.SimpleQueue()
     slots = threading.BoundedSemaphore(AT_ONCE)
-    asking = [_Asking(runs, looking, happened, slots) for runs in by_host(followers)]
+    hosts = by_host(followers)
+    if looking.only is None:
+        hosts = _with_given_up(project, hosts, products, around)
+    asking = [_Asking(runs, looking, happened, slots) for runs in hosts]
     for each in asking:
         each.start()
     yield from _listen(project, asking, happened, around)
@@ -94,6 +99,16 @@ def by_host(followers: Sequence[Follower]) -> list[HostRuns]:
         host = follower.product.host
         found.setdefault(place_of(host), []).append(follower)
     return [HostRuns(runs[0].product.host, runs[0].submission.target, tuple(runs)) for runs in found.values()]
+
+
+def _with_given_up(project: Project, hosts: list[HostRuns], products: Products, around: Surroundings) -> list[HostRuns]:
+    """A host that is asked anyway may know of runs that were given up while it could not be."""
+    found: dict[tuple[str, str], list[Follower]] = {place_of(each.host): [] for each in hosts}
+    for run_id, _ in Index(project.state_directory).abandoned() if hosts else ():
+        with contextlib.suppress(HoldfastError):  # its target cannot be read: nobody waits for it
+            follower = Follower(project, run_id, products.of_run(run_id), around)
+            found.get(place_of(follower.product.host), []).append(follower)
+    return [replace(each, given_up=tuple(found[place_of(each.host)])) for each in hosts]
 
 
 def place_of(host: Host) -> tuple[str, str]:
@@ -111,6 +126,8 @@ def look(
         yield from _stopped(follower for follower in runs.followers if follower not in mine)
         if not mine:
             return
+        expected = tuple(mine)
+        mine += [follower for follower in runs.given_up if stack.enter_context(follower.writing())]
         connection = connect()
         for follower in mine:
             follower.share(connection)
@@ -123,7 +140,7 @@ def look(
         for follower in mine:
             with elsewhere.noticed(follower):
                 yield from _finish(follower, runs.target, None if follower.run_id in whole else FETCHED_BY_THE_WAY)
-        yield from elsewhere.told(mine)
+        yield from elsewhere.told(expected)
 
 
 class _Elsewhere:
@@ -144,14 +161,15 @@ class _Elsewhere:
         except ElsewhereError as error:
             self._errors[follower.run_id] = error
 
-    def told(self, asked: list[Follower]) -> Iterator[events.Event]:
-        """An event for each reason, remembered for whoever shows the runs; `asked` are all that were asked about."""
+    def told(self, asked: Sequence[Follower]) -> Iterator[events.Event]:
+        """An event for each reason, remembered for whoever shows the runs; `asked` are all that somebody waits for."""
         host, follower = self._runs.host, asked[0]
-        first = {error.reason: error for error in reversed(self._errors.values())}
+        errors = {each.run_id: self._errors[each.run_id] for each in asked if each in self}
+        first = {error.reason: error for error in reversed(errors.values())}
         if host.is_here:
             yield from (events.Warned(error.message, error.hint) for error in first.values())
             return
-        reasons = {run: error.reason for run, error in self._errors.items()}
+        reasons = {run: error.reason for run, error in errors.items()}
         others = [each.run_id for each in asked if each not in self]
         since = contacts.found(follower.project, host.name, reasons, others, follower.now())
         for reason, error in first.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.errors import FarSideError, ProjectError
+from holdfast.errors import FarSideError, StateError
 from holdfast.frozen import dataclass
 from holdfast.workbench.following.follower import Follower
 from holdfast.workbench.replies import number, rows, text, understood
@@ -36,10 +36,10 @@ class Stack:
 
 
 def stacks_of(follower: Follower) -> tuple[Stack, ...]:
-    """Parents before what they started. Raises ProjectError where the run has no process to ask."""
+    """Parents before what they started. Raises StateError where the run has no process to ask."""
     run = follower.read()
     if run.status.is_final:
-        raise ProjectError(
+        raise StateError(
             f"The run `{run.run_id}` has ended, so it has no stacks. {run.how_it_ended()}".strip(),
             f"Its output: holdfast logs -r {run.run_id}",
         )
@@ -51,7 +51,7 @@ def stacks_of(follower: Follower) -> tuple[Stack, ...]:
             if error.kind not in _NOTHING_TO_ASK:
                 raise
             hint = error.hint or f"How it ended: holdfast status -r {run.run_id}"
-            raise ProjectError(error.message, hint) from error
+            raise StateError(error.message, hint) from error
     with understood("stacks"):
         return tuple(_stack(row) for row in rows(answer["processes"]))
 

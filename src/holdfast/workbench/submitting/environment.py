@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.containers.container import Exact
 from holdfast.environments.locks import locks_of, read_lock
 from holdfast.environments.planning import Wishes, plan_environment, summary_of
-from holdfast.errors import ProjectError
+from holdfast.errors import ProjectError, StateError
 from holdfast.history.folder import RunFolders
 from holdfast.history.records import read_run
 from holdfast.model import Reason
@@ -81,7 +81,7 @@ def plan_environment_of_run(
     if lock is None or not isinstance(before, dict):
         record = read_run(folders, run_id)
         if record.ending is not None and record.ending.reason is Reason.PREPARATION:
-            raise ProjectError(
+            raise StateError(
                 f"The run `{run_id}` has no environment that could be used again. {record.ending.sentence()}",
                 record.remedy(),
             )
@@ -120,8 +120,8 @@ def image_of_run(project: Project, run: str) -> Exact | None:
     return Exact(record.image_id, record.image or record.image_id, python if isinstance(python, str) else None)
 
 
-def _nothing_to_use_again(run_id: str) -> ProjectError:
-    return ProjectError(
+def _nothing_to_use_again(run_id: str) -> StateError:
+    return StateError(
         f"The run `{run_id}` has no environment that could be used again.",
         f"It ran on the user's own Python, or its record is not at home yet: holdfast experiment status -r {run_id}",
     )

@@ -238,14 +238,24 @@ def _no_script(script: str, full: Path) -> ProjectError:
     from holdfast.errors import nearest
 
     if full.is_dir():
-        return ProjectError(f"`{script}` is a folder, not a script.", f"Name the script in it: {script}/train.py")
-    names = [each.name for each in full.parent.glob("*.py")] if full.parent.is_dir() else []
+        inside = [f"{script.rstrip('/')}/{name}" for name in _python_files(full)]
+        hint = (
+            f"Name the script in it: {', '.join(inside[:10])}"
+            if inside
+            else "In that folder there are no Python files."
+        )
+        return ProjectError(f"`{script}` is a folder, not a script.", hint)
+    names = _python_files(full.parent)
     guess = nearest(full.stem, [name[:-3] for name in names])
-    shown = ", ".join(sorted(names)[:10]) or "no Python files"
+    shown = ", ".join(names[:10]) or "no Python files"
     return ProjectError(
         f"There is no script `{script}`.",
         f"Did you mean `{guess}.py`?" if guess else f"In that folder there are: {shown}",
     )
+
+
+def _python_files(folder: Path) -> list[str]:
+    return sorted(each.name for each in folder.glob("*.py")) if folder.is_dir() else []
 
 
 def _spark(configuration: Configuration) -> NotAvailable:

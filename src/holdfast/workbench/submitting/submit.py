@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.project.configuration import lacks_environment_file, load_configuration, managed_environment
 from holdfast.project.folder import Project, ensure_identity, ensure_state_directory
+from holdfast.project.names import BUILTIN, CONFIGURATION_FOLDER
 from holdfast.project.runconfig import CONDA_FILE
 from holdfast.workbench import events
 from holdfast.workbench.submitting.gpu_request import gpu_plan
@@ -79,14 +80,21 @@ def _news(intent: Intent, was_known: bool) -> Iterator[events.Event]:
         yield events.Noted(_about_no_packages(intent.project))
     if intent.request.environment.of_run is not None and not intent.product.container.has_image:
         yield from _about_no_image(intent, intent.request.environment.of_run)
-    if target.file and target.user_managed_environment and (root / run.conda_dependencies_file).exists():
+    is_own = target.user_managed_environment and intent.request.environment.of_run is None
+    if is_own and (root / run.conda_dependencies_file).exists():
         has_image = intent.product.container.has_image
         whose = "the image's" if has_image else "your"
         what = f"The target `{target.name}` runs on {whose} own Python, so {run.conda_dependencies_file} is not used"
         if intent.product.host.is_here or has_image:
-            yield events.Noted(f"{what}; `userManagedEnvironment: false` in {target.file} would build it.")
+            setting = f"`userManagedEnvironment: false` in {target.file}" if target.file else _OF_BUILTIN
+            yield events.Noted(f"{what}; {setting} would build it.")
         else:
             yield events.Noted(f"{what}: its packages have to be in the Python over there (`pythonLocation`).")
+
+
+_OF_BUILTIN = (
+    f"`type: local` and `userManagedEnvironment: false`, as two lines of {CONFIGURATION_FOLDER}/{BUILTIN}.compute,"
+)
 
 
 def _about_no_image(intent: Intent, of_run: str) -> Iterator[events.Event]:

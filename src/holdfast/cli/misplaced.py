@@ -1,0 +1,157 @@
+"""Options on the wrong side of the script: those of `submit` after it, which it gets, and its own before it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from holdfast.cli import terminal
+from holdfast.cli.output import Command
+from holdfast.errors import HoldfastError, UsageError
+
+if TYPE_CHECKING:
+    from holdfast.project.folder import Project
+    from holdfast.workbench.submitting.planning import Request
+    from holdfast.workbench.surroundings import Surroundings
+
+WHERE = ("run_configuration", "target")
+"""Options that say where a run goes. Their one-letter forms are worth a word too, before a name that is known here."""
+SCRIPTS = (".py", ".runconfig")
+_TYPED = "holdfast.typed"
+_END = "--"
+
+
+class SubmitCommand(Command):
+    """Remembers what was typed, and says where options of the script go."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[_TYPED] = typed = tuple(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as problem:
+            moved = _after_script(typed, problem.option_name, _options(ctx))
+            raise UsageError(
+                problem.format_message(),
+                f"An option of the script goes after it: {ctx.command_path} {moved}\n"
+                f"Those of submit: {ctx.command_path} --help",
+            ) from None
+
+
+class Found(NamedTuple):
+    """An option of submit among the arguments: the words `begin` to `end` of them."""
+
+    name: str
+    begin: int
+    end: int
+
+
+def warn_misplaced(project: Project, request: Request, around: Surroundings) -> None:
+    """`submit train.py --gpus 1` gives `--gpus 1` to the script: worth a word where the script does not know it."""
+    context = click.get_current_context()
+    typed: tuple[str, ...] = context.meta[_TYPED]
+    first = len(typed) - len(context.params["arguments"])
+    before, script, arguments = typed[: first - 1], typed[first - 1], typed[first:]
+    if before[-1:] == (_END,):  # `submit -- train.py --gpus 1` says that the options of submit have ended
+        return
+    options = _options(context)
+    found = list(_misplaced(arguments, options, project.root))
+    text = _text_of_script(project, request, around) if found else ""
+    found = [each for each in found if not _knows(text, each.name)]
+    if not found:
+        return
+    misplaced = [words for each in found for words in _shown(arguments[each.begin : each.end])]
+    taken = {index for each in found for index in range(each.begin, each.end)}
+    others = [word for index, word in enumerate(arguments) if index not in taken]
+    *listed, last = (f"`{shlex.join(_shown(arguments[each.begin : each.end]))}`" for each in found)
+    named = f"{', '.join(listed)} and {last}" if listed else last
+    has_place = request.run_configuration is not None or request.target is not None
+    is_local = not has_place and any(options[each.name].name in WHERE for each in found)
+    verb, them = ("stands", "it") if len(found) == 1 else ("stand", "them")
+    local = " and the run is local" if is_local else ""
+    terminal.warning(f"{named} {verb} after the script, so the script gets {them}{local}.")
+    right = shlex.join((*before, *misplaced, script, *others))
+    terminal.hint(f"Options of submit come first: {context.command_path} {right}")
+    meant = shlex.join((*before, _END, script))
+    terminal.hint(f"If the script is to get {them}, this is quiet: {context.command_path} {meant} …")
+
+
+def _options(context: click.Context) -> Mapping[str, click.Option]:
+    """Those that change what is done, by each of their names. `--help`, `--verbose` and `--debug` do not, and a script
+    may have them without naming them."""
+    options = [each for each in context.command.params if isinstance(each, click.Option) and each.expose_value]
+    return {name: option for option in options for name in option.opts}
+
+
+def _misplaced(arguments: Sequence[str], options: Mapping[str, click.Option], root: Path) -> Iterator[Found]:
+    """Long names, and one-letter forms of `WHERE`: other letters are too often the script's own."""
+    index = 0
+    while index < len(arguments) and arguments[index] != _END:
+        end = _end_of_option(arguments, index, options)
+        name = arguments[index].partition("=")[0]
+        if name in options and (name.startswith("--") or _is_place(arguments[index:end], options[name], root)):
+            yield Found(name, index, end)
+        index = end
+
+
+def _end_of_option(words: Sequence[str], index: int, options: Mapping[str, click.Option]) -> int:
+    """The index behind the word, and behind its value if it is an option of submit that takes one."""
+    option = options.get(words[index])
+    return min(len(words), index + (1 if option is None or option.is_flag else 2))
+
+
+def _is_place(words: Sequence[str], option: click.Option, root: Path) -> bool:
+    from holdfast.project.compute import compute_names
+    from holdfast.project.runconfig import runconfig_names
+
+    known = {"run_configuration": runconfig_names, "target": compute_names}.get(option.name or "")
+    return known is not None and len(words) == 2 and words[1] in known(root)
+
+
+def _text_of_script(project: Project, request: Request, around: Surroundings) -> str:
+    """Empty where there is none: whoever submits it will say why, after the warning."""
+    from holdfast.project.configuration import load_configuration
+    from holdfast.workbench.submitting.planning import find_job
+    from holdfast.workbench.submitting.submit import from_here
+
+    try:
+        files = [from_here(each, project, around) for each in (request.conda_file, request.spark_file)]
+        configuration = load_configuration(project, request.run_configuration, request.target, *files)
+        script = find_job(project, request, configuration, around).script
+        return (project.root / script).read_text("utf-8", "replace")
+    except (HoldfastError, OSError):
+        return ""
+
+
+def _knows(text: str, name: str) -> bool:
+    """A long name stands there as a whole, a letter in quotes: `-c` alone is a part of many words."""
+    pattern = rf"{name}(?![\w-])" if name.startswith("--") else rf"""(["']){name}\1"""
+    return re.search(pattern, text) is not None
+
+
+def _shown(words: Sequence[str]) -> list[str]:
+    """`--secret TOKEN=value`: the value must not be shown once more."""
+    if words[0].partition("=")[0] != "--secret":
+        return list(words)
+    name = words[1] if len(words) == 2 else words[0].partition("=")[2]
+    return ["--secret", name.partition("=")[0]]
+
+
+def _after_script(typed: Sequence[str], name: str, options: Mapping[str, click.Option]) -> str:
+    """The line with the script's options moved behind it, as far as it can be told which word is the script."""
+    begin = next((index for index, word in enumerate(typed) if word.partition("=")[0] == name), None)
+    scripts = (index for index, word in enumerate(typed) if word.endswith(SCRIPTS) and index > (begin or 0))
+    script = next(scripts, None)
+    if begin is None or script is None:
+        return f"SCRIPT {name} …"
+    ours, theirs = list(typed[:begin]), list[str]()
+    while begin < script:
+        end = min(script, _end_of_option(typed, begin, options))
+        is_ours = typed[begin].partition("=")[0] in options
+        (ours if is_ours else theirs).extend(typed[begin:end])
+        begin = end
+    return shlex.join((*ours, typed[script], *theirs, *typed[script + 1 :]))

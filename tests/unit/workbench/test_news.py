@@ -1,0 +1,48 @@
+"""What is said before a run starts about packages that it will not get."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.project.folder import find_project
+from holdfast.workbench import events
+from holdfast.workbench.submitting.planning import Request
+from holdfast.workbench.submitting.submit import submit
+from holdfast.workbench.surroundings import Surroundings
+
+BUILTIN = "`type: local` and `userManagedEnvironment: false`, as two lines of aml_config/local.compute, would build it."
+
+
+def first_event(root: Path, request: Request) -> events.Event:
+    around = Surroundings(root / "home", {}, root, root / "account")
+    happening = submit(find_project(root), request, around)
+    try:
+        return next(happening)
+    finally:
+        happening.close()  # type: ignore[attr-defined]  # it is a generator; no host is reached
+
+
+@pytest.mark.parametrize(
+    ("compute", "what_to_do"),
+    [(None, BUILTIN), ("type: local\n", "`userManagedEnvironment: false` in aml_config/local.compute would build it.")],
+)
+def test_the_builtin_target_too_says_that_it_uses_no_conda_file(
+    tmp_path: Path, compute: str | None, what_to_do: str
+) -> None:
+    (tmp_path / "train.py").write_text("")
+    (tmp_path / "aml_config").mkdir()
+    (tmp_path / "aml_config" / "conda_dependencies.yml").write_text("dependencies: []\n")
+    if compute is not None:
+        (tmp_path / "aml_config" / "local.compute").write_text(compute)
+    assert first_event(tmp_path, Request("train.py")) == events.Noted(
+        f"The target `local` runs on your own Python, so aml_config/conda_dependencies.yml is not used; {what_to_do}"
+    )
+
+
+def test_a_file_that_was_typed_is_said_to_be_of_no_use_there(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("")
+    (tmp_path / "needs.txt").write_text("six\n")
+    noted = first_event(tmp_path, Request("train.py", conda_file="needs.txt"))
+    assert noted == events.Noted(f"The target `local` runs on your own Python, so needs.txt is not used; {BUILTIN}")
