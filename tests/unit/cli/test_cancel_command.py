@@ -87,7 +87,7 @@ def test_a_second_cancel_says_that_the_run_has_ended_already(command: Callable[.
     began = json.dumps({"t": BEGIN + 4, "e": "ending", "cause": "cancel", "grace": 10}) + "\n"
     file.write_text("".join([*journal[:3], began, *journal[3:]]))
     done = command("cancel", "-r", run_id)
-    said = "has ended already; nothing was canceled. Status: Canceled after 2s. The run was canceled."
+    said = "has ended already; nothing was canceled. Status: Canceled after 2.0s. The run was canceled."
     assert (done.code, done.err) == (0, f"{run_id} (train.py on local) {said}\n")
 
 

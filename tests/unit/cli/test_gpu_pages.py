@@ -311,7 +311,7 @@ def test_a_refusal_says_once_what_to_do(recorded, capfd):
     run_id = refused(recorded)
     Shown(None, frame=False).show(events.Ended(read_run(recorded.folders, run_id)))
     assert capfd.readouterr().err.splitlines()[-2:] == [
-        "Status: Failed after 2s. The script was not started, for want of a GPU: It is hidden. Remove it.",
+        "Status: Failed after 2.0s. The script was not started, for want of a GPU: It is hidden. Remove it.",
         "GPU NOT used: hidden.",
     ]
     shown = page(recorded, run_id, io.StringIO())
