@@ -53,12 +53,16 @@ def test_a_run_is_not_given_up_while_its_machine_answers(laptop, boxes):
         give_up(laptop, run)
 
 
-def test_another_machine_at_the_same_address_is_no_answer(laptop, boxes):
-    run = laptop.start("gpu1")
+def install_anew(boxes):
     old = boxes["gpu1"]
     folder = old.folder.parent / "anew" / old.folder.name
     folder.mkdir(parents=True)
     boxes["gpu1"] = Box("gpu1", folder, "installed anew")
+
+
+def test_another_machine_at_the_same_address_is_no_answer(laptop, boxes):
+    run = laptop.start("gpu1")
+    install_anew(boxes)
     assert "another machine answers" in give_up(laptop, run).ending.sentence()
 
 
@@ -116,10 +120,7 @@ def test_a_machine_that_is_asked_about_another_run_says_what_became_of_one_that_
 
 def test_nothing_is_said_of_a_run_that_was_given_up_and_is_not_on_the_machine_that_answers(laptop, boxes):
     run = laptop.start("gpu1")
-    old = boxes["gpu1"]
-    folder = old.folder.parent / "anew" / old.folder.name
-    folder.mkdir(parents=True)
-    boxes["gpu1"] = Box("gpu1", folder, "installed anew")
+    install_anew(boxes)
     give_up(laptop, run)
     other = laptop.start("gpu1")
     assert laptop.look() == []

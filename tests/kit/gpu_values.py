@@ -10,6 +10,7 @@ from holdfast.farside.environments.findings import Finding
 from holdfast.farside.gpu.judging.facts import NOTHING, Device, End, Facts
 from holdfast.farside.gpu.request import Request
 from holdfast.farside.gpu.watching.samples import Row, Samples, Tick, Watched
+from holdfast.history.gpu_series import Point, Series
 
 START = 1_000_000.0
 GIB = 1 << 30
@@ -79,3 +80,10 @@ def samples(*looks: Sequence[Row], at: Callable[[int], float] = float, **other: 
 def end(seconds: float, code: int | None = 0, **other: Any) -> End:
     values = {"signal": None, "said": (), "left": (), "is_stalled": False, **other}
     return End(started=START, ended=START + seconds, code=code, **values)
+
+
+def series(*values: tuple[float | None, float | None], total: int | None = 4 * GIB, number: int = 0) -> Series:
+    """One look a second."""
+    points = tuple(Point(float(at), at + 1.0, busy, memory) for at, (busy, memory) in enumerate(values))
+    most = [max((each for each in column if each is not None), default=None) for column in zip(*values, strict=True)]
+    return Series(number, f"GPU-{number + 1}", "Tesla K80", total, points, *most)

@@ -11,7 +11,7 @@ from typing import TextIO
 from holdfast.cli import terminal
 from holdfast.cli.clock import clock_time
 from holdfast.history.verdicts import is_repeated, remedy
-from holdfast.model import Run, UseState, Verdict
+from holdfast.model import Reason, Run, UseState, Verdict
 from holdfast.project.durations import format_duration, short_duration
 from holdfast.project.sizes import format_size
 from holdfast.workbench import events
@@ -220,6 +220,8 @@ def _at_most(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: max(0, length - 1)]}…"
 
 
+TOLD_BY_THE_OUTPUT = (Reason.EXIT_CODE, Reason.SIGNAL)
+"""Endings of which nothing more can be said than that the cause is in the output."""
 FETCH_WORTH_SHOWING = 20 << 20
 OTHERS_SHOWN = 8
 
@@ -233,7 +235,7 @@ def summary(run: Run, missing_file: str = "", noted: Collection[str] = (), has_o
     terminal.notice(status_sentence(run))
     if missing_file:
         terminal.hint(missing_file)
-    elif not (has_output and run.remedy().endswith(f"holdfast logs -r {run.run_id}")):
+    elif not (has_output and ending.reason in TOLD_BY_THE_OUTPUT):
         terminal.hint(run.remedy())
     if run.metrics:
         shown = [f"{name} {value_text(value)}" for name, value in sorted(run.metrics.items())]

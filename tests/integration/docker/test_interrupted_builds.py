@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from docker.benches import ContainerBench, container_bench  # noqa: F401 - a fixture
@@ -48,13 +49,19 @@ def left_of(bench: ContainerBench) -> list[str]:
     return [each.name for each in folder.iterdir() if each.is_dir()] if folder.is_dir() else []
 
 
+def start_and_hold(bench: ContainerBench, held: tuple[Held, Index], **options: Any) -> str:
+    """A run whose build waits for a package until its gate is opened."""
+    gate, index = held
+    wants(bench, index)
+    run_id = bench.start("t.py", **options)
+    assert gate.reached.wait(LONG)
+    return run_id
+
+
 def test_canceling_a_build_leaves_no_container_and_no_half_environment(
     bench: ContainerBench, held: tuple[Held, Index]
 ) -> None:
-    gate, index = held
-    wants(bench, index)
-    run_id = bench.start("t.py")
-    assert gate.reached.wait(LONG)
+    run_id = start_and_hold(bench, held)
     assert bench.containers() == [f"{bench.container(run_id)}-room"]
 
     assert bench.run("cancel", "-r", run_id, "--grace", "1s").code == 0
@@ -65,27 +72,21 @@ def test_canceling_a_build_leaves_no_container_and_no_half_environment(
 
 
 def test_killing_whoever_builds_ends_the_container_too(bench: ContainerBench, held: tuple[Held, Index]) -> None:
-    gate, index = held
-    wants(bench, index)
-    run_id = bench.start("t.py")
-    assert gate.reached.wait(LONG)
+    run_id = start_and_hold(bench, held)
     guardian, supervisor = (bench.holder(run_id, byte) for byte in (0, 1))
 
     for pid in (guardian, supervisor):
         os.kill(pid, signal.SIGKILL)
 
     wait_for(lambda: is_gone(supervisor) and bench.containers() == [])
-    gate.go.set()
+    held[0].go.set()
     assert bench.submit("t.py").code == 0, "the next run builds it anew"
 
 
 def test_a_container_that_somebody_removes_during_the_build_is_said_so(
     bench: ContainerBench, held: tuple[Held, Index]
 ) -> None:
-    gate, index = held
-    wants(bench, index)
-    run_id = bench.start("t.py")
-    assert gate.reached.wait(LONG)
+    run_id = start_and_hold(bench, held)
 
     bench.daemon.run("rm", "-f", f"{bench.container(run_id)}-room")
     ended = bench.event(run_id, "ended")
@@ -98,14 +99,11 @@ def test_a_container_that_somebody_removes_during_the_build_is_said_so(
 def test_a_docker_that_is_restarted_during_the_build_is_said_so(
     bench: ContainerBench, held: tuple[Held, Index], private_daemon: Callable[..., Daemon]
 ) -> None:
-    gate, index = held
     daemon = private_daemon()
-    wants(bench, index)
-    run_id = bench.start("t.py", env=daemon.environment)
-    assert gate.reached.wait(LONG)
+    run_id = start_and_hold(bench, held, env=daemon.environment)
 
     daemon.restart()
-    gate.go.set()
+    held[0].go.set()
     ended = bench.event(run_id, "ended")
 
     assert ended["reason"] == "preparation"

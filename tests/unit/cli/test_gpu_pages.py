@@ -12,10 +12,9 @@ import pytest
 
 from holdfast.cli import run_page, terminal
 from holdfast.cli.events import Screen as Shown
-from holdfast.cli.gpu_page import plot
 from holdfast.cli.run_table import table
 from holdfast.frozen import replace
-from holdfast.history.gpu_series import Point, Series
+from holdfast.history.gpu_series import Series
 from holdfast.history.records import read_run
 from holdfast.model import GpuUse, Status, UseState, Verdict
 from holdfast.plan import GpuPlan
@@ -26,8 +25,8 @@ from holdfast.workbench.records.inspection import inspect
 from holdfast.workbench.submitting.planning import Request
 from holdfast.workbench.submitting.submit import dry_run
 from holdfast.workbench.surroundings import Surroundings
+from kit.gpu_values import GIB, series
 
-GIB = 1 << 30
 BEGIN = 1_521_077_190.506
 USED = Verdict(
     UseState.USED,
@@ -46,86 +45,6 @@ NOT_ASKED = Verdict(UseState.NOT_ASKED, "not-asked", "GPU not asked for.")
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
-
-
-def device(*values: tuple[float | None, float | None], total: int | None = 4 * GIB, number: int = 0) -> Series:
-    """One look a second."""
-    points = tuple(Point(float(at), at + 1.0, busy, memory) for at, (busy, memory) in enumerate(values))
-    most = [max((each for each in column if each is not None), default=None) for column in zip(*values, strict=True)]
-    return Series(number, f"GPU-{number + 1}", "Tesla K80", total, points, *most)
-
-
-def steps(*busy: float | None) -> Series:
-    return device(*((each, 0.0) for each in busy))
-
-
-def test_the_heights_of_a_plot_are_the_means_of_their_time():
-    twice = (each for each in (0, 1, 14, 15, 50, 99, 100, 0, 100, None) for _ in range(2))
-    lines = list(plot([steps(*twice)], 20.0, 13 + 2 + 25 + 20, has_blocks=True))
-    assert lines == [
-        "GPU 0 busy    ▁▁▂▂▂▂▃▃▅▅████▁▁██·· peak 100 %",
-        "GPU 0 memory  ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁ peak 0.0 of 4.0 GiB",
-        "              0s     10.0s   20.0s · not known",
-    ]
-
-
-def test_where_it_is_narrow_words_stand_above_the_plot_which_has_all_of_the_width():
-    lines = list(plot([steps(0, 1, 14, 15, 50, 99, 100, None)], 8.0, 8, has_blocks=True))
-    assert lines == [
-        "GPU 0 busy, peak 100 %",
-        "▁▂▂▃▅██·",
-        "GPU 0 memory, peak 0.0 of 4.0 GiB",
-        "▁▁▁▁▁▁▁▁",
-        "0s  8.0s",
-        "· not known",
-    ]
-    at_60_columns = list(plot([steps(*range(100))], 100.0, 60 - 16, has_blocks=True))
-    assert [len(line) for line in at_60_columns[1::2]] == [44, 44]
-
-
-def test_without_blocks_there_are_letters():
-    lines = list(plot([steps(0, 1, 14, 15, 50, 99, 100, None)], 8.0, 8, has_blocks=False))
-    assert lines[1] == "_..:=##?"
-    assert lines[-1] == "? not known"
-
-
-def test_memory_is_drawn_against_the_devices_own_or_the_most_that_was_seen():
-    of_total = list(plot([device((0, 2 * GIB), (0, 4 * GIB))], 2.0, 2, has_blocks=True))
-    assert of_total[2:4] == ["GPU 0 memory, peak 4.0 of 4.0 GiB", "▅█"]
-    of_most = list(plot([device((0, 1 * GIB), (0, 2 * GIB), total=None)], 2.0, 2, has_blocks=True))
-    assert of_most[2:4] == ["GPU 0 memory, peak 2.0 GiB", "▅█"]
-
-
-def test_what_the_driver_does_not_tell_is_said_to_be_not_known():
-    assert list(plot([device((None, None))], 1.0, 1, has_blocks=True)) == [
-        "GPU 0 busy, not known",
-        "·",
-        "GPU 0 memory, not known",
-        "·",
-        "1.0s",
-        "· not known",
-    ]
-
-
-def test_bins_are_means_and_the_time_after_the_last_look_is_unknown():
-    lines = list(plot([steps(0, 100, 100, 100)], 8.0, 4, has_blocks=True))
-    assert lines[1] == "▅█··"
-
-
-@pytest.mark.parametrize("room", [1, 20, 45, 60, 100, 300])
-def test_a_plot_keeps_to_its_room_and_never_grows_beyond_a_page(room):
-    series = [steps(*range(100)), replace(steps(*range(100)), number=1)]
-    lines = list(plot(series, 3600.0, room, has_blocks=True))
-    assert len([line for line in lines if "not known" not in line or room >= 60]) == (5 if room >= 60 else 9)
-    assert max(map(len, lines)) <= max(room, len("GPU 0 memory, peak 0.0 of 4.0 GiB")), "there is always one cell"
-    assert max(map(len, lines)) <= 100
-    assert room < 100 or ("30m 00s" in lines[-1] and "1h 00m" in lines[-1])
-
-
-def test_nothing_is_drawn_where_nothing_was_seen():
-    assert list(plot([], 5.0, 80, has_blocks=True)) == []
-    assert list(plot([steps()], 5.0, 80, has_blocks=True)) == []
-    assert list(plot([steps()], None, 80, has_blocks=True)) == []
 
 
 def judged(recorded: Any, verdict: Verdict | None, ticks: Sequence[int] = ()) -> str:
@@ -175,17 +94,11 @@ def test_the_page_of_a_run_shows_the_verdict_each_device_the_waiting_and_the_plo
 def test_of_many_devices_the_first_are_drawn_and_the_others_counted(recorded):
     found = inspect(Project(recorded.root, "0" * 32, "iris", is_bare=False), judged(recorded, NOT_USED))
     stream = io.StringIO()
-    run_page.draw(replace(found, gpus=tuple(device((1, 1), number=at) for at in range(8))), stream)
+    run_page.draw(replace(found, gpus=tuple(series((1, 1), number=at) for at in range(8))), stream)
     assert "GPU 7 busy" in stream.getvalue() and "more GPUs" not in stream.getvalue()
-    run_page.draw(replace(found, gpus=tuple(device((1, 1), number=at) for at in range(10))), stream)
+    run_page.draw(replace(found, gpus=tuple(series((1, 1), number=at) for at in range(10))), stream)
     assert "GPU 8 busy" not in stream.getvalue()
     assert "… 2 more GPUs\n" in stream.getvalue()
-
-
-def test_a_plot_of_some_looks_says_so():
-    (*_, last) = plot([replace(steps(1, 2), every=3)], 2.0, 60, has_blocks=True)
-    assert last == "From 1 look in 3: there are too many to draw all."
-    assert not any("look" in line for line in plot([steps(1, 2)], 2.0, 60, has_blocks=True))
 
 
 @pytest.mark.parametrize(("verdict", "words"), [(USED, ["-o", "json"]), (USED, ["--query", "gpu"]), (NOT_ASKED, [])])

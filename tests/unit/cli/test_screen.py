@@ -76,18 +76,27 @@ def test_what_takes_long_before_the_script_is_said_once(
     assert capsys.readouterr().err == shown
 
 
-def test_in_a_log_what_takes_minutes_is_seen_to_be_alive(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = 1000.0
-    monkeypatch.setattr(time, "monotonic", lambda: now)
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """What the screen takes for the time."""
+    made = Clock()
+    monkeypatch.setattr(time, "monotonic", lambda: made.now)
+    return made
+
+
+def test_in_a_log_what_takes_minutes_is_seen_to_be_alive(capsys: pytest.CaptureFixture[str], clock: Clock) -> None:
     screen = Screen(None, frame=False)
     for _ in range(130):
-        now += 1
-        screen.show(events.Sending(round(now - 1000) * 1000, 130_000))
+        clock.now += 1
+        screen.show(events.Sending(round(clock.now - 1000) * 1000, 130_000))
     screen.show(events.PhaseChanged("environment", "3 of 8 packages"))
     for _ in range(130):
-        now += 1
+        clock.now += 1
         screen.show(events.StillWaiting())
     assert capsys.readouterr().err.splitlines() == [
         "sending files: 61.0 kB of 130 kB",
@@ -99,17 +108,15 @@ def test_in_a_log_what_takes_minutes_is_seen_to_be_alive(
 
 
 def test_in_a_log_a_transfer_after_hours_of_work_is_not_announced_and_no_line_of_the_script_is_cut(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], clock: Clock
 ) -> None:
-    now = 1000.0
-    monkeypatch.setattr(time, "monotonic", lambda: now)
     screen = Screen(sys.stdout, frame=False)
     for _ in range(3):
-        now += 7200
+        clock.now += 7200
         screen.show(events.Fetched("r_1", 1_000_000, 31_500_000))
     screen.show(events.OutputArrived(b"epoch 1: ...."))
     for _ in range(70):
-        now += 1
+        clock.now += 1
         screen.show(events.Fetched("r_1", 2_000_000, 31_500_000))
     screen.show(events.OutputArrived(b".... done\n"))
     assert tuple(capsys.readouterr()) == ("epoch 1: ........ done\n", "")
@@ -118,14 +125,12 @@ def test_in_a_log_a_transfer_after_hours_of_work_is_not_announced_and_no_line_of
 
 
 def test_in_a_log_a_run_that_waits_for_a_gpu_does_not_seem_to_build(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], clock: Clock
 ) -> None:
-    now = 1000.0
-    monkeypatch.setattr(time, "monotonic", lambda: now)
     screen = Screen(None, frame=False)
     screen.show(events.PhaseChanged("environment", "3 of 8 packages"))
     screen.show(events.PhaseChanged("gpus", "waiting for a GPU"))
-    now += 600
+    clock.now += 600
     screen.show(events.StillWaiting())
     assert capsys.readouterr().err == "Preparing the environment …\nWaiting for a GPU …\n"
 
