@@ -7,8 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import source_rules
-from source_rules import Module
+
+from architecture import source_rules
+from architecture.source_rules import Module
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "holdfast"

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from docker.conftest import docker, docker_template, shared_docker  # noqa: F401 - fixtures
-from runs.conftest import end_what_is_left
 
 from holdfast.model import Reason, Run
 from holdfast.project.folder import Project, find_project
@@ -22,6 +20,8 @@ from holdfast.workbench.records.cancel import cancel
 from holdfast.workbench.submitting import submit as submitting
 from holdfast.workbench.submitting.planning import Request
 from holdfast.workbench.surroundings import Surroundings
+from integration.docker.conftest import docker, docker_template, shared_docker  # noqa: F401 - fixtures
+from integration.runs.conftest import end_what_is_left
 from kit.docker.images import PYTHON
 from kit.files import holding
 from kit.waiting import wait_for

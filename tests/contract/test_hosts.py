@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from interpreters import FOUND
 
 from holdfast.containers.bare import Bare
 from holdfast.engines.direct import Direct
@@ -26,6 +25,7 @@ from holdfast.workbench.submitting.planning import Request
 from holdfast.workbench.submitting.sending import Sender
 from holdfast.workbench.surroundings import Surroundings
 from holdfast.workbench.targets import Product
+from integration.interpreters import FOUND
 
 
 class Elsewhere(Local):

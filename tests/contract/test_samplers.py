@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from interpreters import FOUND
 
 from holdfast.farside.gpu.watching.samples import Row, Samples, Tick, read
 from holdfast.farside.layout import ENTRY, SAMPLER_NAME, SAMPLES
+from integration.interpreters import FOUND
 from kit import amd, nvml
 from kit.waiting import wait_for
 

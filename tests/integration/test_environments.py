@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 
 import pytest
-from runs.conftest import Bench, bench  # noqa: F401 - a fixture
 
+from integration.runs.conftest import Bench, bench  # noqa: F401 - a fixture
 from kit.waiting import wait_for
 
 COMPUTE = "type: local\nuserManagedEnvironment: false\n"

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from interpreters import FOUND, OLDEST
 
 from holdfast.history.metrics import read_metrics
+from integration.interpreters import FOUND, OLDEST
 
 PACKAGE = Path(__file__).parents[2] / "src" / "holdfast"
 

@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from console_examples import collect, complaint, page_environment, run
+
+from integration.console_examples import collect, complaint, page_environment, run
 
 ROOT = Path(__file__).resolve().parents[2]
 ELSEWHERE = {

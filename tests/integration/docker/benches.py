@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runs.conftest import Bench, end_what_is_left
 
+from integration.runs.conftest import Bench, end_what_is_left
 from kit.boxes import Box
 from kit.docker.daemon import Daemon
 from kit.docker.images import PYTHON

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from docker.benches import ContainerBench
-from remote.conftest import boxes, client, kit_folder  # noqa: F401 - fixtures
-from runs.conftest import end_what_is_left
 
+from integration.docker.benches import ContainerBench
+from integration.remote.conftest import boxes, client, kit_folder  # noqa: F401 - fixtures
+from integration.runs.conftest import end_what_is_left
 from kit.boxes import Box, Boxes
 from kit.docker import boxes as docker_boxes
 from kit.docker import gpus as docker_gpus

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from docker.benches import KINDS, ContainerBench
 
+from integration.docker.benches import KINDS, ContainerBench
 from kit import processes
 from kit.waiting import wait_for
 

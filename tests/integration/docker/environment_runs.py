@@ -6,8 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from docker.benches import ContainerBench
 
+from integration.docker.benches import ContainerBench
 from kit.package_server import Index
 
 SCRIPT = "import demo, sys\nprint(demo.__version__, sys.prefix, sys.version.split()[0])\n"

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from docker.benches import ContainerBench
-from docker.ending_runs import POLITE, SLEEPER, begun, both, ended, keeper, members, nothing_is_left
 
+from integration.docker.benches import ContainerBench
+from integration.docker.ending_runs import POLITE, SLEEPER, begun, both, ended, keeper, members, nothing_is_left
 from kit import processes
 from kit.docker.daemon import Daemon
 from kit.docker.images import PYTHON

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from docker.benches import ContainerBench, container_bench  # noqa: F401 - a fixture
-from docker.environment_runs import SCRIPT, built, environment_bench, wants  # noqa: F401 - a fixture
 
+from integration.docker.benches import ContainerBench, container_bench  # noqa: F401 - a fixture
+from integration.docker.environment_runs import SCRIPT, built, environment_bench, wants  # noqa: F401 - a fixture
 from kit.conda_channel import Channel, python_module, python_package
 from kit.docker.daemon import Daemon
 from kit.docker.images import CUDA, MUSL, PLAIN, PYTHON

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from docker.benches import ContainerBench, container_bench  # noqa: F401 - a fixture
-from docker.environment_runs import built, wants
 
+from integration.docker.benches import ContainerBench, container_bench  # noqa: F401 - a fixture
+from integration.docker.environment_runs import built, wants
 from kit.docker.gpus import Simulated
 from kit.package_server import Index
 from kit.waiting import wait_for

@@ -7,8 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from console_examples import collect, complaint, page_environment, run
-
+from integration.console_examples import collect, complaint, page_environment, run
 from kit.boxes import Box
 from kit.docker.daemon import Daemon
 from kit.docker.gpus import offered

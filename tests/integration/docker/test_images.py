@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from docker.benches import ContainerBench, container_bench  # noqa: F401 - a fixture
 
+from integration.docker.benches import ContainerBench, container_bench  # noqa: F401 - a fixture
 from kit.disks import fill, small_disk
 from kit.docker.daemon import Daemon, Settings
 from kit.docker.images import FOREIGN, MUSL, NO_SHELL, PLAIN, PYTHON

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from docker.benches import ContainerBench, container_bench  # noqa: F401 - a fixture
-from docker.environment_runs import environment_bench, wants  # noqa: F401 - a fixture
-from runs.conftest import is_gone
 
+from integration.docker.benches import ContainerBench, container_bench  # noqa: F401 - a fixture
+from integration.docker.environment_runs import environment_bench, wants  # noqa: F401 - a fixture
+from integration.runs.conftest import is_gone
 from kit.docker.daemon import Daemon
 from kit.package_server import Index, package_index
 from kit.waiting import wait_for

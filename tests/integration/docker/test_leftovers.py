@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from docker.benches import ContainerBench
-from runs.conftest import end_what_is_left
 
 from holdfast.farside.containers import entering, leftovers
 from holdfast.farside.containers.docker import forget
 from holdfast.farside.containers.options import SHELL_LABEL
 from holdfast.farside.layout import Home
+from integration.docker.benches import ContainerBench
+from integration.runs.conftest import end_what_is_left
 from kit.docker.daemon import Daemon
 from kit.docker.images import PYTHON
 from kit.waiting import wait_for

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from docker.benches import ContainerBench
-from runs.conftest import end_what_is_left
 
+from integration.docker.benches import ContainerBench
+from integration.runs.conftest import end_what_is_left
 from kit.disks import fill, small_disk
 from kit.docker.daemon import Daemon, Settings
 from kit.docker.images import PLAIN, PYTHON

@@ -7,9 +7,19 @@ import signal
 from collections.abc import Callable
 
 import pytest
-from docker.benches import ContainerBench
-from docker.ending_runs import COUNTING, POLITE, SLEEPER, WAITING, begun, both, ended, members, nothing_is_left
 
+from integration.docker.benches import ContainerBench
+from integration.docker.ending_runs import (
+    COUNTING,
+    POLITE,
+    SLEEPER,
+    WAITING,
+    begun,
+    both,
+    ended,
+    members,
+    nothing_is_left,
+)
 from kit.docker.daemon import Daemon, Settings
 from kit.waiting import wait_for
 

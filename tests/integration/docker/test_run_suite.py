@@ -8,16 +8,17 @@ allows: its processes by their numbers, its folders, its memory. Kills and hosti
 from __future__ import annotations
 
 import pytest
-from docker.benches import container_bench  # noqa: F401 - a fixture
-from remote.conftest import box  # noqa: F401 - a fixture
-from runs.conftest import Bench, obeying_modes  # noqa: F401 - a fixture
-from runs.conftest import bench as bench_here  # noqa: F401 - a fixture
-from runs.test_choices import (  # noqa: F401 - tests
+
+from integration.docker.benches import container_bench  # noqa: F401 - a fixture
+from integration.remote.conftest import box  # noqa: F401 - a fixture
+from integration.runs.conftest import Bench, obeying_modes  # noqa: F401 - a fixture
+from integration.runs.conftest import bench as bench_here  # noqa: F401 - a fixture
+from integration.runs.test_choices import (  # noqa: F401 - tests
     test_a_crash_in_native_code_leaves_its_stack_in_the_output,
     test_a_script_named_like_an_option_runs,
     test_an_asynchronous_submit_gives_its_record_in_the_format_that_was_asked_for,
 )
-from runs.test_ending import (  # noqa: F401 - tests
+from integration.runs.test_ending import (  # noqa: F401 - tests
     test_a_client_killed_with_9_changes_nothing_for_the_run,
     test_a_run_that_is_gone_from_its_machine_is_lost_and_not_completed,
     test_a_second_cancel_can_shorten_the_grace_time,
@@ -30,7 +31,7 @@ from runs.test_ending import (  # noqa: F401 - tests
     test_the_time_limit_ends_a_script_that_ignores_sigterm,
     test_two_followers_see_every_line_once,
 )
-from runs.test_outputs import (  # noqa: F401 - tests
+from integration.runs.test_outputs import (  # noqa: F401 - tests
     test_a_log_that_is_begun_again_while_somebody_follows_is_not_spliced,
     test_a_reader_that_takes_nothing_does_not_keep_the_run_from_coming_home,
     test_a_stopped_client_is_named_and_cancel_still_works,
@@ -41,16 +42,16 @@ from runs.test_outputs import (  # noqa: F401 - tests
     test_thousands_of_outputs_with_long_names_come_home,
     test_uploads_come_home_also_when_the_script_removed_its_outputs_folder,
 )
-from runs.test_outputs_asked import (  # noqa: F401 - tests
+from integration.runs.test_outputs_asked import (  # noqa: F401 - tests
     test_outputs_come_home_while_somebody_follows_also_later,
     test_outputs_that_are_left_there_are_fetched_when_they_are_wanted_and_not_cleaned_before,
 )
-from runs.test_secrets import (  # noqa: F401 - tests
+from integration.runs.test_secrets import (  # noqa: F401 - tests
     test_a_secret_is_passed_redacted_and_never_written,
     test_a_secrets_list_in_the_runconfig_does_the_same,
     test_diagnostics_hide_the_values_of_variables,
 )
-from runs.test_submit import (  # noqa: F401 - tests
+from integration.runs.test_submit import (  # noqa: F401 - tests
     test_a_script_that_dies_of_a_signal_is_recorded_as_that,
     test_everything_after_the_script_goes_to_it_verbatim,
     test_files_written_outside_outputs_are_listed_and_can_be_fetched_until_clean,

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from docker.benches import ContainerBench, container_bench, kind  # noqa: F401 - fixtures
-from runs.conftest import end_what_is_left
 
+from integration.docker.benches import ContainerBench, container_bench, kind  # noqa: F401 - fixtures
+from integration.runs.conftest import end_what_is_left
 from kit import processes
 from kit.docker.daemon import Daemon, Settings
 from kit.docker.images import CUDA, PYTHON

@@ -8,8 +8,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from docker.benches import ContainerBench, container_bench, kind  # noqa: F401 - fixtures
 
+from integration.docker.benches import ContainerBench, container_bench, kind  # noqa: F401 - fixtures
 from kit.docker.images import ENTRYPOINT, PLAIN, PYTHON, USER
 from kit.files import holding
 from kit.package_server import package_index

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from environments.conda_benches import tool  # noqa: F401 - a fixture, here because a session has one
-from runs.conftest import Bench, bench  # noqa: F401 - a fixture
+
+from integration.environments.conda_benches import tool  # noqa: F401 - a fixture, here because a session has one
+from integration.runs.conftest import Bench, bench  # noqa: F401 - a fixture
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from enum import Enum
 from pathlib import Path
 
 import pytest
-from environments.conftest import Managed
-from runs.conftest import is_gone
 
+from integration.environments.conftest import Managed
+from integration.runs.conftest import is_gone
 from kit.disks import resize, small_disk
 from kit.package_server import Index, package_index
 from kit.waiting import wait_for

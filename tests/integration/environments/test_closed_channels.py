@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from environments.conda_benches import conda_bench  # noqa: F401 - a fixture
 
 from holdfast.farside.environments.conda import Done
+from integration.environments.conda_benches import conda_bench  # noqa: F401 - a fixture
 from kit.conda_channel import Channel, Content, Package, archive
 
 

@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 
 import pytest
-from interpreters import FOUND
-from runs.conftest import Bench, bench  # noqa: F401 - a fixture
 
+from integration.interpreters import FOUND
+from integration.runs.conftest import Bench, bench  # noqa: F401 - a fixture
 from kit.conda_channel import Channel, python_module, python_package
 
 SPEC = """channels:

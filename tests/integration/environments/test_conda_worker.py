@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from environments.conda_benches import MACHINE, UV, Bench, conda_bench  # noqa: F401 - a fixture
 
 from holdfast.farside.environments import conda
 from holdfast.farside.environments.conda import Done, Problem, Progress
 from holdfast.farside.environments.conda_channels import read_settings
+from integration.environments.conda_benches import MACHINE, UV, Bench, conda_bench  # noqa: F401 - a fixture
 from kit.conda_channel import PLACEHOLDER, Channel, Content, Package, archive, python_module, python_package
 from kit.waiting import wait_for
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from runs.conftest import Bench, bench  # noqa: F401 - a fixture
 
+from integration.runs.conftest import Bench, bench  # noqa: F401 - a fixture
 from kit.nvml import Device, Simulated
 
 OLD = """\

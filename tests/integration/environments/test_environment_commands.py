@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runs.conftest import Bench, bench  # noqa: F401 - a fixture
 
+from integration.runs.conftest import Bench, bench  # noqa: F401 - a fixture
 from kit.waiting import wait_for
 
 COMPUTE = "type: local\nuserManagedEnvironment: false\n"

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from runs.conftest import Bench, bench  # noqa: F401 - a fixture
 
+from integration.runs.conftest import Bench, bench  # noqa: F401 - a fixture
 from kit.nvml import Device, Simulated
 
 VERSION_FILE = "__version__ = '2.13.0+cpu'\ndebug = False\ncuda = None\nhip = None\n"

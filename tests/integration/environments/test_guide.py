@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from console_examples import collect, complaint, page_environment, run
+from integration.console_examples import collect, complaint, page_environment, run
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "environments.md"
 

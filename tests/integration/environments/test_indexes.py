@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from environments.conftest import Managed
-from remote.benches import FarBench, far_bench  # noqa: F401 - a fixture
-from remote.conftest import box, boxes, client, kit_folder  # noqa: F401 - fixtures
 
+from integration.environments.conftest import Managed
+from integration.remote.benches import FarBench, far_bench  # noqa: F401 - a fixture
+from integration.remote.conftest import box, boxes, client, kit_folder  # noqa: F401 - fixtures
 from kit import processes
 from kit.files import contents
 from kit.package_server import Index, package_index

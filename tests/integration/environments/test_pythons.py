@@ -10,8 +10,9 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from environments.conftest import Managed
-from interpreters import FOUND
+
+from integration.environments.conftest import Managed
+from integration.interpreters import FOUND
 
 VERSIONS = ("python3.6", "python3.8", "python3.10", "python3.11", "python3.12", "python3.13")
 SHOW = "import sys, six\nprint('%d.%d' % sys.version_info[:2], six.__version__)\n"

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from remote.benches import FarBench, far_bench  # noqa: F401 - a fixture
-from remote.conftest import box, boxes, client, kit_folder  # noqa: F401 - fixtures
+
+from integration.remote.benches import FarBench, far_bench  # noqa: F401 - a fixture
+from integration.remote.conftest import box, boxes, client, kit_folder  # noqa: F401 - fixtures
 
 SCRIPT = """
 import json, os, six, sys

@@ -13,8 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from runs.conftest import Bench, bench  # noqa: F401 - a fixture
 
+from integration.runs.conftest import Bench, bench  # noqa: F401 - a fixture
 from kit.nvml import Device, Simulated
 from kit.package_server import package_index, wheel_file, wheel_page
 from kit.wheels import make_wheel

@@ -7,12 +7,13 @@ from __future__ import annotations
 import random
 
 import pytest
-from docker.benches import container_bench  # noqa: F401 - fixtures for the suites here
-from docker.conftest import docker, docker_box, docker_template, shared_docker  # noqa: F401
-from remote.benches import FarBench
-from remote.conftest import box, boxes, client, kit_folder  # noqa: F401
-from runs.conftest import Bench, obeying_modes  # noqa: F401
-from runs.conftest import bench as bench_here  # noqa: F401
+
+from integration.docker.benches import container_bench  # noqa: F401 - fixtures for the suites here
+from integration.docker.conftest import docker, docker_box, docker_template, shared_docker  # noqa: F401
+from integration.remote.benches import FarBench
+from integration.remote.conftest import box, boxes, client, kit_folder  # noqa: F401
+from integration.runs.conftest import Bench, obeying_modes  # noqa: F401
+from integration.runs.conftest import bench as bench_here  # noqa: F401
 
 SOAK_SEEDS = 300
 TARGETS = ("local", "remote")

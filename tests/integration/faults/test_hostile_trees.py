@@ -7,9 +7,8 @@ import os
 import signal
 from pathlib import Path
 
-from faults.conftest import PRODUCTS
-from runs.conftest import is_gone
-
+from integration.faults.conftest import PRODUCTS
+from integration.runs.conftest import is_gone
 from kit.waiting import wait_for
 
 TARGETS = PRODUCTS

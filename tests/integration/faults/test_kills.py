@@ -8,9 +8,8 @@ import os
 import signal
 import time
 
-from faults.conftest import PRODUCTS
-from runs.conftest import is_gone
-
+from integration.faults.conftest import PRODUCTS
+from integration.runs.conftest import is_gone
 from kit.waiting import wait_for
 
 TARGETS = PRODUCTS

@@ -4,12 +4,13 @@ those that they name themselves. The table of lies, for those that look at its o
 from __future__ import annotations
 
 import pytest
-from docker.benches import container_bench  # noqa: F401 - fixtures for the suites here
-from docker.conftest import docker, docker_box, docker_gpus_of, docker_template, shared_docker  # noqa: F401
-from faults.conftest import PRODUCTS, bench, kind  # noqa: F401
-from gpu.playing import outcomes  # noqa: F401
-from remote.conftest import box, boxes, client, kit_folder  # noqa: F401
-from runs.conftest import bench as bench_here  # noqa: F401
+
+from integration.docker.benches import container_bench  # noqa: F401 - fixtures for the suites here
+from integration.docker.conftest import docker, docker_box, docker_gpus_of, docker_template, shared_docker  # noqa: F401
+from integration.faults.conftest import PRODUCTS, bench, kind  # noqa: F401
+from integration.gpu.playing import outcomes  # noqa: F401
+from integration.remote.conftest import box, boxes, client, kit_folder  # noqa: F401
+from integration.runs.conftest import bench as bench_here  # noqa: F401
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

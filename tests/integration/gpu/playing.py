@@ -13,8 +13,8 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
-from runs.conftest import end_what_is_left
 
+from integration.runs.conftest import end_what_is_left
 from kit.boxes import Boxes
 from kit.docker.daemon import Daemon
 from kit.gpu_cases import CONTAINED, PRODUCTS

@@ -6,8 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from console_examples import collect, complaint, page_environment, run
-
+from integration.console_examples import collect, complaint, page_environment, run
 from kit.gpu_cases import PRELUDE
 from kit.nvml import GIB, Device, Simulated, occupying
 

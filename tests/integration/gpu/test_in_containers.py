@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from docker.benches import ContainerBench
 
+from integration.docker.benches import ContainerBench
 from kit.docker.gpus import occupying_inside
 from kit.gpu_cases import PRELUDE
 from kit.nvml import GIB, Device, Process, Simulated

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from interpreters import FOUND
 
 from holdfast.farside.gpu.leasing import registry
+from integration.interpreters import FOUND
 from kit import leasing
 from kit.accounts import Account, premises
 from kit.leasing import Had, holding, make_the_kernel_collect, overtaken, shared, storm, waiting

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from interpreters import FOUND
 
 from holdfast.farside.run import stacks
+from integration.interpreters import FOUND
 from kit.waiting import wait_for
 
 SHIM = Path(stacks.__file__).parents[1] / "shim"

@@ -10,10 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
-from interpreters import FOUND
 
 from holdfast.hosts.facts import DeviceState, GpuProcess, GpuState, parse_gpus
 from holdfast.hosts.shipping import far_side, install
+from integration.interpreters import FOUND
 from kit.nvml import DRIVER_NOT_LOADED, GIB, LIB_RM_VERSION_MISMATCH, UNKNOWN, Device, Instance, Process
 from kit.waiting import wait_for
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runs.conftest import Bench
 
+from integration.runs.conftest import Bench
 from kit.boxes import Box
 from kit.link import Link, Way
 from kit.waiting import wait_for

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from remote.test_attach_refusals import BY_PASSWORD, LINGERING, UNIT, box_with_programs, mounted  # noqa: F401
-from runs.conftest import until_left
 
+from integration.remote.test_attach_refusals import BY_PASSWORD, LINGERING, UNIT, box_with_programs, mounted  # noqa: F401
+from integration.runs.conftest import until_left
 from kit.attaching import PASSWORD, attach, authorized, compute, everything, own_keys, written
 from kit.boxes import Box, Boxes
 from kit.sshd import Client, Options

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from remote.benches import SHARE_LINE, FarBench, cut_once_there, far_bench, largest, watched  # noqa: F401 - a fixture
 
+from integration.remote.benches import SHARE_LINE, FarBench, cut_once_there, far_bench, largest, watched  # noqa: F401 - a fixture
 from kit.link import Way
 from kit.waiting import wait_for
 

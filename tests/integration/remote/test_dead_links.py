@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from remote.benches import FarBench, far_bench, watched  # noqa: F401 - a fixture
 
+from integration.remote.benches import FarBench, far_bench, watched  # noqa: F401 - a fixture
 from kit.waiting import wait_for
 
 IMPATIENT = """

@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable
 
 import pytest
-from remote.benches import FarBench, far_bench  # noqa: F401 - a fixture
+
+from integration.remote.benches import FarBench, far_bench  # noqa: F401 - a fixture
 
 MakeBench = Callable[..., FarBench]
 

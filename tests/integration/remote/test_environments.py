@@ -7,7 +7,8 @@ import os
 from collections.abc import Callable
 
 import pytest
-from remote.benches import FarBench, far_bench  # noqa: F401 - a fixture
+
+from integration.remote.benches import FarBench, far_bench  # noqa: F401 - a fixture
 
 MakeBench = Callable[..., FarBench]
 CONDA = "dependencies:\n  - pip:\n      - six==1.16.0\n"

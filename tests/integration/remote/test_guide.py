@@ -6,8 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from console_examples import collect, complaint, page_environment, run
-
+from integration.console_examples import collect, complaint, page_environment, run
 from kit.boxes import Box
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "remote-machines.md"

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 
 import pytest
-from remote.benches import FarBench, far_bench, watched  # noqa: F401 - a fixture
 
+from integration.remote.benches import FarBench, far_bench, watched  # noqa: F401 - a fixture
 from kit import processes
 from kit.waiting import wait_for
 

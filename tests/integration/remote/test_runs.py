@@ -8,8 +8,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from remote.benches import SHARE_LINE, FarBench, far_bench, watched  # noqa: F401 - a fixture
 
+from integration.remote.benches import SHARE_LINE, FarBench, far_bench, watched  # noqa: F401 - a fixture
 from kit import processes
 from kit.files import holding
 from kit.waiting import wait_for

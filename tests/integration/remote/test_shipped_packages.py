@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from remote.benches import FarBench, cut_once_there, far_bench, largest, watched  # noqa: F401 - a fixture
-from remote.test_environments import environments
 
+from integration.remote.benches import FarBench, cut_once_there, far_bench, largest, watched  # noqa: F401 - a fixture
+from integration.remote.test_environments import environments
 from kit.disks import fill, small_disk
 from kit.files import holding
 from kit.link import Link, Way

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from interpreters import FOUND
-from remote.benches import FarBench, far_bench  # noqa: F401 - a fixture
 
+from integration.interpreters import FOUND
+from integration.remote.benches import FarBench, far_bench  # noqa: F401 - a fixture
 from kit.disks import fill
 from kit.waiting import wait_for
 

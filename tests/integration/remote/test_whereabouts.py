@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from remote.benches import FarBench, far_bench  # noqa: F401 - a fixture
-
+from integration.remote.benches import FarBench, far_bench  # noqa: F401 - a fixture
 from kit.waiting import wait_for
 
 

@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from console_examples import Answer, Example, collect, complaint, matches, run
+
+from integration.console_examples import Answer, Example, collect, complaint, matches, run
 
 PAGE = """\
 # A page

@@ -8,10 +8,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from random_trees import make_tree, random_ignore_file
 
 from holdfast.snapshots import git_files
 from holdfast.snapshots.ignore import list_files
+from unit.snapshots.random_trees import make_tree, random_ignore_file
 
 SEEDS = int(os.environ.get("HOLDFAST_FUZZ", "20"))
 

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from random_trees import make_tree, random_ignore_file
 
 from holdfast.snapshots import inclusion
 from holdfast.snapshots.ignore import explain, list_files
 from holdfast.snapshots.inclusion import lines_to_ship
+from unit.snapshots.random_trees import make_tree, random_ignore_file
 
 Write = Callable[..., None]
 Git = Callable[..., str]
