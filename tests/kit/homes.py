@@ -1,0 +1,77 @@
+"""Homes as an earlier command has left them: the far side is there, with its bytecode, and its name is remembered.
+
+To unpack and compile it takes longer than everything else that a short run does, and nearly every test would. Tests of
+the first contact with a machine begin with an empty home.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import py_compile
+import shutil
+from pathlib import Path
+
+from holdfast.hosts.shipping import far_side, install
+from kit.accounts import Account
+from kit.docker.holding import locked
+
+_CACHE = Path(__file__).resolve().parents[2] / ".cache" / "homes"
+
+
+def furnish(home: Path) -> Path:
+    """Make the home of this machine; returns it."""
+    recall(home)
+    _lay(_template(), home / "farside" / _template().name, None)
+    return home
+
+
+def recall(home: Path) -> Path:
+    """Make the home of a client of other machines, which knows what it ships; returns it."""
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with contextlib.suppress(FileNotFoundError):  # it is not written of files that were changed just now
+        os.link(_CACHE / "shipped", home / "shipped")
+    return home
+
+
+def furnish_account(account: Account) -> Path:
+    """Make the home on a box of this account; returns it."""
+    owner = account.home.stat()
+    home = account.home / ".holdfast"
+    account.write(".holdfast/.holdfast-home", '{"format": 1}\n')
+    _lay(_template(), home / "farside" / _template().name, (owner.st_uid, owner.st_gid))
+    os.chown(home / "farside", owner.st_uid, owner.st_gid)
+    return home
+
+
+def _lay(source: Path, target: Path, owner: tuple[int, int] | None) -> None:
+    """Copy a folder, by links where the owner stays the same."""
+    for place, _, files in os.walk(source):
+        there = target / os.path.relpath(place, source)
+        there.mkdir(parents=True, exist_ok=True)
+        if owner:
+            os.chown(there, *owner)
+        for name in files:
+            if owner is None:
+                os.link(os.path.join(place, name), there / name)
+            else:
+                shutil.copy2(os.path.join(place, name), there / name)
+                os.chown(there / name, *owner)
+
+
+@functools.cache
+def _template() -> Path:
+    _CACHE.mkdir(parents=True, exist_ok=True)
+    with locked(_CACHE / "lock"):
+        shipped = far_side(_CACHE)
+        final = _CACHE / shipped.digest
+        if not final.is_dir():
+            new = _CACHE / "new"
+            shutil.rmtree(new, ignore_errors=True)
+            made = install(shipped, new)
+            for source in (made / "holdfast").rglob("*.py"):
+                if "shim" not in source.parts:  # what scripts import is compiled by them
+                    py_compile.compile(str(source), doraise=True)
+            made.rename(final)
+    return final
