@@ -8,11 +8,12 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+
+from kit.commands import Result, command_server, must_start
 
 FOREIGN = ("HOLDFAST_", "AZUREML_", "GIT_", "XDG_", "_HOLDFAST_")
 FOREIGN_NAMES = (
@@ -21,10 +22,11 @@ FOREIGN_NAMES = (
     "CONDA_DEFAULT_ENV",
     "PYTHONPATH",
     "PYTHONHOME",
+    "PYTHONDONTWRITEBYTECODE",
     "FORCE_COLOR",
     "LS_COLORS",
 )
-pytest_plugins = ["kit.second_try"]
+pytest_plugins = [f"kit.suite.{name}" for name in ("containment", "time_limit", "moments", "missing_parts", "progress")]
 KEPT = ("GIT_SSL_CAINFO",)
 _HOMES = itertools.count()
 """Numbered here: `mktemp` looks through all folders for the next number and renews a link, for every test."""
@@ -39,15 +41,6 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
-@dataclass(frozen=True)
-class Result:
-    """How one command line ended."""
-
-    code: int
-    out: str
-    err: str
-
-
 @pytest.fixture(autouse=True)
 def isolated(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A home that is empty and an environment that says nothing about the machine. Returns the home."""
@@ -58,6 +51,8 @@ def isolated(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     home.mkdir()
     settings = {
         "HOME": home,
+        # A version manager's `python` is a shell script that takes 0.2 s, and a test starts it several times.
+        "PATH": f"{Path(sys.base_prefix, 'bin')}:{os.environ['PATH']}",
         "HOLDFAST_HOME": home / ".holdfast",
         "XDG_CONFIG_HOME": home / ".config",
         "XDG_CACHE_HOME": home / ".cache",
@@ -84,10 +79,13 @@ def holdfast(tmp_path: Path) -> Callable[..., Result]:
     def run(
         *arguments: str, cwd: Path | None = None, env: Mapping[str, str] | None = None, timeout: float = 180
     ) -> Result:
+        place, environment = cwd or tmp_path, {**os.environ, **(env or {})}
+        if not must_start(env or {}):
+            return command_server().run(arguments, place, environment, timeout)
         done = subprocess.run(
             [sys.executable, "-m", "holdfast", *arguments],
-            cwd=cwd or tmp_path,
-            env={**os.environ, **(env or {})},
+            cwd=place,
+            env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -104,17 +102,6 @@ def holdfast(tmp_path: Path) -> Callable[..., Result]:
 def needs() -> Callable[..., None]:
     """`needs("git", "sshd", root=True)` skips where a program or a right is missing, and fails under CI=true."""
 
-    def check(*programs: str, root: bool = False) -> None:
-        missing = missing_programs(programs, os.environ.get("PATH", ""))
-        missing += ["root, to be several users"] if root and os.getuid() != 0 else []
-        if missing:
-            say = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
-            say(f"needs {', '.join(missing)}")
+    from kit.suite.missing_parts import require  # a plugin: pytest imports it first, to rewrite its assertions
 
-    return check
-
-
-def missing_programs(programs: Sequence[str], path: str) -> list[str]:
-    import shutil
-
-    return [program for program in programs if shutil.which(program, path=path) is None]
+    return require

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import pwd
 import re
@@ -11,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +20,9 @@ from pathlib import Path
 from kit import processes
 from kit.waiting import wait_for
 
-_PREFIX = "holdfast-kit-"
+_PREFIX = "hfk-"
+_LOCK = ".lock"
+_A_MINUTE = 60
 _SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -26,14 +30,43 @@ _SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 def premises() -> Iterator[Path]:
     """A folder that every user can enter (pytest's own is closed to others), removed at the end.
 
-    Its name holds our process id: what a killed session left behind is removed by the next one.
+    Its maker holds a lock: what a killed session left behind is removed by the next one.
     """
-    _sweep()
-    folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir="/tmp"))
-    folder.chmod(0o755)
+    sweep()
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir="/tmp"))
+    with (folder / _LOCK).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        folder.chmod(0o755)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def is_left(folder: Path, lock: str) -> bool:
+    """Whether the maker of a folder in `/tmp` is gone: nobody holds its lock, or none was made in the first minute."""
     try:
-        yield folder
-    finally:
+        with (folder / lock).open("r+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        with contextlib.suppress(OSError):
+            return time.time() - folder.stat().st_mtime > _A_MINUTE
+        return False
+    return True
+
+
+def sweep() -> None:
+    """Remove what sessions left that were killed before they could."""
+    for folder in Path("/tmp").glob(f"{_PREFIX}*"):
+        if not is_left(folder, _LOCK):
+            continue
+        processes.send(_listeners(folder), signal.SIGKILL)
+        for entry in pwd.getpwall():
+            if Path(entry.pw_dir).parent.is_relative_to(folder):
+                processes.end_user(entry.pw_uid)
+                _remove_user(entry.pw_name)
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -119,20 +152,6 @@ def administer(argv: Sequence[str], given: str = "", fine: int = 0) -> None:
         return False
 
     wait_for(done, what=" ".join(argv))
-
-
-def _sweep() -> None:
-    """Remove what sessions left that were killed before they could."""
-    for folder in Path("/tmp").glob(f"{_PREFIX}*"):
-        owner = re.match(rf"{_PREFIX}(\d+)-", folder.name)
-        if owner is None or processes.is_alive(int(owner[1])):
-            continue
-        processes.send(_listeners(folder), signal.SIGKILL)
-        for entry in pwd.getpwall():
-            if Path(entry.pw_dir).parent.is_relative_to(folder):
-                processes.end_user(entry.pw_uid)
-                _remove_user(entry.pw_name)
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _listeners(folder: Path) -> list[processes.Process]:

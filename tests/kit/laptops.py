@@ -29,6 +29,7 @@ from holdfast.workbench.submitting import submit
 from holdfast.workbench.submitting.planning import Request
 from holdfast.workbench.surroundings import Surroundings
 from holdfast.workbench.targets import Product
+from kit.homes import furnish
 
 SCRIPT = """
 import os, sys, time
@@ -132,7 +133,7 @@ def boxes(tmp_path: Path) -> Iterator[dict[str, Box]]:
     made = {name: Box(name, tmp_path / "boxes" / name) for name in ("gpu1", "gpu2", "gpu3")}
     originals = tuple(made.values())
     for box in originals:
-        box.folder.mkdir(parents=True)
+        furnish(box.folder)
     yield made
     for box in originals:
         box.open_gate()

@@ -243,6 +243,7 @@ class Client:
             "    IdentityFile none\n"
             "    IdentitiesOnly yes\n"
             "    UpdateHostKeys no\n"
+            "    KexAlgorithms curve25519-sha256\n"  # the default takes 0.1 s of two cores, at every login
         )
         self.config.write_text("\n".join(blocks))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,9 +21,11 @@ from kit.docker.holding import held, shared
 from kit.docker.images import template
 from kit.docker.pythons import Downloads, downloads
 from kit.docker.registry import Registry, registry
+from kit.homes import furnish, furnish_account, recall
 from kit.nvml import Device, Simulated
 from kit.package_server import Index, package_index
 from kit.sshd import Client, Options
+from kit.suite.missing_parts import require
 from kit.wheels import make_wheel
 
 PROGRAMS = ("dockerd", "docker", "containerd", "debootstrap", "docker-registry", "ip", "patchelf")
@@ -33,13 +34,7 @@ PROGRAMS = ("dockerd", "docker", "containerd", "debootstrap", "docker-registry",
 @pytest.fixture(scope="session")
 def docker_template() -> Path:
     """Every image, as a data root that daemons begin with."""
-    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-    missing = [program for program in PROGRAMS if shutil.which(program, path=path) is None]
-    if os.getuid() != 0:
-        missing.append("root, to start a Docker daemon")
-    if missing:
-        say = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
-        say(f"needs {', '.join(missing)}")
+    require(*PROGRAMS, root=True)
     return template()
 
 
@@ -144,11 +139,13 @@ def make_bench(
         root = tmp_path / "project"
         root.mkdir()
         if kind == "docker":
-            home = Path(os.environ["HOLDFAST_HOME"])
+            home = furnish(Path(os.environ["HOLDFAST_HOME"]))
             about = (daemon, kind, os.getuid(), os.getgid(), daemon.environment)
             bench = ContainerBench(root, home, holdfast, *about)
         else:
             box = request.getfixturevalue("docker_box")(daemon=daemon)
+            recall(Path(os.environ["HOLDFAST_HOME"]))
+            furnish_account(box.account)
             owner = box.account.home.stat()
             about = (daemon, kind, owner.st_uid, owner.st_gid, box.environment)
             bench = ContainerBench(root, box.home, holdfast, *about, address=box.compute.partition("\n")[2])

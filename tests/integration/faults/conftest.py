@@ -1,10 +1,8 @@
-"""The suites of faults run on every target in TARGETS, with a few seeds in `make test` and hundreds in `make soak`.
+"""The suites of faults run on the targets in TARGETS, those with a `moment` at each moment (`kit.suite.moments`).
 
 A module whose faults are of some targets only has TARGETS of its own; PRODUCTS are all that there are."""
 
 from __future__ import annotations
-
-import random
 
 import pytest
 
@@ -14,32 +12,20 @@ from integration.remote.benches import FarBench
 from integration.remote.conftest import box, boxes, client, kit_folder  # noqa: F401
 from integration.runs.conftest import Bench, obeying_modes  # noqa: F401
 from integration.runs.conftest import bench as bench_here  # noqa: F401
+from kit.homes import furnish_account
+from kit.suite.moments import has_moments, on_targets
 
-SOAK_SEEDS = 300
 TARGETS = ("local", "remote")
 PRODUCTS = ("local", "docker", "remote", "remotedocker")
-SEEDS = {"local": 20, "docker": 6, "remote": 4, "remotedocker": 3}
-"""What differs on a box is the link, and that has a suite of its own; what differs in a container is who ends what."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     targets = getattr(metafunc.module, "TARGETS", TARGETS)
-    names = [name for name in ("target", "seed") if name in metafunc.fixturenames]
-    if "seed" not in names:
-        if names:
+    if "target" in metafunc.fixturenames:
+        if has_moments(metafunc):
+            on_targets(metafunc, targets)
+        else:
             metafunc.parametrize("target", targets)
-        return
-    chosen = []
-    for target in targets if "target" in names else ("local",):
-        for seed in range(SEEDS["local"] + SOAK_SEEDS):
-            marks = [] if seed < SEEDS[target] else [pytest.mark.soak]
-            chosen.append(pytest.param(*(target, seed)[-len(names) :], marks=marks))
-    metafunc.parametrize(names, chosen)
-
-
-@pytest.fixture
-def chance(seed: int) -> random.Random:
-    return random.Random(seed)
 
 
 @pytest.fixture
@@ -64,6 +50,7 @@ def bench(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Be
         return Bench(made.root, made.home, made.command)
     here = request.getfixturevalue("bench_here")
     far = request.getfixturevalue("box")("remote")
+    furnish_account(far.account)
     for name, value in far.environment.items():
         monkeypatch.setenv(name, value)
     bench = FarBench(here.root, far.home, here.command, far)

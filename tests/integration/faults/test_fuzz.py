@@ -17,6 +17,7 @@ import pytest
 from holdfast.farside import frames
 from holdfast.hosts.shipping import far_side, install
 
+REQUESTS = 200
 OPERATIONS = [
     "hello", "environments", "prepare", "pack", "put", "start", "give-up", "follow", "cancel", "list", "stream", "link",
     "remove",
@@ -73,31 +74,33 @@ def _hostile(chance: random.Random, home: Path, depth: int = 0) -> Any:
     return chance.choice(plain)
 
 
-def test_hostile_requests_are_answered_and_touch_nothing_outside(far, seed, chance):
+@pytest.mark.moments("requests")
+def test_hostile_requests_are_answered_and_touch_nothing_outside(far, moment):
     far.mkdir()
+    chance = moment.chance
     requests = []
-    for number in range(40):
+    for number in range(REQUESTS):
         message = {key: _hostile(chance, far) for key in chance.sample(KEYS, chance.randrange(len(KEYS)))}
         message.update({"id": number, "op": chance.choice(OPERATIONS)})
-        requests.append(frames.encode(message, os.urandom(chance.choice([0, 0, 10, 5000]))))
+        requests.append(frames.encode(message, chance.randbytes(chance.choice([0, 0, 10, 5000]))))
     code, answers, said = _talk(far, b"".join(requests))
     assert code == 0, said
-    assert sorted(message["id"] for message, _ in answers if "id" in message) == list(range(40))
+    assert sorted(message["id"] for message, _ in answers if "id" in message) == list(range(REQUESTS))
     assert "Traceback" not in said
 
 
-def test_garbage_cut_frames_and_huge_lengths_end_the_far_side_with_one_line(far, seed, chance):
+@pytest.mark.moments("noise", "cut frame", "huge length", "wrong sum", "flipped bytes")
+def test_garbage_cut_frames_and_huge_lengths_end_the_far_side_with_one_line(far, moment):
     far.mkdir()
+    chance = moment.chance
     good = frames.encode({"id": 1, "op": "hello"})
-    bad = chance.choice(
-        [
-            os.urandom(chance.randrange(1, 3000)),
-            good[: chance.randrange(1, len(good))],
-            struct.pack(">4sIII", frames.MAGIC, 0xFFFFFFFF, 0xFFFFFFFF, 0) + b"x" * 100,
-            struct.pack(">4sIII", frames.MAGIC, 10, 0, 7) + b"{}        ",
-            bytes(chance.randrange(256) if chance.random() < 0.05 else each for each in good * 3),
-        ]
-    )
+    bad = {
+        "noise": chance.randbytes(chance.randrange(1, 3000)),
+        "cut frame": good[: chance.randrange(1, len(good))],
+        "huge length": struct.pack(">4sIII", frames.MAGIC, 0xFFFFFFFF, 0xFFFFFFFF, 0) + b"x" * 100,
+        "wrong sum": struct.pack(">4sIII", frames.MAGIC, 10, 0, 7) + b"{}        ",
+        "flipped bytes": bytes(chance.randrange(256) if chance.random() < 0.05 else each for each in good * 3),
+    }[moment.stage]
     code, answers, said = _talk(far, good + bad)
     assert answers[0][0]["ok"]["uid"] == os.getuid(), "what came before the damage was answered"
     assert code in (0, 1)

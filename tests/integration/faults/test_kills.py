@@ -1,4 +1,4 @@
-"""`kill -9` at random moments: of the client, the supervisor, the guardian, both. Nothing lost, nothing doubled."""
+"""`kill -9` of the client, the supervisor, the guardian, both, at every stage. Nothing lost, nothing doubled."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import contextlib
 import json
 import os
 import signal
-import time
+
+import pytest
 
 from integration.faults.conftest import PRODUCTS
 from integration.runs.conftest import is_gone
@@ -27,6 +28,8 @@ EXPECTED = "".join(f"line {number} {'x' * 50}\n" for number in range(LINES))
 
 STAGES = ("at once", "reserved", "recorded", "created", "started", "output")
 """How far a submission has come when its client is killed, whatever the speed of the machine."""
+VICTIMS = ((0,), (1,), (0, 1), (1, 0))
+"""The guardian, the supervisor, both in either order."""
 
 
 def _has_reached(bench, stage: str) -> bool:
@@ -68,12 +71,12 @@ def _runs(bench) -> list[dict]:
     return json.loads(result.out)
 
 
-def test_a_client_killed_at_any_moment_leaves_the_run_once_or_not_at_all(bench, target, seed, chance):
+@pytest.mark.moments(*STAGES)
+def test_a_client_killed_at_any_moment_leaves_the_run_once_or_not_at_all(bench, target, moment):
     bench.write("train.py", SCRIPT)
     client = bench.popen("submit", "-t", target, "train.py")
-    stage = STAGES[seed % len(STAGES)]
-    wait_for(lambda: _has_reached(bench, stage) or client.poll() is not None)
-    time.sleep(chance.uniform(0.0, 0.06))  # the moment is the point; nothing is waited for
+    wait_for(lambda: _has_reached(bench, moment.stage) or client.poll() is not None)
+    moment.pause(0.06)
     client.kill()
     client.communicate()
     runs = _runs(bench)
@@ -93,26 +96,31 @@ def test_a_client_killed_at_any_moment_leaves_the_run_once_or_not_at_all(bench, 
     assert (bench.near(record["run_id"]) / "outputs" / "result").read_text() == "whole"
 
 
-def test_followers_killed_again_and_again_lose_no_byte(bench, target, seed, chance):
+@pytest.mark.moments("at once", "first byte", "a line more", "half")
+def test_followers_killed_again_and_again_lose_no_byte(bench, target, moment):
     bench.write("train.py", SCRIPT)
     run_id = bench.start("-t", target, "train.py")
+    copy = bench.near(run_id) / "driver_log"
     for _ in range(4):
+        before = copy.stat().st_size if copy.exists() else 0
+        wanted = {"at once": 0, "first byte": 1, "a line more": before + 1, "half": len(EXPECTED) // 2}[moment.stage]
         follower = bench.popen("logs", "-f", "-r", run_id)
-        time.sleep(chance.uniform(0.05, 0.4))
+        wait_for(lambda: wanted == 0 or copy.stat().st_size >= wanted or follower.poll() is not None)  # noqa: B023
+        moment.pause(0.4)
         follower.kill()
         follower.communicate()
     assert bench.run("logs", "-f", "-r", run_id).out == EXPECTED
     assert (bench.near(run_id) / "driver_log").read_text() == EXPECTED
 
 
-def test_owners_killed_at_any_moment_are_recorded_as_what_happened(bench, target, seed, chance):
+@pytest.mark.moments(*("created", "started", "output") * len(VICTIMS))
+def test_owners_killed_at_any_moment_are_recorded_as_what_happened(bench, target, moment):
     bench.write("train.py", SCRIPT)
     run_id = bench.start("-t", target, "train.py")
-    victims = chance.choice([(0,), (1,), (0, 1), (1, 0)])
+    victims = VICTIMS[moment.number % len(VICTIMS)]
     owners = _owners(bench, run_id)
-    stage = ("created", "started", "output")[seed % 3]
-    wait_for(lambda: _has_reached(bench, stage))
-    time.sleep(chance.uniform(0.0, 0.2))
+    wait_for(lambda: _has_reached(bench, moment.stage))
+    moment.pause(0.2)
     for byte in victims:
         with contextlib.suppress(KeyError, ProcessLookupError):  # the run was quicker
             os.kill(owners[byte], signal.SIGKILL)

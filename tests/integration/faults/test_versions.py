@@ -19,7 +19,7 @@ def test_a_recorded_run_of_each_format_stays_readable(bench, version):
     """The case has a project's `.holdfast` and the host's folder, as that version left them."""
     shutil.copytree(CASES / version / "project", bench.root, dirs_exist_ok=True)
     (bench.root / "state").rename(bench.root / ".holdfast")
-    shutil.copytree(CASES / version / "host", bench.home)
+    shutil.copytree(CASES / version / "host", bench.home, dirs_exist_ok=True)
     for record in json.loads((CASES / version / "expected.json").read_text()):
         found = bench.record(record["run_id"])
         assert {key: found.get(key) for key in record} == record

@@ -17,6 +17,7 @@ import pytest
 
 from integration.runs.conftest import Bench
 from kit.boxes import Box
+from kit.homes import furnish_account, recall
 from kit.link import Link, Way
 from kit.waiting import wait_for
 
@@ -80,9 +81,11 @@ def far_bench(
     """A function that makes a bench; what it is given goes to `box`. All benches of a test are one project."""
     root = tmp_path / "project"
     root.mkdir()
+    recall(Path(os.environ["HOLDFAST_HOME"]))
 
     def make(name: str = "gpu1", **options: Any) -> FarBench:
         made = box(name, **options)
+        furnish_account(made.account)
         bench = FarBench(root, made.home, holdfast, made)
         bench.attach(made)
         return bench

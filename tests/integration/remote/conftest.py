@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import pytest
 from kit.accounts import premises
 from kit.boxes import Box, Boxes
 from kit.sshd import Client, Options
+from kit.suite.missing_parts import require
 
 PROGRAMS = ("sshd", "ssh", "ssh-keygen", "useradd")
 
@@ -21,13 +20,7 @@ PROGRAMS = ("sshd", "ssh", "ssh-keygen", "useradd")
 @pytest.fixture(scope="session")
 def kit_folder() -> Iterator[Path]:
     """Where homes and servers of this session lie; every user can enter it."""
-    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-    missing = [program for program in PROGRAMS if shutil.which(program, path=path) is None]
-    if os.getuid() != 0:
-        missing.append("root, to make users")
-    if missing:
-        say = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
-        say(f"needs {', '.join(missing)}")
+    require(*PROGRAMS, root=True)
     with premises() as folder:
         yield folder
 

@@ -20,6 +20,7 @@ from kit.attaching import PASSWORD, attach, authorized, compute, own_keys, writt
 from kit.boxes import Box, Boxes
 from kit.files import holding
 from kit.sshd import Alias, Client, Options
+from kit.suite.missing_parts import require
 
 Run = Callable[..., Any]
 ALONE = f"{PASSWORD}-of-{os.getpid()}"
@@ -191,8 +192,7 @@ def test_the_python_of_the_login_is_the_one_that_runs_will_use(holdfast: Run, bo
 
 @pytest.mark.parametrize("shell", ["/bin/sh", "/usr/bin/tcsh", "/usr/bin/fish", "/usr/bin/zsh"])
 def test_every_login_shell_will_do(holdfast: Run, box: Make, tmp_path: Path, shell: str) -> None:
-    if not Path(shell).exists():
-        pytest.skip(f"no {shell} here")
+    require(shell)
     result = attach(holdfast, box("gpu1", shell=shell))
     assert result.code == 0, result.err
     assert "pythonLocation: /" in compute(tmp_path)

@@ -1,4 +1,4 @@
-"""Links that break at random moments: every run exists once, its record is right, its bytes are equal."""
+"""Links that break at every stage: every run exists once, its record is right, its bytes are equal."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import pytest
 
 from integration.remote.benches import SHARE_LINE, FarBench, cut_once_there, far_bench, largest, watched  # noqa: F401 - a fixture
 from kit.link import Way
+from kit.suite.moments import Moment
 from kit.waiting import wait_for
 
-SEEDS, FEWER_SEEDS, SOAK_SEEDS = 20, 8, 300
 UNREACHABLE = 245
 LINES = 60
 LARGE = 3 << 20
@@ -42,25 +42,11 @@ OUTPUTS = {
 }
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "seed" in metafunc.fixturenames:
-        few = (
-            SEEDS if metafunc.function is test_a_submit_over_a_link_that_breaks_brings_everything_home else FEWER_SEEDS
-        )
-        many = [pytest.param(each, marks=pytest.mark.soak) for each in range(few, SEEDS + SOAK_SEEDS)]
-        metafunc.parametrize("seed", [*range(few), *many])
-
-
 @pytest.fixture
-def chance(seed: int) -> random.Random:
-    return random.Random(seed)
-
-
-@pytest.fixture
-def bench(far_bench: Callable[..., FarBench], chance: random.Random) -> FarBench:  # noqa: F811
+def bench(far_bench: Callable[..., FarBench], moment: Moment) -> FarBench:  # noqa: F811
     made = far_bench()
     made.write("train.py", SCRIPT)
-    data = chance.randbytes(400_000)  # so large that it travels in pieces, and cannot be compressed
+    data = moment.chance.randbytes(400_000)  # so large that it travels in pieces, and cannot be compressed
     (made.root / "data.bin").write_bytes(data)
     made.write("data.sha256", hashlib.sha256(data).hexdigest())
     return made
@@ -198,11 +184,10 @@ def require_settled(bench: FarBench, run_id: str) -> bool:
     return False
 
 
-def test_a_submit_over_a_link_that_breaks_brings_everything_home(
-    bench: FarBench, seed: int, chance: random.Random
-) -> None:
-    stage = STAGES[seed % len(STAGES)]
-    with sabotaged(bench, chance, stage):
+@pytest.mark.moments(*STAGES)
+def test_a_submit_over_a_link_that_breaks_brings_everything_home(bench: FarBench, moment: Moment) -> None:
+    stage = moment.stage
+    with sabotaged(bench, moment.chance, stage):
         done = bench.submit("train.py", timeout=120)
     assert len(bench.near_ids()) == 1, done.err
     if require_settled(bench, bench.near_ids()[0]):
@@ -212,13 +197,15 @@ def test_a_submit_over_a_link_that_breaks_brings_everything_home(
         assert done.err.count("error: ") == 1
 
 
+@pytest.mark.moments(*STAGES[2:])
 def test_a_run_is_followed_to_its_end_by_whoever_comes_later_over_a_link_that_breaks(
-    bench: FarBench, seed: int, chance: random.Random
+    bench: FarBench, moment: Moment
 ) -> None:
     """As a laptop that is closed and opened again: several clients, one after another, none of them undisturbed."""
+    chance = moment.chance
     run_id = bench.start("train.py")
     outputs = []
-    with sabotaged(bench, chance, STAGES[2 + seed % (len(STAGES) - 2)]):
+    with sabotaged(bench, chance, moment.stage):
         for _ in range(2):
             follower = bench.popen("logs", "-f", "-r", run_id)
             with watched(follower), contextlib.suppress(subprocess.TimeoutExpired):
@@ -233,15 +220,16 @@ def test_a_run_is_followed_to_its_end_by_whoever_comes_later_over_a_link_that_br
     assert {code for _, code in outputs} <= {0, UNREACHABLE}
 
 
+@pytest.mark.moments(*STAGES)
 def test_a_client_killed_during_a_submit_over_a_link_that_breaks_leaves_the_run_once_or_not_at_all(
-    bench: FarBench, seed: int, chance: random.Random
+    bench: FarBench, moment: Moment
 ) -> None:
-    kill_at = STAGES[seed % len(STAGES)]
-    cut_at = chance.choice(STAGES[: 1 + seed % len(STAGES)])
+    kill_at, chance = moment.stage, moment.chance
+    cut_at = chance.choice(STAGES[: 1 + STAGES.index(kill_at)])
     options = chance.choice([[], ["-a"], ["--wait"]])
     with sabotaged(bench, chance, cut_at), watched(bench.submitting(*options, "train.py")) as client:
         wait_for(lambda: client.poll() is not None or has_reached(bench, kill_at), 60, kill_at)
-        time.sleep(chance.uniform(0.0, 0.2))  # the moment is the point; nothing is waited for
+        moment.pause(0.2)
         client.kill()
     ids = bench.near_ids()
     if not ids:

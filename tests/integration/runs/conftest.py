@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from kit.homes import furnish
 from kit.waiting import wait_for
 
 
@@ -106,7 +107,7 @@ def is_gone(pid: int) -> bool:
 def bench(tmp_path: Path, isolated: Path, holdfast: Callable[..., Any]) -> Iterator[Bench]:
     root = tmp_path / "project"
     root.mkdir()
-    made = Bench(root, Path(os.environ["HOLDFAST_HOME"]), holdfast)
+    made = Bench(root, furnish(Path(os.environ["HOLDFAST_HOME"])), holdfast)
     yield made
     end_what_is_left(made.home)
 

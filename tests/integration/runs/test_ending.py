@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -187,7 +188,8 @@ def test_a_reboot_is_told_from_a_death(bench):
     script = bench.event(run_id, "started")["pid"]
     bench.kill_owners(run_id)
     result = bench.run("status", "-r", run_id, "-o", "json", env={"HOLDFAST_BOOT_ID": "another"})
-    os.kill(script, signal.SIGKILL)  # a restart would have ended it
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(script, signal.SIGKILL)  # a restart would have ended it
     assert json.loads(result.out)["reason"] == "host-rebooted"
 
 
@@ -222,7 +224,7 @@ def test_a_run_that_is_gone_from_its_machine_is_lost_and_not_completed(bench):
     script = bench.event(run_id, "started")["pid"]
     bench.run("status", "-r", run_id)
     bench.kill_owners(run_id)
-    os.kill(script, signal.SIGKILL)
+    wait_for(lambda: is_gone(script), what="the script ends with its supervisor")
     shutil.rmtree(bench.far(run_id))
     assert bench.record(run_id)["reason"] == "lost"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -342,6 +343,7 @@ def test_a_read_only_project_gives_a_clear_error_and_leaves_nothing(bench, obeyi
 
 def test_a_read_only_home_gives_a_clear_error_and_no_record(bench, obeying_modes):
     bench.write("t.py", "print(1)")
+    shutil.rmtree(bench.home)
     bench.home.mkdir(mode=0o555)
     result = obeying_modes(bench.root, "submit", "t.py")
     assert result.code == 244

@@ -5,18 +5,16 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import os
-import re
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from kit import processes
+from kit.accounts import is_left
 from kit.docker.daemon import CACHE, Daemon, Settings
 
-_PREFIX = "hfd-"
+_PREFIX = "hfdd-"
 
 
 @contextlib.contextmanager
@@ -58,12 +56,11 @@ def locked(path: Path) -> Iterator[None]:
 def sweep() -> None:
     """End the daemons of this kit that nobody uses, and remove their files."""
     for folder in Path("/tmp").glob(f"{_PREFIX}*"):
-        with contextlib.suppress(OSError), (folder / "users").open("r+") as users:
-            if (folder / "daemon.json").exists() and _is_ours_alone(users):
-                Daemon.at(folder).close()
-        maker = re.match(rf"{_PREFIX}(\d+)-", folder.name)
-        if maker and not processes.is_alive(int(maker[1])) and not (folder / "daemon.json").exists():
-            shutil.rmtree(folder, ignore_errors=True)
+        if not is_left(folder, "users"):
+            continue
+        if (folder / "daemon.json").exists():
+            Daemon.at(folder).close()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _enter(note: Path) -> tuple[Daemon, IO[str]] | None:
@@ -78,7 +75,7 @@ def _enter(note: Path) -> tuple[Daemon, IO[str]] | None:
 
 
 def _create(settings: Settings, template: Path | None) -> tuple[Daemon, IO[str]]:
-    folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir="/tmp"))
     folder.chmod(0o755)
     users = (folder / "users").open("w")
     fcntl.flock(users, fcntl.LOCK_SH)

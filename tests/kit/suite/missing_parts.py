@@ -1,0 +1,84 @@
+"""What this machine lacks: such tests are left out, and at the end a table says how many, and what brings the part.
+
+Under CI=true a part that is missing is a failure: `make test` has installed them all there. Pythons are the exception:
+no package of the system brings all of them, so the table names those that were not there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+_ROOT = "root"
+_LIST = Path(__file__).resolve().parents[3] / "scripts" / "system-packages"
+_MORE_FOLDERS = "/usr/sbin:/sbin"
+PYTHONS = range(6, 14)
+
+
+def require(*programs: str, root: bool = False) -> None:
+    """Leave the test out where a program is missing, or where `root` is wanted and somebody else runs it."""
+    path = f"{os.environ.get('PATH', '')}:{_MORE_FOLDERS}"
+    missing = [program for program in programs if shutil.which(program, path=path) is None]
+    if root and os.getuid() != 0:
+        missing.append(_ROOT)
+    if missing:
+        leave_out(*missing)
+
+
+def leave_out(*parts: str) -> NoReturn:
+    """Skip with these as the reason; fail under CI=true."""
+    say = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
+    say(f"needs {', '.join(parts)}")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    rows = table([_reason(report) for report in terminalreporter.stats.get("skipped", [])])
+    if rows:
+        terminalreporter.section("left out on this machine")
+        for row in rows:
+            terminalreporter.write_line(row)
+
+
+def table(reasons: Sequence[str]) -> list[str]:
+    """For each set of missing parts: how many tests, and the line to type."""
+    counts: dict[str, int] = defaultdict(int)
+    for reason in reasons:
+        found = re.search(r"needs (.+)", reason)
+        if found:
+            counts[found[1]] += 1
+    rows = [f"{count:5} tests need {parts:34} {remedy(parts.split(', '))}" for parts, count in sorted(counts.items())]
+    absent = absent_pythons()
+    if rows and absent:
+        rows.append(f"      Python {', '.join(absent)}: tests of every Python ran without. Try pyenv.")
+    return rows
+
+
+def remedy(parts: Sequence[str]) -> str:
+    packages = sorted({package for program, package in known_packages() if program in parts})
+    words = [f"sudo apt-get install {' '.join(packages)}"] if packages else []
+    if _ROOT in parts:
+        words.append("sudo make test")
+    return "; ".join(words) or "no package known"
+
+
+def known_packages() -> list[tuple[str, str]]:
+    """`program:package` lines of the script that installs them."""
+    pairs = re.findall(r"^([\w./-]+):([\w.-]+)$", _LIST.read_text(), re.MULTILINE)
+    return [(Path(program).name, package) for program, package in pairs]
+
+
+def absent_pythons() -> list[str]:
+    from integration.interpreters import FOUND
+
+    return [f"3.{minor}" for minor in PYTHONS if f"python3.{minor}" not in FOUND]
+
+
+def _reason(report: pytest.TestReport) -> str:
+    return str(report.longrepr[2]) if isinstance(report.longrepr, tuple) else ""
