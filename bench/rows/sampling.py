@@ -65,7 +65,7 @@ def profile(session: Session) -> str:
 
 
 def _reading(place: Place, rounds: int) -> tuple[Table, ...]:
-    argv = ["python", children.PROGRAMS / _READING, place.root / "two-weeks"]
+    argv: list[str | Path] = ["python", children.PROGRAMS / _READING, place.root / "two-weeks"]
     children.run(place, argv)  # writes the file
     found = [children.run(place, argv).out.split() for _ in range(rounds)]
     seconds, memory = [float(each[0]) for each in found], [float(each[1]) for each in found]
@@ -86,7 +86,16 @@ def _machine(folder: Path) -> Simulated:
 def _watch(place: Place, folder: Path, seconds: int) -> Watch:
     gpus = _machine(folder / "gpus")
     entry = children.run(place, ["python", "-c", "from holdfast.farside.layout import ENTRY; print(ENTRY)"], "main.py")
-    argv = ["python", "-I", "-S", entry.out.strip(), "sample", str(folder), str(os.getpid()), "18d2721bfe8f"]
+    argv: list[str | Path] = [
+        "python",
+        "-I",
+        "-S",
+        entry.out.strip(),
+        "sample",
+        str(folder),
+        str(os.getpid()),
+        "18d2721bfe8f",
+    ]
     lines = folder / "gpu.jsonl"
     with subprocess.Popen(argv, env={**place.environment(), **gpus.environment}) as sampler:
         try:

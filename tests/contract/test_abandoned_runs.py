@@ -9,7 +9,7 @@ from holdfast.history.index import Index
 from holdfast.model import Reason, Status
 from holdfast.workbench.records import runs
 from holdfast.workbench.records.abandoning import abandon, try_to_ask
-from kit.laptops import Box
+from kit.laptops import Box, ended
 from kit.waiting import wait_for
 
 DOWN = Unreachable("gpu1 cannot be reached: ssh: connect to host gpu1 port 22: No route to host")
@@ -96,8 +96,7 @@ def test_a_run_that_was_given_up_can_be_followed_to_its_end(laptop, boxes):
     give_up(laptop, run)
     boxes["gpu1"].trouble = None
     boxes["gpu1"].open_gate()
-    *_, last = runs.follower_of(laptop.project, run, laptop.around).follow()
-    assert last.run.status is Status.COMPLETED
+    assert ended(runs.follower_of(laptop.project, run, laptop.around).follow()).status is Status.COMPLETED
 
 
 def test_a_machine_that_is_asked_about_another_run_says_what_became_of_one_that_was_given_up(laptop, boxes):

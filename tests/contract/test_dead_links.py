@@ -18,7 +18,7 @@ from holdfast.model import Status
 from holdfast.workbench import events
 from holdfast.workbench.following import pulse, reconnecting
 from holdfast.workbench.records import runs
-from kit.laptops import SCRIPT, Box
+from kit.laptops import SCRIPT, Box, ended
 from kit.waiting import wait_for
 
 SILENCE = 3.0
@@ -67,7 +67,7 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_link_that_died_without_a_word_is_noticed_and_taken_up_again(laptop, box):
     run = laptop.start("gpu1")
-    happened = []
+    happened: list[events.Event] = []
     for event in runs.follower_of(laptop.project, run, laptop.around).follow():
         # Once: the rest of the line may come over the next connection.
         if isinstance(event, events.OutputArrived) and not any(isinstance(each, type(event)) for each in happened):
@@ -78,14 +78,14 @@ def test_a_link_that_died_without_a_word_is_noticed_and_taken_up_again(laptop, b
     assert [each.reason for each in happened if isinstance(each, events.ConnectionLost)] == NOTICED
     said = [type(each) for each in happened if isinstance(each, events.ConnectionLost | events.Reconnected)]
     assert said == [events.ConnectionLost, events.Reconnected]
-    assert happened[-1].run.status is Status.COMPLETED
+    assert ended(happened).status is Status.COMPLETED
 
 
 def test_that_a_link_is_back_is_said_before_what_comes_over_it(laptop, box):
     (laptop.root / "train.py").write_text(SCRIPT + "print('second line', flush=True)\n")
     run = laptop.start("gpu1")
     copy = laptop.folders.path(run) / "driver_log"
-    happened = []
+    happened: list[events.Event] = []
     for event in runs.follower_of(laptop.project, run, laptop.around).follow():
         if isinstance(event, events.OutputArrived) and event.data.endswith(b"first line\n"):
             box.stop()
@@ -101,21 +101,22 @@ def test_outputs_on_their_way_home_notice_a_link_that_died(laptop, box):
     (laptop.root / "train.py").write_text("import os\nopen('outputs/big', 'wb').write(os.urandom(200 << 20))\n")
     box.open_gate()
     run = laptop.start("gpu1")
-    happened = []
+    happened: list[events.Event] = []
     for event in runs.follower_of(laptop.project, run, laptop.around).follow():
         if isinstance(event, events.Fetched) and not any(isinstance(each, events.Fetched) for each in happened):
             box.stop()
         happened.append(event)
     lost = [each.reason for each in happened if isinstance(each, events.ConnectionLost)]
     assert lost == NOTICED
-    assert happened[-1].run.status is Status.COMPLETED
+    assert ended(happened).status is Status.COMPLETED
     assert (laptop.folders.path(run) / "outputs" / "big").stat().st_size == 200 << 20
 
 
 def test_a_host_that_dies_when_it_is_asked_for_the_outputs_is_noticed(laptop, box, monkeypatch):
     box.open_gate()
     run = laptop.start("gpu1")
-    send, stopped = Connection.send, []
+    send = Connection.send
+    stopped: list[str] = []
 
     def stopping(self: Connection, operation: str, fields: Any = None, body: bytes = b"") -> int:
         if operation == "list" and not stopped:
@@ -133,14 +134,14 @@ def test_a_host_that_dies_when_it_is_asked_for_the_outputs_is_noticed(laptop, bo
 def test_a_run_that_says_nothing_for_long_is_not_taken_for_a_dead_link(laptop, box):
     run = laptop.start("gpu1")
     began = time.monotonic()
-    happened = []
+    happened: list[events.Event] = []
     for event in runs.follower_of(laptop.project, run, laptop.around).follow():
         happened.append(event)
         if isinstance(event, events.StillWaiting) and time.monotonic() - began > 2 * pulse.SILENCE:
             box.open_gate()
     assert not any(isinstance(each, events.ConnectionLost) for each in happened)
     assert len(box.connections) == 1
-    assert happened[-1].run.status is Status.COMPLETED
+    assert ended(happened).status is Status.COMPLETED
 
 
 def test_a_far_side_that_promises_no_word_is_not_left_for_its_silence(laptop, box, monkeypatch):

@@ -27,6 +27,7 @@ from holdfast.workbench.surroundings import Surroundings
 from holdfast.workbench.targets import Product
 from integration.interpreters import FOUND
 from kit.homes import furnish
+from kit.laptops import ended
 
 
 class Elsewhere(Local):
@@ -86,10 +87,9 @@ def test_a_run_on_a_host_gets_its_files_and_sends_everything_home(host, tmp_path
     )
     around = Surroundings(tmp_path / "home", {**os.environ, "PATH": os.path.dirname(sys.executable)}, root, tmp_path)
     monkeypatch.setattr(submitting, "product_of", lambda target, around: Product(host, Direct(), Bare()))
-    happened = list(submitting.submit(find_project(root), Request("t.py"), around))
-    ended = happened[-1]
-    assert ended.run.ending.reason is Reason.COMPLETED, ended.run
-    folder = root / ".holdfast" / "runs" / ended.run.run_id
+    run = ended(submitting.submit(find_project(root), Request("t.py"), around))
+    assert run.ending.reason is Reason.COMPLETED, run
+    folder = root / ".holdfast" / "runs" / run.run_id
     outside = None if host.name == "this machine" and "LC_ALL" not in os.environ else os.environ.get("LC_ALL")
     expected = "C" if host.name == "other python" else outside
     assert (folder / "driver_log").read_bytes() == b"contents" + repr(expected).encode()
@@ -97,7 +97,7 @@ def test_a_run_on_a_host_gets_its_files_and_sends_everything_home(host, tmp_path
     assert (folder / "outputs/é").exists()
     sent = list((tmp_path / "home" / "objects").glob("??/*"))
     assert bool(sent) == (not host.is_here)
-    assert host.is_here or not list(send_again(host, root, ended.run)), "nothing is sent twice"
+    assert host.is_here or not list(send_again(host, root, run)), "nothing is sent twice"
 
 
 def send_again(host: Any, root: Path, run: Any) -> Iterator[Any]:

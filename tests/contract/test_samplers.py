@@ -48,7 +48,11 @@ class Watched:
         return read(self.file.read_bytes()) if self.file.exists() else Samples()
 
     def ticks(self, count: int) -> list[Tick]:
-        return list(wait_for(lambda: len(self.samples().ticks) >= count and self.samples().ticks, what="ticks"))
+        def found() -> list[Tick] | None:
+            ticks = list(self.samples().ticks)
+            return ticks if len(ticks) >= count else None
+
+        return wait_for(found, what="ticks")
 
     def look_now(self) -> Row:
         """The first device, in a look that was asked for: one that had begun by then is not it."""

@@ -8,6 +8,7 @@ import os
 import time
 import zlib
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -48,10 +49,17 @@ def test_a_warm_submit_waits_for_no_answer_before_it_has_asked_for_everything(be
     bench.run()
     happened: list[str] = []
     send, answer = Connection.send, Connection.answer_with_body
-    monkeypatch.setattr(Connection, "send", lambda self, name, *rest: happened.append(name) or send(self, name, *rest))
-    monkeypatch.setattr(
-        Connection, "answer_with_body", lambda self, number: happened.append("answer") or answer(self, number)
-    )
+
+    def sending(self: Connection, name: str, *rest: Any) -> Any:
+        happened.append(name)
+        return send(self, name, *rest)
+
+    def answering(self: Connection, number: int) -> Any:
+        happened.append("answer")
+        return answer(self, number)
+
+    monkeypatch.setattr(Connection, "send", sending)
+    monkeypatch.setattr(Connection, "answer_with_body", answering)
     bench.write("t.py", "print('ran again')\n")
     assert bench.run().ending.reason is Reason.COMPLETED
     assert happened[:6] == ["hello", "prepare", "pack", "start", "follow", "answer"]
@@ -171,7 +179,8 @@ def test_an_object_that_is_damaged_here_is_named_and_nothing_starts(bench):
     with pytest.raises(StorageError, match=f"`{digest}` is damaged"):
         bench.run()
     folders = RunFolders(bench.root / ".holdfast")
-    assert read_run(folders, folders.resolve("last")).ending.reason is Reason.NOT_STARTED
+    ending = read_run(folders, folders.resolve("last")).ending
+    assert ending is not None and ending.reason is Reason.NOT_STARTED
 
 
 def test_many_files_are_sent_with_progress(bench):

@@ -19,7 +19,7 @@ from holdfast.workbench.records import importing, refresh
 from holdfast.workbench.records.cancel import cancel
 from holdfast.workbench.records.cleaning import Rubbish, clean
 from holdfast.workbench.records.silence import LOGIN_NEEDED, silences
-from kit.laptops import NOON
+from kit.laptops import NOON, ended, removed
 from kit.waiting import wait_for
 
 
@@ -247,6 +247,7 @@ def test_another_run_of_the_same_id_is_refused(laptop, new_laptop, boxes):
     laptop.time += 1
     another = laptop.start("gpu1")
     refused, *rest = importing.import_runs(second.project, "gpu1", None, False, second.around)
+    assert isinstance(refused, events.Warned)
     assert refused.message.startswith(f"{run} was not imported: there is another run of that id here")
     assert rest == [events.Imported(another)]
 
@@ -268,8 +269,7 @@ def test_a_second_laptop_cancels_a_run(laptop, new_laptop, boxes):
     run = laptop.start("gpu1")
     second = new_laptop("second", "cd" * 16)
     list(importing.import_run(second.project, run, "gpu1", second.around))
-    ended = list(cancel(second.project, run, second.around, grace=0.0))[-1]
-    assert ended.run.ending.reason is Reason.CANCELED
+    assert ended(cancel(second.project, run, second.around, grace=0.0)).ending.reason is Reason.CANCELED
     laptop.look_until_ended(run)
     assert laptop.read(run).ending.reason is Reason.CANCELED
 
@@ -286,8 +286,7 @@ def test_a_run_is_canceled_over_another_connection_when_the_first_one_breaks(lap
         return made[-1]
 
     monkeypatch.setattr(boxes["gpu1"], "connect", break_the_first)
-    ended = list(cancel(laptop.project, run, laptop.around, grace=0.0))[-1]
-    assert ended.run.ending.reason is Reason.CANCELED
+    assert ended(cancel(laptop.project, run, laptop.around, grace=0.0)).ending.reason is Reason.CANCELED
 
 
 def test_cleaning_goes_on_where_a_machine_is_down(laptop, boxes):
@@ -339,13 +338,13 @@ def test_cleaning_everything_removes_what_no_run_needs_and_nothing_that_one_may(
     (box / "cache" / "wheels").mkdir(parents=True)
     (box / "cache" / "wheels" / "one").write_bytes(bytes(1000))
 
-    happened = list(clean(laptop.project, Rubbish(None, "gpu1"), laptop.around))
+    happened = removed(clean(laptop.project, Rubbish(None, "gpu1"), laptop.around))
     assert {each.name for each in happened if not each.kept} == {done}, "all else is younger than an hour"
     old = time.time() - 4000
     for path in [*box.glob("objects/??/*"), *box.glob("farside/*")]:
         os.utime(path, (old, old))
     os.utime(box / "farside" / ("1" * 16))
-    happened = list(clean(laptop.project, Rubbish(None, "gpu1", True), laptop.around))
+    happened = removed(clean(laptop.project, Rubbish(None, "gpu1", True), laptop.around))
     after = {each.parent.name + each.name for each in box.glob("objects/??/*")}
     assert needed in after
     assert len(before - after) == 2, "the file and the manifest of the run that is gone"

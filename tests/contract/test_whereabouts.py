@@ -29,7 +29,7 @@ from holdfast.workbench.records.whereabouts import ANOTHER_FOLDER, ANOTHER_MACHI
 from holdfast.workbench.submitting import submit
 from holdfast.workbench.submitting.planning import Request
 from holdfast.workbench.targets import product_of
-from kit.laptops import NOON, Behind, Box, Laptop
+from kit.laptops import NOON, Behind, Box, Laptop, ended, removed
 from kit.waiting import wait_for
 
 
@@ -249,7 +249,7 @@ def test_an_error_of_a_second_attempt_does_not_undo_what_the_first_one_started(l
     box.before = lambda: damage_the_store(laptop) if len(box.connections) == 2 else None
     happened: list[events.Event] = []
     submitted(laptop, happened, wait=True)
-    assert happened[-1].run.ending.reason is Reason.COMPLETED
+    assert ended(happened).ending.reason is Reason.COMPLETED
     assert len(runs_on(box)) == 1
 
 
@@ -309,14 +309,14 @@ def test_an_imported_run_is_removed_only_by_its_name(laptop, new_laptop, boxes):
     second = new_laptop("second")
     list(importing.import_run(second.project, run, "gpu1", second.around))
     second.look_until_ended(run)
-    (kept,) = clean(second.project, Rubbish(), second.around)
+    (kept,) = removed(clean(second.project, Rubbish(), second.around))
     assert kept.name == "1 imported run"
     assert "-r RUN" in kept.kept
     assert len(runs_on(boxes["gpu1"])) == 1
     laptop.look_until_ended(run)
     assert laptop.read(run).status is Status.COMPLETED
-    removed = list(clean(second.project, Rubbish((run,)), second.around))
-    assert [(each.name, each.kept) for each in removed] == [(run, "")]
+    gone = removed(clean(second.project, Rubbish((run,)), second.around))
+    assert [(each.name, each.kept) for each in gone] == [(run, "")]
     assert runs_on(boxes["gpu1"]) == []
 
 

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +126,21 @@ class Laptop:
 
     def read(self, run_id: str) -> Any:
         return read_run(self.folders, run_id)
+
+
+def ended(happened: Iterable[events.Event]) -> Any:
+    """The record that comes last."""
+    *_, last = happened
+    assert isinstance(last, events.Ended), last
+    return last.run
+
+
+def removed(happened: Iterable[events.Event]) -> list[events.Removed]:
+    """What was cleaned away or kept: nothing else happened."""
+    found = list(happened)
+    told = [each for each in found if isinstance(each, events.Removed)]
+    assert told == found
+    return told
 
 
 @pytest.fixture

@@ -13,9 +13,11 @@ import functools
 import json
 import os
 import random
+import socket
 import subprocess
 import sys
 import time
+from typing import Any, Callable, Dict, List, Union
 
 from holdfast.farside.gpu.leasing import holding, leases
 from holdfast.farside.gpu.request import Request
@@ -24,25 +26,27 @@ from holdfast.farside.machine import gpus
 BOOTTIME = 7
 IMPATIENCE = 0.1
 """Runs that take milliseconds look more often than those that take hours."""
+WANTED: List[Union[int, str]] = [1, 1, 1, 1, 1, 2, 2, 3, "all"]
 
 
-def main():
+def main() -> None:
     given = json.loads(sys.argv[2])
-    {"storm": storm, "hold": hold, "wait": wait}[sys.argv[1]](given)
+    programs: Dict[str, Callable[[Dict[str, Any]], None]] = {"storm": storm, "hold": hold, "wait": wait}
+    programs[sys.argv[1]](given)
 
 
-def now():
+def now() -> float:
     return time.clock_gettime(BOOTTIME)
 
 
-def say(**keys):
+def say(**keys: Any) -> None:
     os.write(1, (json.dumps(keys) + "\n").encode("ascii"))
 
 
 # ---- many runs ----
 
 
-def storm(given):
+def storm(given: Dict[str, Any]) -> None:
     """`uids`, `processes` of each and `runs` of each process, `folder` for a file of each process."""
     report = gpus.ask(dict(os.environ), given["patience"])
     ready, begin = os.pipe()
@@ -63,23 +67,23 @@ def storm(given):
     say(failed=len([code for code in codes if code != 0]))
 
 
-def _runs(given, report, name, target):
+def _runs(given: Dict[str, Any], report: gpus.Report, name: str, target: str) -> None:
     chance = random.Random(name)
     with open(target, "w") as file:
         for number in range(given["runs"]):
-            wanted = chance.choice([1, 1, 1, 1, 1, 2, 2, 3, "all"])
+            wanted = chance.choice(WANTED)
             json.dump(_one_run(report, "%s-%d" % (name, number), wanted, chance.uniform(0.005, 0.03)), file)
             file.write("\n")
 
 
-def _one_run(report, run, wanted, seconds):
+def _one_run(report: gpus.Report, run: str, wanted: Union[int, str], seconds: float) -> Dict[str, Any]:
     """When it asked, was first seen waiting, last waited, had its lease and gave it back; and what it had."""
-    row = {"run": run, "uid": os.getuid(), "gpus": wanted, "asked": now(), "seen": None, "waited": None}
+    row: Dict[str, Any] = {"run": run, "uid": os.getuid(), "gpus": wanted, "asked": now(), "seen": None, "waited": None}
 
-    def tell(text):
+    def tell(text: str) -> None:
         row["seen"] = row["seen"] or now()
 
-    def wait(limit):
+    def wait(limit: float) -> None:
         row["waited"] = now()
         time.sleep(limit * IMPATIENCE)
 
@@ -93,7 +97,7 @@ def _one_run(report, run, wanted, seconds):
     return row
 
 
-def _become(uid):
+def _become(uid: int) -> None:
     if uid != os.getuid():
         os.setgid(uid)
         os.setuid(uid)
@@ -102,7 +106,7 @@ def _become(uid):
 # ---- one run, as it is owned ----
 
 
-def hold(given):
+def hold(given: Dict[str, Any]) -> None:
     """Until it is killed. `uid`, `gpus`, `run`; `child`: something that the supervisor executes, which stays."""
     report = gpus.ask(dict(os.environ), given["patience"])
     _become(given["uid"])
@@ -116,7 +120,7 @@ def hold(given):
         time.sleep(3600)
 
 
-def _supervise(given, report, guardian, to_guardian):
+def _supervise(given: Dict[str, Any], report: gpus.Report, guardian: int, to_guardian: socket.socket) -> None:
     who = leases.Holder(os.getuid(), given["run"], guardian)
     lease = leases.lease(Request(gpus=given["gpus"]), report, lambda: report, lambda text: None, time.sleep, who)
     assert holding.hand_over(to_guardian, lease.sockets)
@@ -126,7 +130,7 @@ def _supervise(given, report, guardian, to_guardian):
         time.sleep(3600)
 
 
-def wait(given):
+def wait(given: Dict[str, Any]) -> None:
     """As the supervisor of a run does."""
     ask = functools.partial(gpus.ask, dict(os.environ), given["patience"])
     who = leases.Holder(os.getuid(), given["run"], os.getpid())

@@ -12,7 +12,7 @@ NOT_YET = (OSError, StopIteration, ValueError)
 """A file that is not there yet, or not whole; a process that has just ended."""
 
 
-def wait_for(condition: Callable[[], T], seconds: float = 60.0, what: str = "") -> T:
+def wait_for(condition: Callable[[], T | None], seconds: float = 60.0, what: str = "") -> T:
     """The first answer of `condition` that is true; AssertionError when there was none in time, which is only a bound
     for a test that fails."""
     deadline = time.monotonic() + seconds

@@ -12,7 +12,7 @@ import pytest
 
 from integration.docker.benches import ContainerBench, container_bench  # noqa: F401 - a fixture
 from integration.docker.environment_runs import built, wants
-from kit.docker.gpus import Simulated
+from kit.nvml import Simulated
 from kit.package_server import Index
 from kit.waiting import wait_for
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -106,6 +107,7 @@ def test_a_daemon_that_a_killed_process_left_is_ended_by_the_next(private_daemon
         [sys.executable, "-c", program], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     with left:
+        assert left.stdout is not None
         folder, bridge, pid = left.stdout.readline().split()
         left.kill()
     number = bridges.number(bridge)
@@ -132,7 +134,7 @@ def test_processes_share_one_daemon_and_the_last_one_ends_it(docker_template, tm
         subprocess.Popen(argv, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for _ in range(3)
     ]
-    ((pid, folder),) = {tuple(each.stdout.readline().split()) for each in users}
+    ((pid, folder),) = {tuple(each.stdout.readline().split()) for each in users if each.stdout}
     for each in users[:2]:
         each.communicate("\n", timeout=180)
         assert processes.is_alive(int(pid))
@@ -267,8 +269,9 @@ def test_a_container_with_one_gpu_sees_what_becomes_of_it_and_is_on_that_one(doc
     script = occupying_inside(0, memory=1 << 30, utilization=5) + look
     words = ["run", "--rm", "-i", "--mount", f"type=bind,src={tmp_path},dst=/x"]
     argv = ["docker", *words, "--gpus", f'"device={gpus.uuids()[1]}"', PYTHON, "python3", "-c", script]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(argv, env={**os.environ, **docker.environment}, **pipes) as running:
+        assert running.stdin is not None and running.stdout is not None
         running.stdin.write("\n")
         running.stdin.flush()
         assert running.stdout.readline() == "40\n"  # itself it does not see: the number is the host's

@@ -208,7 +208,8 @@ def test_a_cache_that_was_changed_is_repaired_when_asked_to_look(bench, tmp_path
     bench.install(packages, "p2")
     assert (tmp_path / "p2/y.txt").read_text() == "right"
 
-    changed, _ = next(bench.cache.rglob("x.txt")), shutil.rmtree(tmp_path / "p2")
+    changed = next(bench.cache.rglob("x.txt"))
+    shutil.rmtree(tmp_path / "p2")
     changed.write_text("wrong")
     bench.install(packages, "p3", thorough=True)
 

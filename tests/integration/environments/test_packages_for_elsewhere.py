@@ -23,7 +23,8 @@ from holdfast.errors import PreparationError
 from holdfast.plan import EnvironmentPlan, text
 from holdfast.project.environment_spec import EnvironmentSpec, Requirement
 from holdfast.workbench.submitting.tools import find_uv
-from kit.link import Link, Way
+from kit.flows import Way
+from kit.link import Link
 from kit.package_server import package_index
 from kit.wheels import make_wheel
 
@@ -57,7 +58,7 @@ def test_the_wheel_is_for_the_other_machine(uv: Installer, machine: Machine, tag
 
 
 def test_versions_that_other_machines_have_are_kept(uv: Installer) -> None:
-    other = {"requirements": "markupsafe==2.1.3\n"}
+    other: dict[str, object] = {"requirements": "markupsafe==2.1.3\n"}
     lock = resolve_for(NEW, asked("markupsafe", locks=(other,)), uv)
     assert "markupsafe==2.1.3" in lock["requirements"]
 

@@ -78,7 +78,7 @@ def make_certificate(folder: Path, key: Path, certificate: Path) -> Path:
     authority, signing, request, about = (folder / name for name in ("ca.pem", "ca.key", "request.pem", "about.txt"))
     about.write_text(f"subjectAltName=DNS:{NAME}\nbasicConstraints=CA:FALSE\n")
     new = ["openssl", "req", "-newkey", "rsa:2048", "-nodes"]
-    for words in (
+    commands: tuple[list[str | Path], ...] = (
         [*new, "-x509", "-days", "2", "-subj", "/CN=authority", "-keyout", signing, "-out", authority],
         [*new, "-subj", f"/CN={NAME}", "-keyout", key, "-out", request],
         [
@@ -99,7 +99,8 @@ def make_certificate(folder: Path, key: Path, certificate: Path) -> Path:
             "-out",
             certificate,
         ],
-    ):
+    )
+    for words in commands:
         subprocess.run(words, check=True, capture_output=True)
     return authority
 

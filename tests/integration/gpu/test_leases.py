@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -156,11 +157,15 @@ def test_of_runs_that_wait_the_status_says_for_what(bench, simulated, monkeypatc
     for name, value in gpus.environment.items():
         monkeypatch.setenv(name, value)
     bench.write("train.py", "pass\n")
+
+    def waits(run: str, said: str) -> bool:
+        return said in (status(bench, run)["phase"] or "")
+
     with holding(gpus, run="theirs"):
-        runs = []
+        runs: list[str] = []
         for said in (f"waiting for a GPU: {named('theirs', 0)}", "1 run ahead", "2 runs ahead"):
             runs.append(bench.start("--gpus", "1", "train.py"))
-            wait_for(lambda said=said: said in (status(bench, runs[-1])["phase"] or ""), 120, what=said)
+            wait_for(partial(waits, runs[-1], said), 120, what=said)
         listed = bench.run("experiment", "status", "-o", "table").out
         assert "waiting for a GPU: 2 runs ahead" in listed
         for each in runs:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside.run import stacks
+from holdfast.farside.run import processes, stacks
 from integration.interpreters import FOUND
 from kit.waiting import wait_for
 
@@ -84,7 +84,7 @@ def begin(argv: Sequence[object], run: Path, hanging: list[subprocess.Popen[byte
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
     wait_for(lambda: len(stacks.members(process.pid, None)) >= 5)
-    found = [each for each in (stacks.processes.look(process.pid), *stacks.members(process.pid, None)) if each]
+    found = [each for each in (processes.look(process.pid), *stacks.members(process.pid, None)) if each]
     with stacks._File(str(run / "stacks"), "digits_1") as file:
         wait_for(lambda: not any(stacks.hindrance(each, file.key) for each in found), what="all of them have begun")
         return list(stacks.ask(found, file))
@@ -125,6 +125,6 @@ def test_the_users_own_is_imported_as_if_there_were_no_other(python: Path, run: 
 @every_python
 def test_nothing_is_said_where_nobody_can_listen(python: Path, run: Path) -> None:
     (run / "stacks").unlink()
-    argv = [python, "-W", "error", "-c", "print(1)"]
+    argv = [str(python), "-W", "error", "-c", "print(1)"]
     done = subprocess.run(argv, env=variables(run, SHIM), capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")

@@ -55,6 +55,7 @@ def test_a_device_changes_while_a_process_looks_at_it(simulated):
         bufsize=1,
     )
     with looking:
+        assert looking.stdin is not None
         seen = [line_of(looking.stdout)]
         for change in ({"temperature": 81}, {"lost": True}):
             for name, value in change.items():
@@ -93,6 +94,7 @@ def test_a_script_is_on_the_device_until_it_ends(simulated):
         text=True,
     )
     with running:
+        assert running.stdin is not None
         assert line_of(running.stdout) == "there"
         assert ask(gpus, look) == [f"[({running.pid}, {GIB})]"]
         running.stdin.close()

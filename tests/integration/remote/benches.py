@@ -17,8 +17,9 @@ import pytest
 
 from integration.runs.conftest import Bench
 from kit.boxes import Box
+from kit.flows import Way
 from kit.homes import furnish_account, recall
-from kit.link import Link, Way
+from kit.link import Link
 from kit.waiting import wait_for
 
 SHARE_LINE = (

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from integration.remote.benches import SHARE_LINE, FarBench, cut_once_there, far_bench, largest, watched  # noqa: F401 - a fixture
-from kit.link import Way
+from kit.flows import Way
 from kit.suite.moments import Moment
 from kit.waiting import wait_for
 

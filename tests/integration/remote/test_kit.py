@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -210,6 +211,7 @@ def test_what_a_killed_session_left_is_swept_by_the_next():
     )
     place = {**os.environ, "PYTHONPATH": str(Path(accounts.__file__).parent.parent)}
     with subprocess.Popen([sys.executable, "-c", text], env=place, stdout=subprocess.PIPE, text=True) as session:
+        assert session.stdout is not None
         folder, name, port = session.stdout.readline().split()
         session.kill()
     with accounts.premises():
@@ -222,7 +224,8 @@ def test_what_a_killed_session_left_is_swept_by_the_next():
 
 
 @contextlib.contextmanager
-def _session(one, command: str) -> Iterator[subprocess.Popen[str]]:
+def _session(one, command: str) -> Iterator[Any]:
+    """A `Popen[str]` that has all pipes, which its type does not know."""
     argv = [*one.client.ssh, one.name, command]
     pipe = subprocess.PIPE
     with subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True) as session:

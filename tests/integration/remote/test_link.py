@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from kit import link
-from kit.link import Link, Way
+from kit.flows import Way
+from kit.link import Link
 from kit.waiting import wait_for
 
 
@@ -152,6 +153,7 @@ def test_a_link_is_a_program_too():
         argv = [sys.executable, "-m", "kit.link", "--to", str(port), "--delay", "0.01"]
         tests = Path(link.__file__).parent.parent
         with subprocess.Popen(argv, cwd=tests, stdout=subprocess.PIPE, text=True) as program:
+            assert program.stdout is not None
             with socket.create_connection(("127.0.0.1", int(program.stdout.readline())), timeout=60) as one:
                 one.sendall(b"hello")
                 assert _receive(one, 5) == b"hello"

@@ -126,8 +126,11 @@ def test_a_second_laptop_sees_follows_and_cancels_runs_that_it_did_not_submit(
     other = new_laptop("other")
     shutil.copy(laptop.root / "aml_config" / "project.json", other.root / "aml_config")
     other.attach(gpu1.seen_from(boxes.client()))
-    for each in (first, third):
-        wait_for(lambda each=each: laptop.ok("logs", "-r", each) == "on gpu1\n", 60, "the script has begun")
+
+    def have_begun() -> bool:
+        return all(laptop.ok("logs", "-r", each) == "on gpu1\n" for each in (first, third))
+
+    wait_for(have_begun, 60, "the scripts have begun")
     assert other.ok("logs", "-r", first, "-t", "gpu1") == "on gpu1\n"
     assert other.run("cancel", "-r", second, "-t", "gpu1", "--grace", "0s").code == 0
     assert laptop.records()[second]["status"] == "Canceled"

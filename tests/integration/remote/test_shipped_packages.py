@@ -16,7 +16,8 @@ from integration.remote.benches import FarBench, cut_once_there, far_bench, larg
 from integration.remote.test_environments import environments
 from kit.disks import fill, small_disk
 from kit.files import holding
-from kit.link import Link, Way
+from kit.flows import Way
+from kit.link import Link
 from kit.package_server import Index, package_index
 from kit.sshd import Options
 from kit.waiting import wait_for

@@ -71,7 +71,7 @@ class Bench:
         """The pid of the guardian (byte 0) or the supervisor (byte 1)."""
         from holdfast.farside.kernel import lock_holder
 
-        return int(wait_for(lambda: lock_holder(str(self.far(run_id) / "lock"), byte)))
+        return wait_for(lambda: lock_holder(str(self.far(run_id) / "lock"), byte))
 
     def kill_owners(self, run_id: str) -> None:
         """Guardian and supervisor; returns when both are gone."""
