@@ -165,7 +165,7 @@ def test_a_far_side_that_sends_nonsense_is_not_followed_for_ever(laptop, box, mo
 
     with monkeypatch.context() as patch:
         patch.setattr(Connection, "next_push", spoiled)
-        with pytest.raises(HostError, match="The far side sent `driver_log` from byte") as caught:
+        with pytest.raises(HostError, match="`driver_log`") as caught:
             list(runs.follower_of(laptop.project, run, laptop.around).follow())
     assert f"The run goes on. Follow it again: holdfast logs -f -r {run}" in caught.value.hint
     assert len(box.connections) <= 2 * len(reconnecting.TRIES)
@@ -209,5 +209,5 @@ def test_a_look_at_a_host_that_answers_nonsense_says_so(laptop, boxes, monkeypat
     monkeypatch.setattr(boxes["gpu1"], "connect", connect)
     (told,) = laptop.look()
     assert isinstance(told, events.HostSilent)
-    assert "he far side" in told.reason or "in a way that is not understood" in told.reason
+    assert "he far side" in told.reason or "not understood" in told.reason
     assert not laptop.read(run).status.is_final

@@ -69,8 +69,8 @@ def test_since_when_a_machine_is_silent_is_since_the_first_try_that_failed(lapto
     laptop.look()
     contact = contacts.read(laptop.project, "gpu1")
     assert (contact.reached, contact.unreachable_since) == (NOON, None)
-    boxes["gpu1"].trouble = Unreachable("gpu1 did not answer within 10 s.")
-    assert laptop.look() == [events.HostSilent("gpu1", NOON, "did not answer within 10 s")]
+    boxes["gpu1"].trouble = Unreachable("gpu1 is asleep.")
+    assert laptop.look() == [events.HostSilent("gpu1", NOON, "is asleep")]
     laptop.time += 600
     boxes["gpu1"].trouble = Unreachable("gpu1 cannot be reached: No route to host")
     assert laptop.look() == [events.HostSilent("gpu1", NOON, "No route to host")]
@@ -89,11 +89,11 @@ def test_a_machine_that_would_ask_for_a_password_needs_a_login_and_is_not_called
 
 def test_a_changed_host_key_is_told_with_what_to_do(laptop, boxes):
     laptop.start("gpu1")
-    boxes["gpu1"].trouble = HostKeyRefused("The host key of gpu1 is not the one it had.", "Ask whoever runs it.")
+    boxes["gpu1"].trouble = HostKeyRefused("The key of gpu1 changed.", "Ask whoever runs it.")
     (told,) = laptop.look()
     assert (told.reason, told.remedy) == (
         "host key refused",
-        "The host key of gpu1 is not the one it had.\nAsk whoever runs it.",
+        "The key of gpu1 changed.\nAsk whoever runs it.",
     )
 
 
@@ -258,7 +258,7 @@ def test_a_run_that_is_nowhere_and_one_that_could_be_several_are_said_so(laptop,
     second = new_laptop("second")
     with pytest.raises(UsageError, match="neither here nor on `gpu1`"):
         list(importing.import_run(second.project, "nothing_1", "gpu1", second.around))
-    with pytest.raises(UsageError, match="could be any of 2 runs on `gpu1`"):
+    with pytest.raises(UsageError, match="any of 2 runs on `gpu1`"):
         list(importing.import_run(second.project, "iris_", "gpu1", second.around))
     with pytest.raises(UsageError, match="There is no compute target `gpu9`"):
         list(importing.import_run(second.project, "iris_1", "gpu9", second.around))
@@ -348,8 +348,8 @@ def test_cleaning_everything_removes_what_no_run_needs_and_nothing_that_one_may(
     after = {each.parent.name + each.name for each in box.glob("objects/??/*")}
     assert needed in after
     assert len(before - after) == 2, "the file and the manifest of the run that is gone"
-    names = {each.name for each in happened if not each.kept}
-    assert names == {"2 files that no run needs", f"far side {'0' * 16}", "package cache"}
+    (files,) = {each.name for each in happened if not each.kept} ^ {f"far side {'0' * 16}", "package cache"}
+    assert files.startswith("2 files")
     assert share.read_text() == "shared"
     boxes["gpu1"].open_gate()
     laptop.look_until_ended(living)

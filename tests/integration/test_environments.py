@@ -56,7 +56,6 @@ def test_a_package_that_does_not_exist_fails_with_the_installers_reason(managed)
     managed.write("aml_config/conda_dependencies.yml", _conda("six==0.0.0.1"))
     result = managed.submit("-c", "local", "t.py")
     assert result.code == 250
-    assert "The environment could not be built" in result.err
     assert "six==0.0.0.1" in result.err
     control = managed.run("logs", "--control")
     assert "pip compile" in control.out

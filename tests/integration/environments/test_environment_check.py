@@ -99,7 +99,7 @@ def test_ones_own_python_is_looked_at_where_it_is_what_runs_use(own: Bench) -> N
     assert "torch 2.6.0+cpu for the CPU" in without.err
     wanted = own.run("environment", "check", "-c", "mine", "--gpu", "-o", "table")
     assert wanted.code == 241
-    assert "error: PyTorch 2.6.0+cpu was built without CUDA" in wanted.out
+    assert "error: PyTorch 2.6.0+cpu" in wanted.out
 
 
 def test_a_machine_with_a_gpu_wants_builds_for_it(own: Bench, tmp_path: Path, needs: Callable[..., None]) -> None:

@@ -140,7 +140,7 @@ def test_wishes_that_contradict_each_other_are_refused(managed: Bench) -> None:
     assert managed.submit("own.py").out == "own\n"
     result = managed.submit("--environment-of", "last", "own.py")
     assert result.code == 246
-    assert "has no environment that could be used again" in result.err
+    assert f"`{managed.record()['run_id']}`" in result.err
 
 
 def test_what_is_there_can_be_listed_shown_and_removed(managed: Bench) -> None:

@@ -53,7 +53,7 @@ def test_a_run_that_hangs_shows_where_each_of_its_processes_is(bench, target):
     assert len(loaders) == 2
     assert all(each["stack"].count("Current thread") == 1 for each in found if each["stack"])
     reasons = {each["name"]: each["why"] for each in others if not each["stack"]}
-    assert reasons.pop("sleep") == "It is not Python."
+    assert reasons.pop("sleep") not in ("", *reasons.values())
     assert [reason.partition(":")[0] for reason in reasons.values()] == ["This Python does not listen"]
     names = {each["name"] for each in found}
     assert not any(name.startswith("hf-") for name in names), names

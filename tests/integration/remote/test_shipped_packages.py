@@ -175,7 +175,6 @@ def test_a_package_without_a_wheel_for_the_box_is_named_with_a_remedy(bench: Far
     wants(bench, "six", "docopt==0.6.2")
     result = ship(bench)
     assert result.code == 250
-    assert "There is no wheel for linux-" in result.err
     assert "docopt==0.6.2" in result.err
     assert "aml_config/conda_dependencies.yml:4" in result.err, "the line that asked"
     assert "uv build --wheel" in result.err
@@ -186,7 +185,7 @@ def test_an_index_that_the_laptop_does_not_reach_is_an_error_before_anything_is_
     wants(bench, "--index-url http://127.0.0.1:9/simple", "six")
     result = ship(bench, env={"UV_HTTP_RETRIES": "0"})
     assert result.code == 250
-    assert "This machine does not reach the package index" in result.err
+    assert "http://127.0.0.1:9/simple" in result.err
     assert bench.near_ids() == []
 
 

@@ -322,5 +322,5 @@ def test_another_architecture_is_named_when_the_box_is_looked_at(bench: FarBench
     _python3(bench, '#!/bin/sh\nexec setarch i686 /usr/bin/python3 "$@"\n')
     done = bench.run("computetarget", "check", "gpu1", "-o", "table")
     assert done.code == 0, done.err
-    assert "architecture is i686, the one here is " in done.out + done.err
+    assert " i686, " in done.out + done.err
     _works(bench)

@@ -248,8 +248,9 @@ def test_the_key_of_a_jump_host_is_checked_even_where_the_configuration_would_no
     config.write_text("StrictHostKeyChecking no\n" + config.read_text())
     jump.server.rotate_host_key()
     through = replace(reach(inner), destination=Destination("behind"))
-    with pytest.raises(HostKeyRefused, match="is not the one it had"):
+    with pytest.raises(HostKeyRefused) as refused:
         _hello(through)
+    assert jump.server.fingerprint in refused.value.message
     assert not inner.home.exists()
 
 
@@ -272,7 +273,7 @@ def test_a_machine_that_accepts_and_says_nothing_is_given_up(
     monkeypatch.setattr("holdfast.hosts.ssh.QUIET_PATIENCE", 0.5)
     gpu1 = box()
     gpu1.link.stall()
-    with pytest.raises(Unreachable, match="did not answer within"):
+    with pytest.raises(Unreachable, match=r"0\.5 s"):
         _hello(reach(gpu1))
 
 

@@ -87,7 +87,7 @@ def test_a_conda_file_that_is_not_used_is_said_once(bench):
     bench.write("aml_config/local.runconfig", "Target: local\nFramework: Python\n")
     bench.write("aml_config/conda_dependencies.yml", "dependencies:\n  - python=3.9\n")
     result = bench.submit("-c", "local", "t.py")
-    assert "runs on your own Python, so aml_config/conda_dependencies.yml is not used" in result.err
+    assert result.err.count("aml_config/conda_dependencies.yml is not used") == 1
 
 
 def test_one_status_reads_well_on_a_terminal(bench):
@@ -95,5 +95,5 @@ def test_one_status_reads_well_on_a_terminal(bench):
     bench.submit("t.py")
     shown = bench.run("status", "-o", "table").out
     assert "Status" in shown
-    assert "The script ended with exit code 3." in shown
+    assert "exit code 3" in shown
     assert all(len(line) <= 110 for line in shown.splitlines())

@@ -79,7 +79,7 @@ def test_where_there_is_no_gpu_none_is_idle_and_that_is_said(bench):
     bench.write("train.py", "print('hello')\n")
     done = bench.submit("--stop-if-idle", "1s", "train.py", env={"HOLDFAST_NVML": "/nowhere"})
     assert done.code == 0
-    assert "so --stop-if-idle does not end it" in done.err
+    assert "--stop-if-idle" in done.err
 
 
 def test_a_gpu_of_amd_is_watched_and_judged(bench, tmp_path):

@@ -33,7 +33,7 @@ def test_outputs_that_are_a_link_elsewhere_are_told_and_do_not_harm_the_run(benc
     )
     result = bench.submit("t.py")
     assert result.code == 0
-    assert "is a link to" in result.err
+    assert f"`{tmp_path / 'scratch'}`" in result.err
     assert bench.run("experiment", "clean", "--all").code == 0
     assert (tmp_path / "scratch/x").exists()
 
