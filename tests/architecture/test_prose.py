@@ -1,0 +1,133 @@
+"""Each sentence that Holdfast says is asserted in one test function; and the rule is shown to notice when it is not."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from architecture import source_rules
+from architecture.prose_rules import read_tests, repeated
+
+ROOT = Path(__file__).resolve().parents[2]
+ALLOWED = {
+    "no basic auth credentials": "said by Docker",
+    "Error response from daemon": "said by Docker",
+    "Host key verification failed": "said by ssh",
+    "There is no run `": "the beginning of what `UnknownName` says of a run, too",
+}
+"""Texts of messages that may be asserted again, with the reason: mostly they are not ours."""
+REPEATING_STILL: set[str] = {
+    "unit/cli/test_cancel_command.py",
+    "unit/cli/test_gpu_pages.py",
+    "unit/cli/test_history_download.py",
+    "unit/cli/test_history_pages.py",
+    "unit/cli/test_interrupted_submit.py",
+    "unit/cli/test_main.py",
+    "unit/cli/test_output.py",
+    "unit/cli/test_plans.py",
+    "unit/cli/test_preparations.py",
+    "unit/cli/test_screen.py",
+    "unit/cli/test_target_commands.py",
+    "unit/environments/test_exporting.py",
+    "unit/farside/containers/test_complaints.py",
+    "unit/farside/containers/test_docker.py",
+    "unit/farside/gpu/test_checks.py",
+    "unit/farside/gpu/test_leases.py",
+    "unit/farside/gpu/test_occupants.py",
+    "unit/farside/test_stacks.py",
+    "unit/history/test_compare.py",
+    "unit/history/test_history_command.py",
+    "unit/history/test_queries.py",
+    "unit/history/test_silent_hosts.py",
+    "unit/hosts/test_complaints.py",
+    "unit/inrun/test_azureml_shim.py",
+    "unit/project/test_container_keys.py",
+    "unit/project/test_gpu_wishes.py",
+    "unit/project/test_project_compute.py",
+    "unit/project/test_project_configuration.py",
+    "unit/project/test_project_dependencies.py",
+    "unit/project/test_project_sizes.py",
+    "unit/project/test_pyproject.py",
+    "unit/project/test_requirements.py",
+    "unit/test_portability.py",
+    "unit/workbench/test_absent.py",
+    "unit/workbench/test_gpu_request.py",
+    "unit/workbench/test_news.py",
+    "unit/workbench/test_pulse.py",
+    "unit/workbench/test_receiving.py",
+    "unit/workbench/test_reconnecting.py",
+    "unit/workbench/test_replies.py",
+}
+"""Files below tests/ whose sentences are in other tests too. To be emptied: assert a code, a class or a value there."""
+
+
+def test_a_sentence_is_asserted_in_one_test() -> None:
+    tests = {path: tree for path, tree in read_tests(ROOT / "tests").items() if path not in REPEATING_STILL}
+
+    assert repeated(source_rules.read(ROOT / "src" / "holdfast"), tests, ALLOWED) == []
+    assert "architecture/test_prose.py" in tests
+
+
+SOURCE = """
+def refuse(host, number):
+    "Tests may quote the words of a docstring as they like."
+    say(f"{host} did not answer within {number} s.")
+    say("The disk of %s is full, and nothing was written." % host)
+    search("no route to host|connection refused by the host")
+    run("sudo systemctl restart the docker daemon")
+"""
+TWICE = {
+    "in `assert` and in `match=`": """
+def test_one(): assert "gpu1 did not answer within 3 s." in said
+def test_two():
+    with raises(Error, match=r"did not answer within 5 s\\."): pass
+""",
+    "in parameters and in a variable": """
+@parametrize("words", ["nothing", "the disk of gpu1 is full, and nothing was"])
+def test_one(words): assert words in said
+def test_two():
+    words = f"{name} is full, and nothing was written"
+    assert words == said
+""",
+}
+ONCE = {
+    "twice in one test": "def test_one(): assert 'did not answer within' in said and 'did not answer within 3' in more",
+    "a value": "def test_one(): assert '`gpu1`' in said\ndef test_two(): assert '`gpu1` is full' in said",
+    "given": "def test_one(): fail('did not answer within')\ndef test_two(): assert 'did not answer within' in said",
+    "a docstring": "def test_one(): assert 'the words of a' in x\ndef test_two(): assert 'the words of a' in x",
+    "a pattern": "def test_one(): assert 'no route to host' in x\ndef test_two(): assert 'no route to host' in x",
+    "a command": "def test_one(): assert 'systemctl restart the docker daemon' in x\n"
+    "def test_two(): assert 'sudo systemctl restart the docker daemon' in x",
+    "a page": "def test_one(): assert 'did not answer within' in x\n"
+    "def test_two(): assert x == 'gpu1\\ngpu2 did not answer within 3 s\\ngpu3'",
+}
+
+
+@pytest.mark.parametrize("test", TWICE.values(), ids=TWICE.keys())
+def test_a_sentence_in_two_tests_is_named_with_both(test: str, tmp_path: Path) -> None:
+    (complaint,) = complaints(test, tmp_path)
+
+    assert complaint.startswith("holdfast.hosts:")
+    assert complaint.endswith(" is asserted in test_it.py test_one, test_it.py test_two")
+
+
+@pytest.mark.parametrize("test", ONCE.values(), ids=ONCE.keys())
+def test_the_rule_is_silent_about(test: str, tmp_path: Path) -> None:
+    assert complaints(test, tmp_path) == []
+
+
+def test_what_is_allowed_may_be_repeated(tmp_path: Path) -> None:
+    first, second = TWICE.values()
+    assert complaints(
+        first + second.replace("_one", "_three").replace("_two", "_four"), tmp_path, "did not answer"
+    ) == [
+        "holdfast.hosts:5 `The disk of … is full, and nothing was written.` is asserted in "
+        "test_it.py test_four, test_it.py test_three"
+    ]
+
+
+def complaints(test: str, folder: Path, *allowed: str) -> list[str]:
+    (folder / "hosts.py").write_text(SOURCE)
+    return repeated(source_rules.read(folder), {"test_it.py": ast.parse(test)}, allowed)
