@@ -2,7 +2,7 @@
 # newer), make and git. Everything that is made lies in this folder: .venv, .cache, .demo.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test test-fast bench soak docs clean system-packages
+.PHONY: help setup demo check test test-fast mutants bench soak docs clean system-packages
 
 export UV_CACHE_DIR ?= $(CURDIR)/.cache/uv
 export PIP_CACHE_DIR ?= $(CURDIR)/.cache/pip
@@ -39,6 +39,9 @@ test: system-packages check ## Everything: check, then all tests
 
 test-fast: setup ## Unit and architecture tests, under a minute
 	$(PYTEST) -n 2 -m "not soak" tests/unit tests/architecture
+
+mutants: setup ## See that the tests notice each mistake of tests/mutants
+	$(PYTHON_HERE) scripts/mutants.py
 
 bench: system-packages setup ## Measure
 	$(PYTHON_HERE) bench/run.py

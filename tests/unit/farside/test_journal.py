@@ -25,6 +25,13 @@ def test_a_torn_line_does_not_swallow_the_next_one(tmp_path):
     assert [event["e"] for event in read_events(str(path))] == ["created", "ended"]
 
 
+def test_a_line_that_is_still_being_written_is_left_for_later(tmp_path):
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(b'{"t":1,"e":"created"}\n{"t":2,"e":"ended"}')
+    assert [event["e"] for event in read_events(str(path))] == ["created"]
+    assert Journal(str(path)).ended() is None
+
+
 def test_a_zeroed_tail_is_passed_over(tmp_path):
     path = tmp_path / "journal.jsonl"
     path.write_bytes(b'{"t":1,"e":"created"}\n' + b"\0" * 100)

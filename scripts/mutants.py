@@ -1,0 +1,264 @@
+"""Break Holdfast in one small way after the other, and see that the tests notice: `make mutants`.
+
+Each file `tests/mutants/NAME.patch` is one such mistake, with the tests that have to fail for it. They run in a copy of
+this repository with a Python environment of its own, so that processes that a test starts import the broken copy too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+import venv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "tests" / "mutants"
+KILLED, SURVIVED, BROKEN = "killed", "SURVIVED", "broken"
+TESTS_FAILED = 1
+"""What pytest exits with then; more means that it could not run them."""
+LONGEST = 300.0
+"""Seconds for the tests of one mutant."""
+LONGEST_OF_ALL = 1800.0
+LINES_SHOWN = 15
+_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+
+class BrokenMutant(Exception):
+    """It cannot be tried; the message says why."""
+
+
+class Mutant(NamedTuple):
+    """`sentence` says what breaks for a user; `tests` are files or `file.py::function`, as pytest takes them."""
+
+    name: str
+    sentence: str
+    tests: tuple[str, ...]
+    patch: str
+
+
+class Outcome(NamedTuple):
+    word: str
+    seconds: float
+    detail: str = ""
+
+
+class Done(NamedTuple):
+    """How pytest ended; `code` None: it took too long."""
+
+    code: int | None
+    output: str
+
+
+def parse(name: str, text: str) -> Mutant:
+    """The header is a sentence on one or two lines and a line `Tests: …`; the diff follows. Raises BrokenMutant."""
+    header, found, diff = text.partition("diff --git ")
+    if not found:
+        raise BrokenMutant("it has no line `diff --git …`")
+    lines = [line.strip() for line in header.splitlines() if line.strip()]
+    tests = [test for line in lines if line.startswith("Tests:") for test in line[len("Tests:") :].split()]
+    sentence = " ".join(line for line in lines if not line.startswith("Tests:"))
+    if not _NAME.fullmatch(name):
+        raise BrokenMutant("its name has something else than small letters, digits and dashes")
+    if not sentence.endswith("."):
+        raise BrokenMutant("it does not begin with a sentence on what breaks")
+    if not tests:
+        raise BrokenMutant("it has no line `Tests: …`")
+    for path in changed_files(diff):
+        if not path.startswith("src/"):
+            raise BrokenMutant(f"it changes `{path}`, which is not below src/")
+    return Mutant(name, sentence, tuple(tests), text)
+
+
+def changed_files(patch: str) -> list[str]:
+    return re.findall(r"^\+\+\+ b/(\S+)", patch, re.MULTILINE)
+
+
+def missing_test(root: Path, tests: Sequence[str]) -> str:
+    """The first of these that is not there; empty if all are."""
+    for test in tests:
+        file, _, function = test.partition("::")
+        path = root / file
+        if not path.exists():
+            return test
+        if function and not re.search(rf"^\s*def {re.escape(function)}\(", path.read_text(encoding="utf-8"), re.M):
+            return test
+    return ""
+
+
+def judge(done: Done) -> tuple[str, str]:
+    """The word for how the tests of a mutant ended, and why where that is not plain."""
+    if done.code == TESTS_FAILED:
+        return KILLED, ""
+    if done.code == 0:
+        return SURVIVED, ""
+    if done.code is None:
+        return BROKEN, f"its tests took more than {LONGEST:g} s"
+    return BROKEN, f"pytest exited with {done.code}: {_last_line(done.output)}"
+
+
+class Copy:
+    """The tracked files of this repository as they are now, and a Python that imports `src` of the copy."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.python = folder / ".venv" / "bin" / "python"
+        self._time = int(time.time())
+        for name in _tracked():
+            if (ROOT / name).is_file():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
+        venv.create(folder / ".venv", symlinks=True)
+        # A path that stands in such a file is not searched for further ones, so that the packages of .venv are found,
+        # and the sources that it leads to are not. PYTHONPATH would not do: tests take it out of their environment.
+        site = next((folder / ".venv" / "lib").glob("python*/site-packages"))
+        (site / "copy.pth").write_text(f"{folder / 'src'}\n{sysconfig.get_path('purelib')}\n", encoding="utf-8")
+        self._require_own_sources()
+
+    def apply(self, mutant: Mutant) -> None:
+        """Raises BrokenMutant where the patch does not fit the sources any more."""
+        done = self._run(["git", "apply", "--whitespace=nowarn", "-"], self.folder, mutant.patch)
+        if done.returncode != 0:
+            raise BrokenMutant(f"the patch does not apply: {_last_line(done.stderr)}")
+        self._stamp(mutant)
+
+    def restore(self, mutant: Mutant) -> None:
+        for name in changed_files(mutant.patch):
+            shutil.copyfile(ROOT / name, self.folder / name)
+        self._stamp(mutant)
+
+    def test(self, tests: Sequence[str], longest: float) -> Done:
+        words = [os.fspath(self.python), "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+        with tempfile.TemporaryFile("w+", errors="replace") as output:  # a pipe could stay open in what is left behind
+            started = subprocess.Popen(
+                words,
+                cwd=self.folder,
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            try:
+                code: int | None = started.wait(longest)
+            except subprocess.TimeoutExpired:
+                code = None
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(started.pid, signal.SIGKILL)
+                started.wait()
+            output.seek(0)
+            return Done(code, output.read())
+
+    def _run(self, words: Sequence[str], folder: Path, given: str = "") -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            words, cwd=folder, env=self._environment(), input=given, capture_output=True, text=True, check=False
+        )
+
+    def _stamp(self, mutant: Mutant) -> None:
+        """A time that the file never had: Python takes bytecode for current by time in seconds and size."""
+        self._time += 1
+        for name in changed_files(mutant.patch):
+            os.utime(self.folder / name, (self._time, self._time))
+
+    def _environment(self) -> dict[str, str]:
+        """Without what would lead to other sources; git shall not take a repository around the copy for its own."""
+        unwanted = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "VIRTUAL_ENV")
+        kept = {name: value for name, value in os.environ.items() if name not in unwanted}
+        return {**kept, "GIT_CEILING_DIRECTORIES": os.fspath(self.folder.parent)}
+
+    def _require_own_sources(self) -> None:
+        words = [os.fspath(self.python), "-c", "import holdfast.farside as far; print(far.__file__)"]
+        done = self._run(words, self.folder.parent)
+        if not done.stdout.startswith(os.fspath(self.folder / "src")):
+            sys.exit(f"The copy does not import its own sources: {done.stdout.strip() or done.stderr.strip()}")
+
+
+def _tracked() -> list[str]:
+    words = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    return [name for name in done.stdout.split("\0") if name]
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "it said nothing"
+
+
+def read(names: Sequence[str]) -> tuple[list[Mutant], dict[str, str]]:
+    """Those that are wanted, all without names, and why others of them cannot be tried."""
+    found, broken = [], {}
+    for name in names or sorted(path.stem for path in FOLDER.glob("*.patch")):
+        try:
+            found.append(_read(name))
+        except BrokenMutant as problem:
+            broken[name] = str(problem)
+    return found, broken
+
+
+def _read(name: str) -> Mutant:
+    path = FOLDER / f"{name}.patch"
+    if not path.is_file():
+        raise BrokenMutant("there is no such mutant")
+    mutant = parse(name, path.read_text(encoding="utf-8"))
+    missing = missing_test(ROOT, mutant.tests)
+    if missing:
+        raise BrokenMutant(f"there is no test `{missing}`")
+    return mutant
+
+
+def attempt(copy: Copy, mutant: Mutant) -> Outcome:
+    began = time.monotonic()
+    try:
+        copy.apply(mutant)
+        word, detail = judge(copy.test(mutant.tests, LONGEST))
+    except BrokenMutant as problem:
+        word, detail = BROKEN, str(problem)
+    finally:
+        copy.restore(mutant)
+    return Outcome(word, time.monotonic() - began, detail)
+
+
+def say(name: str, outcome: Outcome, mutant: Mutant | None = None) -> None:
+    detail = outcome.detail
+    if outcome.word == SURVIVED and mutant is not None:
+        detail = f"{mutant.sentence} Not noticed by: {' '.join(mutant.tests)}"
+    print(f"{outcome.word:<9}{outcome.seconds:6.1f}s  {name}{': ' if detail else ''}{detail}", flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="See that the tests notice each mistake of tests/mutants.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these; without: all")
+    mutants, broken = read(parser.parse_args().names)
+    words = []
+    for name, problem in broken.items():
+        say(name, Outcome(BROKEN, 0.0, problem))
+        words.append(BROKEN)
+    with tempfile.TemporaryDirectory(prefix="holdfast-mutants-") as folder:
+        copy = Copy(Path(folder).resolve())
+        tests = sorted({test for mutant in mutants for test in mutant.tests})
+        done = copy.test(tests, LONGEST_OF_ALL) if tests else Done(0, "")
+        if done.code != 0:
+            print("\n".join(done.output.splitlines()[-LINES_SHOWN:]))
+            print("The tests fail without any mutant, so nothing can be said of the mutants.")
+            return 1
+        for mutant in mutants:
+            outcome = attempt(copy, mutant)
+            say(mutant.name, outcome, mutant)
+            words.append(outcome.word)
+    print(", ".join(f"{words.count(word)} {word.lower()}" for word in (KILLED, SURVIVED, BROKEN)))
+    return 0 if words and set(words) == {KILLED} else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
