@@ -57,8 +57,11 @@ def test_a_body_that_is_checked_elsewhere_is_taken_as_it_comes_and_its_header_is
         frames.decode(io.BytesIO(head.replace(b"piece", b"niece") + body).read)
 
 
-def test_a_huge_length_is_refused_before_anything_is_read():
-    header = struct.pack(">4sIII", frames.MAGIC, 0xFFFFFFFF, 0, 0)
+@pytest.mark.parametrize(
+    ("header_length", "body_length"), [(0xFFFFFFFF, 0), (frames.MAX_HEADER + 1, 0), (0, frames.MAX_BODY + 1)]
+)
+def test_a_huge_length_is_refused_before_anything_is_read(header_length, body_length):
+    header = struct.pack(">4sIII", frames.MAGIC, header_length, body_length, 0)
     asked = []
 
     def read(size: int) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,10 +14,12 @@ import pytest
 
 from holdfast.farside import kernel
 from holdfast.farside.environments.building import Environment
-from holdfast.farside.layout import USE_BYTE, Home
+from holdfast.farside.layout import GUARDIAN_BYTE, SUPERVISOR_BYTE, USE_BYTE, Home
+from holdfast.farside.refusal import Refused
 from holdfast.farside.run import guardian
-from holdfast.farside.run.subscription import SUPERVISOR_BYTE, adjudicate
+from holdfast.farside.run.subscription import adjudicate, is_alive
 from holdfast.farside.run.supervisor import Supervisor
+from holdfast.farside.store import storage
 
 PLAN = {"format": 1, "project": "p", "run": "r_1", "generation": "", "limits": {"grace": 1}}
 
@@ -78,6 +81,38 @@ def test_a_run_that_nobody_ended_is_taken_up(folder: Path) -> None:
     before = _events(folder)
     assert _supervise(folder) == 0
     assert _events(folder) == [*before, "ended"]
+
+
+def test_a_cancel_that_came_before_the_supervisor_counts(folder: Path) -> None:
+    class Asking(Brief):
+        def _run(self) -> dict[str, Any]:
+            self._check_stop()
+            return super()._run()
+
+    (folder / "cancel").write_text(json.dumps({"detail": "by me", "grace": None}))
+    assert _supervise(folder, Asking) == 0
+    ended = json.loads((folder / "journal.jsonl").read_text().splitlines()[-1])
+    assert (ended["reason"], ended["detail"]) == ("canceled", "by me")
+
+
+@pytest.mark.parametrize("byte", [GUARDIAN_BYTE, SUPERVISOR_BYTE])
+def test_a_run_lives_and_is_not_removed_while_one_of_its_owners_does(folder: Path, byte: int) -> None:
+    told, tell = os.pipe()
+    child = os.fork()
+    if child == 0:
+        kernel.lock(os.open(folder / "lock", os.O_RDWR), byte)
+        os.write(tell, b"held")
+        signal.pause()
+    try:
+        os.read(told, 4)
+        assert is_alive(str(folder))
+        with pytest.raises(Refused, match="still alive"):
+            storage.remove(Home(str(folder.parents[2])), {"project": "p", "run": "r_1"})
+        assert _events(folder) == ["created"]
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert not is_alive(str(folder))
 
 
 def test_an_environment_is_free_before_its_run_is_said_to_have_ended(folder: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
@@ -51,6 +52,13 @@ def test_each_line_of_a_long_value_and_its_form_in_json_are_masked():
     shown = redactor.feed(text) + redactor.finish()
     assert b"first" not in shown
     assert b"second" not in shown
+
+
+@pytest.mark.parametrize("is_ascii", [True, False])
+def test_a_value_that_json_writes_otherwise_is_masked_there_too(is_ascii):
+    redactor = Redactor(['geh"eim-ß'])
+    shown = redactor.feed(json.dumps({"token": 'geh"eim-ß'}, ensure_ascii=is_ascii).encode()) + redactor.finish()
+    assert shown == b'{"token": "***"}'
 
 
 def test_without_secrets_nothing_is_held_back():

@@ -1,4 +1,4 @@
-"""Signals reach the process that is meant and no other."""
+"""Every process of a run is ended, whatever it does to stay; signals reach the process that is meant and no other."""
 
 from __future__ import annotations
 
@@ -36,3 +36,34 @@ def test_the_process_that_is_meant_is_signaled(sleeper: subprocess.Popen[bytes])
     assert send(meant, signal.SIGKILL)
     assert sleeper.wait() == -signal.SIGKILL
     assert not send(meant, signal.SIGKILL)
+
+
+SWEEPING = """
+import subprocess, sys, time
+from holdfast.farside import kernel
+from holdfast.farside.run.processes import sweep
+
+kernel.become_subreaper()
+started = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdout=subprocess.PIPE)
+started.stdout.readline()
+print([each.signal for each in sweep(0.2, time.sleep, set, patience=2.0)])
+"""
+WAITING = "print(flush=True); signal.pause()"
+STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {WAITING}"
+DISGUISED = f"import signal; from holdfast.farside import kernel; kernel.set_name('hf-guardian'); {WAITING}"
+ORPHAN = f"import os, signal; os.fork() and os._exit(0); os.setsid(); {WAITING}"
+
+
+@pytest.mark.parametrize(
+    ("script", "signals"),
+    [
+        (f"import signal; {WAITING}", ["SIGTERM"]),
+        (STUBBORN, ["SIGKILL"]),
+        (DISGUISED, ["SIGTERM"]),
+        (ORPHAN, ["SIGTERM"]),
+    ],
+    ids=["polite", "ignores SIGTERM", "called like a guardian", "forked twice"],
+)
+def test_a_sweep_ends_every_process_that_it_may_not_spare(script: str, signals: list[str]) -> None:
+    done = subprocess.run([sys.executable, "-c", SWEEPING, script], capture_output=True, text=True, timeout=60)
+    assert (done.stdout.strip(), done.stderr) == (str(signals), "")

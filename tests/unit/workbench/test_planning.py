@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from holdfast.errors import ProjectError, UsageError
+from holdfast.frozen import replace
+from holdfast.plan import Limits, Plan, text
 from holdfast.project.configuration import load_configuration
 from holdfast.project.folder import find_project
-from holdfast.workbench.submitting.planning import Job, Request, find_job
+from holdfast.workbench.submitting.planning import Identity, Intent, Job, Request, find_job, make_plan, secret_values
 from holdfast.workbench.surroundings import Surroundings
+from holdfast.workbench.targets import product_of
 
 
 def job(root: Path, vector: str, script: str | None, *arguments: str) -> Job:
@@ -67,3 +71,43 @@ def job_of(root: Path, script: str) -> Job:
     project = find_project(root)
     around = Surroundings(root / "home", {}, root, root)
     return find_job(project, Request(script), load_configuration(project, None, None), around)
+
+
+def planned(root: Path, lines: str, request: Request, job: Job = Job("train.py", ("train.py",), ())) -> Plan:  # noqa: B008 - frozen
+    """The plan of a run on this machine, with these lines in its run configuration."""
+    (root / "aml_config").mkdir()
+    (root / "aml_config" / "x.runconfig").write_text(f"Target: local\nFramework: Python\n{lines}")
+    project, around = find_project(root), Surroundings(root / "home", {"PATH": os.environ["PATH"]}, root, root)
+    configuration = load_configuration(project, "x", None)
+    intent = Intent(project, request, configuration, job, product_of(configuration.target, around))
+    return make_plan(intent, Identity("iris_1", "g", "s" * 64), around)
+
+
+@pytest.mark.parametrize(
+    ("lines", "typed", "limits"),
+    [
+        ("", {}, Limits(10.0, None)),
+        ("TimeLimit: 1h\nGraceTime: 30s\n", {}, Limits(30.0, 3600.0)),
+        ("TimeLimit: 1h\nGraceTime: 30s\n", {"time_limit": 60.0, "grace": 5.0}, Limits(5.0, 60.0)),
+        ("TimeLimit: 1h\nGraceTime: 30s\n", {"grace": 0.0}, Limits(0.0, 3600.0)),
+        ("GraceTime: 0s\n", {}, Limits(0.0, None)),
+    ],
+)
+def test_limits_that_are_typed_count_more_than_those_of_the_file(
+    tmp_path: Path, lines: str, typed: dict[str, float], limits: Limits
+) -> None:
+    assert planned(tmp_path, lines, replace(Request("train.py"), **typed)).limits == limits
+
+
+def test_a_script_that_looks_like_an_option_is_none(tmp_path: Path) -> None:
+    plan = planned(tmp_path, "", Request("./-x.py"), Job("-x.py", ("-x.py", "-v"), ("-v",)))
+    assert plan.command is not None
+    assert plan.command.argv[1:] == (text("./-x.py"), text("-v"))
+
+
+@pytest.mark.parametrize("argument", ["hunter22", "--url=https://me:hunter22@host"])
+def test_a_secret_in_an_argument_is_refused_without_showing_it(tmp_path: Path, argument: str) -> None:
+    around = Surroundings(tmp_path, {"TOKEN": "hunter22"}, tmp_path, tmp_path)
+    with pytest.raises(UsageError, match="`TOKEN` stands in the script's arguments") as caught:
+        secret_values(("TOKEN",), Job("train.py", ("train.py", argument), (argument,)), around)
+    assert "hunter22" not in str(caught.value)

@@ -60,6 +60,21 @@ def test_a_finding_of_many_packages_is_named_after_the_framework_among_them() ->
     assert found.sentence.startswith("`torch` 1.0, `aiohttp` 1.0, `lxml` 1.0 were built for another Python")
 
 
+@pytest.mark.parametrize(
+    ("beside", "severity"),
+    [
+        (Build("tensorflow", "tensorflow", "2.0", is_cpu=False), "warning"),
+        (Build("tensorflow", "tensorflow", "2.0", is_cpu=None), "error"),
+        (Build("tensorflow", "tensorflow", "2.0", is_cpu=False, other="ROCm"), "error"),
+    ],
+    ids=["for this GPU", "nobody knows for what", "for another maker's"],
+)
+def test_a_cpu_build_is_excused_only_by_one_that_is_known_to_use_the_gpu(beside: Build, severity: str) -> None:
+    here = machine_of({"devices": [], "driver": None, "cuda": None}, "linux-x86_64-glibc2.36", "3.11.9")
+    (found,) = judge([], [Build("torch", "torch", "2.0", is_cpu=True), beside], here, True)
+    assert (found.kind, found.package, found.severity) == ("cpu-build", "torch", severity)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_package_of_every_build_is_known_for_its_framework(name: str) -> None:
     for build in json.loads((CASES / name / "expected.json").read_text())["builds"]:

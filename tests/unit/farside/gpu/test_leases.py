@@ -109,6 +109,14 @@ def test_the_device_without_a_stranger_is_handed_out(driver, report_of) -> None:
     assert driver.told == []
 
 
+def test_what_the_driver_said_of_a_device_while_another_run_had_it_does_not_count(driver, report_of) -> None:
+    stranger = {"processes": [process(os.getpid())]}
+    held = driver.lease(Request(gpus=1), report_of({}, {}), run="theirs")
+    driver.then = lambda: registry.close(held.sockets)
+    answers = [report_of({}, stranger), report_of(stranger, stranger), report_of(stranger, {})]
+    assert [each.number for each in driver.lease(Request(gpus=1), report_of({}, {}), *answers).units] == [1]
+
+
 def test_a_device_is_handed_out_only_when_enough_of_its_memory_is_free(driver, report_of) -> None:
     little, enough = report_of({"memory_free": 3 * GIB}), report_of({"memory_free": 9 * GIB})
     driver.lease(Request(gpus=1, min_memory=8 * GIB), little, little, enough)

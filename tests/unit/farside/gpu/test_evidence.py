@@ -1,0 +1,44 @@
+"""What one look at a device proves about the run."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.farside.gpu.judging.evidence import HELD, UNKNOWN, WAITING, WORKING, Part, work
+from holdfast.farside.gpu.watching.samples import Row
+from kit.gpu_values import GIB, STRANGER, holding, row, strange, uuid, working
+
+
+def part(**other: object) -> Part:
+    return Part(0, uuid(0), "Tesla K80", 12 * GIB, 0, False, False, False)._replace(**other)
+
+
+@pytest.mark.parametrize(
+    ("seen", "kind"),
+    [
+        (working(percent=1, others=(STRANGER,)), WORKING),
+        (working(percent=1)._replace(own_utilisation=0, others=(STRANGER,)), HELD),
+        (working(percent=1)._replace(own_utilisation=None), WORKING),
+        (holding(), HELD),
+        (row(), WAITING),
+        (strange(), WAITING),
+        (row(utilisation=1, unmatched=1), UNKNOWN),
+        (row(utilisation=1), UNKNOWN),
+    ],
+    ids=[
+        "one per cent is the run's own",
+        "all of it is another's",
+        "the driver does not say whose it is",
+        "only memory",
+        "nothing",
+        "another's work",
+        "a process of unknown owner",
+        "work of nobody who is named",
+    ],
+)
+def test_one_per_cent_is_work_and_what_nobody_can_match_is_unknown(seen: Row, kind: int) -> None:
+    assert work(seen, part(), attributed=True)[0] == kind
+
+
+def test_without_attribution_another_process_may_be_the_runs_own() -> None:
+    assert work(strange(), part(), attributed=False)[0] == UNKNOWN
