@@ -97,6 +97,17 @@ def test_what_another_connection_brought_without_a_word_here_counts(home, first,
     first.require(SNAPSHOT)
 
 
+@pytest.mark.parametrize("offsets", [(0, 10, 20), (0,)], ids=["in pieces", "whole"])
+def test_what_does_not_hash_to_its_name_does_not_get_it(home, first, offsets):
+    for offset in offsets[:-1]:
+        put(first, offset)
+    with pytest.raises(Refused, match="is something else"):
+        first.put({"digest": DIGEST, "offset": offsets[-1]}, b"wrongwrong")
+    assert not os.path.exists(object_path(home.objects(), DIGEST))
+    with pytest.raises(Refused, match="1 objects"):
+        first.require(SNAPSHOT)
+
+
 def test_an_object_that_was_verified_is_not_written_to_any_more(home, first, second):
     put(first, 0), put(second, 0)
     put(first, 10), put(first, 20)

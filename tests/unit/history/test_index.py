@@ -13,11 +13,13 @@ import sys
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from holdfast.errors import StorageError
 from holdfast.history import database
+from holdfast.history import index as history_index
 from holdfast.history.index import Filter, Index
 from holdfast.history.narrowing import MetricCondition
 from holdfast.history.queries import run_as_dict
@@ -164,6 +166,30 @@ def test_rebuilding_gives_what_was_written_step_by_step(archive, index):
     (archive.state / "index.sqlite").unlink()
     assert len(index.list()) == 3
     assert dump(archive.state) != []
+
+
+def test_rebuilding_reads_folders_that_have_not_changed_for_long(archive, index):
+    archive.add(archive.completed)
+    os.utime(archive.folders.root, (1, 1))
+    index.list()
+    assert index.rebuild() == 1
+    assert len(index.list()) == 1
+
+
+def test_a_reader_of_old_files_that_comes_late_does_not_undo_the_end_of_a_run(archive, index, monkeypatch):
+    run_id = archive.add(archive.running)
+    read = history_index.read_run
+
+    def outrun(folders: Any, run_id: str) -> Any:
+        old = read(folders, run_id)
+        monkeypatch.setattr(history_index, "read_run", read)
+        archive.write_journal(run_id, archive.completed)
+        assert Index(archive.state).list()[0].status is Status.COMPLETED
+        return old
+
+    index.list()
+    monkeypatch.setattr(history_index, "read_run", outrun)
+    assert [(run.run_id, run.status) for run in index.list()] == [(run_id, Status.COMPLETED)]
 
 
 @pytest.mark.parametrize(

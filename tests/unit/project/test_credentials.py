@@ -122,3 +122,12 @@ def test_both_sides_agree_about_what_is_secret_in_the_address_of_a_channel(addre
     (shown,), taken = concealed(address)
     assert bool(taken) == (without_secrets(address) != address)
     assert without_secrets(shown) == without_secrets(address)
+
+
+def test_what_was_taken_out_is_shown_by_name_only() -> None:
+    concealer = Concealer()
+    concealer.conceal("https://me:geheim@h.example/simple")
+    taken = concealer.taken()
+    assert list(taken.values()) == ["me:geheim"]
+    assert "geheim" not in f"{taken} {taken!r}"
+    assert next(iter(taken)) in repr(taken)

@@ -86,6 +86,16 @@ def test_amlignore_applies_to_files_that_git_tracks(project: Path, git: Git, wri
     assert shipped(project) == [".amlignore", "deep/kept.csv", "kept"]
 
 
+def test_tracked_files_of_a_folder_that_amlignore_leaves_out_stay_at_home(
+    project: Path, git: Git, write: Write
+) -> None:
+    write("train.py", "data/a.csv", "data/raw/b.csv", "data/raw/deep/c.csv")
+    git(project, "init", "-q")
+    git(project, "add", ".")
+    (project / ".amlignore").write_text("/data/\n!b.csv\n")
+    assert shipped(project) == [".amlignore", "train.py"]
+
+
 def test_a_tracked_file_ships_although_gitignore_names_it(project: Path, git: Git, write: Write) -> None:
     git(project, "init", "-q")
     write("model.bin", "other.bin")

@@ -57,6 +57,18 @@ def test_a_build_that_fails_leaves_nothing_and_others_may_try(environment, tmp_p
     assert another_may_build_it_anew(tmp_path)
 
 
+def test_the_mark_is_written_after_everything_else(environment, monkeypatch) -> None:
+    def interrupted(folder: str) -> None:
+        assert not environment.is_complete()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(building, "make_read_only", interrupted)
+    with pytest.raises(OSError, match="No space"):
+        ensure(environment, fill(environment))
+    assert not environment.is_complete()
+    assert not environment.use()
+
+
 def test_one_without_its_mark_is_built_anew(environment) -> None:
     fill(environment)()
     (Path(environment.path) / "half").write_text("installed")
