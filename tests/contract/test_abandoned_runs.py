@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.errors import HostKeyRefused, LoginNeeded, StateError, Unreachable
+from holdfast.errors import FarSideError, HostKeyRefused, LoginNeeded, StateError, Unreachable
 from holdfast.history.index import Index
 from holdfast.model import Reason, Status
 from holdfast.workbench.records import runs
@@ -51,6 +51,14 @@ def test_a_run_is_not_given_up_while_its_machine_answers(laptop, boxes):
     boxes["gpu1"].trouble = DOWN
     with pytest.raises(StateError, match="has ended already"):
         give_up(laptop, run)
+
+
+def test_a_run_is_not_given_up_where_its_machine_answers_with_an_error(laptop, boxes):
+    run = laptop.start("gpu1")
+    boxes["gpu1"].trouble = FarSideError("internal", "Something is wrong there.")
+    with pytest.raises(FarSideError, match="Something is wrong there"):
+        give_up(laptop, run)
+    assert laptop.folders.why_abandoned(run) is None
 
 
 def install_anew(boxes):

@@ -33,6 +33,11 @@ def test_an_unknown_hole_is_an_error():
         bind({"join": [{"hole": "moon"}]}, FACTS)
 
 
+def test_a_variable_that_is_called_like_a_join_is_one():
+    variables = {"join": "a", "hole": "home", "OUT": {"join": [{"hole": "home"}, "/join"]}}
+    assert bind(variables, {"home": "/h"}) == {"join": "a", "hole": "home", "OUT": "/h/join"}
+
+
 def _texts(value) -> list[str]:
     if isinstance(value, str):
         return [value]

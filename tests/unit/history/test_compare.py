@@ -58,6 +58,14 @@ def test_configuration_is_compared_key_by_key(run):
     )
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_packages_that_nobody_recorded_are_not_said_to_be_gone(run, is_first):
+    known, unknown = RunView(replace(run, packages=("numpy==1.0",)), {}), RunView(run, {})
+    found = compare_runs(unknown, known) if is_first else compare_runs(known, unknown)
+    assert found.packages == ()
+    assert found.packages_not_recorded == (run.run_id,)
+
+
 def test_packages_are_added_removed_and_changed(run):
     first = RunView(replace(run, packages=("numpy==1.0", "torch==2.1", "same==1")), {})
     second = RunView(replace(run, packages=("same==1", "pandas==2", "numpy==1.1")), {})

@@ -122,6 +122,13 @@ def test_nan_comes_back_as_nan_alone_and_in_lists(api: ModuleType, run: InRun) -
     assert math.isnan(values["list"][1])
 
 
+def test_a_loss_that_becomes_nan_or_infinite_in_a_loop_is_kept(api: ModuleType, run: InRun) -> None:
+    for step, loss in enumerate((0.5, math.inf, math.nan, -math.inf, 0.25)):
+        api.log("loss", loss, step=step)
+    assert list(map(str, run.values()["loss"])) == ["0.5", "inf", "nan", "-inf", "0.25"]
+    assert run.steps("loss") == [0, 1, 2, 3, 4]
+
+
 def test_each_call_writes_one_line_in_the_documented_format(api: ModuleType, run: InRun) -> None:
     api.log("loss", 0.5, step=3)
     api.log("loss", 0.5, step=4)
