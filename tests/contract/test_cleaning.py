@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from holdfast.workbench import events
+from holdfast.workbench.following.collecting import Collector
 from holdfast.workbench.following.mirror import writer_lock
 from holdfast.workbench.records.cleaning import Rubbish, clean
 from kit.waiting import wait_for
@@ -20,17 +24,36 @@ def there(boxes, run: str) -> Path:
     return folder
 
 
-def test_a_run_whose_outputs_are_not_at_home_stays_until_they_are(laptop, boxes):
+@pytest.fixture
+def ended(laptop, boxes) -> str:
+    """A run that has ended, and of which nothing has come home."""
     run = laptop.start("gpu1")
-    far = there(boxes, run)
     boxes["gpu1"].open_gate()
-    wait_for(lambda: b'"e":"ended"' in (far / "journal.jsonl").read_bytes())
-    with writer_lock(laptop.folders.path(run)) as is_mine:  # as where another process is copying it
+    wait_for(lambda: b'"e":"ended"' in (there(boxes, run) / "journal.jsonl").read_bytes())
+    return str(run)
+
+
+def test_a_run_that_another_process_is_bringing_home_stays(laptop, boxes, ended):
+    far = there(boxes, ended)
+    with writer_lock(laptop.folders.path(ended)) as is_mine:
         assert is_mine
-        (kept,) = cleaned(laptop, run)
+        (kept,) = cleaned(laptop, ended)
     assert "not at home yet" in kept.kept
     assert (far / "work" / "outputs" / "result").read_text() == "made on gpu1"
-    (removed,) = cleaned(laptop, run)
+
+
+def test_a_run_stays_whose_outputs_did_not_come_home_and_goes_when_they_have(laptop, boxes, ended, monkeypatch):
+    def damaged(collector: Collector, *_: object) -> Iterator[events.Event]:
+        collector.errors.append("`work/outputs/result` arrived damaged twice")
+        yield from ()
+
+    far = there(boxes, ended)
+    with monkeypatch.context() as patch:
+        patch.setattr(Collector, "bring", damaged)
+        (kept,) = cleaned(laptop, ended)
+    assert "not at home yet" in kept.kept
+    assert far.exists()
+    (removed,) = cleaned(laptop, ended)
     assert removed.kept == ""
     assert not far.exists()
-    assert (laptop.folders.path(run) / "outputs" / "result").read_text() == "made on gpu1"
+    assert (laptop.folders.path(ended) / "outputs" / "result").read_text() == "made on gpu1"
