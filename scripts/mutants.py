@@ -154,8 +154,7 @@ class Copy:
             except subprocess.TimeoutExpired:
                 code = None
             finally:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(started.pid, signal.SIGKILL)
+                self._end_processes()
                 started.wait()
             output.seek(0)
             return Done(code, output.read())
@@ -164,6 +163,14 @@ class Copy:
         return subprocess.run(
             words, cwd=folder, env=self._environment(), input=given, capture_output=True, text=True, check=False
         )
+
+    def _end_processes(self) -> None:
+        """All that the copy's Python was started for, in whatever session: broken code leaves runs behind."""
+        mark = os.fsencode(self.folder / ".venv")
+        for entry in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                if entry.read_bytes().startswith(mark):
+                    os.kill(int(entry.parent.name), signal.SIGKILL)
 
     def _stamp(self, mutant: Mutant) -> None:
         """A time that the file never had: Python takes bytecode for current by time in seconds and size."""

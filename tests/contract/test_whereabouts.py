@@ -114,6 +114,17 @@ def test_a_name_that_leads_to_another_machine_than_the_last_time_gets_a_new_run_
     wait_for(lambda: laptop.look() and laptop.folders.is_collected(run_of(happened)), what="the end of the new run")
 
 
+@pytest.mark.parametrize("part", [0, 1], ids=["machine", "folder"])
+def test_a_machine_starts_nothing_that_is_meant_for_another_place(boxes, part):
+    with boxes["gpu1"].connect() as connection:
+        hello = connection.request("hello")
+        place = [hello["machine"], hello["folder"]]
+        place[part] += "-other"
+        with pytest.raises(FarSideError) as caught:
+            connection.request("start", {"plan": {}, "place": place})
+    assert caught.value.kind == "elsewhere"
+
+
 def test_where_a_run_may_start_is_written_down_before_it_is_asked_for(laptop, boxes):
     boxes["gpu1"].engine = Unheard(boxes["gpu1"], arrives=False, breaks=KeyboardInterrupt())
     for _ in ("never met", "met before"):

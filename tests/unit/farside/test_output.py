@@ -88,6 +88,17 @@ def test_a_pump_moves_everything_and_notices_the_end(tmp_path):
     assert (tmp_path / "log").read_bytes() == b"onetwo"
 
 
+def test_a_disk_that_takes_little_at_a_time_gets_everything(tmp_path, monkeypatch):
+    reader, writer = make_pipe()
+    pump = Pump(reader, str(tmp_path / "log"), Redactor([]))
+    os.write(writer, b"one two three")
+    os.close(writer)
+    real = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, data: real(descriptor, data[:5]))
+    assert pump.finish() == 0
+    assert (tmp_path / "log").read_bytes() == b"one two three"
+
+
 def test_on_a_full_disk_the_pump_keeps_what_it_read_and_stops_reading(tmp_path, monkeypatch):
     reader, writer = make_pipe()
     pump = Pump(reader, str(tmp_path / "log"), Redactor([]))
