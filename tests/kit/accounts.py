@@ -59,14 +59,17 @@ def is_left(folder: Path, lock: str) -> bool:
 
 def sweep() -> None:
     """Remove what sessions left that were killed before they could."""
-    for folder in Path("/tmp").glob(f"{_PREFIX}*"):
-        if not is_left(folder, _LOCK):
-            continue
+    left = {folder for folder in Path("/tmp").glob(f"{_PREFIX}*") if is_left(folder, _LOCK)}
+    for folder in left:
         processes.send(_listeners(folder), signal.SIGKILL)
-        for entry in pwd.getpwall():
-            if Path(entry.pw_dir).parent.is_relative_to(folder):
+    for entry in pwd.getpwall():
+        parts = Path(entry.pw_dir).parts  # / tmp hfk-… … name
+        if parts[:2] == ("/", "tmp") and len(parts) > 3 and parts[2].startswith(_PREFIX):
+            folder = Path(*parts[:3])
+            if folder in left or not folder.exists():
                 processes.end_user(entry.pw_uid)
                 _remove_user(entry.pw_name)
+    for folder in left:
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -46,18 +46,18 @@ def furnish_account(account: Account) -> Path:
 
 
 def _lay(source: Path, target: Path, owner: tuple[int, int] | None) -> None:
-    """Copy a folder, by links where the owner stays the same."""
-    for place, _, files in os.walk(source):
-        there = target / os.path.relpath(place, source)
-        there.mkdir(parents=True, exist_ok=True)
-        if owner:
-            os.chown(there, *owner)
-        for name in files:
-            if owner is None:
-                os.link(os.path.join(place, name), there / name)
-            else:
-                shutil.copy2(os.path.join(place, name), there / name)
-                os.chown(there / name, *owner)
+    """Copy a folder by links: its folders get that owner, its files stay ours and can be read by all."""
+    shutil.copytree(source, target, copy_function=_link)
+    if owner:
+        for place, _, _ in os.walk(target):
+            os.chown(place, *owner)
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # on another file system
+        shutil.copy2(source, target)
 
 
 @functools.cache

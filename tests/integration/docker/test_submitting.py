@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.docker.benches import ContainerBench, container_bench, kind  # noqa: F401 - fixtures
+from integration.docker.benches import KINDS, ContainerBench, container_bench, kind  # noqa: F401 - fixtures
 from kit.docker.images import ENTRYPOINT, PLAIN, PYTHON, USER
 from kit.files import holding
 from kit.package_server import package_index
@@ -25,7 +25,8 @@ def bench(container_bench: ContainerBench) -> ContainerBench:  # noqa: F811
     return container_bench
 
 
-def test_a_script_runs_in_the_image_and_everything_comes_home(bench: ContainerBench) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_script_runs_in_the_image_and_everything_comes_home(bench: ContainerBench, kind: str) -> None:  # noqa: F811 - it says on which
     bench.write("data.txt", "from the project")
     bench.write(
         "train.py",
@@ -65,7 +66,8 @@ def test_the_record_has_the_image_by_name_and_id_and_the_python_of_the_image(ben
     assert PYTHON in page and record["image_id"] in page
 
 
-def test_files_are_the_users_and_the_account_exists_inside(bench: ContainerBench) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_are_the_users_and_the_account_exists_inside(bench: ContainerBench, kind: str) -> None:  # noqa: F811 - it says on which
     bench.write(
         "t.py",
         """
@@ -162,7 +164,8 @@ def test_a_mistake_in_the_file_is_told_before_anything_is_started(bench: Contain
         assert word in done.err
 
 
-def test_canceling_ends_the_container_and_everything_in_it(bench: ContainerBench) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_canceling_ends_the_container_and_everything_in_it(bench: ContainerBench, kind: str) -> None:  # noqa: F811 - it says on which
     bench.write(
         "t.py",
         """

@@ -45,11 +45,13 @@ def contain() -> None:
     """Go on as a process whose whole offspring ends with it. Returns in that process only."""
     os.environ[MARK] = str(os.getpid())
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _WAITED_FOR)
-    has_namespaces = _unshare()
+    own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+    has_namespaces = os.getuid() == 0 and _libc().unshare(_CLONE_NEWPID) == 0
     if has_namespaces:
         first = os.fork()
         if first:
             code = _attend(first)
+            _libc().setns(own, _CLONE_NEWPID)  # nothing can be started in one whose first process has ended
             sweep()
             os._exit(code)
         _end_with_parent()
@@ -103,13 +105,11 @@ def _attend(child: int) -> int:
                     break
 
 
-def _unshare() -> bool:
-    return os.getuid() == 0 and _libc().unshare(_CLONE_NEWPID | _CLONE_NEWNS) == 0
-
-
 def _mount_own() -> None:
     """No mount of the session is seen outside, and `/proc` shows the session's processes."""
     libc = _libc()
+    if libc.unshare(_CLONE_NEWNS):
+        sys.exit(f"error: no mount namespace: {os.strerror(ctypes.get_errno())}")
     for words in (
         (b"none", b"/", None, _MS_REC | _MS_PRIVATE, None),
         (b"proc", b"/proc", b"proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, None),
