@@ -27,7 +27,7 @@ def page(rows: list[Row], failures: dict[str, str]) -> str:
     return report.render(report.Page(when, MACHINE, {"holdfast": "1.0", "peer": "2.0"}, rows, failures))
 
 
-def test_a_row_has_its_table_its_note_and_the_commands_that_show_it() -> None:
+def test_a_row_has_its_table_its_note_and_the_commands_that_show_it():
     assert report.row_text(row()) == (
         "## Some work\n"
         "\n"
@@ -46,7 +46,7 @@ def test_a_row_has_its_table_its_note_and_the_commands_that_show_it() -> None:
     )
 
 
-def test_a_figure_that_is_not_repeated_has_neither_least_nor_spread() -> None:
+def test_a_figure_that_is_not_repeated_has_neither_least_nor_spread():
     table = Table("Memory", "MB", 1e-6, Line("both", one(23_700_000), Bar(40)), (Line("one", one(8e6), is_peer=False),))
     assert report.table_text(table).splitlines() == [
         "|  | MB | bar |  |",
@@ -56,7 +56,7 @@ def test_a_figure_that_is_not_repeated_has_neither_least_nor_spread() -> None:
     ]
 
 
-def test_the_summary_has_one_line_for_each_bar() -> None:
+def test_the_summary_has_one_line_for_each_bar():
     text = page([row()], {})
     summary = text.split("## Summary")[1].split("## Some work")[0].strip().splitlines()
     assert summary[2:] == [
@@ -65,12 +65,12 @@ def test_the_summary_has_one_line_for_each_bar() -> None:
     ]
 
 
-def test_a_row_that_could_not_be_measured_stands_in_the_summary_with_its_reason() -> None:
+def test_a_row_that_could_not_be_measured_stands_in_the_summary_with_its_reason():
     text = page([], {"Some work": "`holdfast` failed with exit code 1"})
     assert "| Some work |  | `holdfast` failed with exit code 1 |  |  | not measured |" in text
 
 
-def test_a_row_that_is_measured_again_takes_its_place_in_the_page_and_leaves_the_others() -> None:
+def test_a_row_that_is_measured_again_takes_its_place_in_the_page_and_leaves_the_others():
     first, second = row(), replace(row(), name="other", title="Some work: more", moment="2030-01-02 at a load of 0.1")
     figure = Table("", "MB", 1, Line("ours", one(5), Bar(4)))
     titles = ["New work", "Some work", "Some work: more"]
@@ -90,7 +90,7 @@ def test_a_row_that_is_measured_again_takes_its_place_in_the_page_and_leaves_the
     assert report.merged(both, new, titles) == both
 
 
-def test_the_page_says_when_on_what_and_with_which_versions() -> None:
+def test_the_page_says_when_on_what_and_with_which_versions():
     text = page([row()], {})
     for line in (
         "| date | 2030-01-02 |",
@@ -104,7 +104,7 @@ def test_the_page_says_when_on_what_and_with_which_versions() -> None:
         assert line in text.splitlines()
 
 
-def test_a_bar_in_a_text_does_not_end_a_cell() -> None:
+def test_a_bar_in_a_text_does_not_end_a_cell():
     assert report.markdown_table(["", "a"], [["x", "1 | 2"]]).splitlines()[-1] == "| x | 1 \\| 2 |"
 
 
@@ -121,5 +121,5 @@ def test_a_bar_in_a_text_does_not_end_a_cell() -> None:
         (12345.6, "12,346"),
     ],
 )
-def test_numbers_have_the_digits_that_count(value: float, text: str) -> None:
+def test_numbers_have_the_digits_that_count(value, text):
     assert report.number_text(value) == text

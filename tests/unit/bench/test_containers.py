@@ -27,7 +27,7 @@ def place(tmp_path: Path) -> Place:
     return make_place(tmp_path, "one", Tool("tool", tmp_path / "tool"))
 
 
-def test_without_root_or_programs_a_row_says_why_it_was_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_root_or_programs_a_row_says_why_it_was_not_measured(monkeypatch):
     monkeypatch.setattr(container_places.os, "geteuid", lambda: 1000)
     monkeypatch.setattr(container_places.shutil, "which", lambda name, path: "/there")
     with pytest.raises(FailedError, match="only be started by root"), container_places.engine():
@@ -37,7 +37,7 @@ def test_without_root_or_programs_a_row_says_why_it_was_not_measured(monkeypatch
         pass
 
 
-def test_an_engine_that_does_not_start_is_a_row_that_was_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_that_does_not_start_is_a_row_that_was_not_measured(monkeypatch):
     def fails() -> Path:
         raise AssertionError("debootstrap said no")
 
@@ -48,26 +48,26 @@ def test_an_engine_that_does_not_start_is_a_row_that_was_not_measured(monkeypatc
         pass
 
 
-def test_commands_of_a_place_find_the_engine_and_keep_what_they_had(place: Place) -> None:
+def test_commands_of_a_place_find_the_engine_and_keep_what_they_had(place):
     daemon: Any = SimpleNamespace(environment={"DOCKER_HOST": "unix:///a/docker.sock"})
     twice = using(replace(place, variables=(("OTHER", "1"),)), daemon)
     assert twice.environment()["DOCKER_HOST"] == "unix:///a/docker.sock"
     assert twice.environment()["OTHER"] == "1"
 
 
-def test_by_hand_the_folder_is_mounted_and_nothing_is_left() -> None:
+def test_by_hand_the_folder_is_mounted_and_nothing_is_left():
     line = " ".join(typed("/a", "--network", "host", image="i"))
     assert line == "docker run --rm --network host -v /a:/work -w /work i python3 s.py"
 
 
-def test_a_contender_begins_when_no_container_is_left() -> None:
+def test_a_contender_begins_when_no_container_is_left():
     left = [["a", "b"], ["b"], []]
     daemon: Any = SimpleNamespace(containers=lambda: left.pop(0))
     (contender,) = in_turn(daemon, [Contender("one", lambda: float(len(left)))])
     assert (contender.name, contender.measure()) == ("one", 0)
 
 
-def test_calls_of_docker_are_listed_in_order_with_the_time_of_each(place: Place) -> None:
+def test_calls_of_docker_are_listed_in_order_with_the_time_of_each(place):
     place.tool.programs.mkdir(parents=True)
     docker = place.tool.programs / "docker"
     docker.write_text("#!/bin/sh\necho $1; exit $2\n")
@@ -77,7 +77,7 @@ def test_calls_of_docker_are_listed_in_order_with_the_time_of_each(place: Place)
     assert [line.rpartition("docker ")[2] for line in told[1:]] == ["first 0", "second 3"]
 
 
-def test_a_build_begins_with_the_image_whose_cache_is_warm(tmp_path: Path) -> None:
+def test_a_build_begins_with_the_image_whose_cache_is_warm(tmp_path):
     Builder().write(tmp_path, ["numpy==1"], "7")
     classic = (tmp_path / "Dockerfile").read_text()
     assert (tmp_path / "requirements.txt").read_text() == "numpy==1\n# 7\n"
@@ -87,7 +87,7 @@ def test_a_build_begins_with_the_image_whose_cache_is_warm(tmp_path: Path) -> No
     assert kit.startswith(f"FROM {BASE}\n") and "RUN --mount=type=cache,target=/var/cache/pip pip install" in kit
 
 
-def test_an_added_line_leaves_what_is_above_it_as_it_was(tmp_path: Path) -> None:
+def test_an_added_line_leaves_what_is_above_it_as_it_was(tmp_path):
     Builder().write(tmp_path, ["numpy==1"])
     before = {name: (tmp_path / name).read_text() for name in ("Dockerfile", "requirements.txt")}
     Builder().write(tmp_path, ["numpy==1"], more="RUN more")
@@ -95,7 +95,7 @@ def test_an_added_line_leaves_what_is_above_it_as_it_was(tmp_path: Path) -> None
     assert (tmp_path / "Dockerfile").read_text() == before["Dockerfile"].rstrip() + "\nRUN more\n"
 
 
-def test_a_build_reaches_packages_as_pip_of_the_machine_does() -> None:
+def test_a_build_reaches_packages_as_pip_of_the_machine_does():
     variables = {"SSL_CERT_FILE": "/here/ca", "PIP_INDEX_URL": 'https://a/"b"$c', "UV_DEFAULT_INDEX": "https://a/"}
     assert variable_lines(variables).splitlines() == [
         r'ENV PIP_INDEX_URL="https://a/\"b\"\$c"',
@@ -103,7 +103,7 @@ def test_a_build_reaches_packages_as_pip_of_the_machine_does() -> None:
     ]
 
 
-def test_the_first_import_is_added_to_both_sides() -> None:
+def test_the_first_import_is_added_to_both_sides():
     figures = {"ours": Figures((2.0, 2.0)), "pip": Figures((18.0, 18.0))}
     imports = {"ours": [99.0, 4.0, 4.0], "pip": [99.0, 2.0, 2.0]}
     text = " ".join(first_imports.note(figures, imports, "ours", "pip", "there").split())
@@ -111,7 +111,7 @@ def test_the_first_import_is_added_to_both_sides() -> None:
     assert first_imports.note({**figures, "pip": Figures((), "failed")}, imports, "ours", "pip") == ""
 
 
-def test_what_commands_write_is_not_edited_by_a_person(place: Place) -> None:
+def test_what_commands_write_is_not_edited_by_a_person(place):
     person = Person(place)
     person.types("echo a > a; mkdir .holdfast")
     (place.project / ".holdfast" / "state").write_text("a run goes on")
@@ -119,7 +119,7 @@ def test_what_commands_write_is_not_edited_by_a_person(place: Place) -> None:
     assert person.edited == []
 
 
-def test_every_file_that_changes_between_two_commands_was_edited(place: Place) -> None:
+def test_every_file_that_changes_between_two_commands_was_edited(place):
     person = Person(place)
     person.types("echo a > a; echo b > b; echo c > c")
     (place.project / "a").write_text("changed")
@@ -129,7 +129,7 @@ def test_every_file_that_changes_between_two_commands_was_edited(place: Place) -
     assert person.edited == ["a", "b", "new"]
 
 
-def test_one_edited_file_misses_the_bar_and_is_named() -> None:
+def test_one_edited_file_misses_the_bar_and_is_named():
     none, _ = first_line.tables([], [("one", 1.0), ("two", 2.0)])
     some, time = first_line.tables(["aml_config/x.compute"], [("one", 1.0), ("two", 2.0)])
     assert verdict(none, none.ours) is Verdict.MET

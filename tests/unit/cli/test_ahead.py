@@ -10,7 +10,7 @@ import pytest
 from holdfast.cli.ahead import FLAGS, WITH_VALUE, Place, followed, submitted_to
 
 
-def test_every_option_of_submit_is_known() -> None:
+def test_every_option_of_submit_is_known():
     from holdfast.cli.experiment import submit_command
 
     known = {name for option in submit_command.params for name in option.opts if name.startswith("-")}
@@ -39,7 +39,7 @@ def test_every_option_of_submit_is_known() -> None:
         ("", None),
     ],
 )
-def test_the_place_of_a_submission_is_read_or_left_to_the_command(line: str, expected: Place | None) -> None:
+def test_the_place_of_a_submission_is_read_or_left_to_the_command(line, expected):
     assert submitted_to(line.split()) == expected
 
 
@@ -54,11 +54,11 @@ def test_the_place_of_a_submission_is_read_or_left_to_the_command(line: str, exp
         ("submit -f x.py", None),
     ],
 )
-def test_the_run_that_is_followed_is_read_or_left_to_the_command(line: str, expected: str | None) -> None:
+def test_the_run_that_is_followed_is_read_or_left_to_the_command(line, expected):
     assert followed(line.split()) == expected
 
 
-def test_looking_ahead_loads_neither_click_nor_a_command() -> None:
+def test_looking_ahead_loads_neither_click_nor_a_command():
     code = (
         "import sys; from holdfast.cli.ahead import begin; begin(['submit', '-c', 'none', 'x.py']); "
         "print([name for name in ('click', 'holdfast.cli.experiment', 'holdfast.model') if name in sys.modules])"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +43,7 @@ def going_on(recorded: Any, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(run_id)
 
 
-def test_a_machine_that_is_down_is_said_to_be_so_and_not_that_a_connection_was_lost(
-    command: Callable[..., Any], going_on: str
-) -> None:
+def test_a_machine_that_is_down_is_said_to_be_so_and_not_that_a_connection_was_lost(command, going_on):
     done = command("cancel", "-r", going_on)
     assert done.code == 245
     assert done.err.splitlines() == [
@@ -57,9 +55,7 @@ def test_a_machine_that_is_down_is_said_to_be_so_and_not_that_a_connection_was_l
     ]
 
 
-def test_a_run_is_abandoned_when_that_is_confirmed(
-    command: Callable[..., Any], going_on: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_is_abandoned_when_that_is_confirmed(command, going_on, monkeypatch):
     unasked = command("cancel", "-r", going_on, "--abandon")
     assert unasked.code == 240
     assert "--yes" in unasked.err
@@ -68,7 +64,7 @@ def test_a_run_is_abandoned_when_that_is_confirmed(
     assert command("cancel", "-r", going_on, "--abandon").code == 251
 
 
-def test_an_abandoned_run_is_shown_as_what_it_is(command: Callable[..., Any], going_on: str) -> None:
+def test_an_abandoned_run_is_shown_as_what_it_is(command, going_on):
     done = command("cancel", "-r", going_on, "--abandon", "-y")
     assert done.code == 0
     assert "Status: Abandoned. Given up here, because the machine could not be asked (No route to host)." in done.err
@@ -79,7 +75,7 @@ def test_an_abandoned_run_is_shown_as_what_it_is(command: Callable[..., Any], go
     assert "unreachable" not in table.out + table.err
 
 
-def test_a_second_cancel_says_that_the_run_has_ended_already(command: Callable[..., Any], recorded: Any) -> None:
+def test_a_second_cancel_says_that_the_run_has_ended_already(command, recorded):
     run_id = recorded.add()
     file: Path = recorded.folders.path(run_id) / "journal.jsonl"
     file.write_text(file.read_text().replace('"exit-code"', '"canceled"'))
@@ -91,9 +87,7 @@ def test_a_second_cancel_says_that_the_run_has_ended_already(command: Callable[.
     assert (done.code, done.err) == (0, f"{run_id} (train.py on local) {said}\n")
 
 
-def test_the_run_is_named_before_it_is_asked_to_end_and_its_time_after_that(
-    command: Callable[..., Any], recorded: Any, going_on: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_run_is_named_before_it_is_asked_to_end_and_its_time_after_that(command, recorded, going_on, monkeypatch):
     monkeypatch.setattr(canceling, "cancel", lambda *_, **__: iter((ASKED, events.EndingBegan("cancel", 10))))
     named = f"Canceling {going_on} (train.py on gpu1) …\n"
     assert command("cancel").err == f"{named}It has 10s to finish.\n"
@@ -108,9 +102,7 @@ def test_the_run_is_named_before_it_is_asked_to_end_and_its_time_after_that(
     ],
     ids=["asked", "not asked"],
 )
-def test_ctrl_c_says_what_becomes_of_the_canceling(
-    command: Callable[..., Any], going_on: str, monkeypatch: pytest.MonkeyPatch, happened: list[Any], said: str
-) -> None:
+def test_ctrl_c_says_what_becomes_of_the_canceling(command, going_on, monkeypatch, happened, said):
     def interrupted(*_: object, **__: object) -> Iterator[events.Event]:
         yield from happened
         raise KeyboardInterrupt
@@ -121,7 +113,7 @@ def test_ctrl_c_says_what_becomes_of_the_canceling(
     assert f"holdfast status -r {going_on}" in done.err
 
 
-def test_a_run_that_is_being_canceled_is_shown_so(command: Callable[..., Any], recorded: Any, going_on: str) -> None:
+def test_a_run_that_is_being_canceled_is_shown_so(command, recorded, going_on):
     with (recorded.folders.path(going_on) / "journal.jsonl").open("a") as journal:
         journal.write(json.dumps({"t": BEGIN + 4, "e": "ending", "cause": "cancel", "grace": 600}) + "\n")
     assert "being canceled: 10m to finish (0s left)" in command("status", "-r", going_on, "-o", "table").out
@@ -129,7 +121,7 @@ def test_a_run_that_is_being_canceled_is_shown_so(command: Callable[..., Any], r
     assert (found["status"], found["phase"]) == ("Running", "being canceled: 10m to finish")
 
 
-def test_a_connection_that_is_back_is_said_to_be(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_connection_that_is_back_is_said_to_be(capfd):
     screen = Screen(None)
     screen.show(events.Reconnected("gpu1"))
     screen.show(events.ConnectionLost("it broke", 0.2))
@@ -138,22 +130,20 @@ def test_a_connection_that_is_back_is_said_to_be(capfd: pytest.CaptureFixture[st
     assert capfd.readouterr().err == "connection lost (it broke), trying again in 0.2 s …\nconnected again\n"
 
 
-def test_without_a_run_the_only_one_that_has_not_ended_is_meant(
-    command: Callable[..., Any], recorded: Any, going_on: str
-) -> None:
+def test_without_a_run_the_only_one_that_has_not_ended_is_meant(command, recorded, going_on):
     recorded.add()
     done = command("cancel")
     assert done.code == 245
     assert f"holdfast cancel -r {going_on} --abandon" in done.err
 
 
-def test_without_a_run_and_with_none_that_goes_on_nothing_is_meant(command: Callable[..., Any], recorded: Any) -> None:
+def test_without_a_run_and_with_none_that_goes_on_nothing_is_meant(command, recorded):
     recorded.add()
     done = command("cancel")
     assert (done.code, done.err.splitlines()[0]) == (240, "error: No run of this project is going on.")
 
 
-def test_of_several_that_go_on_none_is_chosen(command: Callable[..., Any], recorded: Any, going_on: str) -> None:
+def test_of_several_that_go_on_none_is_chosen(command, recorded, going_on):
     other = recorded.add()
     journal: Path = recorded.folders.path(other) / "journal.jsonl"
     journal.write_text("".join(journal.read_text().splitlines(keepends=True)[:3]))
@@ -168,7 +158,7 @@ def test_of_several_that_go_on_none_is_chosen(command: Callable[..., Any], recor
     ]
 
 
-def test_where_none_goes_on_those_that_were_given_up_are_offered(command: Callable[..., Any], going_on: str) -> None:
+def test_where_none_goes_on_those_that_were_given_up_are_offered(command, going_on):
     command("cancel", "-r", going_on, "--abandon", "-y")
     done = command("cancel")
     assert done.code == 240

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -21,7 +20,6 @@ from holdfast.workbench.environments.listing import Listed, _one
 from holdfast.workbench.records.cleaning import Limits, Rubbish
 from holdfast.workbench.submitting.planning import EnvironmentWishes, Request
 
-Command = Callable[..., Any]
 SUBMISSION = Submission("p_1", 1, "p", "p", "", (), "local", "local", "local", "a" * 64, 5.0, "g")
 RUN = Run(SUBMISSION, Status.COMPLETED, Ending(Reason.COMPLETED, 0), environment="0123456789abcdef", python="3.11.2")
 
@@ -44,7 +42,7 @@ def submitted(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Request], list[even
     return asked, happening
 
 
-def test_prepare_asks_for_an_environment_and_nothing_else(submitted: Any, command: Command) -> None:
+def test_prepare_asks_for_an_environment_and_nothing_else(submitted, command):
     asked, happening = submitted
     run = replace(RUN, packages=("numpy==1", "six==2"))
     happening += [events.EnvironmentReady("0123456789abcdef", 2, True, 3.21), events.Ended(run)]
@@ -55,12 +53,12 @@ def test_prepare_asks_for_an_environment_and_nothing_else(submitted: Any, comman
     assert asked == [request]
 
 
-def test_prepare_says_when_there_was_nothing_to_do(submitted: Any, command: Command) -> None:
+def test_prepare_says_when_there_was_nothing_to_do(submitted, command):
     submitted[1].extend([events.EnvironmentReady("0123456789abcdef", 1, False, 0.01), events.Ended(RUN)])
     assert command("experiment", "prepare").err == "Environment 01234567 was ready: Python 3.11.2, 0 packages.\n"
 
 
-def test_prepare_ends_with_the_code_of_a_preparation_that_failed(submitted: Any, command: Command) -> None:
+def test_prepare_ends_with_the_code_of_a_preparation_that_failed(submitted, command):
     failed = replace(RUN, status=Status.FAILED, ending=Ending(Reason.PREPARATION, detail="no such package."))
     submitted[1].append(events.Ended(failed))
     outcome = command("experiment", "prepare")
@@ -69,7 +67,7 @@ def test_prepare_ends_with_the_code_of_a_preparation_that_failed(submitted: Any,
     assert "holdfast logs -r p_1 --control" in outcome.err
 
 
-def test_ctrl_c_leaves_a_build_that_has_begun_alone(monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
+def test_ctrl_c_leaves_a_build_that_has_begun_alone(monkeypatch, command):
     def submit(*_: Any, **__: Any) -> Iterator[events.Event]:
         yield events.RunCreated("p_1")
         yield events.RunStarted("p_1")
@@ -82,9 +80,7 @@ def test_ctrl_c_leaves_a_build_that_has_begun_alone(monkeypatch: pytest.MonkeyPa
     assert "holdfast cancel -r p_1" in outcome.err
 
 
-def test_wishes_of_submit_reach_the_plan_and_contradictions_do_not(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_wishes_of_submit_reach_the_plan_and_contradictions_do_not(monkeypatch, tmp_path):
     asked: list[Request] = []
     monkeypatch.setattr("holdfast.workbench.submitting.submit.dry_run", lambda _p, each, _a: asked.append(each) or ())
     monkeypatch.chdir(tmp_path)
@@ -95,9 +91,7 @@ def test_wishes_of_submit_reach_the_plan_and_contradictions_do_not(
     assert len(asked) == 1
 
 
-def test_where_nothing_was_removed_nothing_is_said_to_be_freed(
-    removed: list[str], command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_nothing_was_removed_nothing_is_said_to_be_freed(removed, command, monkeypatch):
     kept = events.Removed("environment abd2", 0, "The environment abd2 is in use.")
     monkeypatch.setattr("holdfast.workbench.environments.listing.remove_environments", lambda *_: iter([kept]))
     outcome = command("environment", "remove", "abd")
@@ -126,9 +120,7 @@ def removed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return gone
 
 
-def test_one_is_removed_unasked_and_several_are_not(
-    removed: list[str], command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_is_removed_unasked_and_several_are_not(removed, command, monkeypatch):
     outcome = command("environment", "remove", "abc")
     assert (outcome.code, removed) == (0, ["abc1"])
     assert outcome.err == "removed environment abc1\n1.0 kB freed.\n"
@@ -141,12 +133,12 @@ def test_one_is_removed_unasked_and_several_are_not(
 
 
 @pytest.mark.parametrize("words", [(), ("--all", "abc"), ("ab",), ("x",)])
-def test_what_is_to_be_removed_has_to_be_clear(removed: list[str], command: Command, words: tuple[str, ...]) -> None:
+def test_what_is_to_be_removed_has_to_be_clear(removed, command, words):
     assert command("environment", "remove", *words).code == 240
     assert removed == []
 
 
-def test_a_table_has_short_ids_and_data_whole_ones(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_has_short_ids_and_data_whole_ones(command, monkeypatch):
     there = [listed("0123456789abcdef")]
     monkeypatch.setattr("holdfast.workbench.environments.listing.list_environments", lambda _host: there)
     table = command("environment", "list", "-o", "table").out.splitlines()
@@ -182,9 +174,7 @@ THERE = Looked("local", True, (), None, "", False, "0123456789abcdef", "/e", "3.
         ),
     ],
 )
-def test_check_ends_by_what_was_found(
-    checked: Checked, code: int, out: str, command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_check_ends_by_what_was_found(checked, code, out, command, monkeypatch):
     monkeypatch.setattr("holdfast.workbench.environments.checking.check", lambda *_: checked)
     outcome = command("environment", "check", "-o", "table")
     assert (outcome.code, outcome.out) == (code, out)
@@ -195,9 +185,7 @@ STEERING = "\x1b[2Jgone\nerror: no\x9b"
 ESCAPED = "\\x1b[2Jgone\\nerror: no\\x9b"
 
 
-def test_what_a_machine_says_of_itself_does_not_steer_the_terminal(
-    command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_machine_says_of_itself_does_not_steer_the_terminal(command, monkeypatch):
     frameworks = (Framework(STEERING, STEERING, STEERING, False),)
     about = ("local", True, (STEERING,), STEERING, "", True, "", "/e", STEERING, 3, frameworks)
     remarks = (Remark("error", "gone", "x", STEERING, STEERING), Remark(STEERING, "x", "x", "x", "x"))
@@ -214,9 +202,7 @@ def test_what_a_machine_says_of_itself_does_not_steer_the_terminal(
         assert not any(line.startswith("error: no") for line in outcome.err.splitlines())
 
 
-def test_what_a_machine_says_of_its_environments_does_not_steer_the_terminal(
-    command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_machine_says_of_its_environments_does_not_steer_the_terminal(command, monkeypatch):
     there = [replace(listed("abc1"), id=STEERING, summary=STEERING), listed("abd2")]
     gone = [events.Removed(f"environment {STEERING}", 0, STEERING), events.Removed(STEERING, 7)]
     monkeypatch.setattr("holdfast.workbench.environments.listing.find_environments", lambda *_: there)
@@ -232,16 +218,12 @@ def test_what_a_machine_says_of_its_environments_does_not_steer_the_terminal(
         assert not {"\x1b", "\x9b"} & set(outcome.err)
 
 
-def test_what_a_machine_says_of_a_run_that_prepared_does_not_steer_the_terminal(
-    submitted: Any, command: Command
-) -> None:
+def test_what_a_machine_says_of_a_run_that_prepared_does_not_steer_the_terminal(submitted, command):
     submitted[1].append(events.Ended(replace(RUN, python=STEERING)))
     assert command("experiment", "prepare").err == (f"Environment 01234567 was ready: Python {ESCAPED}, 0 packages.\n")
 
 
-def test_clean_takes_limits_for_environments_and_for_nothing_else(
-    command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_clean_takes_limits_for_environments_and_for_nothing_else(command, monkeypatch):
     asked: list[Rubbish] = []
     monkeypatch.setattr(
         "holdfast.workbench.records.cleaning.clean", lambda _project, rubbish, _around: asked.append(rubbish) or ()
@@ -256,9 +238,7 @@ def test_clean_takes_limits_for_environments_and_for_nothing_else(
     assert len(asked) == 2
 
 
-def test_what_was_cleaned_before_a_machine_failed_is_said_and_nothing_where_nothing_was(
-    command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_cleaned_before_a_machine_failed_is_said_and_nothing_where_nothing_was(command, monkeypatch):
     happening: list[events.Event] = []
 
     def clean(*_: Any) -> Iterator[events.Event]:
@@ -274,9 +254,7 @@ def test_what_was_cleaned_before_a_machine_failed_is_said_and_nothing_where_noth
     assert partly.err.startswith("removed p_1 (1.0 kB)\n1 removed, 1.0 kB freed; not all:\nerror: gpu1 cannot")
 
 
-def test_environments_of_all_projects_are_not_removed_unasked(
-    command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_environments_of_all_projects_are_not_removed_unasked(command, monkeypatch):
     asked: list[Rubbish] = []
     monkeypatch.setattr(
         "holdfast.workbench.records.cleaning.clean", lambda _project, rubbish, _around: asked.append(rubbish) or ()
@@ -290,15 +268,13 @@ def test_environments_of_all_projects_are_not_removed_unasked(
     assert (command("experiment", "clean", "--all").code, len(asked)) == (0, 1)
 
 
-def test_a_limit_without_a_unit_is_refused_with_an_example(command: Command) -> None:
+def test_a_limit_without_a_unit_is_refused_with_an_example(command):
     outcome = command("experiment", "clean", "--environments", "--keep", "10")
     assert outcome.code == 240
     assert "10GB" in outcome.err
 
 
-def test_what_is_in_use_is_said_once_with_the_command_that_tells_by_whom(
-    command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_in_use_is_said_once_with_the_command_that_tells_by_whom(command, monkeypatch):
     kept = [events.Removed(f"environment {name}", 0, f"`{name}` is in use.") for name in ("abc1", "abd2")]
     monkeypatch.setattr("holdfast.cli.environment._host", lambda *_: type("Host", (), {"name": "gpu1"}))
     monkeypatch.setattr(
@@ -312,7 +288,7 @@ def test_what_is_in_use_is_said_once_with_the_command_that_tells_by_whom(
     assert "show ID" not in said
 
 
-def test_after_a_fix_nothing_else_was_found(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_a_fix_nothing_else_was_found(command, monkeypatch):
     change = Finding("gone", "sklearn", "", "", "error", "e.yml", 3, "scikit-learn", "sklearn")
     for fixed, sentence in (((change,), "Nothing else found. "), ((), "Nothing found. ")):
         checked = Checked("e.yml", 3, True, (), THERE, None, fixed)
@@ -320,7 +296,7 @@ def test_after_a_fix_nothing_else_was_found(command: Command, monkeypatch: pytes
         assert sentence in command("environment", "check", "--fix", "-o", "table").err
 
 
-def test_ids_of_this_machine_are_completed(isolated: Path) -> None:
+def test_ids_of_this_machine_are_completed(isolated):
     for name in ("abc1", "abd2", "half"):
         (isolated / ".holdfast" / "environments" / name).mkdir(parents=True)
         if name != "half":
@@ -330,7 +306,7 @@ def test_ids_of_this_machine_are_completed(isolated: Path) -> None:
     assert environment_ids(nothing, nothing, "abd") == ["abd2"]
 
 
-def test_commands_about_environments_load_nothing_heavy() -> None:
+def test_commands_about_environments_load_nothing_heavy():
     import subprocess
 
     code = "import sys, holdfast.cli.environment; print([m for m in sys.modules if m in ('yaml', 'rich', 'sqlite3')])"

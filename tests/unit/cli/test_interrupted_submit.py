@@ -34,23 +34,23 @@ def interrupt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     return call
 
 
-def test_before_there_is_a_run_nothing_is_left(interrupt: Interrupt) -> None:
+def test_before_there_is_a_run_nothing_is_left(interrupt):
     assert "Interrupted before the run was created." in interrupt()
 
 
-def test_while_it_is_being_started_nobody_knows_yet(interrupt: Interrupt) -> None:
+def test_while_it_is_being_started_nobody_knows_yet(interrupt):
     said = interrupt(events.RunCreated("iris_1"))
     assert "it may have begun: iris_1" in said
     assert "holdfast status -r iris_1" in said
     assert "goes on" not in said
 
 
-def test_once_the_host_has_it_the_run_goes_on(interrupt: Interrupt) -> None:
+def test_once_the_host_has_it_the_run_goes_on(interrupt):
     said = interrupt(events.RunCreated("iris_1"), events.RunStarted("iris_1"))
     assert "Detached. The run goes on: iris_1" in said
 
 
-def test_an_id_that_was_shown_is_not_forgotten(interrupt: Interrupt, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_id_that_was_shown_is_not_forgotten(interrupt, monkeypatch):
     from holdfast.cli.events import Screen
 
     show = Screen.show

@@ -7,7 +7,6 @@ import io
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import click
@@ -51,7 +50,7 @@ def raising(problem: BaseException) -> Callable[[], None]:
     return action
 
 
-def test_help_shows_every_command_and_imports_none() -> None:
+def test_help_shows_every_command_and_imports_none():
     code = "import sys; from holdfast.cli.main import main; main(['--help']); print(*sorted(sys.modules))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     help_text, _, modules = out.rstrip().rpartition("\n")
@@ -71,20 +70,20 @@ def test_help_shows_every_command_and_imports_none() -> None:
     ]
 
 
-def test_the_version_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_one_line(capsys):
     from holdfast import __version__
 
     assert entry.main(["--version"]) == 0
     assert capsys.readouterr().out == f"holdfast {__version__}\n"
 
 
-def test_an_unknown_command_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_command_names_the_nearest(capsys):
     assert entry.main(["experment"]) == ExitCode.USAGE
     error = capsys.readouterr().err.splitlines()
     assert error[:2] == ["error: There is no `holdfast` command `experment`.", "  Did you mean `experiment`?"]
 
 
-def test_an_unknown_command_of_a_group_names_the_nearest(run: Run) -> None:
+def test_an_unknown_command_of_a_group_names_the_nearest(run):
     code, _, error = run(lambda: None, "history", "doo")
 
     assert code == ExitCode.USAGE
@@ -103,21 +102,21 @@ def test_an_unknown_command_of_a_group_names_the_nearest(run: Run) -> None:
         ([], "Usage: holdfast [OPTIONS] COMMAND"),
     ],
 )
-def test_a_wrong_command_line_is_an_error_of_usage(arguments: list[str], first: str, run: Run) -> None:
+def test_a_wrong_command_line_is_an_error_of_usage(arguments, first, run):
     code, out, error = run(lambda: None, *arguments) if arguments else (entry.main([]), "", "")
 
     assert (code, out) == (ExitCode.USAGE, "")
     assert not arguments or error.startswith(first)
 
 
-def test_an_error_of_ours_is_a_message_and_its_hint(run: Run) -> None:
+def test_an_error_of_ours_is_a_message_and_its_hint(run):
     code, out, error = run(raising(ProjectError("`x` is no project.", "Make one:\nholdfast project create x")))
 
     assert (code, out) == (ExitCode.PROJECT, "")
     assert error == "error: `x` is no project.\n  Make one:\n  holdfast project create x\n"
 
 
-def test_an_unexpected_error_is_one_line_and_says_how_to_see_more(run: Run) -> None:
+def test_an_unexpected_error_is_one_line_and_says_how_to_see_more(run):
     code, _, error = run(raising(KeyError("a\nb")))
 
     assert code == ExitCode.INTERNAL
@@ -129,26 +128,26 @@ def test_an_unexpected_error_is_one_line_and_says_how_to_see_more(run: Run) -> N
 @pytest.mark.parametrize(
     "arguments", [("history", "do", "--debug"), ("history", "--debug", "do"), ("--debug", "history", "do")]
 )
-def test_debug_anywhere_on_the_line_shows_the_traceback(arguments: tuple[str, ...], run: Run) -> None:
+def test_debug_anywhere_on_the_line_shows_the_traceback(arguments, run):
     code, _, error = run(raising(KeyError("a")), *arguments)
 
     assert code == ExitCode.INTERNAL
     assert error.startswith("Traceback")
 
 
-def test_the_variable_for_debugging_shows_the_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_variable_for_debugging_shows_the_traceback(run, monkeypatch):
     monkeypatch.setenv("HOLDFAST_DEBUG", "1")
 
     assert run(raising(ProjectError("no")))[2].startswith("Traceback")
 
 
-def test_details_are_shown_only_when_asked_for(run: Run) -> None:
+def test_details_are_shown_only_when_asked_for(run):
     assert run(lambda: terminal.detail("more"))[2] == ""
     assert run(lambda: terminal.detail("more"), "history", "do", "--verbose")[2] == "more\n"
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES])
-def test_a_file_that_cannot_be_written_is_no_internal_error(number: int, run: Run) -> None:
+def test_a_file_that_cannot_be_written_is_no_internal_error(number, run):
     code, _, error = run(raising(OSError(number, "No room", "/a\nb")))
 
     assert code == ExitCode.STORAGE
@@ -156,26 +155,26 @@ def test_a_file_that_cannot_be_written_is_no_internal_error(number: int, run: Ru
 
 
 @pytest.mark.parametrize(("result", "code"), [(None, 0), (7, 7), (ExitCode.RUN, 246), (True, 0)])
-def test_what_a_command_returns_is_the_exit_code(result: object, code: int, run: Run) -> None:
+def test_what_a_command_returns_is_the_exit_code(result, code, run):
     assert run(lambda: result)[0] == code
 
 
-def test_a_command_can_exit_by_click(run: Run) -> None:
+def test_a_command_can_exit_by_click(run):
     assert run(lambda: click.get_current_context().exit(3))[0] == 3
 
 
 @pytest.mark.parametrize("problem", [KeyboardInterrupt(), click.Abort()])
-def test_an_interrupt_ends_as_shells_have_it(problem: BaseException, run: Run) -> None:
+def test_an_interrupt_ends_as_shells_have_it(problem, run):
     assert run(raising(problem)) == (130, "", "")
 
 
-def test_a_broken_pipe_to_another_process_is_not_taken_for_ours(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_pipe_to_another_process_is_not_taken_for_ours(run, monkeypatch):
     monkeypatch.setattr(entry, "_reader_is_gone", lambda: False)
 
     assert run(raising(BrokenPipeError(errno.EPIPE, "Broken pipe")))[0] == ExitCode.INTERNAL
 
 
-def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+def test_a_reader_that_has_seen_enough_is_no_error():
     """The output is longer than a pipe holds, so the writer is still at it when the reader goes."""
     code = (
         "import sys; from holdfast.cli import main as m; from holdfast.cli.output import Command; "
@@ -191,7 +190,7 @@ def test_a_reader_that_has_seen_enough_is_no_error() -> None:
     process.stderr.close()
 
 
-def test_a_current_folder_that_was_removed_is_no_defect(tmp_path: Path) -> None:
+def test_a_current_folder_that_was_removed_is_no_defect(tmp_path):
     typed = 'mkdir gone && cd gone && rmdir ../gone && exec "$0" -m holdfast history list'
     done = subprocess.run(["sh", "-c", typed, sys.executable], cwd=tmp_path, capture_output=True, check=False)
 
@@ -208,9 +207,7 @@ def test_a_current_folder_that_was_removed_is_no_defect(tmp_path: Path) -> None:
         ("2>/dev/full", "history info -r none", ExitCode.USAGE),
     ],
 )
-def test_a_stream_that_is_closed_or_full_does_not_change_the_exit_code(
-    streams: str, words: str, code: int, tmp_path: Path
-) -> None:
+def test_a_stream_that_is_closed_or_full_does_not_change_the_exit_code(streams, words, code, tmp_path):
     typed = f'exec "$0" -m holdfast {words} {streams}'
     done = subprocess.run(["sh", "-c", typed, sys.executable], cwd=tmp_path, capture_output=True, check=False)
 
@@ -218,7 +215,7 @@ def test_a_stream_that_is_closed_or_full_does_not_change_the_exit_code(
     assert b"Traceback" not in done.stderr
 
 
-def test_output_that_finds_no_room_is_an_error_of_storage_said_once(tmp_path: Path) -> None:
+def test_output_that_finds_no_room_is_an_error_of_storage_said_once(tmp_path):
     typed = 'exec "$0" -m holdfast project sample list >/dev/full'
     done = subprocess.run(["sh", "-c", typed, sys.executable], cwd=tmp_path, capture_output=True, check=False)
 
@@ -227,7 +224,7 @@ def test_output_that_finds_no_room_is_an_error_of_storage_said_once(tmp_path: Pa
     assert b"Exception ignored" not in done.stderr
 
 
-def test_a_file_is_never_opened_under_the_number_of_a_closed_stream() -> None:
+def test_a_file_is_never_opened_under_the_number_of_a_closed_stream():
     """What is meant for the terminal would be written into it."""
     code = "import os; from holdfast.cli import terminal; terminal.provide_streams(); print(os.open('/', 0) > 2)"
     typed = f'exec "$0" -c "{code}" <&- 2>&-'
@@ -236,7 +233,7 @@ def test_a_file_is_never_opened_under_the_number_of_a_closed_stream() -> None:
     assert done.stdout == "True\n"
 
 
-def test_names_that_are_not_utf8_can_be_printed(holdfast: Callable[..., Any]) -> None:
+def test_names_that_are_not_utf8_can_be_printed(holdfast):
     result = holdfast("caf\udce9")
 
     assert result.code == ExitCode.USAGE
@@ -244,16 +241,14 @@ def test_names_that_are_not_utf8_can_be_printed(holdfast: Callable[..., Any]) ->
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_completion_script_is_for_the_shell(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_completion_script_is_for_the_shell(shell, capsys):
     assert entry.main(["completion", shell]) == 0
     captured = capsys.readouterr()
     assert f"_HOLDFAST_COMPLETE={shell}_complete" in captured.out
     assert captured.err == ""
 
 
-def test_completing_a_command_imports_no_command_module(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_completing_a_command_imports_no_command_module(monkeypatch, capsys):
     monkeypatch.setenv("_HOLDFAST_COMPLETE", "bash_complete")
     monkeypatch.setenv("COMP_WORDS", "holdfast comp")
     monkeypatch.setenv("COMP_CWORD", "1")
@@ -263,7 +258,7 @@ def test_completing_a_command_imports_no_command_module(
     assert capsys.readouterr().out.split() == ["plain,computetarget", "plain,completion"]
 
 
-def test_commands_and_groups_inside_a_group_are_ours() -> None:
+def test_commands_and_groups_inside_a_group_are_ours():
     group = Group("outer")
 
     @group.group("inner")
@@ -285,9 +280,7 @@ class Screen(io.StringIO):
     ("variables", "coloured"),
     [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False), ({"NO_COLOR": ""}, True)],
 )
-def test_colour_is_shown_where_it_is_wanted(
-    variables: dict[str, str], coloured: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_colour_is_shown_where_it_is_wanted(variables, coloured, monkeypatch):
     monkeypatch.delenv("NO_COLOR")
     for name, value in variables.items():
         monkeypatch.setenv(name, value)

@@ -40,7 +40,7 @@ def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     return call
 
 
-def test_every_option_that_the_script_gets_is_named_with_the_line_that_was_meant(said: Said) -> None:
+def test_every_option_that_the_script_gets_is_named_with_the_line_that_was_meant(said):
     assert said("-c", "gpu1", "train.py", "--gpus", "1", "--rate", "0.1", "--require-gpu", "--time-limit=1s") == (
         "warning: `--gpus 1`, `--require-gpu` and `--time-limit=1s` stand after the script, so the script gets them.\n"
         "  Options of submit come first: "
@@ -50,7 +50,7 @@ def test_every_option_that_the_script_gets_is_named_with_the_line_that_was_meant
 
 
 @pytest.mark.parametrize("words", [("-t", "gpu1"), ("-c", "gpu1"), ("--target", "gpu1"), ("--run-configuration", "x")])
-def test_who_meant_another_place_is_told_that_the_run_is_local(said: Said, words: tuple[str, str]) -> None:
+def test_who_meant_another_place_is_told_that_the_run_is_local(said, words):
     shown = said("train.py", *words)
     assert (
         f"warning: `{' '.join(words)}` stands after the script, so the script gets it and the run is local.\n" in shown
@@ -58,7 +58,7 @@ def test_who_meant_another_place_is_told_that_the_run_is_local(said: Said, words
     assert f"holdfast submit {' '.join(words)} train.py\n" in shown
 
 
-def test_every_long_option_of_the_command_is_known(said: Said) -> None:
+def test_every_long_option_of_the_command_is_known(said):
     options = [each for each in submit_command.params if isinstance(each, click.Option) and each.expose_value]
     names = [name for each in options for name in each.opts if name.startswith("--")]
     assert {"--dry-run", "--async", "--stop-if-idle", "--output"} <= set(names)
@@ -78,7 +78,7 @@ def test_every_long_option_of_the_command_is_known(said: Said) -> None:
         ("-c", "gpu1", "--", "train.py", "--dry-run"),
     ],
 )
-def test_what_is_likely_the_scripts_own_or_is_said_to_be_so_is_not_worth_a_word(said: Said, words: list[str]) -> None:
+def test_what_is_likely_the_scripts_own_or_is_said_to_be_so_is_not_worth_a_word(said, words):
     assert said(*words) == ""
 
 
@@ -86,20 +86,18 @@ def test_what_is_likely_the_scripts_own_or_is_said_to_be_so_is_not_worth_a_word(
 @pytest.mark.parametrize(
     ("text", "is_known"), [("add('--gpus')", True), ("add('--gpus-per-node')", False), ("gpus = 1", False)]
 )
-def test_an_option_that_the_script_names_is_its_own(
-    said: Said, tmp_path: Path, script: str, text: str, is_known: bool
-) -> None:
+def test_an_option_that_the_script_names_is_its_own(said, tmp_path, script, text, is_known):
     (tmp_path / "train.py").write_text(text)
     assert ("--gpus 1" in said(script, "--gpus", "1")) is not is_known
 
 
 @pytest.mark.parametrize(("text", "is_known"), [("add('-t', int)", True), ("# a hand-tuned value\n", False)])
-def test_a_letter_counts_only_in_quotes(said: Said, tmp_path: Path, text: str, is_known: bool) -> None:
+def test_a_letter_counts_only_in_quotes(said, tmp_path, text, is_known):
     (tmp_path / "train.py").write_text(text)
     assert ("-t gpu1" in said("train.py", "-t", "gpu1")) is not is_known
 
 
-def test_the_value_of_a_secret_is_not_shown_once_more(said: Said) -> None:
+def test_the_value_of_a_secret_is_not_shown_once_more(said):
     for words in (("--secret", "TOKEN=hush"), ("--secret=TOKEN=hush",)):
         shown = said("train.py", *words)
         assert "`--secret TOKEN` stands after" in shown
@@ -116,7 +114,7 @@ def test_the_value_of_a_secret_is_not_shown_once_more(said: Said) -> None:
         ("-ax train.py", "SCRIPT -x …"),
     ],
 )
-def test_an_option_of_the_script_before_it_is_shown_its_place(said: Said, typed: str, meant: str) -> None:
+def test_an_option_of_the_script_before_it_is_shown_its_place(said, typed, meant):
     lines = said(*typed.split(), code=ExitCode.USAGE).splitlines()
     assert lines[0].startswith("error: No such option")
     assert lines[1:] == [

@@ -35,12 +35,12 @@ def requests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Request]:
     return asked
 
 
-def test_submit_hands_on_every_file_that_stands_in_for_the_run_configurations(requests: list[Request]) -> None:
+def test_submit_hands_on_every_file_that_stands_in_for_the_run_configurations(requests):
     assert main(["submit", "--dry-run", "-c", "gpu", "-d", "c.yml", "-s", "s.yml", "t.py", "-s", "x"]) == 0
     assert requests == [Request("t.py", ("-s", "x"), "gpu", conda_file="c.yml", spark_file="s.yml")]
 
 
-def test_a_run_configuration_in_the_place_of_the_script_takes_arguments(requests: list[Request]) -> None:
+def test_a_run_configuration_in_the_place_of_the_script_takes_arguments(requests):
     assert main(["submit", "--dry-run", "gpu.runconfig", "--epochs", "3"]) == 0
     assert requests == [Request(None, ("--epochs", "3"), "gpu.runconfig")]
     assert main(["submit", "--dry-run", "-c", "other", "gpu.runconfig"]) == 240
@@ -55,7 +55,7 @@ def completed(complete: Any, incomplete: str) -> list[str]:
     return found
 
 
-def test_names_are_completed_from_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_are_completed_from_the_project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "aml_config").mkdir()
     (tmp_path / "aml_config" / "gpu.compute").write_text("")
@@ -71,16 +71,14 @@ def test_names_are_completed_from_the_project(tmp_path: Path, monkeypatch: pytes
     assert completed(run_names, "iris_2") == ["iris_20"]
 
 
-def test_completing_a_word_is_no_place_to_complain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_completing_a_word_is_no_place_to_complain(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "aml_config").mkdir()
     (tmp_path / "aml_config" / "project.json").write_text("{broken")
     assert [completed(each, "") for each in COMPLETERS[:3]] == [[], [], []]
 
 
-def test_types_of_targets_and_files_of_the_named_run_are_completed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_types_of_targets_and_files_of_the_named_run_are_completed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for run, name in (("iris_1", "a.txt"), ("iris_2", "b.txt")):
         outputs = tmp_path / ".holdfast" / "runs" / run / "outputs"
@@ -102,7 +100,7 @@ def test_types_of_targets_and_files_of_the_named_run_are_completed(
         (["project", "create"], "path"),
     ],
 )
-def test_an_option_for_a_folder_is_completed_with_folders_only(words: list[str], option: str) -> None:
+def test_an_option_for_a_folder_is_completed_with_folders_only(words, option):
     tree = command_tree()
     command: Any = tree
     for word in words:

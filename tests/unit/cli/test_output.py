@@ -37,12 +37,12 @@ def shown(output: Output, data: Any, columns: list[Column] | None = None, stream
     return target.getvalue()
 
 
-def test_the_default_is_json_in_a_pipe_and_a_table_on_a_terminal() -> None:
+def test_the_default_is_json_in_a_pipe_and_a_table_on_a_terminal():
     assert json.loads(shown(Output(), ROWS)) == ROWS
     assert shown(Output(), ROWS, stream=Screen()).split()[:3] == ["Run", "Loss", "Note"]
 
 
-def test_a_table_in_a_pipe_is_aligned_text_without_control_characters() -> None:
+def test_a_table_in_a_pipe_is_aligned_text_without_control_characters():
     assert shown(Output("table"), ROWS) == (
         "Run       Loss  Note\n"
         "--------  ----  --------------------------------\n"
@@ -51,25 +51,25 @@ def test_a_table_in_a_pipe_is_aligned_text_without_control_characters() -> None:
     ).replace("-" * 32, "-" * len(r"two\nlines\tand \x1b[31mred"))
 
 
-def test_a_table_on_a_terminal_has_no_colour_when_it_is_not_wanted() -> None:
+def test_a_table_on_a_terminal_has_no_colour_when_it_is_not_wanted():
     assert "\x1b" not in shown(Output("table"), ROWS, stream=Screen())
 
 
-def test_a_table_on_a_terminal_does_not_take_values_for_markup() -> None:
+def test_a_table_on_a_terminal_does_not_take_values_for_markup():
     assert "[bold]loud[/bold]" in shown(Output("table"), [{"note": "[bold]loud[/bold]"}], [], Screen())
 
 
-def test_a_dict_is_a_table_of_titles_and_values() -> None:
+def test_a_dict_is_a_table_of_titles_and_values():
     assert shown(Output("table"), ROWS[0]) == "Run   mnist_1\nLoss  0.2\nNote\n"
     assert shown(Output("table"), {"a": 1, "long": [1, 2]}, []) == "a     1\nlong  [1, 2]\n"
 
 
-def test_an_empty_list_is_a_table_with_titles_only() -> None:
+def test_an_empty_list_is_a_table_with_titles_only():
     assert shown(Output("table"), [], COLUMNS[:1]) == "Run\n---\n"
     assert shown(Output("table"), [], []) == ""
 
 
-def test_tabs_separate_values_and_nothing_else() -> None:
+def test_tabs_separate_values_and_nothing_else():
     assert shown(Output("tsv"), ROWS) == "mnist_1\t0.25\t\nmnist_22\t\ttwo\\nlines\\tand \x1b[31mred\n"
 
 
@@ -84,11 +84,11 @@ def test_tabs_separate_values_and_nothing_else() -> None:
         ("[5]", ""),
     ],
 )
-def test_the_result_of_a_query_separated_by_tabs(query: str, text: str) -> None:
+def test_the_result_of_a_query_separated_by_tabs(query, text):
     assert shown(Output("tsv", query), ROWS) == text
 
 
-def test_with_a_query_the_result_decides_about_the_columns() -> None:
+def test_with_a_query_the_result_decides_about_the_columns():
     assert shown(Output("table", "[].{name: run_id, l: loss}"), ROWS) == (
         "name         l\n--------  ----\nmnist_1   0.25\nmnist_22\n"
     )
@@ -97,14 +97,14 @@ def test_with_a_query_the_result_decides_about_the_columns() -> None:
     assert shown(Output("table", "[0].run_id"), ROWS) == "mnist_1\n"
 
 
-def test_json_keeps_letters_and_escapes_only_what_cannot_be_written() -> None:
+def test_json_keeps_letters_and_escapes_only_what_cannot_be_written():
     text = shown(Output("json"), {"name": "größe-\udcff", "loss": float("nan"), "l": [float("-inf")]}, [])
 
     assert text == '{\n  "name": "größe-\\udcff",\n  "loss": "NaN",\n  "l": [\n    "-Infinity"\n  ]\n}\n'
     text.encode("utf-8")
 
 
-def test_json_for_a_stream_that_knows_no_unicode_is_plain_ascii() -> None:
+def test_json_for_a_stream_that_knows_no_unicode_is_plain_ascii():
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
 
     Output("json").show({"name": "größe 😀"}, [], stream)
@@ -113,7 +113,7 @@ def test_json_for_a_stream_that_knows_no_unicode_is_plain_ascii() -> None:
     assert json.loads(stream.read()) == {"name": "größe 😀"}
 
 
-def test_jsonc_has_colours_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jsonc_has_colours_on_a_terminal_only(monkeypatch):
     monkeypatch.delenv("NO_COLOR")
 
     coloured = shown(Output("jsonc"), {"a": "b", "n": 1}, [], Screen())
@@ -126,7 +126,7 @@ def test_jsonc_has_colours_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -
     ("query", "position"),
     [("[?status='Completed']", 9), ("[].{a: ", 8), ("a b", 3), ("a | &", 6)],
 )
-def test_a_query_that_cannot_be_read_is_shown_with_the_place(query: str, position: int) -> None:
+def test_a_query_that_cannot_be_read_is_shown_with_the_place(query, position):
     with pytest.raises(UsageError) as caught:
         _checked_query(query)
 
@@ -135,20 +135,20 @@ def test_a_query_that_cannot_be_read_is_shown_with_the_place(query: str, positio
     assert "For example: --query" in caught.value.hint
 
 
-def test_a_query_that_fails_on_the_data_is_an_error_of_usage() -> None:
+def test_a_query_that_fails_on_the_data_is_an_error_of_usage():
     for query in ("sum([].status)", "nonsense(@)"):
         with pytest.raises(UsageError, match="The query does not work"):
             shown(Output("json", query), ROWS)
 
 
 @pytest.mark.parametrize("query", ["[?loss > `1`]", "max_by(@, &loss)", "[].ceil(loss)"])
-def test_a_query_that_mixes_text_and_numbers_is_an_error_of_usage(query: str) -> None:
+def test_a_query_that_mixes_text_and_numbers_is_an_error_of_usage(query):
     rows = [{"loss": 1}, {"loss": "diverged"}, {"loss": float("nan")}]
     with pytest.raises(UsageError, match="The query does not work: ") as caught:
         shown(Output("json", query), rows)
     assert query in caught.value.hint
 
 
-def test_a_query_that_counts_with_what_is_no_number_is_an_error_of_usage() -> None:
+def test_a_query_that_counts_with_what_is_no_number_is_an_error_of_usage():
     with pytest.raises(UsageError, match="cannot convert float NaN to integer"):
         shown(Output("json", "[].ceil(loss)"), [{"loss": float("nan")}])

@@ -29,7 +29,7 @@ def page(container: ContainerPlan) -> list[str]:
     return plan_text(plan).splitlines()
 
 
-def test_the_container_of_a_run_is_shown_with_all_that_it_is_given() -> None:
+def test_the_container_of_a_run_is_shown_with_all_that_it_is_given():
     assert page(Docker(TARGET).plan(Names("<run>", "p", "iris"))) == [
         "snapshot     s",
         "directory    <work>",
@@ -53,7 +53,7 @@ def test_the_container_of_a_run_is_shown_with_all_that_it_is_given() -> None:
     ]
 
 
-def test_the_image_of_another_run_is_shown_by_name_and_id() -> None:
+def test_the_image_of_another_run_is_shown_by_name_and_id():
     exact = Exact("sha256:ab", "python:3.11", None)
     shown = page(Docker(ComputeTarget("gpu", "docker", shm_size="2g")).plan(Names("<run>", "p", "iris"), exact))
     assert "container    python:3.11, exactly sha256:ab" in shown
@@ -92,12 +92,12 @@ def test_the_image_of_another_run_is_shown_by_name_and_id() -> None:
         ),
     ],
 )
-def test_what_is_asked_of_the_gpus_is_shown_with_who_asks(gpu: GpuPlan, shown: list[str]) -> None:
+def test_what_is_asked_of_the_gpus_is_shown_with_who_asks(gpu, shown):
     command = Command((text(Hole.PYTHON), text("train.py")), {}, text(Hole.WORK))
     lines = plan_text(Plan("<run>", "p", "g", "s", (), text("/"), command, Limits(), gpu=gpu)).splitlines()
     begin = lines.index("secrets      none") + 1
     assert lines[begin : lines.index("environment  the user's own Python")] == shown
 
 
-def test_a_preparation_asks_nothing_of_gpus() -> None:
+def test_a_preparation_asks_nothing_of_gpus():
     assert "GPUs" not in plan_text(Plan("<run>", "p", "g", "s", (), text("/"), None, Limits()))

@@ -13,7 +13,6 @@ from holdfast.history.folder import RunFolders
 from holdfast.model import Submission
 from holdfast.workbench import events
 
-Command = Callable[..., Any]
 WHY = "there is no package `numpyy`."
 
 
@@ -37,7 +36,7 @@ def add(tmp_path: Path) -> Callable[..., str]:
     return make
 
 
-def test_a_preparation_says_its_id_before_anything_else(monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
+def test_a_preparation_says_its_id_before_anything_else(monkeypatch, command):
     def submit(*_: Any, **__: Any) -> Iterator[events.Event]:
         yield events.RunCreated("p_1")
         raise KeyboardInterrupt
@@ -48,7 +47,7 @@ def test_a_preparation_says_its_id_before_anything_else(monkeypatch: pytest.Monk
     assert "it may have begun: p_1" in said
 
 
-def test_the_installers_words_of_the_newest_are_shown_without_its_id(add: Callable[..., str], command: Command) -> None:
+def test_the_installers_words_of_the_newest_are_shown_without_its_id(add, command):
     add("train.py", "completed", "of the run\n")
     add("", "preparation", "of the preparation\n")
     assert command("logs", "--control").out == "of the preparation\n"
@@ -62,9 +61,7 @@ def test_the_installers_words_of_the_newest_are_shown_without_its_id(add: Callab
         ("canceled", "", []),
     ],
 )
-def test_logs_of_a_script_that_never_started_say_why_there_are_none(
-    add: Callable[..., str], command: Command, reason: str, installer_said: str, hints: list[str]
-) -> None:
+def test_logs_of_a_script_that_never_started_say_why_there_are_none(add, command, reason, installer_said, hints):
     run_id = add("train.py", reason, installer_said)
     shown = command("logs", "-r", run_id)
     why, *others = shown.err.splitlines()
@@ -74,7 +71,7 @@ def test_logs_of_a_script_that_never_started_say_why_there_are_none(
     assert command("logs", "--control", "-r", run_id)[1:] == (installer_said, "")
 
 
-def test_a_preparation_has_no_script_that_could_have_ended(add: Callable[..., str], command: Command) -> None:
+def test_a_preparation_has_no_script_that_could_have_ended(add, command):
     run_id = add("", "completed")
     for words in (("status", "-o", "json"), ("history", "info", "-o", "json"), ("history", "info", "-o", "table")):
         said = command(*words, "-r", run_id).out
@@ -82,9 +79,7 @@ def test_a_preparation_has_no_script_that_could_have_ended(add: Callable[..., st
         assert "The script ended" not in said
 
 
-def test_the_environment_of_a_run_that_failed_in_its_build_is_not_there(
-    add: Callable[..., str], command: Command, tmp_path: Path
-) -> None:
+def test_the_environment_of_a_run_that_failed_in_its_build_is_not_there(add, command, tmp_path):
     (tmp_path / "train.py").write_text("")
     run_id = add("train.py", "preparation")
     outcome = command("submit", "--dry-run", "--environment-of", run_id, "train.py")
@@ -93,7 +88,7 @@ def test_the_environment_of_a_run_that_failed_in_its_build_is_not_there(
     assert f"holdfast logs -r {run_id} --control" in outcome.err
 
 
-def test_a_shell_of_a_run_that_failed_in_its_build_says_so(add: Callable[..., str], command: Command) -> None:
+def test_a_shell_of_a_run_that_failed_in_its_build_says_so(add, command):
     run_id = add("train.py", "preparation")
     outcome = command("experiment", "shell", "-r", run_id, "true")
     assert outcome.code == 246
@@ -101,7 +96,7 @@ def test_a_shell_of_a_run_that_failed_in_its_build_says_so(add: Callable[..., st
     assert f"could not be built: {WHY}" in outcome.err
 
 
-def test_a_shell_of_a_run_that_was_canceled_in_its_build_says_so(add: Callable[..., str], command: Command) -> None:
+def test_a_shell_of_a_run_that_was_canceled_in_its_build_says_so(add, command):
     outcome = command("experiment", "shell", "-r", add("train.py", "canceled"), "true")
     assert outcome.code == 246
     assert "ended before its script began" in outcome.err
@@ -121,14 +116,14 @@ def entered(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, tuple[str, ...]]
     return found
 
 
-def test_two_dashes_may_stand_before_the_command(entered: list[Any], command: Command) -> None:
+def test_two_dashes_may_stand_before_the_command(entered, command):
     assert command("environment", "shell", "0123", "--", "python", "--", "-V").code == 0
     assert command("environment", "shell", "0123", "python", "-V").code == 0
     assert command("environment", "shell", "0123", "--").code == 0
     assert entered == [("0123", ("python", "--", "-V")), ("0123", ("python", "-V")), ("0123", ())]
 
 
-def test_an_option_after_the_id_is_told_where_it_belongs(entered: list[Any], command: Command) -> None:
+def test_an_option_after_the_id_is_told_where_it_belongs(entered, command):
     outcome = command("environment", "shell", "0123", "-t", "gpu1", "--", "python")
     assert outcome.code == 240
     assert "holdfast environment shell -t gpu1 0123" in outcome.err

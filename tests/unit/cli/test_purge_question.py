@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import click
 import pytest
 
@@ -30,15 +26,15 @@ def there(*runs: int, living: int = 0) -> Inventory:
         ((1, 1), "2 runs are there, of 2 projects; none alive."),
     ],
 )
-def test_how_many_runs_go_is_said_in_good_english(runs: tuple[int, ...], sentence: str) -> None:
+def test_how_many_runs_go_is_said_in_good_english(runs, sentence):
     assert computetarget._how_many_runs(there(*runs)) == sentence
 
 
-def test_how_many_of_them_live_is_said() -> None:
+def test_how_many_of_them_live_is_said():
     assert computetarget._how_many_runs(there(3, 1, living=2)) == "4 runs are there, of 2 projects; 2 alive."
 
 
-def test_the_question_names_the_folder_and_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_question_names_the_folder_and_the_machine(monkeypatch):
     asked = []
 
     def refuse(text: str, **_: object) -> bool:
@@ -51,9 +47,7 @@ def test_the_question_names_the_folder_and_the_machine(monkeypatch: pytest.Monke
     assert asked == ["Remove all that Holdfast has in /scratch/me/holdfast on `gpu1`?"]
 
 
-def test_a_purge_that_is_declined_is_no_interruption_and_removes_nothing(
-    command: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_purge_that_is_declined_is_no_interruption_and_removes_nothing(command, tmp_path, monkeypatch):
     (tmp_path / "aml_config").mkdir()
     file = tmp_path / "aml_config" / "gpu1.compute"
     file.write_text("type: remote\naddress: gpu1\n")
@@ -68,9 +62,7 @@ def test_a_purge_that_is_declined_is_no_interruption_and_removes_nothing(
 
 
 @pytest.mark.parametrize("words", [[], ["--yes"], ["--yes", "--force"]], ids=" ".join)
-def test_a_purge_under_living_runs_is_refused_before_anybody_is_asked_naming_only_ways_that_work(
-    command: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
-) -> None:
+def test_a_purge_under_living_runs_is_refused_unasked_naming_only_ways_that_work(command, tmp_path, monkeypatch, words):
     (tmp_path / "aml_config").mkdir()
     (tmp_path / "aml_config" / "gpu1.compute").write_text("type: remote\naddress: gpu1\n")
     monkeypatch.setattr(leaving, "inventory", lambda *_: there(3, living=2))
@@ -84,9 +76,7 @@ def test_a_purge_under_living_runs_is_refused_before_anybody_is_asked_naming_onl
     assert "--force" not in done.err
 
 
-def test_what_else_is_wrong_in_a_file_does_not_keep_from_a_purge(
-    command: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_else_is_wrong_in_a_file_does_not_keep_from_a_purge(command, tmp_path, monkeypatch):
     (tmp_path / "aml_config").mkdir()
     file = tmp_path / "aml_config" / "gpu1.compute"
     file.write_text("type: remotedocker\naddress: gpu1\nnvidiaDocker: perhaps\nshmSize: [1]\n")

@@ -5,9 +5,6 @@ from __future__ import annotations
 import io
 import sys
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,7 +18,7 @@ from holdfast.workbench.records.comparison import CodeDifference, RunComparison
 
 
 @pytest.mark.parametrize("columns", ["80", "50", "20"])
-def test_a_long_reason_is_cut_before_what_happens_next(monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+def test_a_long_reason_is_cut_before_what_happens_next(monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", columns)
     monkeypatch.setattr(terminal, "is_terminal", lambda _: True)
     monkeypatch.setattr(sys, "stderr", io.StringIO())
@@ -34,7 +31,7 @@ def test_a_long_reason_is_cut_before_what_happens_next(monkeypatch: pytest.Monke
     assert shown.endswith("…), trying again in 8 s …") is (columns != "20")
 
 
-def test_what_is_in_a_file_does_not_steer_the_terminal() -> None:
+def test_what_is_in_a_file_does_not_steer_the_terminal():
     page = io.StringIO()
     code = CodeDifference(changed=("a.py",), diff="--- a.py\n+++ a.py\n@@ -1 +1 @@\n-\tx\n+\ty\x1b[2J\x9b31m\n")
     comparison_page.draw(RunComparison(Comparison("a", "b", (), (), (), (), ()), code), False, page)
@@ -43,7 +40,7 @@ def test_what_is_in_a_file_does_not_steer_the_terminal() -> None:
     assert page.getvalue().count("+\ty\\x1b[2J\\x9b31m\n") == 2
 
 
-def test_many_warnings_are_counted_and_a_check_shows_them_all(command: Callable[..., Any], tmp_path: Path) -> None:
+def test_many_warnings_are_counted_and_a_check_shows_them_all(command, tmp_path):
     (tmp_path / "aml_config").mkdir()
     (tmp_path / "aml_config" / "built.compute").write_text("type: local\nuserManagedEnvironment: false\n")
     (tmp_path / "aml_config" / "built.runconfig").write_text("Target: built\nFramework: Python\n")
@@ -67,9 +64,7 @@ def test_many_warnings_are_counted_and_a_check_shows_them_all(command: Callable[
         (["files", "script"], ""),
     ],
 )
-def test_what_takes_long_before_the_script_is_said_once(
-    capsys: pytest.CaptureFixture[str], phases: list[str], shown: str
-) -> None:
+def test_what_takes_long_before_the_script_is_said_once(capsys, phases, shown):
     screen = Screen(None, frame=False)
     for name in phases:
         screen.show(events.PhaseChanged(name, "3 of 8 layers"))
@@ -89,7 +84,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made
 
 
-def test_in_a_log_what_takes_minutes_is_seen_to_be_alive(capsys: pytest.CaptureFixture[str], clock: Clock) -> None:
+def test_in_a_log_what_takes_minutes_is_seen_to_be_alive(capsys, clock):
     screen = Screen(None, frame=False)
     for _ in range(130):
         clock.now += 1
@@ -107,9 +102,7 @@ def test_in_a_log_what_takes_minutes_is_seen_to_be_alive(capsys: pytest.CaptureF
     ]
 
 
-def test_in_a_log_a_transfer_after_hours_of_work_is_not_announced_and_no_line_of_the_script_is_cut(
-    capsys: pytest.CaptureFixture[str], clock: Clock
-) -> None:
+def test_in_a_log_a_transfer_after_hours_of_work_is_not_announced_and_no_line_of_the_script_is_cut(capsys, clock):
     screen = Screen(sys.stdout, frame=False)
     for _ in range(3):
         clock.now += 7200
@@ -124,9 +117,7 @@ def test_in_a_log_a_transfer_after_hours_of_work_is_not_announced_and_no_line_of
     assert capsys.readouterr().err == "fetching outputs: 3.0 MB of 31.5 MB\n"
 
 
-def test_in_a_log_a_run_that_waits_for_a_gpu_does_not_seem_to_build(
-    capsys: pytest.CaptureFixture[str], clock: Clock
-) -> None:
+def test_in_a_log_a_run_that_waits_for_a_gpu_does_not_seem_to_build(capsys, clock):
     screen = Screen(None, frame=False)
     screen.show(events.PhaseChanged("environment", "3 of 8 packages"))
     screen.show(events.PhaseChanged("gpus", "waiting for a GPU"))
@@ -135,9 +126,7 @@ def test_in_a_log_a_run_that_waits_for_a_gpu_does_not_seem_to_build(
     assert capsys.readouterr().err == "Preparing the environment …\nWaiting for a GPU …\n"
 
 
-def test_a_note_that_was_shown_when_it_came_is_not_shown_again_at_the_end(
-    recorded: Any, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_note_that_was_shown_when_it_came_is_not_shown_again_at_the_end(recorded, capfd):
     run = replace(read_run(recorded.folders, recorded.add()), notes=("seen", "only at the end"))
     screen = Screen(None)
     screen.show(events.Noted("seen"))
@@ -147,7 +136,7 @@ def test_a_note_that_was_shown_when_it_came_is_not_shown_again_at_the_end(
 
 
 @pytest.mark.parametrize("columns", ["200", "60", "30"])
-def test_of_a_long_phase_the_seconds_are_not_cut(monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+def test_of_a_long_phase_the_seconds_are_not_cut(monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", columns)
     monkeypatch.setattr(terminal, "is_terminal", lambda _: True)
     monkeypatch.setattr(sys, "stderr", io.StringIO())
@@ -160,9 +149,7 @@ def test_of_a_long_phase_the_seconds_are_not_cut(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(("shows_output", "is_led_there"), [(True, False), (False, True)])
-def test_only_who_has_not_seen_the_output_is_led_to_it(
-    recorded: Any, capfd: pytest.CaptureFixture[str], shows_output: bool, is_led_there: bool
-) -> None:
+def test_only_who_has_not_seen_the_output_is_led_to_it(recorded, capfd, shows_output, is_led_there):
     run = read_run(recorded.folders, recorded.add())
     Screen(sys.stdout if shows_output else None).show(events.Ended(run))
     shown = capfd.readouterr().err

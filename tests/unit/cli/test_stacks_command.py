@@ -58,9 +58,7 @@ def far(monkeypatch: pytest.MonkeyPatch) -> Callable[[object], Far]:
     return answering
 
 
-def test_processes_are_shown_with_their_stacks_and_the_others_with_the_reason(
-    command: Callable[..., Any], going_on: str, far: Callable[[object], Far]
-) -> None:
+def test_processes_are_shown_with_their_stacks_and_the_others_with_the_reason(command, going_on, far):
     made = far({"processes": PROCESSES})
     done = command("experiment", "stacks", "-r", going_on, "-o", "table")
     assert (done.code, done.err) == (0, "")
@@ -79,9 +77,7 @@ def test_processes_are_shown_with_their_stacks_and_the_others_with_the_reason(
     assert made.asked == [("stacks", going_on)]
 
 
-def test_of_a_long_command_the_program_and_the_script_are_shown(
-    command: Callable[..., Any], going_on: str, far: Callable[[object], Far]
-) -> None:
+def test_of_a_long_command_the_program_and_the_script_are_shown(command, going_on, far):
     deep = f"/opt/{'environment/' * 8}bin/python -u /home/ada/.holdfast/{'runs/' * 9}work/train.py --rate=1/2/3"
     far({"processes": [{**PROCESSES[0], "command": deep}]})
     head = command("experiment", "stacks", "-r", going_on, "-o", "table").out.splitlines()[0]
@@ -90,7 +86,7 @@ def test_of_a_long_command_the_program_and_the_script_are_shown(
     assert "faulthandler" in text and "`Current thread`" in text
 
 
-def test_programs_get_all_of_it(command: Callable[..., Any], going_on: str, far: Callable[[object], Far]) -> None:
+def test_programs_get_all_of_it(command, going_on, far):
     far({"processes": PROCESSES})
     done = command("experiment", "stacks", "-r", going_on)
     shown = json.loads(done.out)
@@ -101,17 +97,13 @@ def test_programs_get_all_of_it(command: Callable[..., Any], going_on: str, far:
     assert chosen.out.split() == ["7", "8", "9"]
 
 
-def test_where_no_process_answers_that_is_said(
-    command: Callable[..., Any], going_on: str, far: Callable[[object], Far]
-) -> None:
+def test_where_no_process_answers_that_is_said(command, going_on, far):
     far({"processes": PROCESSES[1:2]})
     done = command("experiment", "stacks", "-r", going_on, "-o", "table")
     assert (done.code, done.err) == (0, "No process of the run has a stack to show.\n")
 
 
-def test_a_run_that_has_ended_is_not_asked(
-    command: Callable[..., Any], recorded: Any, far: Callable[[object], Far]
-) -> None:
+def test_a_run_that_has_ended_is_not_asked(command, recorded, far):
     made, run_id = far({"processes": []}), recorded.add()
     done = command("experiment", "stacks", "-r", run_id)
     assert (done.code, done.out, made.asked) == (246, "", [])
@@ -127,24 +119,14 @@ def test_a_run_that_has_ended_is_not_asked(
         ("busy", "Try again.", 245, "  Try again."),
     ],
 )
-def test_what_the_machine_refuses_is_said_with_a_remedy(
-    command: Callable[..., Any],
-    going_on: str,
-    far: Callable[[object], Far],
-    kind: str,
-    hint: str,
-    code: int,
-    remedy: str,
-) -> None:
+def test_what_the_machine_refuses_is_said_with_a_remedy(command, going_on, far, kind, hint, code, remedy):
     far(FarSideError(kind, "It cannot be.", hint))
     done = command("experiment", "stacks", "-r", going_on)
     assert done.code == code
     assert done.err.splitlines() == ["error: It cannot be.", remedy.format(run=going_on)]
 
 
-def test_an_answer_that_makes_no_sense_is_no_traceback(
-    command: Callable[..., Any], going_on: str, far: Callable[[object], Far]
-) -> None:
+def test_an_answer_that_makes_no_sense_is_no_traceback(command, going_on, far):
     far({"processes": [{"pid": "seven"}]})
     done = command("experiment", "stacks", "-r", going_on)
     assert done.code == 245

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import io
 import threading
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from holdfast.cli import pages, progress, terminal
 from holdfast.workbench.surroundings import surroundings
-
-Command = Callable[..., Any]
 
 
 @pytest.mark.parametrize(
@@ -30,9 +25,7 @@ Command = Callable[..., Any]
         (["--type", "remotedocker"], ["--name", "--address"], "attach remotedocker --name NAME --address HOST"),
     ],
 )
-def test_all_that_an_attach_lacks_is_said_at_once(
-    command: Command, words: list[str], missing: list[str], whole: str
-) -> None:
+def test_all_that_an_attach_lacks_is_said_at_once(command, words, missing, whole):
     done = command("computetarget", "attach", *words)
     assert done.code == 240
     first, second = done.err.splitlines()
@@ -52,9 +45,7 @@ def test_all_that_an_attach_lacks_is_said_at_once(
         (["remotedocker", "-a", "gpu1", "--image", "http://x"], ["--image: `http://x` is a URL"]),
     ],
 )
-def test_words_of_another_type_and_images_without_a_name_are_refused_before_anything_is_tried(
-    command: Command, words: list[str], said: list[str]
-) -> None:
+def test_words_of_another_type_and_images_without_a_name_are_refused_before_anything_is_tried(command, words, said):
     done = command("computetarget", "attach", *words, "-n", "box")
     assert done.code == 240
     assert all(each in done.err for each in said), done.err
@@ -67,15 +58,13 @@ def test_words_of_another_type_and_images_without_a_name_are_refused_before_anyt
         (["--address", "gpu1", "--home", ""], ["--home: no folder is named.", "begins with `/` or `~/`"]),
     ],
 )
-def test_a_url_and_a_folder_without_a_name_get_sentences_of_their_own(
-    command: Command, words: list[str], said: list[str]
-) -> None:
+def test_a_url_and_a_folder_without_a_name_get_sentences_of_their_own(command, words, said):
     done = command("computetarget", "attach", "remote", "-n", "gpu1", *words)
     assert done.code == 240
     assert all(each in done.err for each in said), done.err
 
 
-def test_a_target_that_is_not_there_gets_the_nearest_and_all_there_are(command: Command, tmp_path: Path) -> None:
+def test_a_target_that_is_not_there_gets_the_nearest_and_all_there_are(command, tmp_path):
     (tmp_path / "aml_config").mkdir()
     for name in ("gpu1", "bench"):
         (tmp_path / "aml_config" / f"{name}.compute").write_text("type: remote\naddress: box\n")
@@ -90,9 +79,7 @@ def test_a_target_that_is_not_there_gets_the_nearest_and_all_there_are(command: 
     assert "attach local" not in done.err
 
 
-def test_a_target_is_shown_as_its_file_has_it(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_target_is_shown_as_its_file_has_it(command, tmp_path, monkeypatch):
     monkeypatch.setattr("holdfast.cli.computetarget._inventory", lambda *_: None)
     (tmp_path / "aml_config").mkdir()
     (tmp_path / "aml_config" / "gpu1.compute").write_text("type: remote\naddress: gpu1:2222\npythonLocation: /py\n")
@@ -106,7 +93,7 @@ def test_a_target_is_shown_as_its_file_has_it(
     ]
 
 
-def test_a_target_whose_file_is_broken_is_detached_with_a_word_about_its_key(command: Command, tmp_path: Path) -> None:
+def test_a_target_whose_file_is_broken_is_detached_with_a_word_about_its_key(command, tmp_path):
     (tmp_path / "aml_config").mkdir()
     (tmp_path / "aml_config" / "gpu1.compute").write_text("type: [remote\n")
     keys = surroundings().home / "keys"
@@ -128,7 +115,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_long_lines_of_a_page_are_broken_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_lines_of_a_page_are_broken_between_words(monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     monkeypatch.setenv("NO_COLOR", "1")
     rows = [("Folder", "one two three four five six seven eight nine ten"), ("Folder", "x"), ("Cores", "4")]
@@ -144,7 +131,7 @@ def test_long_lines_of_a_page_are_broken_between_words(monkeypatch: pytest.Monke
     assert piped.getvalue().splitlines()[0] == "Folder  one two three four five six seven eight nine ten"
 
 
-def test_what_takes_long_is_said_with_the_time_and_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_takes_long_is_said_with_the_time_and_goes_away(monkeypatch):
     class Watched(Terminal):
         written = threading.Event()
 
@@ -161,14 +148,14 @@ def test_what_takes_long_is_said_with_the_time_and_goes_away(monkeypatch: pytest
     assert stream.getvalue().endswith("\r\x1b[K")
 
 
-def test_nothing_is_said_where_nobody_watches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_said_where_nobody_watches(monkeypatch):
     monkeypatch.setattr(progress.threading, "Thread", lambda **_: pytest.fail("a line is drawn"))
     monkeypatch.setattr(terminal.sys, "stderr", io.StringIO())
     with progress.working("looking …"):
         pass
 
 
-def test_runs_of_one_target_are_listed_by_its_short_option(command: Command, recorded: Any) -> None:
+def test_runs_of_one_target_are_listed_by_its_short_option(command, recorded):
     run_id = recorded.add()
     assert run_id in command("history", "list", "-t", "local", "-o", "json").out
     assert command("history", "list", "-t", "gpu1", "-o", "json").out == "[]\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pytest
 
@@ -33,7 +32,7 @@ basename "$PWD"
 """
 
 
-def test_the_marked_blocks_of_a_page_are_collected_in_order() -> None:
+def test_the_marked_blocks_of_a_page_are_collected_in_order():
     assert collect(PAGE) == [
         Example(5, "mkdir mnist && cd mnist"),
         Example(6, "export NAME=ada"),
@@ -42,7 +41,7 @@ def test_the_marked_blocks_of_a_page_are_collected_in_order() -> None:
     ]
 
 
-def test_the_blocks_of_a_page_share_one_shell(tmp_path: Path) -> None:
+def test_the_blocks_of_a_page_share_one_shell(tmp_path):
     examples = collect(PAGE)
     folder = tmp_path / "reader"
     folder.mkdir()
@@ -53,7 +52,7 @@ def test_the_blocks_of_a_page_share_one_shell(tmp_path: Path) -> None:
     assert [complaint(*pair) for pair in zip(examples, answers, strict=True)] == ["", "", "", ""]
 
 
-def test_nothing_is_typed_after_a_command_that_failed(tmp_path: Path) -> None:
+def test_nothing_is_typed_after_a_command_that_failed(tmp_path):
     examples = [Example(1, "false"), Example(2, "echo late")]
     folder = tmp_path / "reader"
     folder.mkdir()
@@ -64,7 +63,7 @@ def test_nothing_is_typed_after_a_command_that_failed(tmp_path: Path) -> None:
     assert "exit code 1, expected 0" in complaint(examples[0], answers[0])
 
 
-def test_other_output_than_shown_is_a_complaint_with_both() -> None:
+def test_other_output_than_shown_is_a_complaint_with_both():
     said = complaint(Example(7, "holdfast status", 0, ("Completed",)), Answer(0, "Failed\n"))
 
     assert said == "line 7: $ holdfast status\nshown:\nCompleted\n\nreally:\nFailed\n"
@@ -84,7 +83,7 @@ def test_other_output_than_shown_is_a_complaint_with_both() -> None:
         (("name   status", "-----  ------"), "name       status\n---------  ------\n"),
     ],
 )
-def test_what_differs_from_run_to_run_may_differ(shown: tuple[str, ...], output: str) -> None:
+def test_what_differs_from_run_to_run_may_differ(shown, output):
     assert matches(shown, output)
 
 
@@ -98,10 +97,10 @@ def test_what_differs_from_run_to_run_may_differ(shown: tuple[str, ...], output:
         (("RunId: mnist_1521077190506",), "RunId: none\n"),
     ],
 )
-def test_what_says_something_else_does_not_match(shown: tuple[str, ...], output: str) -> None:
+def test_what_says_something_else_does_not_match(shown, output):
     assert not matches(shown, output)
 
 
-def test_a_mark_without_a_block_is_an_error() -> None:
+def test_a_mark_without_a_block_is_an_error():
     with pytest.raises(ValueError, match="line 1: <!-- run --> must stand right above"):
         collect("<!-- run -->\n\n```console\n$ true\n```\n")

@@ -28,13 +28,13 @@ SHOWN = Blanks(
 )
 
 
-def test_the_page_has_every_state_with_how_its_sentence_begins() -> None:
+def test_the_page_has_every_state_with_how_its_sentence_begins():
     rows = re.findall(r"^\| `([a-z-]+)` \| `(GPU [^`]+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
 
     assert rows == [(state, prefix.strip()) for state, prefix in PREFIXES.items()]
 
 
-def test_the_page_says_of_every_key_and_every_evidence_what_it_is() -> None:
+def test_the_page_says_of_every_key_and_every_evidence_what_it_is():
     page = PAGE.read_text(encoding="utf-8")
     keys = re.findall(r"^\| `([a-z]+)` \|", page[: page.index("## States")], re.MULTILINE)
 
@@ -42,31 +42,31 @@ def test_the_page_says_of_every_key_and_every_evidence_what_it_is() -> None:
     assert all(f"`{each}`" in page[: page.index("## States")] for each in LADDER)
 
 
-def test_the_page_has_every_reason_with_its_sentence_and_remedy() -> None:
+def test_the_page_has_every_reason_with_its_sentence_and_remedy():
     assert rows_of("## Reasons", "## On occasions") == [
         row_of(name, *reasons.words(name, SHOWN)) for name in reasons.REASONS
     ]
 
 
-def test_the_page_has_the_other_words_of_a_reason_with_their_occasion() -> None:
+def test_the_page_has_the_other_words_of_a_reason_with_their_occasion():
     assert rows_of("## On occasions", "## From the output") == [
         row_of(each.reason, each.when, *reasons.filled(each.words, SHOWN)) for each in OCCASIONS
     ]
 
 
-def test_the_page_has_what_is_said_from_the_output_alone() -> None:
+def test_the_page_has_what_is_said_from_the_output_alone():
     assert rows_of("## From the output") == [
         row_of(name, *reasons.words(name, SHOWN, is_said=True)) for name in reasons.SAID
     ]
 
 
-def test_every_blank_of_the_texts_is_one_of_those_that_are_filled() -> None:
+def test_every_blank_of_the_texts_is_one_of_those_that_are_filled():
     texts = [*reasons.WORDS.values(), *reasons.SAID.values(), *(each.words for each in OCCASIONS)]
     for words in texts:
         assert set(re.findall(r"%\((\w+)\)s", " ".join(words))) <= set(Blanks._fields)
 
 
-def test_what_stands_for_something_is_explained() -> None:
+def test_what_stands_for_something_is_explained():
     page = PAGE.read_text(encoding="utf-8")
     explained = re.findall(r"^\| ([A-Z][A-Z, ]*) \|", page, re.MULTILINE)
     words = {found for text in SHOWN for found in re.findall(r"\b[A-Z]+\b", text)}

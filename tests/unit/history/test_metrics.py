@@ -29,37 +29,37 @@ def values(folder: Path, name: str = "loss") -> list[Any]:
     return [point.value for point in read_metrics(folder).get(name, ())]
 
 
-def test_a_run_without_metrics_has_none(tmp_path: Path) -> None:
+def test_a_run_without_metrics_has_none(tmp_path):
     assert read_metrics(tmp_path / "metrics") == {}
     assert summarize(tmp_path / "metrics") == {}
 
 
-def test_points_keep_time_value_and_step(tmp_path: Path) -> None:
+def test_points_keep_time_value_and_step(tmp_path):
     write(tmp_path, "1-a", line(1.5, 0.5, step=3), line(2.5, "text", "note"))
     assert read_metrics(tmp_path) == {"loss": (Point(1.5, 0.5, 3),), "note": (Point(2.5, "text", None),)}
 
 
-def test_processes_are_merged_by_time_and_equal_times_by_file(tmp_path: Path) -> None:
+def test_processes_are_merged_by_time_and_equal_times_by_file(tmp_path):
     write(tmp_path, "2-b", line(2, 20), line(3, 31), line(5, 50))
     write(tmp_path, "1-a", line(1, 10), line(3, 30), line(4, 40))
     assert values(tmp_path) == [10, 20, 30, 31, 40, 50]
     assert final_values(tmp_path) == {"loss": 50}
 
 
-def test_a_clock_that_was_set_back_does_not_reorder_the_calls_of_a_process(tmp_path: Path) -> None:
+def test_a_clock_that_was_set_back_does_not_reorder_the_calls_of_a_process(tmp_path):
     write(tmp_path, "1-a", line(10, "first"), line(4, "second"), line(5, "third"))
     write(tmp_path, "2-b", line(3, "other"), line(10, "same time"), line(11, "last"))
     assert values(tmp_path) == ["other", "first", "second", "third", "same time", "last"]
     assert final_values(tmp_path) == {"loss": "last"}
 
 
-def test_the_last_value_is_the_same_in_the_summary_and_in_the_points(tmp_path: Path) -> None:
+def test_the_last_value_is_the_same_in_the_summary_and_in_the_points(tmp_path):
     write(tmp_path, "1-a", line(10, "before"), line(4, "after the clock was set back"))
     write(tmp_path, "2-b", line(9, "other"))
     assert values(tmp_path)[-1] == final_values(tmp_path)["loss"] == "after the clock was set back"
 
 
-def test_a_torn_last_line_is_not_there_yet(tmp_path: Path) -> None:
+def test_a_torn_last_line_is_not_there_yet(tmp_path):
     write(tmp_path, "1-a", line(1, 1), line(2, 2)[:-1])
     assert values(tmp_path) == [1]
 
@@ -86,22 +86,22 @@ def test_a_torn_last_line_is_not_there_yet(tmp_path: Path) -> None:
     ],
     ids=lambda each: each[:30].decode("ascii", "replace"),
 )
-def test_a_bad_line_in_the_middle_is_skipped(tmp_path: Path, bad: bytes) -> None:
+def test_a_bad_line_in_the_middle_is_skipped(tmp_path, bad):
     write(tmp_path, "1-a", line(1, 1), bad, line(3, 3))
     assert values(tmp_path) == [1, 3]
 
 
-def test_damaged_lines_that_fit_together_do_not_make_a_value(tmp_path: Path) -> None:
+def test_damaged_lines_that_fit_together_do_not_make_a_value(tmp_path):
     write(tmp_path, "1-a", b'{"t": 1, "n": "loss", "s": null, "v": [1\n', b"2]}\n", line(3, 3))
     assert values(tmp_path) == [3]
 
 
-def test_nul_bytes_of_a_crash_do_not_cost_the_line_after_them(tmp_path: Path) -> None:
+def test_nul_bytes_of_a_crash_do_not_cost_the_line_after_them(tmp_path):
     write(tmp_path, "1-a", line(1, 1), b"\0" * 5000 + line(2, 2), b"\0\0\n", b"\n", line(3, 3))
     assert values(tmp_path) == [1, 2, 3]
 
 
-def test_values_that_json_cannot_hold_come_back(tmp_path: Path) -> None:
+def test_values_that_json_cannot_hold_come_back(tmp_path):
     write(
         tmp_path,
         "1-a",
@@ -115,24 +115,24 @@ def test_values_that_json_cannot_hold_come_back(tmp_path: Path) -> None:
     assert text == "Infinity"
 
 
-def test_keys_that_a_later_version_adds_are_ignored(tmp_path: Path) -> None:
+def test_keys_that_a_later_version_adds_are_ignored(tmp_path):
     write(tmp_path, "1-a", line(1, 0.5, unit="m"))
     assert values(tmp_path) == [0.5]
 
 
-def test_only_metrics_files_are_read(tmp_path: Path) -> None:
+def test_only_metrics_files_are_read(tmp_path):
     write(tmp_path, "1-a", line(1, 1))
     (tmp_path / "1-a.jsonl.partial").write_bytes(line(2, 2))
     assert values(tmp_path) == [1]
 
 
-def test_a_summary_is_made_over_all_processes(tmp_path: Path) -> None:
+def test_a_summary_is_made_over_all_processes(tmp_path):
     write(tmp_path, "1-a", line(1, 0.5, step=1), line(4, 0.25, step=4))
     write(tmp_path, "2-b", line(2, 0.75, step=2), line(3, 0.125, step=3))
     assert summarize(tmp_path) == {"loss": MetricSummary("loss", 0.25, 0.125, 0.75, 4, 4)}
 
 
-def test_minimum_and_maximum_leave_out_what_is_not_a_number(tmp_path: Path) -> None:
+def test_minimum_and_maximum_leave_out_what_is_not_a_number(tmp_path):
     kinds: list[Any] = [True, "text", [9, 9], 3, 1]
     write(tmp_path, "1-a", line(1, "NaN", f=1), *(line(2, kind) for kind in kinds), line(3, "NaN", f=1))
     summary = summarize(tmp_path)["loss"]
@@ -140,18 +140,18 @@ def test_minimum_and_maximum_leave_out_what_is_not_a_number(tmp_path: Path) -> N
     assert isinstance(summary.last, float) and math.isnan(summary.last)
 
 
-def test_a_metric_without_numbers_has_no_minimum(tmp_path: Path) -> None:
+def test_a_metric_without_numbers_has_no_minimum(tmp_path):
     write(tmp_path, "1-a", line(1, "a"))
     write(tmp_path, "2-b", line(2, "b"))
     assert summarize(tmp_path) == {"loss": MetricSummary("loss", "b", None, None, 2, None)}
 
 
-def test_tables_have_the_last_value_of_each_metric(tmp_path: Path) -> None:
+def test_tables_have_the_last_value_of_each_metric(tmp_path):
     write(tmp_path, "1-a", line(1, 1), line(2, 2), line(3, 0.9, "accuracy"), line(4, [1, 2], "curve"))
     assert final_values(tmp_path) == {"loss": 2, "accuracy": 0.9, "curve": [1, 2]}
 
 
-def test_a_file_larger_than_a_batch_is_read_whole(tmp_path: Path) -> None:
+def test_a_file_larger_than_a_batch_is_read_whole(tmp_path):
     write(
         tmp_path,
         "1-a",
@@ -163,7 +163,7 @@ def test_a_file_larger_than_a_batch_is_read_whole(tmp_path: Path) -> None:
     assert summarize(tmp_path)["loss"].count == 10_001
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
     (tmp_path / "1-a.jsonl").mkdir()
     with pytest.raises(StorageError, match=r"1-a\.jsonl` cannot be read: Is a directory") as caught:
         read_metrics(tmp_path)

@@ -37,11 +37,11 @@ def runtime() -> Iterator[Path]:
         ("Please type 'yes', 'no' or the fingerprint: ", "", "host-key"),
     ],
 )
-def test_what_ssh_asks_is_understood_from_its_words(text: str, hint: str, kind: str) -> None:
+def test_what_ssh_asks_is_understood_from_its_words(text, hint, kind):
     assert understand(text, hint).kind == kind
 
 
-def test_the_question_for_a_host_key_carries_host_and_fingerprint() -> None:
+def test_the_question_for_a_host_key_carries_host_and_fingerprint():
     assert understand(HOST_KEY) == Question(
         "host-key", HOST_KEY, "SHA256:abc+/DEF123.".rstrip("."), "[gpu1]:2222 ([10.0.0.1]:2222)"
     )
@@ -54,7 +54,7 @@ def _ask(askpass: Askpass, text: str, **changes: str) -> subprocess.CompletedPro
     )
 
 
-def test_the_program_that_ssh_starts_prints_the_answer(tmp_path: Path, runtime: Path) -> None:
+def test_the_program_that_ssh_starts_prints_the_answer(tmp_path, runtime):
     asked: list[Question] = []
 
     def deliver(pending: Pending) -> None:
@@ -71,7 +71,7 @@ def test_the_program_that_ssh_starts_prints_the_answer(tmp_path: Path, runtime: 
     assert list(runtime.iterdir()) == []
 
 
-def test_no_answer_is_an_exit_code_that_ssh_takes_for_no(tmp_path: Path, runtime: Path) -> None:
+def test_no_answer_is_an_exit_code_that_ssh_takes_for_no(tmp_path, runtime):
     askpass = Askpass(tmp_path / "home", runtime, lambda pending: pending.answer(None))
     try:
         done = _ask(askpass, "Password: ")
@@ -80,7 +80,7 @@ def test_no_answer_is_an_exit_code_that_ssh_takes_for_no(tmp_path: Path, runtime
     assert (done.returncode, done.stdout) == (1, "")
 
 
-def test_a_stranger_without_the_token_learns_nothing(tmp_path: Path, runtime: Path) -> None:
+def test_a_stranger_without_the_token_learns_nothing(tmp_path, runtime):
     askpass = Askpass(tmp_path / "home", runtime, lambda pending: pending.answer("secret"))
     try:
         done = _ask(askpass, "Password: ", HOLDFAST_ASKPASS_TOKEN="0" * 32)
@@ -89,7 +89,7 @@ def test_a_stranger_without_the_token_learns_nothing(tmp_path: Path, runtime: Pa
     assert (done.returncode, done.stdout) == (1, "")
 
 
-def test_sockets_of_clients_that_were_killed_are_swept(tmp_path: Path, runtime: Path) -> None:
+def test_sockets_of_clients_that_were_killed_are_swept(tmp_path, runtime):
     done = subprocess.Popen(["true"])
     done.wait()
     (runtime / f"ask-{done.pid}-00").touch()
@@ -98,7 +98,7 @@ def test_sockets_of_clients_that_were_killed_are_swept(tmp_path: Path, runtime: 
     assert [path.name for path in runtime.iterdir()] == [f"ask-{os.getpid()}-00"]
 
 
-def test_the_answer_stands_in_no_environment_and_no_file(tmp_path: Path, runtime: Path) -> None:
+def test_the_answer_stands_in_no_environment_and_no_file(tmp_path, runtime):
     askpass = Askpass(tmp_path / "home", runtime, lambda pending: pending.answer("correct horse"))
     try:
         environment = askpass.environment({})

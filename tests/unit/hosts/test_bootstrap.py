@@ -6,7 +6,6 @@ import json
 import string
 import subprocess
 import zlib
-from pathlib import Path
 
 import pytest
 
@@ -16,26 +15,26 @@ from holdfast.hosts.shipping import far_side
 SHELLS = ("sh", "bash", "zsh", "csh", "fish")
 
 
-def test_the_line_has_no_quotes_no_exclamation_marks_and_no_line_breaks(tmp_path: Path) -> None:
+def test_the_line_has_no_quotes_no_exclamation_marks_and_no_line_breaks(tmp_path):
     line = remote_line(far_side(tmp_path), "~/a folder; rm -rf it's", "00ff")
     assert not set(line) & set("'\"!\n`$")
 
 
 @pytest.mark.parametrize("word", ["a\nb", "", "a\0b"])
-def test_what_cannot_be_quoted_for_every_shell_is_refused(word: str) -> None:
+def test_what_cannot_be_quoted_for_every_shell_is_refused(word):
     with pytest.raises(ValueError, match="line break"):
         for_any_shell(word)
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_every_shell_reads_a_quoted_word_as_it_is(shell: str, needs: object) -> None:
+def test_every_shell_reads_a_quoted_word_as_it_is(shell, needs):
     needs(shell)  # type: ignore[operator]
     word = "".join(c for c in string.printable if c not in "\n\r\x0b\x0c") + "é~"
     done = subprocess.run([shell, "-c", f"printf %s {for_any_shell(word)}"], capture_output=True, check=True)
     assert done.stdout.decode() == word
 
 
-def test_the_archive_holds_every_file_of_the_far_side(tmp_path: Path) -> None:
+def test_the_archive_holds_every_file_of_the_far_side(tmp_path):
     far = far_side(tmp_path)
     data = archive(far)
     assert int(data[:8], 16) == len(data) - 8

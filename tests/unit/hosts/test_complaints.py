@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from holdfast.errors import HoldfastError, HostError, HostKeyRefused, LoginNeeded, StorageError, Unreachable
+from holdfast.errors import HostError, HostKeyRefused, LoginNeeded, StorageError, Unreachable
 from holdfast.hosts.complaints import Where, cannot_write, explain, refused, silent
 from holdfast.hosts.far_end import Said
 
@@ -48,30 +48,30 @@ Host key verification failed."""
         ("", Unreachable, "without a word"),
     ],
 )
-def test_each_failure_of_ssh_has_its_kind_and_its_sentence(stderr: str, kind: type[HoldfastError], words: str) -> None:
+def test_each_failure_of_ssh_has_its_kind_and_its_sentence(stderr, kind, words):
     found = explain(GPU1, Said(255, stderr, ""))
     assert type(found) is kind
     assert words in found.message
     assert found.hint
 
 
-def test_a_changed_key_shows_the_new_fingerprint_and_how_to_accept_it() -> None:
+def test_a_changed_key_shows_the_new_fingerprint_and_how_to_accept_it():
     found = explain(GPU1, Said(255, CHANGED, ""))
     assert "SHA256:8Zk4Qe0yRjwqG1nq3zq7Jv4r9wq0s1m2n3o4p5q6r7s" in found.message
     assert "sed -i 7d known_hosts" in found.hint
 
 
-def test_exit_code_127_means_that_there_is_no_python_whatever_the_shell_says() -> None:
+def test_exit_code_127_means_that_there_is_no_python_whatever_the_shell_says():
     assert "no `python3`" in explain(GPU1, Said(127, "sh: 1: python3: niet gevonden", "")).message
 
 
-def test_an_account_that_runs_no_commands_is_quoted() -> None:
+def test_an_account_that_runs_no_commands_is_quoted():
     found = explain(GPU1, Said(1, "", "Welcome\nThis account is currently not available.\n"))
     assert "This account is currently not available." in found.message
     assert "ssh -p 2222 me@gpu1 true" in found.hint
 
 
-def test_what_the_other_python_says_of_itself_is_a_sentence() -> None:
+def test_what_the_other_python_says_of_itself_is_a_sentence():
     old = refused(GPU1, "old", "3.5")
     assert old.message == "The `python3` of me@gpu1:2222 is 3.5; Holdfast needs 3.6 or newer there."
     full = refused(GPU1, "cannot", f"{errno.ENOSPC} /home/me/.holdfast")
@@ -80,7 +80,7 @@ def test_what_the_other_python_says_of_itself_is_a_sentence() -> None:
 
 
 @pytest.mark.parametrize("number", [errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EIO])
-def test_each_reason_not_to_write_has_a_sentence_of_its_own(number: int) -> None:
+def test_each_reason_not_to_write_has_a_sentence_of_its_own(number):
     others = {cannot_write(GPU1, other, "/x").message for other in (errno.EROFS, errno.ENOSPC, errno.EDQUOT)}
     found = cannot_write(GPU1, number, "/x")
     assert "`/x` on me@gpu1:2222" in found.message
@@ -88,5 +88,5 @@ def test_each_reason_not_to_write_has_a_sentence_of_its_own(number: int) -> None
     assert len(others) == 3
 
 
-def test_a_silent_machine_is_unreachable_and_says_how_long_it_was_waited_for() -> None:
+def test_a_silent_machine_is_unreachable_and_says_how_long_it_was_waited_for():
     assert silent(GPU1, 25.0).message == "me@gpu1:2222 did not answer within 25 s."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.hosts.facts import DeviceState, GpuInstance, GpuProcess, GpuState, Quota, parse_facts, parse_gpus
 
 
-def test_an_answer_without_anything_is_a_machine_of_which_nothing_is_known() -> None:
+def test_an_answer_without_anything_is_a_machine_of_which_nothing_is_known():
     facts = parse_facts({})
     assert (facts.system, facts.glibc, facts.pythons) == ("", None, ())
     assert (facts.cores.usable, facts.memory.total, facts.folder.free, facts.folder.quota) == (None, None, None, None)
@@ -13,12 +13,12 @@ def test_an_answer_without_anything_is_a_machine_of_which_nothing_is_known() -> 
     assert facts.gpus.state is GpuState.NO_DRIVER
 
 
-def test_a_quota_is_read_with_its_limits() -> None:
+def test_a_quota_is_read_with_its_limits():
     folder = {"path": "/x", "quota": {"used": 1, "limit": None, "files": 2, "files_limit": 3}}
     assert parse_facts({"folder": folder}).folder.quota == Quota(1, None, 2, 3)
 
 
-def test_devices_keep_what_is_known_and_unknown_words_are_failures() -> None:
+def test_devices_keep_what_is_known_and_unknown_words_are_failures():
     row = {
         "index": 1,
         "state": "ok",

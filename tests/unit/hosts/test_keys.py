@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +12,7 @@ from holdfast.hosts.keys import ensure_key, is_ours, key_path, read_key, remove_
 from holdfast.hosts.secret import Secret
 
 
-def test_a_key_is_made_once_for_nobody_else_to_read(tmp_path: Path) -> None:
+def test_a_key_is_made_once_for_nobody_else_to_read(tmp_path):
     path = key_path(tmp_path, "gpu1", "0" * 32, "me@gpu1")
     key = ensure_key(path, "holdfast gpu1 me@laptop", os.environ)
     assert key.line == f"ssh-ed25519 {key.body} holdfast gpu1 me@laptop"
@@ -27,7 +26,7 @@ def test_a_key_is_made_once_for_nobody_else_to_read(tmp_path: Path) -> None:
     assert read_key(path, os.environ) is None
 
 
-def test_a_key_belongs_to_a_project_and_an_account(tmp_path: Path) -> None:
+def test_a_key_belongs_to_a_project_and_an_account(tmp_path):
     paths = {
         key_path(tmp_path, "gpu1", project, account) for project in ("a", "b") for account in ("me@h", "me@h:2222")
     }
@@ -36,12 +35,12 @@ def test_a_key_belongs_to_a_project_and_an_account(tmp_path: Path) -> None:
     assert not is_ours(tmp_path / ".ssh" / "id_ed25519", tmp_path)
 
 
-def test_without_ssh_keygen_it_is_said(tmp_path: Path) -> None:
+def test_without_ssh_keygen_it_is_said(tmp_path):
     with pytest.raises(HostError, match="no `ssh-keygen`"):
         ensure_key(tmp_path / "keys" / "x", "", {"PATH": "/nowhere"})
 
 
-def test_a_secret_shows_nothing_of_itself() -> None:
+def test_a_secret_shows_nothing_of_itself():
     secret = Secret("hunter2")
     assert f"{secret} {secret!r} {[secret]} {secret.__dict__.keys()}".count("hunter2") == 0
     assert secret.reveal() == "hunter2"

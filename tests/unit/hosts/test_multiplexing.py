@@ -21,19 +21,19 @@ def short() -> Iterator[Path]:
         yield Path(folder)
 
 
-def test_the_folder_for_sockets_is_made_for_this_user_alone(short: Path) -> None:
+def test_the_folder_for_sockets_is_made_for_this_user_alone(short):
     folder = multiplexing.runtime_folder(None, short)
     assert folder is not None
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_folder_that_others_may_enter_is_not_used(short: Path) -> None:
+def test_a_folder_that_others_may_enter_is_not_used(short):
     (short / f"holdfast-{os.getuid()}").mkdir(mode=0o755)
     (short / f"holdfast-{os.getuid()}").chmod(0o755)
     assert multiplexing.runtime_folder(None, short) is None
 
 
-def test_a_runtime_folder_with_a_long_path_is_passed_over(short: Path) -> None:
+def test_a_runtime_folder_with_a_long_path_is_passed_over(short):
     deep = short / ("x" * 80)
     deep.mkdir()
     folder = multiplexing.runtime_folder(str(deep), short)
@@ -41,18 +41,18 @@ def test_a_runtime_folder_with_a_long_path_is_passed_over(short: Path) -> None:
     assert multiplexing.runtime_folder(None, deep) is None
 
 
-def test_a_link_in_place_of_the_folder_is_not_followed(short: Path) -> None:
+def test_a_link_in_place_of_the_folder_is_not_followed(short):
     (short / "elsewhere").mkdir(mode=0o700)
     (short / f"holdfast-{os.getuid()}").symlink_to(short / "elsewhere")
     assert multiplexing.runtime_folder(None, short) is None
 
 
-def test_a_path_that_is_too_long_for_a_socket_means_no_sharing(tmp_path: Path) -> None:
+def test_a_path_that_is_too_long_for_a_socket_means_no_sharing(tmp_path):
     deep = tmp_path / ("x" * 120)
     assert multiplexing.own_socket(deep, ["ssh", "me@gpu1"]) is None
 
 
-def test_two_ways_to_connect_have_two_sockets(short: Path) -> None:
+def test_two_ways_to_connect_have_two_sockets(short):
     one = multiplexing.own_socket(short, ["ssh", "me@gpu1", ""])
     assert one == multiplexing.own_socket(short, ["ssh", "me@gpu1", ""])
     assert one != multiplexing.own_socket(short, ["ssh", "me@gpu2", ""])
@@ -62,9 +62,7 @@ def test_two_ways_to_connect_have_two_sockets(short: Path) -> None:
     ("greeting", "expected"),
     [(struct.pack(">III", 8, 1, 4), True), (struct.pack(">III", 8, 2, 4), False), (b"\0\0", False), (b"", False)],
 )
-def test_a_master_is_taken_for_alive_when_it_greets(
-    short: Path, monkeypatch: pytest.MonkeyPatch, greeting: bytes, expected: bool
-) -> None:
+def test_a_master_is_taken_for_alive_when_it_greets(short, monkeypatch, greeting, expected):
     monkeypatch.setattr(multiplexing, "PATIENCE", 60.0)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(short / "s"))
@@ -82,7 +80,7 @@ def test_a_master_is_taken_for_alive_when_it_greets(
     assert found is expected
 
 
-def test_a_master_that_says_nothing_is_not_waited_for(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_master_that_says_nothing_is_not_waited_for(short, monkeypatch):
     monkeypatch.setattr(multiplexing, "PATIENCE", 0.05)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(short / "s"))
@@ -90,7 +88,7 @@ def test_a_master_that_says_nothing_is_not_waited_for(short: Path, monkeypatch: 
         assert multiplexing.answers(short / "s") is False
 
 
-def test_a_socket_that_nobody_listens_on_is_dead(short: Path) -> None:
+def test_a_socket_that_nobody_listens_on_is_dead(short):
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(short / "s"))
     assert multiplexing.answers(short / "s") is False

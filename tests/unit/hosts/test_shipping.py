@@ -43,7 +43,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def test_nvidias_module_is_shipped_in_a_folder_that_no_script_looks_into(tmp_path: Path) -> None:
+def test_nvidias_module_is_shipped_in_a_folder_that_no_script_looks_into(tmp_path):
     shipped = far_side(tmp_path)
     root = install(shipped, tmp_path)
     assert (root / "nvml" / "pynvml.py").is_file()
@@ -51,7 +51,7 @@ def test_nvidias_module_is_shipped_in_a_folder_that_no_script_looks_into(tmp_pat
     assert all(content.decode("utf-8") for name, content in shipped.contents() if name.startswith("nvml/"))
 
 
-def test_another_file_of_that_name_is_passed_over(tmp_path: Path) -> None:
+def test_another_file_of_that_name_is_passed_over(tmp_path):
     for name, content in (("project", b"print('mine')\n"), ("site-packages", REAL)):
         (tmp_path / name).mkdir()
         (tmp_path / name / "pynvml.py").write_bytes(content)
@@ -60,14 +60,12 @@ def test_another_file_of_that_name_is_passed_over(tmp_path: Path) -> None:
     assert _pynvml(named[:1]) == ""
 
 
-def test_the_sources_are_shipped_and_nothing_else_that_lies_there(package: Path, tmp_path: Path) -> None:
+def test_the_sources_are_shipped_and_nothing_else_that_lies_there(package, tmp_path):
     names = [name for name, _ in far_side(tmp_path).sources]
     assert names == ["holdfast/__init__.py", "holdfast/farside/agent.py", "holdfast/farside/run/files.py"]
 
 
-def test_the_second_time_its_name_is_known_without_reading_a_file(
-    package: Path, tmp_path: Path, read: list[str]
-) -> None:
+def test_the_second_time_its_name_is_known_without_reading_a_file(package, tmp_path, read):
     first = far_side(tmp_path)
     del read[:]
     assert far_side(tmp_path) == first
@@ -96,7 +94,7 @@ def _swapped(package: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [_other_text, _new_file, _lost_file, _swapped])
-def test_after_any_change_it_has_another_name(package: Path, tmp_path: Path, change: object) -> None:
+def test_after_any_change_it_has_another_name(package, tmp_path, change):
     first = far_side(tmp_path)
     change(package)  # type: ignore[operator]
     second = far_side(tmp_path)
@@ -104,9 +102,7 @@ def test_after_any_change_it_has_another_name(package: Path, tmp_path: Path, cha
     assert second == far_side(tmp_path / "another home"), "the same as for who remembers nothing"
 
 
-def test_nvidias_module_is_remembered_with_the_rest(
-    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: list[str]
-) -> None:
+def test_nvidias_module_is_remembered_with_the_rest(package, tmp_path, monkeypatch, read):
     (tmp_path / "pynvml.py").write_bytes(REAL)
     without = far_side(tmp_path)
     monkeypatch.setattr("sys.path", [str(tmp_path)])
@@ -118,22 +114,20 @@ def test_nvidias_module_is_remembered_with_the_rest(
     assert read == ["shipped"]
 
 
-def test_files_that_were_changed_just_now_are_read_each_time(
-    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_that_were_changed_just_now_are_read_each_time(package, tmp_path, monkeypatch):
     monkeypatch.setattr(shipping, "_SETTLED", 3_600_000_000_000)
     far_side(tmp_path)
     assert not (tmp_path / "shipped").exists()
 
 
 @pytest.mark.parametrize("text", [b"", b"abc", b"\xff\xfe\n\n\n", b"0123456789abcdef\n\n[]"])
-def test_a_damaged_memory_is_none(package: Path, tmp_path: Path, text: bytes) -> None:
+def test_a_damaged_memory_is_none(package, tmp_path, text):
     first = far_side(tmp_path)
     (tmp_path / "shipped").write_bytes(text)
     assert far_side(tmp_path) == first
 
 
-def test_a_home_that_has_nothing_but_that_is_still_found_to_be_holdfasts(package: Path, tmp_path: Path) -> None:
+def test_a_home_that_has_nothing_but_that_is_still_found_to_be_holdfasts(package, tmp_path):
     far_side(tmp_path / "home")
     (tmp_path / "home" / "shipped.new-1").touch()
     home = Home(str(tmp_path / "home"))
@@ -142,12 +136,12 @@ def test_a_home_that_has_nothing_but_that_is_still_found_to_be_holdfasts(package
     assert all(home.knows(name) for name in os.listdir(home.path))
 
 
-def test_a_home_that_cannot_be_written_changes_nothing(package: Path, tmp_path: Path) -> None:
+def test_a_home_that_cannot_be_written_changes_nothing(package, tmp_path):
     (tmp_path / "file").write_text("")
     assert far_side(tmp_path / "file") == far_side(tmp_path)
 
 
-def test_what_was_changed_after_it_got_its_name_is_never_shipped_under_it(package: Path, tmp_path: Path) -> None:
+def test_what_was_changed_after_it_got_its_name_is_never_shipped_under_it(package, tmp_path):
     shipped = far_side(tmp_path)
     _other_text(package)
     with pytest.raises(HostError, match="changed while this command ran"):
@@ -157,7 +151,7 @@ def test_what_was_changed_after_it_got_its_name_is_never_shipped_under_it(packag
     assert not list((tmp_path / "home").glob("farside/*")), "nothing half-written"
 
 
-def test_who_has_it_already_needs_none_of_its_files(package: Path, tmp_path: Path) -> None:
+def test_who_has_it_already_needs_none_of_its_files(package, tmp_path):
     shipped = far_side(tmp_path)
     there = install(shipped, tmp_path)
     gone = FarSide(shipped.digest, tuple((name, "/gone") for name, _ in shipped.sources))

@@ -39,7 +39,7 @@ def read(tmp_path: Path, text: str) -> tuple[ComputeTarget | None, list[Problem]
         DIGEST,
     ],
 )
-def test_what_docker_takes_for_an_image_is_one(image: str) -> None:
+def test_what_docker_takes_for_an_image_is_one(image):
     assert image_mistake(image) is None
 
 
@@ -47,12 +47,12 @@ def test_what_docker_takes_for_an_image_is_one(image: str) -> None:
     "image",
     ["-v/:/host", "--privileged", "a b", "a,b", "a'b", 'a"b', "$(id)", "a:b:c", "/x", "x/", "a//b", "x@sha256:12", "é"],
 )
-def test_what_docker_would_take_for_something_else_is_no_image(image: str) -> None:
+def test_what_docker_would_take_for_something_else_is_no_image(image):
     mistake = image_mistake(image)
     assert mistake is not None and "is not the name of an image" in mistake.message
 
 
-def test_an_image_that_is_almost_right_is_told_how_to_be() -> None:
+def test_an_image_that_is_almost_right_is_told_how_to_be():
     assert image_mistake("Ubuntu:24.04") == Mistake(
         "`Ubuntu:24.04` is not the name of an image: those have small letters only",
         "Write `ubuntu:24.04`, if that is meant.",
@@ -70,7 +70,7 @@ def test_an_image_that_is_almost_right_is_told_how_to_be() -> None:
         ("/d:/azureml-shared", VolumeLine("/d", "/azureml-shared", False)),
     ],
 )
-def test_a_volume_is_read_only_unless_it_says_otherwise(written: str, expected: VolumeLine) -> None:
+def test_a_volume_is_read_only_unless_it_says_otherwise(written, expected):
     assert parse_volume(written) == expected
 
 
@@ -94,28 +94,28 @@ def test_a_volume_is_read_only_unless_it_says_otherwise(written: str, expected: 
         ("/a\n:/b", "holds a line break"),
     ],
 )
-def test_a_volume_that_cannot_be_is_told_why(written: str, said: str) -> None:
+def test_a_volume_that_cannot_be_is_told_why(written, said):
     mistake = parse_volume(written)
     assert isinstance(mistake, Mistake) and said in mistake.message and mistake.remedy
 
 
-def test_a_volume_of_dockers_own_is_told_where_it_goes() -> None:
+def test_a_volume_of_dockers_own_is_told_where_it_goes():
     mistake = parse_volume("cache:/var/cache/models")
     assert isinstance(mistake, Mistake)
     assert "--mount=type=volume,source=cache,target=/var/cache/models" in mistake.remedy
 
 
 @pytest.mark.parametrize("size", ["8g", "512m", "1.5G", "16GiB", "16 gb", "6291456", "2t"])
-def test_sizes_are_read_as_docker_reads_them(size: str) -> None:
+def test_sizes_are_read_as_docker_reads_them(size):
     assert memory_mistake(size) is None and shm_mistake(size) is None
 
 
 @pytest.mark.parametrize("size", ["-1", "8 gigabytes", "8g,16g", "0x10", "g", "--rm", "1e9", "half"])
-def test_what_is_no_size_is_told_so(size: str) -> None:
+def test_what_is_no_size_is_told_so(size):
     assert memory_mistake(size) == Mistake(f"`{size}` is not a size", "Write it like `memory: 8g` or `memory: 512m`.")
 
 
-def test_a_size_without_its_unit_is_not_taken_for_bytes() -> None:
+def test_a_size_without_its_unit_is_not_taken_for_bytes():
     assert memory_mistake("16") == Mistake("`16` is a number of bytes", "Write the unit: `memory: 16g`")
     assert memory_mistake("5m") == Mistake("`5m` is too small for a container", "Write `memory: 6m` or more.")
     assert shm_mistake("64") == Mistake("`64` is a number of bytes", "Write the unit: `shmSize: 64g`")
@@ -124,7 +124,7 @@ def test_a_size_without_its_unit_is_not_taken_for_bytes() -> None:
 @pytest.mark.parametrize(
     ("written", "is_right"), [("4", True), ("0.5", True), ("0", False), ("all", False), ("-1", False)]
 )
-def test_processors_are_a_number(written: str, is_right: bool) -> None:
+def test_processors_are_a_number(written, is_right):
     assert (cpus_mistake(written) is None) is is_right
 
 
@@ -141,11 +141,11 @@ def test_processors_are_a_number(written: str, is_right: bool) -> None:
         ("host,x", False),
     ],
 )
-def test_a_network_is_a_name(written: str, is_right: bool) -> None:
+def test_a_network_is_a_name(written, is_right):
     assert (network_mistake(written) is None) is is_right
 
 
-def test_every_key_is_taken_as_written(tmp_path: Path) -> None:
+def test_every_key_is_taken_as_written(tmp_path):
     target, problems = read(
         tmp_path,
         "type: docker\nbaseDockerImage: python:3.12\nnvidiaDocker: false\nvolumes:\n  - /data:/data\n  - ~/x:/x:rw\n"
@@ -170,20 +170,18 @@ def test_every_key_is_taken_as_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("line", "value"), [("", None), ("nvidiaDocker:\n", None), ("nvidiaDocker: no\n", False)])
-def test_gpus_that_nobody_spoke_of_are_not_gpus_that_nobody_wants(
-    tmp_path: Path, line: str, value: bool | None
-) -> None:
+def test_gpus_that_nobody_spoke_of_are_not_gpus_that_nobody_wants(tmp_path, line, value):
     target, _ = read(tmp_path, f"type: docker\n{line}")
     assert target is not None and target.nvidia_docker is value
 
 
-def test_arguments_may_stand_in_one_line(tmp_path: Path) -> None:
+def test_arguments_may_stand_in_one_line(tmp_path):
     target, _ = read(tmp_path, "type: docker\ndockerArguments: --ipc=host --label 'a=b c'\n")
     assert target is not None and target.docker_arguments == ("--ipc=host", "--label", "a=b c")
     assert read(tmp_path, render_compute(target))[0] == target
 
 
-def test_a_target_without_a_container_is_told_that_the_keys_mean_nothing(tmp_path: Path) -> None:
+def test_a_target_without_a_container_is_told_that_the_keys_mean_nothing(tmp_path):
     target, problems = read(tmp_path, "type: local\nvolumes: [x]\nmemory: lots\ndockerArguments: --rm\n")
     assert target is not None and not target.docker_arguments
     assert [(each.key, each.severity) for each in problems] == [
@@ -193,7 +191,7 @@ def test_a_target_without_a_container_is_told_that_the_keys_mean_nothing(tmp_pat
     ]
 
 
-def test_two_volumes_cannot_be_at_one_place(tmp_path: Path) -> None:
+def test_two_volumes_cannot_be_at_one_place(tmp_path):
     _, problems = read(tmp_path, "type: docker\nvolumes:\n  - /a:/data\n  - /b:/data/\n")
     assert [str(each) for each in problems] == [
         "aml_config/x.compute:4: volumes: `/data` is named twice. Remove one of the two."

@@ -25,7 +25,7 @@ def concealed(*texts: str) -> tuple[list[str], dict[str, str]]:
         ("https://me:one@a.example/x?key=k", "https://a.example/x?key=k"),
     ],
 )
-def test_a_name_means_one_address_in_every_spec(first: str, second: str) -> None:
+def test_a_name_means_one_address_in_every_spec(first, second):
     (_, one), (_, two) = concealed(first), concealed(second)
     assert not {name for name in one if name in two and one[name] != two[name]}
     assert len(one) >= 1 <= len(two)
@@ -34,13 +34,13 @@ def test_a_name_means_one_address_in_every_spec(first: str, second: str) -> None
 @pytest.mark.parametrize(
     "name", ["https://me:{}@a.example/s", "https://a.example/t/{}/c", "https://a.example/w?sig={}"]
 )
-def test_a_name_tells_nothing_of_the_secret_and_stays_when_that_changes(name: str) -> None:
+def test_a_name_tells_nothing_of_the_secret_and_stays_when_that_changes(name):
     (text,), _ = concealed(name.format("one"))
     assert concealed(name.format("another"))[0] == [text]
     assert re.search(r"\$\{HOLDFAST_INDEX_[0-9A-F]{8}\}", text)
 
 
-def test_one_address_asked_in_two_ways_has_two_names() -> None:
+def test_one_address_asked_in_two_ways_has_two_names():
     texts, taken = concealed(*(f"https://{each}@a.example/s" for each in ("me:one", "you:two", "me:one")))
     assert texts[0] == texts[2] != texts[1]
     assert sorted(taken.values()) == ["me:one", "you:two"]
@@ -66,7 +66,7 @@ def test_one_address_asked_in_two_ways_has_two_names() -> None:
         "pwd",
     ],
 )
-def test_every_parameter_that_sounds_secret_is_taken_out_whole(parameter: str) -> None:
+def test_every_parameter_that_sounds_secret_is_taken_out_whole(parameter):
     texts, taken = concealed(f"https://h.example/w.whl?a=1&{parameter}=AK/2024%2Fs3&z=2#sha256=ab")
     assert list(taken.values()) == ["AK/2024%2Fs3"]
     assert re.fullmatch(rf"https://h.example/w.whl\?a=1&{parameter}=\$\{{\w+\}}&z=2#sha256=ab", texts[0])
@@ -83,7 +83,7 @@ def test_every_parameter_that_sounds_secret_is_taken_out_whole(parameter: str) -
         ("https://h.example/t/s3::numpy", "s3"),
     ],
 )
-def test_a_secret_ends_where_the_address_goes_on(text: str, secret: str) -> None:
+def test_a_secret_ends_where_the_address_goes_on(text, secret):
     (shown,), taken = concealed(text)
     assert list(taken.values()) == [secret]
     assert shown == text.replace(secret, "${" + next(iter(taken)) + "}")
@@ -101,7 +101,7 @@ def test_a_secret_ends_where_the_address_goes_on(text: str, secret: str) -> None
         "https://h.example/s?token=${TOKEN}",
     ],
 )
-def test_what_is_no_secret_stays(text: str) -> None:
+def test_what_is_no_secret_stays(text):
     assert concealed(text) == ([text], {})
 
 
@@ -118,7 +118,7 @@ def test_what_is_no_secret_stays(text: str) -> None:
         "https://me:p@ss@h.example/c",
     ],
 )
-def test_both_sides_agree_about_what_is_secret_in_the_address_of_a_channel(address: str) -> None:
+def test_both_sides_agree_about_what_is_secret_in_the_address_of_a_channel(address):
     (shown,), taken = concealed(address)
     assert bool(taken) == (without_secrets(address) != address)
     assert without_secrets(shown) == without_secrets(address)

@@ -21,7 +21,7 @@ def errors(*items: str) -> list[str]:
         [],
     ],
 )
-def test_what_does_no_harm_is_passed_on(items: list[str]) -> None:
+def test_what_does_no_harm_is_passed_on(items):
     judged = judge(items, "host")
     assert (judged.errors, judged.warnings) == ((), ())
     assert " ".join(judged.words) == " ".join(items)
@@ -29,7 +29,7 @@ def test_what_does_no_harm_is_passed_on(items: list[str]) -> None:
 
 @pytest.mark.parametrize("option", sorted(REFUSED))
 @pytest.mark.parametrize("form", ["{}=x", "{} x", "{}"])
-def test_what_would_break_a_run_is_refused_with_the_reason(option: str, form: str) -> None:
+def test_what_would_break_a_run_is_refused_with_the_reason(option, form):
     if (option in SWITCHES) == (form == "{} x"):
         return
     ((mistake, item),) = judge(["--init", form.format(option)], "host").errors
@@ -54,11 +54,11 @@ def test_what_would_break_a_run_is_refused_with_the_reason(option: str, form: st
         ("--net=host", "--network"),
     ],
 )
-def test_short_forms_are_no_way_round(word: str, name: str) -> None:
+def test_short_forms_are_no_way_round(word, name):
     assert errors(word)[0] == f"`{name}` cannot be used: {REFUSED[name][0]}"
 
 
-def test_a_word_that_docker_would_take_for_the_image_is_refused() -> None:
+def test_a_word_that_docker_would_take_for_the_image_is_refused():
     assert errors("ubuntu", "--privileged", "sh") == [
         "`ubuntu` is no option: Docker would take it for the image",
         "`sh` is no option: Docker would take it for the image",
@@ -66,12 +66,12 @@ def test_a_word_that_docker_would_take_for_the_image_is_refused() -> None:
     assert errors("--", "-") == [f"`{each}` is no option: Docker would take it for the image" for each in ("--", "-")]
 
 
-def test_an_option_that_would_take_the_image_for_its_value_is_refused() -> None:
+def test_an_option_that_would_take_the_image_for_its_value_is_refused():
     assert errors("--ipc=host", "--ulimit") == ["`--ulimit` has no value"]
     assert errors("-e") == ["`--env` has no value"]
 
 
-def test_an_unknown_option_has_its_value_in_the_same_word() -> None:
+def test_an_unknown_option_has_its_value_in_the_same_word():
     assert errors("--of-a-later-docker", "value", "--rm") == [
         "`--of-a-later-docker` is an option that this version of Holdfast does not know",
         f"`--rm` cannot be used: {REFUSED['--rm'][0]}",
@@ -83,24 +83,24 @@ def test_an_unknown_option_has_its_value_in_the_same_word() -> None:
     "item",
     ["--gpus=all", "--runtime nvidia", "--device nvidia.com/gpu=all", "-e NVIDIA_VISIBLE_DEVICES=0"],
 )
-def test_gpus_have_their_own_key(item: str) -> None:
+def test_gpus_have_their_own_key(item):
     ((mistake, _),) = judge([item], "host").errors
     assert "`nvidiaDocker`" in mistake.message and "nvidiaDocker: true" in mistake.remedy
 
 
 @pytest.mark.parametrize("name", sorted(each for each in VALUED if each.startswith("--health-")))
-def test_nobody_asks_after_a_runs_health(name: str) -> None:
+def test_nobody_asks_after_a_runs_health(name):
     """`docker run` would refuse it too, beside `--no-healthcheck`, and name neither file nor key."""
     ((mistake, item),) = judge(["--init", f"{name}=1"], "host").errors
     assert mistake.message.startswith(f"`{name}` cannot be used: ") and item == 1
 
 
-def test_some_labels_are_holdfasts() -> None:
+def test_some_labels_are_holdfasts():
     assert errors("--label=holdfast.run=x") == ["labels that begin with `holdfast.` are Holdfast's own"]
 
 
 @pytest.mark.parametrize("item", ["-e API_KEY=hunter2", "--env=WANDB_API_KEY=hunter2", "-eTOKEN=hunter2"])
-def test_a_secret_on_the_command_line_is_warned_of_and_not_repeated(item: str) -> None:
+def test_a_secret_on_the_command_line_is_warned_of_and_not_repeated(item):
     judged = judge([item], "host")
     assert judged.errors == ()
     ((mistake, _),) = judged.warnings
@@ -109,24 +109,24 @@ def test_a_secret_on_the_command_line_is_warned_of_and_not_repeated(item: str) -
 
 
 @pytest.mark.parametrize("item", ["-e API_KEY", "-e API_KEY=", "-e EPOCHS=3"])
-def test_a_variable_without_a_secret_value_is_none(item: str) -> None:
+def test_a_variable_without_a_secret_value_is_none(item):
     assert judge([item], "host").warnings == ()
 
 
-def test_ports_do_nothing_on_the_machines_own_network() -> None:
+def test_ports_do_nothing_on_the_machines_own_network():
     assert [each.message for each, _ in judge(["-p8080:80"], "host").warnings] == [
         "`--publish` does nothing on the machine's own network, whose ports the script has anyway"
     ]
     assert judge(["-p8080:80"], "bridge").warnings == ()
 
 
-def test_what_cannot_be_split_is_refused() -> None:
+def test_what_cannot_be_split_is_refused():
     assert errors("--label 'a", "--label=a\nb") == [
         "a quote is never closed",
         "holds a line break or control character",
     ]
 
 
-def test_every_short_form_stands_for_a_known_option() -> None:
+def test_every_short_form_stands_for_a_known_option():
     assert set(SHORT.values()) | set(REFUSED) <= SWITCHES | VALUED
     assert not SWITCHES & VALUED

@@ -22,5 +22,5 @@ from holdfast.project.durations import short_duration
         (None, ""),
     ],
 )
-def test_durations_are_short_for_people(seconds: float | None, text: str) -> None:
+def test_durations_are_short_for_people(seconds, text):
     assert short_duration(seconds) == text

@@ -34,7 +34,7 @@ BASE = (
         "dependencies: [{pip: [b, six>=1, '-i https://h.example/s']}, numpy, 'python 3.11.*']\nchannels: [a, b]\n",
     ],
 )
-def test_what_does_not_matter_is_not_in_the_digest(tmp_path: Path, text: str) -> None:
+def test_what_does_not_matter_is_not_in_the_digest(tmp_path, text):
     expected = spec_digest(read(tmp_path, "one.yml", BASE), tmp_path)
     assert spec_digest(read(tmp_path, "sub/two.yaml", text), tmp_path) == expected
 
@@ -54,7 +54,7 @@ def test_what_does_not_matter_is_not_in_the_digest(tmp_path: Path, text: str) ->
         ("- b\n", ""),
     ],
 )
-def test_what_matters_is_in_the_digest(tmp_path: Path, old: str, new: str) -> None:
+def test_what_matters_is_in_the_digest(tmp_path, old, new):
     (tmp_path / "limits.txt").write_text("c<2\n")
     (tmp_path / "w").mkdir()
     (tmp_path / "w" / "a-1-py3-none-any.whl").write_bytes(b"")
@@ -63,7 +63,7 @@ def test_what_matters_is_in_the_digest(tmp_path: Path, old: str, new: str) -> No
 
 
 @pytest.mark.parametrize("line", ["./w/a-1-py3-none-any.whl", "-f w", "-c limits.txt", "-r limits.txt"])
-def test_the_contents_of_named_files_are_in_the_digest(tmp_path: Path, line: str) -> None:
+def test_the_contents_of_named_files_are_in_the_digest(tmp_path, line):
     wheel, limits = tmp_path / "w" / "a-1-py3-none-any.whl", tmp_path / "limits.txt"
     wheel.parent.mkdir()
     wheel.write_bytes(b"one")
@@ -75,14 +75,14 @@ def test_the_contents_of_named_files_are_in_the_digest(tmp_path: Path, line: str
 
 
 @pytest.mark.parametrize("name", ["a-1-py3-none-any.whl", "a-1.tgz", "a-1.tar.xz"])
-def test_every_kind_of_package_in_a_folder_counts(tmp_path: Path, name: str) -> None:
+def test_every_kind_of_package_in_a_folder_counts(tmp_path, name):
     (tmp_path / "w").mkdir()
     first = spec_digest(read(tmp_path, "r.txt", "-f w\n"), tmp_path)
     (tmp_path / "w" / name).write_bytes(b"one")
     assert spec_digest(read(tmp_path, "r.txt", "-f w\n"), tmp_path) != first
 
 
-def test_a_known_content_is_not_read_again(tmp_path: Path) -> None:
+def test_a_known_content_is_not_read_again(tmp_path):
     (tmp_path / "a-1-py3-none-any.whl").write_bytes(b"x")
     spec = read(tmp_path, "r.txt", "./a-1-py3-none-any.whl\n")
     asked: list[Path] = []
@@ -97,7 +97,7 @@ SECRETS = (
 )
 
 
-def test_credentials_become_variables(tmp_path: Path) -> None:
+def test_credentials_become_variables(tmp_path):
     spec = read(tmp_path, "r.txt", SECRETS)
     assert [each.text for each in spec.pip] == [
         "--index-url https://${HOLDFAST_INDEX_56E24B4C}@a.example/simple",
@@ -117,12 +117,12 @@ def test_credentials_become_variables(tmp_path: Path) -> None:
     assert "s3c" not in repr(spec) and "t0ken" not in repr(spec) and "t0ken" not in str(spec.credentials)
 
 
-def test_a_new_password_is_the_same_spec(tmp_path: Path) -> None:
+def test_a_new_password_is_the_same_spec(tmp_path):
     first = spec_digest(read(tmp_path, "r.txt", SECRETS), tmp_path)
     assert spec_digest(read(tmp_path, "r.txt", SECRETS.replace("s3cret", "other")), tmp_path) == first
 
 
-def test_credentials_of_channels_and_conda_packages_become_variables(tmp_path: Path) -> None:
+def test_credentials_of_channels_and_conda_packages_become_variables(tmp_path):
     text = (
         "channels: ['https://me:s3cret@c.example/x', 'https://c.example/t/ab-12345678-90/x']\n"
         "dependencies: ['https://me:s3cret@c.example/x::numpy']\n"
@@ -148,7 +148,7 @@ def test_credentials_of_channels_and_conda_packages_become_variables(tmp_path: P
         ("pyproject.toml", "[project]\nname = 'x'\n[[tool.uv.index]]\nurl = 'ftp://me:s3cret@h.example'\n"),
     ],
 )
-def test_no_problem_shows_a_secret(tmp_path: Path, name: str, line: str) -> None:
+def test_no_problem_shows_a_secret(tmp_path, name, line):
     (tmp_path / name).write_text(line)
     spec, problems = read_environment_spec(tmp_path, name)
     assert spec is None and problems
@@ -156,14 +156,14 @@ def test_no_problem_shows_a_secret(tmp_path: Path, name: str, line: str) -> None
 
 
 @pytest.mark.parametrize("name", ["poetry.lock", "Pipfile", "setup.py", "packages"])
-def test_a_file_of_another_kind_is_named_with_the_kinds(tmp_path: Path, name: str) -> None:
+def test_a_file_of_another_kind_is_named_with_the_kinds(tmp_path, name):
     (tmp_path / name).write_text("")
     spec, problems = read_environment_spec(tmp_path, name)
     assert spec is None and "`pyproject.toml` or `uv.lock`" in problems[0].remedy
     assert ("poetry export" in problems[0].remedy) is (name == "poetry.lock")
 
 
-def test_a_conda_file_loads_no_other_reader(tmp_path: Path) -> None:
+def test_a_conda_file_loads_no_other_reader(tmp_path):
     (tmp_path / "c.yml").write_text("dependencies:\n- python=3.11\n- pip:\n  - six\n")
     code = (
         "import sys; from pathlib import Path; from holdfast.project.spec_files import read_environment_spec as read\n"

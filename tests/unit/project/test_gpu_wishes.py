@@ -12,19 +12,19 @@ from holdfast.project.runconfig import RunConfiguration, read_runconfig, render_
 
 
 @pytest.mark.parametrize(("text", "meant"), [("1", 1), ("0", 0), ("all", "all"), (" ALL ", "all"), ("16", 16)])
-def test_a_number_of_gpus_is_a_number_or_all(text: str, meant: object) -> None:
+def test_a_number_of_gpus_is_a_number_or_all(text, meant):
     assert parse_gpus(text) == meant
 
 
 @pytest.mark.parametrize("text", ["-1", "two", "yes", "", "1.5", "99999", "\u0661"])
-def test_what_is_no_number_of_gpus_is_said_with_what_to_write(text: str) -> None:
+def test_what_is_no_number_of_gpus_is_said_with_what_to_write(text):
     with pytest.raises(UsageError) as caught:
         parse_gpus(text)
     assert caught.value.message == f"`{text}` is not a number of GPUs."
     assert "`all`" in caught.value.hint
 
 
-def test_no_memory_and_no_time_are_refused() -> None:
+def test_no_memory_and_no_time_are_refused():
     with pytest.raises(UsageError, match="asks for no memory"):
         parse_memory("0GB")
     with pytest.raises(UsageError, match="too short"):
@@ -32,11 +32,11 @@ def test_no_memory_and_no_time_are_refused() -> None:
     assert (parse_memory("8GiB"), parse_idle("1m")) == (8 << 30, 60.0)
 
 
-def test_a_file_that_says_nothing_wishes_nothing(tmp_path: Path) -> None:
+def test_a_file_that_says_nothing_wishes_nothing(tmp_path):
     assert read(tmp_path, "") == GpuWishes()
 
 
-def test_all_wishes_are_read_and_written_as_they_are(tmp_path: Path) -> None:
+def test_all_wishes_are_read_and_written_as_they_are(tmp_path):
     wishes = read(tmp_path, "Gpus: all\nRequireGpu: true\nMinGpuMemory: 8GB\nStopIfIdle: 1h30m\nQuietAfter: 0\n")
     assert wishes == GpuWishes("all", True, 8_000_000_000, 5400.0, 0.0)
     again = render_runconfig(RunConfiguration("gpu", "local", gpu=wishes))
@@ -46,7 +46,7 @@ def test_all_wishes_are_read_and_written_as_they_are(tmp_path: Path) -> None:
     assert found is not None and found.gpu == wishes
 
 
-def test_a_configuration_without_wishes_is_written_as_before() -> None:
+def test_a_configuration_without_wishes_is_written_as_before():
     text = render_runconfig(RunConfiguration("gpu", "local"))
     assert not [word for word in ("Gpu", "Idle", "Quiet") if word in text]
 

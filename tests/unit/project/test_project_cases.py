@@ -20,11 +20,11 @@ CASES = Path(__file__).parents[2] / "cases" / "project-files"
 
 
 @pytest.mark.parametrize("case", sorted(each.name for each in CASES.iterdir() if each.is_dir()))
-def test_a_folder_as_users_have_it_gives_exactly_these_problems(case: str) -> None:
+def test_a_folder_as_users_have_it_gives_exactly_these_problems(case):
     assert describe(CASES / case) == (CASES / case / "expected.txt").read_text(encoding="utf-8")
 
 
-def test_an_unedited_project_of_the_original_has_no_errors() -> None:
+def test_an_unedited_project_of_the_original_has_no_errors():
     assert "error" not in describe(CASES / "original-workbench")
 
 

@@ -16,13 +16,13 @@ def read(tmp_path: Path, text: str, name: str = "x") -> ComputeTarget:
     return target
 
 
-def test_a_bare_folder_has_the_built_in_local_target(tmp_path: Path) -> None:
+def test_a_bare_folder_has_the_built_in_local_target(tmp_path):
     assert read_compute(tmp_path, "local") == (BUILTIN_LOCAL, [])
     assert compute_names(tmp_path) == ["local"]
     assert BUILTIN_LOCAL.user_managed_environment and BUILTIN_LOCAL.file is None
 
 
-def test_a_file_for_local_takes_the_place_of_the_built_in(tmp_path: Path) -> None:
+def test_a_file_for_local_takes_the_place_of_the_built_in(tmp_path):
     target = read(tmp_path, "type: local\nuserManagedEnvironment: false\n", "local")
     assert not target.user_managed_environment
     assert target.file == "aml_config/local.compute"
@@ -33,11 +33,11 @@ def test_a_file_for_local_takes_the_place_of_the_built_in(tmp_path: Path) -> Non
     [("type: local", True), ("type: docker", False), ("type: localdocker", False)]
     + [(f"type: {kind}\naddress: a\nusername: b", kind == "remote") for kind in ("remote", "remotedocker", "cluster")],
 )
-def test_who_manages_the_environment_depends_on_the_type(tmp_path: Path, text: str, managed_by_user: bool) -> None:
+def test_who_manages_the_environment_depends_on_the_type(tmp_path, text, managed_by_user):
     assert read(tmp_path, text).user_managed_environment is managed_by_user
 
 
-def test_both_spellings_of_docker_are_one_type(tmp_path: Path) -> None:
+def test_both_spellings_of_docker_are_one_type(tmp_path):
     assert read(tmp_path, "type: localdocker").type == read(tmp_path, 'type: "Docker"').type == "docker"
 
 
@@ -51,13 +51,13 @@ def test_both_spellings_of_docker_are_one_type(tmp_path: Path) -> None:
         ("'[2001:db8::1]:2222'", ("2001:db8::1", 2222)),
     ],
 )
-def test_an_address_may_hold_a_port(tmp_path: Path, address: str, expected: tuple[str, int | None]) -> None:
+def test_an_address_may_hold_a_port(tmp_path, address, expected):
     target = read(tmp_path, f"type: remote\naddress: {address}\nusername: me\n")
     assert (target.address, target.port) == expected
 
 
 @pytest.mark.parametrize("address", ["-oProxyCommand=x", "a b", "ssh://a", "a:0", "a:65536", "a:x", "me@a", "a/b"])
-def test_what_is_not_a_host_is_refused(tmp_path: Path, address: str) -> None:
+def test_what_is_not_a_host_is_refused(tmp_path, address):
     (tmp_path / "aml_config").mkdir()
     (tmp_path / "aml_config" / "x.compute").write_text(f"type: remote\nusername: me\naddress: {address}\n")
     target, problems = read_compute(tmp_path, "x")
@@ -65,20 +65,20 @@ def test_what_is_not_a_host_is_refused(tmp_path: Path, address: str) -> None:
     assert [(each.line, each.key) for each in problems] == [(3, "address")]
 
 
-def test_a_name_of_the_ssh_configuration_needs_no_user(tmp_path: Path) -> None:
+def test_a_name_of_the_ssh_configuration_needs_no_user(tmp_path):
     target = read(tmp_path, "type: remote\naddress: gpu1\n")
     assert (target.address, target.username) == ("gpu1", None)
 
 
 @pytest.mark.parametrize("user", ["me", "ada.lovelace", "_x-1", "box$", "0day"])
-def test_a_user_name_is_made_of_few_letters(tmp_path: Path, user: str) -> None:
+def test_a_user_name_is_made_of_few_letters(tmp_path, user):
     assert read(tmp_path, f"type: remote\naddress: gpu1\nusername: {user}\n").username == user
 
 
 @pytest.mark.parametrize(
     "user", ["-oProxyCommand=x", "me;id", "me`id`", "$(id)", "'a b'", "me@gpu1", "'me|id'", "me$x", "'me\\x'", "é"]
 )
-def test_a_user_name_that_a_shell_could_take_for_more_is_refused(tmp_path: Path, user: str) -> None:
+def test_a_user_name_that_a_shell_could_take_for_more_is_refused(tmp_path, user):
     """ssh's configuration may put it into a command."""
     (tmp_path / "aml_config").mkdir()
     (tmp_path / "aml_config" / "x.compute").write_text(f"type: remote\naddress: a\nusername: {user}\n", "utf-8")
@@ -86,7 +86,7 @@ def test_a_user_name_that_a_shell_could_take_for_more_is_refused(tmp_path: Path,
 
 
 @pytest.mark.parametrize("home", ["/scratch/me", "~/hold fast", "//scratch/./me/", "~/.holdfast"])
-def test_holdfasts_folder_there_may_be_another(tmp_path: Path, home: str) -> None:
+def test_holdfasts_folder_there_may_be_another(tmp_path, home):
     assert read(tmp_path, f"type: remote\naddress: gpu1\nholdfastHome: {home}\n").home == home
 
 
@@ -107,23 +107,23 @@ def test_holdfasts_folder_there_may_be_another(tmp_path: Path, home: str) -> Non
         "/home/me/../..",
     ],
 )
-def test_a_folder_there_that_is_not_one_for_holdfast_alone_is_refused(tmp_path: Path, home: str) -> None:
+def test_a_folder_there_that_is_not_one_for_holdfast_alone_is_refused(tmp_path, home):
     (tmp_path / "aml_config").mkdir()
     (tmp_path / "aml_config" / "x.compute").write_text(f"type: remote\naddress: a\nholdfastHome: {home}\n")
     assert [(each.line, each.key) for each in read_compute(tmp_path, "x")[1]] == [(3, "holdfastHome")]
 
 
 @pytest.mark.parametrize("word", ["yes", "On", "TRUE", '"true"', "'Yes'"])
-def test_every_spelling_of_true_is_true(tmp_path: Path, word: str) -> None:
+def test_every_spelling_of_true_is_true(tmp_path, word):
     assert read(tmp_path, f"type: docker\nnvidiaDocker: {word}\n").nvidia_docker is True
 
 
 @pytest.mark.parametrize("word", ["no", "Off", "FALSE", '"false"'])
-def test_every_spelling_of_false_is_false(tmp_path: Path, word: str) -> None:
+def test_every_spelling_of_false_is_false(tmp_path, word):
     assert read(tmp_path, f"type: local\nuserManagedEnvironment: {word}\n").user_managed_environment is False
 
 
-def test_a_password_is_never_repeated(tmp_path: Path) -> None:
+def test_a_password_is_never_repeated(tmp_path):
     for password in ("hunter2", "AzureMlSecret=hunter2", "[hunter2]", "{hunter2: x}"):
         (tmp_path / "aml_config").mkdir(exist_ok=True)
         content = f"type: remote\naddress: a\nusername: b\npassword: {password}\n"
@@ -133,7 +133,7 @@ def test_a_password_is_never_repeated(tmp_path: Path) -> None:
         assert "hunter2" not in f"{target}{problems}"
 
 
-def test_a_misspelt_required_key_is_said_once(tmp_path: Path) -> None:
+def test_a_misspelt_required_key_is_said_once(tmp_path):
     (tmp_path / "aml_config").mkdir()
     (tmp_path / "aml_config" / "x.compute").write_text("Type: local\n")
     assert [str(each) for each in read_compute(tmp_path, "x")[1]] == [
@@ -155,7 +155,7 @@ FILE = "aml_config/x.compute"
         ComputeTarget("x", "local", native_shared_directory="~", spark_submit_location="/opt/s s", file=FILE),
     ],
 )
-def test_a_written_target_reads_as_the_same(tmp_path: Path, target: ComputeTarget) -> None:
+def test_a_written_target_reads_as_the_same(tmp_path, target):
     assert read(tmp_path, render_compute(target)) == target
 
 

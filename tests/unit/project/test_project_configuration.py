@@ -29,13 +29,13 @@ def project(tmp_path: Path) -> Project:
 
 
 @pytest.mark.parametrize("name", [None, "local", "local.runconfig"])
-def test_a_bare_folder_runs_with_the_built_in_configuration(tmp_path: Path, name: str | None) -> None:
+def test_a_bare_folder_runs_with_the_built_in_configuration(tmp_path, name):
     configuration = load_configuration(find_project(tmp_path), name, None)
     assert (configuration.run, configuration.target) == (RunConfiguration("local", "local"), BUILTIN_LOCAL)
     assert configuration.warnings == () and managed_environment(configuration) is None
 
 
-def test_a_bare_folder_needs_no_yaml(tmp_path: Path) -> None:
+def test_a_bare_folder_needs_no_yaml(tmp_path):
     import subprocess
 
     code = (
@@ -48,11 +48,11 @@ def test_a_bare_folder_needs_no_yaml(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["gpu", "gpu.runconfig", "aml_config/gpu.runconfig", "./aml_config/gpu.runconfig"])
-def test_a_run_configuration_may_be_named_or_pointed_at(project: Project, form: str) -> None:
+def test_a_run_configuration_may_be_named_or_pointed_at(project, form):
     assert load_configuration(project, form, None).run.name == "gpu"
 
 
-def test_a_run_configuration_may_be_pointed_at_from_below(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_configuration_may_be_pointed_at_from_below(project, monkeypatch):
     (project.root / "src").mkdir()
     monkeypatch.chdir(project.root / "src")
     assert load_configuration(project, "../aml_config/gpu.runconfig", None).run.name == "gpu"
@@ -60,39 +60,39 @@ def test_a_run_configuration_may_be_pointed_at_from_below(project: Project, monk
 
 
 @pytest.mark.parametrize("name", ["../gpu", "a/b", "..", "", "/etc/x.runconfig", "a\\b", "../x/gpu.runconfig"])
-def test_a_name_that_is_a_path_to_elsewhere_is_refused(project: Project, name: str) -> None:
+def test_a_name_that_is_a_path_to_elsewhere_is_refused(project, name):
     with pytest.raises(UsageError):
         load_configuration(project, name, None)
     with pytest.raises(UsageError):
         load_configuration(project, None, name)
 
 
-def test_an_unknown_configuration_lists_the_valid_ones_and_the_nearest(project: Project) -> None:
+def test_an_unknown_configuration_lists_the_valid_ones_and_the_nearest(project):
     with pytest.raises(UnknownName) as caught:
         load_configuration(project, "GPU", None)
     assert caught.value.valid == ["gpu", "local"]
     assert "Did you mean `gpu`?" in caught.value.hint and "holdfast runconfiguration list" in caught.value.hint
 
 
-def test_a_compute_target_without_configuration_says_how_to_make_one(project: Project) -> None:
+def test_a_compute_target_without_configuration_says_how_to_make_one(project):
     with pytest.raises(UnknownName) as caught:
         load_configuration(project, "other", None)
     assert "holdfast runconfiguration create -n other -t other" in caught.value.hint
 
 
-def test_an_unknown_target_says_how_to_attach_it(project: Project) -> None:
+def test_an_unknown_target_says_how_to_attach_it(project):
     with pytest.raises(UnknownName) as caught:
         load_configuration(project, "gpu", "cpu")
     assert caught.value.valid == ["gpu", "local", "other"]
     assert "holdfast computetarget attach" in caught.value.hint
 
 
-def test_the_target_of_the_command_line_wins(project: Project) -> None:
+def test_the_target_of_the_command_line_wins(project):
     configuration = load_configuration(project, "gpu", "other")
     assert (configuration.run.target, configuration.target.name) == ("other", "other")
 
 
-def test_the_conda_file_is_read_where_the_environment_is_managed(project: Project) -> None:
+def test_the_conda_file_is_read_where_the_environment_is_managed(project):
     managed = managed_environment(load_configuration(project, "gpu", None))
     assert managed is not None and managed.python == "3.11"
     (project.root / "aml_config" / "conda_dependencies.yml").write_text("- broken")
@@ -101,14 +101,14 @@ def test_the_conda_file_is_read_where_the_environment_is_managed(project: Projec
         load_configuration(project, "gpu", None)
 
 
-def test_another_conda_file_may_be_given(project: Project) -> None:
+def test_another_conda_file_may_be_given(project):
     (project.root / "other.yml").write_text("dependencies: [python=3.6]\n")
     configuration = load_configuration(project, "gpu", None, "other.yml")
     assert configuration.environment is not None and configuration.environment.python == "3.6"
     assert configuration.run.conda_dependencies_file == "other.yml"
 
 
-def test_the_spark_file_is_read_for_pyspark_only(project: Project) -> None:
+def test_the_spark_file_is_read_for_pyspark_only(project):
     folder = project.root / "aml_config"
     (folder / "spark_dependencies.yml").write_text("configuration: {spark.app.name: x}\n")
     assert load_configuration(project, "gpu", "local").spark is None
@@ -118,7 +118,7 @@ def test_the_spark_file_is_read_for_pyspark_only(project: Project) -> None:
     assert load_configuration(project, "gpu", "local").spark == SparkDependencies()
 
 
-def test_another_spark_file_may_be_given_and_must_be_there(project: Project) -> None:
+def test_another_spark_file_may_be_given_and_must_be_there(project):
     (project.root / "aml_config" / "gpu.runconfig").write_text("Target: gpu\nFramework: PySpark\n")
     (project.root / "other.yml").write_text("repositories: [https://host/maven]\n")
     configuration = load_configuration(project, "gpu", "local", spark_file="other.yml")
@@ -128,7 +128,7 @@ def test_another_spark_file_may_be_given_and_must_be_there(project: Project) -> 
         load_configuration(project, "gpu", "local", spark_file="gone.yml")
 
 
-def test_problems_of_the_spark_file_come_with_the_others_and_with_why_it_was_read(project: Project) -> None:
+def test_problems_of_the_spark_file_come_with_the_others_and_with_why_it_was_read(project):
     folder = project.root / "aml_config"
     (folder / "gpu.runconfig").write_text("Target: gpu\n")
     (folder / "gpu.compute").write_text("type: docker\nbaseImage: debian\n")
@@ -144,7 +144,7 @@ def test_problems_of_the_spark_file_come_with_the_others_and_with_why_it_was_rea
     ]
 
 
-def test_the_problems_of_all_files_are_reported_at_once(project: Project) -> None:
+def test_the_problems_of_all_files_are_reported_at_once(project):
     folder = project.root / "aml_config"
     (folder / "gpu.runconfig").write_text("Target: gpu\nFramework: Ruby\n")
     (folder / "gpu.compute").write_text("type: docker\nbaseImage: debian\n")
@@ -158,12 +158,12 @@ def test_the_problems_of_all_files_are_reported_at_once(project: Project) -> Non
     ]
 
 
-def test_warnings_come_with_the_configuration() -> None:
+def test_warnings_come_with_the_configuration():
     configuration = load_configuration(find_project(CASES / "original-workbench"), "my_dsvm", None)
     assert [each.key for each in configuration.warnings] == ["password"]
 
 
-def test_a_target_that_the_file_misnames_is_a_problem_of_that_line(project: Project) -> None:
+def test_a_target_that_the_file_misnames_is_a_problem_of_that_line(project):
     (project.root / "aml_config" / "gpu.runconfig").write_text("Framework: Python\nTarget: gpuu\n")
     with pytest.raises(ConfigurationError) as caught:
         load_configuration(project, "gpu", None)
@@ -174,12 +174,12 @@ def test_a_target_that_the_file_misnames_is_a_problem_of_that_line(project: Proj
 
 
 @pytest.mark.parametrize("name", ["a/b", "..", "", "-x", "a b", ".x", "é", "x" * 65, "a\n"])
-def test_a_new_file_gets_no_odd_name(name: str) -> None:
+def test_a_new_file_gets_no_odd_name(name):
     with pytest.raises(UsageError):
         check_name("compute target", name)
 
 
-def test_a_missing_framework_is_left_to_whoever_refuses_to_run_pyspark(tmp_path: Path) -> None:
+def test_a_missing_framework_is_left_to_whoever_refuses_to_run_pyspark(tmp_path):
     (tmp_path / "aml_config").mkdir()
     (tmp_path / "aml_config" / "old.runconfig").write_text("Target: local\n")
     configuration = load_configuration(Project(tmp_path, "0" * 32, "iris", is_bare=False), "old", None)
@@ -196,9 +196,7 @@ def test_a_missing_framework_is_left_to_whoever_refuses_to_run_pyspark(tmp_path:
         ("type: local\nuserManagedEnvironment: false\n", "", False),
     ],
 )
-def test_a_container_needs_no_list_of_packages_unless_one_is_named(
-    tmp_path: Path, compute: str, runconfig: str, is_fine: bool
-) -> None:
+def test_a_container_needs_no_list_of_packages_unless_one_is_named(tmp_path, compute, runconfig, is_fine):
     (tmp_path / "aml_config").mkdir()
     (tmp_path / "aml_config" / "gpu.compute").write_text(compute)
     (tmp_path / "aml_config" / "gpu.runconfig").write_text(f"Target: gpu\nFramework: Python\n{runconfig}")

@@ -18,7 +18,7 @@ def conda(tmp_path: Path, text: str) -> EnvironmentSpec:
     return found
 
 
-def test_the_conda_file_of_the_original_is_read_with_its_lines() -> None:
+def test_the_conda_file_of_the_original_is_read_with_its_lines():
     found, problems = read_conda(CASES / "original-workbench", "aml_config/conda_dependencies.yml")
     assert problems == []
     file = "aml_config/conda_dependencies.yml"
@@ -51,34 +51,34 @@ def test_the_conda_file_of_the_original_is_read_with_its_lines() -> None:
         ("Python=3", "3"),
     ],
 )
-def test_the_version_of_python_is_taken_out(tmp_path: Path, item: str, python: str | None) -> None:
+def test_the_version_of_python_is_taken_out(tmp_path, item, python):
     found = conda(tmp_path, f"dependencies:\n  - '{item}'\n")
     assert (found.python, found.conda) == (python, ())
 
 
-def test_pip_itself_is_no_conda_requirement_but_its_namesakes_are(tmp_path: Path) -> None:
+def test_pip_itself_is_no_conda_requirement_but_its_namesakes_are(tmp_path):
     found = conda(tmp_path, "dependencies: [pip, pip=21.1, pip>=20, pipenv, python-dateutil, {pip: null}]\n")
     assert [each.text for each in found.conda] == ["pipenv", "python-dateutil"]
     assert found.python is None
 
 
-def test_several_pip_lists_are_one(tmp_path: Path) -> None:
+def test_several_pip_lists_are_one(tmp_path):
     found = conda(tmp_path, "dependencies:\n  - pip: [a]\n  - b\n  - pip: [c]\nchannels: [conda-forge]\n")
     assert [each.text for each in found.pip] == ["a", "c"]
     assert found.channels == ("conda-forge",)
 
 
-def test_a_file_without_dependencies_needs_nothing(tmp_path: Path) -> None:
+def test_a_file_without_dependencies_needs_nothing(tmp_path):
     assert conda(tmp_path, "name: x\ndependencies:\n") == EnvironmentSpec(file="c.yml")
 
 
-def test_a_missing_file_is_named_with_what_to_do(tmp_path: Path) -> None:
+def test_a_missing_file_is_named_with_what_to_do(tmp_path):
     found, problems = read_conda(tmp_path, "aml_config/gone.yml")
     assert found is None
     assert str(problems[0]).startswith("aml_config/gone.yml: there is no such file. Write one")
 
 
-def test_the_spark_file_of_the_original_is_read() -> None:
+def test_the_spark_file_of_the_original_is_read():
     found, problems = read_spark(CASES / "original-workbench", "aml_config/spark_dependencies.yml")
     assert problems == []
     assert found == SparkDependencies(

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -61,7 +60,7 @@ YAML_LIKE = st.lists(st.sampled_from(PIECES), max_size=30).map("".join)
 
 @settings(max_examples=80, deadline=None)
 @given(st.one_of(YAML_LIKE, st.text()))
-def test_no_text_makes_a_reader_raise(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+def test_no_text_makes_a_reader_raise(tmp_path_factory, text):
     root = tmp_path_factory.getbasetemp() / "any-text"
     (root / "aml_config").mkdir(exist_ok=True, parents=True)
     content = text.encode("utf-8", "surrogatepass")
@@ -107,9 +106,7 @@ BETWEEN = st.sampled_from(["", "# a comment: with colon", "   ", "#"])
     st.sampled_from(["\n", "\r\n"]),
     st.booleans(),
 )
-def test_setting_a_value_keeps_every_other_line_and_reads_as_the_value(
-    entries: list[tuple[str, str, str, str]], chosen: str | int, value: str | bool | int, end: str, last: bool
-) -> None:
+def test_setting_a_value_keeps_every_other_line_and_reads_as_the_value(entries, chosen, value, end, last):
     key = entries[chosen % len(entries)][0] if isinstance(chosen, int) and entries else f"k{chosen}"
     lines = ["# first", "anchored: &anchor x"]
     for name, written, comment, between in entries:
@@ -158,17 +155,17 @@ def test_setting_a_value_keeps_every_other_line_and_reads_as_the_value(
         ('"key" : x\n', '"key" : new\n'),
     ],
 )
-def test_a_value_is_changed_in_the_way_the_file_is_written(text: str, expected: str) -> None:
+def test_a_value_is_changed_in_the_way_the_file_is_written(text, expected):
     assert set_value(text, "key", "new") == expected
 
 
 @pytest.mark.parametrize("text", ["a: &x 1\nb: *x\n", "- a\n", "a: 'x\n", "a: 1\na: 2\n"])
-def test_a_change_that_would_touch_more_than_the_value_is_refused(text: str) -> None:
+def test_a_change_that_would_touch_more_than_the_value_is_refused(text):
     with pytest.raises(ConfigurationError):
         set_value(text, "a", "new")
 
 
-def test_a_file_is_changed_with_its_line_ends_and_mode(tmp_path: Path) -> None:
+def test_a_file_is_changed_with_its_line_ends_and_mode(tmp_path):
     path = tmp_path / "x.compute"
     path.write_bytes(b"\xef\xbb\xbftype: local\r\n# end\r\n")
     path.chmod(0o600)
@@ -179,14 +176,14 @@ def test_a_file_is_changed_with_its_line_ends_and_mode(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["[" * 200_000, "{a: " * 100_000, "- " * 200_000, "? " * 200_000, "- a\n" * 200_000])
-def test_a_hostile_document_is_refused_quickly(text: str) -> None:
+def test_a_hostile_document_is_refused_quickly(text):
     begun = time.monotonic()
     document, problems = parse_document(text, "f")
     assert document is None and len(problems) == 1
     assert time.monotonic() - begun < 5
 
 
-def test_an_alias_bomb_is_refused_by_its_size_written_out() -> None:
+def test_an_alias_bomb_is_refused_by_its_size_written_out():
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 12)]
     document, problems = parse_document("\n".join(lines), "f")
@@ -194,7 +191,7 @@ def test_an_alias_bomb_is_refused_by_its_size_written_out() -> None:
     assert [str(each) for each in problems] == ["f:5: has more than 20000 values. Remove aliases (`*name`) or values."]
 
 
-def test_a_few_aliases_are_read_as_their_values() -> None:
+def test_a_few_aliases_are_read_as_their_values():
     document, problems = parse_document("a: &x true\nb: *x\n", "f")
     assert problems == [] and document is not None
     entry = document.entry("b")
@@ -202,7 +199,7 @@ def test_a_few_aliases_are_read_as_their_values() -> None:
     assert (entry.value.text, entry.value.place.line) == ("true", 2)
 
 
-def test_the_reader_without_the_c_library_gives_the_same_places(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reader_without_the_c_library_gives_the_same_places(monkeypatch):
     import yaml
 
     text = 'é𝒳: "ü" # c\r\nb: |\r\n  a\r\n\r\nm:\r\n  - &q a # q\r\n  # c\r\nr: *q\r\n{x: y}: z\r\nz:\r\n'
@@ -211,6 +208,6 @@ def test_the_reader_without_the_c_library_gives_the_same_places(monkeypatch: pyt
     assert parse_document(text, "f")[0] == with_library[0]
 
 
-def test_a_problem_is_one_line_whatever_the_key_holds() -> None:
+def test_a_problem_is_one_line_whatever_the_key_holds():
     problem = Problem("aml_config/gpu.compute", 3, "a\n\x1b[31m", "unknown key", "Write `baseDockerImage`.")
     assert str(problem) == "aml_config/gpu.compute:3: a\\x0a\\x1b[31m: unknown key. Write `baseDockerImage`."

@@ -18,7 +18,7 @@ from holdfast.project.folder import ensure_identity, ensure_state_directory, fin
 ID = "0123456789abcdef0123456789abcdef"
 
 
-def test_the_nearest_folder_with_aml_config_is_the_project(tmp_path: Path) -> None:
+def test_the_nearest_folder_with_aml_config_is_the_project(tmp_path):
     (tmp_path / "aml_config").mkdir()
     (tmp_path / "inner" / "aml_config").mkdir(parents=True)
     (tmp_path / "inner" / "src" / "deep").mkdir(parents=True)
@@ -31,14 +31,14 @@ def test_the_nearest_folder_with_aml_config_is_the_project(tmp_path: Path) -> No
     )
 
 
-def test_aml_config_further_up_wins_over_a_nearer_identity(tmp_path: Path) -> None:
+def test_aml_config_further_up_wins_over_a_nearer_identity(tmp_path):
     (tmp_path / "aml_config").mkdir()
     (tmp_path / "a").mkdir()
     ensure_identity(folder.Project(tmp_path / "a", "", "a", is_bare=True))
     assert find_project(tmp_path / "a").root == tmp_path
 
 
-def test_a_bare_folder_is_found_again_from_below_once_it_has_an_identity(tmp_path: Path) -> None:
+def test_a_bare_folder_is_found_again_from_below_once_it_has_an_identity(tmp_path):
     (tmp_path / "a" / "b").mkdir(parents=True)
     made = ensure_identity(find_project(tmp_path / "a"))
     again = find_project(tmp_path / "a" / "b")
@@ -46,14 +46,14 @@ def test_a_bare_folder_is_found_again_from_below_once_it_has_an_identity(tmp_pat
     assert again.is_bare and re.fullmatch("[0-9a-f]{32}", again.id)
 
 
-def test_the_machines_own_folder_does_not_make_the_home_a_project(tmp_path: Path) -> None:
+def test_the_machines_own_folder_does_not_make_the_home_a_project(tmp_path):
     (tmp_path / ".holdfast" / "runs").mkdir(parents=True)
     (tmp_path / "work").mkdir()
     assert find_project(tmp_path / "work").root == tmp_path / "work"
 
 
 @pytest.mark.parametrize("root", ["/", "home"])
-def test_neither_the_root_nor_the_home_becomes_a_project(tmp_path: Path, root: str) -> None:
+def test_neither_the_root_nor_the_home_becomes_a_project(tmp_path, root):
     start = Path("/") if root == "/" else tmp_path
     with pytest.raises(ProjectError) as caught:
         ensure_identity(find_project(start), home=tmp_path)
@@ -61,7 +61,7 @@ def test_neither_the_root_nor_the_home_becomes_a_project(tmp_path: Path, root: s
     assert not (tmp_path / ".holdfast").exists()
 
 
-def test_the_identity_that_is_shared_by_version_control_comes_first(tmp_path: Path) -> None:
+def test_the_identity_that_is_shared_by_version_control_comes_first(tmp_path):
     (tmp_path / "aml_config").mkdir()
     ensure_identity(find_project(tmp_path))
     (tmp_path / "aml_config" / "project.json").write_text(json.dumps({"format": 1, "id": ID, "name": "Iris"}))
@@ -80,14 +80,14 @@ def test_the_identity_that_is_shared_by_version_control_comes_first(tmp_path: Pa
         "\ufeff{}",
     ],
 )
-def test_a_foreign_project_file_identifies_nothing(tmp_path: Path, content: str) -> None:
+def test_a_foreign_project_file_identifies_nothing(tmp_path, content):
     (tmp_path / "aml_config").mkdir()
     (tmp_path / "aml_config" / "project.json").write_text(content, encoding="utf-8")
     assert find_project(tmp_path).id == ""
     assert ensure_identity(find_project(tmp_path)).id == find_project(tmp_path).id != ""
 
 
-def test_a_damaged_project_file_is_named(tmp_path: Path) -> None:
+def test_a_damaged_project_file_is_named(tmp_path):
     (tmp_path / "aml_config").mkdir()
     (tmp_path / "aml_config" / "project.json").write_text("<<<<<<< HEAD")
     with pytest.raises(ProjectError) as caught:
@@ -95,13 +95,13 @@ def test_a_damaged_project_file_is_named(tmp_path: Path) -> None:
     assert "aml_config/project.json" in caught.value.message and caught.value.hint
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_is_named(tmp_path):
     with pytest.raises(ProjectError):
         find_project(tmp_path / "gone")
 
 
 @pytest.mark.parametrize("has_links", [True, False])
-def test_many_at_once_end_with_the_same_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_links: bool) -> None:
+def test_many_at_once_end_with_the_same_id(tmp_path, monkeypatch, has_links):
     if not has_links:
         monkeypatch.setattr(os, "link", _refuse)
     project = find_project(tmp_path)
@@ -121,7 +121,7 @@ def test_many_at_once_end_with_the_same_id(tmp_path: Path, monkeypatch: pytest.M
     assert sorted(each.name for each in (tmp_path / ".holdfast").iterdir()) == [".gitignore", "project.json"]
 
 
-def test_nothing_of_the_state_is_committed_by_accident(tmp_path: Path) -> None:
+def test_nothing_of_the_state_is_committed_by_accident(tmp_path):
     directory = ensure_state_directory(find_project(tmp_path))
     assert directory == tmp_path / ".holdfast"
     assert (directory / ".gitignore").read_text() == "*\n"
@@ -130,14 +130,14 @@ def test_nothing_of_the_state_is_committed_by_accident(tmp_path: Path) -> None:
     assert (directory / ".gitignore").read_text() == "mine\n"
 
 
-def test_a_read_only_folder_is_a_storage_error_with_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_only_folder_is_a_storage_error_with_a_remedy(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "mkdir", _refuse)
     with pytest.raises(StorageError) as caught:
         ensure_identity(find_project(tmp_path))
     assert "Read-only file system" in caught.value.message and "writable" in caught.value.hint
 
 
-def test_a_file_in_the_place_of_the_state_is_a_storage_error(tmp_path: Path) -> None:
+def test_a_file_in_the_place_of_the_state_is_a_storage_error(tmp_path):
     (tmp_path / ".holdfast").write_text("")
     with pytest.raises(StorageError):
         ensure_identity(find_project(tmp_path))
@@ -158,16 +158,16 @@ def _refuse(*_: object, **__: object) -> None:
         ("", "project"),
     ],
 )
-def test_a_run_id_begins_with_what_is_legal_of_the_name(name: str, prefix: str) -> None:
+def test_a_run_id_begins_with_what_is_legal_of_the_name(name, prefix):
     assert run_prefix(name) == prefix
 
 
 @given(st.text(max_size=100))
-def test_every_prefix_is_legal(name: str) -> None:
+def test_every_prefix_is_legal(name):
     assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}", run_prefix(name))
 
 
-def test_ids_are_random_uuids() -> None:
+def test_ids_are_random_uuids():
     import uuid
 
     made = {new_id() for _ in range(100)}

@@ -79,14 +79,14 @@ NOT_PLAIN = [
 
 
 @pytest.mark.parametrize("text", [*PLAIN, *WRITTEN_BY_HOLDFAST])
-def test_what_people_and_holdfast_write_is_read_as_pyyaml_reads_it(text: str) -> None:
+def test_what_people_and_holdfast_write_is_read_as_pyyaml_reads_it(text):
     found = parse_plain(text)
     assert found is not None
     assert (found, []) == parse_nodes(text, "f")
 
 
 @pytest.mark.parametrize("text", NOT_PLAIN)
-def test_everything_else_is_left_to_pyyaml(text: str) -> None:
+def test_everything_else_is_left_to_pyyaml(text):
     assert parse_plain(text) is None
 
 
@@ -120,6 +120,6 @@ LINES = st.lists(
 
 
 @given(st.one_of(LINES, st.lists(FRAGMENTS, max_size=30).map("".join)))
-def test_no_text_is_read_otherwise_than_by_pyyaml(text: str) -> None:
+def test_no_text_is_read_otherwise_than_by_pyyaml(text):
     found = parse_plain(text)
     assert found is None or (found, []) == parse_nodes(text, "f")

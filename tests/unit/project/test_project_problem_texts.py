@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from holdfast.errors import ConfigurationError
@@ -12,19 +10,19 @@ from holdfast.project.spec_files import read_environment_spec
 
 
 @pytest.mark.parametrize("name", ["Pipfile", "Pipfile.lock", "poetry.lock", "pdm.lock", "setup.cfg"])
-def test_a_file_of_another_program_is_told_how_to_become_one_that_is_read(tmp_path: Path, name: str) -> None:
+def test_a_file_of_another_program_is_told_how_to_become_one_that_is_read(tmp_path, name):
     (tmp_path / name).write_text("")
     (problem,) = read_environment_spec(tmp_path, name)[1]
     assert "\\x" not in str(problem)
     assert "Name a conda file" in str(problem)
 
 
-def test_a_remedy_of_several_lines_is_shown_on_one() -> None:
+def test_a_remedy_of_several_lines_is_shown_on_one():
     assert str(Problem("a", 1, "", "is wrong", "Write this.\nOr that.")) == "a:1: is wrong. Write this. Or that."
 
 
 @pytest.mark.parametrize(("count", "lines"), [(20, 21), (21, 22), (500, 22)])
-def test_many_problems_are_counted_and_not_all_shown(count: int, lines: int) -> None:
+def test_many_problems_are_counted_and_not_all_shown(count, lines):
     error = ConfigurationError([Problem("a", each, "", "is wrong") for each in range(count)])
     assert error.message.startswith(f"{count} problems ")
     assert len(error.message.splitlines()) == lines

@@ -29,19 +29,19 @@ def read(tmp_path: Path, text: str) -> RunConfiguration:
     return configuration
 
 
-def test_a_bare_folder_has_the_built_in_local_configuration(tmp_path: Path) -> None:
+def test_a_bare_folder_has_the_built_in_local_configuration(tmp_path):
     built_in = RunConfiguration("local", "local", framework="Python")
     assert read_runconfig(tmp_path, "local") == (built_in, [])
     assert runconfig_names(tmp_path) == ["local"]
 
 
-def test_null_means_the_default_everywhere(tmp_path: Path) -> None:
+def test_null_means_the_default_everywhere(tmp_path):
     keys = [key for key in KEYS if key not in ("Target", "Framework")]
     text = "Target: local\nFramework: Python\n" + "".join(f"{key}: null\n" for key in keys)
     assert read(tmp_path, text) == RunConfiguration("x", "local", file="aml_config/x.runconfig")
 
 
-def test_variables_are_the_text_that_is_written(tmp_path: Path) -> None:
+def test_variables_are_the_text_that_is_written(tmp_path):
     values = "{A: 010, B: yes, C: 1.50, D: '', E: null, F: 2001-01-01, G: 1:30}"
     text = f"Target: local\nEnvironmentVariables: {values}\n"
     assert read(tmp_path, text).environment_variables == {
@@ -49,19 +49,19 @@ def test_variables_are_the_text_that_is_written(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_arguments_are_the_text_that_is_written(tmp_path: Path) -> None:
+def test_arguments_are_the_text_that_is_written(tmp_path):
     text = "Target: local\nArgumentVector: [train.py, --lr, 1e-3, --flag, yes, '']\n"
     assert read(tmp_path, text).argument_vector == ("train.py", "--lr", "1e-3", "--flag", "yes", "")
 
 
-def test_a_file_without_framework_means_pyspark_and_says_so(tmp_path: Path) -> None:
+def test_a_file_without_framework_means_pyspark_and_says_so(tmp_path):
     configuration, problems = read_runconfig(write(tmp_path, "Target: local\n"), "x")
     assert configuration is not None
     assert (configuration.framework, configuration.framework_was_missing) == ("PySpark", True)
     assert [(each.key, each.severity) for each in problems] == [("Framework", "warning")]
 
 
-def test_keys_of_data_preparation_are_no_problem_and_can_be_named(tmp_path: Path) -> None:
+def test_keys_of_data_preparation_are_no_problem_and_can_be_named(tmp_path):
     text = "Target: local\nFramework: Python\nUseSampling: true\nDataSourceSettings: {a: {b: c}}\n"
     configuration, problems = read_runconfig(write(tmp_path, text), "x")
     assert configuration is not None
@@ -69,14 +69,14 @@ def test_keys_of_data_preparation_are_no_problem_and_can_be_named(tmp_path: Path
     assert problems == []
 
 
-def test_the_early_name_of_the_conda_file_is_understood(tmp_path: Path) -> None:
+def test_the_early_name_of_the_conda_file_is_understood(tmp_path):
     assert read(tmp_path, "Target: local\nCondaFile: aml_config\\gpu.yml\n").conda_dependencies_file == (
         "aml_config/gpu.yml"
     )
 
 
 @pytest.mark.parametrize("name", ["API_KEY", "apikey", "HF_TOKEN", "DB_PASSWORD", "MY_SECRET", "AWS_SECRET_ACCESS_KEY"])
-def test_a_variable_that_looks_like_a_secret_is_warned_of_without_its_value(tmp_path: Path, name: str) -> None:
+def test_a_variable_that_looks_like_a_secret_is_warned_of_without_its_value(tmp_path, name):
     text = f"Target: local\nFramework: Python\nEnvironmentVariables:\n  {name}: hunter2\n"
     _, problems = read_runconfig(write(tmp_path, text), "x")
     assert [(each.line, each.severity) for each in problems] == [(4, "warning")]
@@ -85,25 +85,25 @@ def test_a_variable_that_looks_like_a_secret_is_warned_of_without_its_value(tmp_
 
 
 @pytest.mark.parametrize("name", ["TOKENIZERS_PARALLELISM", "KEYBOARD", "MONKEY", "SSH_KEY_FILE", "PATH"])
-def test_a_variable_that_only_resembles_a_secret_is_left_alone(tmp_path: Path, name: str) -> None:
+def test_a_variable_that_only_resembles_a_secret_is_left_alone(tmp_path, name):
     text = f"Target: local\nFramework: Python\nEnvironmentVariables:\n  {name}: x\n"
     assert read_runconfig(write(tmp_path, text), "x")[1] == []
 
 
-def test_a_secret_with_its_value_is_refused_without_repeating_it(tmp_path: Path) -> None:
+def test_a_secret_with_its_value_is_refused_without_repeating_it(tmp_path):
     configuration, problems = read_runconfig(write(tmp_path, "Target: local\nSecrets: ['A=hunter2']\n"), "x")
     assert configuration is None
     assert "hunter2" not in str(problems)
 
 
-def test_a_target_given_otherwise_stands_for_the_one_in_the_file(tmp_path: Path) -> None:
+def test_a_target_given_otherwise_stands_for_the_one_in_the_file(tmp_path):
     root = write(tmp_path, "Target: gone\nFramework: Python\n")
     assert read_runconfig(root, "x")[0] is None
     configuration, problems = read_runconfig(root, "x", "local")
     assert configuration is not None and configuration.target == "local" and problems == []
 
 
-def test_a_written_configuration_reads_as_the_same(tmp_path: Path) -> None:
+def test_a_written_configuration_reads_as_the_same(tmp_path):
     configuration = RunConfiguration(
         name="x",
         target="local",
@@ -135,24 +135,24 @@ def test_a_written_configuration_reads_as_the_same(tmp_path: Path) -> None:
         ("0", 0),
     ],
 )
-def test_durations_are_read_as_people_write_them(text: str, seconds: float) -> None:
+def test_durations_are_read_as_people_write_them(text, seconds):
     assert parse_duration(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", " ", "soon", "-5", "1:30", "5w", "30m1h", "1h1h", "h", "9" * 400, "٣s", "nan"])
-def test_what_is_not_a_duration_says_how_to_write_one(text: str) -> None:
+def test_what_is_not_a_duration_says_how_to_write_one(text):
     with pytest.raises(UsageError) as caught:
         parse_duration(text)
     assert caught.value.hint
 
 
 @given(st.integers(0, 3650 * 86_400 * 1000))
-def test_a_formatted_duration_reads_as_the_same(thousandths: int) -> None:
+def test_a_formatted_duration_reads_as_the_same(thousandths):
     assert round(parse_duration(format_duration(thousandths / 1000)) * 1000) == thousandths
 
 
 @pytest.mark.parametrize(
     ("seconds", "text"), [(0, "0s"), (90, "1m30s"), (5400, "1h30m"), (4.892, "4.892s"), (86_400, "1d")]
 )
-def test_durations_are_written_short(seconds: float, text: str) -> None:
+def test_durations_are_written_short(seconds, text):
     assert format_duration(seconds) == text

@@ -23,7 +23,7 @@ from holdfast.project.sizes import format_size, parse_size
         (4_200_000_000_000_000, "4200.0 TB"),
     ],
 )
-def test_a_size_has_three_digits_and_the_units_of_the_si(count: int, text: str) -> None:
+def test_a_size_has_three_digits_and_the_units_of_the_si(count, text):
     assert format_size(count) == text
 
 
@@ -39,17 +39,17 @@ def test_a_size_has_three_digits_and_the_units_of_the_si(count: int, text: str) 
         ("2t", 2_000_000_000_000),
     ],
 )
-def test_a_size_is_read_as_people_write_it(text: str, count: int) -> None:
+def test_a_size_is_read_as_people_write_it(text, count):
     assert parse_size(text) == count
 
 
 @pytest.mark.parametrize("text", ["", "GB", "-1GB", "1 PB", "1.2.3", "5i", "ten"])
-def test_what_is_no_size_is_refused(text: str) -> None:
+def test_what_is_no_size_is_refused(text):
     with pytest.raises(UsageError, match="is not a size"):
         parse_size(text)
 
 
 @pytest.mark.parametrize("text", ["10", "1.5", " 500 "])
-def test_a_size_without_a_unit_is_refused_with_an_example(text: str) -> None:
+def test_a_size_without_a_unit_is_refused_with_an_example(text):
     with pytest.raises(UsageError, match=rf"has no unit.\nWrite it like {text.strip()}GB"):
         parse_size(text)

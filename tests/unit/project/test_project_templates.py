@@ -18,14 +18,14 @@ from holdfast.project.templates import create_project, template_names
 NAMES = [name for name, _ in template_names()]
 
 
-def test_every_folder_of_templates_is_listed_with_a_description() -> None:
+def test_every_folder_of_templates_is_listed_with_a_description():
     here = Path(templates.__file__).parent
     assert sorted(each.name for each in here.iterdir() if each.is_dir() and each.name != "__pycache__") == NAMES
     assert all(description and "\n" not in description for _, description in template_names())
 
 
 @pytest.mark.parametrize("template", NAMES)
-def test_a_new_project_has_no_problems_and_a_managed_environment(tmp_path: Path, template: str) -> None:
+def test_a_new_project_has_no_problems_and_a_managed_environment(tmp_path, template):
     made = create_project(tmp_path / "new", "My project", template)
     found = find_project(tmp_path / "new")
     assert found == made and found.name == "My project" and len(found.id) == 32
@@ -49,27 +49,27 @@ def test_a_new_project_has_no_problems_and_a_managed_environment(tmp_path: Path,
     ast.parse((made.root / "train.py").read_text())
 
 
-def test_the_digits_template_names_what_it_imports(tmp_path: Path) -> None:
+def test_the_digits_template_names_what_it_imports(tmp_path):
     made = create_project(tmp_path / "new", "digits", "digits")
     managed = managed_environment(load_configuration(made, None, None))
     assert managed is not None
     assert [each.text for each in managed.pip] == ["scikit-learn", "matplotlib"]
 
 
-def test_the_blank_script_runs_with_nothing_but_holdfast(tmp_path: Path) -> None:
+def test_the_blank_script_runs_with_nothing_but_holdfast(tmp_path):
     made = create_project(tmp_path / "new", "b", "blank")
     environment = {**os.environ, "PYTHONPATH": str(Path(holdfast.__file__).parents[1])}
     subprocess.run([sys.executable, "-S", "train.py"], cwd=made.root, env=environment, check=True, capture_output=True)
     assert (made.root / "outputs" / "hello.txt").read_text() == "hello\n"
 
 
-def test_two_projects_of_one_name_have_different_ids(tmp_path: Path) -> None:
+def test_two_projects_of_one_name_have_different_ids(tmp_path):
     one = create_project(tmp_path / "a" / "mnist", "mnist", "blank")
     other = create_project(tmp_path / "b" / "mnist", "mnist", "blank")
     assert one.id != other.id
 
 
-def test_an_empty_folder_is_filled_and_stays_the_same_folder(tmp_path: Path) -> None:
+def test_an_empty_folder_is_filled_and_stays_the_same_folder(tmp_path):
     (tmp_path / "here").mkdir()
     before = (tmp_path / "here").stat().st_ino
     create_project(tmp_path / "here", "here", "blank")
@@ -77,7 +77,7 @@ def test_an_empty_folder_is_filled_and_stays_the_same_folder(tmp_path: Path) -> 
     assert not [each for each in (tmp_path / "here").iterdir() if each.name.startswith(".holdfast")]
 
 
-def test_a_folder_that_is_not_empty_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_empty_is_left_alone(tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(ProjectError) as caught:
         create_project(tmp_path, "x", "blank")
@@ -88,7 +88,7 @@ def test_a_folder_that_is_not_empty_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("exists", [True, False])
-def test_a_failure_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exists: bool) -> None:
+def test_a_failure_leaves_nothing_behind(tmp_path, monkeypatch, exists):
     if exists:
         (tmp_path / "new").mkdir()
     rename, calls = Path.rename, []
@@ -106,14 +106,14 @@ def test_a_failure_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.Mon
     assert [each.name for each in tmp_path.rglob("*")] == (["new"] if exists else [])
 
 
-def test_an_unknown_template_lists_the_valid_ones(tmp_path: Path) -> None:
+def test_an_unknown_template_lists_the_valid_ones(tmp_path):
     with pytest.raises(UnknownName) as caught:
         create_project(tmp_path / "x", "x", "digit")
     assert caught.value.valid == NAMES and "`digits`" in caught.value.hint
 
 
 @pytest.mark.parametrize("name", ["", " ", "a/b", "..", "a\nb", "a\\b"])
-def test_an_impossible_name_is_refused(tmp_path: Path, name: str) -> None:
+def test_an_impossible_name_is_refused(tmp_path, name):
     with pytest.raises(UsageError):
         create_project(tmp_path / "x", name, "blank")
     assert not (tmp_path / "x").exists()

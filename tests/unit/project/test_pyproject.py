@@ -16,7 +16,7 @@ def read(root: Path, text: str, name: str = "pyproject.toml") -> tuple[Environme
     return read_environment_spec(root, name)
 
 
-def test_dependencies_and_python_are_read_with_their_lines(tmp_path: Path) -> None:
+def test_dependencies_and_python_are_read_with_their_lines(tmp_path):
     text = (
         '[project]\nname = "x"\nrequires-python = ">=3.10, <4"\ndependencies = [\n  "numpy>=2",  # why\n'
         "  'six; python_version < \"3.9\"',\n]\n[project.optional-dependencies]\ngpu = ['torch']\n"
@@ -35,13 +35,13 @@ def test_dependencies_and_python_are_read_with_their_lines(tmp_path: Path) -> No
     )
 
 
-def test_the_version_beside_it_wins_over_what_is_required(tmp_path: Path) -> None:
+def test_the_version_beside_it_wins_over_what_is_required(tmp_path):
     (tmp_path / ".python-version").write_text("3.12\n")
     spec, _ = read(tmp_path, '[project]\nname = "x"\nrequires-python = ">=3.10"\n')
     assert spec is not None and spec.python == "3.12"
 
 
-def test_settings_of_uv_become_options(tmp_path: Path) -> None:
+def test_settings_of_uv_become_options(tmp_path):
     (tmp_path / "w").mkdir()
     (tmp_path / "w" / "mine-1-py3-none-any.whl").write_bytes(b"")
     text = """
@@ -82,7 +82,7 @@ torch = { index = "other" }
     assert spec.files == ("w", "w/mine-1-py3-none-any.whl")
 
 
-def test_an_index_for_some_packages_only_is_said(tmp_path: Path) -> None:
+def test_an_index_for_some_packages_only_is_said(tmp_path):
     text = '[project]\nname = "x"\n[[tool.uv.index]]\nname = "t"\nurl = "https://t.example"\nexplicit = true\n'
     spec, problems = read(tmp_path, text)
     assert spec is not None
@@ -112,13 +112,13 @@ def test_an_index_for_some_packages_only_is_said(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_cannot_be_read_is_said_with_its_line(tmp_path: Path, text: str, line: int, message: str) -> None:
+def test_what_cannot_be_read_is_said_with_its_line(tmp_path, text, line, message):
     spec, problems = read(tmp_path, text)
     assert spec is None
     assert problems[0].message.startswith(message) and problems[0].line == line and problems[0].remedy
 
 
-def test_a_lock_needs_its_project_beside_it(tmp_path: Path) -> None:
+def test_a_lock_needs_its_project_beside_it(tmp_path):
     spec, problems = read_environment_spec(tmp_path, "sub/uv.lock")
     assert spec is None and problems[0].message == "there is no such file"
     (tmp_path / "sub").mkdir()
@@ -127,7 +127,7 @@ def test_a_lock_needs_its_project_beside_it(tmp_path: Path) -> None:
     assert spec is None and problems[0].message == "there is no `sub/pyproject.toml` beside it"
 
 
-def test_a_lock_that_is_not_exported_yet_has_no_digest(tmp_path: Path) -> None:
+def test_a_lock_that_is_not_exported_yet_has_no_digest(tmp_path):
     (tmp_path / "uv.lock").write_text("version = 1\n")
     spec, problems = read(tmp_path, "[project]\nname='x'\nrequires-python = '==3.11.*'\n", "uv.lock")
     assert spec is not None and problems == []

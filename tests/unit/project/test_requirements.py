@@ -43,7 +43,7 @@ def texts(spec: EnvironmentSpec) -> list[str]:
     return [each.text for each in spec.pip]
 
 
-def test_comments_and_continued_lines_are_read_as_pip_reads_them() -> None:
+def test_comments_and_continued_lines_are_read_as_pip_reads_them():
     text = "a # one\n#two\n\nb \\\n  >= 1 \\\n  # three\nc#d\ne\\\n"
     assert list(logical_lines(text)) == [(1, "a"), (4, "b    >= 1"), (7, "c#d"), (8, "e")]
 
@@ -71,7 +71,7 @@ def test_comments_and_continued_lines_are_read_as_pip_reads_them() -> None:
         ("w\\a-1-py3-none-any.whl", Package("a", location="w\\a-1-py3-none-any.whl")),
     ],
 )
-def test_a_package_is_taken_apart(line: str, package: Package) -> None:
+def test_a_package_is_taken_apart(line, package):
     assert parse_package(line) == package
 
 
@@ -88,19 +88,19 @@ def test_a_package_is_taken_apart(line: str, package: Package) -> None:
         ("numpy --global-option=x", "Write the option on a line of its own."),
     ],
 )
-def test_what_is_no_package_is_said_with_what_to_write(line: str, remedy: str) -> None:
+def test_what_is_no_package_is_said_with_what_to_write(line, remedy):
     found = parse_package(line)
     assert isinstance(found, Misspelt) and found.remedy == remedy
 
 
-def test_a_wheels_name_has_its_tags() -> None:
+def test_a_wheels_name_has_its_tags():
     found = parse_wheel_name("torch-1.0-1-cp36.cp37-cp36m-manylinux1_x86_64.whl")
     assert found is not None
     assert (found.name, found.pythons, found.platforms) == ("torch", ("cp36", "cp37"), ("manylinux1_x86_64",))
     assert parse_wheel_name("torch.whl") is None and parse_wheel_name("a-1-py3-none-any.zip") is None
 
 
-def test_options_are_written_as_the_installer_takes_them(tmp_path: Path) -> None:
+def test_options_are_written_as_the_installer_takes_them(tmp_path):
     (tmp_path / "my wheels").mkdir()
     spec = good(
         tmp_path,
@@ -120,20 +120,20 @@ def test_options_are_written_as_the_installer_takes_them(tmp_path: Path) -> None
     assert spec.files == ("my wheels",) and spec.arguments == ()
 
 
-def test_what_the_installer_ignores_in_a_file_goes_to_its_command_line(tmp_path: Path) -> None:
+def test_what_the_installer_ignores_in_a_file_goes_to_its_command_line(tmp_path):
     spec = good(tmp_path, "--pre\n--pre\n--trusted-host files.example:8080\nsix\n")
     assert texts(spec) == ["six"]
     assert spec.arguments == ("--prerelease", "allow", "--allow-insecure-host", "files.example:8080")
 
 
-def test_what_the_installer_has_no_choice_of_is_said(tmp_path: Path) -> None:
+def test_what_the_installer_has_no_choice_of_is_said(tmp_path):
     (tmp_path / "r.txt").write_text("six\n--prefer-binary\n")
     spec, problems = read_requirements(tmp_path, "r.txt")
     assert spec is not None and texts(spec) == ["six"]
     assert [(each.line, each.severity) for each in problems] == [(2, "warning")]
 
 
-def test_every_wrong_line_is_said_at_once(tmp_path: Path) -> None:
+def test_every_wrong_line_is_said_at_once(tmp_path):
     problems = bad(
         tmp_path,
         "six=1.0\n--no-deps\n--indx-url https://x.example\n-e .\n-e git+https://h.example/x.git@v1#egg=mine\n./folder\n"
@@ -166,7 +166,7 @@ def test_every_wrong_line_is_said_at_once(tmp_path: Path) -> None:
     ]
 
 
-def test_named_files_are_put_in_their_place_with_their_own_lines(tmp_path: Path) -> None:
+def test_named_files_are_put_in_their_place_with_their_own_lines(tmp_path):
     write(
         tmp_path,
         aml_config__c_yml="dependencies:\n- python=3.11\n- pip:\n"
@@ -191,7 +191,7 @@ def test_named_files_are_put_in_their_place_with_their_own_lines(tmp_path: Path)
     assert spec.constraints == (Requirement("b<2", 2, "limits.txt"),)
 
 
-def test_files_that_name_each_other_are_found(tmp_path: Path) -> None:
+def test_files_that_name_each_other_are_found(tmp_path):
     write(tmp_path, a_txt="x\n-r b.txt\n", b_txt="-r a.txt\n")
     spec, problems = read_requirements(tmp_path, "a.txt")
     assert spec is None
@@ -200,13 +200,13 @@ def test_files_that_name_each_other_are_found(tmp_path: Path) -> None:
     ]
 
 
-def test_a_file_that_two_files_name_is_no_circle(tmp_path: Path) -> None:
+def test_a_file_that_two_files_name_is_no_circle(tmp_path):
     write(tmp_path, a_txt="-r b.txt\n-r c.txt\n", b_txt="-r d.txt\n", c_txt="-r d.txt\n", d_txt="x\n")
     spec, problems = read_requirements(tmp_path, "a.txt")
     assert spec is not None and problems == [] and texts(spec) == ["x"]
 
 
-def test_problems_of_a_named_file_follow_those_of_the_conda_file(tmp_path: Path) -> None:
+def test_problems_of_a_named_file_follow_those_of_the_conda_file(tmp_path):
     write(tmp_path, c_yml="dependencies:\n- pip:\n  - -r r.txt\n  - a=1\nchannls: []\n", r_txt="b=1\n")
     _, problems = read_conda(tmp_path, "c.yml")
     assert [(each.file, each.line, each.key) for each in problems] == [
@@ -216,7 +216,7 @@ def test_problems_of_a_named_file_follow_those_of_the_conda_file(tmp_path: Path)
     ]
 
 
-def test_local_wheels_are_named_from_the_top_of_the_project(tmp_path: Path) -> None:
+def test_local_wheels_are_named_from_the_top_of_the_project(tmp_path):
     write(tmp_path, aml_config__w__a="", w="")
     (tmp_path / "w").unlink()
     (tmp_path / "w").mkdir()
@@ -245,7 +245,7 @@ def test_local_wheels_are_named_from_the_top_of_the_project(tmp_path: Path) -> N
     assert spec.files == ("aml_config/w/a-1-py3-none-any.whl", "w/b-1.tar.gz", "w/c d-1-py3-none-any.whl")
 
 
-def test_files_must_be_there_and_inside_the_project(tmp_path: Path) -> None:
+def test_files_must_be_there_and_inside_the_project(tmp_path):
     root = tmp_path / "project"
     root.mkdir()
     (tmp_path / "a-1-py3-none-any.whl").write_bytes(b"")
@@ -265,7 +265,7 @@ def test_files_must_be_there_and_inside_the_project(tmp_path: Path) -> None:
     assert problems[1].remedy == "Copy it into the project, or write `a` and its version."
 
 
-def test_a_file_with_hashes_throughout_is_a_lock(tmp_path: Path) -> None:
+def test_a_file_with_hashes_throughout_is_a_lock(tmp_path):
     index = "--index-url https://a.example/s\n"
     spec = good(tmp_path, f"--require-hashes\n{index}six==1.0 \\\n  --hash={HASH} \\\n  --hash {HASH}\n  # via me\n")
     assert spec.locked == f"{index}six==1.0 --hash={HASH} --hash={HASH}\n"
@@ -273,13 +273,13 @@ def test_a_file_with_hashes_throughout_is_a_lock(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("other", ["numpy==2.0", f"numpy --hash={HASH}", f"numpy==2.* --hash={HASH}"])
-def test_a_file_with_a_package_without_hashes_is_none(tmp_path: Path, other: str) -> None:
+def test_a_file_with_a_package_without_hashes_is_none(tmp_path, other):
     assert good(tmp_path, f"six==1.0 --hash={HASH}\n{other}\n").locked == ""
     problems = bad(tmp_path, f"six==1.0 --hash={HASH}\n{other}\n--require-hashes\n")
     assert [(each.line, each.message) for each in problems] == [(2, "`numpy` has no exact version with hashes")]
 
 
-def test_variables_stay_and_are_listed(tmp_path: Path) -> None:
+def test_variables_stay_and_are_listed(tmp_path):
     spec = good(
         tmp_path, "--extra-index-url https://${USER_NAME}:${TOKEN}@a.example/s\n${WHEELS}/a-1-py3-none-any.whl\n"
     )
@@ -299,15 +299,13 @@ def test_variables_stay_and_are_listed(tmp_path: Path) -> None:
         ("me:s3${MORE}cret", "${HOLDFAST_INDEX_25279CEF}${MORE}${HOLDFAST_INDEX_9B475046}", ["me:s3", "cret"]),
     ],
 )
-def test_a_variable_beside_other_words_of_a_login_stays_one_that_the_installer_fills_in(
-    tmp_path: Path, written: str, kept: str, taken: list[str]
-) -> None:
+def test_a_variable_beside_other_words_of_a_login_stays_one_that_the_installer_fills_in(tmp_path, written, kept, taken):
     spec = good(tmp_path, f"--extra-index-url https://{written}@a.example/s\n")
     assert texts(spec) == [f"--extra-index-url https://{kept}@a.example/s"]
     assert list(spec.credentials.values()) == taken
 
 
-def test_the_version_beside_it_is_the_pin(tmp_path: Path) -> None:
+def test_the_version_beside_it_is_the_pin(tmp_path):
     assert good(tmp_path, "six\n").python is None
     (tmp_path / ".python-version").write_text("# mine\ncpython-3.11.4-linux-x86_64-gnu\n3.10\n")
     spec = good(tmp_path, "six\n")
@@ -317,7 +315,7 @@ def test_the_version_beside_it_is_the_pin(tmp_path: Path) -> None:
     assert below is not None and below.python == "3.11.4"
 
 
-def test_a_version_that_is_none_is_said_and_not_used(tmp_path: Path) -> None:
+def test_a_version_that_is_none_is_said_and_not_used(tmp_path):
     write(tmp_path, r_txt="six\n")
     (tmp_path / ".python-version").write_text("my-virtualenv\n")
     spec, problems = read_requirements(tmp_path, "r.txt")
@@ -326,7 +324,7 @@ def test_a_version_that_is_none_is_said_and_not_used(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig", "latin-1"])
-def test_other_encodings_are_read_or_said(tmp_path: Path, encoding: str) -> None:
+def test_other_encodings_are_read_or_said(tmp_path, encoding):
     (tmp_path / "r.txt").write_bytes("six # für\r\n".encode(encoding))
     spec, problems = read_requirements(tmp_path, "r.txt")
     if encoding == "utf-8-sig":
@@ -336,7 +334,7 @@ def test_other_encodings_are_read_or_said(tmp_path: Path, encoding: str) -> None
         assert ("PowerShell" in problems[0].remedy) is (encoding == "utf-16")
 
 
-def test_an_empty_and_a_missing_file_differ(tmp_path: Path) -> None:
+def test_an_empty_and_a_missing_file_differ(tmp_path):
     assert good(tmp_path, "# nothing yet\n").pip == ()
     spec, problems = read_requirements(tmp_path, "gone.txt")
     assert spec is None and problems[0].message == "there is no such file"
@@ -369,7 +367,7 @@ PIECES = [
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=12))
-def test_any_text_is_read_or_said_to_be_wrong(tmp_path_factory: pytest.TempPathFactory, pieces: list[str]) -> None:
+def test_any_text_is_read_or_said_to_be_wrong(tmp_path_factory, pieces):
     root = tmp_path_factory.getbasetemp()
     (root / "any.txt").write_bytes("".join(pieces).encode("utf-8", "surrogatepass"))
     spec, problems = read_requirements(root, "any.txt")

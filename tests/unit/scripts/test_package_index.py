@@ -8,7 +8,7 @@ from pathlib import Path
 from package_index import pip_settings, translated, uv_settings
 
 
-def test_settings_of_pip_are_read_and_variables_win() -> None:
+def test_settings_of_pip_are_read_and_variables_win():
     lines = [
         ":env:.default-timeout='180'",
         "global.index-url='https://one.example/simple'",
@@ -25,7 +25,7 @@ def test_settings_of_pip_are_read_and_variables_win() -> None:
     }
 
 
-def test_settings_of_pip_become_variables_of_uv() -> None:
+def test_settings_of_pip_become_variables_of_uv():
     settings = {
         "index-url": "https://one.example/simple",
         "extra-index-url": "https://two.example/simple\nhttps://three.example/simple",
@@ -45,7 +45,7 @@ def test_settings_of_pip_become_variables_of_uv() -> None:
     assert translated({"cert": "/ca.pem"}, {"SSL_CERT_FILE": "/mine.pem"}) == {}
 
 
-def test_whoever_has_told_uv_is_left_alone(tmp_path: Path) -> None:
+def test_whoever_has_told_uv_is_left_alone(tmp_path):
     python = Path(sys.executable)
     by_file = {"HOME": str(tmp_path), "PIP_INDEX_URL": "https://one.example/simple"}
     (tmp_path / ".config" / "uv").mkdir(parents=True)

@@ -62,7 +62,7 @@ def missing(path: str) -> str:
         ("data/w.bin", "`data/` (.gitignore:1)", ["!/data/", "!/data/w.bin"]),
     ],
 )
-def test_the_lines_that_are_named_work_when_they_are_pasted(root: Path, path: str, rule: str, lines: list[str]) -> None:
+def test_the_lines_that_are_named_work_when_they_are_pasted(root, path, rule, lines):
     sentence = said(root, missing(path))
     assert f"`{path}` is in the project, but {rule} left it out of the snapshot." in sentence
     assert re.findall(r"(?:: |^)(!\S+)$", sentence, re.MULTILINE) == lines
@@ -70,7 +70,7 @@ def test_the_lines_that_are_named_work_when_they_are_pasted(root: Path, path: st
     assert path in list_files(root).paths
 
 
-def test_what_never_ships_is_not_given_a_line_that_cannot_work(root: Path) -> None:
+def test_what_never_ships_is_not_given_a_line_that_cannot_work(root):
     sentence = said(root, missing(".holdfast/secret"))
     assert sentence == (
         "`.holdfast/secret` is in the project, but `/.holdfast` (built in) left it out of the snapshot. "
@@ -79,11 +79,11 @@ def test_what_never_ships_is_not_given_a_line_that_cannot_work(root: Path) -> No
 
 
 @pytest.mark.parametrize("output", ["", missing("elsewhere.csv"), missing("x" * 5000), missing("sub/.gitignore"), "\0"])
-def test_nothing_is_said_where_no_rule_is_the_cause(root: Path, output: str) -> None:
+def test_nothing_is_said_where_no_rule_is_the_cause(root, output):
     assert said(root, output) == ""
 
 
-def test_nothing_is_said_about_a_run_that_did_not_fail_by_itself(root: Path) -> None:
+def test_nothing_is_said_about_a_run_that_did_not_fail_by_itself(root):
     assert said(root, missing("sub/x.csv"), replace(FAILED, ending=Ending(Reason.CANCELED))) == ""
     assert said(root, missing("sub/x.csv"), replace(FAILED, ending=None)) == ""
 
@@ -92,7 +92,7 @@ def lacking(module: str) -> str:
     return f"Traceback\nModuleNotFoundError: No module named '{module}'\n"
 
 
-def test_a_module_that_ones_own_python_lacks_is_told_where_its_package_belongs(root: Path) -> None:
+def test_a_module_that_ones_own_python_lacks_is_told_where_its_package_belongs(root):
     assert said(root, lacking("six.moves")) == (
         "The target `local` runs on your own Python, which has no `six`. Install it there, or have an environment "
         "built: name its package in aml_config/conda_dependencies.yml, and write `type: local` and "
@@ -105,7 +105,7 @@ def test_a_module_that_ones_own_python_lacks_is_told_where_its_package_belongs(r
     assert "name its package in needs.txt, and write `userManagedEnvironment: false` into aml_config/local" in shown
 
 
-def test_a_module_is_no_matter_of_packages_elsewhere(root: Path) -> None:
+def test_a_module_is_no_matter_of_packages_elsewhere(root):
     assert said(root, lacking("six"), replace(FAILED, environment="e1")) == ""
     assert said(root, lacking("six"), replace(FAILED, image="python:3")) == ""
     assert said(root, lacking("six") + "and so it goes on\n") == "", "the script did not end by it"

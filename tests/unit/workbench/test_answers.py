@@ -24,7 +24,7 @@ class Person:
         return self.answers.pop(0)
 
 
-def test_a_password_goes_once_and_to_the_machine_it_is_for() -> None:
+def test_a_password_goes_once_and_to_the_machine_it_is_for():
     person = Person("of the door", "of a person")
     answers = Answers(Ways(Secret("given")), GPU1, person)
     assert answers(understand("you@door's password: ")) == "of the door"
@@ -34,7 +34,7 @@ def test_a_password_goes_once_and_to_the_machine_it_is_for() -> None:
     assert answers.asked == {"password"}
 
 
-def test_a_prompt_without_a_name_is_trusted_only_where_nothing_is_in_between() -> None:
+def test_a_prompt_without_a_name_is_trusted_only_where_nothing_is_in_between():
     behind = Answers(Ways(Secret("given")), GPU1, None)
     assert behind(understand("Password: ")) is None
     direct = Answers(Ways(Secret("given")), Machine("me", "gpu1", is_behind_another=False), None)
@@ -42,7 +42,7 @@ def test_a_prompt_without_a_name_is_trusted_only_where_nothing_is_in_between() -
     assert Answers(Ways(Secret("given")), GPU1, None)(understand("(me@gpu1) Password: ")) == "given"
 
 
-def test_where_ssh_cannot_say_who_is_who_the_given_password_goes_to_nobody() -> None:
+def test_where_ssh_cannot_say_who_is_who_the_given_password_goes_to_nobody():
     person = Person("of a person")
     answers = Answers(Ways(Secret("given")), None, person)
     assert answers(understand("me@gpu1's password: ")) == "of a person"
@@ -52,7 +52,7 @@ def test_where_ssh_cannot_say_who_is_who_the_given_password_goes_to_nobody() -> 
     assert alone.has_withheld
 
 
-def test_a_passphrase_is_for_the_key_that_was_named() -> None:
+def test_a_passphrase_is_for_the_key_that_was_named():
     ways = Ways(private_key=Path("/keys/mine"), passphrase=Secret("open"))
     answers = Answers(ways, GPU1, Person("another"))
     assert answers(understand("Enter passphrase for key '/keys/other': ")) == "another"
@@ -60,7 +60,7 @@ def test_a_passphrase_is_for_the_key_that_was_named() -> None:
     assert answers.asked == {"passphrase"}
 
 
-def test_a_person_is_asked_once_per_question_and_again_when_it_was_wrong() -> None:
+def test_a_person_is_asked_once_per_question_and_again_when_it_was_wrong():
     person = Person("first", "second", "code 1", "code 2")
     answers = Answers(Ways(), GPU1, person)
     asked = understand("you@door's password: ")
@@ -72,7 +72,7 @@ def test_a_person_is_asked_once_per_question_and_again_when_it_was_wrong() -> No
     assert [answers(code), answers(code)] == ["code 1", "code 2"], "codes are new each time"
 
 
-def test_a_host_key_is_confirmed_by_fingerprint_by_a_person_or_not_at_all() -> None:
+def test_a_host_key_is_confirmed_by_fingerprint_by_a_person_or_not_at_all():
     asked = understand(HOST_KEY)
     assert Answers(Ways(accepted=("SHA256:abc",)), None, None)(asked) == "SHA256:abc"
     person = Person("yes")
@@ -84,7 +84,7 @@ def test_a_host_key_is_confirmed_by_fingerprint_by_a_person_or_not_at_all() -> N
     assert Answers(Ways(), None, Person("no"))(asked) == "no"
 
 
-def test_the_key_that_did_not_do_is_named_once_before_a_password_is_asked_for() -> None:
+def test_the_key_that_did_not_do_is_named_once_before_a_password_is_asked_for():
     person = Person(None, "wrong", "right")
     answers = Answers(Ways(private_key=Path("/keys/mine")), GPU1, person)
     assert [answers(understand("me@gpu1's password: ")) for _ in range(2)] == ["wrong", "right"]
@@ -92,7 +92,7 @@ def test_the_key_that_did_not_do_is_named_once_before_a_password_is_asked_for() 
     assert len(person.asked) == 3
 
 
-def test_a_passphrase_that_was_not_right_is_thought_of_before_a_password_is_asked_for() -> None:
+def test_a_passphrase_that_was_not_right_is_thought_of_before_a_password_is_asked_for():
     person = Person("wrong", None, "the password")
     answers = Answers(Ways(private_key=Path("/keys/mine")), GPU1, person)
     answers(understand("Enter passphrase for key '/keys/mine': "))
@@ -100,7 +100,7 @@ def test_a_passphrase_that_was_not_right_is_thought_of_before_a_password_is_aske
     assert "/keys/mine alone does not open gpu1: its passphrase was not right" in person.asked[1]
 
 
-def test_nothing_is_said_of_a_key_when_a_machine_on_the_way_asks() -> None:
+def test_nothing_is_said_of_a_key_when_a_machine_on_the_way_asks():
     person = Person("of the door")
     answers = Answers(Ways(private_key=Path("/keys/mine")), GPU1, person)
     assert answers(understand("you@door's password: ")) == "of the door"

@@ -49,7 +49,7 @@ def planned(root: Path, compute: str, **wishes: Any) -> Plan:
     return make_plan(intent, Identity("iris_1", "g", "s" * 64), around)
 
 
-def test_an_old_file_of_a_container_here_is_run_as_it_is(tmp_path: Path) -> None:
+def test_an_old_file_of_a_container_here_is_run_as_it_is(tmp_path):
     plan = planned(
         tmp_path,
         'type: "localdocker"\nbaseDockerImage: "microsoft/mmlspark:plus-0.9.9"\naddress: "localhost"\n'
@@ -66,7 +66,7 @@ def test_an_old_file_of_a_container_here_is_run_as_it_is(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("kind", ["docker", "remotedocker\naddress: gpu1"])
-def test_the_environment_is_built_with_what_is_over_there(tmp_path: Path, kind: str) -> None:
+def test_the_environment_is_built_with_what_is_over_there(tmp_path, kind):
     found = planned(tmp_path, f"type: {kind}\n").environment
     assert found is not None
     assert found.interpreter == text(Hole.PYTHON)
@@ -77,7 +77,7 @@ def test_the_environment_is_built_with_what_is_over_there(tmp_path: Path, kind: 
 
 @pytest.mark.parametrize("kind", ["docker", "remotedocker\naddress: gpu1"])
 @pytest.mark.parametrize(("location", "python"), [("", "python3"), ("pythonLocation: /opt/py\n", "/opt/py")])
-def test_the_images_own_python_is_the_images_to_find(tmp_path: Path, kind: str, location: str, python: str) -> None:
+def test_the_images_own_python_is_the_images_to_find(tmp_path, kind, location, python):
     plan = planned(tmp_path, f"type: {kind}\n{USER_MANAGED}{location}")
     assert plan.environment is None and plan.command is not None and plan.container is not None
     assert plan.command.argv[0] == text(Hole.PYTHON)
@@ -85,7 +85,7 @@ def test_the_images_own_python_is_the_images_to_find(tmp_path: Path, kind: str, 
     assert "VIRTUAL_ENV" not in plan.command.environment
 
 
-def test_all_that_a_file_asks_for_reaches_the_far_side(tmp_path: Path) -> None:
+def test_all_that_a_file_asks_for_reaches_the_far_side(tmp_path):
     plan = planned(
         tmp_path,
         "type: docker\nnvidiaDocker: true\nvolumes: ['~/sets:/data', '/x,y:/z:rw']\nshmSize: 1g\nmemory: 8g\ncpus: 2\n"
@@ -130,7 +130,7 @@ LOCK = {
 USED = {"e": "container", "image": ID, "image_name": "python:3.12", "name": "holdfast-x"}
 
 
-def test_the_image_of_another_run_is_used_by_its_id(tmp_path: Path) -> None:
+def test_the_image_of_another_run_is_used_by_its_id(tmp_path):
     run = record(tmp_path, {"image": "python:3.12", "python": None}, [USED], lock=True)
     plan = planned(tmp_path, "type: docker\nbaseDockerImage: python:3.13\n", of_run=run)
     assert plan.container is not None and plan.environment is not None
@@ -138,7 +138,7 @@ def test_the_image_of_another_run_is_used_by_its_id(tmp_path: Path) -> None:
     assert plan.environment.is_exact and plan.container.python is None
 
 
-def test_a_run_on_an_images_own_python_is_that_image(tmp_path: Path) -> None:
+def test_a_run_on_an_images_own_python_is_that_image(tmp_path):
     run = record(tmp_path, {"image": "python:3.12", "python": "/opt/py"}, [USED])
     plan = planned(tmp_path, "type: docker\n", of_run=run)
     assert plan.container is not None and plan.command is not None
@@ -146,14 +146,14 @@ def test_a_run_on_an_images_own_python_is_that_image(tmp_path: Path) -> None:
     assert plan.command.argv[0] == text(Hole.PYTHON)
 
 
-def test_packages_of_a_run_without_a_container_go_into_the_targets_own_image(tmp_path: Path) -> None:
+def test_packages_of_a_run_without_a_container_go_into_the_targets_own_image(tmp_path):
     run = record(tmp_path, None, [], lock=True)
     plan = planned(tmp_path, f"type: docker\nbaseDockerImage: python:3.13\n{USER_MANAGED}", of_run=run)
     assert plan.container is not None and plan.environment is not None
     assert (plan.container.image, plan.container.is_exact, plan.container.python) == ("python:3.13", False, None)
 
 
-def test_a_run_that_never_got_its_image_has_none_to_use_again(tmp_path: Path) -> None:
+def test_a_run_that_never_got_its_image_has_none_to_use_again(tmp_path):
     run = record(tmp_path, {"image": "python:3.12", "python": None}, [])
     with pytest.raises(StateError, match="has no environment that could be used again"):
         planned(tmp_path, "type: docker\n", of_run=run)

@@ -55,7 +55,7 @@ def report(
         return {name: archive.read(f"{run_id}/{name}").decode() for name in names}
 
 
-def test_values_of_variables_are_masked_in_the_logs_whatever_their_name(project: Project) -> None:
+def test_values_of_variables_are_masked_in_the_logs_whatever_their_name(project):
     variables = {"WHERE": "db.example.org/private", "PERSON": "ada@example.org", "PHRASE": 'with "quotes" é'}
     told = (
         f"{variables['WHERE']} {variables['PERSON']} {variables['PHRASE']} {json.dumps(variables['PHRASE'])} loss 0.5\n"
@@ -68,23 +68,23 @@ def test_values_of_variables_are_masked_in_the_logs_whatever_their_name(project:
 @pytest.mark.parametrize(
     "value", ["true", "False", "none", "INFO", "abc", "1", "0.001", "8080", "20480", "-1.5", "10:30", "utf-8"]
 )
-def test_everyday_words_and_short_numbers_stay(project: Project, value: str) -> None:
+def test_everyday_words_and_short_numbers_stay(project, value):
     log = f"x={value} y\n"
     assert report(project, {"MODE": value}, {}, driver_log=log)["driver_log"] == log
 
 
 @pytest.mark.parametrize(("name", "value"), [("MODE", "12345678"), ("API_KEY", "8080"), ("PASSWORD", "true")])
-def test_long_numbers_and_whatever_a_secret_is_called_by_are_masked(project: Project, name: str, value: str) -> None:
+def test_long_numbers_and_whatever_a_secret_is_called_by_are_masked(project, name, value):
     assert report(project, {name: value}, {}, driver_log=f"x={value} y\n")["driver_log"] == "x=*** y\n"
 
 
-def test_secrets_that_the_shell_still_has_are_masked_everywhere(project: Project) -> None:
+def test_secrets_that_the_shell_still_has_are_masked_everywhere(project):
     texts = report(project, {}, {"TOKEN": "hunter22"}, driver_log="hunter22\n")
     assert not [name for name, text in texts.items() if "hunter22" in text]
     assert json.loads(texts["submission.json"])["arguments"] == ["--token", "***"]
 
 
-def test_records_stay_readable_when_a_value_is_also_a_key_or_a_number(project: Project) -> None:
+def test_records_stay_readable_when_a_value_is_also_a_key_or_a_number(project):
     event = {"t": 12345678, "e": "note", "text": "it is text, 12345678", "code": None}
     texts = report(
         project, {"A": "text", "B": "12345678", "C": "run_id"}, {}, journal__jsonl=json.dumps(event) + "\n{torn text"
@@ -97,19 +97,17 @@ def test_records_stay_readable_when_a_value_is_also_a_key_or_a_number(project: P
 
 
 @pytest.mark.parametrize("words", [["-e", "API_KEY=hunter22x"], ["-eAPI_KEY=hunter22x"], ["--env=API_KEY=hunter22x"]])
-def test_secrets_among_the_words_for_docker_are_masked(project: Project, words: list[str]) -> None:
+def test_secrets_among_the_words_for_docker_are_masked(project, words):
     texts = report(project, {}, {}, words, driver_log="hunter22x\n")
     assert "hunter22x" not in str(texts) and "API_KEY" in texts["configuration.json"]
 
 
-def test_credentials_in_addresses_are_masked(project: Project) -> None:
+def test_credentials_in_addresses_are_masked(project):
     log = report(project, {}, {}, control_log="get https://user:pass@host/x\n")["control_log"]
     assert log == "get https://***@host/x\n"
 
 
-def test_a_long_log_is_cut_between_lines_so_that_no_half_of_a_secret_is_left(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_log_is_cut_between_lines_so_that_no_half_of_a_secret_is_left(project, monkeypatch):
     monkeypatch.setattr(diagnostics, "_LOG_TAIL", 20)
     log = report(project, {"A": "hunter22"}, {}, driver_log="first hunter22\nsecond hunter22\n")["driver_log"]
     assert log == "second ***\n"

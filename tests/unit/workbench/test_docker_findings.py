@@ -101,7 +101,7 @@ def tried(gpus: str = "", problem: str = "") -> dict[str, str]:
     return {"image": "sha256:ab", "gpus": gpus, "problem": problem}
 
 
-def test_a_healthy_engine_whose_container_works_has_no_findings() -> None:
+def test_a_healthy_engine_whose_container_works_has_no_findings():
     found = looked(ANSWER, tried())
     assert found == Docked(ENGINE, Trial("ubuntu:24.04", "sha256:ab", "", ""), ())
 
@@ -114,7 +114,7 @@ def test_a_healthy_engine_whose_container_works_has_no_findings() -> None:
         ({"free": 10**8}, "little room for images in `/var/lib/docker`: 100 MB free", True),
     ],
 )
-def test_each_state_of_the_engine_has_its_sentence_and_a_remedy(changes: Any, words: str, stops: bool) -> None:
+def test_each_state_of_the_engine_has_its_sentence_and_a_remedy(changes, words, stops):
     (found,) = docker.engine_findings(replace(ENGINE, **changes))
     assert words in found.message
     assert found.remedy.endswith((".", "later."))
@@ -122,7 +122,7 @@ def test_each_state_of_the_engine_has_its_sentence_and_a_remedy(changes: Any, wo
 
 
 @pytest.mark.parametrize(("kind", "title"), [("docker", "Docker"), ("podman", "Podman")])
-def test_an_engine_of_the_accounts_own_that_ends_at_logout_is_told_with_what_keeps_it(kind: str, title: str) -> None:
+def test_an_engine_of_the_accounts_own_that_ends_at_logout_is_told_with_what_keeps_it(kind, title):
     engine = replace(ENGINE, kind=kind, is_rootless=True, user="me", lingers=False)
     (found,) = docker.engine_findings(engine)
     assert found.message.startswith(f"{title} is the account's own there (rootless), and ends when `me` logs out")
@@ -131,17 +131,17 @@ def test_an_engine_of_the_accounts_own_that_ends_at_logout_is_told_with_what_kee
         assert list(docker.engine_findings(replace(engine, lingers=lingers))) == []
 
 
-def test_whether_the_account_lingers_is_heard_from_the_machine() -> None:
+def test_whether_the_account_lingers_is_heard_from_the_machine():
     answer = {**ANSWER, "rootless": True, "user": "me", "lingers": False}
     assert "`me` logs out" in looked(answer, tried()).findings[0].message
 
 
-def test_the_oldest_engine_that_works_and_one_of_podman_are_not_too_old() -> None:
+def test_the_oldest_engine_that_works_and_one_of_podman_are_not_too_old():
     for each in (replace(ENGINE, version="18.09.7"), replace(ENGINE, kind="podman", version="4.9.3")):
         assert list(docker.engine_findings(each)) == []
 
 
-def test_containers_that_are_left_are_named_with_the_command_that_removes_them() -> None:
+def test_containers_that_are_left_are_named_with_the_command_that_removes_them():
     left = (Leftover("holdfast-a_1", "a_1", "running"), Leftover("holdfast-a_2", "a_2", "exited"))
     (found,) = docker.engine_findings(replace(ENGINE, leftovers=left))
     assert "left there: holdfast-a_1, holdfast-a_2." in found.message
@@ -157,7 +157,7 @@ def test_containers_that_are_left_are_named_with_the_command_that_removes_them()
         (replace(ENGINE, kind="podman"), "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"),
     ],
 )
-def test_gpus_that_docker_cannot_give_are_told_with_what_mends_it(engine: Engine, command: str) -> None:
+def test_gpus_that_docker_cannot_give_are_told_with_what_mends_it(engine, command):
     (found,) = docker.gpu_findings(engine, UNGIVEN, True, NEW)
     assert found.message.startswith("The machine has GPUs, and ")
     assert found.message.endswith("could not select device driver.")
@@ -167,7 +167,7 @@ def test_gpus_that_docker_cannot_give_are_told_with_what_mends_it(engine: Engine
     assert not found.stops_runs, "a run on the CPU works"
 
 
-def test_a_target_that_wants_gpus_which_it_cannot_have_is_stopped_with_file_and_key() -> None:
+def test_a_target_that_wants_gpus_which_it_cannot_have_is_stopped_with_file_and_key():
     wants = wishing(nvidia=True)
     for trial, has_gpus in ((TRIED, False), (None, False), (UNGIVEN, True)):
         (found,) = docker.gpu_findings(ENGINE, trial, has_gpus, wants)
@@ -177,18 +177,18 @@ def test_a_target_that_wants_gpus_which_it_cannot_have_is_stopped_with_file_and_
 
 
 @pytest.mark.parametrize(("nvidia", "count"), [(None, 1), (False, 0), (True, 0)])
-def test_gpus_that_nobody_asked_for_are_told_of_unless_they_were_declined(nvidia: bool | None, count: int) -> None:
+def test_gpus_that_nobody_asked_for_are_told_of_unless_they_were_declined(nvidia, count):
     found = list(docker.gpu_findings(ENGINE, TRIED, True, wishing(nvidia)))
     assert len(found) == count
     assert all(f"`nvidiaDocker: true` into {FILE}" in each.remedy for each in found)
 
 
-def test_what_an_attach_writes_by_itself_is_no_finding() -> None:
+def test_what_an_attach_writes_by_itself_is_no_finding():
     assert list(docker.gpu_findings(ENGINE, TRIED, True, NEW)) == []
 
 
 @pytest.mark.parametrize("kind", ["image-login", "image-unreachable"])
-def test_an_image_that_cannot_be_had_now_is_a_finding_and_no_refusal(kind: str) -> None:
+def test_an_image_that_cannot_be_had_now_is_a_finding_and_no_refusal(kind):
     found = looked(ANSWER, FarSideError(kind, "The registry wants a login", "docker login"))
     assert found.trial is None
     (finding,) = found.findings
@@ -201,19 +201,19 @@ def test_an_image_that_cannot_be_had_now_is_a_finding_and_no_refusal(kind: str) 
 
 
 @pytest.mark.parametrize("kind", ["image-unknown", "image-no-room", "docker", "preparation"])
-def test_an_image_that_does_not_exist_and_a_folder_that_docker_does_not_see_are_refusals(kind: str) -> None:
+def test_an_image_that_does_not_exist_and_a_folder_that_docker_does_not_see_are_refusals(kind):
     with pytest.raises(FarSideError, match="no way"):
         looked(ANSWER, FarSideError(kind, "no way"))
 
 
-def test_what_a_container_of_the_target_cannot_have_stops_runs_in_a_check_beside_all_else() -> None:
+def test_what_a_container_of_the_target_cannot_have_stops_runs_in_a_check_beside_all_else():
     missing = FarSideError("docker", "`volumes[0]` names nothing.", "Make the folder.")
     found = looked(ANSWER, missing, wish=Wish(TARGET))
     assert [tuple(each) for each in found.findings] == [("`volumes[0]` names nothing.", "Make the folder.", True)]
     assert found.engine.version == "27.3.1"
 
 
-def test_a_check_fetches_nothing_and_says_that_the_first_run_will() -> None:
+def test_a_check_fetches_nothing_and_says_that_the_first_run_will():
     there = Answering(ANSWER, FarSideError("image-absent", "not there"))
     wish = Wish(TARGET)
     found = ended(examine(there, "gpu1", machine(), wish))[1]  # type: ignore[arg-type]
@@ -225,7 +225,7 @@ def test_a_check_fetches_nothing_and_says_that_the_first_run_will() -> None:
 
 
 @pytest.mark.parametrize(("nvidia", "asked"), [(None, True), (True, True), (False, False)])
-def test_gpus_are_tried_where_there_are_some_and_nobody_declined_them(nvidia: bool | None, asked: bool) -> None:
+def test_gpus_are_tried_where_there_are_some_and_nobody_declined_them(nvidia, asked):
     there = Answering(ANSWER, tried("hook" if asked else ""))
     wish = replace(NEW, target=replace(TARGET, nvidia_docker=nvidia))
     found = ended(examine(there, "gpu1", machine(GPUS), wish))[1]  # type: ignore[arg-type]
@@ -233,21 +233,21 @@ def test_gpus_are_tried_where_there_are_some_and_nobody_declined_them(nvidia: bo
     assert found.gives_gpus is asked
 
 
-def test_no_container_is_tried_where_the_engine_cannot_run_one() -> None:
+def test_no_container_is_tried_where_the_engine_cannot_run_one():
     there = Answering({**ANSWER, "version": "1.12.6"})
     found = ended(examine(there, "gpu1", machine(), NEW))[1]  # type: ignore[arg-type]
     assert [operation for operation, _ in there.asked] == ["docker"]
     assert found.findings[0].stops_runs
 
 
-def test_how_far_the_fetching_is_is_told_while_it_goes_on() -> None:
+def test_how_far_the_fetching_is_is_told_while_it_goes_on():
     said = ("pulling x: 1 of 8 layers", "pulling x: 3 of 8 layers", "", "pulling x: 3 of 8 layers", "")
     there = Answering(ANSWER, tried(), pushes=said)
     seen, _ = ended(examine(there, "gpu1", machine(), NEW))  # type: ignore[arg-type]
     assert [each.text for each in seen if isinstance(each, events.Doing)][2:] == ["pulling x: 3 of 8 layers …"]
 
 
-def test_a_machine_that_says_nothing_any_more_is_given_up() -> None:
+def test_a_machine_that_says_nothing_any_more_is_given_up():
     there = Answering(ANSWER, tried(), quiet=docker.SILENCE + 1)
     with pytest.raises(Unreachable):
         ended(examine(there, "gpu1", machine(), NEW))  # type: ignore[arg-type]
@@ -262,6 +262,6 @@ def broken() -> Iterator[tuple[Any, Any]]:
 
 
 @pytest.mark.parametrize(("read", "answer"), list(broken()))
-def test_answers_of_no_far_side_are_host_errors(read: Any, answer: Any) -> None:
+def test_answers_of_no_far_side_are_host_errors(read, answer):
     with pytest.raises(HostError, match="not understood"):
         read(answer)

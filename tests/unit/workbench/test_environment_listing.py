@@ -73,12 +73,12 @@ def host(**answers: Any) -> Any:
         ({"works": False}, "broken"),
     ],
 )
-def test_the_state_is_one_word_for_people(said: dict[str, Any], state: str) -> None:
+def test_the_state_is_one_word_for_people(said, state):
     (listed,) = list_environments(host(environment_list=[{**ROW, **said}]))
     assert listed.state == state
 
 
-def test_one_is_found_by_the_beginning_of_its_id_or_not_at_all() -> None:
+def test_one_is_found_by_the_beginning_of_its_id_or_not_at_all():
     there = host(environment_list=[{**ROW, "id": "abc1"}, {**ROW, "id": "abd2"}])
     assert [each.id for each in find_environments(there, ["abd", "abc1", "abd2"])] == ["abd2", "abc1"]
     assert [each.id for each in find_environments(there, [])] == ["abc1", "abd2"]
@@ -88,7 +88,7 @@ def test_one_is_found_by_the_beginning_of_its_id_or_not_at_all() -> None:
         find_environments(there, ["x"])
 
 
-def test_all_about_one_is_asked_by_its_whole_id() -> None:
+def test_all_about_one_is_asked_by_its_whole_id():
     more = {**ROW, "path": "/e/abc1", "packages": ["six==1"], "lock": None, "users": [["p", "p_1", True]]}
     there = host(environment_list=[ROW], environment_show=more)
     shown = show_environment(there, "ab")
@@ -96,7 +96,7 @@ def test_all_about_one_is_asked_by_its_whole_id() -> None:
     assert (shown.path, shown.packages, shown.users[0].run_id) == ("/e/abc1", ("six==1",), "p_1")
 
 
-def test_one_that_is_held_is_kept_and_that_is_said() -> None:
+def test_one_that_is_held_is_kept_and_that_is_said():
     from holdfast.errors import FarSideError
 
     there = host(remove=FarSideError("living", "It is in use."))
@@ -122,12 +122,12 @@ def test_one_that_is_held_is_kept_and_that_is_said() -> None:
         {"a": 1},
     ],
 )
-def test_what_no_far_side_says_is_an_error(answer: Any) -> None:
+def test_what_no_far_side_says_is_an_error(answer):
     with pytest.raises(HostError, match="not understood"):
         list_environments(host(environment_list=answer))
 
 
-def test_an_id_is_shown_by_its_beginning_and_a_name_as_it_is() -> None:
+def test_an_id_is_shown_by_its_beginning_and_a_name_as_it_is():
     assert short("0123456789abcdef") == "01234567"
     assert short("py-rattler-0.28.0") == "py-rattler-0.28.0"
 
@@ -144,7 +144,7 @@ LOCK = {
 }
 
 
-def test_the_lock_of_one_is_a_lock() -> None:
+def test_the_lock_of_one_is_a_lock():
     there = host(environment_list=[ROW], environment_show={**MORE, "lock": LOCK})
     assert show_environment(there, "abc1").lock == LOCK
 
@@ -163,6 +163,6 @@ def test_the_lock_of_one_is_a_lock() -> None:
         {"used": float("nan")},
     ],
 )
-def test_what_no_far_side_says_about_one_is_an_error(wrong: dict[str, Any]) -> None:
+def test_what_no_far_side_says_about_one_is_an_error(wrong):
     with pytest.raises(HostError, match="not understood"):
         show_environment(host(environment_list=[ROW], environment_show={**MORE, **wrong}), "abc1")

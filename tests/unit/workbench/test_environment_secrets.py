@@ -28,9 +28,7 @@ def spec(folder: Path, index: str) -> EnvironmentSpec:
         ("https://a.example/simple?token=n3w", []),
     ],
 )
-def test_a_password_is_sent_for_the_address_that_it_is_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, now: str, sent: list[str]
-) -> None:
+def test_a_password_is_sent_for_the_address_that_it_is_for(tmp_path, monkeypatch, now, sent):
     before = {"secrets": list(spec(tmp_path, "https://me:0ld@a.example/simple").credentials)}
     present = spec(tmp_path, now)
     monkeypatch.setattr(environment, "managed_environment", lambda _: present)

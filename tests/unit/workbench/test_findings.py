@@ -45,7 +45,7 @@ def one(facts: Facts) -> Finding:
     return found
 
 
-def test_a_healthy_machine_has_no_findings() -> None:
+def test_a_healthy_machine_has_no_findings():
     assert findings(machine(), now=1030.0) == []
 
 
@@ -76,7 +76,7 @@ def test_a_healthy_machine_has_no_findings() -> None:
         ({"gpus": {"state": "timed-out", "problem": "GPU 1 does not answer"}}, "hangs: GPU 1 does not answer", False),
     ],
 )
-def test_each_state_has_its_sentence_and_a_remedy(changes: dict[str, Any], words: str, stops: bool) -> None:
+def test_each_state_has_its_sentence_and_a_remedy(changes, words, stops):
     found = one(machine(**changes))
     assert words in found.message
     assert found.message.endswith(".")
@@ -84,7 +84,7 @@ def test_each_state_has_its_sentence_and_a_remedy(changes: dict[str, Any], words
     assert found.stops_runs is stops
 
 
-def test_the_remedy_for_docker_and_for_the_driver_depends_on_the_reason() -> None:
+def test_the_remedy_for_docker_and_for_the_driver_depends_on_the_reason():
     docker = {"path": "/usr/bin/docker", "problem": "permission denied while trying to connect"}
     assert "usermod -aG docker me" in one(machine(docker=docker)).remedy
     stopped = {"path": "/usr/bin/docker", "problem": "Cannot connect. Is the docker daemon running?"}
@@ -97,7 +97,7 @@ def test_the_remedy_for_docker_and_for_the_driver_depends_on_the_reason() -> Non
     assert "modprobe nvidia" in one(machine(gpus=not_loaded)).remedy
 
 
-def test_a_lost_device_and_one_in_mig_mode_without_a_part_are_named() -> None:
+def test_a_lost_device_and_one_in_mig_mode_without_a_part_are_named():
     devices = [
         {"index": 0, "state": "lost", "name": "Tesla K80", "problem": "GPU is lost"},
         {"index": 1, "state": "ok", "name": "A100", "mig": True, "instances": []},
@@ -107,19 +107,19 @@ def test_a_lost_device_and_one_in_mig_mode_without_a_part_are_named() -> None:
     assert "GPU 1 (A100) is in MIG mode and has no instance" in empty.message
 
 
-def test_a_clock_that_is_off_is_told_with_its_direction() -> None:
+def test_a_clock_that_is_off_is_told_with_its_direction():
     (behind,) = findings(machine(), now=1100.0)
     (ahead,) = findings(replace(machine(), time=5000.0), now=1000.0)
     assert "100 s behind" in behind.message
     assert "4000 s ahead of" in ahead.message
 
 
-def test_what_stops_runs_comes_first() -> None:
+def test_what_stops_runs_comes_first():
     found = findings(machine(glibc=None, folder={"free": 0}))
     assert [each.stops_runs for each in found] == [True, False]
 
 
-def test_another_architecture_is_named_and_another_name_of_the_same_one_is_not() -> None:
+def test_another_architecture_is_named_and_another_name_of_the_same_one_is_not():
     arm = replace(machine(), architecture="aarch64")
     (found,) = findings(arm, here="x86_64")
     assert "architecture is aarch64, the one here is x86_64" in found.message

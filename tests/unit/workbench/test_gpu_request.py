@@ -36,7 +36,7 @@ def configured(written: GpuWishes = NOTHING, nvidia: bool | None = None, kind: s
         (None, None, None, None, ""),
     ],
 )
-def test_what_was_typed_counts_before_the_file_and_that_before_the_target(typed, written, nvidia, gpus, by) -> None:
+def test_what_was_typed_counts_before_the_file_and_that_before_the_target(typed, written, nvidia, gpus, by):
     plan = gpu_plan(GpuWishes(gpus=typed), configured(GpuWishes(gpus=written), nvidia))
     assert (plan.gpus, plan.by, plan.asked) == (gpus, by, gpus not in (None, 0))
 
@@ -51,11 +51,11 @@ def test_what_was_typed_counts_before_the_file_and_that_before_the_target(typed,
         (GpuWishes(), GpuWishes(), GpuWishes()),
     ],
 )
-def test_what_is_in_force_is_what_was_typed_over_what_is_written(typed, written, found) -> None:
+def test_what_is_in_force_is_what_was_typed_over_what_is_written(typed, written, found):
     assert in_force(typed, written) == found
 
 
-def test_nvidia_docker_asks_for_nothing_where_there_is_no_container() -> None:
+def test_nvidia_docker_asks_for_nothing_where_there_is_no_container():
     assert gpu_plan(GpuWishes(), configured(nvidia=True, kind="remote")) == GpuPlan()
 
 
@@ -67,12 +67,12 @@ def test_nvidia_docker_asks_for_nothing_where_there_is_no_container() -> None:
         (True, True, "`--require-gpu`"),
     ],
 )
-def test_a_required_gpu_is_asked_for_though_nothing_is_leased(typed, written, by) -> None:
+def test_a_required_gpu_is_asked_for_though_nothing_is_leased(typed, written, by):
     plan = gpu_plan(GpuWishes(require=typed), configured(GpuWishes(require=written)))
     assert plan == GpuPlan(require=True, asked=True, by=by)
 
 
-def test_times_and_memory_come_from_the_line_before_the_file() -> None:
+def test_times_and_memory_come_from_the_line_before_the_file():
     written = GpuWishes(1, False, 5, 60.0, 90.0)
     assert gpu_plan(GpuWishes(), configured(written)) == GpuPlan(
         1, False, 5, 60.0, 90.0, True, "`Gpus: 1` in x.runconfig"
@@ -100,14 +100,14 @@ def test_times_and_memory_come_from_the_line_before_the_file() -> None:
         (GpuWishes(min_memory=5), GpuWishes(), "`--min-gpu-memory` chooses among GPUs that are handed out"),
     ],
 )
-def test_wishes_that_contradict_each_other_are_refused_with_both_places(typed, written, message) -> None:
+def test_wishes_that_contradict_each_other_are_refused_with_both_places(typed, written, message):
     with pytest.raises(UsageError) as caught:
         gpu_plan(typed, configured(written))
     assert caught.value.message.startswith(message)
     assert "--gpus 1" in caught.value.hint
 
 
-def test_no_gpus_for_this_once_is_said_against_a_file_that_wants_some() -> None:
+def test_no_gpus_for_this_once_is_said_against_a_file_that_wants_some():
     written = GpuWishes(2, True, 5, 60.0, 90.0)
     plan = gpu_plan(GpuWishes(0), configured(written, nvidia=True))
     assert plan == GpuPlan(0, False, None, None, 90.0, False, "`--gpus 0`")
@@ -121,7 +121,7 @@ def test_no_gpus_for_this_once_is_said_against_a_file_that_wants_some() -> None:
         (60.0, 90.0, "`--stop-if-idle`"),
     ],
 )
-def test_who_wants_a_run_to_end_when_its_gpu_is_idle_asks_for_one(typed, written, by) -> None:
+def test_who_wants_a_run_to_end_when_its_gpu_is_idle_asks_for_one(typed, written, by):
     plan = gpu_plan(GpuWishes(stop_if_idle=typed), configured(GpuWishes(stop_if_idle=written)))
     assert plan == GpuPlan(stop_if_idle=typed or written, asked=True, by=by)
 
@@ -139,12 +139,12 @@ def test_who_wants_a_run_to_end_when_its_gpu_is_idle_asks_for_one(typed, written
         (None, None, None),
     ],
 )
-def test_a_container_has_gpus_where_the_run_asks_for_some_whatever_the_target_says(gpus, nvidia, given) -> None:
+def test_a_container_has_gpus_where_the_run_asks_for_some_whatever_the_target_says(gpus, nvidia, given):
     target = ComputeTarget("box", "docker", nvidia_docker=nvidia)
     assert Docker(target).plan(Names("r", "p", "n"), gpus=gpus).gpus is given
 
 
-def test_the_far_side_reads_what_the_near_side_writes() -> None:
+def test_the_far_side_reads_what_the_near_side_writes():
     plan = gpu_plan(GpuWishes(2, True, 5, 60.0), configured())
     whole = Plan("r", "p", "g", "s", (), text("/"), None, Limits(), gpu=plan)
     assert parse(whole.as_json()["gpu"]) == Request(2, True, 5, 60.0, 600.0, True, "`--gpus 2`")

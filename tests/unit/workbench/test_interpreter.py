@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from holdfast.errors import ProjectError
@@ -18,9 +16,7 @@ from holdfast.workbench.surroundings import Surroundings
         ("python", "The active Python `{path}` does not start", "python --version"),
     ],
 )
-def test_a_python_that_does_not_start_is_called_what_it_is(
-    tmp_path: Path, location: str, message: str, hint: str
-) -> None:
+def test_a_python_that_does_not_start_is_called_what_it_is(tmp_path, location, message, hint):
     shim = tmp_path / location
     shim.write_text("#!/bin/sh\necho 'no such version' >&2\nexit 127\n")
     shim.chmod(0o755)

@@ -32,7 +32,7 @@ def keep(folder: Path, lock: Any, **plan: Any) -> None:
     Follower._keep_lock(follower)
 
 
-def test_the_lock_of_what_was_asked_for_is_kept(tmp_path: Path) -> None:
+def test_the_lock_of_what_was_asked_for_is_kept(tmp_path):
     keep(tmp_path, LOCK)
     assert locks_of(tmp_path, SPEC) == (LOCK,)
 
@@ -48,6 +48,6 @@ def test_the_lock_of_what_was_asked_for_is_kept(tmp_path: Path) -> None:
         (7, {}),
     ],
 )
-def test_any_other_is_not(tmp_path: Path, lock: Any, plan: dict[str, Any]) -> None:
+def test_any_other_is_not(tmp_path, lock, plan):
     keep(tmp_path, lock, **plan)
     assert not (tmp_path / "locks").exists()

@@ -28,9 +28,7 @@ def first_event(root: Path, request: Request) -> events.Event:
     ("compute", "what_to_do"),
     [(None, BUILTIN), ("type: local\n", "`userManagedEnvironment: false` in aml_config/local.compute would build it.")],
 )
-def test_the_builtin_target_too_says_that_it_uses_no_conda_file(
-    tmp_path: Path, compute: str | None, what_to_do: str
-) -> None:
+def test_the_builtin_target_too_says_that_it_uses_no_conda_file(tmp_path, compute, what_to_do):
     (tmp_path / "train.py").write_text("")
     (tmp_path / "aml_config").mkdir()
     (tmp_path / "aml_config" / "conda_dependencies.yml").write_text("dependencies: []\n")
@@ -41,7 +39,7 @@ def test_the_builtin_target_too_says_that_it_uses_no_conda_file(
     )
 
 
-def test_a_file_that_was_typed_is_said_to_be_of_no_use_there(tmp_path: Path) -> None:
+def test_a_file_that_was_typed_is_said_to_be_of_no_use_there(tmp_path):
     (tmp_path / "train.py").write_text("")
     (tmp_path / "needs.txt").write_text("six\n")
     noted = first_event(tmp_path, Request("train.py", conda_file="needs.txt"))

@@ -39,13 +39,11 @@ def job(root: Path, vector: str, script: str | None, *arguments: str) -> Job:
         ("[other.py, --rate]", "train.py", ["--epochs"], ["train.py", "--epochs"]),
     ],
 )
-def test_typed_arguments_follow_those_of_the_run_configuration(
-    tmp_path: Path, vector: str, script: str | None, typed: list[str], words: list[str]
-) -> None:
+def test_typed_arguments_follow_those_of_the_run_configuration(tmp_path, vector, script, typed, words):
     assert job(tmp_path, vector, script, *typed) == Job("train.py", tuple(words), tuple(words[1:]))
 
 
-def test_a_run_configuration_that_names_no_script_needs_one(tmp_path: Path) -> None:
+def test_a_run_configuration_that_names_no_script_needs_one(tmp_path):
     with pytest.raises(UsageError, match="No script is named"):
         job(tmp_path, "[$file]", None)
 
@@ -57,7 +55,7 @@ def test_a_run_configuration_that_names_no_script_needs_one(tmp_path: Path) -> N
         (["data/b.py", "data/a.py"], "Name the script in it: data/a.py, data/b.py"),
     ],
 )
-def test_of_a_folder_only_scripts_that_exist_are_suggested(tmp_path: Path, files: list[str], hint: str) -> None:
+def test_of_a_folder_only_scripts_that_exist_are_suggested(tmp_path, files, hint):
     (tmp_path / "data").mkdir()
     for name in files:
         (tmp_path / name).write_text("")

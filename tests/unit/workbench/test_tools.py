@@ -25,7 +25,7 @@ def program(folder: Path, text: str) -> str:
     return str(path)
 
 
-def test_its_name_is_its_version(tmp_path: Path) -> None:
+def test_its_name_is_its_version(tmp_path):
     assert tools.uv_name(program(tmp_path, "#!/bin/sh\necho uv 0.13.7 of today\n")) == "uv-0.13.7"
 
 
@@ -37,9 +37,7 @@ def test_its_name_is_its_version(tmp_path: Path) -> None:
         (["uv-1.dist-info", "uv-2.dist-info"], "uv-9"),
     ],
 )
-def test_one_beside_this_python_is_called_as_its_package_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packages: list[str], name: str
-) -> None:
+def test_one_beside_this_python_is_called_as_its_package_is(tmp_path, monkeypatch, packages, name):
     for each in packages:
         (tmp_path / "site-packages" / each).mkdir(parents=True)
     monkeypatch.setattr(tools.sys, "path", [str(tmp_path / "site-packages"), str(tmp_path / "none")])
@@ -47,23 +45,23 @@ def test_one_beside_this_python_is_called_as_its_package_is(
     assert tools.uv_name(program(tmp_path, "#!/bin/sh\necho uv 9\n")) == name
 
 
-def test_one_that_is_gone_is_said(tmp_path: Path) -> None:
+def test_one_that_is_gone_is_said(tmp_path):
     with pytest.raises(NotAvailable, match="uv` cannot be started: No such file or directory"):
         tools.uv_name(str(tmp_path / "uv"))
 
 
-def test_one_for_another_processor_is_said(tmp_path: Path) -> None:
+def test_one_for_another_processor_is_said(tmp_path):
     with pytest.raises(NotAvailable, match="uv` cannot be started: Exec format error"):
         tools.uv_name(program(tmp_path, "\x7fELF"))
 
 
-def test_one_that_does_not_answer_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_does_not_answer_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr(tools, "SECONDS", 0.05)
     with pytest.raises(NotAvailable, match=r"did not say its version within 0\.05 seconds"):
         tools.uv_name(program(tmp_path, "#!/bin/sh\nexec sleep 60\n"))
 
 
-def test_processes_that_fetch_it_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
+def test_processes_that_fetch_it_at_once_do_not_disturb_each_other(tmp_path):
     folder = tmp_path / "tools" / "uv-1-aarch64-musl"
     others = folder.with_name(f".{folder.name}.new")
     others.mkdir(parents=True)
@@ -74,7 +72,7 @@ def test_processes_that_fetch_it_at_once_do_not_disturb_each_other(tmp_path: Pat
     assert sorted(each.name for each in folder.parent.iterdir()) == [others.name, folder.name]
 
 
-def test_what_another_process_has_fetched_meanwhile_stays(tmp_path: Path) -> None:
+def test_what_another_process_has_fetched_meanwhile_stays(tmp_path):
     folder = tmp_path / "tools" / "uv-1-aarch64-musl"
     (folder / "bin").mkdir(parents=True)
     (folder / "bin" / "uv").write_text("in use\n")
@@ -82,7 +80,7 @@ def test_what_another_process_has_fetched_meanwhile_stays(tmp_path: Path) -> Non
     assert (folder / "bin" / "uv").read_text() == "in use\n"
 
 
-def test_one_that_cannot_be_fetched_leaves_nothing(tmp_path: Path) -> None:
+def test_one_that_cannot_be_fetched_leaves_nothing(tmp_path):
     folder = tmp_path / "tools" / "uv-1-aarch64-musl"
     broken = INSTALLS.replace("echo new", "echo no index >&2; false; echo new").replace("$2/bin/uv", "$2/bin/other")
     with pytest.raises(HostError, match="uv for p could not be fetched: no index"):
