@@ -10,14 +10,7 @@ import click
 import pytest
 
 from holdfast.cli.main import command_tree, main
-from holdfast.cli.options import (
-    artifact_names,
-    run_names,
-    runconfig_names,
-    target_names,
-    target_types,
-    template_names,
-)
+from holdfast.cli.options import artifact_names, run_names, runconfig_names, target_names, target_types, template_names
 from holdfast.workbench.submitting.planning import Request
 
 

@@ -123,8 +123,7 @@ def test_jsonc_has_colours_on_a_terminal_only(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("query", "position"),
-    [("[?status='Completed']", 9), ("[].{a: ", 8), ("a b", 3), ("a | &", 6)],
+    ("query", "position"), [("[?status='Completed']", 9), ("[].{a: ", 8), ("a b", 3), ("a | &", 6)]
 )
 def test_a_query_that_cannot_be_read_is_shown_with_the_place(query, position):
     with pytest.raises(UsageError) as caught:

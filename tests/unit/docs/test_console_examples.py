@@ -73,10 +73,7 @@ def test_other_output_than_shown_is_a_complaint_with_both():
     ("shown", "output"),
     [
         (("RunId: mnist_1521077190506",), "RunId: mnist_1790000000123\n"),
-        (
-            ("took 4.9 s, from 2026-11-15 19:53:01", "0:00:04.892389"),
-            "took 12 s, from 2027-01-01 00:00:00\n1:00:00\n",
-        ),
+        (("took 4.9 s, from 2026-11-15 19:53:01", "0:00:04.892389"), "took 12 s, from 2027-01-01 00:00:00\n1:00:00\n"),
         (("first", "…", "last"), "first\na\nb\nlast\n"),
         (("first", "…", "last"), "first\nlast\n"),
         (("step 1 loss …",), "step 1 loss 0.731\n"),

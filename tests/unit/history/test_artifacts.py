@@ -94,10 +94,7 @@ def test_links_inside_the_run_are_copied_as_files_and_others_left_out(project, r
     (outputs / "secret").symlink_to("/etc/hostname")
     (outputs / "nowhere").symlink_to("gone")
     events = list(download(project, Download(run_id, tmp_path / "copy"), AROUND))
-    assert [each.path for each in events if isinstance(each, LinkLeftOut)] == [
-        "outputs/nowhere",
-        "outputs/secret",
-    ]
+    assert [each.path for each in events if isinstance(each, LinkLeftOut)] == ["outputs/nowhere", "outputs/secret"]
     assert tree(tmp_path / "copy")["outputs/latest"] == "model"
     assert not (tmp_path / "copy" / "outputs" / "latest").is_symlink()
 

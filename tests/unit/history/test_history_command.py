@@ -320,9 +320,7 @@ def test_outputs_are_downloaded_promoted_and_fetched(archive, history, tmp_path)
     )
     assert history("download", "-r", A, "-d", "got").code == 240
     assert history("promote", "-r", A, "-ap", "outputs/model.pkl", "-n", "model.pkl") == Outcome(
-        0,
-        "assets/model.pkl.link\n",
-        "  Fetch it: holdfast asset download -l assets/model.pkl.link -d DIR\n",
+        0, "assets/model.pkl.link\n", "  Fetch it: holdfast asset download -l assets/model.pkl.link -d DIR\n"
     )
     assert history("asset", "download", "-l", "assets/model.pkl.link", "-d", "there") == Outcome(
         0, "there/model.pkl\n", ""

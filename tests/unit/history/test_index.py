@@ -150,11 +150,7 @@ def test_two_processes_never_get_the_same_number(archive, is_damaged):
 
 
 def test_rebuilding_gives_what_was_written_step_by_step(archive, index):
-    for journal, metrics in (
-        (archive.running, {"a": 1}),
-        (archive.failed, {"b": float("inf")}),
-        ((), {"c": "x"}),
-    ):
+    for journal, metrics in ((archive.running, {"a": 1}), (archive.failed, {"b": float("inf")}), ((), {"c": "x"})):
         run_id = archive.add(journal, metrics)
         assert index.list()[0].run_id == run_id
     archive.write_journal(run_id, archive.completed)

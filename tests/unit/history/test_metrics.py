@@ -8,13 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import StorageError
-from holdfast.history.metrics import (
-    MetricSummary,
-    Point,
-    final_values,
-    read_metrics,
-    summarize,
-)
+from holdfast.history.metrics import MetricSummary, Point, final_values, read_metrics, summarize
 
 
 def line(time: float, value: Any, name: str = "loss", step: int | None = None, **more: Any) -> bytes:
@@ -102,13 +96,7 @@ def test_nul_bytes_of_a_crash_do_not_cost_the_line_after_them(tmp_path):
 
 
 def test_values_that_json_cannot_hold_come_back(tmp_path):
-    write(
-        tmp_path,
-        "1-a",
-        line(1, ["NaN", [1, "-Infinity"]], f=1),
-        line(2, "Infinity", f=1),
-        line(3, "Infinity"),
-    )
+    write(tmp_path, "1-a", line(1, ["NaN", [1, "-Infinity"]], f=1), line(2, "Infinity", f=1), line(3, "Infinity"))
     nested, infinite, text = values(tmp_path)
     assert math.isnan(nested[0]) and nested[1] == [1, -math.inf]
     assert infinite == math.inf
@@ -152,13 +140,7 @@ def test_tables_have_the_last_value_of_each_metric(tmp_path):
 
 
 def test_a_file_larger_than_a_batch_is_read_whole(tmp_path):
-    write(
-        tmp_path,
-        "1-a",
-        *(line(step, step * 0.5, step=step) for step in range(10_000)),
-        b"bad\n",
-        line(1, 7.0),
-    )
+    write(tmp_path, "1-a", *(line(step, step * 0.5, step=step) for step in range(10_000)), b"bad\n", line(1, 7.0))
     assert values(tmp_path) == [*(step * 0.5 for step in range(10_000)), 7.0]
     assert summarize(tmp_path)["loss"].count == 10_001
 

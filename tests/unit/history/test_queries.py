@@ -156,8 +156,7 @@ def test_a_run_that_goes_on_has_no_end(archive):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(4.892389, "0:00:04.892389"), (0, "0:00:00"), (90061, "1 day, 1:01:01"), (None, None)],
+    ("seconds", "text"), [(4.892389, "0:00:04.892389"), (0, "0:00:00"), (90061, "1 day, 1:01:01"), (None, None)]
 )
 def test_durations_are_written_as_in_the_original(seconds, text):
     assert duration_text(seconds) == text

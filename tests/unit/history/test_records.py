@@ -169,28 +169,10 @@ def test_a_journal_that_cannot_be_opened_is_a_storage_error(archive):
         read_run(archive.folders, run_id)
 
 
-keys = [
-    "t",
-    "e",
-    "reason",
-    "code",
-    "signal",
-    "detail",
-    "name",
-    "text",
-    "id",
-    "packages",
-    "processes",
-    "count",
-]
+keys = ["t", "e", "reason", "code", "signal", "detail", "name", "text", "id", "packages", "processes", "count"]
 words = ["created", "phase", "environment", "started", "ending", "exited", "swept", "files", "note", "ended"]
 scalars = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(),
-    st.floats(),
-    st.text(max_size=5),
-    st.sampled_from([*words, "completed"]),
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5), st.sampled_from([*words, "completed"])
 )
 values = scalars | st.lists(scalars | st.lists(scalars, max_size=3), max_size=3)
 events = st.builds(

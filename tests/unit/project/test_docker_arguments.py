@@ -80,8 +80,7 @@ def test_an_unknown_option_has_its_value_in_the_same_word():
 
 
 @pytest.mark.parametrize(
-    "item",
-    ["--gpus=all", "--runtime nvidia", "--device nvidia.com/gpu=all", "-e NVIDIA_VISIBLE_DEVICES=0"],
+    "item", ["--gpus=all", "--runtime nvidia", "--device nvidia.com/gpu=all", "-e NVIDIA_VISIBLE_DEVICES=0"]
 )
 def test_gpus_have_their_own_key(item):
     ((mistake, _),) = judge([item], "host").errors

@@ -16,43 +16,8 @@ from holdfast.project.runconfig import read_runconfig
 from holdfast.project.spark import read_spark
 
 PIECES = (
-    *(
-        "type",
-        "Target",
-        "dependencies",
-        "local",
-        "pip",
-        "python=3",
-        "true",
-        "1",
-        "é",
-        ":",
-        ": ",
-        "-",
-        "- ",
-        " ",
-    ),
-    *(
-        "\n",
-        "\r\n",
-        "\t",
-        "[",
-        "]",
-        "{",
-        "}",
-        ",",
-        "&a",
-        "*a",
-        "!x",
-        "|",
-        ">",
-        "'",
-        '"',
-        "#",
-        " # ",
-        "?",
-        "---",
-    ),
+    *("type", "Target", "dependencies", "local", "pip", "python=3", "true", "1", "é", ":", ": ", "-", "- ", " "),
+    *("\n", "\r\n", "\t", "[", "]", "{", "}", ",", "&a", "*a", "!x", "|", ">", "'", '"', "#", " # ", "?", "---"),
     *("...", "<<", "%", "@", "\\", "~", "\0", "\ufeff", "\u2028", "\x85", "\ud800"),
 )
 YAML_LIKE = st.lists(st.sampled_from(PIECES), max_size=30).map("".join)
@@ -80,19 +45,7 @@ def test_no_text_makes_a_reader_raise(tmp_path_factory, text):
 NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9_]{0,8}", fullmatch=True)
 ANY_VALUE = st.one_of(st.text(max_size=20), st.booleans(), st.integers(-(10**9), 10**9))
 WRITTEN = st.sampled_from(
-    [
-        "plain",
-        "'single ''quoted'",
-        '"double \\" quoted"',
-        "",
-        "~",
-        "12",
-        "[a, b]",
-        "{a: b}",
-        "*anchor",
-        "a b  c",
-        "no",
-    ]
+    ["plain", "'single ''quoted'", '"double \\" quoted"', "", "~", "12", "[a, b]", "{a: b}", "*anchor", "a b  c", "no"]
 )
 COMMENT = st.sampled_from(["", "  # why", " # 'odd\" : [comment", "\t# tab"])
 BETWEEN = st.sampled_from(["", "# a comment: with colon", "   ", "#"])

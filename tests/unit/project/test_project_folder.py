@@ -23,12 +23,7 @@ def test_the_nearest_folder_with_aml_config_is_the_project(tmp_path):
     (tmp_path / "inner" / "aml_config").mkdir(parents=True)
     (tmp_path / "inner" / "src" / "deep").mkdir(parents=True)
     project = find_project(tmp_path / "inner" / "src" / "deep")
-    assert (project.root, project.name, project.is_bare, project.id) == (
-        tmp_path / "inner",
-        "inner",
-        False,
-        "",
-    )
+    assert (project.root, project.name, project.is_bare, project.id) == (tmp_path / "inner", "inner", False, "")
 
 
 def test_aml_config_further_up_wins_over_a_nearer_identity(tmp_path):
@@ -72,13 +67,7 @@ def test_the_identity_that_is_shared_by_version_control_comes_first(tmp_path):
 
 @pytest.mark.parametrize(
     "content",
-    [
-        '{"Id": "NewExperiment", "Scope": "/x"}',
-        '{"id": "../../etc"}',
-        '{"id": 5, "name": 7}',
-        "[]",
-        "\ufeff{}",
-    ],
+    ['{"Id": "NewExperiment", "Scope": "/x"}', '{"id": "../../etc"}', '{"id": 5, "name": 7}', "[]", "\ufeff{}"],
 )
 def test_a_foreign_project_file_identifies_nothing(tmp_path, content):
     (tmp_path / "aml_config").mkdir()

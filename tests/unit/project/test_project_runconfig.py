@@ -8,13 +8,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import UsageError
 from holdfast.project.durations import format_duration, parse_duration
-from holdfast.project.runconfig import (
-    KEYS,
-    RunConfiguration,
-    read_runconfig,
-    render_runconfig,
-    runconfig_names,
-)
+from holdfast.project.runconfig import KEYS, RunConfiguration, read_runconfig, render_runconfig, runconfig_names
 
 
 def write(tmp_path: Path, text: str, name: str = "x") -> Path:

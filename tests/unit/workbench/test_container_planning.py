@@ -97,10 +97,7 @@ def test_all_that_a_file_asks_for_reaches_the_far_side(tmp_path):
         *("--network", "none", "--memory", "8g", "--cpus", "2"),
         "--ipc=host",
     ]
-    assert container.volumes == (
-        Volume(text(Hole.ACCOUNT, "/sets"), "/data", False),
-        Volume(text("/x,y"), "/z", True),
-    )
+    assert container.volumes == (Volume(text(Hole.ACCOUNT, "/sets"), "/data", False), Volume(text("/x,y"), "/z", True))
     assert (container.gpus, container.shm, container.image) == (True, "1g", "ubuntu:24.04")
     assert container.is_default
 

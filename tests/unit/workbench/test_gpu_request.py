@@ -115,11 +115,7 @@ def test_no_gpus_for_this_once_is_said_against_a_file_that_wants_some():
 
 @pytest.mark.parametrize(
     ("typed", "written", "by"),
-    [
-        (60.0, None, "`--stop-if-idle`"),
-        (None, 60.0, "`StopIfIdle` in x.runconfig"),
-        (60.0, 90.0, "`--stop-if-idle`"),
-    ],
+    [(60.0, None, "`--stop-if-idle`"), (None, 60.0, "`StopIfIdle` in x.runconfig"), (60.0, 90.0, "`--stop-if-idle`")],
 )
 def test_who_wants_a_run_to_end_when_its_gpu_is_idle_asks_for_one(typed, written, by):
     plan = gpu_plan(GpuWishes(stop_if_idle=typed), configured(GpuWishes(stop_if_idle=written)))
