@@ -4,27 +4,19 @@ from __future__ import annotations
 
 from synthetic_runs import METRIC, THRESHOLD, accuracy, write_runs
 
-from holdfast.history.folder import RunFolders
 from holdfast.history.index import Index
 from holdfast.model import Status
 from holdfast.project.folder import find_project
 
 
-def test_every_made_up_run_is_read_as_one_that_completed(tmp_path):
+def test_every_made_up_run_is_read_as_one_that_completed_and_needs_nothing_from_a_host(tmp_path):
     write_runs(tmp_path, 12)
-    state = find_project(tmp_path).state_directory
-    listing = Index(state).look()
-    assert listing.unreadable == ()
+    index = Index(find_project(tmp_path).state_directory)
+    listing = index.look()
+    assert (listing.unreadable, index.unfinished()) == ((), ())
     assert [run.submission.run_number for run in listing.runs] == list(range(12, 0, -1))
     assert {run.status for run in listing.runs} == {Status.COMPLETED}
     assert [run.metrics[METRIC] for run in listing.runs] == [accuracy(number) for number in range(11, -1, -1)]
-
-
-def test_made_up_runs_need_nothing_from_a_host(tmp_path):
-    write_runs(tmp_path, 3)
-    state = find_project(tmp_path).state_directory
-    assert Index(state).unfinished() == ()
-    assert all(RunFolders(state).is_collected(run_id) for run_id in RunFolders(state).all_ids())
 
 
 def test_one_run_in_a_hundred_is_what_the_query_looks_for():

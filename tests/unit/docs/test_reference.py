@@ -7,48 +7,38 @@ from pathlib import Path
 
 import click
 import generate_cli_reference
+import pytest
 
 from holdfast.cli.main import GROUPS, SHORT_FORMS, command_tree
 from holdfast.errors import ExitCode
 from holdfast.project import compute, container_keys, docker_arguments, runconfig
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
+KEYS = {
+    "compute-targets.md": [*compute.KEYS, "type", *compute.SPELLINGS],
+    "run-configurations.md": [*runconfig.KEYS, *runconfig.DATA_KEYS, *runconfig.EARLY_KEYS],
+}
+
+
+def page(name: str) -> str:
+    return (DOCS / "reference" / name).read_text(encoding="utf-8")
 
 
 def test_the_page_of_exit_codes_lists_every_code_and_no_other():
-    rows = re.findall(r"^\| (\d+) \| `(\w+)` \|", (DOCS / "reference" / "exit-codes.md").read_text(), re.MULTILINE)
-
+    rows = re.findall(r"^\| (\d+) \| `(\w+)` \|", page("exit-codes.md"), re.MULTILINE)
     assert rows == [(str(code.value), code.name) for code in ExitCode]
 
 
-def test_the_page_of_compute_targets_lists_every_key_and_no_other():
-    page = (DOCS / "reference" / "compute-targets.md").read_text()
-    keys = [
-        key
-        for cell in re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", page, re.MULTILINE)
-        for key in re.findall(r"\w+", cell)
-    ]
-
-    assert sorted(keys) == sorted([*compute.KEYS, "type", *compute.SPELLINGS])
-
-
-def test_the_page_of_run_configurations_lists_every_key_and_no_other():
-    page = (DOCS / "reference" / "run-configurations.md").read_text()
-    keys = [
-        key
-        for cell in re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", page, re.MULTILINE)
-        for key in re.findall(r"\w+", cell)
-    ]
-
-    assert sorted(keys) == sorted([*runconfig.KEYS, *runconfig.DATA_KEYS, *runconfig.EARLY_KEYS])
+@pytest.mark.parametrize("name", KEYS)
+def test_the_page_of_a_kind_of_file_lists_every_key_and_no_other(name):
+    cells = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", page(name), re.MULTILINE)
+    assert sorted(key for cell in cells for key in re.findall(r"\w+", cell)) == sorted(KEYS[name])
 
 
 def test_the_page_of_compute_targets_names_what_is_refused_and_the_defaults():
-    page = (DOCS / "reference" / "compute-targets.md").read_text()
-    named = set(re.findall(r"`(--[a-z-]+)`", page))
-
-    assert named <= {*docker_arguments.REFUSED, "--secret"}
-    assert container_keys.DEFAULT_IMAGE in page and container_keys.SHARE in page
+    text = page("compute-targets.md")
+    assert set(re.findall(r"`(--[a-z-]+)`", text)) <= {*docker_arguments.REFUSED, "--secret"}
+    assert container_keys.DEFAULT_IMAGE in text and container_keys.SHARE in text
 
 
 def test_the_page_of_commands_is_what_the_commands_say():
