@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +21,15 @@ class Outcome(NamedTuple):
     code: int
     out: str
     err: str
+
+
+class Terminal(io.StringIO):
+    """A terminal that remembers."""
+
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
 
 
 class Recorded:
@@ -64,6 +74,35 @@ class Recorded:
         lines = [json.dumps({"t": BEGIN, "n": name, "v": 0.5, "s": None}) + "\n" for name in metrics]
         (folder / "metrics" / "7-aa.jsonl").write_text("".join(lines))
         return run_id
+
+    def insert(self, run_id: str, *events: Mapping[str, Any], at: int = -1) -> None:
+        """Puts events into the run's journal, before its last one or where that is wanted."""
+        file = self.folders.path(run_id) / "journal.jsonl"
+        lines = file.read_text().splitlines(keepends=True)
+        lines[at:at] = [json.dumps({"t": BEGIN + 4, **event}) + "\n" for event in events]
+        file.write_text("".join(lines))
+
+    def going_on(self, **submission: str) -> str:
+        """A run whose script has started and not ended, for all that is known at home."""
+        run_id = self.add()
+        folder = self.folders.path(run_id)
+        journal, record = folder / "journal.jsonl", folder / "submission.json"
+        journal.write_text("".join(journal.read_text().splitlines(keepends=True)[:3]))
+        record.write_text(json.dumps({**json.loads(record.read_text()), **submission}))
+        (folder / "collected.json").unlink()
+        return run_id
+
+
+@pytest.fixture
+def configure(tmp_path: Path) -> Callable[[str, str], Path]:
+    """`configure("gpu1.compute", "type: local\\n")` writes a file of the project's configuration."""
+
+    def write(name: str, text: str) -> Path:
+        (tmp_path / "aml_config").mkdir(exist_ok=True)
+        (tmp_path / "aml_config" / name).write_text(text)
+        return tmp_path / "aml_config" / name
+
+    return write
 
 
 @pytest.fixture

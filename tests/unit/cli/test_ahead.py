@@ -8,11 +8,10 @@ import sys
 import pytest
 
 from holdfast.cli.ahead import FLAGS, WITH_VALUE, Place, followed, submitted_to
+from holdfast.cli.submitting import submit_command
 
 
 def test_every_option_of_submit_is_known():
-    from holdfast.cli.experiment import submit_command
-
     known = {name for option in submit_command.params for name in option.opts if name.startswith("-")}
     assert known - {"--dry-run", "--help", "-h"} == WITH_VALUE | FLAGS
     for option in submit_command.params:

@@ -18,18 +18,13 @@ def _run(folder: Path, *words: str, before: str = "pass") -> subprocess.Complete
     )
 
 
-def test_all_output_is_written_before_the_process_ends(tmp_path):
-    done = _run(tmp_path, "--help")
+def test_all_output_is_written_before_the_process_ends_and_what_was_to_be_done_then_is_done(tmp_path):
+    done = _run(tmp_path, "--help", before="import atexit, os; atexit.register(os.write, 1, b'restored')")
     assert done.returncode == 0
-    assert done.stdout.endswith("Try: holdfast submit train.py\n")
+    assert done.stdout.endswith("Try: holdfast submit train.py\nrestored")
 
 
 def test_an_error_has_its_exit_code_and_its_words(tmp_path):
     done = _run(tmp_path, "nothing")
     assert done.returncode == 240
-    assert done.stderr.startswith("error: There is no `holdfast` command `nothing`.")
-
-
-def test_what_was_to_be_done_at_the_end_is_done(tmp_path):
-    done = _run(tmp_path, "--version", before="import atexit, os; atexit.register(os.write, 1, b'restored')")
-    assert done.stdout.splitlines()[-1] == "restored"
+    assert done.stderr.startswith("error: ") and "`nothing`" in done.stderr

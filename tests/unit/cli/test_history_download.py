@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import os
 
 import pytest
+
+from holdfast.errors import StorageError
+from holdfast.snapshots.ignore import explain, list_files
+from holdfast.snapshots.manifest import Entry, Manifest, encode
+from holdfast.snapshots.restore import restore_snapshot
+from holdfast.snapshots.store import ObjectStore
 
 LONG = "n" * 250
 FILES = {
@@ -90,8 +95,6 @@ def test_a_name_with_the_ending_of_a_link_gets_it_once(recorded, command):
 
 
 def test_what_restore_and_diagnostics_leave_behind_does_not_ship(recorded, command):
-    from holdfast.snapshots.ignore import explain, list_files
-
     run_id = recorded.add()
     other = "data_1521077190506"
     for name in (run_id, other):
@@ -108,15 +111,11 @@ def test_what_restore_and_diagnostics_leave_behind_does_not_ship(recorded, comma
 @pytest.fixture
 def restorable(recorded):
     """A run whose code is `train.py`; where it came from is the project's folder."""
-    from holdfast.history.folder import RunFolders
-    from holdfast.snapshots.manifest import Entry, Manifest, encode
-    from holdfast.snapshots.store import ObjectStore
-
     run_id = recorded.add()
     store = ObjectStore(recorded.root / ".holdfast" / "objects")
     entry = Entry("train.py", "f", store.put_bytes(b"old\n"), 4)
     snapshot = store.put_bytes(encode(Manifest((entry,))))
-    file = RunFolders(recorded.root / ".holdfast").path(run_id) / "submission.json"
+    file = recorded.folders.path(run_id) / "submission.json"
     file.write_text(file.read_text().replace("a" * 64, snapshot))
     return recorded.root
 
@@ -129,8 +128,7 @@ def test_a_restore_goes_to_a_new_folder_an_empty_one_or_the_projects_own(restora
     (other / "notes").write_text("")
     refused = command("project", "restore", "-r", "last", "--path", "mine")
     assert refused.code == 242
-    assert "`mine` is not empty, and nothing was restored." in refused.err
-    assert "--path" in refused.err
+    assert "`mine`" in refused.err and "--path" in refused.err
     assert not (other / "train.py").exists()
     assert command("project", "restore", "-r", "last", "--path", "mine", "--overwrite").code == 0
     assert (other / "train.py").read_text() == "old\n"
@@ -151,41 +149,9 @@ def test_a_copy_that_runs_will_take_along_is_told_and_no_other(restorable, comma
 
 
 def test_a_restore_onto_a_file_says_that_it_is_one(recorded, tmp_path):
-    from holdfast.errors import StorageError
-    from holdfast.snapshots.manifest import Manifest, encode
-    from holdfast.snapshots.restore import restore_snapshot
-    from holdfast.snapshots.store import ObjectStore
-
     store = ObjectStore(tmp_path / "objects")
     snapshot = store.put_bytes(encode(Manifest(())))
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="it is a file, not a folder") as caught:
         restore_snapshot(store, snapshot, tmp_path / "file")
     assert "writable" not in caught.value.hint
-
-
-def test_output_that_python_does_not_buffer_ends_as_any_other_when_nobody_reads_on(recorded, holdfast):
-    import subprocess
-    import sys
-
-    recorded.add(files={"outputs/big": "x" * 400_000})
-    words = [
-        sys.executable,
-        "-m",
-        "holdfast",
-        "history",
-        "info",
-        "-r",
-        "last",
-        "-o",
-        "json",
-        "--query",
-        "[" + ", ".join(["@"] * 800) + "]",
-    ]
-    process = subprocess.Popen(
-        words, cwd=recorded.root, env={**os.environ, "PYTHONUNBUFFERED": "1"}, stdout=subprocess.PIPE
-    )
-    assert process.stdout is not None
-    process.stdout.read(1)
-    process.stdout.close()
-    assert process.wait(30) == 141

@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 
+from holdfast.cli.events import Screen
 from holdfast.cli.main import main
 from holdfast.errors import ExitCode
 from holdfast.workbench import events
 from holdfast.workbench.submitting import submit
 
-Interrupt = Callable[..., str]
-
 
 @pytest.fixture
-def interrupt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Interrupt:
+def interrupt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., str]:
     """`interrupt(*events)`: what a submit says that is interrupted after them."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text("")
@@ -34,25 +35,22 @@ def interrupt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     return call
 
 
-def test_before_there_is_a_run_nothing_is_left(interrupt):
-    assert "Interrupted before the run was created." in interrupt()
-
-
-def test_while_it_is_being_started_nobody_knows_yet(interrupt):
-    said = interrupt(events.RunCreated("iris_1"))
-    assert "it may have begun: iris_1" in said
-    assert "holdfast status -r iris_1" in said
-    assert "goes on" not in said
-
-
-def test_once_the_host_has_it_the_run_goes_on(interrupt):
-    said = interrupt(events.RunCreated("iris_1"), events.RunStarted("iris_1"))
-    assert "Detached. The run goes on: iris_1" in said
+@pytest.mark.parametrize(
+    ("happened", "said"),
+    [
+        ([], "Interrupted before the run was created."),
+        ([events.RunCreated("iris_1")], "Interrupted while the run was being started; it may have begun: iris_1"),
+        ([events.RunCreated("iris_1"), events.RunStarted("iris_1")], "Detached. The run goes on: iris_1"),
+    ],
+    ids=["not created", "created", "started"],
+)
+def test_what_is_known_of_the_run_is_said_and_where_that_is_little_how_to_know_more(interrupt, happened, said):
+    shown = interrupt(*happened)
+    assert said in shown
+    assert ("holdfast status -r iris_1" in shown) is (len(happened) == 1)
 
 
 def test_an_id_that_was_shown_is_not_forgotten(interrupt, monkeypatch):
-    from holdfast.cli.events import Screen
-
     show = Screen.show
 
     def interrupted(screen: Screen, event: events.Event) -> None:
@@ -61,5 +59,4 @@ def test_an_id_that_was_shown_is_not_forgotten(interrupt, monkeypatch):
 
     monkeypatch.setattr(Screen, "show", interrupted)
     said = interrupt(events.RunCreated("iris_1"))
-    assert "RunId: iris_1" in said
-    assert "it may have begun: iris_1" in said
+    assert "RunId: iris_1" in said and "holdfast status -r iris_1" in said

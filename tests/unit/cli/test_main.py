@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import errno
 import io
+import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import click
@@ -17,11 +20,11 @@ from holdfast.cli import terminal
 from holdfast.cli.output import Command, Group, Output, output_options
 from holdfast.errors import ExitCode, ProjectError
 
-Run = Callable[..., tuple[int, str, str]]
+from .conftest import Terminal
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(monkeypatch, capsys):
     """`run(function, *arguments)`: as if `history` had one command `do` that calls the function."""
 
     def call(action: Callable[[], Any], *arguments: str) -> tuple[int, str, str]:
@@ -36,9 +39,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
             return action()
 
         monkeypatch.setattr(entry, "_load", lambda _place: group)
-        code = entry.main(list(arguments or ("history", "do")))
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
+        return entry.main(list(arguments or ("history", "do"))), *capsys.readouterr()
 
     return call
 
@@ -77,15 +78,10 @@ def test_the_version_is_one_line(capsys):
     assert capsys.readouterr().out == f"holdfast {__version__}\n"
 
 
-def test_an_unknown_command_names_the_nearest(capsys):
+def test_an_unknown_command_names_the_nearest(run, capsys):
     assert entry.main(["experment"]) == ExitCode.USAGE
-    error = capsys.readouterr().err.splitlines()
-    assert error[:2] == ["error: There is no `holdfast` command `experment`.", "  Did you mean `experiment`?"]
-
-
-def test_an_unknown_command_of_a_group_names_the_nearest(run):
+    assert "Did you mean `experiment`?" in capsys.readouterr().err
     code, _, error = run(lambda: None, "history", "doo")
-
     assert code == ExitCode.USAGE
     assert error == "error: There is no `holdfast history` command `doo`.\n  Did you mean `do`?\n  There is: do\n"
 
@@ -93,20 +89,23 @@ def test_an_unknown_command_of_a_group_names_the_nearest(run):
 @pytest.mark.parametrize(
     ("arguments", "first"),
     [
-        (["history", "do", "--nmber", "1"], "error: No such option"),
-        (["history", "do", "--number", "one"], "error: Invalid value for '--number'"),
-        (["history", "do", "extra"], "error: Got unexpected extra argument (extra)"),
-        (["history", "do", "-o", "xml"], "error: Invalid value for '-o' / '--output'"),
-        (["history", "do", "--query", "[?a="], "error: The query does not work at position"),
-        (["history"], "Usage: holdfast history [OPTIONS] COMMAND"),
-        ([], "Usage: holdfast [OPTIONS] COMMAND"),
+        ("history do --nmber 1", "error: No such option"),
+        ("history do --number one", "error: Invalid value for '--number'"),
+        ("history do extra", "error: Got unexpected extra argument (extra)"),
+        ("history do -o xml", "error: Invalid value for '-o' / '--output'"),
+        ("history do --query [?a=", "error: "),
+        ("history", "Usage: holdfast history [OPTIONS] COMMAND"),
     ],
 )
 def test_a_wrong_command_line_is_an_error_of_usage(arguments, first, run):
-    code, out, error = run(lambda: None, *arguments) if arguments else (entry.main([]), "", "")
-
+    code, out, error = run(lambda: None, *arguments.split())
     assert (code, out) == (ExitCode.USAGE, "")
-    assert not arguments or error.startswith(first)
+    assert error.startswith(first)
+
+
+def test_a_line_without_a_command_is_one_too(capsys):
+    assert entry.main([]) == ExitCode.USAGE
+    assert capsys.readouterr().err.startswith("Usage: holdfast [OPTIONS] COMMAND")
 
 
 def test_an_error_of_ours_is_a_message_and_its_hint(run):
@@ -125,19 +124,15 @@ def test_an_unexpected_error_is_one_line_and_says_how_to_see_more(run):
     assert "Traceback" not in error
 
 
-@pytest.mark.parametrize(
-    "arguments", [("history", "do", "--debug"), ("history", "--debug", "do"), ("--debug", "history", "do")]
-)
+@pytest.mark.parametrize("arguments", ["history do --debug", "history --debug do", "--debug history do"])
 def test_debug_anywhere_on_the_line_shows_the_traceback(arguments, run):
-    code, _, error = run(raising(KeyError("a")), *arguments)
-
+    code, _, error = run(raising(KeyError("a")), *arguments.split())
     assert code == ExitCode.INTERNAL
     assert error.startswith("Traceback")
 
 
 def test_the_variable_for_debugging_shows_the_traceback(run, monkeypatch):
     monkeypatch.setenv("HOLDFAST_DEBUG", "1")
-
     assert run(raising(ProjectError("no")))[2].startswith("Traceback")
 
 
@@ -157,10 +152,7 @@ def test_a_file_that_cannot_be_written_is_no_internal_error(number, run):
 @pytest.mark.parametrize(("result", "code"), [(None, 0), (7, 7), (ExitCode.RUN, 246), (True, 0)])
 def test_what_a_command_returns_is_the_exit_code(result, code, run):
     assert run(lambda: result)[0] == code
-
-
-def test_a_command_can_exit_by_click(run):
-    assert run(lambda: click.get_current_context().exit(3))[0] == 3
+    assert run(lambda: click.get_current_context().exit(3))[0] == 3, "and how click leaves one"
 
 
 @pytest.mark.parametrize("problem", [KeyboardInterrupt(), click.Abort()])
@@ -174,53 +166,53 @@ def test_a_broken_pipe_to_another_process_is_not_taken_for_ours(run, monkeypatch
     assert run(raising(BrokenPipeError(errno.EPIPE, "Broken pipe")))[0] == ExitCode.INTERNAL
 
 
-def test_a_reader_that_has_seen_enough_is_no_error():
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+def test_a_reader_that_has_seen_enough_is_no_error(unbuffered):
     """The output is longer than a pipe holds, so the writer is still at it when the reader goes."""
     code = (
-        "import sys; from holdfast.cli import main as m; from holdfast.cli.output import Command; "
-        "m._load = lambda place: Command('x', callback=lambda: print('y' * 10_000_000)); "
+        "import sys; from holdfast.cli import main as m; from holdfast.cli.output import Command, Output; "
+        "m._load = lambda place: Command('x', callback=lambda: Output('json').show(['y' * 2_000_000], [])); "
         "sys.exit(m.main(['asset']))"
     )
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert process.stdout is not None and process.stderr is not None
-    process.stdout.read(1)
-    process.stdout.close()
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    with subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=PIPE, stderr=PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.read(1)
+        process.stdout.close()
+        assert (process.stderr.read(), process.wait()) == (b"", 141)
 
-    assert (process.stderr.read(), process.wait()) == (b"", 141)
-    process.stderr.close()
+
+def typed(line: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
+    """What becomes of a line for the shell; `holdfast` in it is this one."""
+    line = line.replace("holdfast", 'exec "$0" -m holdfast')
+    return subprocess.run(["sh", "-c", line, sys.executable], cwd=folder, capture_output=True, check=False)
 
 
 def test_a_current_folder_that_was_removed_is_no_defect(tmp_path):
-    typed = 'mkdir gone && cd gone && rmdir ../gone && exec "$0" -m holdfast history list'
-    done = subprocess.run(["sh", "-c", typed, sys.executable], cwd=tmp_path, capture_output=True, check=False)
-
+    done = typed("mkdir gone && cd gone && rmdir ../gone && holdfast history list", tmp_path)
     assert done.returncode == ExitCode.PROJECT
     assert done.stderr.startswith(b"error: The current folder does not exist any more.")
 
 
 @pytest.mark.parametrize(
-    ("streams", "words", "code"),
+    ("line", "code"),
     [
-        (">&-", "project sample list", 0),
-        ("2>&-", "history info -r none", ExitCode.USAGE),
-        ("<&- >&- 2>&-", "history info -r none", ExitCode.USAGE),
-        ("2>/dev/full", "history info -r none", ExitCode.USAGE),
+        ("holdfast project sample list >&-", 0),
+        ("holdfast history info -r none 2>&-", ExitCode.USAGE),
+        ("holdfast history info -r none <&- >&- 2>&-", ExitCode.USAGE),
+        ("holdfast history info -r none 2>/dev/full", ExitCode.USAGE),
     ],
 )
-def test_a_stream_that_is_closed_or_full_does_not_change_the_exit_code(streams, words, code, tmp_path):
-    typed = f'exec "$0" -m holdfast {words} {streams}'
-    done = subprocess.run(["sh", "-c", typed, sys.executable], cwd=tmp_path, capture_output=True, check=False)
-
+def test_a_stream_that_is_closed_or_full_does_not_change_the_exit_code(line, code, tmp_path):
+    done = typed(line, tmp_path)
     assert done.returncode == code
     assert b"Traceback" not in done.stderr
 
 
 def test_output_that_finds_no_room_is_an_error_of_storage_said_once(tmp_path):
-    typed = 'exec "$0" -m holdfast project sample list >/dev/full'
-    done = subprocess.run(["sh", "-c", typed, sys.executable], cwd=tmp_path, capture_output=True, check=False)
-
+    done = typed("holdfast project sample list >/dev/full", tmp_path)
     assert done.returncode == ExitCode.STORAGE
-    assert done.stderr.splitlines()[0] == b"error: A file cannot be read or written: No space left on device."
+    assert done.stderr.splitlines()[0].endswith(b": No space left on device.")
     assert b"Exception ignored" not in done.stderr
 
 
@@ -235,9 +227,8 @@ def test_a_file_is_never_opened_under_the_number_of_a_closed_stream():
 
 def test_names_that_are_not_utf8_can_be_printed(holdfast):
     result = holdfast("caf\udce9")
-
     assert result.code == ExitCode.USAGE
-    assert "There is no `holdfast` command `caf\\udce9`." in result.err
+    assert "`caf\\udce9`" in result.err
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -271,11 +262,6 @@ def test_commands_and_groups_inside_a_group_are_ours():
     assert isinstance(do, Command)
 
 
-class Screen(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
 @pytest.mark.parametrize(
     ("variables", "coloured"),
     [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False), ({"NO_COLOR": ""}, True)],
@@ -285,5 +271,5 @@ def test_colour_is_shown_where_it_is_wanted(variables, coloured, monkeypatch):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
 
-    assert ("\x1b" in terminal.style("warning:", "warning", Screen())) is coloured
+    assert ("\x1b" in terminal.style("warning:", "warning", Terminal())) is coloured
     assert terminal.style("warning:", "warning", io.StringIO()) == "warning:"

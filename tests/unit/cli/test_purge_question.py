@@ -18,20 +18,25 @@ def there(*runs: int, living: int = 0) -> Inventory:
 
 
 @pytest.mark.parametrize(
-    ("runs", "sentence"),
+    ("runs", "living", "sentence"),
     [
-        ((), "No run is there."),
-        ((1,), "1 run is there; none alive."),
-        ((3,), "3 runs are there; none alive."),
-        ((1, 1), "2 runs are there, of 2 projects; none alive."),
+        ((), 0, "No run is there."),
+        ((1,), 0, "1 run is there; none alive."),
+        ((3,), 0, "3 runs are there; none alive."),
+        ((1, 1), 0, "2 runs are there, of 2 projects; none alive."),
+        ((3, 1), 2, "4 runs are there, of 2 projects; 2 alive."),
     ],
 )
-def test_how_many_runs_go_is_said_in_good_english(runs, sentence):
-    assert computetarget._how_many_runs(there(*runs)) == sentence
+def test_how_many_runs_go_and_how_many_of_them_live_is_said_in_good_english(runs, living, sentence):
+    assert computetarget._how_many_runs(there(*runs, living=living)) == sentence
 
 
-def test_how_many_of_them_live_is_said():
-    assert computetarget._how_many_runs(there(3, 1, living=2)) == "4 runs are there, of 2 projects; 2 alive."
+@pytest.fixture
+def attached(configure, monkeypatch):
+    """The file of a target that nobody may detach; commands are typed on a terminal."""
+    monkeypatch.setattr(leaving, "detach", lambda *_: pytest.fail("it was detached"))
+    monkeypatch.setattr(terminal, "is_terminal", lambda _: True)
+    return configure("gpu1.compute", "type: remote\naddress: gpu1\n")
 
 
 def test_the_question_names_the_folder_and_the_machine(monkeypatch):
@@ -47,27 +52,18 @@ def test_the_question_names_the_folder_and_the_machine(monkeypatch):
     assert asked == ["Remove all that Holdfast has in /scratch/me/holdfast on `gpu1`?"]
 
 
-def test_a_purge_that_is_declined_is_no_interruption_and_removes_nothing(command, tmp_path, monkeypatch):
-    (tmp_path / "aml_config").mkdir()
-    file = tmp_path / "aml_config" / "gpu1.compute"
-    file.write_text("type: remote\naddress: gpu1\n")
+def test_a_purge_that_is_declined_is_no_interruption_and_removes_nothing(command, attached, monkeypatch):
     monkeypatch.setattr(leaving, "inventory", lambda *_: there(2))
-    monkeypatch.setattr(leaving, "detach", lambda *_: pytest.fail("it was detached"))
-    monkeypatch.setattr(terminal, "is_terminal", lambda _: True)
     monkeypatch.setattr(click, "confirm", lambda *_, **__: False)
     done = command("computetarget", "detach", "gpu1", "--purge")
     assert done.code == 251
     assert done.err.endswith("Nothing was done.\n")
-    assert file.exists()
+    assert attached.exists()
 
 
 @pytest.mark.parametrize("words", [[], ["--yes"], ["--yes", "--force"]], ids=" ".join)
-def test_a_purge_under_living_runs_is_refused_unasked_naming_only_ways_that_work(command, tmp_path, monkeypatch, words):
-    (tmp_path / "aml_config").mkdir()
-    (tmp_path / "aml_config" / "gpu1.compute").write_text("type: remote\naddress: gpu1\n")
+def test_a_purge_under_living_runs_is_refused_unasked_naming_only_ways_that_work(command, attached, monkeypatch, words):
     monkeypatch.setattr(leaving, "inventory", lambda *_: there(3, living=2))
-    monkeypatch.setattr(leaving, "detach", lambda *_: pytest.fail("it was detached"))
-    monkeypatch.setattr(terminal, "is_terminal", lambda _: True)
     monkeypatch.setattr(click, "confirm", lambda *_, **__: pytest.fail("it was asked"))
     done = command("computetarget", "detach", "gpu1", "--purge", *words)
     assert done.code == 246
@@ -76,10 +72,8 @@ def test_a_purge_under_living_runs_is_refused_unasked_naming_only_ways_that_work
     assert "--force" not in done.err
 
 
-def test_what_else_is_wrong_in_a_file_does_not_keep_from_a_purge(command, tmp_path, monkeypatch):
-    (tmp_path / "aml_config").mkdir()
-    file = tmp_path / "aml_config" / "gpu1.compute"
-    file.write_text("type: remotedocker\naddress: gpu1\nnvidiaDocker: perhaps\nshmSize: [1]\n")
+def test_what_else_is_wrong_in_a_file_does_not_keep_from_a_purge(command, configure, monkeypatch):
+    configure("gpu1.compute", "type: remotedocker\naddress: gpu1\nnvidiaDocker: perhaps\nshmSize: [1]\n")
     asked = []
 
     def inventory(target: ComputeTarget, *_: object) -> Inventory:
@@ -91,5 +85,5 @@ def test_what_else_is_wrong_in_a_file_does_not_keep_from_a_purge(command, tmp_pa
     done = command("computetarget", "detach", "gpu1", "--purge", "--yes")
     assert done.code == 0, done.err
     assert asked == ["gpu1"]
-    file.write_text("type: remotedocker\nnvidiaDocker: perhaps\n")
+    configure("gpu1.compute", "type: remotedocker\nnvidiaDocker: perhaps\n")
     assert command("computetarget", "detach", "gpu1", "--purge", "--yes").code == 241, "nobody knows where"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,18 +18,39 @@ from holdfast.workbench import events
 from holdfast.workbench.records.comparison import CodeDifference, RunComparison
 
 
-@pytest.mark.parametrize("columns", ["80", "50", "20"])
-def test_a_long_reason_is_cut_before_what_happens_next(monkeypatch, columns):
-    monkeypatch.setenv("COLUMNS", columns)
-    monkeypatch.setattr(terminal, "is_terminal", lambda _: True)
-    monkeypatch.setattr(sys, "stderr", io.StringIO())
-    screen, reason = Screen(None), "ssh: connect to host " + "gpu1.example.org " * 9
-    screen.show(events.ConnectionLost(reason, 4.0))
-    screen.show(events.ConnectionLost(reason, 8.0))
-    shown = sys.stderr.getvalue().rpartition("\x1b[K")[2]  # type: ignore[attr-defined]  # it is the one from above
-    assert len(shown) < int(columns)
-    assert shown.startswith("connection lost"[: int(columns) - 1])
-    assert shown.endswith("…), trying again in 8 s …") is (columns != "20")
+@pytest.fixture
+def last_line(monkeypatch):
+    """`last_line(columns, screen, *events)`: what stands on a terminal's line after these events."""
+
+    def show(columns: int, screen: Screen, *happened: events.Event) -> str:
+        shown = io.StringIO()
+        monkeypatch.setenv("COLUMNS", str(columns))
+        monkeypatch.setattr(terminal, "is_terminal", lambda _: True)
+        monkeypatch.setattr(sys, "stderr", shown)
+        for event in happened:
+            screen.show(event)
+        return shown.getvalue().rpartition("\x1b[K")[2]
+
+    return show
+
+
+@pytest.mark.parametrize("columns", [80, 50, 20])
+def test_a_long_reason_is_cut_before_what_happens_next(last_line, columns):
+    reason = "ssh: connect to host " + "gpu1.example.org " * 9
+    lost = [events.ConnectionLost(reason, seconds) for seconds in (4.0, 8.0)]
+    shown = last_line(columns, Screen(None), *lost)
+    assert len(shown) < columns
+    assert shown.startswith("connection lost"[: columns - 1])
+    assert shown.endswith("…), trying again in 8 s …") is (columns != 20)
+
+
+@pytest.mark.parametrize("columns", [200, 60, 30])
+def test_of_a_long_phase_the_seconds_are_not_cut(last_line, columns):
+    phase = events.PhaseChanged("gpus", "waiting: GPU 0 is held by the run iris_1794774034208 of ada; GPU 1 too")
+    shown = last_line(columns, Screen(None, frame=False, age=3600.0), phase)
+    assert len(shown) < columns
+    assert shown.startswith("  waiting: GPU 0") and shown.endswith(" (3600 s)")
+    assert ("…" in shown) is (columns != 200)
 
 
 def test_what_is_in_a_file_does_not_steer_the_terminal():
@@ -40,10 +62,9 @@ def test_what_is_in_a_file_does_not_steer_the_terminal():
     assert page.getvalue().count("+\ty\\x1b[2J\\x9b31m\n") == 2
 
 
-def test_many_warnings_are_counted_and_a_check_shows_them_all(command, tmp_path):
-    (tmp_path / "aml_config").mkdir()
-    (tmp_path / "aml_config" / "built.compute").write_text("type: local\nuserManagedEnvironment: false\n")
-    (tmp_path / "aml_config" / "built.runconfig").write_text("Target: built\nFramework: Python\n")
+def test_many_warnings_are_counted_and_a_check_shows_them_all(command, configure, tmp_path):
+    configure("built.compute", "type: local\nuserManagedEnvironment: false\n")
+    configure("built.runconfig", "Target: built\nFramework: Python\n")
     (tmp_path / "train.py").write_text("")
     index = '[[tool.uv.index]]\nname = "n%d"\nurl = "https://h.example/%d"\nexplicit = true\n'
     indexes = "".join(index % (each, each) for each in range(30))
@@ -71,15 +92,10 @@ def test_what_takes_long_before_the_script_is_said_once(capsys, phases, shown):
     assert capsys.readouterr().err == shown
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """What the screen takes for the time."""
-    made = Clock()
+def clock(monkeypatch):
+    """What the screen takes for the time, in `clock.now`."""
+    made = SimpleNamespace(now=1000.0)
     monkeypatch.setattr(time, "monotonic", lambda: made.now)
     return made
 
@@ -135,23 +151,10 @@ def test_a_note_that_was_shown_when_it_came_is_not_shown_again_at_the_end(record
     assert (shown.count("note: seen"), shown.count("note: only at the end")) == (1, 1)
 
 
-@pytest.mark.parametrize("columns", ["200", "60", "30"])
-def test_of_a_long_phase_the_seconds_are_not_cut(monkeypatch, columns):
-    monkeypatch.setenv("COLUMNS", columns)
-    monkeypatch.setattr(terminal, "is_terminal", lambda _: True)
-    monkeypatch.setattr(sys, "stderr", io.StringIO())
-    text = "waiting for a GPU: GPU 0 is held by the run iris_1794774034208 of ada; GPU 1 too"
-    Screen(None, frame=False, age=3600.0).show(events.PhaseChanged("gpus", text))
-    shown = sys.stderr.getvalue().rpartition("\x1b[K")[2]  # type: ignore[attr-defined]  # it is the one from above
-    assert len(shown) < int(columns)
-    assert shown.startswith("  waiting for a GPU") and shown.endswith(" (3600 s)")
-    assert ("…" in shown) is (columns != "200")
-
-
 @pytest.mark.parametrize(("shows_output", "is_led_there"), [(True, False), (False, True)])
 def test_only_who_has_not_seen_the_output_is_led_to_it(recorded, capfd, shows_output, is_led_there):
     run = read_run(recorded.folders, recorded.add())
     Screen(sys.stdout if shows_output else None).show(events.Ended(run))
     shown = capfd.readouterr().err
-    assert "The script ended with exit code 3." in shown
+    assert "exit code 3" in shown
     assert ("holdfast logs -r" in shown) is is_led_there

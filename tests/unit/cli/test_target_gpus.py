@@ -13,10 +13,13 @@ import pytest
 
 from holdfast.cli import other_screen, progress, target_gpus
 from holdfast.cli.gpu_users_page import draw
+from holdfast.cli.main import main
 from holdfast.errors import HostError, Unreachable
 from holdfast.workbench.machines import gpus
 from holdfast.workbench.machines.gpus import parse
 from kit.waiting import wait_for
+
+from .conftest import Terminal
 
 GIB = 1 << 30
 ANSWER: dict[str, Any] = {
@@ -68,9 +71,7 @@ ANSWER: dict[str, Any] = {
 
 
 def test_the_page_tells_own_runs_others_runs_and_strangers_apart():
-    page = io.StringIO()
-    draw(parse(ANSWER), page)
-    assert page.getvalue().splitlines() == [
+    assert shown_of(ANSWER).splitlines() == [
         "Driver       NVIDIA 535.104.05, CUDA up to 12.2",
         "GPU 0        Tesla K80, 74 % busy, 8.00 of 11.00 GiB, 61 °C, 120 W",
         "             GPU-1",
@@ -91,21 +92,22 @@ def test_the_page_tells_own_runs_others_runs_and_strangers_apart():
     ]
 
 
+def shown_of(answer: dict[str, Any]) -> str:
+    page = io.StringIO()
+    draw(parse(answer), page)
+    return page.getvalue()
+
+
 @pytest.mark.parametrize(
     ("changes", "shown"),
     [
         ({"state": "no-driver"}, "Driver  none from NVIDIA"),
-        (
-            {"state": "timed-out", "problem": "no answer", "driver": None},
-            "Driver  NVIDIA of unknown version, timed-out: ",
-        ),
+        ({"state": "timed-out", "problem": "x", "driver": None}, "Driver  NVIDIA of unknown version, timed-out: "),
         ({}, "GPUs    none"),
     ],
 )
 def test_a_machine_without_gpus_says_what_it_has(changes, shown):
-    page = io.StringIO()
-    draw(parse({**ANSWER, "devices": [], "queue": [], **changes}), page)
-    assert shown in page.getvalue()
+    assert shown in shown_of({**ANSWER, "devices": [], "queue": [], **changes})
 
 
 @pytest.mark.parametrize(
@@ -118,12 +120,6 @@ def test_what_is_not_understood_is_an_error_of_the_machine(answer):
 
 def changed(**changes: Any) -> dict[str, Any]:
     return {**ANSWER, "queue": [], "devices": [{**ANSWER["devices"][0], **changes}]}
-
-
-def shown_of(answer: dict[str, Any]) -> str:
-    page = io.StringIO()
-    draw(parse(answer), page)
-    return page.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -164,11 +160,11 @@ def test_times_that_no_calendar_has_are_not_known(absurd):
     assert "process 7 of unknown, for 1 GPU\n" in shown_of(answer)
 
 
-def test_a_look_at_no_known_time_is_shown_all_the_same(command, machine, monkeypatch):
+def test_a_look_at_no_known_time_is_shown_all_the_same(command, machine, watched):
     machine.answer = {**ANSWER, "time": 1e300}
     assert command("computetarget", "gpus", "local", "--watch").out.startswith("time unknown\nDriver")
     machine.looks = 0
-    assert "time unknown, every" in watched_on(Terminal(), monkeypatch)
+    assert "time unknown, every" in watched()
 
 
 @pytest.fixture
@@ -213,16 +209,8 @@ def test_one_look_is_one_look_and_the_connection_is_closed(command, machine):
 
 def test_separated_by_tabs_there_is_a_line_of_names_and_numbers_for_each_gpu(command, machine):
     lines = [line.split("\t") for line in command("computetarget", "gpus", "local", "-o", "tsv").out.splitlines()]
-    assert lines[0] == [
-        "0",
-        "GPU-1",
-        "Tesla K80",
-        "leased",
-        "iris_1",
-        "ada",
-        "74",
-        *map(str, (8 * GIB, 11 * GIB, 61, 120.4, 3)),
-    ]
+    about = ["0", "GPU-1", "Tesla K80", "leased", "iris_1", "ada", "74"]
+    assert lines[0] == [*about, *map(str, (8 * GIB, 11 * GIB, 61, 120.4, 3))]
     assert [line[3] for line in lines] == ["leased", "free", "lost", "leased"]
     assert {len(line) for line in lines} == {12}
 
@@ -273,47 +261,39 @@ def test_all_looks_are_asked_for_over_one_connection(monkeypatch):
     assert far.closed == 1
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
+@pytest.fixture
+def watched(machine, monkeypatch):
+    """`watched(*words)`: what a terminal got from `computetarget gpus local --watch`."""
+
+    def watch(*words: str, lines: int = 40, columns: int = 100, expected: int = 0) -> str:
+        shown = Terminal()
+        monkeypatch.setenv("LINES", str(lines))
+        monkeypatch.setenv("COLUMNS", str(columns))
+        monkeypatch.setattr(sys, "stdout", shown)
+        assert main(["computetarget", "gpus", "local", "--watch", *words]) == expected
+        return shown.getvalue()
+
+    return watch
 
 
-def watched_on(
-    terminal: Terminal,
-    monkeypatch: pytest.MonkeyPatch,
-    *words: str,
-    lines: int = 40,
-    columns: int = 100,
-    expected: int = 0,
-) -> str:
-    monkeypatch.setenv("LINES", str(lines))
-    monkeypatch.setenv("COLUMNS", str(columns))
-    monkeypatch.setattr(sys, "stdout", terminal)
-    from holdfast.cli.main import main
-
-    code = main(["computetarget", "gpus", "local", "--watch", *words])
-    assert code == expected
-    return terminal.getvalue()
-
-
-def test_on_a_terminal_each_look_is_written_over_the_last_and_the_screen_is_given_back(machine, monkeypatch):
-    shown = watched_on(Terminal(), monkeypatch)
+def test_on_a_terminal_each_look_is_written_over_the_last_and_the_screen_is_given_back(watched):
+    shown = watched()
     assert shown.startswith(other_screen.BEGIN + "\x1b[H")
     screens, _, after = shown.partition(other_screen.END)
     assert screens.count("\x1b[H") == 2 and "Ctrl-C" in screens
     assert after.splitlines()[0].startswith("Driver"), "what was seen last stays"
 
 
-def test_a_screen_that_is_too_low_says_how_much_is_missing(machine, monkeypatch):
-    shown = watched_on(Terminal(), monkeypatch, lines=10)
+def test_a_screen_that_is_too_low_says_how_much_is_missing(watched):
+    shown = watched(lines=10)
     first = shown.partition("\x1b[J")[0]
     assert first.count("\r\n") == 9
     assert "… 10 more lines" in first
 
 
-def test_a_screen_that_is_too_narrow_breaks_no_line(machine, monkeypatch):
+def test_a_screen_that_is_too_narrow_breaks_no_line(watched, monkeypatch):
     monkeypatch.delenv("NO_COLOR")
-    shown = watched_on(Terminal(), monkeypatch, columns=30)
+    shown = watched(columns=30)
     first = shown.partition("\x1b[J")[0].removeprefix(other_screen.BEGIN + "\x1b[H")
     lines = [re.sub(r"\x1b\[[\d;]*[mK]", "", line) for line in first.split("\r\n")]
     assert max(map(len, lines)) == 30
@@ -321,30 +301,29 @@ def test_a_screen_that_is_too_narrow_breaks_no_line(machine, monkeypatch):
 
 
 @pytest.mark.parametrize(("kind", "words"), [("dumb", ()), ("xterm", ("-o", "json")), ("xterm", ("--query", "cuda"))])
-def test_there_is_no_other_screen_where_it_cannot_be_or_for_programs(machine, monkeypatch, kind, words):
+def test_there_is_no_other_screen_where_it_cannot_be_or_for_programs(watched, monkeypatch, kind, words):
     monkeypatch.setenv("TERM", kind)
-    shown = watched_on(Terminal(), monkeypatch, *words)
+    shown = watched(*words)
     assert "\x1b[?" not in shown
     if "json" in words:
-        decoder, found = json.JSONDecoder(), []
+        decoder = json.JSONDecoder()
+        found: list[Any] = []
         while shown.strip():
             value, end = decoder.raw_decode(shown.lstrip())
             found, shown = [*found, value], shown.lstrip()[end:]
         assert [each["driver"] for each in found] == ["535.104.05"] * 2
 
 
-def test_while_it_connects_that_is_said(machine, monkeypatch):
+def test_while_it_connects_that_is_said(machine, watched, monkeypatch):
     monkeypatch.setattr(progress, "EVERY", 0.01)
     said = Terminal()
     monkeypatch.setattr(sys, "stderr", said)
     machine.before = lambda: wait_for(lambda: "asking local … (" in said.getvalue())
-    shown = watched_on(Terminal(), monkeypatch)
+    shown = watched()
     assert said.getvalue().endswith("\r\x1b[K"), "and taken back"
     assert shown.count("\x1b[H") == 2
 
 
-def test_a_link_that_breaks_leaves_the_screen_as_it_was_too(machine, monkeypatch):
+def test_a_link_that_breaks_leaves_the_screen_as_it_was_too(machine, watched):
     machine.ends = Unreachable("gone")
-    terminal = Terminal()
-    watched_on(terminal, monkeypatch, expected=Unreachable.exit_code)
-    assert terminal.getvalue().endswith(other_screen.END)
+    assert watched(expected=Unreachable.exit_code).endswith(other_screen.END)
