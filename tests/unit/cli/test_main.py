@@ -110,14 +110,12 @@ def test_a_line_without_a_command_is_one_too(capsys):
 
 def test_an_error_of_ours_is_a_message_and_its_hint(run):
     code, out, error = run(raising(ProjectError("`x` is no project.", "Make one:\nholdfast project create x")))
-
     assert (code, out) == (ExitCode.PROJECT, "")
     assert error == "error: `x` is no project.\n  Make one:\n  holdfast project create x\n"
 
 
 def test_an_unexpected_error_is_one_line_and_says_how_to_see_more(run):
     code, _, error = run(raising(KeyError("a\nb")))
-
     assert code == ExitCode.INTERNAL
     assert error.splitlines()[0] == "internal error: KeyError: 'a\\nb'"
     assert "--debug" in error
@@ -144,7 +142,6 @@ def test_details_are_shown_only_when_asked_for(run):
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES])
 def test_a_file_that_cannot_be_written_is_no_internal_error(number, run):
     code, _, error = run(raising(OSError(number, "No room", "/a\nb")))
-
     assert code == ExitCode.STORAGE
     assert error.startswith("error: A file `/a\\nb` cannot be read or written: No room.\n")
 
@@ -162,7 +159,6 @@ def test_an_interrupt_ends_as_shells_have_it(problem, run):
 
 def test_a_broken_pipe_to_another_process_is_not_taken_for_ours(run, monkeypatch):
     monkeypatch.setattr(entry, "_reader_is_gone", lambda: False)
-
     assert run(raising(BrokenPipeError(errno.EPIPE, "Broken pipe")))[0] == ExitCode.INTERNAL
 
 
@@ -221,7 +217,6 @@ def test_a_file_is_never_opened_under_the_number_of_a_closed_stream():
     code = "import os; from holdfast.cli import terminal; terminal.provide_streams(); print(os.open('/', 0) > 2)"
     typed = f'exec "$0" -c "{code}" <&- 2>&-'
     done = subprocess.run(["sh", "-c", typed, sys.executable], capture_output=True, text=True, check=False)
-
     assert done.stdout == "True\n"
 
 
@@ -244,7 +239,6 @@ def test_completing_a_command_imports_no_command_module(monkeypatch, capsys):
     monkeypatch.setenv("COMP_WORDS", "holdfast comp")
     monkeypatch.setenv("COMP_CWORD", "1")
     monkeypatch.setattr(entry, "_load", raising(AssertionError("imported")))
-
     assert entry.main([]) == 0
     assert capsys.readouterr().out.split() == ["plain,computetarget", "plain,completion"]
 
@@ -270,6 +264,5 @@ def test_colour_is_shown_where_it_is_wanted(variables, coloured, monkeypatch):
     monkeypatch.delenv("NO_COLOR")
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-
     assert ("\x1b" in terminal.style("warning:", "warning", Terminal())) is coloured
     assert terminal.style("warning:", "warning", io.StringIO()) == "warning:"

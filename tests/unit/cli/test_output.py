@@ -92,25 +92,20 @@ def test_with_a_query_the_result_decides_about_the_columns():
 
 def test_json_keeps_letters_and_escapes_only_what_cannot_be_written():
     text = shown(Output("json"), {"name": "größe-\udcff", "loss": float("nan"), "l": [float("-inf")]}, [])
-
     assert text == '{\n  "name": "größe-\\udcff",\n  "loss": "NaN",\n  "l": [\n    "-Infinity"\n  ]\n}\n'
     text.encode("utf-8")
 
 
 def test_json_for_a_stream_that_knows_no_unicode_is_plain_ascii():
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-
     Output("json").show({"name": "größe 😀"}, [], stream)
     stream.seek(0)
-
     assert json.loads(stream.read()) == {"name": "größe 😀"}
 
 
 def test_jsonc_has_colours_on_a_terminal_only(monkeypatch):
     monkeypatch.delenv("NO_COLOR")
-
     coloured = shown(Output("jsonc"), {"a": "b", "n": 1}, [], Terminal())
-
     assert coloured == '{\n  \x1b[36m"a"\x1b[0m: \x1b[32m"b"\x1b[0m,\n  \x1b[36m"n"\x1b[0m: \x1b[33m1\x1b[0m\n}\n'
     assert shown(Output("jsonc"), {"a": "b"}, []) == '{\n  "a": "b"\n}\n'
 
@@ -121,7 +116,6 @@ def test_jsonc_has_colours_on_a_terminal_only(monkeypatch):
 def test_a_query_that_cannot_be_read_is_shown_with_the_place(query, position):
     with pytest.raises(UsageError) as caught:
         _checked_query(query)
-
     assert f"at position {position}:" in caught.value.message
     assert caught.value.hint.splitlines()[:2] == [query, " " * (position - 1) + "^"]
     assert "For example: --query" in caught.value.hint

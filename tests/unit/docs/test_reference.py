@@ -48,7 +48,6 @@ def test_the_page_of_commands_is_what_the_commands_say():
 def test_a_page_of_commands_that_is_out_of_date_is_noticed(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(generate_cli_reference, "PAGE", tmp_path / "cli.md")
     monkeypatch.setattr(generate_cli_reference, "reference", lambda: "now\n")
-
     assert generate_cli_reference.main(["--check"]) == 1
     assert "Run: make docs" in capsys.readouterr().err
     assert generate_cli_reference.main([]) == 0
@@ -63,13 +62,11 @@ def test_every_command_has_a_help_of_its_own_and_every_option_a_meaning():
         for parameter in context.command.params:
             if isinstance(parameter, click.Option) and not parameter.help and not parameter.hidden:
                 silent.append(f"{path} {parameter.opts[0]}")
-
     assert silent == []
 
 
 def test_every_entry_of_the_table_leads_to_a_command():
     tree = command_tree()
-
     for name in [*GROUPS, *SHORT_FORMS]:
         assert isinstance(tree.get_command(click.Context(tree), name), click.Command)
 
@@ -81,5 +78,4 @@ def test_links_between_the_pages_lead_somewhere():
         for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             if "://" not in target and not (page.parent / target).exists():
                 dead.append(f"{page.relative_to(DOCS.parent)}: {target}")
-
     assert dead == []

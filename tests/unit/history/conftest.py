@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,13 +22,8 @@ COMPLETED: tuple[Mapping[str, Any], ...] = (
     {"t": BEGIN + 4, "e": "started", "pid": 7, "argv": ["python", "train.py"]},
     {"t": BEGIN + 8.892389, "e": "exited", "code": 0},
     {"t": BEGIN + 8.892389, "e": "swept", "processes": [[9, "loader", "SIGTERM"]], "count": 1},
-    {
-        "t": BEGIN + 8.892389,
-        "e": "files",
-        "outputs": [["outputs/model.pkl", 5]],
-        "others": [["scratch.bin", 12]],
-        "others_count": 1,
-    },
+    {"t": BEGIN + 8.892389, "e": "files", "outputs": [["outputs/model.pkl", 5]]}
+    | {"others": [["scratch.bin", 12]], "others_count": 1},
     {"t": BEGIN + 8.892389, "e": "ended", "reason": "completed", "code": 0, "signal": None, "detail": ""},
 )
 FAILED = (
@@ -107,8 +103,9 @@ def made_archive() -> Callable[[Path], Archive]:
 
 
 @pytest.fixture
-def journal_bytes() -> Callable[..., bytes]:
-    def encode(*events: Mapping[str, Any]) -> bytes:
-        return b"".join(json.dumps(event).encode() + b"\n" for event in events)
-
-    return encode
+def in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()

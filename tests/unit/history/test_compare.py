@@ -89,7 +89,7 @@ def test_how_the_runs_ended_is_compared(run):
     failed = replace(run, status=Status.FAILED, ending=Ending(Reason.EXIT_CODE, code=3), started=1.0, ended=3.5)
     assert compare_runs(RunView(run, {}), RunView(failed, {})).facts == (
         Difference("status", "Submitted", "Failed"),
-        Difference("ended", None, "The script ended with exit code 3."),
+        Difference("ended", None, failed.ending.sentence()),
         Difference("duration", None, "0:00:02.500000"),
     )
 

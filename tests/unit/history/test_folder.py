@@ -28,11 +28,16 @@ def commit(folders, submission, run_id):
     return own
 
 
+@pytest.fixture
+def run_id(folders, submission):
+    """A run that is committed."""
+    return commit(folders, submission, folders.reserve("iris", NOW)).run_id
+
+
 def test_a_committed_run_reads_back_as_it_was_written(folders, submission):
     run_id = folders.reserve("iris", NOW)
     tricky = replace(submission, arguments=("a b", "\udcff\n", "é"), properties={"grid": "1"}, parent_run_id="p_1")
     own = commit(folders, tricky, run_id)
-
     assert run_id == "iris_1700000000250"
     assert folders.submission(run_id) == own
     assert folders.plan(run_id) == {"format": 1, "run": run_id}
@@ -47,12 +52,9 @@ def test_reserved_runs_are_not_listed_until_they_are_committed(folders, submissi
     assert folders.all_ids() == (run_id,)
 
 
-def test_ids_taken_at_the_same_moment_differ_whether_reserved_or_committed(folders, submission):
-    first = folders.reserve("iris", NOW)
-    commit(folders, submission, first)
-    second = folders.reserve("iris", NOW)
-    third = folders.reserve("iris", NOW)
-    assert [first, second, third] == [f"iris_{1700000000250 + i}" for i in range(3)]
+def test_ids_taken_at_the_same_moment_differ_whether_reserved_or_committed(folders, run_id):
+    ids = [run_id, folders.reserve("iris", NOW), folders.reserve("iris", NOW)]
+    assert ids == [f"iris_{1700000000250 + i}" for i in range(3)]
 
 
 def test_ids_are_unique_when_many_ask_at_once(folders):
@@ -76,18 +78,12 @@ def test_a_project_name_becomes_a_prefix_that_is_safe_as_a_folder_name(folders, 
     assert folders.reserve(name, NOW) == f"{prefix}_1700000000250"
 
 
-def test_an_abandoned_run_leaves_nothing(folders):
-    run_id = folders.reserve("iris", NOW)
-    folders.abandon(run_id)
-    folders.abandon(run_id)
-    assert os.listdir(folders.root) == []
-
-
-def test_abandoning_does_not_touch_a_committed_run(folders, submission):
-    run_id = folders.reserve("iris", NOW)
-    commit(folders, submission, run_id)
-    folders.abandon(run_id)
-    assert folders.all_ids() == (run_id,)
+def test_an_abandoned_run_leaves_nothing_and_a_committed_one_is_not_touched(folders, run_id):
+    other = folders.reserve("iris", NOW)
+    for _ in ("once", "and again"):
+        folders.abandon(other)
+        folders.abandon(run_id)
+    assert os.listdir(folders.root) == [run_id]
 
 
 def test_leftovers_are_removed_after_a_day_and_not_before(folders):
@@ -115,8 +111,7 @@ def test_a_full_disk_leaves_no_half_written_record(folders, submission, monkeypa
     monkeypatch.setattr(os, "fsync", fsync)
     with pytest.raises(StorageError) as caught:
         commit(folders, submission, run_id)
-    assert "Make room" in caught.value.hint
-    assert run_id in caught.value.message
+    assert run_id in caught.value.message and caught.value.hint
     assert os.listdir(folders.root) == []
 
 
@@ -125,9 +120,8 @@ def test_a_folder_that_cannot_be_made_is_a_storage_error_with_a_remedy(tmp_path,
         raise OSError(errno.EROFS, "Read-only file system")
 
     monkeypatch.setattr(Path, "mkdir", refuse)
-    with pytest.raises(StorageError) as caught:
+    with pytest.raises(StorageError, match="Read-only file system") as caught:
         RunFolders(tmp_path / ".holdfast").reserve("iris", NOW)
-    assert "Read-only file system" in caught.value.message
     assert "mounted read-only" in caught.value.hint
 
 
@@ -137,30 +131,21 @@ def test_runs_are_sorted_by_age_whatever_their_prefix(folders, submission):
     assert [each[0] for each in folders.all_ids()] == ["z", "a", "m"]
 
 
-def test_a_run_is_found_by_its_id_its_beginning_its_end_and_last(folders, submission):
-    first = folders.reserve("iris", NOW)
-    second = folders.reserve("wine", NOW + 7)
-    for run_id in (first, second):
-        commit(folders, submission, run_id)
-    assert folders.resolve(first) == first
-    assert folders.resolve("ir") == first
-    assert folders.resolve("7250") == second
-    assert folders.resolve("last") == second
+def test_a_run_is_found_by_its_id_its_beginning_its_end_and_last(folders, submission, run_id):
+    second = commit(folders, submission, folders.reserve("wine", NOW + 7)).run_id
+    assert [folders.resolve(text) for text in (run_id, "ir")] == [run_id] * 2
+    assert [folders.resolve(text) for text in ("7250", "last")] == [second] * 2
 
 
 def test_an_ambiguous_id_lists_the_newest_candidates(folders, submission):
-    ids = [folders.reserve("iris", NOW + i) for i in range(7)]
-    for run_id in ids:
-        commit(folders, submission, run_id)
+    ids = [commit(folders, submission, folders.reserve("iris", NOW + i)).run_id for i in range(7)]
     with pytest.raises(UsageError) as caught:
         folders.resolve("iris")
     assert caught.value.message == "`iris` could be any of 7 runs."
     assert caught.value.hint == f"Give more of the id: {', '.join(ids[:1:-1])} …"
 
 
-def test_an_unknown_run_names_the_nearest(folders, submission):
-    run_id = folders.reserve("iris", NOW)
-    commit(folders, submission, run_id)
+def test_an_unknown_run_names_the_nearest(folders, run_id):
     with pytest.raises(UnknownName) as caught:
         folders.resolve("iris_1700000000251")
     assert caught.value.message == "There is no run `iris_1700000000251`."
@@ -171,7 +156,7 @@ def test_an_unknown_run_names_the_nearest(folders, submission):
 def test_without_any_run_the_remedy_is_to_submit_one(folders, text):
     with pytest.raises(UnknownName) as caught:
         folders.resolve(text)
-    assert caught.value.hint == "Nothing has been run yet: holdfast experiment submit SCRIPT"
+    assert caught.value.hint.endswith(": holdfast experiment submit SCRIPT")
 
 
 @pytest.mark.parametrize(
@@ -184,9 +169,7 @@ def test_without_any_run_the_remedy_is_to_submit_one(folders, text):
         (None, "it is missing"),
     ],
 )
-def test_a_damaged_submission_names_the_file_and_what_is_wrong(folders, submission, content, why):
-    run_id = folders.reserve("iris", NOW)
-    commit(folders, submission, run_id)
+def test_a_damaged_submission_names_the_file_and_what_is_wrong(folders, run_id, content, why):
     path = folders.path(run_id) / "submission.json"
     path.unlink() if content is None else path.write_bytes(content)
     with pytest.raises(StorageError) as caught:
@@ -194,17 +177,14 @@ def test_a_damaged_submission_names_the_file_and_what_is_wrong(folders, submissi
     assert caught.value.message == f"`{path}` cannot be read: {why}."
 
 
-def test_a_record_of_a_later_version_says_to_update(folders, submission):
-    run_id = folders.reserve("iris", NOW)
-    commit(folders, submission, run_id)
+def test_a_record_of_a_later_version_says_to_update(folders, run_id):
     (folders.path(run_id) / "submission.json").write_text('{"format": 9}')
     with pytest.raises(StorageError, match=r"A later version of Holdfast wrote it \(format 9, not 1\)"):
         folders.submission(run_id)
 
 
-def test_keys_of_a_later_version_are_ignored(folders, submission):
-    run_id = folders.reserve("iris", NOW)
-    own = commit(folders, submission, run_id)
+def test_keys_of_a_later_version_are_ignored(folders, run_id):
+    own = folders.submission(run_id)
     path = folders.path(run_id) / "submission.json"
     path.write_text(path.read_text().replace('"run_number"', '"verdict": {}, "run_number"'))
     assert folders.submission(run_id) == own
@@ -215,9 +195,7 @@ def test_reading_a_run_that_is_not_there_is_an_unknown_name(folders):
         folders.plan("iris_1")
 
 
-def test_where_a_run_may_start_and_the_clock_there_stand_beside_each_other(folders, submission):
-    run_id = folders.reserve("iris", NOW)
-    commit(folders, submission, run_id)
+def test_where_a_run_may_start_and_the_clock_there_stand_beside_each_other(folders, run_id):
     assert (folders.place(run_id), folders.clock_offset(run_id)) == (None, None)
     place = Place("ab" * 16, "/home/\udcff/.holdfast", "node1")
     folders.write_place(run_id, "me@gpu1", place)
@@ -230,17 +208,13 @@ def test_where_a_run_may_start_and_the_clock_there_stand_beside_each_other(folde
 @pytest.mark.parametrize(
     "text", ["", "[]", "{", '{"format": 1, "host": "gpu1", "clock_offset": 0.5}', '{"machine": 7}']
 )
-def test_a_place_that_was_not_written_down_or_cannot_be_read_is_not_known(folders, submission, text):
-    run_id = folders.reserve("iris", NOW)
-    commit(folders, submission, run_id)
+def test_a_place_that_was_not_written_down_or_cannot_be_read_is_not_known(folders, run_id, text):
     (folders.path(run_id) / "host.json").write_text(text)
     assert folders.place(run_id) is None
 
 
-def test_a_place_that_cannot_be_written_down_is_an_error(folders, submission):
-    run_id = folders.reserve("iris", NOW)
-    commit(folders, submission, run_id)
+def test_a_place_that_cannot_be_written_down_is_an_error(folders, run_id):
     (folders.path(run_id) / "host.json.new").mkdir()
-    with pytest.raises(StorageError, match="Could not write the record of run"):
+    with pytest.raises(StorageError, match=run_id):
         folders.write_place(run_id, "me@gpu1", Place("ab", "/home", "node1"))
     folders.write_clock(run_id, "me@gpu1", 1.5, 0.01)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import NamedTuple
 
 import pytest
@@ -26,20 +25,16 @@ class Outcome(NamedTuple):
 
 
 @pytest.fixture
-def history(tmp_path, monkeypatch, capfd):
+def history(in_utc, tmp_path, monkeypatch, capfd):
     """`history("list")` runs `holdfast history list` in the project."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
 
     def run(*words: str) -> Outcome:
         capfd.readouterr()
         code = main(["asset", *words[1:]] if words[0] == "asset" else ["history", *words])
         return Outcome(code, *capfd.readouterr())
 
-    yield run
-    monkeypatch.undo()
-    time.tzset()
+    return run
 
 
 def snapshot(archive, files: dict[str, str]) -> str:
@@ -105,19 +100,9 @@ def test_a_table_says_how_many_runs_it_leaves_out(archive, history, monkeypatch)
     assert [each["run_id"] for each in json.loads(history("list", "--limit", "1").out)] == ["iris_1521077190509"]
 
 
-def test_queries_work_as_in_the_original(archive, history):
-    archive.add(metrics={"Accuracy": 0.5})
-    archive.add(metrics={"Accuracy": 0.75})
-    archive.add(archive.failed)
-    query = "@[?Accuracy != null] | max_by(@, &Accuracy).Accuracy"
-    assert history("list", "--query", query) == Outcome(0, "0.75\n", "")
-    assert history("list", "--query", "[?status=='Completed'].run_id", "-o", "tsv").out == f"{B}\n{A}\n"
-
-
 def test_an_empty_history_says_what_to_do(history, tmp_path):
-    assert history("list", "-o", "table") == Outcome(
-        0, "", "Nothing has been run here yet.\n  holdfast experiment submit SCRIPT\n"
-    )
+    said = "Nothing has been run here yet.\n  holdfast experiment submit SCRIPT\n"
+    assert history("list", "-o", "table") == Outcome(0, "", said)
     assert history("list").out == "[]\n"
     assert history("rebuild").out == "0 runs in the index.\n"
     assert list(tmp_path.iterdir()) == []
@@ -203,9 +188,8 @@ def test_an_artifact_is_printed_byte_for_byte(archive, tmp_path, monkeypatch, ca
 def test_an_unknown_run_is_a_usage_error_with_the_nearest(archive, history):
     archive.add()
     failed = history("info", "-r", "iris_1521077190999")
-    assert failed.code == 240
-    assert failed.out == ""
-    assert f"Did you mean `{A}`?" in failed.err
+    assert (failed.code, failed.out) == (240, "")
+    assert f"`{A}`" in failed.err
 
 
 def test_comparing_shows_code_arguments_configuration_packages_and_metrics(archive, history):
@@ -313,11 +297,9 @@ def test_outputs_are_downloaded_promoted_and_fetched(archive, history, tmp_path)
     outputs = archive.folders.path(A) / "outputs"
     outputs.mkdir()
     (outputs / "model.pkl").write_text("model")
-    assert history("download", "-r", A, "-d", "got") == Outcome(
-        0,
-        "got/outputs/model.pkl\n",
-        "1 file, 5 B.\n  It is in the project, so runs take it along. To leave it out: `/got/` in .amlignore\n",
-    )
+    fetched = history("download", "-r", A, "-d", "got")
+    assert fetched == Outcome(0, "got/outputs/model.pkl\n", fetched.err)
+    assert fetched.err.startswith("1 file, 5 B.\n") and "`/got/` in .amlignore" in fetched.err
     assert history("download", "-r", A, "-d", "got").code == 240
     assert history("promote", "-r", A, "-ap", "outputs/model.pkl", "-n", "model.pkl") == Outcome(
         0, "assets/model.pkl.link\n", "  Fetch it: holdfast asset download -l assets/model.pkl.link -d DIR\n"
@@ -355,7 +337,12 @@ def test_where_every_run_is_at_home_the_folders_are_looked_at_once_and_no_host_i
     archive.add(archive.failed)
     looked = []
     synchronize = Index._synchronize
-    monkeypatch.setattr(Index, "_synchronize", lambda *words, **more: looked.append(1) or synchronize(*words, **more))
+
+    def counted(*words, **more):
+        looked.append(1)
+        return synchronize(*words, **more)
+
+    monkeypatch.setattr(Index, "_synchronize", counted)
     monkeypatch.setattr("holdfast.workbench.records.refresh.refresh", lambda *_: pytest.fail("a host was asked"))
     assert len(json.loads(history("list").out)) == 2
     assert len(looked) == 1
@@ -367,7 +354,12 @@ def test_a_run_that_is_at_home_is_shown_without_asking_about_the_others(archive,
     archive.add()
     archive.add(archive.running)
     asked = []
-    monkeypatch.setattr("holdfast.workbench.records.refresh.refresh", lambda *_: asked.append(1) or iter(()))
+
+    def refresh(*_):
+        asked.append(1)
+        return iter(())
+
+    monkeypatch.setattr("holdfast.workbench.records.refresh.refresh", refresh)
     assert history("info", "-r", A).code == 0
     assert asked == []
     assert history("info", "-r", B).code == history("compare", A, B).code == 0

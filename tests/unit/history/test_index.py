@@ -14,6 +14,7 @@ import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from subprocess import PIPE
 
 import pytest
 
@@ -53,10 +54,11 @@ def test_a_listed_run_is_the_record_without_its_long_lists(archive, index):
 def test_runs_are_filtered_by_script_target_status_and_parent(archive, index):
     a = archive.add(script_name="a.py")
     b = archive.add(archive.failed, target="gpu", parent_run_id=a)
-    assert [run.run_id for run in index.list(only=Filter(script="a.py"))] == [a]
-    assert [run.run_id for run in index.list(only=Filter(target="gpu"))] == [b]
-    assert [run.run_id for run in index.list(only=Filter(status=Status.FAILED))] == [b]
-    assert [run.run_id for run in index.list(only=Filter(parent=a))] == [b]
+    found = [
+        [run.run_id for run in index.list(only=only)]
+        for only in (Filter(script="a.py"), Filter(target="gpu"), Filter(status=Status.FAILED), Filter(parent=a))
+    ]
+    assert found == [[a], [b], [b], [b]]
     assert index.look(only=Filter(script="none")).total == 0
 
 
@@ -65,13 +67,6 @@ def test_an_untracked_run_is_not_listed_but_counts_as_unfinished(archive, index)
     assert index.look().total == 0
     assert index.documents().documents == ()
     assert index.unfinished() == ((run_id, "local"),)
-
-
-def test_a_run_that_was_never_reported_is_found_by_its_folder(archive, index):
-    first = archive.add()
-    assert len(index.list()) == 1
-    second = archive.add()
-    assert {run.run_id for run in index.list()} == {first, second}
 
 
 def test_an_unfinished_run_is_read_again_until_it_has_ended(archive, index):
@@ -132,17 +127,13 @@ def test_two_processes_never_get_the_same_number(archive, is_damaged):
         archive.state.mkdir()
         (archive.state / "index.sqlite").write_bytes(b"not a database" * 400)
     workers = [
-        subprocess.Popen(
-            [sys.executable, "-c", TAKE_NUMBERS, str(archive.state), name],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        subprocess.Popen([sys.executable, "-c", TAKE_NUMBERS, archive.state, name], stdin=PIPE, stdout=PIPE, text=True)
         for name in "ab"
     ]
     for worker in workers:
-        assert worker.stdout.readline() == "ready\n"
+        assert worker.stdout is not None and worker.stdout.readline() == "ready\n"
     for worker in workers:  # told at once, so that they meet
+        assert worker.stdin is not None
         worker.stdin.write("go\n")
         worker.stdin.flush()
     numbers = [int(number) for worker in workers for number in worker.communicate(timeout=60)[0].split()]
@@ -156,7 +147,6 @@ def test_rebuilding_gives_what_was_written_step_by_step(archive, index):
     archive.write_journal(run_id, archive.completed)
     assert index.list()[0].status is Status.COMPLETED
     step_by_step = dump(archive.state)
-
     assert index.rebuild() == 3
     assert dump(archive.state) == step_by_step
     (archive.state / "index.sqlite").unlink()
@@ -199,14 +189,14 @@ def test_a_reader_of_old_files_that_comes_late_does_not_undo_the_end_of_a_run(ar
         lambda path: execute(path, "UPDATE runs SET record = '{}'"),
         lambda path: execute(path, "UPDATE runs SET record = 'x'"),
     ],
+    ids=["overwritten", "a page", "cut", "without a table", "without a column", "empty records", "no JSON"],
 )
 def test_a_damaged_index_is_set_aside_and_made_anew(archive, index, damage):
-    ids = [archive.add(archive.failed, {f"m{i}": i}) for i in range(12)]
-    assert len(index.list()) == 12
+    ids = [archive.add(archive.failed, {f"m{i}": i}) for i in range(6)]
+    assert len(index.list()) == 6
     damage(archive.state / "index.sqlite")
-
     assert [run.run_id for run in index.list()] == ids[::-1]
-    assert index.rebuild() == 12
+    assert index.rebuild() == 6
     assert (archive.state / "index.damaged.sqlite").exists()
     assert index.next_run_number("train.py", "iris_x") == 2
 
@@ -227,7 +217,6 @@ def test_an_index_of_a_later_version_is_left_alone(archive, index):
     index.list()
     execute(archive.state / "index.sqlite", "PRAGMA user_version = 99")
     before = (archive.state / "index.sqlite").read_bytes()
-
     assert [run.run_id for run in index.list()] == [run_id]
     assert index.next_run_number("train.py", "iris_x") == 2
     assert (archive.state / "index.sqlite").read_bytes() == before
@@ -240,7 +229,6 @@ def test_folders_that_are_no_readable_run_are_named_and_do_not_stop_the_rest(arc
     copy = archive.folders.root / "iris_copy"
     copy.mkdir()
     (copy / "submission.json").write_bytes((archive.folders.path(good) / "submission.json").read_bytes())
-
     listing = index.look()
     assert [run.run_id for run in listing.runs] == [good]
     assert listing.unreadable == (bad, "iris_copy")

@@ -1,3 +1,5 @@
+"""What a run measured: read from the files of its processes, whatever is in them."""
+
 from __future__ import annotations
 
 import json
@@ -53,11 +55,6 @@ def test_the_last_value_is_the_same_in_the_summary_and_in_the_points(tmp_path):
     assert values(tmp_path)[-1] == final_values(tmp_path)["loss"] == "after the clock was set back"
 
 
-def test_a_torn_last_line_is_not_there_yet(tmp_path):
-    write(tmp_path, "1-a", line(1, 1), line(2, 2)[:-1])
-    assert values(tmp_path) == [1]
-
-
 @pytest.mark.parametrize(
     "bad",
     [
@@ -85,14 +82,20 @@ def test_a_bad_line_in_the_middle_is_skipped(tmp_path, bad):
     assert values(tmp_path) == [1, 3]
 
 
-def test_damaged_lines_that_fit_together_do_not_make_a_value(tmp_path):
-    write(tmp_path, "1-a", b'{"t": 1, "n": "loss", "s": null, "v": [1\n', b"2]}\n", line(3, 3))
-    assert values(tmp_path) == [3]
-
-
-def test_nul_bytes_of_a_crash_do_not_cost_the_line_after_them(tmp_path):
-    write(tmp_path, "1-a", line(1, 1), b"\0" * 5000 + line(2, 2), b"\0\0\n", b"\n", line(3, 3))
-    assert values(tmp_path) == [1, 2, 3]
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ([line(1, 1), line(2, 2)[:-1]], [1]),
+        ([b'{"t": 1, "n": "loss", "s": null, "v": [1\n', b"2]}\n", line(3, 3)], [3]),
+        ([line(1, 1), b"\0" * 5000 + line(2, 2), b"\0\0\n", b"\n", line(3, 3)], [1, 2, 3]),
+        ([line(1, 0.5, unit="m")], [0.5]),
+    ],
+    ids=["a torn last line", "damage that fits together", "NUL bytes of a crash", "a key of a later version"],
+)
+def test_what_is_whole_is_read_and_nothing_is_made_up(tmp_path, lines, found):
+    write(tmp_path, "1-a", *lines)
+    (tmp_path / "1-a.jsonl.partial").write_bytes(line(9, 9))
+    assert values(tmp_path) == found
 
 
 def test_values_that_json_cannot_hold_come_back(tmp_path):
@@ -101,17 +104,6 @@ def test_values_that_json_cannot_hold_come_back(tmp_path):
     assert math.isnan(nested[0]) and nested[1] == [1, -math.inf]
     assert infinite == math.inf
     assert text == "Infinity"
-
-
-def test_keys_that_a_later_version_adds_are_ignored(tmp_path):
-    write(tmp_path, "1-a", line(1, 0.5, unit="m"))
-    assert values(tmp_path) == [0.5]
-
-
-def test_only_metrics_files_are_read(tmp_path):
-    write(tmp_path, "1-a", line(1, 1))
-    (tmp_path / "1-a.jsonl.partial").write_bytes(line(2, 2))
-    assert values(tmp_path) == [1]
 
 
 def test_a_summary_is_made_over_all_processes(tmp_path):

@@ -22,7 +22,13 @@ def line(**event: Any) -> bytes:
 CREATED, STARTED = line(e="created"), line(e="started", pid=1)
 
 
-def test_a_whole_journal_gives_every_field_of_the_run(submission, archive):
+@pytest.fixture
+def folded(submission):
+    """`folded(data)`: the run of this journal."""
+    return lambda data: fold(submission, parse_journal(data), {})
+
+
+def test_a_whole_journal_gives_every_field_of_the_run(archive):
     run_id = archive.add(archive.completed, {"accuracy": 0.9})
     run = read_run(archive.folders, run_id)
     begin = run.submission.created
@@ -42,23 +48,23 @@ def test_a_whole_journal_gives_every_field_of_the_run(submission, archive):
     assert run.notes == ()
 
 
-def test_what_is_seen_to_after_the_scripts_end_is_not_its_time(submission):
+def test_what_is_seen_to_after_the_scripts_end_is_not_its_time(folded):
     going_on = line(e="started", t=100.0) + line(e="exited", t=105.0, code=0) + line(e="exited", t=107.0, code=0)
-    run = fold(submission, parse_journal(going_on), {})
+    run = folded(going_on)
     assert (run.duration, run.running_time(1e10)) == (None, 5.0)
-    ended = fold(submission, parse_journal(going_on + line(e="ended", t=109.2, reason="completed", code=0)), {})
+    ended = folded(going_on + line(e="ended", t=109.2, reason="completed", code=0))
     assert (ended.ended, ended.duration, ended.running_time(1e10)) == (109.2, 5.0, 5.0)
     assert run_from_json(run_json(ended)) == ended
-    unseen = fold(submission, parse_journal(line(e="started", t=100.0) + line(e="ended", t=109.0, reason="lost")), {})
+    unseen = folded(line(e="started", t=100.0) + line(e="ended", t=109.0, reason="lost"))
     assert unseen.duration == 9.0
     indexed_before = {name: value for name, value in run_json(unseen).items() if name != "exited"}
     assert run_from_json(indexed_before) == unseen
 
 
 @pytest.mark.parametrize("reason", [each for each in Reason if each is not Reason.ABANDONED])
-def test_every_reason_gives_its_status(submission, reason):
+def test_every_reason_gives_its_status(folded, reason):
     data = CREATED + STARTED + line(e="ended", reason=reason.value, code=3, signal=9, detail="why")
-    run = fold(submission, parse_journal(data), {})
+    run = folded(data)
     assert run.ending == Ending(reason, 3, 9, "why")
     assert run.status is OUTCOMES[reason].status
     assert (run.status is Status.COMPLETED) == (reason is Reason.COMPLETED)
@@ -83,45 +89,45 @@ def test_every_reason_gives_its_status(submission, reason):
         (line(e="invented", x=1), Status.SUBMITTED, ""),
     ],
 )
-def test_a_run_without_an_ending_is_where_its_events_say(submission, data, status, phase):
-    run = fold(submission, parse_journal(data), {})
+def test_a_run_without_an_ending_is_where_its_events_say(folded, data, status, phase):
+    run = folded(data)
     assert (run.status, run.phase, run.ending, run.ended) == (status, phase, None, None)
 
 
-def test_a_run_in_a_container_knows_its_image_by_name_and_id(submission):
+def test_a_run_in_a_container_knows_its_image_by_name_and_id(folded):
     data = CREATED + line(e="container", image="sha256:ab", image_name="ubuntu:24.04", name="holdfast-x", gpus=None)
-    run = fold(submission, parse_journal(data), {})
+    run = folded(data)
     assert (run.image, run.image_id, run.container) == ("ubuntu:24.04", "sha256:ab", "holdfast-x")
     assert run.status is Status.PREPARING
     assert run_from_json(json.loads(json.dumps(run_json(run)))) == run
-    assert fold(submission, parse_journal(data + STARTED + line(e="container", image=3)), {}).image_id is None
+    assert folded(data + STARTED + line(e="container", image=3)).image_id is None
 
 
 @pytest.mark.parametrize(("written", "known"), [(True, True), (False, False), (None, False), ("yes", False)])
-def test_a_run_in_a_container_knows_whether_it_was_given_gpus(submission, written, known):
-    run = fold(submission, parse_journal(CREATED + line(e="container", image="sha256:ab", gpus=written)), {})
+def test_a_run_in_a_container_knows_whether_it_was_given_gpus(folded, written, known):
+    run = folded(CREATED + line(e="container", image="sha256:ab", gpus=written))
     assert run.has_gpus is known
     assert run_from_json(json.loads(json.dumps(run_json(run)))) == run
-    assert fold(submission, parse_journal(CREATED), {}).has_gpus is None
+    assert folded(CREATED).has_gpus is None
 
 
-def test_an_unknown_reason_is_a_failure_that_names_it(submission):
+def test_an_unknown_reason_is_a_failure_that_names_it(folded):
     data = STARTED + line(e="ended", reason="evicted", detail="by the queue")
-    run = fold(submission, parse_journal(data), {})
+    run = folded(data)
     assert (run.status, run.ended) == (Status.FAILED, 100.0)
     assert run.ending == Ending(Reason.UNKNOWN, detail="evicted by the queue")
 
 
-def test_the_first_ending_counts(submission):
+def test_the_first_ending_counts(folded):
     data = line(e="ended", reason="exit-code", code=1) + line(e="ended", reason="completed", code=0) + STARTED
-    run = fold(submission, parse_journal(data), {})
+    run = folded(data)
     assert (run.status, run.ending) == (Status.FAILED, Ending(Reason.EXIT_CODE, 1))
 
 
-def test_an_ending_without_its_newline_does_not_count_yet(submission):
+def test_an_ending_without_its_newline_does_not_count_yet(folded):
     ended = line(e="ended", reason="completed", code=0)
-    assert fold(submission, parse_journal(STARTED + ended[:-1]), {}).status is Status.RUNNING
-    assert fold(submission, parse_journal(STARTED + ended), {}).status is Status.COMPLETED
+    assert folded(STARTED + ended[:-1]).status is Status.RUNNING
+    assert folded(STARTED + ended).status is Status.COMPLETED
 
 
 def test_bad_lines_are_counted_and_the_rest_is_read(submission):
@@ -145,21 +151,16 @@ def test_a_time_that_no_clock_gives_makes_the_line_bad(bad):
     assert (journal.events, journal.bad_lines) == ((), 1)
 
 
-def test_processes_that_are_only_counted_are_noted(submission):
+def test_processes_that_are_only_counted_are_noted(folded):
     data = line(e="swept", processes=[[1, "a", 15], [2, "b", "SIGKILL"], "odd", [1]], count=4)
-    run = fold(submission, parse_journal(data), {})
+    run = folded(data)
     assert run.ended_processes == (EndedProcess(1, "a", "SIGTERM"), EndedProcess(2, "b", "SIGKILL"))
     assert run.notes == ("2 more processes were ended.",)
 
 
-def test_notes_of_the_journal_are_kept_in_order(submission):
+def test_notes_of_the_journal_are_kept_in_order(folded):
     data = line(e="note", text="first") + line(e="note", text="second")
-    assert fold(submission, parse_journal(data), {}).notes == ("first", "second")
-
-
-def test_a_run_without_a_journal_was_only_submitted(archive):
-    run = read_run(archive.folders, archive.add(journal=()))
-    assert run.status is Status.SUBMITTED
+    assert folded(data).notes == ("first", "second")
 
 
 def test_a_journal_that_cannot_be_opened_is_a_storage_error(archive):
@@ -188,11 +189,11 @@ lines = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(lines, max_size=6), st.sampled_from([b"", b"\n"]))
-def test_any_bytes_give_a_run_and_completed_only_with_a_whole_ending(submission, parts, end):
+def test_any_bytes_give_a_run_and_completed_only_with_a_whole_ending(folded, parts, end):
     data = b"\n".join(parts) + end
-    run = fold(submission, parse_journal(data), {})
+    run = folded(data)
     assert run_from_json(json.loads(json.dumps(run_json(run)))) == run
     if run.status is Status.COMPLETED:
         assert any(_says_completed(part) for part in data.split(b"\n")[:-1])
@@ -240,8 +241,8 @@ def test_a_damaged_note_that_a_run_was_given_up_still_is_one(archive, data):
     assert read_run(archive.folders, run_id).status is Status.ABANDONED
 
 
-def test_no_host_can_say_that_a_run_was_given_up_here(submission):
-    run = fold(submission, parse_journal(CREATED + line(e="ended", reason="abandoned", detail="why")), {})
+def test_no_host_can_say_that_a_run_was_given_up_here(folded):
+    run = folded(CREATED + line(e="ended", reason="abandoned", detail="why"))
     assert (run.status, run.ending) == (Status.FAILED, Ending(Reason.UNKNOWN, detail="abandoned why"))
 
 

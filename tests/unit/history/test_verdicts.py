@@ -7,7 +7,7 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.history.compare import RunView, compare_runs
@@ -19,25 +19,24 @@ from holdfast.history.values import run_from_json, run_json
 from holdfast.history.verdicts import in_brief, verdict_json, verdict_of
 from holdfast.model import GpuUse, UseState, Verdict
 
+DEVICE = {
+    "number": 0,
+    "uuid": "GPU-1",
+    "name": "Tesla K80",
+    "mean": 74.2,
+    "peak_memory": 8_804_682_957,
+    "first_use": 4.0,
+    "busy": 0.8,
+    "is_leased": True,
+}
 EVENT = {
     "t": 1_521_077_198.5,
     "e": "gpu",
     "state": "used",
     "reason": "ok",
-    "sentence": "GPU used: Tesla K80 (GPU-1), 74 % mean, 8.20 GiB peak, first use after 4 s",
+    "sentence": "GPU used: Tesla K80 (GPU-1), 74 % mean",
     "remedy": "",
-    "devices": [
-        {
-            "number": 0,
-            "uuid": "GPU-1",
-            "name": "Tesla K80",
-            "mean": 74.2,
-            "peak_memory": 8_804_682_957,
-            "first_use": 4.0,
-            "busy": 0.8,
-            "is_leased": True,
-        }
-    ],
+    "devices": [DEVICE],
     "waited": 0.2,
     "spells": [[0.0, 4.0], [10.5, 12.0]],
     "evidence": "utilisation",
@@ -84,18 +83,19 @@ def test_a_state_of_a_later_version_is_one_that_nobody_here_can_judge_by():
 
 
 @pytest.mark.parametrize("state", [None, 3, ["used"]])
-def test_a_verdict_without_a_state_is_a_line_that_cannot_be_read(state, journal_bytes):
-    journal = parse_journal(journal_bytes({**EVENT, "state": state}))
+def test_a_verdict_without_a_state_is_a_line_that_cannot_be_read(state):
+    journal = parse_journal(json.dumps({**EVENT, "state": state}).encode() + b"\n")
     assert (journal.events, journal.bad_lines) == ((), 1)
 
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(list(EVENT["devices"][0])), inner),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(list(DEVICE)), inner),
     max_leaves=12,
 )
 
 
+@settings(max_examples=40)
 @given(st.fixed_dictionaries({key: values for key in EVENT if key != "state"}))
 def test_whatever_stands_in_a_verdict_nothing_raises_and_it_comes_back_the_same(data):
     found = verdict_of({**data, "state": "used"})
@@ -138,20 +138,20 @@ def test_gpu_use_is_compared_by_state_reason_and_devices(archive):
     used = use_of(archive)
     unused = use_of(archive, state="not-used", reason="cpu-build", devices=[])
     assert compared(used, unused) == [("GPU", "used (Tesla K80)", "NOT used (cpu-build)")]
-    other = {**EVENT["devices"][0], "name": "A100"}
+    other = {**DEVICE, "name": "A100"}
     assert compared(used, use_of(archive, devices=[other, other])) == [("GPU", "used (Tesla K80)", "used (2 A100)")]
     left = use_of(archive, reason="memory-left")
     assert compared(used, left) == [("GPU", "used (Tesla K80)", "used (memory-left, Tesla K80)")]
 
 
 def test_how_much_a_gpu_was_used_is_no_difference(archive):
-    other = {**EVENT["devices"][0], "mean": 73.1, "uuid": "GPU-2", "peak_memory": 1}
+    other = {**DEVICE, "mean": 73.1, "uuid": "GPU-2", "peak_memory": 1}
     assert compared(use_of(archive), use_of(archive, devices=[other], sentence="GPU used: 73 % mean")) == []
 
 
 def test_a_run_that_asked_for_no_gpu_is_as_one_of_a_version_that_recorded_nothing(archive):
     old = read_run(archive.folders, archive.add(archive.running))
-    idle = {**EVENT["devices"][0], "first_use": None}
+    idle = {**DEVICE, "first_use": None}
     assert old.gpu is None
     assert compared(old, use_of(archive, state="not-asked", reason="not-asked", devices=[idle])) == []
     assert compared(old, use_of(archive)) == [("GPU", None, "used (Tesla K80)")]
@@ -172,7 +172,7 @@ def test_documents_that_an_earlier_version_took_in_have_the_key_too(archive):
 
 @pytest.mark.parametrize("value", [True, False, -1, 2**53, float("nan"), float("inf"), "1", [1]])
 def test_what_is_no_amount_is_not_known(value):
-    device = {**EVENT["devices"][0], "mean": value, "peak_memory": value, "first_use": value, "busy": value}
+    device = {**DEVICE, "mean": value, "peak_memory": value, "first_use": value, "busy": value}
     found = verdict_of({**EVENT, "devices": [device], "waited": value, "spells": [[value, 5], [0, value]]})
     assert found is not None
     assert found.devices == (GpuUse(0, "GPU-1", "Tesla K80", None, None, None, None, True),)

@@ -50,6 +50,5 @@ def test_whoever_has_told_uv_is_left_alone(tmp_path):
     by_file = {"HOME": str(tmp_path), "PIP_INDEX_URL": "https://one.example/simple"}
     (tmp_path / ".config" / "uv").mkdir(parents=True)
     (tmp_path / ".config" / "uv" / "uv.toml").touch()
-
     assert uv_settings(python, {"UV_INDEX": "https://mine.example", "PIP_INDEX_URL": "https://one.example"}) == {}
     assert uv_settings(python, by_file) == {}

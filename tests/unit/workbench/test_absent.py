@@ -12,20 +12,7 @@ from holdfast.model import Ending, Reason, Run, Status, Submission
 from holdfast.snapshots.ignore import list_files
 from holdfast.workbench.following.absent import missing_file_sentence
 
-SUBMISSION = Submission(
-    run_id="iris_1",
-    run_number=1,
-    project_id="p",
-    project_name="iris",
-    script_name="train.py",
-    arguments=(),
-    run_configuration="local",
-    target="local",
-    target_type="local",
-    snapshot="a" * 64,
-    created=1.0,
-    generation="g",
-)
+SUBMISSION = Submission("iris_1", 1, "p", "iris", "train.py", (), "local", "local", "local", "a" * 64, 1.0, "g")
 FAILED = Run(SUBMISSION, Status.FAILED, Ending(Reason.EXIT_CODE, code=1))
 
 
@@ -72,10 +59,8 @@ def test_the_lines_that_are_named_work_when_they_are_pasted(root, path, rule, li
 
 def test_what_never_ships_is_not_given_a_line_that_cannot_work(root):
     sentence = said(root, missing(".holdfast/secret"))
-    assert sentence == (
-        "`.holdfast/secret` is in the project, but `/.holdfast` (built in) left it out of the snapshot. "
-        "No rule can let it in: copy it to another place in the project."
-    )
+    assert "`/.holdfast` (built in)" in sentence
+    assert sentence.endswith("No rule can let it in: copy it to another place in the project.")
 
 
 @pytest.mark.parametrize("output", ["", missing("elsewhere.csv"), missing("x" * 5000), missing("sub/.gitignore"), "\0"])
@@ -84,8 +69,8 @@ def test_nothing_is_said_where_no_rule_is_the_cause(root, output):
 
 
 def test_nothing_is_said_about_a_run_that_did_not_fail_by_itself(root):
-    assert said(root, missing("sub/x.csv"), replace(FAILED, ending=Ending(Reason.CANCELED))) == ""
-    assert said(root, missing("sub/x.csv"), replace(FAILED, ending=None)) == ""
+    for ending in (Ending(Reason.CANCELED), None):
+        assert said(root, missing("sub/x.csv"), replace(FAILED, ending=ending)) == ""
 
 
 def lacking(module: str) -> str:
@@ -102,7 +87,7 @@ def test_a_module_that_ones_own_python_lacks_is_told_where_its_package_belongs(r
     (root / "aml_config" / "local.compute").write_text("type: local\n")
     (root.parent / "configuration.json").write_text('{"run_configuration": {"conda_dependencies_file": "needs.txt"}}')
     shown = said(root, lacking("six"))
-    assert "name its package in needs.txt, and write `userManagedEnvironment: false` into aml_config/local" in shown
+    assert "in needs.txt, and write `userManagedEnvironment: false` into aml_config/local.compute" in shown
 
 
 def test_a_module_is_no_matter_of_packages_elsewhere(root):

@@ -19,8 +19,10 @@ def project(tmp_path: Path) -> Project:
     return find_project(tmp_path)
 
 
-def test_nothing_is_known_of_a_host_that_was_never_reached(project):
-    assert contacts.read(project, "me@gpu1") == Contact()
+def written(project: Project) -> Path:
+    """The file of what is remembered of a host."""
+    (file,) = (project.state_directory / "hosts").iterdir()
+    return file
 
 
 def test_what_was_sent_is_remembered_for_this_host_alone(project):
@@ -43,14 +45,13 @@ def test_a_host_is_unreachable_since_the_first_try_that_failed_and_until_it_is_r
 )
 def test_a_damaged_file_is_nothing_known(project, text):
     contacts.sent(project, "gpu1", "a" * 64, 0.0, 100.0)
-    (file,) = (project.state_directory / "hosts").iterdir()
-    file.write_text(text, errors="surrogateescape")
+    written(project).write_text(text, errors="surrogateescape")
     assert contacts.read(project, "gpu1") == Contact()
 
 
 def test_a_value_of_another_kind_is_not_taken_and_the_others_are(project):
     contacts.sent(project, "gpu1", "a" * 64, 0.0, 100.0)
-    (file,) = (project.state_directory / "hosts").iterdir()
+    file = written(project)
     file.write_text(file.read_text().replace("100.0", '"soon"').replace('"clock_offset": 0.0', '"clock_offset": true'))
     assert contacts.read(project, "gpu1") == Contact("a" * 64)
 
@@ -84,6 +85,6 @@ def test_runs_that_are_elsewhere_are_remembered_until_they_are_found(project):
 @pytest.mark.parametrize("damaged", ["7", "[]", '{"run_1": 7}', '{"run_1": [1]}', '{"run_1": ["soon", "x"]}'])
 def test_what_cannot_be_read_of_runs_elsewhere_is_not_known(project, damaged):
     contacts.found(project, "gpu1", {"run_1": "x"}, [], 100.0)
-    (file,) = (project.state_directory / "hosts").iterdir()
+    file = written(project)
     file.write_text(json.dumps({**json.loads(file.read_text()), "elsewhere": json.loads(damaged)}))
     assert contacts.read(project, "gpu1") == Contact()

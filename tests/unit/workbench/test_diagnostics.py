@@ -29,19 +29,9 @@ def report(
     its target's for `docker run`."""
     folders = RunFolders(project.state_directory)
     run_id = folders.reserve("iris", 1.0)
+    words_of = ("--token", "hunter22")
     submission = Submission(
-        run_id=run_id,
-        run_number=1,
-        project_id=project.id,
-        project_name="iris",
-        script_name="train.py",
-        arguments=("--token", "hunter22"),
-        run_configuration="local",
-        target="local",
-        target_type="local",
-        snapshot="a" * 64,
-        created=1.0,
-        generation="g",
+        run_id, 1, project.id, "iris", "train.py", words_of, "local", "local", "local", "a" * 64, 1.0, "g"
     )
     plan = {"format": 1, "secrets": ["TOKEN"], "command": {"environment": dict(variables)}}
     run, target = {"environment_variables": dict(variables)}, {"docker_arguments": list(words)}
@@ -69,8 +59,7 @@ def test_values_of_variables_are_masked_in_the_logs_whatever_their_name(project)
     "value", ["true", "False", "none", "INFO", "abc", "1", "0.001", "8080", "20480", "-1.5", "10:30", "utf-8"]
 )
 def test_everyday_words_and_short_numbers_stay(project, value):
-    log = f"x={value} y\n"
-    assert report(project, {"MODE": value}, {}, driver_log=log)["driver_log"] == log
+    assert report(project, {"MODE": value}, {}, driver_log=f"x={value} y\n")["driver_log"] == f"x={value} y\n"
 
 
 @pytest.mark.parametrize(("name", "value"), [("MODE", "12345678"), ("API_KEY", "8080"), ("PASSWORD", "true")])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +11,7 @@ from holdfast.containers.container import Names
 from holdfast.containers.docker import Docker
 from holdfast.errors import FarSideError, HostError, Unreachable
 from holdfast.hosts.connection import Push
-from holdfast.hosts.facts import Facts, parse_facts
+from holdfast.hosts.facts import parse_facts
 from holdfast.plan import container_json
 from holdfast.project.compute import ComputeTarget
 from holdfast.workbench import events
@@ -38,7 +37,7 @@ FILE = "aml_config/box.compute"
 TARGET = ComputeTarget("box", "docker", base_docker_image="ubuntu:24.04", file=FILE)
 NEW = Wish(TARGET, attaches=True)
 TRIED = Trial("ubuntu:24.04", "sha256:ab", "hook", "")
-UNGIVEN = Trial("ubuntu:24.04", "sha256:ab", "", "could not select device driver")
+UNGIVEN = Trial("ubuntu:24.04", "sha256:ab", "", "no driver of that name")
 
 
 def wishing(nvidia: bool | None) -> Wish:
@@ -79,9 +78,9 @@ class Answering:
         return answer
 
 
-def ended(happening: Any) -> tuple[list[Any], Docked]:
-    """The events, and what it returned."""
-    seen = []
+def ended(there: Any, wish: Wish = NEW, facts: dict[str, Any] | None = None) -> tuple[list[Any], Docked]:
+    """The events of an examination of this far side, and what it returned."""
+    happening, seen = examine(there, "gpu1", parse_facts(facts or {}), wish), []
     while True:
         try:
             seen.append(next(happening))
@@ -89,12 +88,8 @@ def ended(happening: Any) -> tuple[list[Any], Docked]:
             return seen, stop.value
 
 
-def looked(*answers: Any, wish: Wish = NEW, facts: dict[str, Any] | None = None) -> Docked:
-    return ended(examine(Answering(*answers), "gpu1", machine(facts), wish))[1]  # type: ignore[arg-type]
-
-
-def machine(facts: dict[str, Any] | None = None) -> Facts:
-    return parse_facts(facts or {})
+def looked(*answers: Any, wish: Wish = NEW) -> Docked:
+    return ended(Answering(*answers), wish)[1]
 
 
 def tried(gpus: str = "", problem: str = "") -> dict[str, str]:
@@ -110,7 +105,7 @@ def test_a_healthy_engine_whose_container_works_has_no_findings():
     ("changes", "words", "stops"),
     [
         ({"version": "17.12.1-ce"}, "Docker 17.12.1-ce is too old", True),
-        ({"free": 2 * 10**9}, "little room for images in `/var/lib/docker`: 2.0 GB free", False),
+        ({"free": 2 * 10**9}, "`/var/lib/docker`: 2.0 GB free", False),
         ({"free": 10**8}, "little room for images in `/var/lib/docker`: 100 MB free", True),
     ],
 )
@@ -160,7 +155,7 @@ def test_containers_that_are_left_are_named_with_the_command_that_removes_them()
 def test_gpus_that_docker_cannot_give_are_told_with_what_mends_it(engine, command):
     (found,) = docker.gpu_findings(engine, UNGIVEN, True, NEW)
     assert found.message.startswith("The machine has GPUs, and ")
-    assert found.message.endswith("could not select device driver.")
+    assert found.message.endswith("no driver of that name.")
     assert "nvidia-container-toolkit" in found.remedy
     assert command in found.remedy
     assert f"`nvidiaDocker: true` into {FILE}" in found.remedy
@@ -189,10 +184,10 @@ def test_what_an_attach_writes_by_itself_is_no_finding():
 
 @pytest.mark.parametrize("kind", ["image-login", "image-unreachable"])
 def test_an_image_that_cannot_be_had_now_is_a_finding_and_no_refusal(kind):
-    found = looked(ANSWER, FarSideError(kind, "The registry wants a login", "docker login"))
+    found = looked(ANSWER, FarSideError(kind, "Log in first", "docker login"))
     assert found.trial is None
     (finding,) = found.findings
-    assert finding.message == "The registry wants a login. No container could be tried."
+    assert finding.message == "Log in first. No container could be tried."
     assert finding.remedy == (
         f"docker login. Or name another image in {FILE} (`baseDockerImage`). "
         "Then look again: holdfast computetarget check box"
@@ -215,8 +210,7 @@ def test_what_a_container_of_the_target_cannot_have_stops_runs_in_a_check_beside
 
 def test_a_check_fetches_nothing_and_says_that_the_first_run_will():
     there = Answering(ANSWER, FarSideError("image-absent", "not there"))
-    wish = Wish(TARGET)
-    found = ended(examine(there, "gpu1", machine(), wish))[1]  # type: ignore[arg-type]
+    found = ended(there, Wish(TARGET))[1]
     assert [each.message for each in found.findings] == ["The image `ubuntu:24.04` is not on the machine."]
     assert there.asked[1] == (
         "docker-try",
@@ -227,15 +221,14 @@ def test_a_check_fetches_nothing_and_says_that_the_first_run_will():
 @pytest.mark.parametrize(("nvidia", "asked"), [(None, True), (True, True), (False, False)])
 def test_gpus_are_tried_where_there_are_some_and_nobody_declined_them(nvidia, asked):
     there = Answering(ANSWER, tried("hook" if asked else ""))
-    wish = replace(NEW, target=replace(TARGET, nvidia_docker=nvidia))
-    found = ended(examine(there, "gpu1", machine(GPUS), wish))[1]  # type: ignore[arg-type]
+    found = ended(there, replace(NEW, target=replace(TARGET, nvidia_docker=nvidia)), GPUS)[1]
     assert there.asked[1][1]["gpus"] is asked
     assert found.gives_gpus is asked
 
 
 def test_no_container_is_tried_where_the_engine_cannot_run_one():
     there = Answering({**ANSWER, "version": "1.12.6"})
-    found = ended(examine(there, "gpu1", machine(), NEW))[1]  # type: ignore[arg-type]
+    found = ended(there)[1]
     assert [operation for operation, _ in there.asked] == ["docker"]
     assert found.findings[0].stops_runs
 
@@ -243,25 +236,26 @@ def test_no_container_is_tried_where_the_engine_cannot_run_one():
 def test_how_far_the_fetching_is_is_told_while_it_goes_on():
     said = ("pulling x: 1 of 8 layers", "pulling x: 3 of 8 layers", "", "pulling x: 3 of 8 layers", "")
     there = Answering(ANSWER, tried(), pushes=said)
-    seen, _ = ended(examine(there, "gpu1", machine(), NEW))  # type: ignore[arg-type]
+    seen, _ = ended(there)
     assert [each.text for each in seen if isinstance(each, events.Doing)][2:] == ["pulling x: 3 of 8 layers …"]
 
 
 def test_a_machine_that_says_nothing_any_more_is_given_up():
-    there = Answering(ANSWER, tried(), quiet=docker.SILENCE + 1)
     with pytest.raises(Unreachable):
-        ended(examine(there, "gpu1", machine(), NEW))  # type: ignore[arg-type]
+        ended(Answering(ANSWER, tried(), quiet=docker.SILENCE + 1))
 
 
-def broken() -> Iterator[tuple[Any, Any]]:
-    yield docker._engine, {**ANSWER, "free": "much"}
-    yield docker._engine, {**ANSWER, "rootless": "no"}
-    yield docker._engine, {**ANSWER, "leftovers": [{"name": 7, "run": "", "state": ""}]}
-    yield docker._engine, {name: value for name, value in ANSWER.items() if name != "root"}
-    yield (lambda answer: docker._trial(answer, "x")), {"image": "sha256:ab", "gpus": None, "problem": ""}
-
-
-@pytest.mark.parametrize(("read", "answer"), list(broken()))
-def test_answers_of_no_far_side_are_host_errors(read, answer):
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {**ANSWER, "free": "much"},
+        {**ANSWER, "rootless": "no"},
+        {**ANSWER, "leftovers": [{"name": 7, "run": "", "state": ""}]},
+        {name: value for name, value in ANSWER.items() if name != "root"},
+    ],
+)
+def test_answers_of_no_far_side_are_host_errors(answer):
     with pytest.raises(HostError, match="not understood"):
-        read(answer)
+        looked(answer)
+    with pytest.raises(HostError, match="not understood"):
+        looked(ANSWER, {"image": "sha256:ab", "gpus": None, "problem": ""})
