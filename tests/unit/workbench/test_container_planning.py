@@ -93,10 +93,7 @@ def test_all_that_a_file_asks_for_reaches_the_far_side(tmp_path):
     )
     container = plan.container
     assert container is not None
-    assert [str(word) for word in container.options] == [
-        *("--network", "none", "--memory", "8g", "--cpus", "2"),
-        "--ipc=host",
-    ]
+    assert " ".join(map(str, container.options)) == "--network none --memory 8g --cpus 2 --ipc=host"
     assert container.volumes == (Volume(text(Hole.ACCOUNT, "/sets"), "/data", False), Volume(text("/x,y"), "/z", True))
     assert (container.gpus, container.shm, container.image) == (True, "1g", "ubuntu:24.04")
     assert container.is_default
@@ -152,5 +149,5 @@ def test_packages_of_a_run_without_a_container_go_into_the_targets_own_image(tmp
 
 def test_a_run_that_never_got_its_image_has_none_to_use_again(tmp_path):
     run = record(tmp_path, {"image": "python:3.12", "python": None}, [])
-    with pytest.raises(StateError, match="has no environment that could be used again"):
+    with pytest.raises(StateError, match=run):
         planned(tmp_path, "type: docker\n", of_run=run)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import HostError, UnknownName, UsageError
+from holdfast.errors import FarSideError, HostError, UnknownName, UsageError
 from holdfast.workbench import events
 from holdfast.workbench.environments.listing import (
     find_environments,
@@ -31,9 +31,19 @@ ROW = {
     "size": 10,
     "own": 3,
 }
+MORE = {**ROW, "path": "/e/abc1", "packages": ["six==1"], "lock": None, "users": [["p", "p_1", True]]}
+LOCK = {
+    "format": 1,
+    "spec": "5" * 64,
+    "platform": "linux-x86_64-glibc2.31",
+    "python": "3.11.2",
+    "requirements": "six==1\n",
+    "conda": [],
+    "backend": "",
+}
 
 
-class FakeHost:
+class Host:
     """Answers each operation with what it was given; an exception is raised."""
 
     name, is_here = "box", True
@@ -59,10 +69,6 @@ class FakeHost:
         return answer
 
 
-def host(**answers: Any) -> Any:
-    return FakeHost(**answers)
-
-
 @pytest.mark.parametrize(
     ("said", "state"),
     [
@@ -74,12 +80,12 @@ def host(**answers: Any) -> Any:
     ],
 )
 def test_the_state_is_one_word_for_people(said, state):
-    (listed,) = list_environments(host(environment_list=[{**ROW, **said}]))
+    (listed,) = list_environments(Host(environment_list=[{**ROW, **said}]))
     assert listed.state == state
 
 
 def test_one_is_found_by_the_beginning_of_its_id_or_not_at_all():
-    there = host(environment_list=[{**ROW, "id": "abc1"}, {**ROW, "id": "abd2"}])
+    there = Host(environment_list=[{**ROW, "id": "abc1"}, {**ROW, "id": "abd2"}])
     assert [each.id for each in find_environments(there, ["abd", "abc1", "abd2"])] == ["abd2", "abc1"]
     assert [each.id for each in find_environments(there, [])] == ["abc1", "abd2"]
     with pytest.raises(UsageError, match="any of 2 environments"):
@@ -89,42 +95,30 @@ def test_one_is_found_by_the_beginning_of_its_id_or_not_at_all():
 
 
 def test_all_about_one_is_asked_by_its_whole_id():
-    more = {**ROW, "path": "/e/abc1", "packages": ["six==1"], "lock": None, "users": [["p", "p_1", True]]}
-    there = host(environment_list=[ROW], environment_show=more)
+    there = Host(environment_list=[ROW], environment_show={**MORE, "lock": LOCK})
     shown = show_environment(there, "ab")
     assert there.asked[-1] == ("environment-show", {"environment": "abc1"})
     assert (shown.path, shown.packages, shown.users[0].run_id) == ("/e/abc1", ("six==1",), "p_1")
+    assert shown.lock == LOCK
 
 
 def test_one_that_is_held_is_kept_and_that_is_said():
-    from holdfast.errors import FarSideError
-
-    there = host(remove=FarSideError("living", "It is in use."))
+    there = Host(remove=FarSideError("living", "It is in use."))
     assert list(remove_environments(there, ["abc1"])) == [events.Removed("environment abc1", 0, "It is in use.")]
     with pytest.raises(FarSideError):
-        list(remove_environments(host(remove=FarSideError("storage", "No.")), ["abc1"]))
+        list(remove_environments(Host(remove=FarSideError("storage", "No.")), ["abc1"]))
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        None,
-        [{}],
-        [{**ROW, "size": "x"}],
-        [{**ROW, "size": 10**400}],
-        [{**ROW, "in_use": 1}],
-        [{**ROW, "used": float("nan")}],
-        [{**ROW, "used": float("inf")}],
-        [{**ROW, "built": 1e300}],
-        [{**ROW, "seconds": "2.5"}],
-        [{**ROW, "seconds": True}],
-        [7],
-        {"a": 1},
-    ],
-)
+WRONG = [
+    *({"size": "x"}, {"size": 10**400}, {"in_use": 1}, {"used": float("nan")}, {"used": float("inf")}),
+    *({"built": 1e300}, {"seconds": "2.5"}, {"seconds": True}),
+]
+
+
+@pytest.mark.parametrize("answer", [None, [{}], [7], {"a": 1}, *([{**ROW, **wrong}] for wrong in WRONG)])
 def test_what_no_far_side_says_is_an_error(answer):
-    with pytest.raises(HostError, match="not understood"):
-        list_environments(host(environment_list=answer))
+    with pytest.raises(HostError):
+        list_environments(Host(environment_list=answer))
 
 
 def test_an_id_is_shown_by_its_beginning_and_a_name_as_it_is():
@@ -132,37 +126,13 @@ def test_an_id_is_shown_by_its_beginning_and_a_name_as_it_is():
     assert short("py-rattler-0.28.0") == "py-rattler-0.28.0"
 
 
-MORE = {**ROW, "path": "/e/abc1", "packages": ["six==1"], "lock": None, "users": [["p", "p_1", True]]}
-LOCK = {
-    "format": 1,
-    "spec": "5" * 64,
-    "platform": "linux-x86_64-glibc2.31",
-    "python": "3.11.2",
-    "requirements": "six==1\n",
-    "conda": [],
-    "backend": "",
-}
-
-
-def test_the_lock_of_one_is_a_lock():
-    there = host(environment_list=[ROW], environment_show={**MORE, "lock": LOCK})
-    assert show_environment(there, "abc1").lock == LOCK
-
-
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"lock": "text"},
-        {"lock": {}},
-        {"lock": {**LOCK, "platform": 7}},
-        {"lock": [LOCK]},
-        {"users": [["p", "p_1"]]},
-        {"users": [7]},
-        {"packages": "six"},
-        {"path": None},
-        {"used": float("nan")},
+        *({"lock": lock} for lock in ("text", {}, {**LOCK, "platform": 7}, [LOCK])),
+        *({"users": [["p", "p_1"]]}, {"users": [7]}, {"packages": "six"}, {"path": None}, {"used": float("nan")}),
     ],
 )
 def test_what_no_far_side_says_about_one_is_an_error(wrong):
-    with pytest.raises(HostError, match="not understood"):
-        show_environment(host(environment_list=[ROW], environment_show={**MORE, **wrong}), "abc1")
+    with pytest.raises(HostError):
+        show_environment(Host(environment_list=[ROW], environment_show={**MORE, **wrong}), "abc1")

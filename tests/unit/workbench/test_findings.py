@@ -31,6 +31,9 @@ HEALTHY: dict[str, Any] = {
 }
 
 
+FULL = {"used": 90, "limit": 100, "files": 0, "files_limit": None}
+
+
 def machine(**changes: Any) -> Facts:
     """Healthy but for the changes; a change of a part names its keys only."""
     merged = {
@@ -55,11 +58,7 @@ def test_a_healthy_machine_has_no_findings():
         ({"folder": {"writable": False}}, "cannot be written", True),
         ({"folder": {"free": 10**9}}, "1.0 GB free", False),
         ({"folder": {"free": 10**6}}, "1.0 MB free", True),
-        (
-            {"folder": {"quota": {"used": 90, "limit": 100, "files": 0, "files_limit": None}}},
-            "10 B free by the quota",
-            True,
-        ),
+        ({"folder": {"quota": FULL}}, "10 B free by the quota", True),
         ({"folder": {"inodes_free": 5000}}, "Only 5000 more files fit", False),
         ({"folder": {"inodes_free": 0}}, "Only 0 more files fit", True),
         ({"folder": {"network": True, "file_system": "nfs4"}}, "network file system (nfs4)", False),
@@ -84,17 +83,27 @@ def test_each_state_has_its_sentence_and_a_remedy(changes, words, stops):
     assert found.stops_runs is stops
 
 
-def test_the_remedy_for_docker_and_for_the_driver_depends_on_the_reason():
-    docker = {"path": "/usr/bin/docker", "problem": "permission denied while trying to connect"}
-    assert "usermod -aG docker me" in one(machine(docker=docker)).remedy
-    stopped = {"path": "/usr/bin/docker", "problem": "Cannot connect. Is the docker daemon running?"}
-    found = one(machine(docker=stopped))
-    assert found.message.endswith("running?")
-    assert "systemctl start docker" in found.remedy
-    mismatch = {"state": "failed", "problem": "Driver/library version mismatch", "code": 18, "devices": []}
-    assert "restart the machine" in one(machine(gpus=mismatch)).remedy
-    not_loaded = {"state": "failed", "problem": "Driver Not Loaded", "code": 9, "devices": []}
-    assert "modprobe nvidia" in one(machine(gpus=not_loaded)).remedy
+def docker(problem: str) -> dict[str, Any]:
+    return {"docker": {"path": "/usr/bin/docker", "problem": problem}}
+
+
+def driver(problem: str, code: int) -> dict[str, Any]:
+    return {"gpus": {"state": "failed", "problem": problem, "code": code, "devices": []}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "remedy"),
+    [
+        (docker("permission denied while trying"), "usermod -aG docker me"),
+        (docker("Cannot connect. Is the docker daemon running?"), "systemctl start docker"),
+        (driver("Driver/library version mismatch", 18), "restart the machine"),
+        (driver("Driver Not Loaded", 9), "modprobe nvidia"),
+    ],
+)
+def test_the_remedy_for_docker_and_for_the_driver_depends_on_the_reason(changes, remedy):
+    found = one(machine(**changes))
+    assert remedy in found.remedy
+    assert not found.message.endswith("?.")
 
 
 def test_a_lost_device_and_one_in_mig_mode_without_a_part_are_named():

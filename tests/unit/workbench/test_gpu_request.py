@@ -59,19 +59,6 @@ def test_nvidia_docker_asks_for_nothing_where_there_is_no_container():
     assert gpu_plan(GpuWishes(), configured(nvidia=True, kind="remote")) == GpuPlan()
 
 
-@pytest.mark.parametrize(
-    ("typed", "written", "by"),
-    [
-        (True, None, "`--require-gpu`"),
-        (None, True, "`RequireGpu: true` in x.runconfig"),
-        (True, True, "`--require-gpu`"),
-    ],
-)
-def test_a_required_gpu_is_asked_for_though_nothing_is_leased(typed, written, by):
-    plan = gpu_plan(GpuWishes(require=typed), configured(GpuWishes(require=written)))
-    assert plan == GpuPlan(require=True, asked=True, by=by)
-
-
 def test_times_and_memory_come_from_the_line_before_the_file():
     written = GpuWishes(1, False, 5, 60.0, 90.0)
     assert gpu_plan(GpuWishes(), configured(written)) == GpuPlan(
@@ -85,19 +72,15 @@ def test_times_and_memory_come_from_the_line_before_the_file():
 @pytest.mark.parametrize(
     ("typed", "written", "message"),
     [
-        (GpuWishes(0, require=True), GpuWishes(), "`--require-gpu` is about GPUs, and `--gpus 0` gives the run none."),
-        (
-            GpuWishes(),
-            GpuWishes(0, require=True),
-            "`RequireGpu: true` in x.runconfig is about GPUs, and `Gpus: 0` in x.runconfig",
-        ),
+        (GpuWishes(0, require=True), NOTHING, "`--require-gpu` is about GPUs, and `--gpus 0` gives the run none."),
+        (NOTHING, GpuWishes(0, require=True), "`RequireGpu: true` in x.runconfig is about GPUs, and `Gpus: 0` in x."),
         (GpuWishes(require=True), GpuWishes(0), "`--require-gpu` is about GPUs, and `Gpus: 0` in x.runconfig"),
-        (GpuWishes(0, min_memory=5), GpuWishes(), "`--min-gpu-memory` is about GPUs"),
-        (GpuWishes(0, stop_if_idle=5.0), GpuWishes(), "`--stop-if-idle` is about GPUs, and `--gpus 0`"),
-        (GpuWishes(), GpuWishes(0, stop_if_idle=5.0), "`StopIfIdle` in x.runconfig is about GPUs"),
-        (GpuWishes(), GpuWishes(0, min_memory=5), "`MinGpuMemory` in x.runconfig is about GPUs"),
-        (GpuWishes(), GpuWishes(min_memory=5), "`MinGpuMemory` in x.runconfig chooses among GPUs"),
-        (GpuWishes(min_memory=5), GpuWishes(), "`--min-gpu-memory` chooses among GPUs that are handed out"),
+        (GpuWishes(0, min_memory=5), NOTHING, "`--min-gpu-memory` is about GPUs"),
+        (GpuWishes(0, stop_if_idle=5.0), NOTHING, "`--stop-if-idle` is about GPUs, and `--gpus 0`"),
+        (NOTHING, GpuWishes(0, stop_if_idle=5.0), "`StopIfIdle` in x.runconfig is about GPUs"),
+        (NOTHING, GpuWishes(0, min_memory=5), "`MinGpuMemory` in x.runconfig is about GPUs"),
+        (NOTHING, GpuWishes(min_memory=5), "`MinGpuMemory` in x.runconfig chooses among GPUs"),
+        (GpuWishes(min_memory=5), NOTHING, "`--min-gpu-memory` chooses among GPUs that are handed out"),
     ],
 )
 def test_wishes_that_contradict_each_other_are_refused_with_both_places(typed, written, message):
@@ -114,25 +97,25 @@ def test_no_gpus_for_this_once_is_said_against_a_file_that_wants_some():
 
 
 @pytest.mark.parametrize(
-    ("typed", "written", "by"),
-    [(60.0, None, "`--stop-if-idle`"), (None, 60.0, "`StopIfIdle` in x.runconfig"), (60.0, 90.0, "`--stop-if-idle`")],
+    ("typed", "written", "plan"),
+    [
+        (GpuWishes(require=True), NOTHING, GpuPlan(require=True, by="`--require-gpu`")),
+        (NOTHING, GpuWishes(require=True), GpuPlan(require=True, by="`RequireGpu: true` in x.runconfig")),
+        (GpuWishes(require=True), GpuWishes(require=True), GpuPlan(require=True, by="`--require-gpu`")),
+        (GpuWishes(stop_if_idle=60.0), NOTHING, GpuPlan(stop_if_idle=60.0, by="`--stop-if-idle`")),
+        (NOTHING, GpuWishes(stop_if_idle=60.0), GpuPlan(stop_if_idle=60.0, by="`StopIfIdle` in x.runconfig")),
+        (GpuWishes(stop_if_idle=60.0), GpuWishes(stop_if_idle=90.0), GpuPlan(stop_if_idle=60.0, by="`--stop-if-idle`")),
+    ],
 )
-def test_who_wants_a_run_to_end_when_its_gpu_is_idle_asks_for_one(typed, written, by):
-    plan = gpu_plan(GpuWishes(stop_if_idle=typed), configured(GpuWishes(stop_if_idle=written)))
-    assert plan == GpuPlan(stop_if_idle=typed or written, asked=True, by=by)
+def test_who_requires_a_gpu_or_ends_an_idle_run_asks_for_one_though_nothing_is_leased(typed, written, plan):
+    assert gpu_plan(typed, configured(written)) == plan._replace(asked=True)
 
 
 @pytest.mark.parametrize(
     ("gpus", "nvidia", "given"),
     [
-        (2, None, True),
-        ("all", False, True),
-        (1, True, True),
-        (0, True, False),
-        (0, None, False),
-        (None, True, True),
-        (None, False, False),
-        (None, None, None),
+        *((2, None, True), ("all", False, True), (1, True, True), (0, True, False), (0, None, False)),
+        *((None, True, True), (None, False, False), (None, None, None)),
     ],
 )
 def test_a_container_has_gpus_where_the_run_asks_for_some_whatever_the_target_says(gpus, nvidia, given):

@@ -34,9 +34,9 @@ def test_the_builtin_target_too_says_that_it_uses_no_conda_file(tmp_path, comput
     (tmp_path / "aml_config" / "conda_dependencies.yml").write_text("dependencies: []\n")
     if compute is not None:
         (tmp_path / "aml_config" / "local.compute").write_text(compute)
-    assert first_event(tmp_path, Request("train.py")) == events.Noted(
-        f"The target `local` runs on your own Python, so aml_config/conda_dependencies.yml is not used; {what_to_do}"
-    )
+    noted = first_event(tmp_path, Request("train.py"))
+    assert isinstance(noted, events.Noted)
+    assert noted.text.endswith(f"aml_config/conda_dependencies.yml is not used; {what_to_do}")
 
 
 def test_a_file_that_was_typed_is_said_to_be_of_no_use_there(tmp_path):

@@ -22,10 +22,13 @@ def job(root: Path, vector: str, script: str | None, *arguments: str) -> Job:
     (root / "aml_config").mkdir()
     (root / "train.py").write_text("")
     (root / "aml_config" / "x.runconfig").write_text(f"Target: local\nFramework: Python\nArgumentVector: {vector}\n")
+    return found(root, Request(script, arguments, "x.runconfig"))
+
+
+def found(root: Path, request: Request) -> Job:
     project = find_project(root)
-    around = Surroundings(root / "home", {}, root, root)
-    request = Request(script, arguments, "x.runconfig")
-    return find_job(project, request, load_configuration(project, "x.runconfig", None), around)
+    configuration = load_configuration(project, request.run_configuration, None)
+    return find_job(project, request, configuration, Surroundings(root / "home", {}, root, root))
 
 
 @pytest.mark.parametrize(
@@ -61,14 +64,8 @@ def test_of_a_folder_only_scripts_that_exist_are_suggested(tmp_path, files, hint
         (tmp_path / name).write_text("")
     for typed in ("data", "data/"):
         with pytest.raises(ProjectError, match="is a folder, not a script") as raised:
-            job_of(tmp_path, typed)
+            found(tmp_path, Request(typed))
         assert raised.value.hint == hint
-
-
-def job_of(root: Path, script: str) -> Job:
-    project = find_project(root)
-    around = Surroundings(root / "home", {}, root, root)
-    return find_job(project, Request(script), load_configuration(project, None, None), around)
 
 
 def planned(root: Path, lines: str, request: Request, job: Job = Job("train.py", ("train.py",), ())) -> Plan:  # noqa: B008 - frozen

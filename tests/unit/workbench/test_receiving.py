@@ -75,11 +75,8 @@ def test_a_file_arrives_in_pieces_with_its_time(receive, target):
     assert target.read_bytes() == b"abcd"
     assert target.stat().st_mtime == 5
     assert not list(target.parent.parent.parent.glob("parts/*"))
-
-
-def test_an_empty_file_is_a_file(receive, target):
     receive(Lying([whole(b"")]))
-    assert target.read_bytes() == b""
+    assert target.read_bytes() == b"", "an empty file is a file"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="any file is a program by its name there")
@@ -99,7 +96,8 @@ def test_a_file_at_home_is_a_program_if_the_listing_says_so(tmp_path, said, is_e
     home.write_bytes(b"abc")
     os.utime(home, ns=(5, 5))
     listed = ["work/outputs/x", "f", 3, 5, "", *said]
-    list(Collector(Lying(listing=[listed]), False, RUN, tmp_path).bring((OUTPUTS,)))
+    far: Any = Lying(listing=[listed])
+    list(Collector(far, False, RUN, tmp_path).bring((OUTPUTS,)))
     assert os.access(home, os.X_OK) is is_executable
 
 
@@ -127,21 +125,21 @@ def test_a_wrong_size_is_a_wrong_file(receive, target):
     assert not target.exists()
 
 
-def test_what_is_here_already_is_named_with_its_digest_and_continued(receive, target, tmp_path):
-    connection = Lying([piece(b"ab")], [piece(b"c", 2), whole(b"abc")])
+@pytest.mark.parametrize(
+    ("first", "second", "content"),
+    [
+        ([piece(b"ab")], [piece(b"c", 2), whole(b"abc")], b"abc"),
+        ([piece(b"ab")], [piece(b"ne"), piece(b"w", 2), whole(b"new")], b"new"),
+    ],
+    ids=["it is continued", "the far side begins anew"],
+)
+def test_what_is_here_already_is_named_with_its_digest(receive, target, first, second, content):
+    connection = Lying(first, second)
     with pytest.raises(HostError):
         receive(Broken(connection))
     receive(connection)
     assert connection.asked[1] == [["work/outputs/x", 2, hashlib.sha256(b"ab").hexdigest()]]
-    assert target.read_bytes() == b"abc"
-
-
-def test_a_far_side_that_begins_anew_replaces_what_was_here(receive, target):
-    connection = Lying([piece(b"old")], [piece(b"ne"), piece(b"w", 2), whole(b"new")])
-    with pytest.raises(HostError):
-        receive(Broken(connection))
-    receive(connection)
-    assert target.read_bytes() == b"new"
+    assert target.read_bytes() == content
 
 
 class Broken(Speaking):
@@ -227,7 +225,7 @@ def test_a_listing_that_is_none_is_an_error(collect, row):
 
 
 def test_a_name_that_cannot_be_a_file_here_is_a_note_and_the_others_come(collect, tmp_path):
-    listing = [["work/outputs/" + "n" * 300, "f", 1, 1, ""], ["work/outputs/x", "f", 1, 1, ""]]
+    listing: list[list[Any]] = [["work/outputs/" + "n" * 300, "f", 1, 1, ""], ["work/outputs/x", "f", 1, 1, ""]]
     long = Push("whole", "r", listing[0][0], 0, whole(b"").data)
     collector = collect(Lying([long, piece(b"a"), whole(b"a")], listing=listing))
     assert "cannot be a file here" in collector.notes[0]
@@ -264,7 +262,7 @@ def test_a_link_that_cannot_be_made_is_told_in_words(collect):
 @pytest.mark.parametrize("name", ["a:b", "C:\\x", "d\\e", "aux"])
 def test_a_name_that_windows_has_not_is_told_as_that(collect, monkeypatch, name):
     monkeypatch.setattr(collecting, "unstorable", functools.partial(unstorable, system="win32"))
-    monkeypatch.setattr(collecting.os, "sep", "\\")
+    monkeypatch.setattr(os, "sep", "\\")
     collector = collect(Lying(listing=[[f"work/outputs/{name}", "f", 1, 1, ""]]))
     assert len(collector.notes) == 1
     assert collector.notes[0].startswith(f"`outputs/{name}` stays on its machine: ")

@@ -17,9 +17,9 @@ def test_a_link_that_broke_is_tried_for_ever_with_pauses_that_grow():
 
 def test_whatever_else_is_wrong_is_tried_a_few_times():
     patience = Patience(None, run_goes_on("run_1"))
-    error = HostError("gpu1 has no `python3` that a login without a terminal finds.", "Install Python.")
+    error = HostError("no Python", "Install Python.")
     assert [patience.pause(error) for _ in TRIES] == list(TRIES)
-    with pytest.raises(HostError, match="no `python3`") as caught:
+    with pytest.raises(HostError) as caught:
         patience.pause(error)
     assert caught.value.hint == "Install Python.\nThe run goes on. Follow it again: holdfast logs -f -r run_1"
 
@@ -31,8 +31,8 @@ def test_pauses_grow_until_more_has_come_home_than_ever():
 
 def test_a_host_that_sends_nonsense_after_each_piece_of_news_is_not_asked_for_ever():
     patience = Patience(None, run_goes_on("run_1"), progress=10)
-    nonsense = HostError("The far side sent byte 5 of a file where 0 was due.")
-    with pytest.raises(HostError, match="The far side sent byte 5"):
+    nonsense = HostError("nonsense")
+    with pytest.raises(HostError, match="nonsense"):
         for _ in range(100):
             patience.pause(nonsense, progress=10)
 
@@ -49,8 +49,8 @@ def test_where_a_number_of_tries_is_given_that_many_are_made():
     [
         FarSideError("refused", "No."),
         ElsewhereError("Another machine answers.", "", "another machine answers at this address"),
-        LoginNeeded("gpu1 let nobody in."),
-        HostKeyRefused("The host key of gpu1 is not the one it had."),
+        LoginNeeded("No password."),
+        HostKeyRefused("Another key."),
     ],
 )
 def test_what_another_try_cannot_mend_is_raised_at_once(error):
@@ -61,7 +61,7 @@ def test_what_another_try_cannot_mend_is_raised_at_once(error):
 
 def test_where_few_tries_are_given_no_kind_of_failure_gets_more():
     patience = Patience(1, "Try again later.")
-    nonsense = HostError("The far side sent byte 5 of a file where 0 was due.", "Hm.")
+    nonsense = HostError("nonsense", "Hm.")
     assert patience.pause(nonsense) == TRIES[0]
     with pytest.raises(HostError) as caught:
         patience.pause(nonsense)

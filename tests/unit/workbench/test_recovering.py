@@ -61,30 +61,24 @@ def test_what_the_host_has_no_more_is_counted(tmp_path):
     assert recover(tmp_path, Keeping([manifest, b"2"]), manifest) == Recovered(missing=2)
 
 
-def cut_body(digests: list[str], offset: int, answer: tuple[Any, bytes]) -> tuple[Any, bytes]:
-    return answer[0], answer[1][:-3]
+def harm(body: Any, when: Any = lambda digests, offset: True) -> Any:
+    """Another body for the answers to those requests."""
+    return lambda digests, offset, answer: (answer[0], body(answer[1])) if when(digests, offset) else answer
 
 
-def too_much(digests: list[str], offset: int, answer: tuple[Any, bytes]) -> tuple[Any, bytes]:
-    return answer[0], zlib.compress(bytes(PIECE + 1))
+HARMS = {
+    "cut": harm(lambda body: body[:-3]),
+    "too much": harm(lambda body: zlib.compress(bytes(PIECE + 1))),
+    "no zlib": harm(lambda body: b"no zlib"),
+    "fewer": harm(lambda body: zlib.compress(b"short"), lambda digests, offset: offset > 0),
+    "nothing": harm(lambda body: zlib.compress(b""), lambda digests, offset: digests == [digest_of(LARGE)]),
+}
 
 
-def no_zlib(digests: list[str], offset: int, answer: tuple[Any, bytes]) -> tuple[Any, bytes]:
-    return answer[0], b"no zlib"
-
-
-def fewer(digests: list[str], offset: int, answer: tuple[Any, bytes]) -> tuple[Any, bytes]:
-    return (answer[0], zlib.compress(b"short")) if offset else answer
-
-
-def nothing(digests: list[str], offset: int, answer: tuple[Any, bytes]) -> tuple[Any, bytes]:
-    return (answer[0], zlib.compress(b"")) if digests == [digest_of(LARGE)] else answer
-
-
-@pytest.mark.parametrize("harm", [cut_body, too_much, no_zlib, fewer, nothing])
+@pytest.mark.parametrize("kind", HARMS)
 @pytest.mark.parametrize("after", [[], [LARGE + b"another"]])
-def test_a_far_side_that_sends_something_else_is_an_error(tmp_path, harm, after):
+def test_a_far_side_that_sends_something_else_is_an_error(tmp_path, kind, after):
     manifest = manifest_of(LARGE, *after)
     with pytest.raises(HostError, match="far side"):
-        recover(tmp_path, Keeping([LARGE, manifest, *after], harm), manifest)
+        recover(tmp_path, Keeping([LARGE, manifest, *after], HARMS[kind]), manifest)
     assert not ObjectStore(tmp_path).has(digest_of(LARGE))

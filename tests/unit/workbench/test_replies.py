@@ -76,7 +76,7 @@ LOGOUT = {"user": "me", "ends": False, "lingers": None, "unit": False, "said": "
     ],
 )
 def test_a_value_of_another_kind_is_an_error_of_the_host(parse, answer):
-    with pytest.raises(HostError, match="in a way that is not understood"):
+    with pytest.raises(HostError):
         parse(answer)
 
 
