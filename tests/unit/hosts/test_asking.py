@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,13 +15,6 @@ HOST_KEY = """The authenticity of host '[gpu1]:2222 ([10.0.0.1]:2222)' can't be 
 ED25519 key fingerprint is SHA256:abc+/DEF123.
 This key is not known by any other names.
 Are you sure you want to continue connecting (yes/no/[fingerprint])? """
-
-
-@pytest.fixture
-def runtime() -> Iterator[Path]:
-    """Short: a socket's path may not be long."""
-    with tempfile.TemporaryDirectory() as folder:
-        yield Path(folder)
 
 
 @pytest.mark.parametrize(
@@ -47,63 +39,47 @@ def test_the_question_for_a_host_key_carries_host_and_fingerprint():
     )
 
 
-def _ask(askpass: Askpass, text: str, **changes: str) -> subprocess.CompletedProcess[str]:
-    environment = {**askpass.environment(dict(os.environ)), **changes}
-    return subprocess.run(
-        [environment["SSH_ASKPASS"], text], env=environment, capture_output=True, text=True, timeout=60
-    )
-
-
-def test_the_program_that_ssh_starts_prints_the_answer(tmp_path, runtime):
+def ask(home: Path, short: Path, text: str, answer: str | None, **changes: str) -> tuple[int, str, list[Question]]:
+    """How the program that ssh starts ends, what it prints, and which questions were delivered."""
     asked: list[Question] = []
 
     def deliver(pending: Pending) -> None:
         asked.append(pending.question)
-        pending.answer("geheim é")
+        pending.answer(answer)
 
-    askpass = Askpass(tmp_path / "home", runtime, deliver)
-    try:
-        done = _ask(askpass, "me@gpu1's password: ")
-    finally:
-        askpass.close()
-    assert (done.returncode, done.stdout) == (0, "geheim é\n")
-    assert asked == [Question("password", "me@gpu1's password: ")]
-    assert list(runtime.iterdir()) == []
+    with contextlib.closing(Askpass(home, short, deliver)) as askpass:
+        environment = {**askpass.environment(dict(os.environ)), **changes}
+        words = [environment["SSH_ASKPASS"], text]
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stdout, asked
 
 
-def test_no_answer_is_an_exit_code_that_ssh_takes_for_no(tmp_path, runtime):
-    askpass = Askpass(tmp_path / "home", runtime, lambda pending: pending.answer(None))
-    try:
-        done = _ask(askpass, "Password: ")
-    finally:
-        askpass.close()
-    assert (done.returncode, done.stdout) == (1, "")
+def test_the_program_that_ssh_starts_prints_the_answer(tmp_path, short):
+    question = Question("password", "me@gpu1's password: ")
+    assert ask(tmp_path, short, question.text, "geheim é") == (0, "geheim é\n", [question])
+    assert list(short.iterdir()) == []
 
 
-def test_a_stranger_without_the_token_learns_nothing(tmp_path, runtime):
-    askpass = Askpass(tmp_path / "home", runtime, lambda pending: pending.answer("secret"))
-    try:
-        done = _ask(askpass, "Password: ", HOLDFAST_ASKPASS_TOKEN="0" * 32)
-    finally:
-        askpass.close()
-    assert (done.returncode, done.stdout) == (1, "")
+def test_no_answer_is_an_exit_code_that_ssh_takes_for_no(tmp_path, short):
+    assert ask(tmp_path, short, "Password: ", None)[:2] == (1, "")
 
 
-def test_sockets_of_clients_that_were_killed_are_swept(tmp_path, runtime):
+def test_a_stranger_without_the_token_learns_nothing(tmp_path, short):
+    assert ask(tmp_path, short, "Password: ", "secret", HOLDFAST_ASKPASS_TOKEN="0" * 32) == (1, "", [])
+
+
+def test_sockets_of_clients_that_were_killed_are_swept(tmp_path, short):
     done = subprocess.Popen(["true"])
     done.wait()
-    (runtime / f"ask-{done.pid}-00").touch()
-    (runtime / f"ask-{os.getpid()}-00").touch()
-    Askpass(tmp_path / "home", runtime, lambda pending: pending.answer(None)).close()
-    assert [path.name for path in runtime.iterdir()] == [f"ask-{os.getpid()}-00"]
+    (short / f"ask-{done.pid}-00").touch()
+    (short / f"ask-{os.getpid()}-00").touch()
+    Askpass(tmp_path / "home", short, lambda pending: pending.answer(None)).close()
+    assert [path.name for path in short.iterdir()] == [f"ask-{os.getpid()}-00"]
 
 
-def test_the_answer_stands_in_no_environment_and_no_file(tmp_path, runtime):
-    askpass = Askpass(tmp_path / "home", runtime, lambda pending: pending.answer("correct horse"))
-    try:
+def test_the_answer_stands_in_no_environment_and_no_file(tmp_path, short):
+    with contextlib.closing(Askpass(tmp_path, short, lambda pending: pending.answer("correct horse"))) as askpass:
         environment = askpass.environment({})
-        files = [path.read_bytes() for path in (tmp_path / "home").rglob("*") if path.is_file()]
-    finally:
-        askpass.close()
+        files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
     assert not any("correct horse" in value for value in environment.values())
     assert not any(b"correct horse" in content for content in files)

@@ -28,7 +28,7 @@ def test_what_cannot_be_quoted_for_every_shell_is_refused(word):
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_every_shell_reads_a_quoted_word_as_it_is(shell, needs):
-    needs(shell)  # type: ignore[operator]
+    needs(shell)
     word = "".join(c for c in string.printable if c not in "\n\r\x0b\x0c") + "é~"
     done = subprocess.run([shell, "-c", f"printf %s {for_any_shell(word)}"], capture_output=True, check=True)
     assert done.stdout.decode() == word

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import struct
-import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,21 +14,25 @@ import pytest
 from holdfast.hosts import multiplexing
 
 
-@pytest.fixture
-def short() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory() as folder:
-        yield Path(folder)
-
-
 def test_the_folder_for_sockets_is_made_for_this_user_alone(short):
     folder = multiplexing.runtime_folder(None, short)
     assert folder is not None
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_folder_that_others_may_enter_is_not_used(short):
-    (short / f"holdfast-{os.getuid()}").mkdir(mode=0o755)
-    (short / f"holdfast-{os.getuid()}").chmod(0o755)
+def enterable(folder: Path) -> None:
+    folder.mkdir()
+    folder.chmod(0o755)
+
+
+def linked(folder: Path) -> None:
+    (folder.parent / "elsewhere").mkdir(mode=0o700)
+    folder.symlink_to(folder.parent / "elsewhere")
+
+
+@pytest.mark.parametrize("make", [enterable, linked])
+def test_a_folder_that_others_may_enter_or_a_link_in_its_place_is_not_used(short, make):
+    make(short / f"holdfast-{os.getuid()}")
     assert multiplexing.runtime_folder(None, short) is None
 
 
@@ -41,54 +44,44 @@ def test_a_runtime_folder_with_a_long_path_is_passed_over(short):
     assert multiplexing.runtime_folder(None, deep) is None
 
 
-def test_a_link_in_place_of_the_folder_is_not_followed(short):
-    (short / "elsewhere").mkdir(mode=0o700)
-    (short / f"holdfast-{os.getuid()}").symlink_to(short / "elsewhere")
-    assert multiplexing.runtime_folder(None, short) is None
-
-
-def test_a_path_that_is_too_long_for_a_socket_means_no_sharing(tmp_path):
-    deep = tmp_path / ("x" * 120)
-    assert multiplexing.own_socket(deep, ["ssh", "me@gpu1"]) is None
-
-
-def test_two_ways_to_connect_have_two_sockets(short):
+def test_two_ways_to_connect_have_two_sockets_and_a_path_that_is_too_long_none(short):
     one = multiplexing.own_socket(short, ["ssh", "me@gpu1", ""])
     assert one == multiplexing.own_socket(short, ["ssh", "me@gpu1", ""])
     assert one != multiplexing.own_socket(short, ["ssh", "me@gpu2", ""])
+    assert multiplexing.own_socket(short / ("x" * 120), ["ssh", "me@gpu1"]) is None
+
+
+@pytest.fixture
+def listener(short: Path) -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(short / "s"))
+        made.listen()
+        yield made
 
 
 @pytest.mark.parametrize(
     ("greeting", "expected"),
     [(struct.pack(">III", 8, 1, 4), True), (struct.pack(">III", 8, 2, 4), False), (b"\0\0", False), (b"", False)],
 )
-def test_a_master_is_taken_for_alive_when_it_greets(short, monkeypatch, greeting, expected):
+def test_a_master_is_taken_for_alive_when_it_greets(short, listener, monkeypatch, greeting, expected):
+    def greet() -> None:
+        link, _ = listener.accept()
+        with link:
+            link.sendall(greeting)
+
     monkeypatch.setattr(multiplexing, "PATIENCE", 60.0)
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(short / "s"))
-        listener.listen()
-
-        def greet() -> None:
-            link, _ = listener.accept()
-            with link:
-                link.sendall(greeting)
-
-        thread = threading.Thread(target=greet)
-        thread.start()
-        found = multiplexing.answers(short / "s")
-        thread.join()
+    thread = threading.Thread(target=greet)
+    thread.start()
+    found = multiplexing.answers(short / "s")
+    thread.join()
     assert found is expected
 
 
-def test_a_master_that_says_nothing_is_not_waited_for(short, monkeypatch):
+def test_a_master_that_says_nothing_is_not_waited_for(short, listener, monkeypatch):
     monkeypatch.setattr(multiplexing, "PATIENCE", 0.05)
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(short / "s"))
-        listener.listen()
-        assert multiplexing.answers(short / "s") is False
+    assert multiplexing.answers(short / "s") is False
 
 
-def test_a_socket_that_nobody_listens_on_is_dead(short):
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(short / "s"))
+def test_a_socket_that_nobody_listens_on_is_dead(short, listener):
+    listener.close()
     assert multiplexing.answers(short / "s") is False

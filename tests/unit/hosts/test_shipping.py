@@ -46,8 +46,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_nvidias_module_is_shipped_in_a_folder_that_no_script_looks_into(tmp_path):
     shipped = far_side(tmp_path)
     root = install(shipped, tmp_path)
-    assert (root / "nvml" / "pynvml.py").is_file()
-    assert not (root / "pynvml.py").exists()
+    assert [name for name in ("nvml/pynvml.py", "pynvml.py") if (root / name).is_file()] == ["nvml/pynvml.py"]
     assert all(content.decode("utf-8") for name, content in shipped.contents() if name.startswith("nvml/"))
 
 
@@ -76,14 +75,6 @@ def _other_text(package: Path) -> None:
     (package / "farside" / "agent.py").write_text("NAME = 'farside/AGENT.py'\n")
 
 
-def _new_file(package: Path) -> None:
-    (package / "farside" / "run" / "more.py").write_text("")
-
-
-def _lost_file(package: Path) -> None:
-    (package / "farside" / "agent.py").unlink()
-
-
 def _swapped(package: Path) -> None:
     """Another file of the same size and time in its place, as an archive lays it."""
     old = package / "farside" / "agent.py"
@@ -93,10 +84,19 @@ def _swapped(package: Path) -> None:
     new.replace(old)
 
 
-@pytest.mark.parametrize("change", [_other_text, _new_file, _lost_file, _swapped])
+@pytest.mark.parametrize(
+    "change",
+    [
+        _other_text,
+        _swapped,
+        lambda package: (package / "farside" / "run" / "more.py").write_text(""),
+        lambda package: (package / "farside" / "agent.py").unlink(),
+    ],
+    ids=["other text", "swapped", "a new file", "a lost file"],
+)
 def test_after_any_change_it_has_another_name(package, tmp_path, change):
     first = far_side(tmp_path)
-    change(package)  # type: ignore[operator]
+    change(package)
     second = far_side(tmp_path)
     assert second.digest != first.digest
     assert second == far_side(tmp_path / "another home"), "the same as for who remembers nothing"

@@ -59,11 +59,9 @@ def test_short_forms_are_no_way_round(word, name):
 
 
 def test_a_word_that_docker_would_take_for_the_image_is_refused():
-    assert errors("ubuntu", "--privileged", "sh") == [
-        "`ubuntu` is no option: Docker would take it for the image",
-        "`sh` is no option: Docker would take it for the image",
-    ]
-    assert errors("--", "-") == [f"`{each}` is no option: Docker would take it for the image" for each in ("--", "-")]
+    words = ("ubuntu", "sh", "--", "-")
+    expected = [f"`{word}` is no option: Docker would take it for the image" for word in words]
+    assert errors("ubuntu", "--privileged", "sh") + errors("--", "-") == expected
 
 
 def test_an_option_that_would_take_the_image_for_its_value_is_refused():

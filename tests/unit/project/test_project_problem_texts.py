@@ -9,12 +9,15 @@ from holdfast.project.problems import Problem
 from holdfast.project.spec_files import read_environment_spec
 
 
-@pytest.mark.parametrize("name", ["Pipfile", "Pipfile.lock", "poetry.lock", "pdm.lock", "setup.cfg"])
+@pytest.mark.parametrize(
+    "name", ["Pipfile", "Pipfile.lock", "poetry.lock", "pdm.lock", "setup.cfg", "setup.py", "packages"]
+)
 def test_a_file_of_another_program_is_told_how_to_become_one_that_is_read(tmp_path, name):
     (tmp_path / name).write_text("")
     (problem,) = read_environment_spec(tmp_path, name)[1]
     assert "\\x" not in str(problem)
-    assert "Name a conda file" in str(problem)
+    assert "`pyproject.toml` or `uv.lock`" in problem.remedy
+    assert ("poetry export" in problem.remedy) is (name == "poetry.lock")
 
 
 def test_a_remedy_of_several_lines_is_shown_on_one():

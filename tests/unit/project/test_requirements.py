@@ -337,35 +337,16 @@ def test_other_encodings_are_read_or_said(tmp_path, encoding):
 def test_an_empty_and_a_missing_file_differ(tmp_path):
     assert good(tmp_path, "# nothing yet\n").pip == ()
     spec, problems = read_requirements(tmp_path, "gone.txt")
-    assert spec is None and problems[0].message == "there is no such file"
+    assert spec is None and len(problems) == 1
 
 
 PIECES = [
-    "six",
-    "-r ",
-    "-e",
-    "--hash=",
-    " ",
-    "==1",
-    "[x]",
-    ";",
-    "@",
-    "https://",
-    "u:p@",
-    "./",
-    ".whl",
-    "\\\n",
-    "\n",
-    "#",
-    "'",
-    "${A}",
-    "=",
-    "~",
-    "\0",
+    *("six", "-r ", "-e", "--hash=", " ", "==1", "[x]", ";", "@", "https://", "u:p@", "./", ".whl"),
+    *("\\\n", "\n", "#", "'", "${A}", "=", "~", "\0"),
 ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=12))
 def test_any_text_is_read_or_said_to_be_wrong(tmp_path_factory, pieces):
     root = tmp_path_factory.getbasetemp()
