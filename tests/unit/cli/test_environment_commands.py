@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from holdfast.cli.main import main
 from holdfast.cli.options import environment_ids
 from holdfast.environments.findings import Finding
 from holdfast.errors import HostError
@@ -22,6 +22,9 @@ from holdfast.workbench.submitting.planning import EnvironmentWishes, Request
 
 SUBMISSION = Submission("p_1", 1, "p", "p", "", (), "local", "local", "local", "a" * 64, 5.0, "g")
 RUN = Run(SUBMISSION, Status.COMPLETED, Ending(Reason.COMPLETED, 0), environment="0123456789abcdef", python="3.11.2")
+FAILED = replace(RUN, status=Status.FAILED, ending=Ending(Reason.PREPARATION, detail="no such package."))
+STEERING = "\x1b[2Jgone\nerror: no\x9b"
+ESCAPED = "\\x1b[2Jgone\\nerror: no\\x9b"
 
 
 def listed(name: str, state: str = "ready") -> Listed:
@@ -53,18 +56,24 @@ def test_prepare_asks_for_an_environment_and_nothing_else(submitted, command):
     assert asked == [request]
 
 
-def test_prepare_says_when_there_was_nothing_to_do(submitted, command):
-    submitted[1].extend([events.EnvironmentReady("0123456789abcdef", 1, False, 0.01), events.Ended(RUN)])
-    assert command("experiment", "prepare").err == "Environment 01234567 was ready: Python 3.11.2, 0 packages.\n"
-
-
-def test_prepare_ends_with_the_code_of_a_preparation_that_failed(submitted, command):
-    failed = replace(RUN, status=Status.FAILED, ending=Ending(Reason.PREPARATION, detail="no such package."))
-    submitted[1].append(events.Ended(failed))
+@pytest.mark.parametrize(
+    ("happened", "code", "said"),
+    [
+        (
+            [events.EnvironmentReady("0123456789abcdef", 1, False, 0.01), events.Ended(RUN)],
+            0,
+            ["Environment 01234567 was ready: Python 3.11.2, 0 packages.\n"],
+        ),
+        ([events.Ended(FAILED)], 250, ["could not be built: no such package.", "holdfast logs -r p_1 --control"]),
+        ([events.Ended(replace(RUN, python=STEERING))], 0, [f"Python {ESCAPED}, 0 packages.\n"]),
+    ],
+    ids=["nothing to do", "failed", "steering the terminal"],
+)
+def test_prepare_says_what_became_of_it(submitted, command, happened, code, said):
+    submitted[1].extend(happened)
     outcome = command("experiment", "prepare")
-    assert outcome.code == 250
-    assert "The environment could not be built: no such package." in outcome.err
-    assert "holdfast logs -r p_1 --control" in outcome.err
+    assert outcome.code == code
+    assert all(each in outcome.err for each in said)
 
 
 def test_ctrl_c_leaves_a_build_that_has_begun_alone(monkeypatch, command):
@@ -80,15 +89,19 @@ def test_ctrl_c_leaves_a_build_that_has_begun_alone(monkeypatch, command):
     assert "holdfast cancel -r p_1" in outcome.err
 
 
-def test_wishes_of_submit_reach_the_plan_and_contradictions_do_not(monkeypatch, tmp_path):
+def test_wishes_of_submit_reach_the_plan_and_contradictions_do_not(monkeypatch, command):
     asked: list[Request] = []
-    monkeypatch.setattr("holdfast.workbench.submitting.submit.dry_run", lambda _p, each, _a: asked.append(each) or ())
-    monkeypatch.chdir(tmp_path)
-    assert main(["submit", "--dry-run", "--environment-of", "last", "--rebuild", "t.py", "--upgrade"]) == 0
+
+    def dry_run(_project: Any, request: Request, _around: Any) -> tuple[()]:
+        asked.append(request)
+        return ()
+
+    monkeypatch.setattr("holdfast.workbench.submitting.submit.dry_run", dry_run)
+    of_last = ("submit", "--dry-run", "--environment-of", "last")
+    assert command(*of_last, "--rebuild", "t.py", "--upgrade").code == 0
+    assert command(*of_last, "--upgrade", "t.py").code == 240
+    assert command(*of_last, "-d", "e.yml", "t.py").code == 240
     assert asked == [Request("t.py", ("--upgrade",), environment=EnvironmentWishes("last", False, True))]
-    assert main(["submit", "--dry-run", "--environment-of", "last", "--upgrade", "t.py"]) == 240
-    assert main(["submit", "--dry-run", "--environment-of", "last", "-d", "e.yml", "t.py"]) == 240
-    assert len(asked) == 1
 
 
 def test_where_nothing_was_removed_nothing_is_said_to_be_freed(removed, command, monkeypatch):
@@ -148,6 +161,9 @@ def test_a_table_has_short_ids_and_data_whole_ones(command, monkeypatch):
 
 
 REMARK = Remark("error", "gone", "tensorflow-gpu", "It is gone.", "Write `x`.", "e.yml", 7, "x")
+OLD = Remark("warning", "file", "", "Old.", "Anew.", "uv.lock")
+TWICE = Remark("warning", "shadowed", "a", "Both.", "Keep one.")
+OFF = HostError("It is off.", "Turn it on.")
 THERE = Looked("local", True, (), None, "", False, "0123456789abcdef", "/e", "3.11.2", 3)
 
 
@@ -156,22 +172,10 @@ THERE = Looked("local", True, (), None, "", False, "0123456789abcdef", "/e", "3.
     [
         (Checked("e.yml", 3, True, (), THERE, None), 0, ""),
         (Checked("e.yml", 3, True, (REMARK,), THERE, None), 241, "e.yml:7: error: It is gone.\n    Write `x`.\n"),
-        (
-            Checked("uv.lock", 3, True, (Remark("warning", "file", "", "Old.", "Anew.", "uv.lock"),), THERE, None),
-            0,
-            "uv.lock: warning: Old.\n    Anew.\n",
-        ),
-        (Checked("e.yml", 3, True, (), None, HostError("It is off.", "Turn it on.")), 245, ""),
-        (
-            Checked("e.yml", 3, True, (REMARK,), None, HostError("It is off.")),
-            241,
-            "e.yml:7: error: It is gone.\n    Write `x`.\n",
-        ),
-        (
-            Checked("", 0, False, (Remark("warning", "shadowed", "a", "Both.", "Keep one."),), THERE, None),
-            0,
-            "warning: Both.\n    Keep one.\n",
-        ),
+        (Checked("uv.lock", 3, True, (OLD,), THERE, None), 0, "uv.lock: warning: Old.\n    Anew.\n"),
+        (Checked("e.yml", 3, True, (), None, OFF), 245, ""),
+        (Checked("e.yml", 3, True, (REMARK,), None, OFF), 241, "e.yml:7: error: It is gone.\n    Write `x`.\n"),
+        (Checked("", 0, False, (TWICE,), THERE, None), 0, "warning: Both.\n    Keep one.\n"),
     ],
 )
 def test_check_ends_by_what_was_found(checked, code, out, command, monkeypatch):
@@ -179,10 +183,6 @@ def test_check_ends_by_what_was_found(checked, code, out, command, monkeypatch):
     outcome = command("environment", "check", "-o", "table")
     assert (outcome.code, outcome.out) == (code, out)
     assert "Looked at: " in outcome.err
-
-
-STEERING = "\x1b[2Jgone\nerror: no\x9b"
-ESCAPED = "\\x1b[2Jgone\\nerror: no\\x9b"
 
 
 def test_what_a_machine_says_of_itself_does_not_steer_the_terminal(command, monkeypatch):
@@ -218,24 +218,29 @@ def test_what_a_machine_says_of_its_environments_does_not_steer_the_terminal(com
         assert not {"\x1b", "\x9b"} & set(outcome.err)
 
 
-def test_what_a_machine_says_of_a_run_that_prepared_does_not_steer_the_terminal(submitted, command):
-    submitted[1].append(events.Ended(replace(RUN, python=STEERING)))
-    assert command("experiment", "prepare").err == (f"Environment 01234567 was ready: Python {ESCAPED}, 0 packages.\n")
-
-
-def test_clean_takes_limits_for_environments_and_for_nothing_else(command, monkeypatch):
+@pytest.fixture
+def cleaned(monkeypatch: pytest.MonkeyPatch) -> list[Rubbish]:
+    """What was to be cleaned."""
     asked: list[Rubbish] = []
-    monkeypatch.setattr(
-        "holdfast.workbench.records.cleaning.clean", lambda _project, rubbish, _around: asked.append(rubbish) or ()
-    )
+
+    def clean(_project: Any, rubbish: Rubbish, _around: Any) -> tuple[()]:
+        asked.append(rubbish)
+        return ()
+
+    monkeypatch.setattr("holdfast.workbench.records.cleaning.clean", clean)
+    return asked
+
+
+def test_clean_takes_limits_for_environments_and_for_nothing_else(command, cleaned):
     assert command("experiment", "clean", "--environments", "--older-than", "30d", "--keep", "20GB").code == 0
     assert command("experiment", "clean", "--all", "--environments", "--yes").code == 0
     limits = Limits(30 * 86400.0, 20_000_000_000)
-    assert asked == [Rubbish((), None, True, limits=limits), Rubbish(None, None, True)]
-    assert command("experiment", "clean", "--all", "--keep", "1GB").code == 240
-    assert command("experiment", "clean", "--environments", "--keep", "much").code == 240
-    assert command("experiment", "clean").code == 240
-    assert len(asked) == 2
+    assert cleaned == [Rubbish((), None, True, limits=limits), Rubbish(None, None, True)]
+    for words in (["--all", "--keep", "1GB"], ["--environments", "--keep", "much"], []):
+        assert command("experiment", "clean", *words).code == 240
+    unitless = command("experiment", "clean", "--environments", "--keep", "10")
+    assert (unitless.code, "10GB" in unitless.err) == (240, True)
+    assert len(cleaned) == 2
 
 
 def test_what_was_cleaned_before_a_machine_failed_is_said_and_nothing_where_nothing_was(command, monkeypatch):
@@ -254,24 +259,14 @@ def test_what_was_cleaned_before_a_machine_failed_is_said_and_nothing_where_noth
     assert partly.err.startswith("removed p_1 (1.0 kB)\n1 removed, 1.0 kB freed; not all:\nerror: gpu1 cannot")
 
 
-def test_environments_of_all_projects_are_not_removed_unasked(command, monkeypatch):
-    asked: list[Rubbish] = []
-    monkeypatch.setattr(
-        "holdfast.workbench.records.cleaning.clean", lambda _project, rubbish, _around: asked.append(rubbish) or ()
-    )
+def test_environments_of_all_projects_are_not_removed_unasked(command, cleaned, monkeypatch):
     unasked = command("experiment", "clean", "--all", "--environments", "-t", "gpu1")
-    assert (unasked.code, asked) == (240, [])
+    assert (unasked.code, cleaned) == (240, [])
     assert "on gpu1 are shared: other projects may use them" in unasked.err
     assert "--yes" in unasked.err
     monkeypatch.setattr("holdfast.cli.asking.agreed", lambda *_: False)
-    assert (command("experiment", "clean", "--all", "--environments").code, asked) == (251, [])
-    assert (command("experiment", "clean", "--all").code, len(asked)) == (0, 1)
-
-
-def test_a_limit_without_a_unit_is_refused_with_an_example(command):
-    outcome = command("experiment", "clean", "--environments", "--keep", "10")
-    assert outcome.code == 240
-    assert "10GB" in outcome.err
+    assert (command("experiment", "clean", "--all", "--environments").code, cleaned) == (251, [])
+    assert (command("experiment", "clean", "--all").code, len(cleaned)) == (0, 1)
 
 
 def test_what_is_in_use_is_said_once_with_the_command_that_tells_by_whom(command, monkeypatch):
@@ -307,7 +302,5 @@ def test_ids_of_this_machine_are_completed(isolated):
 
 
 def test_commands_about_environments_load_nothing_heavy():
-    import subprocess
-
     code = "import sys, holdfast.cli.environment; print([m for m in sys.modules if m in ('yaml', 'rich', 'sqlite3')])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -184,6 +184,26 @@ def typed(line: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(["sh", "-c", line, sys.executable], cwd=folder, capture_output=True, check=False)
 
 
+def process(folder: Path, *words: str, before: str = "pass") -> subprocess.CompletedProcess[str]:
+    """The process behind the `holdfast` script, which leaves in a hurry."""
+    program = f"import sys; from holdfast.__main__ import run; {before}; sys.argv[0] = 'holdfast'; run()"
+    environment = {"PATH": os.defpath, "HOME": str(folder)}
+    line = [sys.executable, "-c", program, *words]
+    return subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True, timeout=60)
+
+
+def test_all_output_is_written_before_the_process_ends_and_what_was_to_be_done_then_is_done(tmp_path):
+    done = process(tmp_path, "--help", before="import atexit, os; atexit.register(os.write, 1, b'restored')")
+    assert done.returncode == 0
+    assert done.stdout.endswith("Try: holdfast submit train.py\nrestored")
+
+
+def test_an_error_has_its_exit_code_and_its_words_in_a_process_too(tmp_path):
+    done = process(tmp_path, "nothing")
+    assert done.returncode == ExitCode.USAGE
+    assert done.stderr.startswith("error: ") and "`nothing`" in done.stderr
+
+
 def test_a_current_folder_that_was_removed_is_no_defect(tmp_path):
     done = typed("mkdir gone && cd gone && rmdir ../gone && holdfast history list", tmp_path)
     assert done.returncode == ExitCode.PROJECT

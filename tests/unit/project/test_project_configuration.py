@@ -3,6 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -66,24 +67,20 @@ def test_a_name_that_is_a_path_to_elsewhere_is_refused(project, name):
         load_configuration(project, None, name)
 
 
-def test_an_unknown_configuration_lists_the_valid_ones_and_the_nearest(project):
+@pytest.mark.parametrize(
+    ("names", "valid", "hints"),
+    [
+        (("GPU", None), ["gpu", "local"], ["Did you mean `gpu`?", "holdfast runconfiguration list"]),
+        (("other", None), ["gpu", "local"], ["holdfast runconfiguration create -n other -t other"]),
+        (("gpu", "cpu"), ["gpu", "local", "other"], ["holdfast computetarget attach"]),
+    ],
+    ids=["a configuration", "one that is a target only", "a target"],
+)
+def test_an_unknown_name_lists_the_valid_ones_and_says_what_to_do(project, names, valid, hints):
     with pytest.raises(UnknownName) as caught:
-        load_configuration(project, "GPU", None)
-    assert caught.value.valid == ["gpu", "local"]
-    assert "Did you mean `gpu`?" in caught.value.hint and "holdfast runconfiguration list" in caught.value.hint
-
-
-def test_a_compute_target_without_configuration_says_how_to_make_one(project):
-    with pytest.raises(UnknownName) as caught:
-        load_configuration(project, "other", None)
-    assert "holdfast runconfiguration create -n other -t other" in caught.value.hint
-
-
-def test_an_unknown_target_says_how_to_attach_it(project):
-    with pytest.raises(UnknownName) as caught:
-        load_configuration(project, "gpu", "cpu")
-    assert caught.value.valid == ["gpu", "local", "other"]
-    assert "holdfast computetarget attach" in caught.value.hint
+        load_configuration(project, *names)
+    assert caught.value.valid == valid
+    assert all(hint in caught.value.hint for hint in hints)
 
 
 def test_the_target_of_the_command_line_wins(project):
@@ -127,33 +124,26 @@ def test_another_spark_file_may_be_given_and_must_be_there(project):
         load_configuration(project, "gpu", "local", spark_file="gone.yml")
 
 
-def test_problems_of_the_spark_file_come_with_the_others_and_with_why_it_was_read(project):
+@pytest.mark.parametrize(
+    ("runconfig", "other", "found"),
+    [
+        ("Target: gpu\nFramework: Ruby\n", ("conda", "depends: []\n"), [(2, "Framework"), (1, "depends")]),
+        ("Target: gpu\n", ("spark", "packages: [{group: a, artifact: b}]\n"), [(1, "Framework"), (1, "packages")]),
+    ],
+    ids=["of the conda file", "of the spark file, which was read for want of a framework"],
+)
+def test_the_problems_of_all_files_are_reported_at_once(project, runconfig, other, found):
     folder = project.root / "aml_config"
-    (folder / "gpu.runconfig").write_text("Target: gpu\n")
+    (folder / "gpu.runconfig").write_text(runconfig)
     (folder / "gpu.compute").write_text("type: docker\nbaseImage: debian\n")
-    (folder / "spark_dependencies.yml").write_text("packages: [{group: a, artifact: b}]\n")
+    (folder / f"{other[0]}_dependencies.yml").write_text(other[1])
     with pytest.raises(ConfigurationError) as caught:
         load_configuration(project, "gpu", None)
-    assert [(each.file, each.line, each.key) for each in caught.value.problems] == [
-        ("aml_config/gpu.runconfig", 1, "Framework"),
-        ("aml_config/gpu.compute", 2, "baseImage"),
-        ("aml_config/spark_dependencies.yml", 1, "packages"),
-    ]
-    assert "PySpark" in caught.value.problems[0].message
-
-
-def test_the_problems_of_all_files_are_reported_at_once(project):
-    folder = project.root / "aml_config"
-    (folder / "gpu.runconfig").write_text("Target: gpu\nFramework: Ruby\n")
-    (folder / "gpu.compute").write_text("type: docker\nbaseImage: debian\n")
-    (folder / "conda_dependencies.yml").write_text("depends: []\n")
-    with pytest.raises(ConfigurationError) as caught:
-        load_configuration(project, "gpu", None)
-    assert [(each.file, each.line, each.key) for each in caught.value.problems] == [
-        ("aml_config/gpu.runconfig", 2, "Framework"),
-        ("aml_config/gpu.compute", 2, "baseImage"),
-        ("aml_config/conda_dependencies.yml", 1, "depends"),
-    ]
+    problems: list[Any] = list(caught.value.problems)
+    files = ["aml_config/gpu.runconfig", "aml_config/gpu.compute", f"aml_config/{other[0]}_dependencies.yml"]
+    assert [each.file for each in problems] == files
+    assert [(each.line, each.key) for each in problems] == [found[0], (2, "baseImage"), found[1]]
+    assert ("PySpark" in problems[0].message) is (other[0] == "spark")
 
 
 def test_warnings_come_with_the_configuration():

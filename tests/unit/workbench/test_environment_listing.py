@@ -43,7 +43,7 @@ LOCK = {
 }
 
 
-class Host:
+class FakeHost:
     """Answers each operation with what it was given; an exception is raised."""
 
     name, is_here = "box", True
@@ -69,6 +69,9 @@ class Host:
         return answer
 
 
+host: Any = FakeHost
+
+
 @pytest.mark.parametrize(
     ("said", "state"),
     [
@@ -80,12 +83,12 @@ class Host:
     ],
 )
 def test_the_state_is_one_word_for_people(said, state):
-    (listed,) = list_environments(Host(environment_list=[{**ROW, **said}]))
+    (listed,) = list_environments(host(environment_list=[{**ROW, **said}]))
     assert listed.state == state
 
 
 def test_one_is_found_by_the_beginning_of_its_id_or_not_at_all():
-    there = Host(environment_list=[{**ROW, "id": "abc1"}, {**ROW, "id": "abd2"}])
+    there = host(environment_list=[{**ROW, "id": "abc1"}, {**ROW, "id": "abd2"}])
     assert [each.id for each in find_environments(there, ["abd", "abc1", "abd2"])] == ["abd2", "abc1"]
     assert [each.id for each in find_environments(there, [])] == ["abc1", "abd2"]
     with pytest.raises(UsageError, match="any of 2 environments"):
@@ -95,7 +98,7 @@ def test_one_is_found_by_the_beginning_of_its_id_or_not_at_all():
 
 
 def test_all_about_one_is_asked_by_its_whole_id():
-    there = Host(environment_list=[ROW], environment_show={**MORE, "lock": LOCK})
+    there = host(environment_list=[ROW], environment_show={**MORE, "lock": LOCK})
     shown = show_environment(there, "ab")
     assert there.asked[-1] == ("environment-show", {"environment": "abc1"})
     assert (shown.path, shown.packages, shown.users[0].run_id) == ("/e/abc1", ("six==1",), "p_1")
@@ -103,13 +106,13 @@ def test_all_about_one_is_asked_by_its_whole_id():
 
 
 def test_one_that_is_held_is_kept_and_that_is_said():
-    there = Host(remove=FarSideError("living", "It is in use."))
+    there = host(remove=FarSideError("living", "It is in use."))
     assert list(remove_environments(there, ["abc1"])) == [events.Removed("environment abc1", 0, "It is in use.")]
     with pytest.raises(FarSideError):
-        list(remove_environments(Host(remove=FarSideError("storage", "No.")), ["abc1"]))
+        list(remove_environments(host(remove=FarSideError("storage", "No.")), ["abc1"]))
 
 
-WRONG = [
+WRONG: list[dict[str, Any]] = [
     *({"size": "x"}, {"size": 10**400}, {"in_use": 1}, {"used": float("nan")}, {"used": float("inf")}),
     *({"built": 1e300}, {"seconds": "2.5"}, {"seconds": True}),
 ]
@@ -118,7 +121,7 @@ WRONG = [
 @pytest.mark.parametrize("answer", [None, [{}], [7], {"a": 1}, *([{**ROW, **wrong}] for wrong in WRONG)])
 def test_what_no_far_side_says_is_an_error(answer):
     with pytest.raises(HostError):
-        list_environments(Host(environment_list=answer))
+        list_environments(host(environment_list=answer))
 
 
 def test_an_id_is_shown_by_its_beginning_and_a_name_as_it_is():
@@ -135,4 +138,4 @@ def test_an_id_is_shown_by_its_beginning_and_a_name_as_it_is():
 )
 def test_what_no_far_side_says_about_one_is_an_error(wrong):
     with pytest.raises(HostError):
-        show_environment(Host(environment_list=[ROW], environment_show={**MORE, **wrong}), "abc1")
+        show_environment(host(environment_list=[ROW], environment_show={**MORE, **wrong}), "abc1")
