@@ -38,33 +38,32 @@ def test_where_it_is_narrow_words_stand_above_the_plot_which_has_all_of_the_widt
     assert [len(line) for line in at_60_columns[1::2]] == [44, 44]
 
 
-def test_without_blocks_there_are_letters():
-    lines = list(plot([steps(0, 1, 14, 15, 50, 99, 100, None)], 8.0, 8, has_blocks=False))
-    assert lines[1] == "_..:=##?"
-    assert lines[-1] == "? not known"
-
-
-def test_memory_is_drawn_against_the_devices_own_or_the_most_that_was_seen():
-    of_total = list(plot([series((0, 2 * GIB), (0, 4 * GIB))], 2.0, 2, has_blocks=True))
-    assert of_total[2:4] == ["GPU 0 memory, peak 4.0 of 4.0 GiB", "▅█"]
-    of_most = list(plot([series((0, 1 * GIB), (0, 2 * GIB), total=None)], 2.0, 2, has_blocks=True))
-    assert of_most[2:4] == ["GPU 0 memory, peak 2.0 GiB", "▅█"]
+@pytest.mark.parametrize(
+    ("seen", "seconds", "room", "has_blocks", "expected"),
+    [
+        (steps(0, 1, 14, 15, 50, 99, 100, None), 8.0, 8, False, {1: "_..:=##?", -1: "? not known"}),
+        (series((0, 2 * GIB), (0, 4 * GIB)), 2.0, 2, True, {2: "GPU 0 memory, peak 4.0 of 4.0 GiB", 3: "▅█"}),
+        (series((0, 1 * GIB), (0, 2 * GIB), total=None), 2.0, 2, True, {2: "GPU 0 memory, peak 2.0 GiB", 3: "▅█"}),
+        (steps(0, 100, 100, 100), 8.0, 4, True, {1: "▅█··"}),
+        (replace(steps(1, 2), every=3), 2.0, 60, True, {-1: "From 1 look in 3: there are too many to draw all."}),
+    ],
+    ids=[
+        "without blocks there are letters",
+        "memory against the device's own",
+        "memory against the most that was seen",
+        "bins are means, the time after the last look is unknown",
+        "a plot of some looks says so",
+    ],
+)
+def test_a_line_of_the_plot(seen, seconds, room, has_blocks, expected):
+    lines = list(plot([seen], seconds, room, has_blocks=has_blocks))
+    assert {at: lines[at] for at in expected} == expected
+    assert any("look" in line for line in lines) is (seen.every > 1)
 
 
 def test_what_the_driver_does_not_tell_is_said_to_be_not_known():
-    assert list(plot([series((None, None))], 1.0, 1, has_blocks=True)) == [
-        "GPU 0 busy, not known",
-        "·",
-        "GPU 0 memory, not known",
-        "·",
-        "1.0s",
-        "· not known",
-    ]
-
-
-def test_bins_are_means_and_the_time_after_the_last_look_is_unknown():
-    lines = list(plot([steps(0, 100, 100, 100)], 8.0, 4, has_blocks=True))
-    assert lines[1] == "▅█··"
+    lines = list(plot([series((None, None))], 1.0, 1, has_blocks=True))
+    assert lines == ["GPU 0 busy, not known", "·", "GPU 0 memory, not known", "·", "1.0s", "· not known"]
 
 
 @pytest.mark.parametrize("room", [1, 20, 45, 60, 100, 300])
@@ -81,9 +80,3 @@ def test_nothing_is_drawn_where_nothing_was_seen():
     assert list(plot([], 5.0, 80, has_blocks=True)) == []
     assert list(plot([steps()], 5.0, 80, has_blocks=True)) == []
     assert list(plot([steps()], None, 80, has_blocks=True)) == []
-
-
-def test_a_plot_of_some_looks_says_so():
-    (*_, last) = plot([replace(steps(1, 2), every=3)], 2.0, 60, has_blocks=True)
-    assert last == "From 1 look in 3: there are too many to draw all."
-    assert not any("look" in line for line in plot([steps(1, 2)], 2.0, 60, has_blocks=True))

@@ -44,50 +44,43 @@ def test_a_table_in_a_pipe_is_aligned_text_without_control_characters():
     ).replace("-" * 32, "-" * len(r"two\nlines\tand \x1b[31mred"))
 
 
-def test_a_table_on_a_terminal_has_no_colour_when_it_is_not_wanted():
+def test_a_table_on_a_terminal_has_no_unwanted_colour_and_does_not_take_values_for_markup():
     assert "\x1b" not in shown(Output("table"), ROWS, stream=Terminal())
-
-
-def test_a_table_on_a_terminal_does_not_take_values_for_markup():
     assert "[bold]loud[/bold]" in shown(Output("table"), [{"note": "[bold]loud[/bold]"}], [], Terminal())
 
 
-def test_a_dict_is_a_table_of_titles_and_values():
-    assert shown(Output("table"), ROWS[0]) == "Run   mnist_1\nLoss  0.2\nNote\n"
-    assert shown(Output("table"), {"a": 1, "long": [1, 2]}, []) == "a     1\nlong  [1, 2]\n"
-
-
-def test_an_empty_list_is_a_table_with_titles_only():
-    assert shown(Output("table"), [], COLUMNS[:1]) == "Run\n---\n"
-    assert shown(Output("table"), [], []) == ""
-
-
-def test_tabs_separate_values_and_nothing_else():
-    assert shown(Output("tsv"), ROWS) == "mnist_1\t0.25\t\nmnist_22\t\ttwo\\nlines\\tand \x1b[31mred\n"
+@pytest.mark.parametrize(
+    ("output", "data", "columns", "text"),
+    [
+        (Output("table"), ROWS[0], COLUMNS, "Run   mnist_1\nLoss  0.2\nNote\n"),
+        (Output("table"), {"a": 1, "long": [1, 2]}, [], "a     1\nlong  [1, 2]\n"),
+        (Output("table"), [], COLUMNS[:1], "Run\n---\n"),
+        (Output("table"), [], [], ""),
+        (Output("tsv"), ROWS, COLUMNS, "mnist_1\t0.25\t\nmnist_22\t\ttwo\\nlines\\tand \x1b[31mred\n"),
+    ],
+    ids=["titles and values of a dict", "keys and values", "titles only", "nothing", "tabs and nothing else"],
+)
+def test_what_is_not_queried_has_the_columns_of_the_command(output, data, columns, text):
+    assert shown(output, data, columns) == text
 
 
 @pytest.mark.parametrize(
-    ("query", "text"),
+    ("form", "query", "text"),
     [
-        ("[].run_id", "mnist_1\nmnist_22\n"),
-        ("[].[run_id, loss]", "mnist_1\t0.25\nmnist_22\t\n"),
-        ("[].{n: run_id, s: status}", "mnist_1\tCompleted\nmnist_22\tFailed\n"),
-        ("length(@)", "2\n"),
-        ("[0].status == 'Completed'", "true\n"),
-        ("[5]", ""),
+        ("tsv", "[].run_id", "mnist_1\nmnist_22\n"),
+        ("tsv", "[].[run_id, loss]", "mnist_1\t0.25\nmnist_22\t\n"),
+        ("tsv", "[].{n: run_id, s: status}", "mnist_1\tCompleted\nmnist_22\tFailed\n"),
+        ("tsv", "length(@)", "2\n"),
+        ("tsv", "[0].status == 'Completed'", "true\n"),
+        ("tsv", "[5]", ""),
+        ("table", "[].{name: run_id, l: loss}", "name         l\n--------  ----\nmnist_1   0.25\nmnist_22\n"),
+        ("table", "[].[run_id]", "column1\n--------\nmnist_1\nmnist_22\n"),
+        ("table", "[?loss].run_id", "result\n-------\nmnist_1\n"),
+        ("table", "[0].run_id", "mnist_1\n"),
     ],
 )
-def test_the_result_of_a_query_separated_by_tabs(query, text):
-    assert shown(Output("tsv", query), ROWS) == text
-
-
-def test_with_a_query_the_result_decides_about_the_columns():
-    assert shown(Output("table", "[].{name: run_id, l: loss}"), ROWS) == (
-        "name         l\n--------  ----\nmnist_1   0.25\nmnist_22\n"
-    )
-    assert shown(Output("table", "[].[run_id]"), ROWS) == "column1\n--------\nmnist_1\nmnist_22\n"
-    assert shown(Output("table", "[?loss].run_id"), ROWS) == "result\n-------\nmnist_1\n"
-    assert shown(Output("table", "[0].run_id"), ROWS) == "mnist_1\n"
+def test_with_a_query_the_result_decides_about_the_columns(form, query, text):
+    assert shown(Output(form, query), ROWS) == text
 
 
 def test_json_keeps_letters_and_escapes_only_what_cannot_be_written():

@@ -72,24 +72,19 @@ def test_an_end_that_the_clock_has_moved_before_most_looks_hides_none(tmp_path):
     assert read(tmp_path, *looks, until=-3000) == read(tmp_path, *looks)
 
 
-@pytest.mark.parametrize("step", [86_400.0, -86_400.0, -3.0, 1e9])
-def test_a_clock_that_is_set_while_the_script_runs_hides_nothing_of_it(tmp_path, step):
-    before = [tick(at, (0, 10, 2)) for at in range(1, 6)]
-    after = [tick(at + step, (0, 90, 2)) for at in range(6, 11)]
-    zero = read(tmp_path, *before, *after)
-    assert busy(zero, 0.5, 4.5, 5.5, 9.5) == [10.0, 10.0, 90.0, 90.0]
-    assert zero.points[-1].time == 10.0
-
-
-def test_one_look_a_day_ahead_is_one_look(tmp_path):
-    zero = read(tmp_path, *(tick(at, (0, place, 2)) for place, at in enumerate([1, 2, 86_402, 4, 5], 1)))
-    assert busy(zero, 0.5, 1.5, 2.5, 3.5, 4.5) == [1.0, 2.0, 3.0, 4.0, 5.0]
-
-
-@pytest.mark.parametrize("first", [86_400.0, -86_400.0])
-def test_a_clock_that_was_set_before_the_first_look_hides_nothing(tmp_path, first):
-    zero = read(tmp_path, tick(first, (0, 10, 2)), tick(first + 1, (0, 20, 2)))
-    assert busy(zero, 0.5, 1.5) == [10.0, 20.0]
+@pytest.mark.parametrize(
+    "times",
+    [
+        *([1, 2, 3 + step, 4 + step, 5 + step] for step in (86_400.0, -86_400.0, -3.0, 1e9)),
+        *([at + first for at in range(5)] for first in (86_400.0, -86_400.0)),
+        [1, 2, 86_402, 4, 5],
+    ],
+    ids=["ahead", "back", "a little back", "far ahead", "ahead at first", "back at first", "one look"],
+)
+def test_a_clock_that_is_set_hides_nothing_of_the_script(tmp_path, times):
+    zero = read(tmp_path, *(tick(at, (0, 10 * place, 2)) for place, at in enumerate(times, 1)))
+    assert busy(zero, 0.5, 1.5, 2.5, 3.5, 4.5) == [10.0, 20.0, 30.0, 40.0, 50.0]
+    assert zero.points[-1].time == 5.0
 
 
 @pytest.mark.parametrize("excuse", [{"t": BEGAN + 5000, "skipped": 4998}, {"t": BEGAN + 5000, "found": 0}])

@@ -35,24 +35,20 @@ def test_points_keep_time_value_and_step(tmp_path):
     assert read_metrics(tmp_path) == {"loss": (Point(1.5, 0.5, 3),), "note": (Point(2.5, "text", None),)}
 
 
-def test_processes_are_merged_by_time_and_equal_times_by_file(tmp_path):
-    write(tmp_path, "2-b", line(2, 20), line(3, 31), line(5, 50))
-    write(tmp_path, "1-a", line(1, 10), line(3, 30), line(4, 40))
-    assert values(tmp_path) == [10, 20, 30, 31, 40, 50]
-    assert final_values(tmp_path) == {"loss": 50}
-
-
-def test_a_clock_that_was_set_back_does_not_reorder_the_calls_of_a_process(tmp_path):
-    write(tmp_path, "1-a", line(10, "first"), line(4, "second"), line(5, "third"))
-    write(tmp_path, "2-b", line(3, "other"), line(10, "same time"), line(11, "last"))
-    assert values(tmp_path) == ["other", "first", "second", "third", "same time", "last"]
-    assert final_values(tmp_path) == {"loss": "last"}
-
-
-def test_the_last_value_is_the_same_in_the_summary_and_in_the_points(tmp_path):
-    write(tmp_path, "1-a", line(10, "before"), line(4, "after the clock was set back"))
-    write(tmp_path, "2-b", line(9, "other"))
-    assert values(tmp_path)[-1] == final_values(tmp_path)["loss"] == "after the clock was set back"
+@pytest.mark.parametrize(
+    ("first", "second", "merged"),
+    [
+        ([(1, 10), (3, 30), (4, 40)], [(2, 20), (3, 31), (5, 50)], [10, 20, 30, 31, 40, 50]),
+        ([(10, "a"), (4, "b"), (5, "c")], [(3, "d"), (10, "e"), (11, "f")], ["d", "a", "b", "c", "e", "f"]),
+        ([(10, "before"), (4, "after")], [(9, "other")], ["other", "before", "after"]),
+    ],
+    ids=["by time, equal times by file", "a clock that was set back", "a clock that was set back at the end"],
+)
+def test_processes_are_merged_without_reordering_the_calls_of_one(tmp_path, first, second, merged):
+    for process, points in (("2-b", second), ("1-a", first)):
+        write(tmp_path, process, *(line(time, value) for time, value in points))
+    assert values(tmp_path) == merged
+    assert final_values(tmp_path) == {"loss": merged[-1]}
 
 
 @pytest.mark.parametrize(
@@ -108,8 +104,11 @@ def test_values_that_json_cannot_hold_come_back(tmp_path):
 
 def test_a_summary_is_made_over_all_processes(tmp_path):
     write(tmp_path, "1-a", line(1, 0.5, step=1), line(4, 0.25, step=4))
-    write(tmp_path, "2-b", line(2, 0.75, step=2), line(3, 0.125, step=3))
-    assert summarize(tmp_path) == {"loss": MetricSummary("loss", 0.25, 0.125, 0.75, 4, 4)}
+    write(tmp_path, "2-b", line(2, 0.75, step=2), line(3, 0.125, step=3), line(5, "a", "name"), line(6, "b", "name"))
+    assert summarize(tmp_path) == {
+        "loss": MetricSummary("loss", 0.25, 0.125, 0.75, 4, 4),
+        "name": MetricSummary("name", "b", None, None, 2, None),
+    }
 
 
 def test_minimum_and_maximum_leave_out_what_is_not_a_number(tmp_path):
@@ -118,12 +117,6 @@ def test_minimum_and_maximum_leave_out_what_is_not_a_number(tmp_path):
     summary = summarize(tmp_path)["loss"]
     assert (summary.minimum, summary.maximum, summary.count) == (1, 3, 7)
     assert isinstance(summary.last, float) and math.isnan(summary.last)
-
-
-def test_a_metric_without_numbers_has_no_minimum(tmp_path):
-    write(tmp_path, "1-a", line(1, "a"))
-    write(tmp_path, "2-b", line(2, "b"))
-    assert summarize(tmp_path) == {"loss": MetricSummary("loss", "b", None, None, 2, None)}
 
 
 def test_tables_have_the_last_value_of_each_metric(tmp_path):

@@ -111,17 +111,27 @@ def test_a_run_in_a_container_knows_whether_it_was_given_gpus(folded, written, k
     assert folded(CREATED).has_gpus is None
 
 
-def test_an_unknown_reason_is_a_failure_that_names_it(folded):
-    data = STARTED + line(e="ended", reason="evicted", detail="by the queue")
+@pytest.mark.parametrize(
+    ("data", "ending"),
+    [
+        (
+            STARTED + line(e="ended", reason="evicted", detail="by the queue"),
+            Ending(Reason.UNKNOWN, detail="evicted by the queue"),
+        ),
+        (
+            CREATED + line(e="ended", reason="abandoned", detail="why"),
+            Ending(Reason.UNKNOWN, detail="abandoned why"),
+        ),
+        (
+            line(e="ended", reason="exit-code", code=1) + line(e="ended", reason="completed", code=0) + STARTED,
+            Ending(Reason.EXIT_CODE, 1),
+        ),
+    ],
+    ids=["an unknown reason is named", "no host can say that a run was given up here", "the first ending counts"],
+)
+def test_what_is_not_surely_a_success_is_a_failure(folded, data, ending):
     run = folded(data)
-    assert (run.status, run.ended) == (Status.FAILED, 100.0)
-    assert run.ending == Ending(Reason.UNKNOWN, detail="evicted by the queue")
-
-
-def test_the_first_ending_counts(folded):
-    data = line(e="ended", reason="exit-code", code=1) + line(e="ended", reason="completed", code=0) + STARTED
-    run = folded(data)
-    assert (run.status, run.ending) == (Status.FAILED, Ending(Reason.EXIT_CODE, 1))
+    assert (run.status, run.ended, run.ending) == (Status.FAILED, 100.0, ending)
 
 
 def test_an_ending_without_its_newline_does_not_count_yet(folded):
@@ -239,11 +249,6 @@ def test_a_damaged_note_that_a_run_was_given_up_still_is_one(archive, data):
     run_id = archive.add(archive.running)
     (archive.folders.path(run_id) / "abandoned.json").write_text(data)
     assert read_run(archive.folders, run_id).status is Status.ABANDONED
-
-
-def test_no_host_can_say_that_a_run_was_given_up_here(folded):
-    run = folded(CREATED + line(e="ended", reason="abandoned", detail="why"))
-    assert (run.status, run.ending) == (Status.FAILED, Ending(Reason.UNKNOWN, detail="abandoned why"))
 
 
 def test_outputs_that_were_left_there_and_fetched_later_are_not_said_to_be_there(archive):

@@ -58,23 +58,25 @@ def test_short_forms_are_no_way_round(word, name):
     assert errors(word)[0] == f"`{name}` cannot be used: {REFUSED[name][0]}"
 
 
-def test_a_word_that_docker_would_take_for_the_image_is_refused():
-    words = ("ubuntu", "sh", "--", "-")
-    expected = [f"`{word}` is no option: Docker would take it for the image" for word in words]
-    assert errors("ubuntu", "--privileged", "sh") + errors("--", "-") == expected
+NO_OPTION = "is no option: Docker would take it for the image"
+UNKNOWN = "is an option that this version of Holdfast does not know"
 
 
-def test_an_option_that_would_take_the_image_for_its_value_is_refused():
-    assert errors("--ipc=host", "--ulimit") == ["`--ulimit` has no value"]
-    assert errors("-e") == ["`--env` has no value"]
-
-
-def test_an_unknown_option_has_its_value_in_the_same_word():
-    assert errors("--of-a-later-docker", "value", "--rm") == [
-        "`--of-a-later-docker` is an option that this version of Holdfast does not know",
-        f"`--rm` cannot be used: {REFUSED['--rm'][0]}",
-    ]
-    assert errors("-Z") == ["`-Z` is an option that this version of Holdfast does not know"]
+@pytest.mark.parametrize(
+    ("items", "messages"),
+    [
+        (["ubuntu", "--privileged", "sh"], [f"`ubuntu` {NO_OPTION}", f"`sh` {NO_OPTION}"]),
+        (["--", "-"], [f"`--` {NO_OPTION}", f"`-` {NO_OPTION}"]),
+        (["--ipc=host", "--ulimit"], ["`--ulimit` has no value"]),
+        (["-e"], ["`--env` has no value"]),
+        (["--later", "value", "--rm"], [f"`--later` {UNKNOWN}", f"`--rm` cannot be used: {REFUSED['--rm'][0]}"]),
+        (["-Z"], [f"`-Z` {UNKNOWN}"]),
+        (["--label=holdfast.run=x"], ["labels that begin with `holdfast.` are Holdfast's own"]),
+        (["--label 'a", "--label=a\nb"], ["a quote is never closed", "holds a line break or control character"]),
+    ],
+)
+def test_what_docker_or_holdfast_would_misunderstand_is_refused(items, messages):
+    assert errors(*items) == messages
 
 
 @pytest.mark.parametrize(
@@ -90,10 +92,6 @@ def test_nobody_asks_after_a_runs_health(name):
     """`docker run` would refuse it too, beside `--no-healthcheck`, and name neither file nor key."""
     ((mistake, item),) = judge(["--init", f"{name}=1"], "host").errors
     assert mistake.message.startswith(f"`{name}` cannot be used: ") and item == 1
-
-
-def test_some_labels_are_holdfasts():
-    assert errors("--label=holdfast.run=x") == ["labels that begin with `holdfast.` are Holdfast's own"]
 
 
 @pytest.mark.parametrize("item", ["-e API_KEY=hunter2", "--env=WANDB_API_KEY=hunter2", "-eTOKEN=hunter2"])
@@ -115,13 +113,6 @@ def test_ports_do_nothing_on_the_machines_own_network():
         "`--publish` does nothing on the machine's own network, whose ports the script has anyway"
     ]
     assert judge(["-p8080:80"], "bridge").warnings == ()
-
-
-def test_what_cannot_be_split_is_refused():
-    assert errors("--label 'a", "--label=a\nb") == [
-        "a quote is never closed",
-        "holds a line break or control character",
-    ]
 
 
 def test_every_short_form_stands_for_a_known_option():

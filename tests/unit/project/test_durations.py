@@ -1,10 +1,13 @@
-"""Durations as pages show them."""
+"""Durations as people write them and as pages show them."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from holdfast.project.durations import short_duration
+from holdfast.errors import UsageError
+from holdfast.project.durations import format_duration, parse_duration, short_duration
 
 
 @pytest.mark.parametrize(
@@ -24,3 +27,34 @@ from holdfast.project.durations import short_duration
 )
 def test_durations_are_short_for_people(seconds, text):
     assert short_duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        *(("90", 90), ("45s", 45), ("10m", 600), ("1h30m", 5400)),
+        *(("2d", 172_800), ("1H 30M", 5400), ("1.5h", 5400), ("0", 0)),
+    ],
+)
+def test_durations_are_read_as_people_write_them(text, seconds):
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", " ", "soon", "-5", "1:30", "5w", "30m1h", "1h1h", "h", "9" * 400, "٣s", "nan"])
+def test_what_is_not_a_duration_says_how_to_write_one(text):
+    with pytest.raises(UsageError) as caught:
+        parse_duration(text)
+    assert caught.value.hint
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 3650 * 86_400 * 1000))
+def test_a_formatted_duration_reads_as_the_same(thousandths):
+    assert round(parse_duration(format_duration(thousandths / 1000)) * 1000) == thousandths
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0s"), (90, "1m30s"), (5400, "1h30m"), (4.892, "4.892s"), (86_400, "1d")]
+)
+def test_durations_are_written_short(seconds, text):
+    assert format_duration(seconds) == text
