@@ -12,10 +12,12 @@ from holdfast.cli.main import main
 from holdfast.cli.run_table import metric_text, table
 from holdfast.history.index import Index
 from holdfast.history.records import read_run
+from holdfast.model import Ending, Reason
 from holdfast.snapshots.manifest import Entry, Manifest, encode
 from holdfast.snapshots.store import ObjectStore
 
 A, B = "iris_1521077190506", "iris_1521077190507"
+COMPLETED, FAILED = Ending(Reason.COMPLETED, 0), Ending(Reason.EXIT_CODE, 3)
 
 
 class Outcome(NamedTuple):
@@ -138,8 +140,8 @@ def test_the_page_of_a_run_has_everything(archive, history):
         f"""\
 Run            {A}
 Status         Failed
-How it ended   The script ended with exit code 3.
-What to do     Its output has the cause: holdfast logs -r {A}
+How it ended   {FAILED.sentence()}
+What to do     {FAILED.remedy(A, "local")}
 Duration       2.0s
 Metrics        loss: 0.5
 Outputs        outputs/model.pkl (5 B)
@@ -206,14 +208,16 @@ def test_comparing_shows_code_arguments_configuration_packages_and_metrics(archi
         arguments=("--rate", "0.2"),
         snapshot=snapshot(archive, {"train.py": "rate = 2\nrun()\n", "new.py": "2\n"}),
     )
+    first, second = COMPLETED.sentence(), FAILED.sentence()
+    wide = len(first)
     assert history("compare", A, "last", "-o", "table") == Outcome(
         0,
-        """\
-Run       iris_1521077190506                            iris_1521077190507
---------  --------------------------------------------  ----------------------------------
-status    Completed                                     Failed
-ended     The script ended by itself with exit code 0.  The script ended with exit code 3.
-duration  4.9s                                          2.0s
+        f"""\
+Run       {A:{wide}}  {B}
+--------  {"-" * wide}  {"-" * len(second)}
+status    {"Completed":{wide}}  Failed
+ended     {first}  {second}
+duration  {"4.9s":{wide}}  2.0s
 
 Arguments  iris_1521077190506  iris_1521077190507
 ---------  ------------------  ------------------
