@@ -102,6 +102,13 @@ def test_a_table_says_how_many_runs_it_leaves_out(archive, history, monkeypatch)
     assert [each["run_id"] for each in json.loads(history("list", "--limit", "1").out)] == ["iris_1521077190509"]
 
 
+def test_a_query_for_the_best_of_a_metric_is_answered(archive, history):
+    for metrics in ({"Accuracy": 0.5}, {"Accuracy": 0.75}, {}):
+        archive.add(metrics=metrics)
+    query = "@[?Accuracy != null] | max_by(@, &Accuracy).Accuracy"
+    assert history("list", "--query", query) == Outcome(0, "0.75\n", "")
+
+
 def test_an_empty_history_says_what_to_do(history, tmp_path):
     said = "Nothing has been run here yet.\n  holdfast experiment submit SCRIPT\n"
     assert history("list", "-o", "table") == Outcome(0, "", said)
@@ -265,9 +272,8 @@ changed  train.py
 def test_comparing_a_run_with_its_like_says_what_is_the_same(archive, history):
     archive.add()
     archive.add()
-    assert history("compare", "-r", A, "-r", B, "-o", "table").out == (
-        "The same: arguments, configuration, packages, code.\n"
-    )
+    shown = history("compare", "-r", A, "-r", B, "-o", "table")
+    assert shown.out == "The same: arguments, configuration, packages, code.\n"
 
 
 def test_a_long_difference_of_code_is_cut_unless_asked_for(archive, history):
@@ -291,9 +297,8 @@ def test_a_snapshot_that_is_gone_does_not_stop_the_comparison(archive, history):
 
 def test_comparing_needs_two_runs(archive, history):
     archive.add()
-    assert history("compare", A) == Outcome(
-        240, "", "error: Two runs are needed, and 1 given.\n  holdfast history compare RUN RUN\n"
-    )
+    said = "error: Two runs are needed, and 1 given.\n  holdfast history compare RUN RUN\n"
+    assert history("compare", A) == Outcome(240, "", said)
 
 
 def test_outputs_are_downloaded_promoted_and_fetched(archive, history, tmp_path):
@@ -382,9 +387,8 @@ def test_runs_are_listed_by_status_script_and_target(archive, history):
     assert listed("--status", "failed") == [B]
     assert listed("--status", "Completed", "--target", "local") == [A]
     assert listed("--script", "./deep/other.py") == listed("--target", "gpu") == [third]
-    assert history("list", "--status", "Canceled", "-o", "table") == Outcome(
-        0, "", "No run is like that.\n  All runs: holdfast history list\n"
-    )
+    said = "No run is like that.\n  All runs: holdfast history list\n"
+    assert history("list", "--status", "Canceled", "-o", "table") == Outcome(0, "", said)
     assert history("list", "--status", "done").code == 240
 
 

@@ -36,7 +36,9 @@ BAD_IMAGES = [
 
 @pytest.mark.parametrize(("image", "is_one"), [(image, image in GOOD_IMAGES) for image in (*GOOD_IMAGES, *BAD_IMAGES)])
 def test_an_image_is_what_docker_takes_for_one_and_for_nothing_else(image, is_one):
-    assert (image_mistake(image) is None) is is_one
+    mistake = image_mistake(image)
+    assert (mistake is None) is is_one
+    assert mistake is None or f"`{image}`" in mistake.message
 
 
 def test_an_image_that_is_almost_right_is_told_how_to_be():

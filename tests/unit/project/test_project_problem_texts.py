@@ -14,7 +14,8 @@ from holdfast.project.spec_files import read_environment_spec
 )
 def test_a_file_of_another_program_is_told_how_to_become_one_that_is_read(tmp_path, name):
     (tmp_path / name).write_text("")
-    (problem,) = read_environment_spec(tmp_path, name)[1]
+    spec, (problem,) = read_environment_spec(tmp_path, name)
+    assert spec is None
     assert "\\x" not in str(problem)
     assert "`pyproject.toml` or `uv.lock`" in problem.remedy
     assert ("poetry export" in problem.remedy) is (name == "poetry.lock")

@@ -26,6 +26,7 @@ def written(project: Project) -> Path:
 
 
 def test_what_was_sent_is_remembered_for_this_host_alone(project):
+    assert contacts.read(project, "me@gpu1:2222") == Contact(), "it was never reached"
     contacts.sent(project, "me@gpu1:2222", "a" * 64, 1.5, 100.0)
     assert contacts.read(project, "me@gpu1:2222") == Contact("a" * 64, 100.0, None, "", 1.5)
     assert contacts.read(project, "me@gpu1_2222") == Contact()
