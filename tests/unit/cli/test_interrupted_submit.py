@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,9 +15,7 @@ from holdfast.workbench.submitting import submit
 
 
 @pytest.fixture
-def interrupt(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., str]:
+def interrupt(tmp_path, monkeypatch, capsys) -> Callable[..., str]:
     """`interrupt(*events)`: what a submit says that is interrupted after them."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text("")

@@ -11,6 +11,7 @@ import pytest
 
 from holdfast.cli import comparison_page, terminal
 from holdfast.cli.events import Screen
+from holdfast.errors import Unreachable
 from holdfast.frozen import replace
 from holdfast.history.compare import Comparison
 from holdfast.history.records import read_run
@@ -62,7 +63,10 @@ def test_what_is_in_a_file_does_not_steer_the_terminal():
     assert page.getvalue().count("+\ty\\x1b[2J\\x9b31m\n") == 2
 
 
-def test_many_warnings_are_counted_and_a_check_shows_them_all(command, configure, tmp_path):
+def test_many_warnings_are_counted_and_a_check_shows_them_all(command, configure, monkeypatch, tmp_path):
+    def unreachable(*_: object) -> None:
+        raise Unreachable("It is off.")
+
     configure("built.compute", "type: local\nuserManagedEnvironment: false\n")
     configure("built.runconfig", "Target: built\nFramework: Python\n")
     (tmp_path / "train.py").write_text("")
@@ -73,6 +77,7 @@ def test_many_warnings_are_counted_and_a_check_shows_them_all(command, configure
     assert outcome.code == 0, outcome.err
     assert outcome.err.count("is asked for every package") == 20
     assert "10 more like these." in outcome.err
+    monkeypatch.setattr("holdfast.workbench.environments.checking._look", unreachable)
     page = command("environment", "check", "-c", "built", "-d", "pyproject.toml", "-o", "table")
     assert page.out.count("is asked for every package") == 30, page.err
 
