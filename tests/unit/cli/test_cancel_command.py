@@ -16,6 +16,7 @@ from holdfast.cli.events import Screen
 from holdfast.errors import Unreachable
 from holdfast.hosts.ssh import Ssh
 from holdfast.workbench import events
+from holdfast.workbench.following import reconnecting
 from holdfast.workbench.records import cancel as canceling
 
 ASKED = events.EndAsked("")
@@ -30,6 +31,7 @@ def going_on(recorded: Any, configure: Any, monkeypatch: pytest.MonkeyPatch) -> 
         raise Unreachable("gpu1 is off: ssh: No route to host", "Is it up?")
 
     monkeypatch.setattr(Ssh, "connect", connect)
+    monkeypatch.setattr(reconnecting, "TRIES", (0.0,) * len(reconnecting.TRIES))
     return str(recorded.going_on(target="gpu1", target_type="remote"))
 
 

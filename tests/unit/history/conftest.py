@@ -71,18 +71,8 @@ class Archive:
 
 
 SUBMISSION = Submission(
-    run_id="iris_1521077190506",
-    run_number=1,
-    project_id="p-1",
-    project_name="iris",
-    script_name="train.py",
-    arguments=("--rate", "0.1"),
-    run_configuration="local",
-    target="local",
-    target_type="local",
-    snapshot="a" * 64,
-    created=BEGIN,
-    generation="g-1",
+    *("iris_1521077190506", 1, "p-1", "iris", "train.py", ("--rate", "0.1"), "local", "local", "local", "a" * 64),
+    *(BEGIN, "g-1"),
 )
 
 

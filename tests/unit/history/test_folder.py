@@ -66,12 +66,8 @@ def test_ids_are_unique_when_many_ask_at_once(folders):
 @pytest.mark.parametrize(
     ("name", "prefix"),
     [
-        ("my project", "my_project"),
-        ("../evil", "evil"),
-        ("日本", "run"),
-        ("-x", "x"),
-        ("a" * 90, "a" * 48),
-        ("", "run"),
+        *(("my project", "my_project"), ("../evil", "evil"), ("日本", "run")),
+        *(("-x", "x"), ("a" * 90, "a" * 48), ("", "run")),
     ],
 )
 def test_a_project_name_becomes_a_prefix_that_is_safe_as_a_folder_name(folders, name, prefix):

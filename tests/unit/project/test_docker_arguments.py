@@ -43,15 +43,8 @@ def test_what_would_break_a_run_is_refused_with_the_reason(option, form):
 @pytest.mark.parametrize(
     ("word", "name"),
     [
-        ("-d", "--detach"),
-        ("-it", "--interactive"),
-        ("-Pd", "--detach"),
-        ("-v/a:/b", "--volume"),
-        ("-v=/a:/b", "--volume"),
-        ("-u0", "--user"),
-        ("-m8g", "--memory"),
-        ("-w/x", "--workdir"),
-        ("--net=host", "--network"),
+        *(("-d", "--detach"), ("-it", "--interactive"), ("-Pd", "--detach"), ("-u0", "--user"), ("-m8g", "--memory")),
+        *(("-v/a:/b", "--volume"), ("-v=/a:/b", "--volume"), ("-w/x", "--workdir"), ("--net=host", "--network")),
     ],
 )
 def test_short_forms_are_no_way_round(word, name):
