@@ -48,11 +48,10 @@ def completed(complete: Any, incomplete: str) -> list[str]:
     return found
 
 
-def test_names_are_completed_from_the_project(tmp_path, monkeypatch):
+def test_names_are_completed_from_the_project(tmp_path, monkeypatch, configure):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "aml_config").mkdir()
-    (tmp_path / "aml_config" / "gpu.compute").write_text("")
-    (tmp_path / "aml_config" / "gpu.runconfig").write_text("")
+    configure("gpu.compute", "")
+    configure("gpu.runconfig", "")
     for run in ("iris_1", "iris_20", "iris_3"):
         (tmp_path / ".holdfast" / "runs" / run).mkdir(parents=True)
     assert [completed(each, "") for each in COMPLETERS] == [
@@ -64,10 +63,9 @@ def test_names_are_completed_from_the_project(tmp_path, monkeypatch):
     assert completed(run_names, "iris_2") == ["iris_20"]
 
 
-def test_completing_a_word_is_no_place_to_complain(tmp_path, monkeypatch):
+def test_completing_a_word_is_no_place_to_complain(tmp_path, monkeypatch, configure):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "aml_config").mkdir()
-    (tmp_path / "aml_config" / "project.json").write_text("{broken")
+    configure("project.json", "{broken")
     assert [completed(each, "") for each in COMPLETERS[:3]] == [[], [], []]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -45,18 +44,21 @@ def going_on(recorded: Any) -> str:
 
 
 @pytest.fixture
-def far(monkeypatch: pytest.MonkeyPatch) -> Callable[[object], Far]:
-    def answering(answer: object) -> Far:
-        made = Far(answer)
-        monkeypatch.setattr(Local, "connect", lambda *_, **__: made)
-        return made
+def stacks(monkeypatch, command, going_on):
+    """`stacks(answer, *words)`: what `experiment stacks` of a run that goes on shows of a far side's answer."""
 
-    return answering
+    def show(answer: object, *words: str, run: str = going_on) -> Any:
+        far = Far(answer)
+        monkeypatch.setattr(Local, "connect", lambda *_, **__: far)
+        done = command("experiment", "stacks", "-r", run, *words)
+        assert far.asked == ([("stacks", run)] if run == going_on else []), "one that has ended is not asked"
+        return done
+
+    return show
 
 
-def test_processes_are_shown_with_their_stacks_and_the_others_with_the_reason(command, going_on, far):
-    made = far({"processes": PROCESSES})
-    done = command("experiment", "stacks", "-r", going_on, "-o", "table")
+def test_processes_are_shown_with_their_stacks_and_the_others_with_the_reason(stacks):
+    done = stacks({"processes": PROCESSES}, "-o", "table")
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines() == [
         "7 python (sleeping): python train.py",
@@ -70,39 +72,33 @@ def test_processes_are_shown_with_their_stacks_and_the_others_with_the_reason(co
         r'    File "train.py", line 3 in load\x1b[2J',
         "",
     ]
-    assert made.asked == [("stacks", going_on)]
 
 
-def test_of_a_long_command_the_program_and_the_script_are_shown(command, going_on, far):
+def test_of_a_long_command_the_program_and_the_script_are_shown(stacks, command):
     deep = f"/opt/{'environment/' * 8}bin/python -u /home/ada/.holdfast/{'runs/' * 9}work/train.py --rate=1/2/3"
-    far({"processes": [{**PROCESSES[0], "command": deep}]})
-    head = command("experiment", "stacks", "-r", going_on, "-o", "table").out.splitlines()[0]
+    head = stacks({"processes": [{**PROCESSES[0], "command": deep}]}, "-o", "table").out.splitlines()[0]
     assert head == "7 python (sleeping): …/python -u …/train.py --rate=1/2/3"
     text = " ".join(command("experiment", "stacks", "--help").out.split())
     assert "faulthandler" in text and "`Current thread`" in text
 
 
-def test_programs_get_all_of_it(command, going_on, far):
-    far({"processes": PROCESSES})
-    done = command("experiment", "stacks", "-r", going_on)
-    shown = json.loads(done.out)
+def test_programs_get_all_of_it(stacks):
+    shown = json.loads(stacks({"processes": PROCESSES}).out)
     assert (shown[0]["stack"], shown[0]["why"]) == (PROCESSES[0]["stack"], None)
     assert (shown[1]["stack"], shown[1]["why"]) == (None, PROCESSES[1]["why"])
     assert shown[2]["command"] == PROCESSES[2]["command"]
-    chosen = command("experiment", "stacks", "-r", going_on, "--query", "[].pid", "-o", "tsv")
-    assert chosen.out.split() == ["7", "8", "9"]
+    assert stacks({"processes": PROCESSES}, "--query", "[].pid", "-o", "tsv").out.split() == ["7", "8", "9"]
 
 
-def test_where_no_process_answers_that_is_said(command, going_on, far):
-    far({"processes": PROCESSES[1:2]})
-    done = command("experiment", "stacks", "-r", going_on, "-o", "table")
+def test_where_no_process_answers_that_is_said(stacks):
+    done = stacks({"processes": PROCESSES[1:2]}, "-o", "table")
     assert (done.code, done.err) == (0, "No process of the run has a stack to show.\n")
 
 
-def test_a_run_that_has_ended_is_not_asked(command, recorded, far):
-    made, run_id = far({"processes": []}), recorded.add()
-    done = command("experiment", "stacks", "-r", run_id)
-    assert (done.code, done.out, made.asked) == (246, "", [])
+def test_a_run_that_has_ended_is_not_asked(stacks, recorded):
+    run_id = recorded.add()
+    done = stacks({"processes": []}, run=run_id)
+    assert (done.code, done.out) == (246, "")
     assert done.err.startswith(f"error: The run `{run_id}` has ended")
     assert done.err.endswith(f"\n  Its output: holdfast logs -r {run_id}\n")
 
@@ -115,13 +111,11 @@ def test_a_run_that_has_ended_is_not_asked(command, recorded, far):
         ("busy", "Try again.", 245, "  Try again."),
     ],
 )
-def test_what_the_machine_refuses_is_said_with_a_remedy(command, going_on, far, kind, hint, code, remedy):
-    far(FarSideError(kind, "It cannot be.", hint))
-    done = command("experiment", "stacks", "-r", going_on)
+def test_what_the_machine_refuses_is_said_with_a_remedy(stacks, going_on, kind, hint, code, remedy):
+    done = stacks(FarSideError(kind, "It cannot be.", hint))
     assert done.code == code
     assert done.err.splitlines() == ["error: It cannot be.", remedy.format(run=going_on)]
 
 
-def test_an_answer_that_makes_no_sense_is_no_traceback(command, going_on, far):
-    far({"processes": [{"pid": "seven"}]})
-    assert command("experiment", "stacks", "-r", going_on).code == 245
+def test_an_answer_that_makes_no_sense_is_no_traceback(stacks):
+    assert stacks({"processes": [{"pid": "seven"}]}).code == 245

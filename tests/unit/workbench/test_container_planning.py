@@ -124,27 +124,25 @@ LOCK = {
 USED = {"e": "container", "image": ID, "image_name": "python:3.12", "name": "holdfast-x"}
 
 
-def test_the_image_of_another_run_is_used_by_its_id(tmp_path):
-    run = record(tmp_path, {"image": "python:3.12", "python": None}, [USED], lock=True)
-    plan = planned(tmp_path, "type: docker\nbaseDockerImage: python:3.13\n", of_run=run)
-    assert plan.container is not None and plan.environment is not None
-    assert (plan.container.image, plan.container.is_exact, plan.container.known_as) == (ID, True, "python:3.12")
-    assert plan.environment.is_exact and plan.container.python is None
-
-
-def test_a_run_on_an_images_own_python_is_that_image(tmp_path):
-    run = record(tmp_path, {"image": "python:3.12", "python": "/opt/py"}, [USED])
-    plan = planned(tmp_path, "type: docker\n", of_run=run)
+@pytest.mark.parametrize(
+    ("then", "events", "now", "image", "python"),
+    [
+        ({"image": "python:3.12", "python": None}, [USED], "", (ID, True, "python:3.12"), None),
+        (None, [], USER_MANAGED, ("python:3.13", False, "python:3.13"), None),
+        ({"image": "python:3.12", "python": "/opt/py"}, [USED], "", (ID, True, "python:3.12"), "/opt/py"),
+    ],
+    ids=["packages in its image", "packages of a run without one", "the image's own Python"],
+)
+def test_the_image_of_another_run_is_used_by_its_id(tmp_path, then, events, now, image, python):
+    run = record(tmp_path, then, events, lock=python is None)
+    plan = planned(tmp_path, f"type: docker\nbaseDockerImage: python:3.13\n{now}", of_run=run)
     assert plan.container is not None and plan.command is not None
-    assert (plan.container.image, plan.container.python, plan.environment) == (ID, "/opt/py", None)
-    assert plan.command.argv[0] == text(Hole.PYTHON)
-
-
-def test_packages_of_a_run_without_a_container_go_into_the_targets_own_image(tmp_path):
-    run = record(tmp_path, None, [], lock=True)
-    plan = planned(tmp_path, f"type: docker\nbaseDockerImage: python:3.13\n{USER_MANAGED}", of_run=run)
-    assert plan.container is not None and plan.environment is not None
-    assert (plan.container.image, plan.container.is_exact, plan.container.python) == ("python:3.13", False, None)
+    assert (plan.container.image, plan.container.is_exact, plan.container.known_as) == image
+    assert plan.container.python == python
+    if python is None:
+        assert plan.environment is not None and plan.environment.is_exact
+    else:
+        assert plan.environment is None and plan.command.argv[0] == text(Hole.PYTHON)
 
 
 def test_a_run_that_never_got_its_image_has_none_to_use_again(tmp_path):

@@ -171,15 +171,15 @@ def test_a_target_that_wants_gpus_which_it_cannot_have_is_stopped_with_file_and_
         assert FILE in found.message + found.remedy
 
 
-@pytest.mark.parametrize(("nvidia", "count"), [(None, 1), (False, 0), (True, 0)])
-def test_gpus_that_nobody_asked_for_are_told_of_unless_they_were_declined(nvidia, count):
-    found = list(docker.gpu_findings(ENGINE, TRIED, True, wishing(nvidia)))
+@pytest.mark.parametrize(
+    ("wish", "count"),
+    [(wishing(None), 1), (wishing(nvidia=False), 0), (wishing(nvidia=True), 0), (NEW, 0)],
+    ids=["not written", "declined", "asked for", "written by the attach"],
+)
+def test_gpus_that_nobody_asked_for_are_told_of_unless_they_were_declined(wish, count):
+    found = list(docker.gpu_findings(ENGINE, TRIED, True, wish))
     assert len(found) == count
     assert all(f"`nvidiaDocker: true` into {FILE}" in each.remedy for each in found)
-
-
-def test_what_an_attach_writes_by_itself_is_no_finding():
-    assert list(docker.gpu_findings(ENGINE, TRIED, True, NEW)) == []
 
 
 @pytest.mark.parametrize("kind", ["image-login", "image-unreachable"])

@@ -109,7 +109,7 @@ def test_a_file_that_lost_its_part_twice_is_an_error_and_no_empty_file(parts, tm
     for _ in pieces:
         for part in parts.iterdir():
             part.unlink()
-    assert receiver.errors == [f"`{NAME}` arrived damaged twice"]
+    assert len(receiver.errors) == 1 and f"`{NAME}`" in receiver.errors[0]
     assert not (tmp_path / "x").exists()
 
 

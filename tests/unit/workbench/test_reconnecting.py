@@ -10,11 +10,6 @@ from holdfast.workbench.following.reconnecting import TRIES, Patience, run_goes_
 BROKEN = Unreachable("gpu1 cannot be reached: Connection refused")
 
 
-def test_a_link_that_broke_is_tried_for_ever_with_pauses_that_grow():
-    patience = Patience(None, run_goes_on("run_1"))
-    assert [patience.pause(BROKEN) for _ in range(8)] == [*TRIES, TRIES[-1], TRIES[-1], TRIES[-1]]
-
-
 def test_whatever_else_is_wrong_is_tried_a_few_times():
     patience = Patience(None, run_goes_on("run_1"))
     error = HostError("no Python", "Install Python.")
@@ -24,9 +19,16 @@ def test_whatever_else_is_wrong_is_tried_a_few_times():
     assert caught.value.hint == "Install Python.\nThe run goes on. Follow it again: holdfast logs -f -r run_1"
 
 
-def test_pauses_grow_until_more_has_come_home_than_ever():
-    patience = Patience(None, run_goes_on("run_1"), progress=100)
-    assert [patience.pause(BROKEN, progress) for progress in (100, 50, 100, 101, 101)] == [0.2, 1.0, 2.0, 0.2, 1.0]
+@pytest.mark.parametrize(
+    ("patience", "progress", "pauses"),
+    [
+        (Patience(None, ""), [0] * 8, [*TRIES, TRIES[-1], TRIES[-1], TRIES[-1]]),
+        (Patience(None, "", progress=100), [100, 50, 100, 101, 101], [0.2, 1.0, 2.0, 0.2, 1.0]),
+    ],
+    ids=["for ever, with pauses that grow", "until more has come home than ever"],
+)
+def test_a_link_that_broke_is_tried_again(patience, progress, pauses):
+    assert [patience.pause(BROKEN, each) for each in progress] == pauses
 
 
 def test_a_host_that_sends_nonsense_after_each_piece_of_news_is_not_asked_for_ever():
@@ -37,7 +39,7 @@ def test_a_host_that_sends_nonsense_after_each_piece_of_news_is_not_asked_for_ev
             patience.pause(nonsense, progress=10)
 
 
-def test_where_a_number_of_tries_is_given_that_many_are_made():
+def test_where_a_number_of_tries_is_given_no_more_are_made():
     patience = Patience(2, run_goes_on("run_1"))
     assert [patience.pause(BROKEN) for _ in range(2)] == [0.2, 1.0]
     with pytest.raises(HostError, match="Connection refused"):
