@@ -150,12 +150,12 @@ def serve() -> None:
     gc.freeze()
     waiting: dict[int, socket.socket] = {}
     while True:
-        ready, _, _ = select.select([listener, woken, 0], [], [])
+        ready, _, _ = select.select([listener.fileno(), woken, 0], [], [])
         if 0 in ready:
             os._exit(0)  # whoever started us is gone
         if woken in ready:
             os.read(woken, 1 << 12)
-        if listener in ready:
+        if listener.fileno() in ready:
             connection, _ = listener.accept()
             pid = os.fork()
             if pid == 0:

@@ -85,7 +85,6 @@ def end(seconds: float, code: int | None = 0, **other: Any) -> End:
 def series(*values: tuple[float | None, float | None], total: int | None = 4 * GIB, number: int = 0) -> Series:
     """One look a second."""
     points = tuple(Point(float(at), at + 1.0, busy, memory) for at, (busy, memory) in enumerate(values))
-    busiest, fullest = (
-        max((each for each in column if each is not None), default=None) for column in zip(*values, strict=True)
-    )
+    busiest = max((busy for busy, _ in values if busy is not None), default=None)
+    fullest = max((memory for _, memory in values if memory is not None), default=None)
     return Series(number, f"GPU-{number + 1}", "Tesla K80", total, points, busiest, fullest)

@@ -1,11 +1,9 @@
 """How many examples the property tests of this folder try, where a test does not say so itself."""
 
-from __future__ import annotations
-
 import os
 
 from hypothesis import settings
 
 # All unit tests together are to take seconds. HOLDFAST_FUZZ=2000 tries more, here and on the random trees.
-settings.register_profile("unit", max_examples=int(os.environ.get("HOLDFAST_FUZZ", "50")), deadline=None)
+settings.register_profile("unit", max_examples=int(os.environ.get("HOLDFAST_FUZZ", "25")), deadline=None)
 settings.load_profile("unit")

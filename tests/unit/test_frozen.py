@@ -49,7 +49,7 @@ class Kept:
 
 
 @BOTH
-def test_values_are_made_shown_and_compared(make: Any) -> None:
+def test_values_are_made_shown_and_compared(make):
     point, pair, bare = _classes(make)
     assert repr(point(1, names=["a"])).endswith("Point(across=1, down=0, names=['a'])")
     assert repr(pair(1, 2)) == "pair"
@@ -72,7 +72,7 @@ def test_values_are_made_shown_and_compared(make: Any) -> None:
         ((1,), {"other": 1}, "unexpected keyword argument 'other'"),
     ],
 )
-def test_wrong_arguments_are_refused(make: Any, given: tuple[Any, ...], named: dict[str, Any], complaint: str) -> None:
+def test_wrong_arguments_are_refused(make, given, named, complaint):
     point, _, _ = _classes(make)
     with pytest.raises(TypeError, match=f"Point.__init__\\(\\).*{complaint}"):
         point(*given, **named)
@@ -97,7 +97,7 @@ def test_wrong_arguments_are_refused(make: Any, given: tuple[Any, ...], named: d
         (3, (), {}),
     ],
 )
-def test_wrong_arguments_are_named_as_python_does(number: int, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+def test_wrong_arguments_are_named_as_python_does(number, given, named):
     said = []
     for make in (frozen, dataclasses):
         with pytest.raises(TypeError) as caught:
@@ -118,7 +118,7 @@ def _many(make: Any) -> Any:
 
 
 @BOTH
-def test_nothing_can_be_changed(make: Any) -> None:
+def test_nothing_can_be_changed(make):
     value = _classes(make)[0](1)
     with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'across'"):
         value.across = 2
@@ -131,7 +131,7 @@ def test_nothing_can_be_changed(make: Any) -> None:
     [(frozen, frozen), (frozen, dataclasses), (dataclasses, dataclasses)],
     ids=["ours", "ours by the standard's functions", "standard"],
 )
-def test_values_are_replaced_and_taken_apart(make: Any, functions: Any) -> None:
+def test_values_are_replaced_and_taken_apart(make, functions):
     point, pair, _ = _classes(make)
     assert functions.replace(point(1, 2), down=5) == point(1, 5)
     assert point(3).names == []  # also after the standard library has looked at the class
@@ -144,16 +144,17 @@ def test_values_are_replaced_and_taken_apart(make: Any, functions: Any) -> None:
     }
 
 
-def test_the_standard_library_takes_them_for_its_own() -> None:
+def test_the_standard_library_takes_them_for_its_own():
     point, _, _ = _classes(frozen)
-    assert dataclasses.is_dataclass(point)
-    assert [each.name for each in dataclasses.fields(point)] == ["across", "down", "names"]
-    assert [each.default for each in dataclasses.fields(point(1))][1] == 0
+    for each in (point, point(1)):
+        assert dataclasses.is_dataclass(each)
+        assert [field.name for field in dataclasses.fields(each)] == ["across", "down", "names"]
+        assert dataclasses.fields(each)[1].default == 0
     assert frozen.field_names(point) == frozen.field_names(point(1)) == ("across", "down", "names")
 
 
 @BOTH
-def test_values_can_be_matched_and_hashed(make: Any) -> None:
+def test_values_can_be_matched_and_hashed(make):
     _, pair, _ = _classes(make)
     match pair(1, "a"):
         case pair(first, "a"):
@@ -165,11 +166,11 @@ def test_values_can_be_matched_and_hashed(make: Any) -> None:
         hash(pair([], 1))
 
 
-def test_values_can_be_pickled_and_copied() -> None:
+def test_values_can_be_pickled_and_copied():
     value = Kept(1, ["a"])
     assert pickle.loads(pickle.dumps(value)) == copy.deepcopy(value) == value
 
 
-def test_what_is_not_frozen_is_for_the_standard_library() -> None:
+def test_what_is_not_frozen_is_for_the_standard_library():
     with pytest.raises(TypeError, match="only frozen"):
         frozen.dataclass(frozen=False)

@@ -69,7 +69,7 @@ def session(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
 
 
 def require_nothing_left(tmp_path: Path) -> None:
-    _, account, folder, port = (tmp_path / "note").read_text().split()
+    _, account, folder, _ = (tmp_path / "note").read_text().split()
     token = str(tmp_path)
     wait_for(lambda: not [one for one in processes.every() if token in " ".join(one.argv[2:])], what="all have ended")
     assert token not in Path("/proc/mounts").read_text()

@@ -75,7 +75,7 @@ def moments(metafunc: pytest.Metafunc) -> list[Moment]:
 
 def is_soak(config: pytest.Config) -> bool:
     """Whether `make soak` asked for it; else the many cases are not even made."""
-    return config.getoption("markexpr") == "soak"
+    return bool(config.getoption("markexpr") == "soak")
 
 
 def _parameter(metafunc: pytest.Metafunc, *values: object) -> object:

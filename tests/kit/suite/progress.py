@@ -28,7 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(progress, "terminalreporter")
 
 
-class Progress(TerminalReporter):
+class Progress(TerminalReporter):  # type: ignore[misc] # final, but for what is drawn it has no other seam
     """pytest's reporter without its dots."""
 
     def __init__(self, config: pytest.Config, file: object) -> None:
@@ -67,7 +67,6 @@ class Progress(TerminalReporter):
             self._write(f"FAILED {report.nodeid} ({report.when})", keep=True)
         if report.when == "teardown":
             self._done[_part(report.nodeid)] += 1
-            self._progress_nodeids_reported.add(report.nodeid)
             self._running.pop(report.nodeid, None)
         self._tell()
 

@@ -44,7 +44,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
     before = signal.signal(signal.SIGALRM, strike)
     signal.setitimer(signal.ITIMER_REAL, limit)
-    faulthandler.dump_traceback_later(limit + _LAST_RESORT, exit=True, file=sys.__stderr__)
+    faulthandler.dump_traceback_later(limit + _LAST_RESORT, exit=True, file=2)
     try:
         return (yield)
     finally:

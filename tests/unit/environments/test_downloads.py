@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from email.message import Message
 from pathlib import Path
 from typing import Any, cast
@@ -13,7 +13,7 @@ from urllib.error import HTTPError, URLError
 
 import pytest
 
-from holdfast.environments.downloading import PAUSES, Download, download
+from holdfast.environments.downloading import PAUSES, Download, Progress, download
 from holdfast.environments.index_access import Access
 from holdfast.environments.wheel_files import WheelFile
 from holdfast.errors import PreparationError, StorageError
@@ -74,19 +74,20 @@ def files(store: ObjectStore) -> list[Path]:
     return [path for path in store.root.rglob("*") if path.is_file()] if store.root.exists() else []
 
 
-def test_a_link_that_breaks_is_taken_up_where_it_broke(store: ObjectStore) -> None:
-    server = Server(700_000, ConnectionResetError(), 300_000)
+@pytest.mark.parametrize(
+    ("server", "begins"),
+    [
+        (Server(700_000, ConnectionResetError(), 300_000), [0, 700_000, 700_000, 1_000_000]),
+        (Server(700_000, can_resume=False), [0, 700_000]),
+    ],
+    ids=["where it broke", "from the beginning, of a server that gives only whole files"],
+)
+def test_a_link_that_breaks_is_taken_up(store, server, begins):
     assert fetched(server, store) == (wheel().sha256, len(CONTENT))
-    assert server.begins == [0, 700_000, 700_000, 1_000_000]
+    assert server.begins == begins
 
 
-def test_a_server_that_gives_only_whole_files_is_read_again_from_the_beginning(store: ObjectStore) -> None:
-    server = Server(700_000, can_resume=False)
-    assert fetched(server, store)[0] == wheel().sha256
-    assert server.begins == [0, 700_000]
-
-
-def test_a_server_that_is_busy_is_asked_again_and_given_up_in_the_end(store: ObjectStore) -> None:
+def test_a_server_that_is_busy_is_asked_again_and_given_up_in_the_end(store):
     slept: list[float] = []
     assert fetched(Server(refusal(503), refusal(429)), store, slept.append)[0] == wheel().sha256
     assert slept == list(PAUSES[:2])
@@ -102,7 +103,7 @@ def test_a_server_that_is_busy_is_asked_again_and_given_up_in_the_end(store: Obj
         (URLError(ssl.SSLCertVerificationError("self-signed")), "SSL_CERT_FILE"),
     ],
 )
-def test_what_will_not_change_is_not_tried_again(store: ObjectStore, error: Exception, hint: str) -> None:
+def test_what_will_not_change_is_not_tried_again(store, error, hint):
     server = Server(error)
     with pytest.raises(PreparationError) as caught:
         fetched(server, store)
@@ -111,14 +112,15 @@ def test_what_will_not_change_is_not_tried_again(store: ObjectStore, error: Exce
     assert len(server.begins) == 1
 
 
-def test_another_file_than_the_one_asked_for_is_an_error_and_is_not_kept(store: ObjectStore) -> None:
+def test_another_file_than_the_one_asked_for_is_an_error_and_is_not_kept(store):
     for size in (100, 3 << 20):
         with pytest.raises(PreparationError, match="is another file: its sha256 is"):
             fetched(Server(content=b"x" * size), store)
     assert files(store) == []
 
 
-def test_several_files_are_downloaded_and_progress_tells_how_far_they_are(store: ObjectStore) -> None:
+def test_several_files_are_downloaded_and_progress_tells_how_far_they_are(store):
+    assert list(download([], cast(Access, Server()), store)) == []
     wanted = [wheel(CONTENT, f"a-{number}-py3-none-any.whl") for number in range(20)]
     seen = list(download(wanted, cast(Access, Server()), store))
     assert files(store) == [store.path_of(wheel().sha256)]
@@ -126,7 +128,7 @@ def test_several_files_are_downloaded_and_progress_tells_how_far_they_are(store:
     assert all(each.done <= each.total and each.of_files == 20 for each in seen)
 
 
-def test_one_that_fails_ends_all_and_leaves_nothing_half_written(store: ObjectStore) -> None:
+def test_one_that_fails_ends_all_and_leaves_nothing_half_written(store):
     class Mixed(Server):
         def open(self, url: str, begin: int = 0) -> Answer:
             if "bad" in url:
@@ -139,7 +141,7 @@ def test_one_that_fails_ends_all_and_leaves_nothing_half_written(store: ObjectSt
     assert all(path == store.path_of(wheel().sha256) for path in files(store))
 
 
-def test_a_full_disk_is_said_as_that(tmp_path: Path) -> None:
+def test_a_full_disk_is_said_as_that(tmp_path):
     class Full:
         def put_stream(self, stream: Download, /) -> tuple[str, int]:
             stream.read(10)
@@ -149,18 +151,14 @@ def test_a_full_disk_is_said_as_that(tmp_path: Path) -> None:
         list(download([wheel()], cast(Access, Server()), Full()))
 
 
-def test_nothing_has_to_be_done_for_no_files(store: ObjectStore) -> None:
-    assert list(download([], cast(Access, Server()), store)) == []
-
-
-def test_whoever_stops_watching_ends_the_downloads(store: ObjectStore) -> None:
+def test_whoever_stops_watching_ends_the_downloads(store):
     class Endless(Server):
         def open(self, url: str, begin: int = 0) -> Answer:
             answer = super().open(url, begin)
             answer.read = lambda size, /: b"x"  # type: ignore[method-assign]  # never comes to an end
             return answer
 
-    watching = download([wheel()], cast(Access, Endless()), store)
+    watching = cast(Generator[Progress, None, None], download([wheel()], cast(Access, Endless()), store))
     next(watching)
     watching.close()
     assert files(store) == []

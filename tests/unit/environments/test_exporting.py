@@ -10,6 +10,7 @@ from uv import find_uv_bin
 from holdfast.environments.exporting import export_lock
 from holdfast.errors import ConfigurationError, NotAvailable
 from holdfast.project.environment_spec import EnvironmentSpec, spec_digest
+from holdfast.project.problems import Problem
 from holdfast.project.spec_files import read_environment_spec
 
 PROJECT = """
@@ -46,16 +47,20 @@ requires-dist = [{ name = "six" }]
 """ % ("ab" * 32)
 
 
-def read(root: Path, lock: str = LOCK, project: str = PROJECT) -> EnvironmentSpec:
+def read(root: Path, lock: str = LOCK, project: str = PROJECT) -> tuple[EnvironmentSpec | None, list[Problem]]:
     (root / "pyproject.toml").write_text(project)
     (root / "uv.lock").write_text(lock)
-    spec, problems = read_environment_spec(root, "uv.lock")
+    return read_environment_spec(root, "uv.lock")
+
+
+def exported(root: Path, lock: str = LOCK, uv: str = find_uv_bin()) -> EnvironmentSpec:
+    spec, problems = read(root, lock)
     assert spec is not None, problems
-    return spec
+    return export_lock(spec, root, uv, root / "cache")
 
 
-def test_a_lock_is_exported_with_hashes_lines_and_indexes(tmp_path: Path) -> None:
-    spec = export_lock(read(tmp_path), tmp_path, find_uv_bin(), tmp_path / "cache")
+def test_a_lock_is_exported_with_hashes_lines_and_indexes(tmp_path):
+    spec = exported(tmp_path)
     assert spec.locked == (
         "--extra-index-url https://${HOLDFAST_INDEX_FDA75352}@h.example/simple\n"
         f"six==1.17.0 --hash=sha256:{'ab' * 32}\n"
@@ -66,47 +71,46 @@ def test_a_lock_is_exported_with_hashes_lines_and_indexes(tmp_path: Path) -> Non
     assert len(spec_digest(spec, tmp_path)) == 64
 
 
-def test_an_unchanged_lock_is_exported_once(tmp_path: Path) -> None:
-    cache = tmp_path / "cache"
-    first = export_lock(read(tmp_path), tmp_path, find_uv_bin(), cache)
-    assert export_lock(read(tmp_path), tmp_path, "/no/such/uv", cache) == first
+def test_an_unchanged_lock_is_exported_once_and_another_spec_is_left_as_it_is(tmp_path):
+    first = exported(tmp_path)
+    assert exported(tmp_path, uv="/no/such/uv") == first
     with pytest.raises(NotAvailable, match="could not be run"):
-        export_lock(read(tmp_path, LOCK + "# changed\n"), tmp_path, "/no/such/uv", cache)
-    assert all("s3cret" not in each.read_text() for each in cache.iterdir())
+        exported(tmp_path, LOCK + "# changed\n", "/no/such/uv")
+    assert all("s3cret" not in each.read_text() for each in (tmp_path / "cache").iterdir())
+    other = EnvironmentSpec(file="r.txt")
+    assert export_lock(other, tmp_path, "/no/such/uv", tmp_path) is other
 
 
-def test_another_spec_is_left_as_it_is(tmp_path: Path) -> None:
-    spec = EnvironmentSpec(file="r.txt")
-    assert export_lock(spec, tmp_path, "/no/such/uv", tmp_path) is spec
-
-
-def test_a_lock_with_a_folder_of_the_project_is_refused_with_its_line(tmp_path: Path) -> None:
+def test_a_lock_with_a_folder_of_the_project_is_refused_with_its_line(tmp_path):
     lock = LOCK.replace('source = { registry = "https://h.example/simple" }', 'source = { directory = "six" }')
     lock = lock[: lock.index("wheels")] + lock[lock.index('\n[[package]]\nname = "x"') :]
-    with pytest.raises(ConfigurationError) as caught:
-        export_lock(read(tmp_path, lock), tmp_path, find_uv_bin(), tmp_path / "cache")
-    assert "is a folder, not a wheel" in caught.value.message
+    with pytest.raises(ConfigurationError, match=r"uv\.lock"):
+        exported(tmp_path, lock)
 
 
-def test_a_broken_lock_is_said_in_uvs_words(tmp_path: Path) -> None:
+def test_a_broken_lock_is_said_in_uvs_words(tmp_path):
     with pytest.raises(ConfigurationError, match=r"uv\.lock: uv cannot read it: .*uv lock"):
-        export_lock(read(tmp_path, "version = 1\n[[package]\n"), tmp_path, find_uv_bin(), tmp_path / "cache")
+        exported(tmp_path, "version = 1\n[[package]\n")
+
+
+EXTRAS = '[{ name = "six", specifier = ">=1.10,<2" }, { name = "certifi", marker = "extra == \'more\'" }]'
 
 
 @pytest.mark.parametrize(
-    ("wanted", "names"),
+    ("wanted", "locked", "names"),
     [
-        ('"six"', ""),
-        ("\"Six ; python_version < '4'\"", ""),
-        ('"six", "idna"', "`idna`"),
-        ('"six>=1.17"', "`six`"),
-        ("", "`six`"),
+        ('"six"', "", ""),
+        ("\"Six ; python_version < '4'\"", "", ""),
+        ('"six < 2, >= 1.10"', EXTRAS, ""),
+        ('"six", "idna"', "", "`idna`"),
+        ('"six>=1.17"', "", "`six`"),
+        ("", "", "`six`"),
     ],
 )
-def test_a_lock_that_is_older_than_its_project_is_warned_of(tmp_path: Path, wanted: str, names: str) -> None:
-    (tmp_path / "pyproject.toml").write_text(PROJECT.replace('"six"', wanted))
-    (tmp_path / "uv.lock").write_text(LOCK)
-    spec, problems = read_environment_spec(tmp_path, "uv.lock")
+def test_a_lock_that_is_older_than_its_project_is_warned_of(tmp_path, wanted, locked, names):
+    """Spaces, order and extras do not make it old."""
+    lock = LOCK.replace('[{ name = "six" }]', locked) if locked else LOCK
+    spec, problems = read(tmp_path, lock, PROJECT.replace('"six"', wanted))
     assert spec is not None
     assert [each.severity for each in problems] == (["warning"] if names else [])
     if names:
@@ -114,20 +118,7 @@ def test_a_lock_that_is_older_than_its_project_is_warned_of(tmp_path: Path, want
         assert "uv lock" in problems[0].remedy
 
 
-def test_spaces_order_and_extras_do_not_make_a_lock_old(tmp_path: Path) -> None:
-    lock = LOCK.replace(
-        '[{ name = "six" }]',
-        '[{ name = "six", specifier = ">=1.10,<2" }, { name = "certifi", marker = "extra == \'more\'" }]',
-    )
-    project = PROJECT.replace('"six"', '"six < 2, >= 1.10"')
-    (tmp_path / "pyproject.toml").write_text(project)
-    (tmp_path / "uv.lock").write_text(lock)
-    assert read_environment_spec(tmp_path, "uv.lock")[1] == []
-
-
-def test_a_lock_beside_a_file_without_a_project_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "pyproject.toml").write_text("[tool.other]\nx = 1\n")
-    (tmp_path / "uv.lock").write_text(LOCK)
-    spec, problems = read_environment_spec(tmp_path, "uv.lock")
+def test_a_lock_beside_a_file_without_a_project_is_an_error(tmp_path):
+    spec, problems = read(tmp_path, LOCK, "[tool.other]\nx = 1\n")
     assert spec is None
     assert "is missing, so the lock beside it belongs to nothing" in str(problems[0])

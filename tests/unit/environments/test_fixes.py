@@ -20,8 +20,12 @@ def found(root: Path, file: str) -> tuple[Finding, ...]:
 
 
 def after(root: Path, file: str, text: str) -> str:
+    """What stands there when it was fixed; the mode of the file stays."""
     (root / file).write_bytes(text.encode())
+    (root / file).chmod(0o640)
     assert apply_fixes(root, found(root, file)) == (file,)
+    assert (root / file).stat().st_mode & 0o777 == 0o640
+    assert apply_fixes(root, found(root, file)) == (), "nothing to fix writes nothing"
     return (root / file).read_bytes().decode()
 
 
@@ -54,6 +58,11 @@ def after(root: Path, file: str, text: str) -> str:
             'dependencies: [python=3.11, {pip: ["--extra-index-url https://download.pytorch.org/whl/cu118", a, '
             "'torch==2.1+cu118']}]\n",
         ),
+        (
+            "c.yml",
+            "dependencies:\n- pip:\n  - tensorflow-gpu==1.15\n  - cntk\n",
+            "dependencies:\n- python=3.6\n- pip:\n  - tensorflow-gpu==1.15\n  - cntk\n",
+        ),
         ("r.txt", "a\n  sklearn\\\n  # why\nb", "a\n  scikit-learn  # why\nb"),
         ("r.txt", "sklearn", "scikit-learn"),
         ("r.txt", "a\nazureml-requirements # why\n", "a\n# why\n"),
@@ -74,7 +83,7 @@ def after(root: Path, file: str, text: str) -> str:
         ),
     ],
 )
-def test_only_what_was_found_is_changed(tmp_path: Path, file: str, before: str, expected: str) -> None:
+def test_only_what_was_found_is_changed(tmp_path, file, before, expected):
     assert after(tmp_path, file, before) == expected
 
 
@@ -87,9 +96,7 @@ def test_only_what_was_found_is_changed(tmp_path: Path, file: str, before: str, 
         ("pyproject.toml", "[project]\nname = 'x'\ndependencies = ['sklearn']\n", "[project]\nname = 'x'\n"),
     ],
 )
-def test_a_file_that_has_changed_since_is_left_alone_with_all_others(
-    tmp_path: Path, file: str, before: str, changed: str
-) -> None:
+def test_a_file_that_has_changed_since_is_left_alone_with_all_others(tmp_path, file, before, changed):
     (tmp_path / file).write_text(before)
     (tmp_path / "other.txt").write_text("skimage\n")
     findings = found(tmp_path, file) + found(tmp_path, "other.txt")
@@ -100,7 +107,7 @@ def test_a_file_that_has_changed_since_is_left_alone_with_all_others(
     assert (tmp_path / "other.txt").read_text() == "skimage\n"
 
 
-def test_an_option_that_shares_its_line_is_left_to_a_person(tmp_path: Path) -> None:
+def test_an_option_that_shares_its_line_is_left_to_a_person(tmp_path):
     text = "--index-url https://azuremldownloads.azureedge.net/x --no-index\n"
     (tmp_path / "r.txt").write_text(text)
     with pytest.raises(ConfigurationError, match="By hand: Remove the line"):
@@ -108,7 +115,7 @@ def test_an_option_that_shares_its_line_is_left_to_a_person(tmp_path: Path) -> N
     assert (tmp_path / "r.txt").read_text() == text
 
 
-def test_a_file_that_cannot_be_written_leaves_all_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_cannot_be_written_leaves_all_as_they_were(tmp_path, monkeypatch):
     (tmp_path / "r.txt").write_text("sklearn\n-r s.txt\n")
     (tmp_path / "s.txt").write_text("skimage\n")
     findings = found(tmp_path, "r.txt")
@@ -120,34 +127,13 @@ def test_a_file_that_cannot_be_written_leaves_all_as_they_were(tmp_path: Path, m
         return replace(path, target)
 
     monkeypatch.setattr(Path, "replace", fails_on_the_second)
-    with pytest.raises(StorageError, match=r"`s\.txt` cannot be written: No space left on device"):
+    with pytest.raises(StorageError, match=r"`s\.txt`"):
         apply_fixes(tmp_path, findings)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["r.txt", "s.txt"]
     assert (tmp_path / "r.txt").read_text() == "sklearn\n-r s.txt\n"
 
 
-def test_the_mode_of_a_file_stays(tmp_path: Path) -> None:
-    (tmp_path / "r.txt").write_text("sklearn\n")
-    (tmp_path / "r.txt").chmod(0o640)
-    apply_fixes(tmp_path, found(tmp_path, "r.txt"))
-    assert (tmp_path / "r.txt").stat().st_mode & 0o777 == 0o640
-
-
-def test_nothing_to_fix_writes_nothing(tmp_path: Path) -> None:
-    (tmp_path / "r.txt").write_text("numpy\n")
-    assert apply_fixes(tmp_path, found(tmp_path, "r.txt")) == ()
-
-
-def test_packages_that_need_different_pythons_are_left_to_a_person(tmp_path: Path) -> None:
+def test_packages_that_need_different_pythons_are_left_to_a_person(tmp_path):
     (tmp_path / "c.yml").write_text("dependencies: [python=3.11, {pip: [cntk, tensorflow-gpu==2.11.0]}]\n")
-    findings = found(tmp_path, "c.yml")
-    assert [(each.package, each.replacement) for each in findings] == [
-        ("cntk", None),
-        ("tensorflow-gpu==2.11.0", None),
-    ]
-
-
-def test_packages_that_one_python_suits_get_it(tmp_path: Path) -> None:
-    text = "dependencies:\n- pip:\n  - tensorflow-gpu==1.15\n  - cntk\n"
-    assert after(tmp_path, "c.yml", text) == text.replace("- pip:", "- python=3.6\n- pip:")
-    assert found(tmp_path, "c.yml") == ()
+    left = [(each.package, each.replacement) for each in found(tmp_path, "c.yml")]
+    assert left == [("cntk", None), ("tensorflow-gpu==2.11.0", None)]

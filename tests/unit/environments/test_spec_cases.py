@@ -23,12 +23,12 @@ SPECS = ("aml_config/conda_dependencies.yml", "requirements.txt", "pyproject.tom
 
 
 @pytest.mark.parametrize("case", NAMES)
-def test_a_spec_gives_exactly_these_findings(case: str) -> None:
+def test_a_spec_gives_exactly_these_findings(case):
     assert describe(CASES / case) == (CASES / case / "expected.txt").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("case", NAMES)
-def test_a_fixed_spec_is_as_expected_and_has_nothing_left_to_fix(case: str, tmp_path: Path) -> None:
+def test_a_fixed_spec_is_as_expected_and_has_nothing_left_to_fix(case, tmp_path):
     changed = fixed(CASES / case, tmp_path / "project")
     expected = CASES / case / "fixed"
     files = {each.relative_to(expected).as_posix() for each in expected.rglob("*") if each.is_file()}
@@ -38,7 +38,7 @@ def test_a_fixed_spec_is_as_expected_and_has_nothing_left_to_fix(case: str, tmp_
     assert [each for each in findings(tmp_path / "project") if each.replacement is not None] == []
 
 
-def test_every_kind_of_finding_has_a_case_and_some_cases_are_silent() -> None:
+def test_every_kind_of_finding_has_a_case_and_some_cases_are_silent():
     found = [findings(CASES / case) for case in NAMES]
     assert {each.kind for case in found for each in case} == set(KINDS)
     assert sum(not case for case in found) >= 8

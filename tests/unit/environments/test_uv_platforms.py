@@ -1,7 +1,5 @@
 """What uv calls the machines that packages are chosen for."""
 
-from __future__ import annotations
-
 import pytest
 
 from holdfast.environments.platforms import uv_platform
@@ -18,12 +16,12 @@ from holdfast.errors import NotAvailable
         ("linux-aarch64-musl", "aarch64-unknown-linux-musl"),
     ],
 )
-def test_the_newest_system_that_runs_there_is_chosen(name: str, expected: str) -> None:
+def test_the_newest_system_that_runs_there_is_chosen(name, expected):
     assert uv_platform(name) == expected
 
 
 @pytest.mark.parametrize("name", ["linux-ppc64le-glibc2.36", "linux-x86_64-glibc2.5", "darwin-arm64-musl", ""])
-def test_a_machine_that_uv_does_not_know_is_refused_with_a_remedy(name: str) -> None:
+def test_a_machine_that_uv_does_not_know_is_refused_with_a_remedy(name):
     with pytest.raises(NotAvailable) as caught:
         uv_platform(name)
     assert f"`{name}`" in caught.value.message

@@ -1,7 +1,5 @@
 """Versions against specifiers."""
 
-from __future__ import annotations
-
 import pytest
 
 from holdfast.environments.python_ranges import allowed_minors
@@ -29,7 +27,7 @@ from holdfast.project.environment_spec import EnvironmentSpec
         ("something else", "1.0", True),
     ],
 )
-def test_a_version_is_within_a_specifier_or_not(specifier: str, version: str, expected: bool) -> None:
+def test_a_version_is_within_a_specifier_or_not(specifier, version, expected):
     assert allows(specifier, version) is expected
 
 
@@ -37,5 +35,5 @@ def test_a_version_is_within_a_specifier_or_not(specifier: str, version: str, ex
     ("python", "first", "last"),
     [(None, 6, 15), ("3.9", 9, 9), ("3.11.4", 11, 11), (">=3.8,<3.11", 8, 10), ("~=3.9", 9, 15), ("3", 6, 15)],
 )
-def test_the_pythons_that_a_spec_allows(python: str | None, first: int, last: int) -> None:
+def test_the_pythons_that_a_spec_allows(python, first, last):
     assert allowed_minors(EnvironmentSpec(python=python)) == set(range(first, last + 1))

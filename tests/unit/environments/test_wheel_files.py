@@ -39,40 +39,36 @@ def read(text: str, lock: str, folder: Path = Path("/tmp")) -> tuple[WheelFile, 
         ("coverage-7.0-2-py3-none-any.whl", "coverage-7.0-1-py3-none-any.whl"),
     ],
 )
-def test_of_several_that_fit_the_closest_one_is_taken(better: str, worse: str) -> None:
+def test_of_several_that_fit_the_closest_one_is_taken(better, worse):
     for order in ([(better, A), (worse, B)], [(worse, B), (better, A)]):
         (found,) = read(pylock(*order), requirements(A, B))
         assert (found.name, found.sha256, found.url) == (better, A, f"{HOST}/{better}")
 
 
-def test_a_file_that_the_lock_does_not_know_is_not_taken() -> None:
-    (found,) = read(
-        pylock(("coverage-7.0-cp311-cp311-linux_x86_64.whl", C), ("coverage-7.0-py3-none-any.whl", B)),
-        requirements(A, B),
-    )
-    assert found.sha256 == B
+def test_only_a_file_that_the_lock_knows_is_taken_with_the_size_and_the_name_that_the_index_has():
+    files = [("torch-2.3.0%2Bcu121-py3-none-any.whl", A), ("torch-2.3.0-cp311-cp311-linux_x86_64.whl", C)]
+    (found,) = read(pylock(*files, more=", size = 12"), requirements(A, B))
+    assert (found.sha256, found.name, found.size) == (A, "torch-2.3.0+cu121-py3-none-any.whl", 12)
 
 
-def test_an_index_with_other_files_than_the_lock_is_an_error_that_says_how_to_choose_anew() -> None:
-    with pytest.raises(PreparationError) as caught:
-        read(pylock(("coverage-7.0-py3-none-any.whl", C)), requirements(A, B))
-    assert "coverage 7.0" in caught.value.message
-    assert "--upgrade" in caught.value.hint
+ARCHIVE = f'[[packages]]\nname = "old"\narchive = {{ url = "{HOST}/old-1.tar.gz", hashes = {{ sha256 = "{A}" }} }}\n'
 
 
-def test_a_package_that_is_no_wheel_is_an_error_with_a_remedy() -> None:
-    text = f'[[packages]]\nname = "old"\narchive = {{ url = "{HOST}/old-1.tar.gz", hashes = {{ sha256 = "{A}" }} }}\n'
-    with pytest.raises(PreparationError, match="`old` is no wheel") as caught:
-        read(text, requirements(A, line=f"old @ {HOST}/old-1.tar.gz"))
-    assert "pip wheel old" in caught.value.hint
+@pytest.mark.parametrize(
+    ("text", "lock", "words", "remedy"),
+    [
+        (pylock(("coverage-7.0-py3-none-any.whl", C)), requirements(A, B), "coverage 7.0", "--upgrade"),
+        (ARCHIVE, requirements(A, line=f"old @ {HOST}/old-1.tar.gz"), "`old` is no wheel", "pip wheel old"),
+    ],
+    ids=["the index has other files than the lock", "no wheel"],
+)
+def test_a_package_without_a_file_to_send_is_an_error_with_a_remedy(text, lock, words, remedy):
+    with pytest.raises(PreparationError, match=words) as caught:
+        read(text, lock)
+    assert remedy in caught.value.hint
 
 
-def test_the_size_and_the_name_are_read_where_the_index_has_them() -> None:
-    (found,) = read(pylock(("torch-2.3.0%2Bcu121-py3-none-any.whl", A), more=", size = 12"), requirements(A))
-    assert (found.name, found.size) == ("torch-2.3.0+cu121-py3-none-any.whl", 12)
-
-
-def test_wheels_that_the_spec_names_in_the_project_travel_with_it_and_others_do_not(tmp_path: Path) -> None:
+def test_wheels_that_the_spec_names_in_the_project_travel_with_it_and_others_do_not(tmp_path):
     own, beside = "wheels/own-1-py3-none-any.whl", "links/beside-1-py3-none-any.whl"
     text = (
         f'[[packages]]\nname = "own"\narchive = {{ path = "project/{own}", hashes = {{ sha256 = "{A}" }} }}\n'

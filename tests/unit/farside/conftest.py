@@ -1,36 +1,32 @@
-"""Runs that live: a process of its own holds their lock, as a guardian does."""
+"""A home, and runs that live: a process of its own holds their lock, as a guardian does."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-HOLD = """
-import fcntl, sys
-file = open(sys.argv[1], "w")
-fcntl.lockf(file, fcntl.LOCK_EX, 1, 0)
-print(flush=True)
-sys.stdin.read()
-"""
+from holdfast.farside.layout import Home
+from unit.farside.programs import lock_held
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """Holdfast's folder of an account, with its mark."""
+    made = Home(str(tmp_path / "home"))
+    made.make()
+    return made
 
 
 @pytest.fixture
 def make_living() -> Iterator[Callable[[Path], Path]]:
     """Makes the folder of a run, and a process that holds its lock until the test ends."""
-    holders = []
+    with contextlib.ExitStack() as holders:
 
-    def make(run: Path) -> Path:
-        run.mkdir(parents=True, exist_ok=True)
-        argv = [sys.executable, "-I", "-S", "-c", HOLD, str(run / "lock")]
-        holder = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        holders.append(holder)
-        assert holder.stdout is not None and holder.stdout.readline() == b"\n"
-        return run
+        def make(run: Path) -> Path:
+            holders.enter_context(lock_held(run / "lock"))
+            return run
 
-    yield make
-    for holder in holders:
-        holder.communicate()
+        yield make

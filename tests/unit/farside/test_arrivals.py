@@ -22,11 +22,6 @@ SNAPSHOT = hashlib.sha256(MANIFEST).hexdigest()
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(str(tmp_path))
-
-
-@pytest.fixture
 def first(home: Home) -> Arrivals:
     return announced(home)
 
@@ -69,7 +64,7 @@ def test_a_connection_that_another_one_outran_can_start_all_the_same(home, first
 @pytest.mark.parametrize("step", ["rename", "truncate", "chmod", "_digest"])
 def test_one_that_is_outrun_while_it_finishes_can_start_all_the_same(home, first, second, monkeypatch, step):
     """Another connection takes the part at any moment of the last piece."""
-    place = objects if step == "_digest" else objects.os
+    place = objects if step == "_digest" else os
     original = getattr(place, step)
 
     def outrun(*arguments: Any) -> Any:
@@ -133,21 +128,26 @@ def test_a_part_that_is_adopted_while_parts_are_counted_is_none(home, first, sec
     def adopting(folder: str) -> list[str]:
         names = listed(folder)
         if folder == objects.incoming(home) and names:
-            monkeypatch.setattr(objects.os, "listdir", listed)
+            monkeypatch.setattr(os, "listdir", listed)
             put(first, 10), put(first, 20)
         return names
 
     monkeypatch.setattr(objects, "remove_stale_parts", lambda home: None)
-    monkeypatch.setattr(objects.os, "listdir", adopting)
+    monkeypatch.setattr(os, "listdir", adopting)
     assert second.prepare({"snapshot": SNAPSHOT}, b"")["parts"] == {}
     second.require(SNAPSHOT)
 
 
 def test_the_parts_of_two_connections_have_two_names(home, monkeypatch):
     """Two machines that share a disk can have two agents of one number."""
-    names: list[str] = []
+    names = set[str]()
     open_ = os.open
-    monkeypatch.setattr(objects.os, "open", lambda path, *rest: names.append(path) or open_(path, *rest))
+
+    def opening(path: str, *rest: Any) -> int:
+        names.add(path)
+        return open_(path, *rest)
+
+    monkeypatch.setattr(os, "open", opening)
     for content in (b"1", b"2"):
         Arrivals(home).put({"digest": hashlib.sha256(content).hexdigest()}, content)
-    assert len(set(names)) == 2
+    assert len(names) == 2

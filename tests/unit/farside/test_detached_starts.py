@@ -12,38 +12,34 @@ from holdfast.farside.account import logout, proof
 from holdfast.farside.layout import MARKER, Home
 from holdfast.farside.refusal import Refused
 from holdfast.farside.run import detaching
+from unit.farside.programs import program
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
-    return Home(str(tmp_path / "home"))
+    """One that is not there yet."""
+    return Home(str(tmp_path / "new"))
 
 
 @pytest.fixture
 def systemd_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Writes down its words, then runs what stands after its options."""
-    program = tmp_path / "bin" / "systemd-run"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/words\nshift 4\nexec "$@"\n')
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    program(tmp_path / "bin" / "systemd-run", f'echo "$@" >> {tmp_path}/words\nshift 4\nexec "$@"')
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     return tmp_path / "words"
 
 
-def test_a_proof_lives_until_it_is_looked_for_and_leaves_nothing(home: Home) -> None:
+def test_a_proof_lives_until_it_is_looked_for_and_leaves_nothing(home):
     proof.begin(home, "abc")
     assert (Path(home.path) / "proofs" / "abc").exists()
     assert proof.look(home, "abc", 0) == {"alive": True}
     assert proof.look(home, "abc", 0) == {"alive": False}
     assert os.listdir(home.path) == [MARKER]
-
-
-def test_a_token_is_not_a_path(home: Home) -> None:
     with pytest.raises(Refused):
-        proof.begin(home, "../x")
+        proof.begin(home, "../x")  # a token is not a path
 
 
-def test_a_user_unit_gets_its_request_by_a_pipe_alone(home: Home, systemd_run: Path) -> None:
+def test_a_user_unit_gets_its_request_by_a_pipe_alone(home, systemd_run):
     logout.start_by(home, detaching.USER_UNIT)
     proof.begin(home, "unheard-token")
     assert proof.look(home, "unheard-token", 0) == {"alive": True}
@@ -53,16 +49,15 @@ def test_a_user_unit_gets_its_request_by_a_pipe_alone(home: Home, systemd_run: P
     assert "unheard-token" not in words
 
 
-def test_a_service_manager_that_starts_nothing_is_quoted(home: Home, systemd_run: Path) -> None:
-    program = systemd_run.parent / "bin" / "systemd-run"
-    program.write_text("#!/bin/sh\necho 'Failed to connect to bus: No medium found' >&2\nexit 1\n")
+def test_a_service_manager_that_starts_nothing_is_quoted(home, systemd_run):
+    program(systemd_run.parent / "bin" / "systemd-run", "echo 'Failed to connect to bus: No medium found' >&2\nexit 1")
     assert detaching.user_unit_works() == (False, "Failed to connect to bus: No medium found")
     logout.start_by(home, detaching.USER_UNIT)
     with pytest.raises(Refused, match="No medium found"):
         proof.begin(home, "abc")
 
 
-def test_the_way_of_starting_can_be_taken_back(home: Home) -> None:
+def test_the_way_of_starting_can_be_taken_back(home):
     assert detaching.start_setting(home) == ""
     logout.start_by(home, detaching.USER_UNIT)
     assert detaching.start_setting(home) == "user-unit"

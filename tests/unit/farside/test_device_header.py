@@ -45,9 +45,7 @@ def header(attendant: Attendant, monkeypatch: pytest.MonkeyPatch, code: str, not
     return DeviceHeader(attendant, notes.append)
 
 
-def test_a_reader_that_answers_is_reaped_and_leaves_no_note(
-    attendant: Attendant, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reader_that_answers_is_reaped_and_leaves_no_note(attendant, monkeypatch):
     notes: list[str] = []
     made = header(attendant, monkeypatch, f"print('{REPORT}')", notes)
     made.hear(lambda seconds: attendant.wait(seconds, None))
@@ -56,9 +54,7 @@ def test_a_reader_that_answers_is_reaped_and_leaves_no_note(
     assert len(attendant.exits) == 1
 
 
-def test_a_reader_that_cannot_be_ended_is_left_behind_after_a_moment(
-    attendant: Attendant, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reader_that_cannot_be_ended_is_left_behind_after_a_moment(attendant, monkeypatch):
     made = header(attendant, monkeypatch, "import time; time.sleep(600)", [])
     killed: list[Any] = []
 
@@ -76,7 +72,7 @@ def test_a_reader_that_cannot_be_ended_is_left_behind_after_a_moment(
     os.waitpid(reader.pid, 0)
 
 
-def test_whoever_stops_the_waiting_ends_the_reader(attendant: Attendant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whoever_stops_the_waiting_ends_the_reader(attendant, monkeypatch):
     monkeypatch.setattr(device_header, "BRIEFLY", 60.0)
     made = header(attendant, monkeypatch, "import time; time.sleep(600)", [])
 
@@ -91,7 +87,7 @@ def test_whoever_stops_the_waiting_ends_the_reader(attendant: Attendant, monkeyp
     assert made.abandoned == set()
 
 
-def test_only_a_process_of_the_readers_name_can_be_spared() -> None:
+def test_only_a_process_of_the_readers_name_can_be_spared():
     code = "import sys; sys.path.insert(0, sys.argv[1]); from holdfast.farside import kernel\n"
     code += "kernel.set_name(sys.argv[2]); print('named', flush=True); input()"
     source = str(Path(gpus.__file__).parents[2])
@@ -115,9 +111,9 @@ def test_only_a_process_of_the_readers_name_can_be_spared() -> None:
             each.communicate("\n")
 
 
-def test_several_programs_are_asked_at_once_and_the_late_one_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_programs_are_asked_at_once_and_the_late_one_is_killed(monkeypatch):
     monkeypatch.setattr(programs, "BRIEFLY", 60.0)
-    for patience in (0.5, 5.0, 50.0):  # as long as a busy machine needs for the quick one
+    for patience in (0.1, 1.0, 50.0):  # as long as a busy machine needs for the quick one
         quick = Program(["/bin/sh", "-c", "echo quick; echo more >&2"], {"PATH": "/bin:/usr/bin"})
         late = Program(["/bin/sh", "-c", "echo begun; sleep 600"], {"PATH": "/bin:/usr/bin"})
         collect([quick, late], patience)

@@ -22,13 +22,13 @@ def alone(lines: str) -> str:
 
 
 @pytest.mark.parametrize("data", [b"", b"abc", b"x" * 5000])
-def test_both_say_the_same(data: bytes) -> None:
+def test_both_say_the_same(data):
     own = digests._pythons_own()
     assert own is not None, "this Python has one, else nothing is proven here"
     assert own.sha256(data).hexdigest() == digests.sha256(data).hexdigest() == hashlib.sha256(data).hexdigest()
 
 
-def test_pieces_are_hashed_as_a_whole() -> None:
+def test_pieces_are_hashed_as_a_whole():
     total = digests.sha256(size=6)
     for piece in (b"abc", b"def"):
         total.update(piece)
@@ -45,10 +45,10 @@ def test_pieces_are_hashed_as_a_whole() -> None:
     ],
     ids=["little", "much", "much to come", "much in pieces"],
 )
-def test_openssl_is_loaded_where_it_pays(lines: str, is_loaded: bool) -> None:
+def test_openssl_is_loaded_where_it_pays(lines, is_loaded):
     assert alone(f"{lines}\nprint('hashlib' in sys.modules)").strip() == str(is_loaded)
 
 
-def test_a_python_without_one_of_its_own_takes_the_other() -> None:
+def test_a_python_without_one_of_its_own_takes_the_other():
     hidden = "for name in ('_sha2', '_sha256'): sys.modules[name] = None\n"
     assert alone(hidden + "print(sha256(b'abc').hexdigest())").strip() == hashlib.sha256(b"abc").hexdigest()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -12,7 +14,7 @@ from holdfast.snapshots.manifest import Entry, Manifest, encode
 from holdfast.snapshots.store import ObjectStore
 
 
-def _snapshot(store: ObjectStore, *entries: tuple[str, str, str]) -> str:
+def _snapshot(store: ObjectStore, *entries: tuple[str, Literal["f", "x", "l"], str]) -> str:
     made = [
         Entry(path, kind, text, 0) if kind == "l" else Entry(path, kind, store.put_bytes(text.encode()), len(text))
         for path, kind, text in entries
@@ -20,12 +22,21 @@ def _snapshot(store: ObjectStore, *entries: tuple[str, str, str]) -> str:
     return store.put_bytes(encode(Manifest(tuple(sorted(made, key=lambda each: each.path)))))
 
 
-def test_files_are_copies_and_never_hard_links_to_the_store(tmp_path: Path) -> None:
-    store = ObjectStore(tmp_path / "objects")
+@pytest.fixture
+def store(tmp_path: Path) -> ObjectStore:
+    return ObjectStore(tmp_path / "objects")
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    folder = tmp_path / "deep" / "work"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def test_files_are_copies_and_never_hard_links_to_the_store(store, work):
     digest = _snapshot(store, ("a.py", "f", "one"), ("deep/run.sh", "x", "two"), ("link", "l", "a.py"))
-    work = tmp_path / "work"
-    work.mkdir()
-    materialise(digest, [str(tmp_path / "objects")], str(work))
+    materialise(digest, [str(store.root)], str(work))
     assert (work / "a.py").stat().st_nlink == 1
     assert (work / "deep/run.sh").stat().st_mode & 0o111
     assert (work / "link").readlink() == Path("a.py")
@@ -33,11 +44,9 @@ def test_files_are_copies_and_never_hard_links_to_the_store(tmp_path: Path) -> N
     assert store.read(Entry("", "f", store.put_bytes(b"one"), 3).detail) == b"one"
 
 
-def test_what_the_script_wrote_is_told_from_what_it_was_given(tmp_path: Path) -> None:
-    digest = _snapshot(ObjectStore(tmp_path / "objects"), ("a.py", "f", "one"), ("b.py", "f", "two"))
-    work = tmp_path / "work"
-    work.mkdir()
-    stamps = materialise(digest, [str(tmp_path / "objects")], str(work))
+def test_what_the_script_wrote_is_told_from_what_it_was_given(store, work):
+    digest = _snapshot(store, ("a.py", "f", "one"), ("b.py", "f", "two"))
+    stamps = materialise(digest, [str(store.root)], str(work))
     (work / "b.py").write_text("longer than before")
     (work / "outputs" / "model").write_text("m")
     (work / "__pycache__").mkdir()
@@ -46,14 +55,9 @@ def test_what_the_script_wrote_is_told_from_what_it_was_given(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("path", ["../out", "/etc/x", "a/../../b"])
-def test_a_hostile_manifest_writes_nothing_outside(tmp_path: Path, path: str) -> None:
-    import json
-
-    store = ObjectStore(tmp_path / "objects")
+def test_a_hostile_manifest_writes_nothing_outside(store, work, path):
     content = store.put_bytes(b"x")
     digest = store.put_bytes(json.dumps({"format": 1, "files": [[path, "f", content, 1]]}).encode())
-    work = tmp_path / "deep" / "work"
-    work.mkdir(parents=True)
     with pytest.raises(Refused):
-        materialise(digest, [str(tmp_path / "objects")], str(work))
-    assert list((tmp_path / "deep").iterdir()) == [work]
+        materialise(digest, [str(store.root)], str(work))
+    assert list(work.parent.iterdir()) == [work]

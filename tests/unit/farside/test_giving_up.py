@@ -16,6 +16,7 @@ from holdfast.farside.refusal import Refused
 from holdfast.farside.run import detaching, giving_up, guardian
 from holdfast.farside.run.journal import Journal
 from kit.waiting import wait_for
+from unit.farside.programs import program
 
 PLAN: dict[str, Any] = {"format": 1, "project": "p", "run": "run_1", "generation": "ab", "snapshot": "0" * 64}
 SLOW = """#!/bin/sh
@@ -31,22 +32,17 @@ exec sleep 100
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
-    made = Home(str(tmp_path / "home"))
-    made.make()
-    detaching.set_start(made, detaching.USER_UNIT)
-    return made
+def home(home: Home) -> Home:
+    detaching.set_start(home, detaching.USER_UNIT)
+    return home
 
 
 @pytest.fixture
 def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A service manager that does not answer and starts what it was given when there is a file `gate`."""
-    program = tmp_path / "bin" / "systemd-run"
-    program.parent.mkdir()
-    program.write_text(SLOW.format(place=tmp_path))
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    monkeypatch.setattr(detaching, "PATIENCE", 0.3)
+    program(tmp_path / "bin" / "systemd-run", SLOW.format(place=tmp_path))
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setattr(detaching, "PATIENCE", 0.05)
 
     class Unhurried(subprocess.Popen[bytes]):
         """Is given up when it has taken its request, however long that takes a busy machine."""
@@ -65,12 +61,12 @@ def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "over").touch()
 
 
-def test_a_guardian_that_comes_after_its_time_finds_the_name_taken(home: Home, slow: Path) -> None:
+def test_a_guardian_that_comes_after_its_time_finds_the_name_taken(home, slow):
     with pytest.raises(Refused, match="did not answer") as caught:
         giving_up.start_or_give_up(home, PLAN, {}, {})
     assert caught.value.kind == guardian.UNANSWERED
     (slow / "gate").touch()
-    assert "not empty" in wait_for(lambda: (slow / "told").exists() and (slow / "told").read_text())
+    assert "not empty" in wait_for((slow / "told").read_text)
     ended = Journal(os.path.join(home.run("p", "run_1"), JOURNAL)).ended()
     assert ended is not None
     assert ended["reason"] == "not-started"
@@ -79,9 +75,7 @@ def test_a_guardian_that_comes_after_its_time_finds_the_name_taken(home: Home, s
         guardian.start(home, PLAN, {}, {})
 
 
-def test_a_guardian_that_was_quicker_than_the_giving_up_has_the_run(
-    home: Home, slow: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_guardian_that_was_quicker_than_the_giving_up_has_the_run(home, slow, monkeypatch):
     give_up = giving_up.give_up
 
     def late(home: Home, message: dict[str, Any]) -> bool:
@@ -93,9 +87,7 @@ def test_a_guardian_that_was_quicker_than_the_giving_up_has_the_run(
     assert Journal(os.path.join(home.run("p", "run_1"), JOURNAL)).ended() is None
 
 
-def test_where_the_name_cannot_be_taken_nobody_says_that_it_failed(
-    home: Home, slow: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_the_name_cannot_be_taken_nobody_says_that_it_failed(home, slow, monkeypatch):
     def full(home: Home, message: dict[str, Any]) -> bool:
         raise OSError(28, "No space left on device")
 

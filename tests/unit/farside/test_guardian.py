@@ -1,18 +1,14 @@
 """Starting a run that is there already."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 
-from holdfast.farside.layout import Home
 from holdfast.farside.refusal import Refused
 from holdfast.farside.run import guardian
 
 
-def test_a_run_whose_plan_a_power_cut_took_is_known_by_its_journal(tmp_path: Path) -> None:
-    home = Home(str(tmp_path))
+def test_a_run_whose_plan_a_power_cut_took_is_known_by_its_journal(home):
     plan = {"format": 1, "project": "p", "run": "r_1", "generation": "g"}
     folder = Path(home.run("p", "r_1"))
     folder.mkdir(parents=True)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -32,8 +33,8 @@ class Brief(Supervisor):
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    folder = Path(Home(str(tmp_path)).run("p", "r_1"))
+def folder(home: Home) -> Path:
+    folder = Path(home.run("p", "r_1"))
     folder.mkdir(parents=True)
     (folder / "plan.json").write_text(json.dumps(PLAN))
     (folder / "lock").touch()
@@ -58,29 +59,62 @@ def _supervise(folder: Path, kind: type[Supervisor] = Brief) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def test_a_run_whose_end_was_written_is_left_alone(folder: Path) -> None:
-    adjudicate(str(folder))
-    before = _events(folder)
-    assert before[-1] == "ended"
-    assert _supervise(folder) == 0
-    assert _events(folder) == before
-
-
-def test_a_run_whose_end_is_being_written_is_left_alone(folder: Path) -> None:
+@pytest.mark.parametrize("is_written", [True, False], ids=["written", "being written"])
+def test_a_run_whose_end_is_written_is_left_alone(folder, is_written):
+    if is_written:
+        adjudicate(str(folder))
+        assert _events(folder)[-1] == "ended"
     before = _events(folder)
     lock = os.open(folder / "lock", os.O_RDWR)
     try:
-        assert kernel.lock(lock, SUPERVISOR_BYTE)
+        assert is_written or kernel.lock(lock, SUPERVISOR_BYTE)
         assert _supervise(folder) == 0
     finally:
         os.close(lock)
     assert _events(folder) == before
 
 
-def test_a_run_that_nobody_ended_is_taken_up(folder: Path) -> None:
+def test_a_run_that_nobody_ended_is_taken_up(folder):
     before = _events(folder)
     assert _supervise(folder) == 0
     assert _events(folder) == [*before, "ended"]
+
+
+def test_an_environment_is_free_before_its_run_is_said_to_have_ended(folder):
+    class Watched(Brief):
+        def _run(self) -> dict[str, Any]:
+            environment = Environment(self.home, "abc")
+            environment.ensure(_build(environment), False, _nothing, _nothing)
+            self.prepared = SimpleNamespace(environment=environment)
+            assert _is_held(environment)
+            return super()._run()
+
+        def _write_ended(self, ending: dict[str, Any]) -> None:
+            assert not _is_held(self.prepared.environment)
+            super()._write_ended(ending)
+
+    assert _supervise(folder, Watched) == 0
+    assert _events(folder)[-1] == "ended"
+
+
+def _is_held(environment: Environment) -> bool:
+    """Seen from another process, since its own locks disturb nobody."""
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if kernel.lock_holder(environment.path + ".lock", USE_BYTE) is None else 1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+
+
+def _build(environment: Environment) -> Callable[[], dict[str, Any]]:
+    def build() -> dict[str, Any]:
+        os.mkdir(environment.path)
+        return {}
+
+    return build
+
+
+def _nothing(*_: object, **named: object) -> None:
+    pass
 
 
 def test_a_cancel_that_came_before_the_supervisor_counts(folder: Path) -> None:
@@ -113,32 +147,3 @@ def test_a_run_lives_and_is_not_removed_while_one_of_its_owners_does(folder: Pat
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
     assert not is_alive(str(folder))
-
-
-def test_an_environment_is_free_before_its_run_is_said_to_have_ended(folder: Path, tmp_path: Path) -> None:
-    class Watched(Brief):
-        def _run(self) -> dict[str, Any]:
-            environment = Environment(self.home, "abc")
-            environment.ensure(lambda: os.mkdir(environment.path) or {}, False, _nothing, _nothing)
-            self.prepared = SimpleNamespace(environment=environment)
-            assert _is_held(environment)
-            return super()._run()
-
-        def _write_ended(self, ending: dict[str, Any]) -> None:
-            assert not _is_held(self.prepared.environment)
-            super()._write_ended(ending)
-
-    assert _supervise(folder, Watched) == 0
-    assert _events(folder)[-1] == "ended"
-
-
-def _is_held(environment: Environment) -> bool:
-    """Seen from another process, since its own locks disturb nobody."""
-    child = os.fork()
-    if child == 0:
-        os._exit(0 if kernel.lock_holder(environment.path + ".lock", USE_BYTE) is None else 1)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
-
-
-def _nothing(*_: object, **named: object) -> None:
-    pass

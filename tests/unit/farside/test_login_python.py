@@ -1,7 +1,5 @@
 """The Python of whoever logs in."""
 
-from __future__ import annotations
-
 import pytest
 
 from holdfast.farside.account.login_python import chosen_python
@@ -17,5 +15,5 @@ from holdfast.farside.account.login_python import chosen_python
         ("", ""),
     ],
 )
-def test_the_python_is_found_in_what_a_login_prints(said: str, python: str) -> None:
+def test_the_python_is_found_in_what_a_login_prints(said, python):
     assert chosen_python(said) == python

@@ -1,7 +1,5 @@
 """What a system does to an account's processes when it logs out."""
 
-from __future__ import annotations
-
 import pytest
 
 from holdfast.farside.account.logout import ends_at_logout
@@ -19,5 +17,5 @@ from holdfast.farside.account.logout import ends_at_logout
         (["KillUserProcesses=yes\nKillOnlyUsers=you me"], True),
     ],
 )
-def test_what_logind_is_told_about_a_users_processes(texts: list[str], ends: bool) -> None:
+def test_what_logind_is_told_about_a_users_processes(texts, ends):
     assert ends_at_logout(texts, "me") is ends

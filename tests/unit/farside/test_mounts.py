@@ -1,9 +1,5 @@
 """Which file system a path is on, and what its quota leaves."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 from holdfast.farside.machine.mounts import folder_facts, mount_of, parse, parse_quota, read_mounts
 
 MOUNTINFO = r"""
@@ -17,30 +13,29 @@ broken line
 """
 
 
-def test_the_longest_mount_point_above_a_path_counts_and_the_last_of_several() -> None:
+KINDS = {
+    "/etc": "ext4",
+    "/home": "nfs4",
+    "/home/me": "nfs4",
+    "/homestead": "ext4",
+    "/home/me/with blank/x": "fuse.sshfs",
+    "/data/1": "xfs",
+    "/tmp/a": "tmpfs",
+}
+
+
+def test_the_longest_mount_point_above_a_path_counts_and_the_last_of_several():
     mounts = parse(MOUNTINFO)
-    kinds = {
-        path: getattr(mount_of(path, mounts), "kind", None)
-        for path in ("/etc", "/home", "/home/me", "/homestead", "/home/me/with blank/x", "/data/1", "/tmp/a")
-    }
-    assert kinds == {
-        "/etc": "ext4",
-        "/home": "nfs4",
-        "/home/me": "nfs4",
-        "/homestead": "ext4",
-        "/home/me/with blank/x": "fuse.sshfs",
-        "/data/1": "xfs",
-        "/tmp/a": "tmpfs",
-    }
+    assert {path: getattr(mount_of(path, mounts), "kind", None) for path in KINDS} == KINDS
 
 
-def test_network_file_systems_and_noexec_are_told() -> None:
+def test_network_file_systems_and_noexec_are_told():
     mounts = parse(MOUNTINFO)
     assert [mount.point for mount in mounts if mount.is_network] == ["/home", "/home/me/with blank"]
     assert [mount.point for mount in mounts if "noexec" in mount.options] == ["/tmp"]
 
 
-def test_a_folder_that_is_not_there_yet_is_judged_by_the_one_above_it(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_yet_is_judged_by_the_one_above_it(tmp_path):
     listed = tmp_path / "mounts"
     listed.write_text(f"1 0 0:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:2 / {tmp_path} rw,noexec - nfs server:/x rw\n")
     facts = folder_facts(str(tmp_path / "not" / "yet"), read_mounts({"HOLDFAST_MOUNTS": str(listed)}))
@@ -48,13 +43,13 @@ def test_a_folder_that_is_not_there_yet_is_judged_by_the_one_above_it(tmp_path: 
     assert facts["total"] >= facts["free"] > 0
 
 
-def test_without_a_list_of_mounts_the_kind_is_not_known_and_the_room_is(tmp_path: Path) -> None:
+def test_without_a_list_of_mounts_the_kind_is_not_known_and_the_room_is(tmp_path):
     facts = folder_facts(str(tmp_path), read_mounts({"HOLDFAST_MOUNTS": str(tmp_path / "none")}))
     assert (facts["file_system"], facts["network"]) == (None, None)
     assert facts["free"] > 0
 
 
-def test_the_quota_is_that_of_the_folders_own_file_system() -> None:
+def test_the_quota_is_that_of_the_folders_own_file_system():
     text = (
         "Disk quotas for user me (uid 1000): \n"
         "     Filesystem  blocks   quota   limit   grace   files   quota   limit   grace\n"

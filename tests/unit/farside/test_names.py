@@ -1,7 +1,5 @@
 """Names from the wire: nothing leaves the host's folder."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

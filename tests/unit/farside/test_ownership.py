@@ -25,7 +25,7 @@ def brought(path: Path, *names: str) -> Home:
     return folder(path, f"farside/{ownership.running_version()}", *names)
 
 
-def test_a_folder_that_is_made_is_for_the_account_alone_and_marked(tmp_path: Path) -> None:
+def test_a_folder_that_is_made_is_for_the_account_alone_and_marked(tmp_path):
     home = Home(str(tmp_path / "new" / "holdfast"))
     home.make()
     home.make()
@@ -33,34 +33,25 @@ def test_a_folder_that_is_made_is_for_the_account_alone_and_marked(tmp_path: Pat
     assert json.loads((tmp_path / "new" / "holdfast" / MARKER).read_text()) == {"format": 1}
 
 
-def test_an_empty_folder_that_was_there_is_marked_as_found(tmp_path: Path) -> None:
-    home = brought(tmp_path / "given")
-    home.make()
+@pytest.mark.parametrize(
+    "clients", [[], ["keys", "ssh-0a1b2c3d.config"]], ids=["empty", "what Holdfast has as a client"]
+)
+def test_a_folder_that_was_there_is_marked_as_found(tmp_path, clients):
+    brought(tmp_path / "given", *clients).make()
     assert json.loads((tmp_path / "given" / MARKER).read_text()) == {"format": 1, "found": True}
 
 
-def test_what_holdfast_has_there_as_a_client_does_not_keep_a_folder_from_being_marked(tmp_path: Path) -> None:
-    home = brought(tmp_path / "given", "keys")
-    (tmp_path / "given" / "ssh-0a1b2c3d.config").touch()
+@pytest.mark.parametrize("names", [["cache", "thesis"], ["cache", "runs"]], ids=["others'", "named as Holdfast's"])
+def test_a_folder_that_holds_something_else_is_neither_marked_nor_taken(tmp_path, names):
+    home = brought(tmp_path / "scratch", *names)
     home.make()
-    assert json.loads((tmp_path / "given" / MARKER).read_text()) == {"format": 1, "found": True}
-
-
-def test_a_folder_that_holds_something_else_is_neither_marked_nor_taken(tmp_path: Path) -> None:
-    home = brought(tmp_path / "scratch", "thesis", "cache")
-    home.make()
-    with pytest.raises(Refused, match="holds what is not Holdfast's: cache, thesis") as refused:
+    with pytest.raises(Refused, match=f"holds what is not Holdfast's: {', '.join(names)}") as refused:
         ownership.settle(home)
     assert "--home" in refused.value.hint
-    assert sorted(os.listdir(home.path)) == ["cache", "farside", "thesis"]
+    assert sorted(os.listdir(home.path)) == sorted([*names, "farside"])
 
 
-def test_names_as_holdfast_has_them_do_not_make_a_folder_holdfasts(tmp_path: Path) -> None:
-    with pytest.raises(Refused):
-        ownership.settle(brought(tmp_path / "scratch", "cache", "runs"))
-
-
-def test_a_folder_of_an_older_version_is_known_by_its_far_side_and_gets_the_mark(tmp_path: Path) -> None:
+def test_a_folder_of_an_older_version_is_known_by_its_far_side_and_gets_the_mark(tmp_path):
     home = brought(tmp_path / "old", "farside/0123456789abcdef", "runs/p/r", "objects", "keys", "ssh-0a1b2c3d.config")
     ownership.settle(home)
     assert os.path.exists(home.marker())
@@ -68,7 +59,7 @@ def test_a_folder_of_an_older_version_is_known_by_its_far_side_and_gets_the_mark
     assert not ownership.is_ours(stranger)
 
 
-def test_the_usual_place_is_holdfasts_and_a_link_in_its_place_is_not(tmp_path: Path, isolated: Path) -> None:
+def test_the_usual_place_is_holdfasts_and_a_link_in_its_place_is_not(tmp_path, isolated):
     usual = brought(isolated / ".holdfast", "keys", "notes")
     ownership.settle(usual)
     (isolated / ".holdfast").rename(isolated / "elsewhere")
@@ -81,7 +72,7 @@ def test_the_usual_place_is_holdfasts_and_a_link_in_its_place_is_not(tmp_path: P
 @pytest.mark.parametrize(
     "path", ["/", "//", "{home}", "{home}/", "{home}/.", "{home}/x/..", "{home}/..", "{home}/link"]
 )
-def test_the_accounts_own_folder_and_what_is_above_it_is_never_taken(isolated: Path, path: str) -> None:
+def test_the_accounts_own_folder_and_what_is_above_it_is_never_taken(isolated, path):
     (isolated / "x").mkdir()
     (isolated / "link").symlink_to(isolated)
     Home(str(isolated)).mark(found=True)
@@ -89,7 +80,7 @@ def test_the_accounts_own_folder_and_what_is_above_it_is_never_taken(isolated: P
         ownership.settle(Home(path.format(home=isolated)))
 
 
-def test_a_folder_of_ours_that_others_may_enter_is_closed_to_them(tmp_path: Path) -> None:
+def test_a_folder_of_ours_that_others_may_enter_is_closed_to_them(tmp_path):
     home = brought(tmp_path / "given")
     os.chmod(home.path, 0o755)
     assert ownership.settle(home)["tightened"] == "755"
@@ -97,7 +88,7 @@ def test_a_folder_of_ours_that_others_may_enter_is_closed_to_them(tmp_path: Path
     assert ownership.settle(home)["tightened"] == ""
 
 
-def test_nothing_is_closed_through_a_link(tmp_path: Path) -> None:
+def test_nothing_is_closed_through_a_link(tmp_path):
     real = brought(tmp_path / "real")
     os.chmod(real.path, 0o755)
     (tmp_path / "link").symlink_to(real.path)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from holdfast.farside.account import places
 from holdfast.farside.layout import Home
 from holdfast.farside.machine import mounts
@@ -15,7 +13,7 @@ def table(*rows: tuple[Path, str]) -> list[mounts.Mount]:
     return [mounts.Mount(str(point), kind, "x", frozenset()) for point, kind in rows]
 
 
-def test_the_first_local_disk_that_the_account_may_write_to_is_taken(tmp_path: Path) -> None:
+def test_the_first_local_disk_that_the_account_may_write_to_is_taken(tmp_path):
     (tmp_path / "scratch" / "me").mkdir(parents=True)
     (tmp_path / "data").mkdir()
     (tmp_path / "var" / "tmp").mkdir(parents=True)
@@ -33,19 +31,19 @@ def test_the_first_local_disk_that_the_account_may_write_to_is_taken(tmp_path: P
     assert places.local_place(wanted, on_disk, 1 << 60) is None, "no disk has so much room"
 
 
-def test_a_folder_that_somebody_else_could_have_made_is_not_taken(tmp_path: Path) -> None:
-    (tmp_path / "holdfast-me").symlink_to(tmp_path)
-    assert places.local_place([str(tmp_path / "holdfast-me")], table((Path("/"), "ext4")), 1) is None
+def test_a_folder_that_holds_something_else_or_that_somebody_else_could_have_made_is_not_taken(tmp_path):
+    def taken(path: Path) -> str | None:
+        return places.local_place([str(path)], table((Path("/"), "ext4")), 1)
 
-
-def test_a_folder_that_holds_something_else_is_not_taken(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
     (tmp_path / "holdfast").mkdir()
-    assert places.local_place([str(tmp_path / "holdfast")], table((Path("/"), "ext4")), 1) is not None
+    assert taken(tmp_path / "link") is None
+    assert taken(tmp_path / "holdfast") is not None
     (tmp_path / "holdfast" / "thesis").mkdir()
-    assert places.local_place([str(tmp_path / "holdfast")], table((Path("/"), "ext4")), 1) is None
+    assert taken(tmp_path / "holdfast") is None
 
 
-def test_a_home_on_a_network_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_home_on_a_network_is_noticed(tmp_path, monkeypatch):
     mounted = tmp_path / "mounts"
     mounted.write_text(f"1 0 8:1 / / rw - ext4 /dev/sda rw\n2 1 0:9 / {tmp_path}/nas rw - nfs4 nas:/h rw\n")
     monkeypatch.setenv("HOLDFAST_MOUNTS", str(mounted))

@@ -1,27 +1,20 @@
 """What a shell in a run's surroundings finds."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
 from holdfast.farside.account.shells import prepare
-from holdfast.farside.layout import Home
 
 MESSAGE = {"project": "0123456789abcdef0123456789abcdef", "run": "cats_1"}
 
 
-def test_a_shell_has_all_that_the_script_had_but_the_runs_mark(tmp_path: Path) -> None:
+def test_a_shell_has_all_that_the_script_had_but_the_runs_mark(home):
     """What a person starts there is not the run's: it must not end with it."""
-    home = Home(str(tmp_path / "home"))
     folder = Path(home.run(MESSAGE["project"], MESSAGE["run"]))
     folder.mkdir(parents=True)
     variables = {"HOLDFAST_RUN_ID": "cats_1", "COLOUR": "red"}
-    command = {
-        "argv": ["/usr/bin/python3", "train.py"],
-        "directory": "/srv/cats",
-        "environment": {**variables, "HOLDFAST_GENERATION": "18d2721bfe8f"},
-    }
+    environment = {**variables, "HOLDFAST_GENERATION": "18d2721bfe8f"}
+    command = {"argv": ["/usr/bin/python3", "train.py"], "directory": "/srv/cats", "environment": environment}
     (folder / "bound.json").write_text(json.dumps(command))
     found = prepare(home, MESSAGE)
     description = json.loads((Path(home.path) / "shells" / found["token"]).read_text())

@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside.layout import Home
 from holdfast.farside.refusal import Refused
-from holdfast.farside.run import stacks
-from holdfast.farside.run.processes import descendants, look
+from holdfast.farside.run import processes, stacks
+from holdfast.farside.run.processes import Process, descendants, look
 from kit.waiting import wait_for
 
 SHIM = Path(stacks.__file__).parents[1] / "shim"
+PYTHON: str = getattr(sys, "_base_executable", sys.executable)
+EVERY = "for number in set(range(1, 65)) - {9, 19, 32, 33}:\n    signal.signal(number, lambda *_: os._exit(3))"
 WAITS = "def waits():\n    print('ready', flush=True)\n    time.sleep(600)\nwaits()\n"
 
 Started = Callable[..., int]
@@ -36,7 +37,7 @@ def file(tmp_path: Path) -> Path:
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine lets a process wait before its first word, and between two lines of a stack."""
     monkeypatch.setattr(stacks, "FIRST_WORD", 60.0)
-    monkeypatch.setattr(stacks, "QUIET", 0.3)
+    monkeypatch.setattr(stacks, "QUIET", 0.1)
     monkeypatch.setattr(stacks, "LAST_WORD", 60.0)
 
 
@@ -46,13 +47,9 @@ def start(file: Path) -> Iterator[Started]:
     begun: list[subprocess.Popen[str]] = []
 
     def begin(code: str = "", *options: str, program: tuple[str, ...] = ()) -> int:
-        environment = {
-            "PATH": os.environ["PATH"],
-            "PYTHONPATH": str(SHIM),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "HOLDFAST_RUN_DIRECTORY": str(file.parent),
-        }
-        argv = program or (sys._base_executable, *options, "-c", f"import os, signal, time\n{code}\n{WAITS}")
+        environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(SHIM), "PYTHONDONTWRITEBYTECODE": "1"}
+        environment["HOLDFAST_RUN_DIRECTORY"] = str(file.parent)
+        argv = program or (PYTHON, *options, "-c", f"import os, signal, time\n{code}\n{WAITS}")
         begun.append(subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, text=True))
         if not program:
             assert begun[-1].stdout is not None
@@ -67,9 +64,18 @@ def start(file: Path) -> Iterator[Started]:
 
 
 def asked(file: Path, *pids: int) -> list[stacks.Answer]:
-    found = [process for process in map(look, pids) if process is not None]
+    return ask(file, *map(seen, pids))
+
+
+def ask(file: Path, *found: Process) -> list[stacks.Answer]:
     with stacks._File(str(file), "digits_1") as opened:
-        return list(stacks.ask(found, opened))
+        return list(stacks.ask(list(found), opened))
+
+
+def seen(pid: int) -> Process:
+    process = look(pid)
+    assert process is not None
+    return process
 
 
 def lives(pid: int) -> bool:
@@ -77,7 +83,7 @@ def lives(pid: int) -> bool:
     return process is not None and process.state not in "ZX"
 
 
-def test_each_answers_for_itself(start: Started, file: Path) -> None:
+def test_each_answers_for_itself(start, file):
     pids = [start("def one(): pass"), start("def two(): pass")]
     answers = asked(file, *pids)
     assert [answer.process.pid for answer in answers] == pids
@@ -90,100 +96,79 @@ def test_each_answers_for_itself(start: Started, file: Path) -> None:
     assert all(map(lives, pids))
 
 
-def test_whoever_does_not_know_the_signal_is_not_sent_it(start: Started, file: Path) -> None:
-    sleep = start(program=("sleep", "600"))
-    deaf = start("", "-I")
-    own = start(f"signal.signal({stacks.NUMBER}, signal.SIG_DFL)")
-    answers = asked(file, sleep, deaf, own)
-    assert [answer.why for answer in answers] == ["It is not Python.", stacks._DEAF, stacks._DEAF]
-    assert [answer.stack for answer in answers] == [None] * 3
-    assert all(map(lives, (sleep, deaf, own)))
+def test_whoever_does_not_know_the_signal_is_not_sent_it(start, file):
+    why = {
+        start(program=("sleep", "600")): "It is not Python.",
+        start("", "-I"): stacks._DEAF,
+        start(f"signal.signal({stacks.NUMBER}, signal.SIG_DFL)"): stacks._DEAF,
+        start(EVERY): "It handles every signal itself, so it is not sent one.",
+        # what has its descriptor's number now would get the stack
+        start("os.closerange(3, 5000)"): "It has closed the file that it would answer in.",
+    }
+    answers = asked(file, *why)
+    assert {answer.process.pid: answer.why for answer in answers} == why
+    assert [answer.stack for answer in answers] == [None] * 5
+    assert all(map(lives, why))
 
 
-def test_one_that_handles_every_signal_is_not_sent_one(start: Started, file: Path) -> None:
-    every = start(
-        "for number in set(range(1, 65)) - {9, 19, 32, 33}:\n    signal.signal(number, lambda *_: os._exit(3))"
-    )
-    assert asked(file, every)[0].why == "It handles every signal itself, so it is not sent one."
-    assert lives(every)
-
-
-def test_one_that_closed_the_file_is_not_sent_the_signal(start: Started, file: Path) -> None:
-    """What has its descriptor's number now would get the stack."""
-    daemon = start("os.closerange(3, 5000)")
-    assert asked(file, daemon)[0].why == "It has closed the file that it would answer in."
-
-
-def test_a_stopped_one_is_said_to_be_so_and_not_waited_for(start: Started, file: Path) -> None:
+def test_one_that_is_stopped_or_ended_meanwhile_is_said_to_be_so_and_not_waited_for(start, file):
     pid = start()
+    before = seen(pid)
     os.kill(pid, signal.SIGSTOP)
-    wait_for(lambda: look(pid).state == "T")
-    answer = asked(file, pid)[0]
+    wait_for(lambda: seen(pid).state == "T")
+    (answer,) = asked(file, pid)
     assert (answer.stack, answer.why) == (None, f"It is stopped; continue it: kill -CONT {pid}.")
-
-
-def test_one_that_ended_meanwhile_is_said_to_have(start: Started, file: Path) -> None:
-    pid = start()
-    process = look(pid)
     os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: look(pid).state == "Z")
-    with stacks._File(str(file), "digits_1") as opened:
-        assert [answer.why for answer in stacks.ask([process], opened)] == ["It has ended."]
+    wait_for(lambda: seen(pid).state == "Z")
+    assert [answer.why for answer in ask(file, before)] == ["It has ended."]
 
 
-def test_one_that_blocks_the_signal_is_waited_for_no_longer_than_a_second(
-    start: Started, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_that_blocks_the_signal_is_waited_for_no_longer_than_a_second(start, file, monkeypatch):
     monkeypatch.setattr(stacks, "FIRST_WORD", 0.05)
     blocking = start(f"signal.pthread_sigmask(signal.SIG_BLOCK, [{stacks.NUMBER}])")
     answer = asked(file, blocking)[0]
     assert (answer.stack, answer.why) == (None, "It blocks the signal by which it is asked.")
 
 
-def test_one_that_waits_in_the_kernel_is_looked_at_again_and_then_said_to_wait(
-    start: Started, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pid = start()
+def test_one_that_waits_in_the_kernel_is_looked_at_again_and_then_said_to_wait(start, file, monkeypatch):
+    found = seen(start())
     states = ["D"]
-    monkeypatch.setattr(
-        stacks.processes, "look", lambda pid: look(pid)._replace(state=states.pop(0) if states else "S")
-    )
-    found = look(pid)
-    with stacks._File(str(file), "digits_1") as opened:
-        assert next(stacks.ask([found], opened)).stack is not None
-        states += ["D"] * 1000
-        assert next(stacks.ask([found], opened)).why.startswith("It waits in the kernel")
+    monkeypatch.setattr(processes, "look", lambda pid: found._replace(state=states.pop(0) if states else "S"))
+    assert ask(file, found)[0].stack is not None
+    states += ["D"] * 1000
+    assert ask(file, found)[0].why.startswith("It waits in the kernel")
 
 
-def test_a_process_that_has_just_begun_is_let_become_what_it_is_to_be(
-    start: Started, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_that_has_just_begun_is_let_become_what_it_is_to_be(start, file, monkeypatch):
     """Between fork and exec it has the handlers of its parent."""
     pid = start()
-    looks = iter(["", "It is not Python."])
+    looks = iter(["", "what it is then"])
     monkeypatch.setattr(stacks, "_age", lambda process: 0.0)
     monkeypatch.setattr(stacks, "hindrance", lambda process, key: next(looks))
-    assert asked(file, pid)[0].why == "It is not Python."
+    assert asked(file, pid)[0].why == "what it is then"
 
 
-def test_what_may_not_be_signalled_is_said(start: Started, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_may_not_be_signalled_is_said(start, file, monkeypatch):
     pid = start()
 
     def refuse(*_: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
     with monkeypatch.context() as patched:
-        patched.setattr(stacks.os, "kill", refuse)
+        patched.setattr(os, "kill", refuse)
         answer = asked(file, pid)[0]
     assert answer.why == "It belongs to another account: it may not be sent a signal."
 
 
-def test_a_run_of_an_older_version_is_said_to_be_one(start: Started, file: Path) -> None:
+def test_a_run_of_an_older_version_is_said_to_be_one_and_what_is_no_file_is_not_waited_for(start, file):
     file.unlink()
     assert asked(file, start())[0].why == stacks._OLD
+    os.mkfifo(file)
+    with pytest.raises(Refused, match="is not a file"):
+        stacks._File(str(file), "digits_1").__enter__()
 
 
-def test_who_asks_second_waits_and_is_told_in_the_end(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_asks_second_waits_and_is_told_in_the_end(file, monkeypatch):
     monkeypatch.setattr(stacks, "PATIENCE", 0.05)
     with stacks._File(str(file), "digits_1"), pytest.raises(Refused, match="Somebody else asks"):
         stacks._File(str(file), "digits_1").__enter__()
@@ -191,21 +176,14 @@ def test_who_asks_second_waits_and_is_told_in_the_end(file: Path, monkeypatch: p
         assert opened.key is not None
 
 
-def test_a_file_that_has_grown_large_begins_anew(start: Started, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_has_grown_large_begins_anew(start, file, monkeypatch):
     monkeypatch.setattr(stacks, "LARGEST_FILE", 10)
     file.write_text("x" * 11)
     assert "in waits" in str(asked(file, start())[0].stack)
     assert file.read_text().startswith("Current thread")
 
 
-def test_something_else_in_the_place_of_the_file_is_not_waited_for(file: Path) -> None:
-    file.unlink()
-    os.mkfifo(file)
-    with pytest.raises(Refused, match="is not a file"):
-        stacks._File(str(file), "digits_1").__enter__()
-
-
-def test_the_tree_is_told_parents_first_without_holdfasts_own(start: Started) -> None:
+def test_the_tree_is_told_parents_first_without_holdfasts_own(start):
     name = "import ctypes; ctypes.CDLL(None).prctl(15, b'hf-sampler', 0, 0, 0)"
     inner = "import subprocess, sys\nprint('ready', flush=True)\nsubprocess.Popen(['sleep', '600']).wait()"
     root = start(
@@ -223,8 +201,7 @@ def test_the_tree_is_told_parents_first_without_holdfasts_own(start: Started) ->
             os.kill(process.pid, signal.SIGKILL)
 
 
-def test_a_run_that_is_not_here_or_has_ended_is_refused(tmp_path: Path) -> None:
-    home = Home(str(tmp_path / "home"))
+def test_a_run_that_is_not_here_or_has_ended_is_refused(home):
     asked_for = {"project": "p", "run": "digits_1"}
     with pytest.raises(Refused) as refusal:
         stacks.stacks(home, asked_for)
@@ -237,9 +214,7 @@ def test_a_run_that_is_not_here_or_has_ended_is_refused(tmp_path: Path) -> None:
     assert refusal.value.kind == "ended"
 
 
-def test_a_stack_that_is_interrupted_while_it_is_written_is_waited_for(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stack_that_is_interrupted_while_it_is_written_is_waited_for(file, monkeypatch):
     monkeypatch.setattr(stacks, "QUIET", 0.01)
     monkeypatch.setattr(stacks, "PAUSE", 60.0)
     lines = [
@@ -247,14 +222,13 @@ def test_a_stack_that_is_interrupted_while_it_is_written_is_waited_for(
         '  File "a", line 1 in f\n',
         '  File "a", line 2 in <module>\n',
     ]
-    us = look(os.getpid())
-    assert us is not None
+    us = seen(os.getpid())
 
     def write() -> None:
         for line in lines:
             with file.open("a") as target:
                 target.write(line)
-            time.sleep(0.1)
+            time.sleep(0.03)
 
     writer = threading.Thread(target=write)
     with stacks._File(str(file), "r") as asked:

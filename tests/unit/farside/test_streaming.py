@@ -17,35 +17,26 @@ from holdfast.farside.agent import Agent
 from holdfast.farside.frames import CHUNK
 from holdfast.farside.layout import Home
 from holdfast.farside.store import storage, streaming
+from unit.farside.programs import program
 
 _F_GETPIPE_SZ = 1032
 
 
-def test_a_pipe_that_leads_home_holds_a_whole_piece():
+def test_a_pipe_that_leads_home_holds_a_whole_piece_and_what_is_no_pipe_stays_as_it_is(tmp_path):
     read, write = os.pipe()
-    try:
+    with open(read), open(write, "w"), (tmp_path / "file").open("wb") as file:
         streaming.widen(write)
         assert fcntl.fcntl(write, _F_GETPIPE_SZ) >= CHUNK
-    finally:
-        os.close(read)
-        os.close(write)
-
-
-def test_what_is_no_pipe_stays_as_it_is(tmp_path: Path):
-    with (tmp_path / "file").open("wb") as file:
         streaming.widen(file.fileno())
         file.write(b"x")
     assert (tmp_path / "file").read_bytes() == b"x"
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
+def home(home: Home) -> Home:
     """With a run that has one output."""
-    folder = tmp_path / "runs" / "p" / "r" / "work" / "outputs"
-    folder.mkdir(parents=True)
-    (folder / "big").write_bytes(b"x" * (2 * CHUNK + 5))
-    (folder / "big").chmod(0o755)
-    return Home(str(tmp_path))
+    program(Path(home.run("p", "r")) / "work" / "outputs" / "big").write_bytes(b"x" * (2 * CHUNK + 5))
+    return home
 
 
 RUN = {"project": "p", "run": "r"}

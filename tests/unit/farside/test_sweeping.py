@@ -18,13 +18,6 @@ from holdfast.farside.store.objects import Arrivals
 OLD = time.time() - 4000
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    made = Home(str(tmp_path / "home"))
-    made.make()
-    return made
-
-
 def store(home: Home, content: bytes) -> str:
     """An object that nobody has needed for an hour."""
     digest = hashlib.sha256(content).hexdigest()
@@ -35,15 +28,19 @@ def store(home: Home, content: bytes) -> str:
     return digest
 
 
+def manifest(home: Home, name: str, content: str, size: int) -> str:
+    rows = [[name, "f", content, size]]
+    return store(home, json.dumps({"format": 1, "files": rows}, separators=(",", ":")).encode())
+
+
 def stored(home: Home) -> set[str]:
     return {each.parent.name + each.name for each in Path(home.objects()).glob("??/*")}
 
 
-def test_contents_that_were_announced_meanwhile_stay(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_contents_that_were_announced_meanwhile_stay(home, monkeypatch):
     """Between the look at what runs need and the removal somebody sends a snapshot, and is told that it is all here."""
     content, other = store(home, b"import torch\n"), store(home, b"of nobody")
-    rows = [["train.py", "f", content, 13]]
-    snapshot = store(home, json.dumps({"format": 1, "files": rows}, separators=(",", ":")).encode())
+    snapshot = manifest(home, "train.py", content, 13)
     looked = sweeping._needed
     answers: list[Any] = []
 
@@ -61,14 +58,14 @@ def test_contents_that_were_announced_meanwhile_stay(home: Home, monkeypatch: py
     assert [row[:2] for row in answer["removed"]] == [["objects", 1]]
 
 
-def test_what_a_tool_still_is_frees_no_room(home: Home) -> None:
+def test_what_a_tool_still_is_frees_no_room(home):
     store(home, b"12345")
     program = store(home, b"a program")
     os.link(Path(home.objects(), program[:2], program[2:]), Path(home.path, "uv"))
     assert sweeping.sweep(home, {})["removed"] == [["objects", 2, 5]]
 
 
-def test_whoever_announces_a_snapshot_is_waited_for(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whoever_announces_a_snapshot_is_waited_for(home, monkeypatch):
     content = store(home, b"x")
     monkeypatch.setattr(occupying, "PATIENCE", 0.05)
     with occupying.Adding(home):
@@ -91,7 +88,7 @@ LEFT = [
 
 
 @pytest.mark.parametrize("name", LEFT)
-def test_what_was_left_half_done_goes_after_an_hour(home: Home, name: str) -> None:
+def test_what_was_left_half_done_goes_after_an_hour(home, name):
     path = Path(home.path, name)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"12345")
@@ -105,7 +102,7 @@ def test_what_was_left_half_done_goes_after_an_hour(home: Home, name: str) -> No
     assert not path.exists()
 
 
-def test_a_folder_that_is_not_ours_is_not_swept(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_ours_is_not_swept(tmp_path):
     for name in ("cache", "thesis"):
         (tmp_path / "scratch" / name).mkdir(parents=True)
     answer = sweeping.sweep(Home(str(tmp_path / "scratch")), {"cache": True})
@@ -113,10 +110,9 @@ def test_a_folder_that_is_not_ours_is_not_swept(tmp_path: Path) -> None:
     assert (tmp_path / "scratch" / "cache").is_dir()
 
 
-def test_packages_stay_as_long_as_a_run_may_build_its_environment_from_them(home: Home) -> None:
+def test_packages_stay_as_long_as_a_run_may_build_its_environment_from_them(home):
     wheel = store(home, b"a wheel")
-    rows = [["six-1-py3-none-any.whl", "f", wheel, 7]]
-    packages = store(home, json.dumps({"format": 1, "files": rows}, separators=(",", ":")).encode())
+    packages = manifest(home, "six-1-py3-none-any.whl", wheel, 7)
     run = Path(home.runs(), "p1", "r1")
     run.mkdir(parents=True)
     (run / "plan.json").write_text(json.dumps({"snapshot": "0" * 64, "environment": {"packages": packages}}))
@@ -131,7 +127,7 @@ def test_packages_stay_as_long_as_a_run_may_build_its_environment_from_them(home
     assert stored(home) == set()
 
 
-def test_containers_of_runs_that_are_over_go_where_any_run_had_one(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_containers_of_runs_that_are_over_go_where_any_run_had_one(home, monkeypatch):
     monkeypatch.setattr("holdfast.farside.containers.leftovers.remove", lambda _: ["holdfast-iris_1"])
     assert sweeping.sweep(home, {})["removed"] == [], "nobody is asked where none was ever made"
     Path(home.docker()).write_text("{}")

@@ -13,8 +13,8 @@ import sys
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from subprocess import PIPE
+from typing import Any
 
 import pytest
 
@@ -164,7 +164,7 @@ def test_rebuilding_reads_folders_that_have_not_changed_for_long(archive, index)
 
 def test_a_reader_of_old_files_that_comes_late_does_not_undo_the_end_of_a_run(archive, index, monkeypatch):
     run_id = archive.add(archive.running)
-    read = history_index.read_run
+    read = read_run
 
     def outrun(folders: Any, run_id: str) -> Any:
         old = read(folders, run_id)

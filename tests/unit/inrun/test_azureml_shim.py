@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import SHIM, InRun
+from .conftest import SHIM
 
 WHO = """
 import azureml
@@ -25,7 +25,7 @@ def write(file: Path, text: str = "") -> Path:
     return file
 
 
-def test_an_old_script_logs_and_uploads_as_it_always_did(run: InRun) -> None:
+def test_an_old_script_logs_and_uploads_as_it_always_did(run):
     done = run.execute(
         """
         from azureml.logging import get_azureml_logger
@@ -41,58 +41,65 @@ def test_an_old_script_logs_and_uploads_as_it_always_did(run: InRun) -> None:
     assert (run.directory / "uploads/artifact/path").read_text() == "text"
 
 
-def test_without_a_real_package_the_shim_is_used(run: InRun) -> None:
-    assert run.execute(WHO).stdout.splitlines() == [LENT, "not the real one"]
+CORE = "import azureml.core; print(azureml.core.__file__)"
+EXTENDS = "REAL = 'real'; __path__ = __import__('pkgutil').extend_path(__path__, __name__)"
 
 
-def test_a_real_package_with_logging_is_left_as_it_is(run: InRun, tmp_path: Path) -> None:
-    write(tmp_path / "real/azureml/__init__.py", "REAL = 'real'")
-    own = write(tmp_path / "real/azureml/logging.py")
-    assert run.execute(WHO, tmp_path / "real").stdout.splitlines() == [str(own), "real"]
+@pytest.mark.parametrize(
+    ("files", "more", "said"),
+    [
+        ({}, "", [LENT, "not the real one"]),
+        (
+            {"one/azureml/__init__.py": "REAL = 'real'", "one/azureml/logging.py": ""},
+            "",
+            ["{}/one/azureml/logging.py", "real"],
+        ),
+        (
+            {"one/azureml/__init__.py": "REAL = 'real'; from azureml import core", "one/azureml/core.py": ""},
+            "",
+            [LENT, "real"],
+        ),
+        (
+            {"one/azureml/__init__.py": EXTENDS, "one/azureml/logging.py": ""},
+            "",
+            ["{}/one/azureml/logging.py", "real"],
+        ),
+        (
+            {"one/azureml/core.py": "", "two/azureml/logging.py": ""},
+            CORE,
+            ["{}/two/azureml/logging.py", "not the real one", "{}/one/azureml/core.py"],
+        ),
+        ({"one/azureml/core.py": ""}, CORE, [LENT, "not the real one", "{}/one/azureml/core.py"]),
+        (
+            {"one/azureml.py": "REAL = 'a module'"},
+            "",
+            ["No module named 'azureml.logging'; 'azureml' is not a package", "a module"],
+        ),
+    ],
+    ids=[
+        "no real package",
+        "a real one with logging",
+        "a real one without",
+        "one that extends its path",
+        "a namespace package with logging",
+        "a namespace package without",
+        "a real module",
+    ],
+)
+def test_a_real_package_is_left_as_it_is_and_lent_logging_where_it_has_none(run, tmp_path, files, more, said):
+    for name, text in files.items():
+        write(tmp_path / name, text)
+    done = run.execute(WHO + more, tmp_path / "one", tmp_path / "two")
+    assert done.stdout.splitlines() == [each.format(tmp_path) for each in said], done.stderr
 
 
-def test_a_real_package_without_logging_is_lent_one(run: InRun, tmp_path: Path) -> None:
-    write(tmp_path / "real/azureml/__init__.py", "REAL = 'real'; from azureml import core")
-    write(tmp_path / "real/azureml/core.py")
-    assert run.execute(WHO, tmp_path / "real").stdout.splitlines() == [LENT, "real"]
-
-
-def test_a_real_package_that_extends_its_path_keeps_its_own_logging(run: InRun, tmp_path: Path) -> None:
-    text = "REAL = 'real'; __path__ = __import__('pkgutil').extend_path(__path__, __name__)"
-    write(tmp_path / "real/azureml/__init__.py", text)
-    own = write(tmp_path / "real/azureml/logging.py")
-    assert run.execute(WHO, tmp_path / "real").stdout.splitlines() == [str(own), "real"]
-
-
-def test_a_namespace_package_with_logging_is_left_as_it_is(run: InRun, tmp_path: Path) -> None:
-    write(tmp_path / "one/azureml/core.py")
-    own = write(tmp_path / "two/azureml/logging.py")
-    script = WHO + "import azureml.core; print(azureml.core.__file__)"
-    done = run.execute(script, tmp_path / "one", tmp_path / "two")
-    assert done.stdout.splitlines() == [str(own), "not the real one", str(tmp_path / "one/azureml/core.py")]
-
-
-def test_a_namespace_package_without_logging_is_lent_one(run: InRun, tmp_path: Path) -> None:
-    core = write(tmp_path / "real/azureml/core.py")
-    script = WHO + "import azureml.core; print(azureml.core.__file__)"
-    done = run.execute(script, tmp_path / "real")
-    assert done.stdout.splitlines() == [LENT, "not the real one", str(core)]
-
-
-def test_a_real_module_is_left_as_it_is(run: InRun, tmp_path: Path) -> None:
-    write(tmp_path / "real/azureml.py", "REAL = 'a module'")
-    first, second = run.execute(WHO, tmp_path / "real").stdout.splitlines()
-    assert "'azureml' is not a package" in first
-    assert second == "a module"
-
-
-def test_a_real_package_that_cannot_be_imported_says_so(run: InRun, tmp_path: Path) -> None:
+def test_a_real_package_that_cannot_be_imported_says_so(run, tmp_path):
     write(tmp_path / "real/azureml/__init__.py", "import a_missing_dependency")
     done = run.execute(WHO, tmp_path / "real")
     assert "No module named 'a_missing_dependency'" in done.stderr
 
 
-def test_a_package_that_an_editable_install_finds_is_the_real_one(run: InRun, tmp_path: Path) -> None:
+def test_a_package_that_an_editable_install_finds_is_the_real_one(run, tmp_path):
     own = write(tmp_path / "real/azureml/logging.py")
     package = write(tmp_path / "real/azureml/__init__.py", "REAL = 'editable'")
     finder = f"""
@@ -107,9 +114,7 @@ sys.meta_path.append(Finder())
 
 
 @pytest.mark.parametrize("real", [True, False])
-def test_the_shim_of_another_version_on_the_path_is_not_taken_for_a_real_package(
-    run: InRun, tmp_path: Path, real: bool
-) -> None:
+def test_the_shim_of_another_version_on_the_path_is_not_taken_for_a_real_package(run, tmp_path, real):
     other = tmp_path / "far/holdfast/farside/shim"
     shutil.copytree(SHIM, other)
     more = [other]

@@ -7,12 +7,9 @@ from collections import OrderedDict
 from decimal import Decimal
 from enum import IntEnum
 from fractions import Fraction
-from types import ModuleType
 from typing import Any
 
 import pytest
-
-from .conftest import InRun
 
 
 class Float64(float):
@@ -71,6 +68,10 @@ class Colour(IntEnum):
     RED = 3
 
 
+ENDLESS: list[Any] = []
+ENDLESS.append(ENDLESS)
+
+
 @pytest.mark.parametrize(
     ("given", "read"),
     [
@@ -86,6 +87,8 @@ class Colour(IntEnum):
         ("half \ud800 pair", "half ? pair"),
         (math.inf, math.inf),
         (-math.inf, -math.inf),
+        (math.nan, math.nan),
+        ([1.0, math.nan], [1.0, math.nan]),
         ([1, 2.5, True], [1, 2.5, True]),
         ((1.0, 2.0), [1.0, 2.0]),
         ([1.0, math.inf, -math.inf], [1.0, math.inf, -math.inf]),
@@ -107,29 +110,13 @@ class Colour(IntEnum):
     ],
     ids=lambda each: repr(each)[:40].encode("ascii", "replace").decode(),
 )
-def test_a_value_comes_back_as_it_was(api: ModuleType, run: InRun, given: Any, read: Any) -> None:
+def test_a_value_comes_back_as_it_was(api, run, given, read):
     api.log("metric", given)
     value = run.values()["metric"]
-    assert value == read
-    assert type(value) is type(read)
+    assert repr(value) == repr(read), "also of what is not equal to itself"
 
 
-def test_nan_comes_back_as_nan_alone_and_in_lists(api: ModuleType, run: InRun) -> None:
-    api.log("alone", math.nan)
-    api.log("list", [1.0, math.nan])
-    values = run.values()
-    assert math.isnan(values["alone"])
-    assert math.isnan(values["list"][1])
-
-
-def test_a_loss_that_becomes_nan_or_infinite_in_a_loop_is_kept(api: ModuleType, run: InRun) -> None:
-    for step, loss in enumerate((0.5, math.inf, math.nan, -math.inf, 0.25)):
-        api.log("loss", loss, step=step)
-    assert list(map(str, run.values()["loss"])) == ["0.5", "inf", "nan", "-inf", "0.25"]
-    assert run.steps("loss") == [0, 1, 2, 3, 4]
-
-
-def test_each_call_writes_one_line_in_the_documented_format(api: ModuleType, run: InRun) -> None:
+def test_each_call_writes_one_line_in_the_documented_format(api, run):
     api.log("loss", 0.5, step=3)
     api.log("loss", 0.5, step=4)
     api.log("loss", math.nan)
@@ -144,41 +131,33 @@ def test_each_call_writes_one_line_in_the_documented_format(api: ModuleType, run
 
 
 @pytest.mark.parametrize("name", ['quote " and \\', "100 %d %s %%", "Genauigkeit äöü", "tab\there", "x" * 250])
-def test_a_name_may_hold_any_character_of_a_line(api: ModuleType, run: InRun, name: str) -> None:
+def test_a_name_may_hold_any_character_of_a_line(api, run, name):
     api.log(name, 1.0, step=1)
     api.log(name, 2.0, step=2)
     assert run.values() == {name: [1.0, 2.0]}
 
 
-def test_a_dict_logs_each_item_at_one_time_and_step(api: ModuleType, run: InRun) -> None:
+def test_a_dict_logs_each_item_at_one_time_and_step(api, run):
     api.log(OrderedDict(loss=0.5, accuracy=Scalar(0.9)), step=7)
     lines = [json.loads(line) for line in run.files()[0].read_text().splitlines()]
     assert [(line["n"], line["v"], line["s"]) for line in lines] == [("loss", 0.5, 7), ("accuracy", 0.9, 7)]
     assert lines[0]["t"] == lines[1]["t"]
-
-
-def test_the_second_argument_after_a_dict_is_the_step(api: ModuleType, run: InRun) -> None:
-    api.log({"loss": 0.5}, 7)
-    api.log({"loss": 0.4}, 8.0)
-    assert run.steps("loss") == [7, 8]
-
-
-def test_a_bad_item_of_a_dict_does_not_take_the_others_with_it(api: ModuleType, run: InRun) -> None:
-    api.log({"loss": 0.5, "note": None, 3: 1.0, "accuracy": 0.9})
-    assert run.values() == {"loss": 0.5, "accuracy": 0.9}
+    api.log({"loss": 0.4}, 8)
+    api.log({"loss": 0.3}, 9.0)
+    assert run.steps("loss") == [7, 8, 9], "the second argument after a dict is the step"
+    api.log({"loss": 0.2, "note": None, 3: 1.0, "accuracy": 0.8})
+    assert run.values() == {"loss": [0.5, 0.4, 0.3, 0.2], "accuracy": [0.9, 0.8]}, "a bad item takes no other with it"
 
 
 @pytest.mark.parametrize("step", [Integer(5), 5, 5.0, Float64(5)])
-def test_a_step_may_be_any_kind_of_integer(api: ModuleType, run: InRun, step: Any) -> None:
+def test_a_step_may_be_any_kind_of_integer(api, run, step):
     api.log("loss", 0.5)
     api.log("loss", 0.5, step=step)
     assert run.steps("loss") == [None, 5]
 
 
 @pytest.mark.parametrize("step", ["5", 5.5, 2**63, [5], math.nan])
-def test_a_step_that_is_no_integer_is_left_out_and_the_value_kept(
-    api: ModuleType, run: InRun, step: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_step_that_is_no_integer_is_left_out_and_the_value_kept(api, run, step, capsys):
     api.log("loss", 0.5, step=1)
     api.log("loss", 0.6, step=step)
     assert run.values() == {"loss": [0.5, 0.6]}
@@ -198,12 +177,11 @@ def test_a_step_that_is_no_integer_is_left_out_and_the_value_kept(
         (1j, "complex"),
         (1 << 1024, "the integer is too large"),
         (BrokenTensor(), "RuntimeError: the device is gone"),
+        (ENDLESS, "nested more than 64 deep"),
     ],
     ids=lambda each: each[:40] if isinstance(each, str) else type(each).__name__,
 )
-def test_a_value_that_cannot_be_logged_is_dropped_and_named_once(
-    api: ModuleType, run: InRun, value: Any, reason: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_value_that_cannot_be_logged_is_dropped_and_named_once(api, run, value, reason, capsys):
     for _ in range(3):
         api.log("loss", value)
     api.log("loss", 1.0)
@@ -213,18 +191,8 @@ def test_a_value_that_cannot_be_logged_is_dropped_and_named_once(
     assert run.values() == {"loss": 1.0}
 
 
-def test_a_list_that_holds_itself_is_dropped(api: ModuleType, run: InRun, capsys: pytest.CaptureFixture[str]) -> None:
-    endless: list[Any] = []
-    endless.append(endless)
-    api.log("loss", endless)
-    assert "nested more than 64 deep" in capsys.readouterr().err
-    assert run.values() == {}
-
-
 @pytest.mark.parametrize("name", ["", "two\nlines", "x" * 251, 3, None, ["loss"]], ids=lambda each: repr(each)[:12])
-def test_a_name_that_cannot_be_used_is_dropped_and_said_once(
-    api: ModuleType, run: InRun, name: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_name_that_cannot_be_used_is_dropped_and_said_once(api, run, name, capsys):
     api.log(name, 1.0, step=1)
     api.log(name, 1.0, step=2)
     errors = capsys.readouterr().err
@@ -232,25 +200,18 @@ def test_a_name_that_cannot_be_used_is_dropped_and_said_once(
     assert run.values() == {}
 
 
-def test_many_bad_names_do_not_flood_the_output(api: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    for number in range(1000):
-        api.log(f"metric {number}", None)
-    assert capsys.readouterr().err.count("\n") == 200
-
-
-def test_more_names_than_are_remembered_are_still_logged(
-    api: ModuleType, run: InRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_names_do_not_flood_the_output_and_are_logged_though_not_all_are_remembered(api, run, monkeypatch, capsys):
     monkeypatch.setattr(api, "_MOST_NAMES", 3)
     for number in range(10):
         api.log(f"metric {number}", 1.0, step=1)
     assert len(run.values()) == 10
     assert len(api._keys) <= 3
+    for number in range(300):
+        api.log(f"metric {number}", None)
+    assert capsys.readouterr().err.count("\n") == 200
 
 
-def test_a_folder_that_cannot_be_written_is_said_once_and_logging_goes_on_when_it_can(
-    api: ModuleType, run: InRun, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_that_cannot_be_written_is_said_once_and_logging_goes_on_when_it_can(api, run, capsys):
     blocked = run.directory / "metrics"
     blocked.write_text("a file where the folder should be")
     api.log("loss", 0.1, step=1)
@@ -261,27 +222,21 @@ def test_a_folder_that_cannot_be_written_is_said_once_and_logging_goes_on_when_i
     assert run.values() == {"loss": 0.3}
 
 
-def test_a_run_that_has_been_removed_is_not_made_again(
-    api: ModuleType, run: InRun, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_that_has_been_removed_is_not_made_again(api, run, capsys):
     run.directory.rmdir()
     api.log("loss", 0.1)
     assert not run.directory.exists()
-    assert "metrics cannot be written" in capsys.readouterr().err
+    assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_without_stderr_a_bad_value_is_still_harmless(
-    api: ModuleType, run: InRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_stderr_a_bad_value_is_still_harmless(api, run, monkeypatch):
     monkeypatch.setattr("sys.stderr", None)
     api.log("loss", None)
     api.log("loss", 1.0)
     assert run.values() == {"loss": 1.0}
 
 
-def test_outside_a_run_nothing_is_looked_at(
-    api: ModuleType, run: InRun, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_outside_a_run_nothing_is_looked_at(api, run, monkeypatch, capsys):
     monkeypatch.delenv("HOLDFAST_RUN_ID")
     api.log("loss", 0.1, step=1)
     api.log(None, object(), step="x")
@@ -289,7 +244,7 @@ def test_outside_a_run_nothing_is_looked_at(
     assert capsys.readouterr().err == ""
 
 
-def test_a_forked_child_has_a_file_of_its_own(run: InRun) -> None:
+def test_a_forked_child_has_a_file_of_its_own(run):
     done = run.execute(
         """
         import holdfast, os
@@ -311,7 +266,7 @@ def test_a_forked_child_has_a_file_of_its_own(run: InRun) -> None:
     assert sorted(map(sorted, names)) == [["child"], ["parent"]]
 
 
-def test_several_processes_and_threads_log_at_once_and_lose_nothing(run: InRun) -> None:
+def test_several_processes_and_threads_log_at_once_and_lose_nothing(run):
     script = """
         import holdfast, threading
         def work(number):
@@ -329,7 +284,7 @@ def test_several_processes_and_threads_log_at_once_and_lose_nothing(run: InRun) 
             assert sorted(map(int, map(str, run.steps(f"{kind} {number}")))) == sorted([*range(100)] * 3)
 
 
-def test_kill_9_loses_nothing_that_log_returned_from(run: InRun) -> None:
+def test_kill_9_loses_nothing_that_log_returned_from(run):
     process = run.start(
         """
         import holdfast, os
@@ -341,7 +296,7 @@ def test_kill_9_loses_nothing_that_log_returned_from(run: InRun) -> None:
         """
     )
     assert process.stdout is not None and process.stderr is not None
-    said = [process.stdout.readline() for _ in range(1500)]
+    said = [process.stdout.readline() for _ in range(500)]
     process.send_signal(signal.SIGKILL)
     said += process.stdout.readlines()
     process.stderr.close()
@@ -351,7 +306,7 @@ def test_kill_9_loses_nothing_that_log_returned_from(run: InRun) -> None:
     assert run.steps("loss")[: len(returned)] == returned
 
 
-def test_a_full_disk_loses_only_what_did_not_fit(run: InRun) -> None:
+def test_a_full_disk_loses_only_what_did_not_fit(run):
     done = run.execute(
         """
         import holdfast, resource
@@ -365,11 +320,11 @@ def test_a_full_disk_loses_only_what_did_not_fit(run: InRun) -> None:
         """
     )
     assert done.returncode == 0
-    assert done.stderr.count("metrics cannot be written") == 1
+    assert done.stderr.count("\n") == 1
     assert run.steps("loss") == [1, 2, 5, 6]
 
 
-def test_closing_all_descriptors_neither_stops_logging_nor_spoils_the_next_file(run: InRun) -> None:
+def test_closing_all_descriptors_neither_stops_logging_nor_spoils_the_next_file(run):
     done = run.execute(
         """
         import holdfast, os
@@ -385,3 +340,10 @@ def test_closing_all_descriptors_neither_stops_logging_nor_spoils_the_next_file(
     assert (done.returncode, done.stderr) == (0, "")
     assert run.steps("loss") == [1, 2, 3]
     assert (run.directory / "checkpoint").read_text() == "weights"
+
+
+def test_a_loss_that_becomes_nan_or_infinite_in_a_loop_is_kept(api, run):
+    for step, loss in enumerate((0.5, math.inf, math.nan, -math.inf, 0.25)):
+        api.log("loss", loss, step=step)
+    assert list(map(str, run.values()["loss"])) == ["0.5", "inf", "nan", "-inf", "0.25"]
+    assert run.steps("loss") == [0, 1, 2, 3, 4]

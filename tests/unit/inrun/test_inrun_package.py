@@ -19,18 +19,15 @@ def python(script: str, path: list[Path], **variables: str) -> subprocess.Comple
     return subprocess.run([sys.executable, "-S", "-c", script], env=environment, capture_output=True, text=True)
 
 
-def test_importing_it_loads_next_to_nothing() -> None:
+def test_importing_it_loads_next_to_nothing():
     script = "import os, sys; before = set(sys.modules); import holdfast; print(sorted(set(sys.modules) - before))"
     done = python(script, [SOURCE])
     assert done.stdout == "['errno', 'holdfast']\n"
 
 
-def test_the_build_can_read_the_version_from_the_text() -> None:
+def test_the_build_can_read_the_version_from_the_text_and_everything_it_exports_exists():
     text = (SOURCE / "holdfast" / "__init__.py").read_text()
     assert re.findall(r'^__version__ = "([^"]+)"$', text, re.MULTILINE) == [holdfast.__version__]
-
-
-def test_everything_it_exports_exists() -> None:
     assert all(hasattr(holdfast, name) for name in holdfast.__all__)
 
 
@@ -42,7 +39,7 @@ def shipped(run: InRun) -> Path:
     return far
 
 
-def test_in_a_run_the_shipped_copy_does_not_hide_an_installed_client(run: InRun) -> None:
+def test_in_a_run_the_shipped_copy_does_not_hide_an_installed_client(run):
     far = shipped(run)
     script = "import holdfast, holdfast.model; print(holdfast.__file__); print(holdfast.model.__file__)"
     done = python(script, [far, SOURCE], HOLDFAST_RUN_ID="digits_1")
@@ -52,7 +49,7 @@ def test_in_a_run_the_shipped_copy_does_not_hide_an_installed_client(run: InRun)
     ], done.stderr
 
 
-def test_a_path_with_odd_entries_is_no_reason_to_fail(run: InRun) -> None:
+def test_a_path_with_odd_entries_is_no_reason_to_fail(run):
     odd = "import sys, pathlib; sys.path += [pathlib.Path('/x'), b'/y', None, '']"
     script = odd + "; import holdfast; print('fine')"
     done = python(script, [shipped(run)], HOLDFAST_RUN_ID="digits_1")

@@ -1,7 +1,5 @@
 """In place of ssh (`HOLDFAST_SSH`): what would go to another machine is read by a shell here, in a home of its own."""
 
-from __future__ import annotations
-
 import os
 import sys
 

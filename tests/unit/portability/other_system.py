@@ -14,7 +14,9 @@ from __future__ import annotations
 import builtins
 import errno
 import fcntl
+import io
 import os
+import shutil
 import stat
 import sys
 import types
@@ -104,7 +106,7 @@ def _give_to_holdfast(shapes: Mapping[str, types.ModuleType], absent: frozenset[
                 return shapes[name]
         return _real_import(name, around, *arguments, **options)
 
-    builtins.__import__ = importing
+    vars(builtins)["__import__"] = importing
 
 
 def _without(module: types.ModuleType, names: frozenset[str]) -> types.ModuleType:
@@ -124,7 +126,7 @@ def _hide_proc() -> None:
         return _real_open(file, *arguments, **options)
 
     builtins.open = opening
-    __import__("io").open = opening
+    vars(io)["open"] = opening
 
 
 class _Files:
@@ -151,7 +153,7 @@ class _Files:
         shape.fstat = lambda descriptor: _without_modes(os.fstat(descriptor), "")  # type: ignore[attr-defined]
         shape.lstat = lambda path: _without_modes(os.lstat(path), path)  # type: ignore[attr-defined]
         shape.name, shape.pathsep = "nt", ";"  # type: ignore[attr-defined]
-        __import__("shutil")._use_fd_functions = False
+        vars(shutil)["_use_fd_functions"] = False
         accessor = getattr(__import__("pathlib"), "_NormalAccessor", None)  # Python 3.10 has taken them already
         for name in ("rename", "replace", "unlink", "rmdir", "mkdir", "symlink") if accessor else ():
             setattr(accessor, name, staticmethod(getattr(os, name)))
@@ -165,7 +167,7 @@ class _Files:
             return opening(file, mode, *arguments, **options)
 
         builtins.open = open_file
-        __import__("io").open = open_file
+        vars(io)["open"] = open_file
         if accessor:
             accessor.open = staticmethod(open_file)
 

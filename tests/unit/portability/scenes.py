@@ -1,5 +1,5 @@
-"""Run by itself, as `scenes.py SYSTEM FOLDER`: becomes that system and plays each scene in a folder of its own. Prints
-one JSON object: what each scene found, or how it broke."""
+"""`main(SYSTEM, FOLDER)`, in a process of its own: becomes that system and plays each scene in a folder of its own.
+Prints one JSON object: what each scene found, or how it broke."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import other_system
+from unit.portability import other_system
 
 SOURCE = Path(__file__).resolve().parents[3] / "src" / "holdfast"
-RUNS_OVER_THERE = ("farside", "project.templates")
+RUNS_OVER_THERE = ("farside.", "project.templates.")
 USED_BY_BOTH = ("farside", "farside.frames", "farside.prefix")
 
 
@@ -25,9 +25,7 @@ def client_modules() -> list[str]:
     for path in sorted(SOURCE.rglob("*.py")):
         parts = path.relative_to(SOURCE).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        is_over_there = name not in USED_BY_BOTH and f"{name}.".startswith(
-            tuple(f"{each}." for each in RUNS_OVER_THERE)
-        )
+        is_over_there = name not in USED_BY_BOTH and f"{name}.".startswith(RUNS_OVER_THERE)
         if name not in ("", "__main__") and (not is_over_there or name == "project.templates"):
             found.append(f"holdfast.{name}")
     return found
@@ -85,22 +83,10 @@ def a_run_is_recorded_and_found(folder: Path) -> Any:
     with writer_lock(folders.draft(run_id)) as mine:
         number = Index(state).next_run_number("train.py", run_id)
         submission = Submission(
-            run_id=run_id,
-            run_number=number,
-            project_id="0" * 32,
-            project_name="iris",
-            script_name="train.py",
-            arguments=(),
-            run_configuration="gpu1",
-            target="gpu1",
-            target_type="remote",
-            snapshot="0" * 64,
-            created=1_500_000_000.0,
-            generation="g",
-            parent_run_id=None,
-            tracked=True,
-            properties={},
-        )
+            run_id=run_id, run_number=number, project_id="0" * 32, project_name="iris", script_name="train.py",
+            arguments=(), run_configuration="gpu1", target="gpu1", target_type="remote", snapshot="0" * 64,
+            created=1_500_000_000.0, generation="g", parent_run_id=None, tracked=True, properties={},
+        )  # fmt: skip
         folders.commit(run_id, submission, {}, {})
         with writer_lock(folders.path(run_id)) as second:
             pass
@@ -218,11 +204,14 @@ def _command(folder: Path, *words: str) -> list[Any]:
 
     from holdfast.cli.main import main
 
-    out, err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    buffers = (io.BytesIO(), io.BytesIO())
+    out, err = (io.TextIOWrapper(each, encoding="utf-8") for each in buffers)
     os.chdir(folder)
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = main(words)
-    return [code, *(stream.buffer.getvalue().decode() for stream in (out, err) if not stream.flush())]
+    for stream in (out, err):
+        stream.flush()
+    return [code, *(written.getvalue().decode() for written in buffers)]
 
 
 def _preload() -> None:
@@ -263,7 +252,3 @@ def main(system: str, place: str) -> None:
             found[scene.__name__] = {"broke": traceback.format_exc()}
         os.chdir(place)
     print(json.dumps(found))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.snapshots.manifest import Entry, decode
+from holdfast.snapshots.store import ObjectStore
 from holdfast.snapshots.take import Snapshot, take_snapshot
 
 Git = Callable[..., str]
@@ -55,3 +57,30 @@ def state(project: Path) -> Path:
 @pytest.fixture
 def take(project: Path, state: Path) -> Callable[[], Snapshot]:
     return lambda: take_snapshot(project, state, None)
+
+
+@pytest.fixture
+def repository(project: Path, git: Git) -> Path:
+    """The project, which is a git work tree."""
+    git(project, "init", "-q")
+    return project
+
+
+@pytest.fixture(params=["git", "walk"])
+def tree(request: pytest.FixtureRequest) -> Path:
+    """Both ways: the project, once as a git work tree, once as any folder."""
+    found: Path = request.getfixturevalue("repository" if request.param == "git" else "project")
+    return found
+
+
+@pytest.fixture
+def entries(state: Path) -> Callable[[Snapshot], dict[str, Entry]]:
+    """`entries(snapshot)`: what its manifest has, by path."""
+    store = ObjectStore(state / "objects")
+    return lambda snapshot: {each.path: each for each in decode(store.read(snapshot.digest)).entries}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ObjectStore:
+    """One that has nothing yet, not even its folder."""
+    return ObjectStore(tmp_path / "state" / "objects")

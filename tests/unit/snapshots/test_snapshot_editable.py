@@ -30,7 +30,7 @@ def editable(folder: Path) -> dict[str, Any]:
     return {"url": folder.as_uri(), "dir_info": {"editable": True}}
 
 
-def test_editable_installs_are_found_and_others_are_not(tmp_path: Path) -> None:
+def test_editable_installs_are_found_and_others_are_not(tmp_path):
     python = interpreter(tmp_path / "venv")
     install(tmp_path / "venv", "my-lib", editable(tmp_path / "my lib"))
     install(tmp_path / "venv", "fixed", {"url": (tmp_path / "fixed").as_uri(), "dir_info": {}})
@@ -39,13 +39,10 @@ def test_editable_installs_are_found_and_others_are_not(tmp_path: Path) -> None:
     install(tmp_path / "venv", "odd", "[]")
     (tmp_path / "venv/lib/python3.11/site-packages/old.egg-link").write_text(f"{tmp_path}/old\n../\n")
     assert editable_installs(python) == [("my-lib", tmp_path / "my lib"), ("old", tmp_path / "old")]
-
-
-def test_an_interpreter_without_packages_has_none(tmp_path: Path) -> None:
     assert editable_installs(tmp_path / "nowhere" / "bin" / "python") == []
 
 
-def test_a_linked_interpreter_outside_a_venv_uses_its_own_version_only(tmp_path: Path) -> None:
+def test_a_linked_interpreter_outside_a_venv_uses_its_own_version_only(tmp_path):
     real = interpreter(tmp_path / "opt", "python3.11", configuration=None)
     install(tmp_path / "opt", "right", editable(tmp_path / "right"))
     install(tmp_path / "opt", "wrong", editable(tmp_path / "wrong"), version="python3.12")
@@ -58,7 +55,7 @@ def test_a_linked_interpreter_outside_a_venv_uses_its_own_version_only(tmp_path:
 
 
 @pytest.mark.parametrize(("setting", "found"), [("true", ["inner", "outer"]), ("false", ["inner"])])
-def test_a_venv_sees_the_packages_below_it_only_when_it_says_so(tmp_path: Path, setting: str, found: list[str]) -> None:
+def test_a_venv_sees_the_packages_below_it_only_when_it_says_so(tmp_path, setting, found):
     interpreter(tmp_path / "base", configuration=None)
     install(tmp_path / "base", "outer", editable(tmp_path / "outer"))
     configuration = f"home = {tmp_path}/base/bin\ninclude-system-site-packages = {setting}\n"
@@ -67,7 +64,7 @@ def test_a_venv_sees_the_packages_below_it_only_when_it_says_so(tmp_path: Path, 
     assert [name for name, _ in editable_installs(python)] == found
 
 
-def test_the_warning_says_what_reaches_the_run(tmp_path: Path, project: Path) -> None:
+def test_the_warning_says_what_reaches_the_run(tmp_path, project):
     python = interpreter(tmp_path / "venv")
     (project / "src").mkdir()
     install(tmp_path / "venv", "inside", editable(project))

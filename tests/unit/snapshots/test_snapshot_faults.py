@@ -7,24 +7,16 @@ import io
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import pytest
 
 from holdfast.errors import StorageError
 from holdfast.snapshots import store as store_module
-from holdfast.snapshots.manifest import Entry, decode
 from holdfast.snapshots.store import ObjectStore
-from holdfast.snapshots.take import Snapshot, open_regular, take_snapshot, take_with
-
-Write = Callable[..., None]
-Git = Callable[..., str]
-
-
-def entries(state: Path, snapshot: Snapshot) -> dict[str, Entry]:
-    return {each.path: each for each in decode(ObjectStore(state / "objects").read(snapshot.digest)).entries}
+from holdfast.snapshots.take import open_regular, take_snapshot, take_with
 
 
 @pytest.fixture
@@ -46,7 +38,7 @@ def powerless() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("way", ["walk", "git", "folder of a repository"])
-def test_unreadable_files_and_folders_are_left_out_and_named(powerless: Path, git: Git, way: str) -> None:
+def test_unreadable_files_and_folders_are_left_out_and_named(powerless, git, way):
     project = powerless / "sub" if way == "folder of a repository" else powerless
     if way != "walk":
         git(powerless, "init", "-q")
@@ -82,8 +74,8 @@ class Restless(io.FileIO):
 
 @pytest.mark.parametrize(("times", "content", "warned"), [(1, b"a+", False), (2, b"a++", False), (9, b"a+++", True)])
 def test_a_file_that_changes_while_it_is_read_is_tried_three_times(
-    project: Path, state: Path, write: Write, times: int, content: bytes, warned: bool
-) -> None:
+    project, state, write, times, content, warned, entries
+):
     write("a")
     opened = []
 
@@ -93,12 +85,12 @@ def test_a_file_that_changes_while_it_is_read_is_tried_three_times(
 
     snapshot = take_with(open_restless, project, state, None)
     assert len(opened) == 3 if warned else times + 1
-    assert ObjectStore(state / "objects").read(entries(state, snapshot)["a"].detail) == content
+    assert ObjectStore(state / "objects").read(entries(snapshot)["a"].detail) == content
     assert [each.path for each in snapshot.warnings] == (["a"] if warned else [])
     assert "a" not in json.loads((state / "snapshot-cache.json").read_bytes())["known"][0]
 
 
-def test_a_disk_that_fails_under_a_file_leaves_that_file_out(project: Path, state: Path, write: Write) -> None:
+def test_a_disk_that_fails_under_a_file_leaves_that_file_out(project, state, write, entries):
     def failing(path: str) -> BinaryIO:
         if path.endswith("/bad"):
             raise OSError(errno.EIO, "Input/output error")
@@ -106,14 +98,12 @@ def test_a_disk_that_fails_under_a_file_leaves_that_file_out(project: Path, stat
 
     write("bad", "good")
     snapshot = take_with(failing, project, state, None)
-    assert list(entries(state, snapshot)) == ["good"]
+    assert list(entries(snapshot)) == ["good"]
     (warning,) = snapshot.warnings
     assert "Input/output error" in warning.message
 
 
-def test_a_full_disk_ends_the_snapshot_and_leaves_no_part_of_it(
-    state: Path, take: Any, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_ends_the_snapshot_and_leaves_no_part_of_it(state, take, write, monkeypatch):
     def full(descriptor: int, data: bytes) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -124,7 +114,7 @@ def test_a_full_disk_ends_the_snapshot_and_leaves_no_part_of_it(
     assert [each for each in state.rglob("*") if each.is_file()] == []
 
 
-def test_a_state_folder_that_cannot_be_made_is_a_storage_error(project: Path, write: Write) -> None:
+def test_a_state_folder_that_cannot_be_made_is_a_storage_error(project, write):
     write("a")
     with pytest.raises(StorageError, match="cannot be written"):
         take_snapshot(project, project / "a" / "state", None)

@@ -88,9 +88,7 @@ def planned(root: Path, lines: str, request: Request, job: Job = Job("train.py",
         ("GraceTime: 0s\n", {}, Limits(0.0, None)),
     ],
 )
-def test_limits_that_are_typed_count_more_than_those_of_the_file(
-    tmp_path: Path, lines: str, typed: dict[str, float], limits: Limits
-) -> None:
+def test_limits_that_are_typed_count_more_than_those_of_the_file(tmp_path, lines, typed, limits):
     assert planned(tmp_path, lines, replace(Request("train.py"), **typed)).limits == limits
 
 

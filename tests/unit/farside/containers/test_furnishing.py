@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
 import pytest
 
-from holdfast.farside.containers.docker import parse_info
 from holdfast.farside.containers.furnishing import Furniture, proxies, under_real_names
 from holdfast.farside.containers.images import Image
 from holdfast.farside.containers.options import Account, Volume
 from holdfast.farside.environments.building import bytecode
 from holdfast.farside.layout import Home
-
-RECORDED = Path(__file__).parents[3] / "cases" / "docker-info"
+from unit.farside.containers.recorded import daemon
 
 
 def furniture(folder: Path, engine: str = "debian-20.10", uid: int = 1000) -> Furniture:
-    daemon = parse_info(json.loads((RECORDED / f"{engine}.json").read_text()))
     home = Home(str(folder / "home"))
     prefix = home.environment("abc")
     os.makedirs(bytecode(prefix))
-    return Furniture(home, daemon, Account("me", uid, 100, ()), prefix)
+    return Furniture(home, daemon(engine), Account("me", uid, 100, ()), prefix)
 
 
 @pytest.mark.recorded
@@ -31,9 +27,7 @@ def furniture(folder: Path, engine: str = "debian-20.10", uid: int = 1000) -> Fu
     ("engine", "uid", "is_writable"),
     [("debian-20.10", 1000, True), ("debian-20.10", 0, False), ("podman-rootless", 1000, True)],
 )
-def test_an_environment_can_be_written_to_by_those_alone_whom_modes_stop(
-    tmp_path: Path, engine: str, uid: int, is_writable: bool
-) -> None:
+def test_an_environment_can_be_written_to_by_those_alone_whom_modes_stop(tmp_path, engine, uid, is_writable):
     given = furniture(tmp_path, engine, uid)
 
     found = {each.target: each.is_writable for each in given.folders()}
@@ -43,7 +37,7 @@ def test_an_environment_can_be_written_to_by_those_alone_whom_modes_stop(
     assert ("PYTHONPYCACHEPREFIX" in dict(given.variables())) is not is_writable
 
 
-def test_folders_behind_a_link_have_both_names(tmp_path: Path) -> None:
+def test_folders_behind_a_link_have_both_names(tmp_path):
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     link, real, data = str(tmp_path / "link"), str(tmp_path / "real"), Volume(str(tmp_path / "link"), "/data", True)
@@ -53,7 +47,7 @@ def test_folders_behind_a_link_have_both_names(tmp_path: Path) -> None:
     assert under_real_names([data]) == [data]
 
 
-def test_the_accounts_are_the_images_and_ones_own(tmp_path: Path) -> None:
+def test_the_accounts_are_the_images_and_ones_own(tmp_path):
     image = Image("sha256:a", "x", "x86_64", "p", {}, "", (), (), "root:x:0:0::/root:/bin/sh\n", "root:x:0:\n", "")
 
     mounts = furniture(tmp_path).accounts(image, str(tmp_path))
@@ -63,7 +57,7 @@ def test_the_accounts_are_the_images_and_ones_own(tmp_path: Path) -> None:
     assert names == ["me", "root"]
 
 
-def test_proxies_of_the_machine_are_given_where_the_image_has_none() -> None:
+def test_proxies_of_the_machine_are_given_where_the_image_has_none():
     own = {"HTTPS_PROXY": "http://a", "no_proxy": "b", "http_proxy": "", "OTHER": "c"}
 
     assert proxies(own, {"no_proxy": "d"}) == {"HTTPS_PROXY": "http://a"}

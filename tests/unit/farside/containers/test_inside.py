@@ -40,17 +40,9 @@ class Launched:
     def start(self, script: str, **task: Any) -> None:
         argv = [PYTHON, "-I", "-S", ENTRY, "inside", str(self.inside)]
         self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        first = {
-            "argv": [PYTHON, "-c", script],
-            "environment": {"PYTHONUNBUFFERED": "1"},
-            "directory": str(self.run),
-            "grace": 2.0,
-            "umask": 0o022,
-            "looks": False,
-            "python": PYTHON,
-            "gpus": None,
-        }
-        self.tell(**{**first, **task})
+        first = {"argv": [PYTHON, "-c", script], "environment": {"PYTHONUNBUFFERED": "1"}, "directory": str(self.run)}
+        usual = {"grace": 2.0, "umask": 0o022, "looks": False, "python": PYTHON, "gpus": None}
+        self.tell(**{**first, **usual, **task})
 
     def tell(self, **keys: Any) -> None:
         os.write(self.inwards, json.dumps(keys).encode() + b"\n")
@@ -101,7 +93,7 @@ def launched(tmp_path: Path) -> Iterator[Launched]:
         yield made
 
 
-def test_the_scripts_output_and_code_are_its_own(launched: Launched) -> None:
+def test_the_scripts_output_and_code_are_its_own(launched):
     launched.start("import os; os.write(1, b'\\xff\\x00out'); os.write(2, b'err'); os._exit(125)")
     assert launched.ended() == 125
     assert launched.said == b"\xff\x00outerr"
@@ -110,13 +102,13 @@ def test_the_scripts_output_and_code_are_its_own(launched: Launched) -> None:
     assert [each["e"] for each in launched.events_said()] == ["started"]
 
 
-def test_a_signal_that_ends_the_script_is_told_as_that(launched: Launched) -> None:
+def test_a_signal_that_ends_the_script_is_told_as_that(launched):
     launched.start("import os; os.kill(os.getpid(), 11)")
     assert launched.ended() == 128 + 11
     assert (launched.status()["code"], launched.status()["signal"]) == (None, 11)
 
 
-def test_a_signal_through_the_pipe_is_not_from_outside(launched: Launched) -> None:
+def test_a_signal_through_the_pipe_is_not_from_outside(launched):
     launched.start("import time; print('up'); time.sleep(60)")
     launched.wait_for(b"up")
     launched.tell(signal=15)
@@ -124,7 +116,7 @@ def test_a_signal_through_the_pipe_is_not_from_outside(launched: Launched) -> No
     assert launched.status()["outside"] is None
 
 
-def test_a_signal_from_outside_is_handed_on_and_noted(launched: Launched) -> None:
+def test_a_signal_from_outside_is_handed_on_and_noted(launched):
     launched.start("import signal, sys, time; signal.signal(15, lambda *_: sys.exit(4)); print('up'); time.sleep(60)")
     launched.wait_for(b"up")
     assert launched.process is not None
@@ -133,7 +125,7 @@ def test_a_signal_from_outside_is_handed_on_and_noted(launched: Launched) -> Non
     assert (launched.status()["code"], launched.status()["outside"]) == (4, 15)
 
 
-def test_everything_ends_when_nobody_owns_the_run_any_more(launched: Launched) -> None:
+def test_everything_ends_when_nobody_owns_the_run_any_more(launched):
     launched.start(
         "import signal, subprocess, sys, time; signal.signal(15, signal.SIG_IGN); "
         "child = subprocess.Popen(['sleep', '60'], start_new_session=True); print('up', child.pid); time.sleep(60)"
@@ -147,28 +139,28 @@ def test_everything_ends_when_nobody_owns_the_run_any_more(launched: Launched) -
     assert left is None or left.state == "Z", "it is dead; whether it is reaped is the machine's affair"
 
 
-def test_a_launcher_that_nobody_waits_for_starts_nothing(launched: Launched, tmp_path: Path) -> None:
+def test_a_launcher_that_nobody_waits_for_starts_nothing(launched, tmp_path):
     launched.let_go()
     launched.start(f"open({str(tmp_path / 'ran')!r}, 'w')")
     assert launched.ended() == 125
     assert not (tmp_path / "ran").exists()
 
 
-def test_what_the_script_leaves_is_ended_and_named(launched: Launched) -> None:
+def test_what_the_script_leaves_is_ended_and_named(launched):
     launched.start("import subprocess; subprocess.Popen(['sleep', '60'], start_new_session=True)")
     assert launched.ended() == 0
     (row,) = launched.status()["swept"]
     assert row[1:] == ["sleep", "SIGTERM"]
 
 
-def test_a_program_that_is_not_there_is_told(launched: Launched) -> None:
+def test_a_program_that_is_not_there_is_told(launched):
     launched.start("", argv=["/no/such/python", "t.py"])
     assert launched.ended() == 125
     (event,) = launched.events_said()
     assert event["e"] == "cannot-start" and "`/no/such/python`" in event["text"]
 
 
-def test_a_living_launcher_is_known_by_its_lock(launched: Launched) -> None:
+def test_a_living_launcher_is_known_by_its_lock(launched):
     launched.start("import time; print('up'); time.sleep(60)")
     launched.wait_for(b"up")
     assert is_launcher_alive(str(launched.inside))
@@ -178,22 +170,15 @@ def test_a_living_launcher_is_known_by_its_lock(launched: Launched) -> None:
     assert not is_launcher_alive(str(launched.inside))
 
 
-def test_a_large_environment_arrives_whole(launched: Launched) -> None:
-    value = "x" * 100_000
+def test_a_large_environment_arrives_whole(launched):
     script = "import os; print(len(os.environ['LARGE']), ascii(os.environ['ODD']))"
-    task = {"environment": {"LARGE": value, "ODD": "é\udcff"}}
-    argv = [PYTHON, "-I", "-S", ENTRY, "inside", str(launched.inside)]
-    launched.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    first = {"argv": [PYTHON, "-X", "utf8", "-c", script], "directory": "/", "grace": 2.0, "umask": 18, **task}
-    line = json.dumps({**first, "looks": False, "python": PYTHON, "gpus": None}).encode() + b"\n"
-    os.set_blocking(launched.inwards, True)
-    while line:
-        line = line[os.write(launched.inwards, line[:4096]) :]
+    environment = {"LARGE": "x" * 100_000, "ODD": "é\udcff"}
+    launched.start("", argv=[PYTHON, "-X", "utf8", "-c", script], environment=environment)
     assert launched.ended() == 0
     assert launched.said == b"100000 '\\xe9\\udcff'\n"
 
 
-def test_the_images_own_python_is_described_before_the_script_starts(launched: Launched) -> None:
+def test_the_images_own_python_is_described_before_the_script_starts(launched):
     launched.start("pass", looks=True)
     assert launched.ended() == 0
     events = launched.events_said()

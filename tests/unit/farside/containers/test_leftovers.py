@@ -14,12 +14,14 @@ import pytest
 
 from holdfast.farside.agent import Agent
 from holdfast.farside.containers import ending, keeper, leftovers, looking
-from holdfast.farside.containers.complaints import Answer, explain
+from holdfast.farside.containers.complaints import Answer
 from holdfast.farside.containers.docker import forget
 from holdfast.farside.containers.monitors import monitors
 from holdfast.farside.layout import Home
 from holdfast.farside.run import guardian, processes, subscription
+from holdfast.farside.run.journal import Journal
 from kit.waiting import wait_for
+from unit.farside.programs import program
 
 LABELS = {"holdfast.run": "r_1", "holdfast.project": "p"}
 CONTAINER = {"program": "docker", "name": "holdfast-r_1", "labels": LABELS}
@@ -41,13 +43,6 @@ class Engine:
 
     def removed(self) -> list[str]:
         return [name for words in self.asked if words[0] == "rm" for name in words[3:]]
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    made = Home(str(tmp_path / "home"))
-    made.make()
-    return made
 
 
 @pytest.fixture
@@ -77,9 +72,7 @@ def docker_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[
 
     def make(script: str) -> Path:
         folder = tmp_path / "bin"
-        folder.mkdir()
-        (folder / "docker").write_text(f"#!/bin/sh\ncalls={folder}\n{script}\n")
-        (folder / "docker").chmod(0o755)
+        program(folder / "docker", f"calls={folder}\n{script}")
         monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
         monkeypatch.setenv("DOCKER_HOST", f"unix://{folder}/docker.sock")
         return folder
@@ -99,7 +92,7 @@ def shown(seconds_ago: float, distance: str = "Z") -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", moment) + ".123456789" + distance
 
 
-def test_all_containers_of_a_run_go_by_their_labels(run: Path, home: Home, engine: Callable[..., Engine]) -> None:
+def test_all_containers_of_a_run_go_by_their_labels(run, home, engine):
     made = engine("own\nroom\n")
     ending.remove(str(run))
     assert made.removed() == ["own", "room"]
@@ -108,20 +101,22 @@ def test_all_containers_of_a_run_go_by_their_labels(run: Path, home: Home, engin
     assert not (run / "output.fifo").exists()
 
 
-def test_a_container_that_docker_is_making_yet_is_waited_for(run: Path, engine: Callable[..., Engine]) -> None:
-    made = engine("", "", "late\n", Answer(None, "", ""))
+@pytest.mark.parametrize(
+    ("is_up", "listed", "removed"),
+    [(False, ["", "", "late\n", Answer(None, "", "")], ["late"]), (True, ["own\n"], ["own"])],
+    ids=["Docker is making it yet", "the run's own was up: no other is waited for"],
+)
+def test_a_container_that_docker_is_making_yet_is_waited_for(run, engine, monkeypatch, is_up, listed, removed):
+    monkeypatch.setattr(ending, "_BETWEEN", 0.0)
+    if is_up:
+        (run / "container.json").write_text("{}")
+    made = engine(*listed)
     ending.remove(str(run), settling=20.0)
-    assert made.removed() == ["late"]
+    assert made.removed() == removed
+    assert made.listed == []
 
 
-def test_where_the_runs_own_was_up_no_other_is_waited_for(run: Path, engine: Callable[..., Engine]) -> None:
-    (run / "container.json").write_text("{}")
-    made = engine("own\n")
-    ending.remove(str(run), settling=20.0)
-    assert made.removed() == ["own"]
-
-
-def test_a_room_is_removed_before_the_end_is_told(run: Path, engine: Callable[..., Engine]) -> None:
+def test_a_room_is_removed_before_the_end_is_told(run, engine):
     os.mkfifo(run / ending.ROOM_FIFO)
     made = engine("room\n")
     ending.end(str(run), time.sleep)
@@ -129,49 +124,39 @@ def test_a_room_is_removed_before_the_end_is_told(run: Path, engine: Callable[..
     assert not (run / ending.ROOM_FIFO).exists()
 
 
-def test_a_docker_that_hangs_does_not_keep_others_from_being_told(
-    run: Path, docker_program: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_docker_that_hangs_does_not_keep_others_from_being_told(run, docker_program, monkeypatch):
     assert subscription.PATIENCE <= 2.0
+    assert looking.PATIENCE == keeper.START_PATIENCE, "a look waits as long as a run does"
     monkeypatch.setattr(subscription, "PATIENCE", 0.1)
     docker_program("exec sleep 1000")
     begun = time.monotonic()
     subscription.adjudicate(str(run))
     assert time.monotonic() - begun < 60
-    last = subscription.Journal(str(run / "journal.jsonl")).ended()
+    last = Journal(str(run / "journal.jsonl")).ended()
     assert last is not None and last["reason"] == "supervisor-died"
 
 
-def test_a_docker_that_hangs_is_told_with_a_remedy_after_as_long_as_a_run_waits() -> None:
-    refusal = explain(Answer(None, "", "\nit did not answer within 300 s"))
-    assert refusal.message == "Docker did not answer within 300 s."
-    assert "sudo systemctl restart docker" in refusal.hint
-    assert looking.PATIENCE == keeper.START_PATIENCE
-
-
-@pytest.mark.parametrize(("status", "expected"), [("running", []), ("exited", ["shell"]), ("created", ["shell"])])
-def test_a_shell_that_somebody_is_in_stays(
-    home: Home, monkeypatch: pytest.MonkeyPatch, status: str, expected: list[str]
-) -> None:
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        *(
+            ([row("shell", shown(90_000), status, holdfast_shell="1")], expected)
+            for status, expected in (("running", []), ("exited", ["shell"]), ("created", ["shell"]))
+        ),
+        *(
+            ([row("young", shown(60, zone)), row("old", shown(1200, zone)), row("odd", "yesterday")], ["old"])
+            for zone in ("Z", "+09:00", "-08:00")
+        ),
+    ],
+    ids=["running shell", "exited shell", "created shell", "in UTC", "in Tokyo", "in Los Angeles"],
+)
+def test_a_shell_that_somebody_is_in_stays_and_what_is_no_runs_goes_when_it_is_old(home, monkeypatch, rows, expected):
     Path(home.container_home()).mkdir()
-    rows = [row("shell", shown(90_000), status, holdfast_shell="1")]
     monkeypatch.setattr(leftovers, "_listed", lambda *_: rows)
     assert [each["name"] for each in leftovers.find(home)] == expected
 
 
-@pytest.mark.parametrize("distance", ["Z", "+09:00", "-08:00"])
-def test_what_is_no_runs_is_young_or_old_in_every_time_zone(
-    home: Home, monkeypatch: pytest.MonkeyPatch, distance: str
-) -> None:
-    Path(home.container_home()).mkdir()
-    rows = [row("young", shown(60, distance)), row("old", shown(1200, distance)), row("odd", "yesterday")]
-    monkeypatch.setattr(leftovers, "_listed", lambda *_: rows)
-    assert [each["name"] for each in leftovers.find(home)] == ["old"]
-
-
-def test_leftovers_are_found_also_where_the_daemon_was_forgotten_and_removed_once(
-    home: Home, docker_program: Callable[[str], Path]
-) -> None:
+def test_leftovers_are_found_also_where_the_daemon_was_forgotten_and_removed_once(home, docker_program):
     found = json.dumps([row("holdfast-r_1", shown(60), holdfast_run="r_1", holdfast_project="p")])
     calls = docker_program(f"echo $1 >> $calls/asked; case $1 in ps) echo id ;; inspect) echo '{found}' ;; esac")
     Path(home.container_home()).mkdir()
@@ -181,16 +166,11 @@ def test_leftovers_are_found_also_where_the_daemon_was_forgotten_and_removed_onc
     assert (calls / "asked").read_text().split() == ["ps", "inspect", "rm"]
 
 
-MONITOR = "#!/bin/sh\nread gone\n"
-
-
-def test_an_engines_monitor_of_this_run_and_no_other_is_spared(run: Path, tmp_path: Path) -> None:
-    program = tmp_path / "conmon"
-    program.write_text(MONITOR)
-    program.chmod(0o755)
+def test_an_engines_monitor_of_this_run_and_no_other_is_spared(run, tmp_path):
+    conmon = program(tmp_path / "conmon", "read gone")
     names = {"holdfast-r_1": True, "holdfast-r_1-room": True, "holdfast-r_12": False, "mine": False}
     started = {
-        name: subprocess.Popen([program, "-c", "id", "-n", name], stdin=subprocess.PIPE, start_new_session=True)
+        name: subprocess.Popen([conmon, "-c", "id", "-n", name], stdin=subprocess.PIPE, start_new_session=True)
         for name in names
     }
     try:

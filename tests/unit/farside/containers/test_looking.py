@@ -15,14 +15,15 @@ import pytest
 
 from holdfast.containers.container import Names
 from holdfast.containers.docker import Docker
-from holdfast.farside.containers import looking
+from holdfast.farside.containers import images, looking
 from holdfast.farside.layout import Home
 from holdfast.farside.refusal import Refused
 from holdfast.plan import container_json
 from holdfast.project.compute import ComputeTarget
+from unit.farside.containers.recorded import INFO
+from unit.farside.programs import program
 
 FILE = "aml_config/box.compute"
-INFO = Path(__file__).parents[3] / "cases" / "docker-info"
 RECORDED = sorted(path.stem for path in INFO.glob("*.json"))
 UNUSABLE = ("no-permission", "windows-containers", "desktop")
 FAKE = """#!/bin/sh
@@ -44,6 +45,7 @@ echo 'docker: Error response from daemon: could not select device driver "" with
 exit 125 ;; *) exec /bin/sh -c "$2" "$3" "$4" ;; esac
 : > "$4/wrote"; echo gpu; echo here > "$4/pipe"
 """
+UNSEEN = 'docker: Error response from daemon: invalid mount config for type "bind": bind source path does not exist: '
 
 
 def container(**more: Any) -> dict[str, Any]:
@@ -57,10 +59,7 @@ class Fake:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        (folder / "bin").mkdir(parents=True)
-        program = folder / "bin" / "docker"
-        program.write_text(FAKE)
-        program.chmod(0o755)
+        program(folder / "bin" / "docker", FAKE)
         self.home = Home(str(folder / "home"))
         self.says("debian-20.10")
         (folder / "image").write_text('[{"Id": "sha256:ab", "Os": "linux"}]')
@@ -94,11 +93,11 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
     monkeypatch.setenv("FAKE", str(made.folder))
     monkeypatch.setenv("PATH", f"{made.folder / 'bin'}:/usr/bin:/bin")
     monkeypatch.setenv("DOCKER_HOST", f"unix://{made.folder}/socket")
-    monkeypatch.setattr(looking.images, "find", lambda *_: SimpleNamespace(id="sha256:ab"))
+    monkeypatch.setattr(images, "find", lambda *_: SimpleNamespace(id="sha256:ab"))
     return made
 
 
-def test_a_look_says_what_the_engine_is_and_how_much_room_it_has(fake: Fake, tmp_path: Path) -> None:
+def test_a_look_says_what_the_engine_is_and_how_much_room_it_has(fake, tmp_path):
     info = json.loads((fake.folder / "info").read_text())
     (fake.folder / "info").write_text(json.dumps({**info, "DockerRootDir": str(tmp_path)}))
     found = fake.look()
@@ -114,7 +113,7 @@ def test_a_look_says_what_the_engine_is_and_how_much_room_it_has(fake: Fake, tmp
 
 
 @pytest.mark.recorded
-def test_room_on_a_disk_that_this_user_does_not_see_is_not_guessed(fake: Fake) -> None:
+def test_room_on_a_disk_that_this_user_does_not_see_is_not_guessed(fake):
     fake.says("podman-rootless")
     found = fake.look()
     assert (found["kind"], found["version"], found["rootless"]) == ("podman", "4.9.3", True)
@@ -126,18 +125,15 @@ def test_room_on_a_disk_that_this_user_does_not_see_is_not_guessed(fake: Fake) -
     ("engine", "said", "lingers"),
     [("rootless", "no", False), ("podman-rootless", "no", False), ("rootless", "yes", True), ("selinux", "no", None)],
 )
-def test_whether_an_engine_of_the_accounts_own_outlives_its_logins_is_asked(
-    fake: Fake, engine: str, said: str, lingers: bool | None
-) -> None:
-    (fake.folder / "bin" / "loginctl").write_text(f"#!/bin/sh\necho Linger={said}\n")
-    (fake.folder / "bin" / "loginctl").chmod(0o755)
+def test_whether_an_engine_of_the_accounts_own_outlives_its_logins_is_asked(fake, engine, said, lingers):
+    program(fake.folder / "bin" / "loginctl", f"echo Linger={said}")
     fake.says(engine)
     assert fake.look()["lingers"] is lingers
 
 
 @pytest.mark.recorded
 @pytest.mark.parametrize("name", [name for name in RECORDED if name not in UNUSABLE])
-def test_every_recorded_engine_that_works_here_is_understood(fake: Fake, name: str) -> None:
+def test_every_recorded_engine_that_works_here_is_understood(fake, name):
     fake.says(name)
     found = fake.look()
     assert found["version"]
@@ -145,44 +141,7 @@ def test_every_recorded_engine_that_works_here_is_understood(fake: Fake, name: s
     assert found["remaps"] is (name == "userns-remap")
 
 
-@pytest.mark.recorded
-@pytest.mark.parametrize(
-    ("name", "words", "remedy"),
-    [
-        ("windows-containers", "Windows containers", "Linux containers"),
-        ("desktop", "Docker Desktop", "docker context use default"),
-        ("no-permission", "may not use Docker", "sudo usermod -aG docker "),
-    ],
-)
-def test_recorded_engines_that_cannot_be_used_are_refused_with_a_remedy(
-    fake: Fake, name: str, words: str, remedy: str
-) -> None:
-    fake.says(name)
-    with pytest.raises(Refused) as caught:
-        fake.look()
-    assert words in caught.value.message
-    assert remedy in caught.value.hint
-
-
-@pytest.mark.parametrize("address", ["tcp://gpu9:2375", "ssh://me@gpu9"])
-def test_a_daemon_on_another_machine_is_refused_naming_what_is_meant_for_it(
-    fake: Fake, monkeypatch: pytest.MonkeyPatch, address: str
-) -> None:
-    monkeypatch.setenv("DOCKER_HOST", address)
-    with pytest.raises(Refused) as caught:
-        fake.look()
-    assert address in caught.value.message
-    assert "attach remotedocker" in caught.value.hint
-    assert "--address gpu9" in caught.value.hint
-
-
-def test_a_machine_without_docker_is_told_how_to_get_it(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(fake.folder))
-    with pytest.raises(Refused, match="There is no `docker`"):
-        fake.look()
-
-
-def test_a_container_writes_to_the_real_folder_as_this_user_and_leaves_nothing(fake: Fake) -> None:
+def test_a_container_writes_to_the_real_folder_as_this_user_and_leaves_nothing(fake):
     assert fake.attempt() == {"image": "sha256:ab", "gpus": "", "problem": ""}
     (run,) = fake.calls("run")
     assert f"--user {os.getuid()}:{os.getgid()}" in run
@@ -192,10 +151,9 @@ def test_a_container_writes_to_the_real_folder_as_this_user_and_leaves_nothing(f
     assert fake.left() == []
 
 
-def test_a_container_is_tried_with_what_the_target_says_and_removed_by_its_name(fake: Fake, tmp_path: Path) -> None:
-    data = {"source": {"join": [str(tmp_path)]}, "target": "/data", "is_writable": False}
+def test_a_container_is_tried_with_what_the_target_says_and_removed_by_its_name(fake, tmp_path):
     words = ["--network", "hots", "--cpus", "99", "--restart", "always"]
-    fake.attempt(container=container(options=words, volumes=[data], shm="1g"))
+    fake.attempt(container=container(options=words, volumes=[volume(tmp_path)], shm="1g"))
     (run,) = fake.calls("run")
     assert " ".join(words) in run
     assert "--shm-size 1g" in run
@@ -205,31 +163,37 @@ def test_a_container_is_tried_with_what_the_target_says_and_removed_by_its_name(
     assert f"--name {gone.split()[-1]} " in run
 
 
-def test_a_source_of_a_volume_that_is_missing_is_refused_with_file_and_key(fake: Fake, tmp_path: Path) -> None:
-    data = {"source": {"join": [str(tmp_path / "none")]}, "target": "/data", "is_writable": False}
+def volume(source: Path) -> dict[str, Any]:
+    return {"source": {"join": [str(source)]}, "target": "/data", "is_writable": False}
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"volumes": [volume(Path("/none"))]}, rf"`volumes\[0\]` in {FILE} names `/none`"),
+        ({"gpus": True}, f"`nvidiaDocker: true` in {FILE} "),
+    ],
+    ids=["a volume that is missing", "GPUs of a machine without a driver"],
+)
+def test_what_a_run_would_be_refused_for_is_refused_with_file_and_key_before_the_image_is_looked_for(
+    fake, asked, words
+):
     (fake.folder / "image").unlink()
-    with pytest.raises(Refused, match=rf"`volumes\[0\]` in {FILE} names `{tmp_path}/none`"):
-        fake.attempt(container=container(volumes=[data]))
-
-
-def test_gpus_that_are_asked_for_of_a_machine_without_a_driver_are_refused_as_a_run_is(fake: Fake) -> None:
-    with pytest.raises(Refused, match=f"`nvidiaDocker: true` in {FILE} asks for GPUs, and the machine .* has no"):
-        fake.attempt(container=container(gpus=True))
+    with pytest.raises(Refused, match=words):
+        fake.attempt(container=container(**asked))
 
 
 @pytest.mark.parametrize("python", ["/opt/none/bin/python", "python3.5"])
-def test_a_python_that_the_image_lacks_is_refused_as_a_run_is(
-    fake: Fake, monkeypatch: pytest.MonkeyPatch, python: str
-) -> None:
+def test_a_python_that_the_image_lacks_is_refused_as_a_run_is(fake, monkeypatch, python):
     found = SimpleNamespace(id="sha256:ab", python=lambda asked: asked if asked.startswith("/") else None)
-    monkeypatch.setattr(looking.images, "find", lambda *_: found)
+    monkeypatch.setattr(images, "find", lambda *_: found)
     with pytest.raises(Refused, match=f"has no Python `{python}`") as caught:
         fake.attempt(container=container(python=python))
     assert "pythonLocation" in caught.value.hint
     assert fake.attempt(container=container(python=sys.executable))["image"] == "sha256:ab"
 
 
-def test_a_look_marks_the_folder_before_it_puts_anything_there(fake: Fake) -> None:
+def test_a_look_marks_the_folder_before_it_puts_anything_there(fake):
     shutil.rmtree(fake.home.path)
     os.makedirs(os.path.join(fake.home.path, "farside"))
     fake.look()
@@ -237,33 +201,25 @@ def test_a_look_marks_the_folder_before_it_puts_anything_there(fake: Fake) -> No
     assert os.path.exists(fake.home.marker())
 
 
-def test_a_container_that_cannot_write_is_refused_with_what_it_said(fake: Fake) -> None:
-    fake.engine('echo "/bin/sh: cannot create /x: Permission denied" >&2; exit 3\n')
+@pytest.mark.parametrize(
+    ("engine", "message", "hint"),
+    [
+        ('echo "/bin/sh: cannot create /x: Permission denied" >&2; exit 3\n', "Permission denied", "--home"),
+        (': > "$4/wrote"\n', "in a system of their own", ""),
+        (f"echo '{UNSEEN}'\"$4\". >&2; exit 125\n", "does not see", "local disk"),
+    ],
+    ids=["cannot write", "another system's pipes", "folder not seen"],
+)
+def test_a_container_that_cannot_use_the_folder_is_refused_with_what_it_said(fake, engine, message, hint):
+    fake.engine(engine)
     with pytest.raises(Refused) as caught:
         fake.attempt()
-    assert "cannot write to Holdfast's folder" in caught.value.message
-    assert "Permission denied" in caught.value.message
-    assert "--home" in caught.value.hint
+    assert message in caught.value.message
+    assert hint in caught.value.hint
     assert fake.left() == []
 
 
-def test_a_folder_that_the_daemon_does_not_see_is_refused_naming_another(fake: Fake) -> None:
-    said = 'docker: Error response from daemon: invalid mount config for type "bind": bind source path does not exist: '
-    fake.engine(f"echo '{said}'\"$4\". >&2; exit 125\n")
-    with pytest.raises(Refused) as caught:
-        fake.attempt()
-    assert "Docker does not see" in caught.value.message
-    assert "local disk" in caught.value.hint
-
-
-def test_a_container_whose_pipes_are_not_this_machines_is_in_another_system(fake: Fake) -> None:
-    fake.engine(': > "$4/wrote"\n')
-    with pytest.raises(Refused, match="in a system of their own"):
-        fake.attempt()
-    assert fake.left() == []
-
-
-def test_files_that_would_be_anothers_are_refused(tmp_path: Path) -> None:
+def test_files_that_would_be_anothers_are_refused(tmp_path):
     stranger = SimpleNamespace(st_uid=os.getuid() + 231072)
     with pytest.raises(Refused, match="belongs to another user"):
         looking._require_own(Home(str(tmp_path)), stranger)  # type: ignore[arg-type]
@@ -280,29 +236,31 @@ def test_files_that_would_be_anothers_are_refused(tmp_path: Path) -> None:
         ("podman-rootless", "--device nvidia.com/gpu=all", "cdi"),
     ],
 )
-def test_gpus_are_given_in_the_way_that_the_engine_has(fake: Fake, info: str, given: str, way: str) -> None:
+def test_gpus_are_given_in_the_way_that_the_engine_has(fake, info, given, way):
     fake.says(info)
     fake.engine(GIVES % f'"{given}"')
     assert fake.attempt(gpus=True) == {"image": "sha256:ab", "gpus": way, "problem": ""}
 
 
 @pytest.mark.recorded
-def test_gpus_that_no_way_gives_are_a_problem_and_no_refusal(fake: Fake) -> None:
-    fake.says("cdi-without-devices")
-    fake.engine(GIVES % '"nothing"')
+@pytest.mark.parametrize(
+    ("info", "engine", "problem"),
+    [
+        ("cdi-without-devices", GIVES % '"nothing"', "cannot give GPUs"),
+        ("debian-20.10", ': > "$4/wrote"; echo here > "$4/pipe"\n', "a container that was given them finds none"),
+    ],
+    ids=["no way gives them", "given, and none found"],
+)
+def test_gpus_that_a_container_does_not_get_are_a_problem_and_no_refusal(fake, info, engine, problem):
+    fake.says(info)
+    fake.engine(engine)
     found = fake.attempt(gpus=True)
     assert found["gpus"] == ""
-    assert found["problem"] == "Docker cannot give GPUs to containers on the machine."
+    assert problem in found["problem"]
     assert fake.left() == []
 
 
-def test_a_container_that_was_given_gpus_and_finds_none_is_a_problem(fake: Fake) -> None:
-    fake.engine(': > "$4/wrote"; echo here > "$4/pipe"\n')
-    found = fake.attempt(gpus=True)
-    assert (found["gpus"], found["problem"]) == ("", "a container that was given them finds none")
-
-
-def test_an_image_is_fetched_where_that_is_wanted_and_only_there(fake: Fake) -> None:
+def test_an_image_is_fetched_where_that_is_wanted_and_only_there(fake):
     (fake.folder / "image").unlink()
     with pytest.raises(Refused) as caught:
         fake.attempt()

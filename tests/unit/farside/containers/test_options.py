@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.farside.containers import options
-from holdfast.farside.containers.docker import Daemon, parse_info
+from holdfast.farside.containers.docker import Daemon
 from holdfast.farside.containers.options import Account, Around, Volume
+from unit.farside.containers.recorded import daemon
 
-RECORDED = Path(__file__).parents[3] / "cases" / "docker-info"
 ME = Account("me", 1000, 1001, (1001, 27, 999))
 PLAN: dict[str, Any] = {
     "program": "docker",
@@ -34,10 +32,6 @@ PLAN: dict[str, Any] = {
 }
 
 
-def daemon(name: str = "debian-20.10") -> Daemon:
-    return parse_info(json.loads((RECORDED / f"{name}.json").read_text()))
-
-
 def around(engine: Daemon, way: str = "") -> Around:
     return Around(
         daemon=engine,
@@ -54,7 +48,7 @@ def around(engine: Daemon, way: str = "") -> Around:
     )
 
 
-def test_the_whole_line_can_be_read() -> None:
+def test_the_whole_line_can_be_read():
     assert options.run_words(options.parse(PLAN), around(daemon())) == [
         *("run", "--shm-size", "1g", "--log-driver", "json-file", "--log-opt", "max-size=1m"),
         *("--no-healthcheck", "--stop-signal", "SIGTERM", "--stop-timeout", "11"),
@@ -62,14 +56,8 @@ def test_the_whole_line_can_be_read() -> None:
         *("--network", "host", "--memory", "4g"),
         *("-e", "NVIDIA_VISIBLE_DEVICES=void"),
         *("-d", "--rm=false", "--name", "holdfast-r_1"),
-        *(
-            "--label",
-            "holdfast.run=r_1",
-            "--label",
-            "holdfast.project=p",
-            "--label",
-            "holdfast.home=/home/me/.holdfast",
-        ),
+        *("--label", "holdfast.run=r_1", "--label", "holdfast.project=p"),
+        *("--label", "holdfast.home=/home/me/.holdfast"),
         *("--user", "1000:1001", "--group-add", "27", "--group-add", "999"),
         *("--mount", "type=bind,source=/home/me/.holdfast/runs/p/r,target=/home/me/.holdfast/runs/p/r"),
         *("--workdir", "/home/me/.holdfast/runs/p/r/work", "--entrypoint", "/usr/bin/python3", "sha256:abc"),
@@ -79,55 +67,55 @@ def test_the_whole_line_can_be_read() -> None:
 
 @pytest.mark.recorded
 @pytest.mark.parametrize(
-    ("name", "words"),
+    ("name", "groups", "words"),
     [
-        ("rootless", ["--user", "0:0"]),
-        ("podman-rootless", ["--userns=keep-id", "--user", "1000:1001", "--group-add", "keep-groups"]),
-        ("userns-remap", ["--userns=host", "--user", "1000:1001", "--group-add", "27", "--group-add", "999"]),
+        ("rootless", ME.groups, ["--user", "0:0"]),
+        ("podman-rootless", ME.groups, ["--userns=keep-id", "--user", "1000:1001", "--group-add", "keep-groups"]),
+        ("podman-rootless", (1001,), ["--userns=keep-id", "--user", "1000:1001"]),
+        (
+            "userns-remap",
+            ME.groups,
+            ["--userns=host", "--user", "1000:1001", "--group-add", "27", "--group-add", "999"],
+        ),
     ],
 )
-def test_files_are_the_users_however_the_engine_maps_ids(name: str, words: list[str]) -> None:
-    assert options.identity(daemon(name), ME.uid, ME.gid, ME.groups) == words
+def test_files_are_the_users_however_the_engine_maps_ids(name, groups, words):
+    assert options.identity(daemon(name), ME.uid, ME.gid, groups) == words
 
 
 @pytest.mark.recorded
-def test_a_user_without_other_groups_needs_none_kept() -> None:
-    assert options.identity(daemon("podman-rootless"), 1000, 1001, (1001,)) == [
-        *("--userns=keep-id", "--user", "1000:1001")
-    ]
-
-
-@pytest.mark.recorded
-def test_a_script_of_a_rootless_docker_is_root_for_itself_alone() -> None:
+def test_a_script_of_a_rootless_docker_is_root_for_itself_alone():
     assert options.inner_uid(daemon("rootless"), 1000) == 0
     assert options.inner_uid(daemon("podman-rootless"), 1000) == 1000
     assert options.inner_uid(daemon(), 1000) == 1000
 
 
 @pytest.mark.recorded
-def test_selinux_labels_of_a_home_are_left_as_they_are() -> None:
+def test_selinux_labels_of_a_home_are_left_as_they_are():
     assert options.security(daemon("selinux")) == ["--security-opt", "label=disable"]
     assert options.security(daemon()) == []
 
 
-def test_each_way_of_giving_gpus_has_its_words() -> None:
-    assert options.gpus("hook") == ["--gpus", "all"]
-    assert options.gpus("cdi") == ["--device", "nvidia.com/gpu=all", "-e", "NVIDIA_VISIBLE_DEVICES=void"]
-    assert options.gpus("runtime") == ["--runtime", "nvidia", "-e", "NVIDIA_VISIBLE_DEVICES=all"]
-    assert options.gpus("") == ["-e", "NVIDIA_VISIBLE_DEVICES=void"]
+LEASED = [options.Gpu("0", "GPU-a"), options.Gpu("2:1", "MIG-b")]
+NONE = ["-e", "NVIDIA_VISIBLE_DEVICES=void"]  # else an image may ask the usual runtime for the others
 
 
-def test_a_container_gets_the_leased_gpus_and_no_others():
-    two = [options.Gpu("0", "GPU-a"), options.Gpu("2:1", "MIG-b")]
-    assert options.gpus("hook", two) == ["--gpus", '"device=GPU-a,MIG-b"']  # read as a line of CSV
-    assert options.gpus("hook", two[:1]) == ["--gpus", "device=GPU-a"]
-    assert options.gpus("cdi", two) == [
-        *("--device", "nvidia.com/gpu=0", "--device", "nvidia.com/gpu=2:1"),
-        *("-e", "NVIDIA_VISIBLE_DEVICES=void"),  # else an image may ask the usual runtime for the others
-    ]
-    assert options.gpus("runtime", two) == ["--runtime", "nvidia", "-e", "NVIDIA_VISIBLE_DEVICES=GPU-a,MIG-b"]
-    for way in ("hook", "cdi", "runtime", ""):
-        assert options.gpus(way, []) == ["-e", "NVIDIA_VISIBLE_DEVICES=void"]
+@pytest.mark.parametrize(
+    ("way", "given", "words"),
+    [
+        ("hook", None, ["--gpus", "all"]),
+        ("hook", LEASED, ["--gpus", '"device=GPU-a,MIG-b"']),  # read as a line of CSV
+        ("hook", LEASED[:1], ["--gpus", "device=GPU-a"]),
+        ("cdi", None, ["--device", "nvidia.com/gpu=all", *NONE]),
+        ("cdi", LEASED, ["--device", "nvidia.com/gpu=0", "--device", "nvidia.com/gpu=2:1", *NONE]),
+        ("runtime", None, ["--runtime", "nvidia", "-e", "NVIDIA_VISIBLE_DEVICES=all"]),
+        ("runtime", LEASED, ["--runtime", "nvidia", "-e", "NVIDIA_VISIBLE_DEVICES=GPU-a,MIG-b"]),
+        ("", None, NONE),
+        *((way, [], NONE) for way in ("hook", "cdi", "runtime", "")),
+    ],
+)
+def test_a_container_gets_the_leased_gpus_and_no_others_in_each_way_of_giving_them(way, given, words):
+    assert options.gpus(way, given) == words
 
 
 @pytest.mark.parametrize(
@@ -140,7 +128,7 @@ def test_a_container_gets_the_leased_gpus_and_no_others():
         ("", None, "void"),
     ],
 )
-def test_nothing_that_a_plan_says_is_more_than_the_lease(way: str, gpus: Any, visible: str) -> None:
+def test_nothing_that_a_plan_says_is_more_than_the_lease(way, gpus, visible):
     """Docker takes the last value of a variable, and the last runtime."""
     asking = "NVIDIA_VISIBLE_DEVICES=all"
     plan = {**PLAN, "options": ["-e", asking, "--runtime", "other"]}
@@ -152,7 +140,7 @@ def test_nothing_that_a_plan_says_is_more_than_the_lease(way: str, gpus: Any, vi
     assert runtimes == (["other", "nvidia"] if way == "runtime" else ["other"])
 
 
-def test_the_parts_of_the_driver_are_named_where_the_image_does_not() -> None:
+def test_the_parts_of_the_driver_are_named_where_the_image_does_not():
     assert options.capabilities("hook", {}) == [("NVIDIA_DRIVER_CAPABILITIES", "compute,utility")]
     assert options.capabilities("hook", {"NVIDIA_DRIVER_CAPABILITIES": "all"}) == []
     assert options.capabilities("", {}) == []
@@ -167,12 +155,12 @@ def test_the_parts_of_the_driver_are_named_where_the_image_does_not() -> None:
         ({"PATH": "/bin"}, False),
     ],
 )
-def test_an_image_for_gpus_is_known_by_what_it_says(environment: dict[str, str], is_for_gpus: bool) -> None:
+def test_an_image_for_gpus_is_known_by_what_it_says(environment, is_for_gpus):
     assert options.is_for_gpus(environment) is is_for_gpus
 
 
-@given(st.text(st.characters(blacklist_characters="\0\r", blacklist_categories=("Cs",)), min_size=1))
-def test_a_path_of_any_letters_is_mounted_as_it_is(path: str) -> None:
+@given(st.text(st.characters(exclude_characters="\0\r", exclude_categories=["Cs"]), min_size=1))
+def test_a_path_of_any_letters_is_mounted_as_it_is(path):
     _, word = options.mount(path, "/target", writable=False)
     (fields,) = csv.reader([word], strict=True) if "\n" not in word else [next(csv.reader(word.splitlines(True)))]
     assert fields == ["type=bind", f"source={path}", "target=/target", "readonly"]
@@ -182,11 +170,11 @@ def test_a_path_of_any_letters_is_mounted_as_it_is(path: str) -> None:
     ("words", "limit"),
     [([], ""), (["--memory", "4g"], "4g"), (["--memory", "4g", "-m", "1g"], "1g"), (["--memory=64m"], "64m")],
 )
-def test_the_memory_limit_is_the_last_word_about_it(words: list[str], limit: str) -> None:
+def test_the_memory_limit_is_the_last_word_about_it(words, limit):
     assert options.memory_limit(words) == limit
 
 
-def test_the_user_has_an_account_and_the_images_own_ones_stay() -> None:
+def test_the_user_has_an_account_and_the_images_own_ones_stay():
     image = "root:x:0:0:root:/root:/bin/bash\nubuntu:x:1000:1000::/home/ubuntu:/bin/bash\nme:x:5:5::/:/bin/false\n"
     lines = options.passwd_text(image, ME, 1000, "/h").splitlines()
     assert lines[0] == "me:x:1000:1001:me:/h:/bin/sh"
@@ -194,6 +182,6 @@ def test_the_user_has_an_account_and_the_images_own_ones_stay() -> None:
     assert options.group_text("root:x:0:\nstaff:x:50:\n", ME, 1001, "staff") == "staff:x:1001:me\nroot:x:0:\n"
 
 
-def test_shared_memory_is_half_of_the_machines_and_never_dockers_own_default() -> None:
+def test_shared_memory_is_half_of_the_machines_and_never_dockers_own_default():
     assert options.default_shm(8 << 30) == str(4 << 30)
     assert options.default_shm(0) == str(64 << 20)

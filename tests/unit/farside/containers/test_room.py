@@ -18,18 +18,9 @@ from holdfast.farside.layout import Home
 from holdfast.farside.refusal import Refused
 
 IMAGE = Image(
-    "sha256:" + "ab" * 32,
-    "debian",
-    "x86_64",
-    "linux-x86_64-glibc2.36",
-    {"UV_SYSTEM_PYTHON": "1"},
-    "",
-    (),
-    (),
-    "",
-    "",
-    "",
-)
+    "sha256:" + "ab" * 32, "debian", "x86_64", "linux-x86_64-glibc2.36", {"UV_SYSTEM_PYTHON": "1"}, "", (), (),
+    "", "", "",
+)  # fmt: skip
 WANTED = options.Wanted(
     "debian", "debian", None, ("--network", "bridge"), None, (), "/azureml-share/", "holdfast-p_1",
     (("holdfast.run", "p_1"),), None, "box.compute",
@@ -65,10 +56,9 @@ class Engine:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
-    made = Home(str(tmp_path / "home"))
-    (tmp_path / "home" / "cache").mkdir(parents=True)
-    return made
+def home(home: Home) -> Home:
+    os.mkdir(home.cache())
+    return home
 
 
 @pytest.fixture
@@ -91,23 +81,18 @@ def mounts(words: list[str]) -> dict[str, bool]:
     return {each[1].partition("=")[2]: "readonly" not in each for each in fields}
 
 
-def test_nothing_is_started_before_a_command_is_run(container, engine, tmp_path) -> None:
+def test_nothing_is_started_before_a_command_is_run_and_one_container_serves_all_commands(container, engine, tmp_path):
     with container:
         container.reach(["--find-links /nowhere"])
-
-    assert engine.asked == []
-    assert not (tmp_path / room.FIFO).exists()
-
-
-def test_one_container_serves_all_commands(container, engine) -> None:
-    with container:
+        assert engine.asked == []
+        assert not (tmp_path / room.FIFO).exists()
         container.start(["uv", "venv"], {}, None)
         container.start(["uv", "pip"], {}, None)
 
     assert [words[0] for words in engine.asked] == ["run"]
 
 
-def test_the_home_is_one_mount_so_that_files_can_be_hard_links(container, engine, home) -> None:
+def test_the_home_is_one_mount_so_that_files_can_be_hard_links(container, engine, home):
     container.start(["uv"], {}, None)
 
     found = mounts(engine.made())
@@ -118,7 +103,7 @@ def test_the_home_is_one_mount_so_that_files_can_be_hard_links(container, engine
     assert f"holdfast.home={home.path}" in engine.made()
 
 
-def test_a_cache_on_another_disk_is_mounted_where_it_is(engine, home, tmp_path) -> None:
+def test_a_cache_on_another_disk_is_mounted_where_it_is(engine, home, tmp_path):
     elsewhere = tmp_path / "scratch"
     elsewhere.mkdir()
     Path(home.cache()).rmdir()
@@ -129,20 +114,14 @@ def test_a_cache_on_another_disk_is_mounted_where_it_is(engine, home, tmp_path) 
     assert mounts(engine.made())[str(elsewhere)] is True
 
 
-def test_files_that_the_spec_and_the_settings_name_are_seen_in_it(container, engine, tmp_path) -> None:
+def test_files_that_the_spec_and_the_settings_name_are_seen_in_it(container, engine, tmp_path):
     wheels, index, bundle = tmp_path / "my wheels", tmp_path / "index", tmp_path / "ca.pem"
     for each in (wheels, index):
         each.mkdir()
     bundle.touch()
 
-    texts = [
-        f"--find-links file://{tmp_path}/my%20wheels",
-        f"--extra-index-url={index}",
-        str(bundle),
-        "/etc",
-        "/nowhere/x",
-    ]
-    container.reach(texts)
+    found_links = f"--find-links file://{tmp_path}/my%20wheels"
+    container.reach([found_links, f"--extra-index-url={index}", str(bundle), "/etc", "/nowhere/x"])
     container.start(["uv"], {}, None)
 
     found = mounts(engine.made())
@@ -151,7 +130,7 @@ def test_files_that_the_spec_and_the_settings_name_are_seen_in_it(container, eng
     assert "/nowhere/x" not in found
 
 
-def test_settings_that_uv_reads_by_itself_go_with_it(container, engine, isolated) -> None:
+def test_settings_that_uv_reads_by_itself_go_with_it(container, engine, isolated):
     settings = isolated / ".config" / "uv" / "uv.toml"
     settings.parent.mkdir(parents=True)
     settings.touch()
@@ -165,7 +144,7 @@ def test_settings_that_uv_reads_by_itself_go_with_it(container, engine, isolated
     assert f"export XDG_CONFIG_HOME='{isolated}/.config'".encode() in line
 
 
-def test_what_is_about_packages_passes_and_all_else_is_the_images_own(container) -> None:
+def test_what_is_about_packages_passes_and_all_else_is_the_images_own(container):
     container.reach(["--index-url https://${TOKEN}@host/simple"])
     given = {
         "UV_DEFAULT_INDEX": "a",
@@ -181,7 +160,7 @@ def test_what_is_about_packages_passes_and_all_else_is_the_images_own(container)
     assert set(container.passes(given)) == {"UV_DEFAULT_INDEX", "https_proxy", "NO_PROXY", "SSL_CERT_FILE", "TOKEN"}
 
 
-def test_variables_stand_in_no_argument(container, engine) -> None:
+def test_variables_stand_in_no_argument(container, engine):
     begun = container.start(["uv", "pip", "sync"], {"UV_DEFAULT_INDEX": "https://me:hunter2@host/"}, b"more")
 
     assert all("hunter2" not in word for word in begun.argv + engine.made())
@@ -192,44 +171,29 @@ def test_variables_stand_in_no_argument(container, engine) -> None:
     assert line.startswith(b"unset UV_SYSTEM_PYTHON; ")
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        "plain",
-        "it's",
-        'a "b" $HOME `id` $(id)',
-        "back\\slash \\n \\0101",
-        "two\nlines\n",
-        "tab\t",
-        "grüße €",
-        "%s %b",
-        "",
-        "-n",
-    ],
+VALUES = (
+    *("plain", "it's", 'a "b" $HOME `id` $(id)', "back\\slash \\n \\0101", "two\nlines\n", "tab\t", "grüße €", "%s %b"),
+    *("", "-n"),
 )
-def test_a_shell_gets_back_what_was_written_for_it(value: str) -> None:
-    line = room.header({"VALUE": value, "not a name": "x"}, ["GONE"]) + b"rest\n"
-    show = 'printf "%s|%s" "$VALUE" "$GONE"; cat'
-
-    done = subprocess.run(
-        ["/bin/sh", "-c", room._ENTER, "holdfast", "/bin/sh", "-c", show],
-        input=line,
-        capture_output=True,
-        env={"GONE": "there", "PATH": os.environ["PATH"]},
-        check=True,
-    )
-
-    assert done.stdout.decode() == f"{value}|rest\n"
-    assert done.stderr == b""
 
 
-def test_both_streams_of_a_command_stay_in_order() -> None:
-    done = subprocess.run(
-        ["/bin/sh", "-c", room._ENTER, "holdfast", "/bin/sh", "-c", "echo a; echo b >&2; echo c; exit 7"],
-        input=room.header({}, []),
-        capture_output=True,
-        check=False,
-    )
+def entered(line: bytes, script: str) -> subprocess.CompletedProcess[bytes]:
+    """A command as it is run in the container, `line` at its standard input."""
+    argv = ["/bin/sh", "-c", room._ENTER, "holdfast", "/bin/sh", "-c", script]
+    environment = {"GONE": "there", "PATH": os.environ["PATH"]}
+    return subprocess.run(argv, input=line, capture_output=True, env=environment, check=False)
+
+
+def test_a_shell_gets_back_what_was_written_for_it():
+    given = {f"VALUE{number}": value for number, value in enumerate(VALUES)}
+    line = room.header({**given, "not a name": "x"}, ["GONE"]) + b"rest\n"
+    done = entered(line, 'printf "%s|" ' + " ".join(f'"${name}"' for name in given) + ' "$GONE"; cat')
+    assert done.stdout.decode().split("|") == [*VALUES, "", "rest\n"]
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_both_streams_of_a_command_stay_in_order():
+    done = entered(room.header({}, []), "echo a; echo b >&2; echo c; exit 7")
     assert (done.returncode, done.stdout) == (7, b"a\nb\nc\n")
 
 
@@ -237,42 +201,53 @@ def test_both_streams_of_a_command_stay_in_order() -> None:
     ("words", "expected"),
     [([], "host"), (["--network", "bridge"], "bridge"), (["--network=mine"], "mine"), (["--network", "none"], "host")],
 )
-def test_a_build_has_the_targets_network_and_one_in_any_case(words: list[str], expected: str) -> None:
+def test_a_build_has_the_targets_network_and_one_in_any_case(words, expected):
     assert room.network(words) == expected
 
 
-def test_the_first_process_ends_when_nobody_holds_the_pipe(container, tmp_path) -> None:
+def test_the_first_process_ends_when_nobody_holds_the_pipe(container, tmp_path):
     container.start(["uv"], {}, None)
-    fifo = str(tmp_path / room.FIFO)
-    with subprocess.Popen(["/bin/sh", "-c", room._STAY, "holdfast", fifo]) as process:
+    fifo = tmp_path / room.FIFO
+    with stays(fifo) as process:
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(0.1)
         container.__exit__(None, None, None)
         process.wait(60)
 
-    assert not (tmp_path / room.FIFO).exists()
+    assert not fifo.exists()
 
 
-def test_the_first_process_ends_at_once_where_who_held_the_pipe_died_before_it_came(tmp_path) -> None:
-    fifo = str(tmp_path / room.FIFO)
+def stays(fifo: Path) -> subprocess.Popen[bytes]:
+    """The first process of the container."""
+    return subprocess.Popen(["/bin/sh", "-c", room._STAY, "holdfast", str(fifo)], stderr=subprocess.DEVNULL)
+
+
+def test_the_first_process_ends_at_once_where_who_held_the_pipe_died_before_it_came(tmp_path):
+    fifo = tmp_path / room.FIFO
     os.mkfifo(fifo)
-    done = subprocess.run(["/bin/sh", "-c", room._STAY, "holdfast", fifo], timeout=60, check=False)
-    assert done.returncode == 1
-    os.unlink(fifo)
-    done = subprocess.run(["/bin/sh", "-c", room._STAY, "holdfast", fifo], timeout=60, check=False, capture_output=True)
-    assert done.returncode != 0
+    assert stays(fifo).wait(60) == 1
+    fifo.unlink()
+    assert stays(fifo).wait(60) != 0
 
 
-def test_a_container_of_that_name_that_is_somebody_elses_is_not_removed(home, tmp_path) -> None:
-    said = 'Error response from daemon: Conflict. The container name "/holdfast-p_1-room" is already in use by x.'
-    engine = Engine(run=Answer(125, "", said))
-    with pytest.raises(Refused, match="already") as refused, make(engine, home, tmp_path) as container:
+@pytest.mark.parametrize(
+    ("said", "words", "asked"),
+    [
+        ('Conflict. The container name "/holdfast-p_1-room" is already in use by x.', "already", ["run"]),
+        ("no space left on device.", "prune", ["run", "rm"]),
+    ],
+)
+def test_a_container_that_cannot_be_made_is_said_so_and_anothers_of_its_name_is_not_removed(
+    home, tmp_path, said, words, asked
+):
+    engine = Engine(run=Answer(125, "", f"docker: Error response from daemon: {said}"))
+    with pytest.raises(Refused, match=words) as refused, make(engine, home, tmp_path) as container:
         container.start(["uv"], {}, None)
     assert "docker rm" not in refused.value.message
-    assert [words[0] for words in engine.asked] == ["run"]
+    assert [words[0] for words in engine.asked] == asked
 
 
-def test_a_build_that_is_ended_takes_the_container_with_it(container, engine, tmp_path) -> None:
+def test_a_build_that_is_ended_takes_the_container_with_it(container, engine, tmp_path):
     with pytest.raises(KeyboardInterrupt), container:
         container.start(["uv"], {}, None)
         raise KeyboardInterrupt
@@ -281,30 +256,22 @@ def test_a_build_that_is_ended_takes_the_container_with_it(container, engine, tm
     assert not (tmp_path / room.FIFO).exists()
 
 
-def test_a_program_that_was_killed_in_it_was_ended_by_a_signal(container) -> None:
+def test_a_program_that_was_killed_in_it_was_ended_by_a_signal(container, monkeypatch):
+    monkeypatch.setattr(room, "SETTLING", 0.0)
     assert container.ended(Result(137, "x", None)) == Result(None, "x", 9)
     assert container.ended(Result(1, "x", None)) == Result(1, "x", None)
     assert container.ended(Result(0, "x", None)).code == 0
 
 
-def test_a_container_that_was_removed_meanwhile_is_said_so(home, tmp_path) -> None:
+def test_a_container_that_was_removed_meanwhile_is_said_so(home, tmp_path):
     gone = make(Engine(inspect=Answer(1, "", "Error: No such object: x")), home, tmp_path)
     with pytest.raises(Refused, match="is gone: somebody stopped or removed it") as refused:
         gone.ended(Result(137, "", None))
     assert refused.value.kind == "preparation"
 
 
-def test_a_container_that_docker_takes_for_running_a_moment_longer_is_said_so(container, monkeypatch) -> None:
+def test_a_container_that_docker_takes_for_running_a_moment_longer_is_said_so(container, monkeypatch):
     answers = iter([True, False])
     monkeypatch.setattr(container, "_is_there", lambda: next(answers))
     with pytest.raises(Refused, match="is gone"):
         container.ended(Result(137, "", None))
-
-
-def test_a_container_that_cannot_be_made_is_said_with_its_remedy(home, tmp_path) -> None:
-    full = make(
-        Engine(run=Answer(125, "", "docker: Error response from daemon: no space left on device.")), home, tmp_path
-    )
-    with pytest.raises(Refused, match="full") as refused:
-        full.start(["uv"], {}, None)
-    assert "prune" in refused.value.message

@@ -1,7 +1,5 @@
 """What people read when a build failed."""
 
-from __future__ import annotations
-
 import pytest
 
 from holdfast.farside.environments.complaints import explain, package_name
@@ -9,7 +7,7 @@ from holdfast.farside.environments.complaints import explain, package_name
 SPEC = [["numpy==99", "conda.yml:6"], ["nosuch-xyz==1", "conda.yml:7"], ["Some.Pack[extra]>=2", "req.txt:3"]]
 
 
-def test_a_package_that_is_not_there_is_named_with_its_line() -> None:
+def test_a_package_that_is_not_there_is_named_with_its_line():
     output = (
         "error: No solution found when resolving dependencies\n"
         "  cause: Because nosuch-xyz was not found in the package registry and you require nosuch-xyz==1, we can "
@@ -42,24 +40,24 @@ def test_a_package_that_is_not_there_is_named_with_its_line() -> None:
         ("Segmentation fault", ""),
     ],
 )
-def test_every_kind_of_failure_has_its_remedy(output: str, remedy: str) -> None:
+def test_every_kind_of_failure_has_its_remedy(output, remedy):
     found = explain(output, SPEC)
 
     assert remedy in found.remedy
     assert bool(remedy) == bool(found.remedy)
 
 
-def test_a_name_is_found_however_it_is_spelled() -> None:
+def test_a_name_is_found_however_it_is_spelled():
     assert explain("error: Failed to build `some_pack`", SPEC).where == "req.txt:3"
     assert explain("error: Failed to build `some-packer`", SPEC).where == ""
 
 
-def test_an_installer_that_said_nothing_is_said_to_have_said_nothing() -> None:
+def test_there_is_a_reason_in_any_case_and_it_fits_into_a_record():
     assert explain("", []).sentence() == "the installer gave no reason."
-
-
-def test_a_reason_fits_into_a_record() -> None:
     assert len(explain("error: " + "long " * 1000, []).reason) < 420
+    killed = explain("Building numpy==1.26.4", SPEC, 9)
+    assert killed.sentence().startswith("the installer was ended by signal 9. Memory may have run out")
+    assert killed.where == ""
 
 
 @pytest.mark.parametrize(
@@ -74,12 +72,5 @@ def test_a_reason_fits_into_a_record() -> None:
         ("${HOLDFAST_FILES}/w/mine-2-py3-none-any.whl", "mine"),
     ],
 )
-def test_the_name_of_a_requirement(text: str, name: str) -> None:
+def test_the_name_of_a_requirement(text, name):
     assert package_name(text) == name
-
-
-def test_an_installer_that_was_killed_is_said_to_have_been_killed() -> None:
-    found = explain("Building numpy==1.26.4", SPEC, 9)
-
-    assert found.sentence().startswith("the installer was ended by signal 9. Memory may have run out")
-    assert found.where == ""

@@ -25,32 +25,23 @@ def package(name: str, version: str = "1.0", depends: tuple[str, ...] = (), noar
 
 
 def test_a_solve_is_asked_for_the_targets_system_and_driver():
-    text = conda.solve_request(["https://h/t/tk/c::x", "numpy"], CHANNELS, PLATFORM, "12.4", [package("x")], "/cache")
+    specs, network = ["https://h/t/tk/c::x", "numpy"], {"verify": False, "credentials": CHANNELS.credentials}
 
-    assert json.loads(text) == {
-        "do": "solve",
-        "specs": ["https://h/c::x", "numpy"],
-        "channels": [
-            {"name": "conda-forge", "urls": ["conda-forge"]},
-            {"name": "https://h/c", "urls": ["https://h/c"]},
-        ],
-        "platform": "linux-64",
-        "virtual": {"glibc": "2.36", "cuda": "12.4"},
-        "locked": [package("x")],
-        "priority": "strict",
-        "cache": "/cache",
-        "network": {
-            "verify": False,
-            "credentials": {"h": ["ada", "word"]},
-            "secret_urls": {"https://h/c": "https://h/t/tk/c"},
-        },
-    }
+    def request(cuda: str) -> object:
+        return json.loads(conda.solve_request(specs, CHANNELS, PLATFORM, cuda, [package("x")], "/cache"))
 
-
-def test_without_a_driver_there_is_no_cuda():
-    request = json.loads(conda.solve_request([], CHANNELS, PLATFORM, "", [], "/cache"))
-
-    assert request["virtual"] == {"glibc": "2.36", "cuda": None}
+    for cuda in ("12.4", ""):
+        assert request(cuda) == {
+            "do": "solve",
+            "specs": ["https://h/c::x", "numpy"],
+            "channels": [{"name": name, "urls": list(urls)} for name, urls in CHANNELS.groups],
+            "platform": "linux-64",
+            "virtual": {"glibc": "2.36", "cuda": cuda or None},
+            "locked": [package("x")],
+            "priority": "strict",
+            "cache": "/cache",
+            "network": {**network, "secret_urls": CHANNELS.secret_urls},
+        }
 
 
 def test_an_installation_names_the_place_and_how_it_will_be_seen():
@@ -134,7 +125,7 @@ def test_the_worker_is_a_program_beside_this_module():
         assert "py-rattler" in source.read()
 
 
-def test_packages_of_another_platform_are_not_preferred() -> None:
+def test_packages_of_another_platform_are_not_preferred():
     packages = [{"name": each, "subdir": each} for each in ("noarch", "linux-64", "linux-aarch64", "win-64")]
 
     found = conda_building._of_this_platform(packages, "linux-x86_64-glibc2.36")

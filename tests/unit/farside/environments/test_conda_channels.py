@@ -45,11 +45,21 @@ def groups(settings: Settings, *names: str, specs: tuple[str, ...] = ()) -> dict
     return dict(channel_urls(names, specs, settings).groups)
 
 
-def test_a_public_channel_is_left_to_rattler_which_knows_its_place(nothing):
-    assert groups(nothing, "conda-forge", "bioconda/label/dev") == {
-        "conda-forge": ("conda-forge",),
-        "bioconda/label/dev": ("bioconda/label/dev",),
-    }
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("conda-forge", {"conda-forge": ("conda-forge",)}),
+        ("bioconda/label/dev", {"bioconda/label/dev": ("bioconda/label/dev",)}),
+        ("https://example.com/channel/", {"https://example.com/channel": ("https://example.com/channel",)}),
+        ("file:///srv/channel", {"file:///srv/channel": ("file:///srv/channel",)}),
+        ("/srv/other", {"/srv/other": ("file:///srv/other",)}),
+        ("file:///t/data/channel", {"file:///t/data/channel": ("file:///t/data/channel",)}),  # `t` is no token here
+    ],
+)
+def test_names_of_public_channels_are_left_to_rattler_and_addresses_and_folders_stay_as_they_are(
+    nothing, name, expected
+):
+    assert groups(nothing, name) == expected
 
 
 def test_defaults_has_its_real_addresses_and_is_the_last_resort(nothing):
@@ -58,14 +68,6 @@ def test_defaults_has_its_real_addresses_and_is_the_last_resort(nothing):
     assert groups(nothing) == groups(nothing, "defaults") == {"defaults": addresses}
     assert groups(nothing, "pkgs/main") == {"pkgs/main": addresses[:1]}
     assert groups(nothing, "conda-forge", "nodefaults") == {"conda-forge": ("conda-forge",)}
-
-
-def test_addresses_and_folders_stay_as_they_are(nothing):
-    assert groups(nothing, "https://example.com/channel/", "file:///srv/channel", "/srv/other") == {
-        "https://example.com/channel": ("https://example.com/channel",),
-        "file:///srv/channel": ("file:///srv/channel",),
-        "/srv/other": ("file:///srv/other",),
-    }
 
 
 def test_a_channel_that_only_a_package_names_is_searched_last(nothing):
@@ -135,10 +137,6 @@ def test_a_secret_that_travels_apart_is_put_in(nothing):
     assert found.groups == (("https://example.com/c", ("https://example.com/c",)),)
     assert found.credentials == {"example.com": ["ada", "word"]}
     assert plain_spec(name + "::x >=1") == "https://example.com/c::x >=1"
-
-
-def test_a_folder_called_t_is_no_token(nothing):
-    assert groups(nothing, "file:///t/data/channel") == {"file:///t/data/channel": ("file:///t/data/channel",)}
 
 
 def test_lists_are_read_with_and_without_indent():

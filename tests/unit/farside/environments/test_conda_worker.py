@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import io
 import json
 import subprocess
 import sys
@@ -65,7 +64,7 @@ def test_the_spec_concerned_is_the_one_that_the_solver_names_first():
 
 
 def test_progress_is_told_a_few_times_per_second_and_always_at_a_start():
-    lines = []
+    lines: list[dict[str, object]] = []
     reporter = Reporter(lines.append, 2, 100)
 
     reporter.on_transaction_start(2)
@@ -106,12 +105,7 @@ def test_an_archive_of_a_folder_must_have_its_sha256(tmp_path):
 
 @pytest.mark.parametrize("request_text", ["", "{}", "[]", '{"do": "dance"}', '{"do": "solve", "specs": []}'])
 def test_a_worker_that_cannot_work_says_so_in_one_line(request_text):
-    done = subprocess.run(
-        [*conda.worker_command(sys.executable)[:1], "-I", "-S", conda.worker_command("")[2]],
-        input=request_text,
-        capture_output=True,
-        text=True,
-    )
-
+    argv = [sys.executable, "-I", "-S", conda.worker_command("")[2]]
+    done = subprocess.run(argv, input=request_text, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (1, "")
-    assert json.load(io.StringIO(done.stdout))["error"]["kind"] == "other"
+    assert json.loads(done.stdout)["error"]["kind"] == "other"

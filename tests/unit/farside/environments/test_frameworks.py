@@ -13,13 +13,6 @@ from holdfast.farside.environments.frameworks import Build, framework_of, read_e
 from kit.fatbins import cuda_library
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Path:
-    folder = tmp_path / "lib" / "python3.11" / "site-packages"
-    folder.mkdir(parents=True)
-    return folder
-
-
 def put(site: Path, path: str, content: str | bytes) -> None:
     (site / path).parent.mkdir(parents=True, exist_ok=True)
     (site / path).write_bytes(content.encode() if isinstance(content, str) else content)
@@ -34,6 +27,7 @@ def builds(site: Path) -> list[Build]:
     [
         ("cuda: Optional[str] = '13.0'\nhip: Optional[str] = None\n", "13.0", False, ""),
         ('cuda = "10.2"\n', "10.2", False, ""),
+        ("open('executed', 'w')\ncuda = '12.6'\n", "12.6", False, ""),
         ("cuda = None\nhip = None\n", None, True, ""),
         ("cuda = None\nhip = '6.4.2'\n", None, False, "ROCm"),
         ("cuda: Optional[str] = None\nxpu: Optional[str] = '20250101'\n", None, False, "Intel GPUs"),
@@ -44,18 +38,9 @@ def builds(site: Path) -> list[Build]:
         ("\0\xff" * 1000, None, None, ""),
     ],
 )
-def test_pytorch_says_its_cuda_in_version_py(
-    text: str, cuda: str | None, is_cpu: bool | None, other: str, site: Path
-) -> None:
-    put(site, "torch/version.py", text)
+def test_pytorch_says_its_cuda_in_version_py_which_is_not_executed(text, cuda, is_cpu, other, site, tmp_path):
+    put(site, "torch/version.py", text.replace("'executed'", repr(str(tmp_path / "executed"))))
     assert builds(site) == [Build("torch", "torch", "", cuda, is_cpu, other=other)]
-
-
-def test_a_module_is_never_executed(site: Path, tmp_path: Path) -> None:
-    spoiled = "open(%r, 'w')\ncuda = '12.6'\nis_cuda_build = True\n" % str(tmp_path / "executed")
-    for path in ("torch/version.py", "tensorflow/python/platform/build_info.py"):
-        put(site, path, spoiled)
-    assert [each.is_cpu for each in builds(site)] == [False, False]
     assert not (tmp_path / "executed").exists()
 
 
@@ -68,9 +53,11 @@ def test_a_module_is_never_executed(site: Path, tmp_path: Path) -> None:
         "('cuda_compute_capabilities', ['sm_35', 'compute_80'])])",
     ],
 )
-def test_tensorflow_says_its_architectures_where_its_library_does_not(text: str, site: Path) -> None:
-    put(site, "tensorflow/python/platform/build_info.py", text)
+def test_tensorflow_says_its_architectures_where_its_library_does_not(text, site, tmp_path):
+    executed = tmp_path / "executed"
+    put(site, "tensorflow/python/platform/build_info.py", f"open({str(executed)!r}, 'w')\n{text}")
     assert builds(site) == [Build("tensorflow", "tensorflow", "", "11.2", False, ("sm_35", "sm_80", "ptx_80"))]
+    assert not executed.exists()
 
 
 @pytest.mark.parametrize(
@@ -81,13 +68,13 @@ def test_tensorflow_says_its_architectures_where_its_library_does_not(text: str,
         *[("tf-nightly-intel", False), ("tensorflow-estimator", False)],
     ],
 )
-def test_a_package_that_only_begins_like_a_framework_is_none(package: str, is_one: bool, site: Path) -> None:
+def test_a_package_that_only_begins_like_a_framework_is_none(package, is_one, site):
     put(site, f"{package.replace('-', '_')}-2.0.dist-info/METADATA", f"Name: {package}\nVersion: 2.0\n")
     assert builds(site) == ([Build("tensorflow", package, "2.0")] if is_one else [])
     assert framework_of(package) == ("tensorflow" if is_one else "")
 
 
-def test_old_jax_has_cuda_inside_and_one_with_parts_of_it_is_unknown(site: Path) -> None:
+def test_old_jax_has_cuda_inside_and_one_with_parts_of_it_is_unknown(site):
     (site / "jaxlib-0.4.13+cuda11.cudnn86.dist-info").mkdir()
     put(site, "jaxlib/xla_extension.so", cuda_library(["sm_70"]))
     assert [(each.cuda, each.is_cpu, each.architectures) for each in builds(site)] == [("11", False, ("sm_70",))]
@@ -96,15 +83,15 @@ def test_old_jax_has_cuda_inside_and_one_with_parts_of_it_is_unknown(site: Path)
     assert [each.is_cpu for each in builds(site)] == [None]
 
 
-def test_a_text_made_to_be_slow_is_read_in_a_moment(site: Path) -> None:
-    put(site, "tensorflow/python/platform/build_info.py", "'a',[" * 1000000)
-    put(site, "torch/version.py", "a" * 1000000 + ":" * 1000000)
+def test_a_text_made_to_be_slow_is_read_in_a_moment(site):
+    put(site, "tensorflow/python/platform/build_info.py", "'a',[" * 60000)
+    put(site, "torch/version.py", "a" * 60000 + ":" * 60000)
     begun = time.process_time()
     assert [each.is_cpu for each in builds(site)] == [None, None]
-    assert time.process_time() - begun < 10
+    assert time.process_time() - begun < 2
 
 
-def test_files_that_are_folders_pipes_and_links_to_themselves_are_unknown(site: Path) -> None:
+def test_files_that_are_folders_pipes_and_links_to_themselves_are_unknown(site):
     (site / "torch" / "version.py").mkdir(parents=True)
     (site / "cntk" / "libs").mkdir(parents=True)
     (site / "onnxruntime" / "capi").mkdir(parents=True)
@@ -114,7 +101,7 @@ def test_files_that_are_folders_pipes_and_links_to_themselves_are_unknown(site: 
     assert {each.is_cpu for each in builds(site)} == {None}
 
 
-def test_the_frameworks_of_several_folders_are_those_that_python_finds_first(tmp_path: Path) -> None:
+def test_the_frameworks_of_several_folders_are_those_that_python_finds_first(tmp_path):
     for name, cuda in (("first", "'12.6'"), ("second", "None")):
         put(tmp_path / name, "torch/version.py", f"cuda = {cuda}\n")
     folders = [str(tmp_path / "first"), str(tmp_path / "second")]
@@ -122,24 +109,23 @@ def test_the_frameworks_of_several_folders_are_those_that_python_finds_first(tmp
     assert [each.is_cpu for each in read_environment(str(tmp_path), folders[::-1]).builds] == [True]
 
 
-@pytest.mark.parametrize(
-    ("cuda", "needed"),
-    [
-        ("13.1", "580"),
-        ("12.9", "525.60.13"),
-        ("12", "525.60.13"),
-        ("11.8", "450.80.02"),
-        ("11.0", "450.36.06"),
-        ("10.2", "440.33"),
-        ("10", "410.48"),
-        ("9.1", "384.81"),
-        ("8.0", "375.26"),
-        ("14.0", None),
-        ("", None),
-    ],
-)
-def test_each_cuda_has_its_oldest_driver(cuda: str, needed: str | None) -> None:
-    assert minimum_driver(cuda) == needed
+OLDEST = {
+    "13.1": "580",
+    "12.9": "525.60.13",
+    "12": "525.60.13",
+    "11.8": "450.80.02",
+    "11.0": "450.36.06",
+    "10.2": "440.33",
+    "10": "410.48",
+    "9.1": "384.81",
+    "8.0": "375.26",
+    "14.0": None,
+    "": None,
+}
+
+
+def test_each_cuda_has_its_oldest_driver():
+    assert {cuda: minimum_driver(cuda) for cuda in OLDEST} == OLDEST
 
 
 @pytest.mark.parametrize(
@@ -162,13 +148,11 @@ def test_each_cuda_has_its_oldest_driver(cuda: str, needed: str | None) -> None:
         ("unknown", "unknown", "13.0", False),
     ],
 )
-def test_a_driver_is_too_old_only_where_that_is_known(
-    driver: str | None, supported: str | None, cuda: str, too_old: bool
-) -> None:
+def test_a_driver_is_too_old_only_where_that_is_known(driver, supported, cuda, too_old):
     assert is_too_old(Machine(driver=driver, cuda=supported), cuda) is too_old
 
 
-def test_the_newest_cuda_of_a_driver() -> None:
+def test_the_newest_cuda_of_a_driver():
     drivers = ("580.65.06", "575.57.08", "470.256.02", "390.157", None)
     assert [newest_major(Machine(driver=each)) for each in drivers] == [13, 12, 11, None, None]
 
@@ -192,11 +176,11 @@ def test_the_newest_cuda_of_a_driver() -> None:
         ("sm_80", None, "unknown"),
     ],
 )
-def test_code_runs_where_nvidia_says_so(code: str, device: tuple[int, int] | None, word: str) -> None:
+def test_code_runs_where_nvidia_says_so(code, device, word):
     assert fitness([code], None, Device("a GPU", device), Machine()) == word
 
 
-def test_ptx_is_compiled_by_a_driver_that_is_not_older_than_it() -> None:
+def test_ptx_is_compiled_by_a_driver_that_is_not_older_than_it():
     device = Device("a GPU", (12, 0))
     for supported, word in (("12.8", "ptx-too-new"), ("12.9", "runs"), ("13.0", "runs"), (None, "runs")):
         assert fitness(["sm_90", "ptx_90"], "12.9", device, Machine(cuda=supported)) == word

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +12,6 @@ from holdfast.farside.environments.interpreters import Interpreter
 from holdfast.farside.environments.known import Known
 from holdfast.farside.environments.making import DEFAULT, Maker
 from holdfast.farside.environments.place import Place
-from holdfast.farside.layout import Home
 from holdfast.farside.refusal import Refused
 
 
@@ -40,8 +38,7 @@ class Shop:
         pass
 
 
-def test_that_the_conda_tool_finds_no_python_is_not_blamed_on_the_pin(tmp_path: Path) -> None:
-    home = Home(str(tmp_path / "home"))
+def test_that_the_conda_tool_finds_no_python_is_not_blamed_on_the_pin(home):
     os.makedirs(home.pythons())
     plan = {"python": "3.11", "interpreter": "", "uv": "uv", "files": "", "conda": [["scipy", "x:1"]], "channels": []}
     shop = Shop()

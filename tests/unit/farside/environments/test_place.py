@@ -10,17 +10,11 @@ import pytest
 
 from holdfast.farside.environments import place as places
 from holdfast.farside.environments.known import Known
-from holdfast.farside.environments.locks import Lock, make_lock
+from holdfast.farside.environments.locks import Lock, lock_digest, make_lock
 from holdfast.farside.environments.place import Place
 from holdfast.farside.environments.platforms import platform_name
 from holdfast.farside.layout import Home
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    made = Home(str(tmp_path / "home"))
-    os.makedirs(made.locks())
-    return made
+from holdfast.farside.refusal import Refused
 
 
 class Elsewhere(Place):
@@ -50,7 +44,13 @@ def make(home: Home, name: str, mark: str) -> None:
     (folder / ".complete").write_text(mark)
 
 
-def test_a_python_is_one_by_whatever_name_it_is_found(home, tmp_path) -> None:
+def found(home: Home, place: type[Place], **more: object) -> str | None:
+    """The environment that is known there for the plan."""
+    answer = Known(home, plan(**more), {}, place(home)).find()
+    return answer and answer.environment.id
+
+
+def test_a_python_is_one_by_whatever_name_it_is_found(home, tmp_path):
     (tmp_path / "python").symlink_to(sys.executable)
     here = Place(home)
     assert here.identity(str(tmp_path / "python")) == os.path.realpath(sys.executable)
@@ -58,9 +58,9 @@ def test_a_python_is_one_by_whatever_name_it_is_found(home, tmp_path) -> None:
     assert here.noted_as("", str(tmp_path / "python")) == os.path.realpath(sys.executable)
 
 
-def test_the_active_python_says_its_version_itself(home) -> None:
-    (found,) = Place(home).active(sys.executable)
-    assert found.version == "%d.%d.%d" % sys.version_info[:3]
+def test_the_active_python_says_its_version_itself(home):
+    (active,) = Place(home).active(sys.executable)
+    assert active.version == "%d.%d.%d" % sys.version_info[:3]
     assert Place(home).active("/nowhere/python") == []
 
 
@@ -73,32 +73,21 @@ def test_the_active_python_says_its_version_itself(home) -> None:
         ({"compiled": ["x"], "place": "elsewhere"}, False, True),
     ],
 )
-def test_what_was_compiled_at_a_place_is_for_that_place(mark, here: bool, there: bool) -> None:
+def test_what_was_compiled_at_a_place_is_for_that_place(mark, here, there):
     assert (places.is_of(mark, ""), places.is_of(mark, "elsewhere")) == (here, there)
 
 
-def test_what_is_noted_for_one_place_is_not_found_for_another(home) -> None:
+def test_what_is_noted_for_one_place_or_another_run_had_there_is_not_found_for_another(home):
     make(home, "e1", '{"compiled": [], "place": ""}')
-    here, there = Known(home, plan(), {}), Known(home, plan(), {}, Elsewhere(home))
-    Path(here.note(lock())).write_text("e1")
+    Path(Known(home, plan(), {}).note(lock())).write_text("e1")
 
-    assert here.find().environment.id == "e1"
-    assert there.find() is None
-
-
-def test_of_another_run_only_an_environment_that_works_there_is_taken(home) -> None:
-    from holdfast.farside.environments.locks import lock_digest
-
+    assert (found(home, Place), found(home, Elsewhere)) == ("e1", None)
     made = f'{{"lock": "{lock_digest(lock())}", "python": "3.11.2", "compiled": ["x"], "place": "elsewhere"}}'
-    make(home, "e1", made)
-
-    assert Known(home, plan(exact=True), {}).find() is None
-    assert Known(home, plan(exact=True), {}, Elsewhere(home)).find().environment.id == "e1"
+    make(home, "e2", made)
+    assert (found(home, Place, exact=True), found(home, Elsewhere, exact=True)) == (None, "e2")
 
 
-def test_a_lock_for_another_platform_names_the_place(home) -> None:
-    from holdfast.farside.refusal import Refused
+def test_a_lock_for_another_platform_names_the_place(home):
 
-    known = Known(home, plan(exact=True, locks=[lock(platform="linux-aarch64-musl")]), {}, Elsewhere(home))
     with pytest.raises(Refused, match="made for linux-aarch64-musl, and the image `x` is linux"):
-        known.find()
+        found(home, Elsewhere, exact=True, locks=[lock(platform="linux-aarch64-musl")])

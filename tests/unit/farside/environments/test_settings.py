@@ -25,11 +25,7 @@ def write(host: dict[str, str], relative: str, text: str) -> None:
     path.write_text(text)
 
 
-def test_a_machine_without_settings_gets_none(host) -> None:
-    assert translated(host) == {}
-
-
-def test_indexes_of_pips_file_are_uvs(host) -> None:
+def test_indexes_of_pips_file_are_uvs(host):
     text = "[global]\nindex-url = https://me:word@one/simple\nextra-index-url =\n  https://two/simple\n  https://three/simple\n"
     write(host, ".config/pip/pip.conf", text + "find-links = /a /b\ntrusted-host = two\nproxy = http://proxy:3128\n")
 
@@ -44,7 +40,7 @@ def test_indexes_of_pips_file_are_uvs(host) -> None:
     }
 
 
-def test_pips_variables_outrank_its_files_and_later_files_earlier_ones(host) -> None:
+def test_pips_variables_outrank_its_files_and_later_files_earlier_ones(host):
     write(host, "etc/pip/pip.conf", "[global]\nindex-url = https://machine/simple\n")
     write(host, ".pip/pip.conf", "[install]\nindex-url = https://account/simple\n")
 
@@ -52,38 +48,29 @@ def test_pips_variables_outrank_its_files_and_later_files_earlier_ones(host) -> 
     assert translated(dict(host, PIP_INDEX_URL="https://mine/simple"))["UV_DEFAULT_INDEX"] == "https://mine/simple"
 
 
-@pytest.mark.parametrize("name", ["UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_FIND_LINKS"])
-def test_where_uv_is_told_itself_pips_indexes_do_not_count(host, name: str) -> None:
+@pytest.mark.parametrize("name", ["UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_FIND_LINKS", ""])
+def test_where_uv_is_told_itself_pips_indexes_do_not_count(host, name):
+    """By a variable, or by a file of its own."""
     write(host, ".config/pip/pip.conf", "[global]\nindex-url = https://one/simple\n")
+    if not name:
+        write(host, ".config/uv/uv.toml", 'index-url = "https://uv/simple"\n')
 
-    assert translated(dict(host, **{name: "https://uv/simple"})) == {}
-
-
-def test_a_file_of_uvs_that_names_an_index_counts_instead_of_pips(host) -> None:
-    write(host, ".config/pip/pip.conf", "[global]\nindex-url = https://one/simple\n")
-    write(host, ".config/uv/uv.toml", 'index-url = "https://uv/simple"\n')
-
-    assert translated(host) == {}
+    assert translated({**host, **({name: "https://uv/simple"} if name else {})}) == {}
 
 
-@pytest.mark.parametrize("name", ["REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CERT"])
-def test_certificates_that_somebody_named_are_used(host, name: str) -> None:
-    write(host, "company.pem", "-")
-    bundle = str(Path(host["HOME"]) / "company.pem")
+def test_certificates_that_somebody_named_are_used_and_else_the_systems(host, monkeypatch):
+    write(host, "some.pem", "-")
+    bundle = str(Path(host["HOME"]) / "some.pem")
 
-    assert translated(dict(host, **{name: bundle})) == {"SSL_CERT_FILE": bundle}
-
-
-def test_the_systems_certificates_are_used_where_nobody_named_any(host, monkeypatch) -> None:
-    write(host, "system.pem", "-")
-    monkeypatch.setattr(settings, "_SYSTEM_BUNDLES", (str(Path(host["HOME"]) / "system.pem"),))
-
-    assert translated(host) == {"SSL_CERT_FILE": str(Path(host["HOME"]) / "system.pem")}
-    assert translated(dict(host, SSL_CERT_FILE="/other.pem")) == {}
+    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CERT"):
+        assert translated({**host, name: bundle}) == {"SSL_CERT_FILE": bundle}
+    monkeypatch.setattr(settings, "_SYSTEM_BUNDLES", (bundle,))
+    assert translated(host) == {"SSL_CERT_FILE": bundle}
+    assert translated({**host, "SSL_CERT_FILE": "/other.pem"}) == {}
 
 
-@pytest.mark.parametrize("text", ["no section", "[global\nindex-url=x", "[global]\nindex-url\n", "\0"])
-def test_a_damaged_file_of_pips_is_no_reason_to_fail(host, text: str) -> None:
+@pytest.mark.parametrize("text", ["", "no section", "[global\nindex-url=x", "[global]\nindex-url\n", "\0"])
+def test_no_settings_and_a_damaged_file_of_pips_are_no_reason_to_fail(host, text):
     write(host, ".config/pip/pip.conf", text)
 
     assert translated(host) == {}
@@ -112,7 +99,5 @@ def test_a_damaged_file_of_pips_is_no_reason_to_fail(host, text: str) -> None:
         ("HOME", "/home/me", []),
     ],
 )
-def test_what_is_secret_in_the_settings_is_known_so_that_it_can_be_masked(
-    name: str, value: str, secrets: list[str]
-) -> None:
+def test_what_is_secret_in_the_settings_is_known_so_that_it_can_be_masked(name, value, secrets):
     assert secrets_in({name: value}) == secrets

@@ -8,19 +8,11 @@ import os
 import time
 from pathlib import Path
 
-import pytest
-
-from holdfast.farside import kernel
 from holdfast.farside.environments.trimming import trimmed
 from holdfast.farside.layout import USE_BYTE, Home
+from unit.farside.programs import lock_held
 
 DAY = 86400.0
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    (tmp_path / "locks").mkdir()
-    return Home(str(tmp_path))
 
 
 def make(home: Home, name: str, days: float, cached: str = "", size: int = 1000) -> Path:
@@ -50,7 +42,7 @@ def units(home: Home) -> list[str]:
     return sorted(each.name for each in (Path(home.cache()) / "uv" / "archive-v0").iterdir())
 
 
-def test_those_that_nobody_has_used_for_long_go(home: Home) -> None:
+def test_those_that_nobody_has_used_for_long_go(home):
     make(home, "old", 40)
     make(home, "new", 1)
 
@@ -61,7 +53,7 @@ def test_those_that_nobody_has_used_for_long_go(home: Home) -> None:
     assert answer["left"] is None
 
 
-def test_those_used_longest_ago_go_until_the_limit_is_kept(home: Home) -> None:
+def test_those_used_longest_ago_go_until_the_limit_is_kept(home):
     for name, days in (("oldest", 40), ("older", 30), ("newest", 1)):
         make(home, name, days, cached=name)
 
@@ -72,7 +64,7 @@ def test_those_used_longest_ago_go_until_the_limit_is_kept(home: Home) -> None:
     assert 4000 < answer["left"] <= 4500
 
 
-def test_packages_that_no_environment_has_go_first(home: Home) -> None:
+def test_packages_that_no_environment_has_go_first(home):
     make(home, "one", 40, cached="used")
     unused = Path(home.cache()) / "uv" / "archive-v0" / "unused"
     unused.mkdir()
@@ -85,7 +77,7 @@ def test_packages_that_no_environment_has_go_first(home: Home) -> None:
     assert answer["removed"] == [["1 cached package", 5000]]
 
 
-def test_a_package_that_two_environments_have_counts_once_and_stays_for_the_other(home: Home) -> None:
+def test_a_package_that_two_environments_have_counts_once_and_stays_for_the_other(home):
     make(home, "old", 40, cached="shared")
     make(home, "new", 1, cached="shared")
 
@@ -96,30 +88,17 @@ def test_a_package_that_two_environments_have_counts_once_and_stays_for_the_othe
     assert answer["left"] <= 2500
 
 
-def test_what_is_in_use_stays_whatever_the_limit(home: Home) -> None:
+def test_what_is_in_use_stays_whatever_the_limit(home):
     make(home, "held", 40)
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:  # record locks are a process's own
-        kernel.lock(os.open(home.environment("held") + ".lock", os.O_RDWR), USE_BYTE, shared=True)
-        os.write(writer, b"!")
-        while True:
-            time.sleep(1)
-    try:
-        os.read(reader, 1)
+    with lock_held(Path(home.environment("held") + ".lock"), USE_BYTE):
+        os.utime(home.environment("held") + ".lock", (1, 1))
         answer = trimmed(home, {"older": DAY, "keep": 1})
-    finally:
-        os.kill(child, 9)
-        os.waitpid(child, 0)
-        os.close(reader)
-        os.close(writer)
-
     assert names(home) == ["held"]
     assert answer["removed"] == []
     assert {what for what, _ in answer["kept"]} == {"environment held"}
 
 
-def test_notes_and_locks_that_lead_to_nothing_go(home: Home) -> None:
+def test_notes_and_locks_that_lead_to_nothing_go(home):
     make(home, "there", 1)
     locks = Path(home.locks())
     (locks / "a.id").write_text("there")
@@ -136,11 +115,11 @@ def test_notes_and_locks_that_lead_to_nothing_go(home: Home) -> None:
     assert sorted(each.name for each in locks.iterdir()) == ["a.id", "spec1-3.11.json", "specthere-3.11.json"]
 
 
-def test_a_host_without_environments_has_nothing_to_remove(tmp_path: Path) -> None:
+def test_a_host_without_environments_has_nothing_to_remove(tmp_path):
     assert trimmed(Home(str(tmp_path / "none")), {"older": 0, "keep": 0}) == {"removed": [], "kept": [], "left": 0}
 
 
-def test_while_somebody_installs_the_cache_is_theirs(home: Home) -> None:
+def test_while_somebody_installs_the_cache_is_theirs(home):
     make(home, "one", 40, cached="package")
     lock = Path(home.cache()) / "uv" / ".lock"
     with lock.open("w") as held:
@@ -151,7 +130,7 @@ def test_while_somebody_installs_the_cache_is_theirs(home: Home) -> None:
     assert units(home) == []
 
 
-def test_what_a_killed_installer_left_goes_after_an_hour(home: Home) -> None:
+def test_what_a_killed_installer_left_goes_after_an_hour(home):
     uv, conda = Path(home.cache()) / "uv", Path(home.cache()) / "conda" / "packages"
     long_ago = time.time() - DAY
     for folder in (uv / ".tmpAbc", conda / ".tmpDef", conda / "there-1.0-0"):
@@ -170,7 +149,7 @@ def test_what_a_killed_installer_left_goes_after_an_hour(home: Home) -> None:
     assert sorted(each.name for each in conda.iterdir()) == [".cache.lock", "there-1.0-0", "there-1.0-0.lock"]
 
 
-def test_caches_for_images_of_another_platform_are_trimmed_too(home: Home) -> None:
+def test_caches_for_images_of_another_platform_are_trimmed_too(home):
     unit = Path(home.cache()) / "uv-linux-x86_64-musl" / "archive-v0" / "unused"
     unit.mkdir(parents=True)
     (unit / "file").write_bytes(b"x" * 1000)

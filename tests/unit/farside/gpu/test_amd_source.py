@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -35,7 +34,7 @@ def looks(source: AmdSource, count: int = 3) -> list[Look]:
     return [source.look(0, False) for _ in range(count)]
 
 
-def test_devices_are_named_with_their_memory_in_bytes(tmp_path: Path, opened: Opened) -> None:
+def test_devices_are_named_with_their_memory_in_bytes(tmp_path, opened):
     source = opened(Simulated(tmp_path, [Device(), Device(name="AMD Radeon PRO W7900", uuid="b", total=48 * GIB)]))
     assert source.devices() == (
         Watched(0, "8aff740f-0000-1000-80d8-c14ed0f57ea0", "AMD Instinct MI210", 64 * GIB, False),
@@ -43,36 +42,30 @@ def test_devices_are_named_with_their_memory_in_bytes(tmp_path: Path, opened: Op
     )
 
 
-def test_a_look_has_activity_and_processes_and_the_rest_in_turn(tmp_path: Path, opened: Opened) -> None:
+def test_a_look_has_activity_and_processes_and_the_rest_in_turn(tmp_path, opened):
     gpus = Simulated(tmp_path, [Device(activity=97, used=GIB, power=212, junction=61, processes=[Process(4242, GIB)])])
     source = opened(gpus)
     before = len(gpus.calls())
     always = Look(utilisation=97, processes={4242: GIB}, shares=None)
-    assert looks(source) == [
-        always._replace(power=212.0),
-        always._replace(temperature=61),
-        always._replace(memory=GIB),
-    ]
+    turns = [always._replace(power=212.0), always._replace(temperature=61), always._replace(memory=GIB)]
+    assert looks(source) == turns
     assert len(gpus.calls()) - before <= 3 * 4
 
 
-def test_an_edge_that_has_a_sensor_is_preferred(tmp_path: Path, opened: Opened) -> None:
-    assert looks(opened(Simulated(tmp_path, [Device(edge=44, junction=61)])))[1].temperature == 44
+def test_an_edge_that_has_a_sensor_is_preferred_and_older_versions_list_handles_of_processes(tmp_path, opened):
+    device = Device(edge=44, junction=61, processes=[Process(7, GIB), Process(8, 0)])
+    found = looks(opened(Simulated(tmp_path, [device], has_handles=True)))
+    assert (found[0].processes, found[1].temperature) == ({7: GIB, 8: 0}, 44)
 
 
-def test_what_is_not_available_is_unknown(tmp_path: Path, opened: Opened) -> None:
+def test_what_is_not_available_is_unknown(tmp_path, opened):
     fails = ["amdsmi_get_gpu_process_list", "amdsmi_get_power_info", "amdsmi_get_temp_metric"]
     first, second, third = looks(opened(Simulated(tmp_path, [Device(activity="N/A", fails=fails)])))
     assert (first, second) == (Look(), Look())
     assert third == Look(memory=12 << 20)
 
 
-def test_older_versions_list_handles_of_processes(tmp_path: Path, opened: Opened) -> None:
-    gpus = Simulated(tmp_path, [Device(processes=[Process(7, GIB), Process(8, 0)])], has_handles=True)
-    assert looks(opened(gpus), 1)[0].processes == {7: GIB, 8: 0}
-
-
-def test_a_device_that_answers_nothing_is_lost_until_it_answers(tmp_path: Path, opened: Opened) -> None:
+def test_a_device_that_answers_nothing_is_lost_until_it_answers(tmp_path, opened):
     gpus = Simulated(tmp_path, [Device(fails=["*"])])
     source = opened(gpus)
     assert source.devices()[0].uuid == ""
@@ -84,9 +77,7 @@ def test_a_device_that_answers_nothing_is_lost_until_it_answers(tmp_path: Path, 
     assert source.devices()[0].name == "AMD Instinct MI210"
 
 
-def test_a_library_that_cannot_start_and_a_module_that_is_not_there_say_so(
-    tmp_path: Path, opened: Opened, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_library_that_cannot_start_and_a_module_that_is_not_there_say_so(tmp_path, opened, monkeypatch):
     with pytest.raises(Unusable, match="driver not loaded"):
         opened(Simulated(tmp_path, [Device()], init="driver not loaded"))
     monkeypatch.setitem(sys.modules, "amdsmi", None)

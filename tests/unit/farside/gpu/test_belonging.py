@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -51,48 +50,60 @@ def proc(tmp_path: Path) -> Proc:
     return Proc(tmp_path / "proc")
 
 
-def test_descendants_of_the_guardian_are_the_runs_and_others_are_not(proc: Proc) -> None:
-    proc.add(102, 101)
-    proc.add(103, 102, "a (strange) name")
-    proc.add(200, 1, "Xorg")
+MARK = b"HOLDFAST_GENERATION=18d2721bfe8f"
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [
+            (102, 101, "python", b"", OWN),
+            (103, 102, "a (strange) name", b"", OWN),
+            (200, 1, "Xorg", b"", OTHER),
+            (400, 401, "python", b"", OTHER),  # a chain that changed while it was read ends
+            (401, 400, "python", b"", OTHER),
+        ],
+        [
+            (110, 101, "hf-guardian", b"", OTHER),
+            (111, 110, "python", b"", OTHER),
+            (112, 111, "python", MARK + b"\0", OTHER),
+        ],
+        [
+            (300, 1, "python", b"HOME=/\0" + MARK + b"\0A=b\0", OWN),
+            (301, 1, "python", MARK + b"1\0", OTHER),
+            (302, 1, "python", b"X" + MARK + b"\0", OTHER),
+            (303, 1, "python", b"HOLDFAST_RUN_ID=18d2721bfe8f\0", OTHER),
+        ],
+        [
+            (310, 1, "nvidia-cuda-mps", b"", UNMATCHED),
+            (311, 1, "nvidia-cuda-mps-server", b"", UNMATCHED),
+            (312, 101, "nvidia-cuda-mps", b"", OWN),
+            (313, 1, "nvidia-smi", b"", OTHER),
+        ],
+    ],
+    ids=[
+        "descendants of the guardian are the run's and others are not",
+        "what is below another guardian first is another run's",
+        "what carries the mark is the run's wherever it hangs",
+        "the server by which several share a device is nobody's unless the run started it",
+    ],
+)
+def test_whose_a_process_is(proc, rows):
+    for pid, parent, name, environ, _ in rows:
+        proc.add(pid, parent, name, environ=environ)
     belonging = proc.belonging()
-    assert [belonging.of(pid) for pid in (102, 103, 200, 999)] == [OWN, OWN, OTHER, UNMATCHED]
+    assert [belonging.of(row[0]) for row in rows] == [row[-1] for row in rows]
+    assert belonging.of(999) == UNMATCHED
 
 
-def test_what_is_below_another_guardian_first_is_another_runs(proc: Proc) -> None:
-    proc.add(110, 101, "hf-guardian")
-    proc.add(111, 110)
-    proc.add(112, 111, environ=b"HOLDFAST_GENERATION=18d2721bfe8f\0")
-    belonging = proc.belonging()
-    assert [belonging.of(pid) for pid in (111, 112)] == [OTHER, OTHER]
-
-
-def test_what_carries_the_mark_is_the_runs_wherever_it_hangs(proc: Proc) -> None:
-    proc.add(300, 1, environ=b"HOME=/\0HOLDFAST_GENERATION=18d2721bfe8f\0A=b\0")
-    proc.add(301, 1, environ=b"HOLDFAST_GENERATION=18d2721bfe8f1\0")
-    proc.add(302, 1, environ=b"XHOLDFAST_GENERATION=18d2721bfe8f\0")
-    proc.add(303, 1, environ=b"HOLDFAST_RUN_ID=18d2721bfe8f\0")
-    belonging = proc.belonging()
-    assert [belonging.of(pid) for pid in (300, 301, 302, 303)] == [OWN, OTHER, OTHER, OTHER]
-
-
-def test_the_server_by_which_several_share_a_device_is_nobodys_unless_the_run_started_it(proc: Proc) -> None:
-    proc.add(310, 1, "nvidia-cuda-mps")
-    proc.add(311, 1, "nvidia-cuda-mps-server")
-    proc.add(312, 101, "nvidia-cuda-mps")
-    proc.add(313, 1, "nvidia-smi")
-    belonging = proc.belonging()
-    assert [belonging.of(pid) for pid in (310, 311, 312, 313)] == [UNMATCHED, UNMATCHED, OWN, OTHER]
-
-
-def test_another_process_with_the_guardians_pid_is_not_the_guardian(proc: Proc) -> None:
+def test_another_process_with_the_guardians_pid_is_not_the_guardian(proc):
     belonging = proc.belonging()
     proc.add(GUARDIAN, 1, "sshd", start=99)
     proc.add(320, GUARDIAN)
     assert [belonging.of(pid) for pid in (GUARDIAN, 320)] == [OTHER, OTHER]
 
 
-def test_what_was_the_runs_stays_the_runs_when_it_is_gone(proc: Proc) -> None:
+def test_what_was_the_runs_stays_the_runs_when_it_is_gone(proc):
     proc.add(102, 101)
     belonging = proc.belonging()
     assert belonging.of(102) == OWN
@@ -102,26 +113,14 @@ def test_what_was_the_runs_stays_the_runs_when_it_is_gone(proc: Proc) -> None:
     assert belonging.of(102) == OWN
 
 
-def test_a_later_process_with_the_same_pid_is_looked_up_anew(proc: Proc) -> None:
+def test_a_process_is_looked_up_once_and_a_later_one_with_the_same_pid_anew(proc):
     proc.add(102, 101)
-    belonging = proc.belonging()
-    assert belonging.of(102) == OWN
-    proc.add(102, 1, start=6)
-    assert belonging.of(102) == OTHER
-
-
-def test_a_process_is_looked_up_once(proc: Proc) -> None:
     proc.add(200, 1)
     belonging = proc.belonging()
-    assert belonging.of(200) == OTHER
+    assert [belonging.of(pid) for pid in (102, 200)] == [OWN, OTHER]
+    proc.add(102, 1, start=6)
     proc.add(200, 101)  # nobody asks again who is above it
-    assert belonging.of(200) == OTHER
-
-
-def test_a_chain_that_changes_while_it_is_read_ends(proc: Proc) -> None:
-    proc.add(400, 401)
-    proc.add(401, 400)
-    assert proc.belonging().of(400) == OTHER
+    assert [belonging.of(pid) for pid in (102, 200)] == [OTHER, OTHER]
 
 
 def launcher(inside: Path) -> int:
@@ -130,9 +129,7 @@ def launcher(inside: Path) -> int:
 
 
 @pytest.mark.parametrize(("group", "host"), [(DOCKER, HOST), (DOCKER_V1, HOST_V1)], ids=["v2", "v1"])
-def test_what_is_in_the_containers_control_group_or_below_it_is_the_runs(
-    group: str, host: str, proc: Proc, tmp_path: Path, make_living: Callable[[Path], Path]
-) -> None:
+def test_what_is_in_the_containers_control_group_or_below_it_is_the_runs(group, host, proc, tmp_path, make_living):
     inside = make_living(tmp_path / "inside")
     first = launcher(inside)
     proc.add(GUARDIAN, 1, "hf-guardian", cgroup=host)
@@ -148,18 +145,14 @@ def test_what_is_in_the_containers_control_group_or_below_it_is_the_runs(
     assert [belonging.of(pid) for pid in (505, 506)] == [OTHER, OTHER]
 
 
-def test_a_control_group_that_the_guardian_is_in_too_proves_nothing(
-    proc: Proc, tmp_path: Path, make_living: Callable[[Path], Path]
-) -> None:
+def test_a_control_group_that_the_guardian_is_in_too_proves_nothing(proc, tmp_path, make_living):
     inside = make_living(tmp_path / "inside")
     proc.add(launcher(inside), 1, cgroup=HOST)
     proc.add(600, 1, cgroup=HOST)
     assert proc.belonging(inside / "lock").of(600) == OTHER
 
 
-def test_nobody_is_a_stranger_for_good_before_the_launcher_is_known(
-    proc: Proc, tmp_path: Path, make_living: Callable[[Path], Path]
-) -> None:
+def test_nobody_is_a_stranger_for_good_before_the_launcher_is_known(proc, tmp_path, make_living):
     inside = tmp_path / "inside"
     inside.mkdir()
     (inside / "lock").touch()
@@ -171,9 +164,7 @@ def test_nobody_is_a_stranger_for_good_before_the_launcher_is_known(
     assert belonging.of(700) == OWN
 
 
-def test_another_process_with_the_launchers_pid_is_not_the_launcher(
-    proc: Proc, tmp_path: Path, make_living: Callable[[Path], Path]
-) -> None:
+def test_another_process_with_the_launchers_pid_is_not_the_launcher(proc, tmp_path, make_living):
     inside = make_living(tmp_path / "inside")
     first = launcher(inside)
     proc.add(first, 1, cgroup=DOCKER)

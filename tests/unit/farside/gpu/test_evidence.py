@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from holdfast.farside.gpu.judging.evidence import HELD, UNKNOWN, WAITING, WORKING, Part, work
@@ -9,7 +11,7 @@ from holdfast.farside.gpu.watching.samples import Row
 from kit.gpu_values import GIB, STRANGER, holding, row, strange, uuid, working
 
 
-def part(**other: object) -> Part:
+def part(**other: Any) -> Part:
     return Part(0, uuid(0), "Tesla K80", 12 * GIB, 0, False, False, False)._replace(**other)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,22 +32,20 @@ def mps_server(tmp_path: Path) -> Iterator[int]:
     server.wait()
 
 
-def test_who_computes_on_a_device_is_a_stranger_and_who_draws_on_a_screen_is_not(
-    report_of: Callable[..., dict[str, Any]],
-) -> None:
+def test_who_computes_on_a_device_is_a_stranger_and_who_draws_on_a_screen_is_not(report_of):
     rows = [process(7000), process(7001), process(7001, "graphics"), process(7002, "graphics"), process(7003, "mps")]
     found = gather(Request(), report_of({"processes": rows}, {"processes": None}))
     assert [each.strangers for each in found.devices] == [(7000, 7003), ()]
 
 
-def test_the_server_of_mps_is_nobodys(report_of: Callable[..., dict[str, Any]], mps_server: int) -> None:
+def test_the_server_of_mps_is_nobodys(report_of, mps_server):
     found = gather(Request(), report_of({"processes": [process(mps_server), process(7000, "mps")]}))
     assert found.devices[0].strangers == (7000,)
 
 
 @pytest.mark.parametrize(("link", "is_machines"), [("pid:[4026531836]", True), ("pid:[4026532573]", False)])
 def test_a_container_with_its_own_numbers_of_processes_is_told_from_the_machine(
-    report_of: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch, link: str, is_machines: bool
-) -> None:
+    report_of, monkeypatch, link, is_machines
+):
     monkeypatch.setattr(os, "readlink", {"/proc/self/ns/pid": link}.__getitem__)
     assert gather(Request(), report_of({})).has_machine_pids is is_machines

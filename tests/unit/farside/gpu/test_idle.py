@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.farside.gpu.judging.facts import Facts
 from holdfast.farside.gpu.judging.idle import idle_for, waiting
 from holdfast.farside.gpu.judging.verdict import judge
 from holdfast.farside.gpu.watching.samples import Samples
@@ -17,6 +16,12 @@ MIG = [row(0, None, own=(1,), own_memory=GIB, own_utilisation=None)]
 
 def gap(place: int) -> float:
     return float(place if place < 6 else place + 60)
+
+
+SLEPT = samples(*[[working(percent=90)]] * 20, *[QUIET] * 10, at=lambda place: place + 7200.0 * (place > 20))
+"""A run that worked until the machine slept has not waited while it did."""
+END_OF_A_LONG_FILE = samples(*[QUIET] * 10, at=lambda place: 50_000 + 10.0 * place)._replace(began=None, devices=())
+"""Whoever looks often reads the last lines only: not when it began, and not which devices there are."""
 
 
 @pytest.mark.parametrize(
@@ -35,9 +40,11 @@ def gap(place: int) -> float:
         (facts(), samples(*[UNMATCHED] * 5, *[QUIET] * 5, at=gap), 70.0, 4.0),
         (facts(), samples(*[QUIET] * 5, at=lambda place: place + 60.0), 66.0, 5.0),
         (facts(), samples(*[UNMATCHED] * 5, *[QUIET] * 5), 10.0, 5.0),
+        (facts(), SLEPT, 7230.0, 9.0),
+        (facts(), END_OF_A_LONG_FILE, 50_100.0, 90.0),
     ],
 )
-def test_the_time_without_work_until_now(known: Facts, seen: Samples, now: float, seconds: float) -> None:
+def test_the_time_without_work_until_now(known, seen, now, seconds):
     assert idle_for(seen, known, START, START + now) == pytest.approx(seconds)
 
 
@@ -55,22 +62,11 @@ def test_the_time_without_work_until_now(known: Facts, seen: Samples, now: float
     ],
     ids=["nobody", "no looks", "none lately", "unmatched", "unnamed", "MIG", "no device", "one of two"],
 )
-def test_it_is_not_said_where_nobody_can_know(known: Facts, seen: Samples, now: float) -> None:
+def test_it_is_not_said_where_nobody_can_know(known, seen, now):
     assert idle_for(seen, known, START, START + now) is None
 
 
-def test_a_run_that_worked_until_the_machine_slept_has_not_waited_while_it_did() -> None:
-    seen = samples(*[[working(percent=90)]] * 20, *[QUIET] * 10, at=lambda place: place + 7200.0 * (place > 20))
-    assert idle_for(seen, facts(), START, START + 7230) == pytest.approx(9)
-
-
-def test_the_end_of_a_long_file_is_enough() -> None:
-    """Whoever looks often reads the last lines only: not when it began, and not which devices there are."""
-    seen = samples(*[QUIET] * 10, at=lambda place: 50_000 + 10.0 * place)._replace(began=None, devices=(), source="")
-    assert idle_for(seen, facts(), START, START + 50_100) == pytest.approx(90)
-
-
-def test_spells_are_the_longest_in_order_and_short_ones_are_left_out() -> None:
+def test_spells_are_the_longest_in_order_and_short_ones_are_left_out():
     looks = []
     for length in range(1, 26):
         looks += [QUIET] * length + [BUSY]
@@ -80,5 +76,5 @@ def test_spells_are_the_longest_in_order_and_short_ones_are_left_out() -> None:
     assert found.waited == pytest.approx(sum(range(1, 26)) / len(looks))
 
 
-def test_of_a_run_without_looks_nothing_is_said() -> None:
+def test_of_a_run_without_looks_nothing_is_said():
     assert waiting((), {0: bytearray()}, frozenset([0]), START) == (None, ())

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -74,24 +73,21 @@ def ending(made: Made) -> tuple[list[Any], list[Any], bool]:
     return end_left(cast(Sampling, made), lambda seconds: None)
 
 
-def test_a_process_of_the_run_is_ended(start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(left_behind, "GRACE", 60.0)
-    child = start(HOLDFAST_GENERATION=GENERATION)
+@pytest.mark.parametrize(
+    ("words", "patient", "by"),
+    [("", "GRACE", "SIGTERM"), ("import signal; signal.signal(15, signal.SIG_IGN)", "SETTLING", "SIGKILL")],
+    ids=["one that listens", "one that does not"],
+)
+def test_a_process_of_the_run_is_ended(start, monkeypatch, words, patient, by):
+    monkeypatch.setattr(left_behind, patient, 60.0)
+    child = start(words, HOLDFAST_GENERATION=GENERATION)
     left, ended, answered = ending(Made(child.pid, is_there=lambda pid: child.poll() is None))
     assert (left, answered) == ([], True)
-    assert [(each.pid, each.signal) for each in ended] == [(child.pid, "SIGTERM")]
-
-
-def test_one_that_does_not_listen_is_ended_for_certain(start, monkeypatch: pytest.MonkeyPatch) -> None:
-    child = start("import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)", HOLDFAST_GENERATION=GENERATION)
-    monkeypatch.setattr(left_behind, "SETTLING", 60.0)
-    left, ended, _ = ending(Made(child.pid, is_there=lambda pid: child.poll() is None))
-    assert left == []
-    assert [each.signal for each in ended] == ["SIGKILL"]
+    assert [(each.pid, each.signal) for each in ended] == [(child.pid, by)]
 
 
 @pytest.mark.parametrize("environment", [{}, {"HOLDFAST_RUN_ID": "run_1"}, {"HOLDFAST_GENERATION": "another"}])
-def test_a_pid_that_is_somebody_elses_now_is_never_signalled(environment: dict[str, str], start) -> None:
+def test_a_pid_that_is_somebody_elses_now_is_never_signalled(environment, start):
     """The driver names a process that is gone, and another has its pid."""
     stranger = start(**environment)
     left, ended, answered = ending(Made(stranger.pid))
@@ -100,7 +96,7 @@ def test_a_pid_that_is_somebody_elses_now_is_never_signalled(environment: dict[s
     assert [tuple(each) for each in left] == [(stranger.pid, "", uuid(0), GIB)], "not by the stranger's name"
 
 
-def test_who_takes_the_pid_after_the_question_is_not_signalled(start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_takes_the_pid_after_the_question_is_not_signalled(start, monkeypatch):
     child = start(HOLDFAST_GENERATION=GENERATION)
     now = processes.look(child.pid)
     assert now is not None
@@ -122,7 +118,7 @@ class _Earlier:
         return self._before
 
 
-def test_nothing_is_known_from_before(start) -> None:
+def test_nothing_is_known_from_before(start):
     child = start(HOLDFAST_GENERATION=GENERATION)
     made = Made(child.pid)
     ending(made)
@@ -130,7 +126,7 @@ def test_nothing_is_known_from_before(start) -> None:
     wait_for(lambda: child.poll() is not None)
 
 
-def test_whoever_ends_them_does_not_end_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whoever_ends_them_does_not_end_itself(monkeypatch):
     made = Made(os.getpid(), os.getppid(), 1)
     made.pid = 1
     monkeypatch.setattr(Belonging, "of", lambda self, pid: "own")
@@ -139,7 +135,7 @@ def test_whoever_ends_them_does_not_end_itself(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("plan", ["[]", "{", '{"run": "r"}'])
-def test_a_plan_that_is_damaged_is_no_reason_not_to_start_the_script(plan: str, tmp_path: Path) -> None:
+def test_a_plan_that_is_damaged_is_no_reason_not_to_start_the_script(plan, tmp_path):
     (tmp_path / "plan.json").write_text(plan)
     with pytest.raises(CannotStart):
         Sampling(str(tmp_path), os.getpid(), cast(Attendant, None))

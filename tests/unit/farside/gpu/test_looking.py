@@ -11,11 +11,14 @@ from typing import Any
 
 import pytest
 
+from holdfast.farside.gpu import looking
+from holdfast.farside.gpu.judging.facts import Device
 from holdfast.farside.gpu.leasing import registry
 from holdfast.farside.gpu.leasing.occupants import occupant
 from holdfast.farside.gpu.leasing.queue import Ticket
 from holdfast.farside.gpu.leasing.registry import Holder, State, mark
 from holdfast.farside.gpu.looking import answer
+from holdfast.farside.machine import gpus
 from kit.waiting import wait_for
 
 
@@ -43,7 +46,7 @@ def state(taken: dict[str, Holder], *tickets: Ticket) -> State:
     return State(frozenset(taken), tickets, {mark(uuid): holder for uuid, holder in taken.items()})
 
 
-def test_own_runs_others_runs_and_strangers_are_told_apart(report_of, of_a_run: int) -> None:
+def test_own_runs_others_runs_and_strangers_are_told_apart(report_of, of_a_run):
     me = os.getuid()
     report = report_of({"processes": [process(of_a_run), process(1)]}, {"processes": [process(1), process(2**22 + 9)]})
     first, second = (each["uuid"] for each in report["devices"])
@@ -62,7 +65,7 @@ def test_own_runs_others_runs_and_strangers_are_told_apart(report_of, of_a_run: 
     assert (leased["uid"], leased["run"], leased["pid"]) == (me, "mine_7", 5)
 
 
-def test_a_process_on_a_device_that_nobody_leased_is_a_stranger(report_of) -> None:
+def test_a_process_on_a_device_that_nobody_leased_is_a_stranger(report_of):
     found = answer(report_of({"processes": [process(1)]}, {"processes": None}), state({}))
     (row,) = found["devices"][0]["processes"]
     assert (row["whose"], row["run"], row["user"]) == ("stranger", None, occupant(1).user)
@@ -70,14 +73,14 @@ def test_a_process_on_a_device_that_nobody_leased_is_a_stranger(report_of) -> No
     assert found["devices"][0]["leased_by"] is None
 
 
-def test_a_lease_whose_holder_did_not_say_its_name_is_still_one(report_of) -> None:
+def test_a_lease_whose_holder_did_not_say_its_name_is_still_one(report_of):
     report = report_of({})
     uuid = report["devices"][0]["uuid"]
     found = answer(report, State(frozenset([uuid]), (), {}))
     assert found["devices"][0]["leased_by"] == {"uid": None, "user": "", "run": "", "pid": None}
 
 
-def test_instances_have_leases_and_processes_of_their_own(report_of) -> None:
+def test_instances_have_leases_and_processes_of_their_own(report_of):
     first, second = {"uuid": "MIG-1", "gpu_instance": 3}, {"uuid": "MIG-2", "gpu_instance": 4}
     parts = [{"index": at, "name": "", "memory_free": None, **each} for at, each in enumerate((first, second))]
     mine = occupant(os.getpid())
@@ -89,7 +92,7 @@ def test_instances_have_leases_and_processes_of_their_own(report_of) -> None:
     assert device["processes"][0]["run"] == "mine_1"
 
 
-def test_the_queue_has_those_who_wait_for_devices_of_this_machine(report_of) -> None:
+def test_the_queue_has_those_who_wait_for_devices_of_this_machine(report_of):
     report = report_of({})
     uuid = report["devices"][0]["uuid"]
     waiting = Ticket(registry.now() - 3 * 10**9, os.getpid(), 2, frozenset([uuid]), registry._namespace())
@@ -97,27 +100,34 @@ def test_the_queue_has_those_who_wait_for_devices_of_this_machine(report_of) -> 
     named = contained._replace(uid=os.getuid(), run="iris_1")
     found = answer(report, state({}, waiting, contained, named, Ticket(1, 1, 1, frozenset(["GPU-elsewhere"]))))
     row, unknown, its_own_word = found["queue"]
-    assert (its_own_word["uid"], its_own_word["user"], its_own_word["run"]) == (
-        os.getuid(),
-        occupant(os.getpid()).user,
-        "iris_1",
-    )
+    me = (os.getuid(), occupant(os.getpid()).user)
+    assert (its_own_word["uid"], its_own_word["user"], its_own_word["run"]) == (*me, "iris_1")
     assert (unknown["pid"], unknown["uid"], unknown["user"]) == (os.getpid(), None, "")
     assert (row["gpus"], row["pid"], row["uid"], row["devices"]) == (2, os.getpid(), os.getuid(), [uuid])
     assert row["waited"] >= 3
 
 
-def test_a_device_is_used_where_somebody_computes_on_it_and_not_where_somebody_draws(report_of) -> None:
+def test_a_device_is_used_where_somebody_computes_on_it_and_not_where_somebody_draws(report_of):
     mine = os.getpid()
     rows = [[], [process(mine)], [process(mine, kind="graphics"), process(mine)], None]
     found = [answer(report_of({"processes": each}), state({}))["devices"][0]["is_used"] for each in rows]
     assert found == [False, True, False, None]
 
 
-def test_nobody_reads_the_options_of_anybodys_command(report_of) -> None:
+def test_nobody_reads_the_options_of_anybodys_command(report_of):
     argv = [sys.executable, "-u", "-c", "input()", "--password=hunter2"]
     with subprocess.Popen(argv, stdin=subprocess.PIPE) as running:
         wait_for(lambda: occupant(running.pid).command == os.path.basename(sys.executable))
         found = answer(report_of({"processes": [process(running.pid)]}), state({}))
         running.communicate(b"\n")
     assert "hunter2" not in json.dumps(found) and "input" not in json.dumps(found)
+
+
+def test_a_device_of_another_maker_is_named_and_is_nobodys(home, monkeypatch):
+    named = Device(0, "0000:03:00.0", "Intel Arc A770", None, None, "named", False, ())
+    monkeypatch.setattr(looking, "name_others", lambda: (named,))
+    found = looking.look(home, {})
+    assert found["state"] == gpus.NO_DRIVER
+    (device,) = found["devices"]
+    assert (device["name"], device["state"]) == ("Intel Arc A770", "named")
+    assert (device["processes"], device["leased_by"]) == (None, None)

@@ -1,10 +1,7 @@
 """Who is on a GPU, as far as others may know."""
 
-from __future__ import annotations
-
 import os
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -31,16 +28,16 @@ from kit.waiting import wait_for
         ("", ""),
     ],
 )
-def test_a_command_is_its_program_and_its_script(words: str, seen: str) -> None:
+def test_a_command_is_its_program_and_its_script(words, seen):
     assert shown(words.split(" "), "comm") == seen
 
 
-def test_a_process_that_writes_its_own_line_is_known_by_its_name() -> None:
+def test_a_process_that_writes_its_own_line_is_known_by_its_name():
     assert shown(["python /data/train.py --password=a/hunter2"], "python train.py") == "python"
     assert shown(["a b"], "") == ""
 
 
-def test_a_command_is_short_and_has_nothing_that_a_terminal_would_obey(tmp_path: Path) -> None:
+def test_a_command_is_short_and_has_nothing_that_a_terminal_would_obey(tmp_path):
     script = tmp_path / ("\x1b[2J" + "x" * 200)
     script.write_text("read line\n")
     with subprocess.Popen(["sh", str(script)], stdin=subprocess.PIPE) as process:
@@ -52,13 +49,13 @@ def test_a_command_is_short_and_has_nothing_that_a_terminal_would_obey(tmp_path:
     assert who.uid == os.getuid()
 
 
-def test_an_occupant_is_named_as_far_as_it_is_seen() -> None:
+def test_an_occupant_is_named_as_far_as_it_is_seen():
     assert Occupant(7, 5, "alice", "python", "python train.py").text == "process 7 (alice, python train.py)"
     assert Occupant(7, 5, "alice", "kworker", "").text == "process 7 (alice, kworker)"
     assert Occupant(7, None, "", "", "").text == "process 7 (which cannot be seen from here)"
 
 
-def test_what_draws_does_not_compute_though_it_is_in_both_lists() -> None:
+def test_what_draws_does_not_compute_though_it_is_in_both_lists():
     rows = [(9, "compute"), (9, "graphics"), (4, "mps"), (3, "graphics"), (5, "compute"), (4, "compute")]
     assert computing([{"pid": pid, "kind": kind} for pid, kind in rows]) == (4, 5)
     assert computing([]) == ()

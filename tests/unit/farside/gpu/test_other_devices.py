@@ -25,27 +25,21 @@ def names(root: Path) -> list[tuple[int, str, str]]:
     return [(each.number, each.uuid, each.name) for each in name_others(str(root), "linux")]
 
 
-def test_a_machine_without_any_has_none(tmp_path: Path) -> None:
-    assert name_others(str(tmp_path), "linux") == ()
-
-
-def test_intels_and_amds_are_named_in_the_order_of_their_addresses(tmp_path: Path) -> None:
+def test_intels_and_amds_are_named_in_the_order_of_their_addresses(tmp_path):
+    assert names(tmp_path) == []
     add(tmp_path, "card1", "0000:03:00.0", "0x8086", "0x56a0", "0x038000")
     add(tmp_path, "card0", "0000:83:00.0", "0x1002", "0x740f", "0x120000")
     product = add(tmp_path, "card2", "0000:0a:00.0", "0x1002", "0x73bf")
     (product / "product_name").write_text("Radeon RX 6900 XT\n")
     add(tmp_path, "card1-DP-1", "0000:03:00.0", "0x8086", "0x56a0", "0x038000")
     add(tmp_path, "renderD128", "0000:03:00.0", "0x8086", "0x56a0", "0x038000")
-    assert names(tmp_path) == [
-        (0, "0000:03:00.0", "Intel 0x56a0"),
-        (1, "0000:0a:00.0", "AMD Radeon RX 6900 XT"),
-    ]
-    assert name_others(str(tmp_path), "linux")[0] == Device(
-        0, "0000:03:00.0", "Intel 0x56a0", None, None, "named", False, ()
+    assert name_others(str(tmp_path), "linux") == (
+        Device(0, "0000:03:00.0", "Intel 0x56a0", None, None, "named", False, ()),
+        Device(1, "0000:0a:00.0", "AMD Radeon RX 6900 XT", None, None, "named", False, ()),
     )
 
 
-def test_the_machines_list_of_devices_knows_names(tmp_path: Path) -> None:
+def test_the_machines_list_of_devices_knows_names(tmp_path):
     add(tmp_path, "card0", "0000:03:00.0", "0x8086", "0x56a0")
     (tmp_path / "usr/share/misc").mkdir(parents=True)
     (tmp_path / "usr/share/misc/pci.ids").write_text(
@@ -55,31 +49,32 @@ def test_the_machines_list_of_devices_knows_names(tmp_path: Path) -> None:
     assert names(tmp_path) == [(0, "0000:03:00.0", "Intel DG2 [Arc A770]")]
 
 
-@pytest.mark.parametrize(
-    ("vendor", "device"),
-    [
-        ("0x1234", "0x1111"),  # QEMU
-        ("0x1af4", "0x1050"),  # virtio
-        ("0x1a03", "0x2000"),  # ASPEED
-        ("0x102b", "0x0534"),  # Matrox
-        ("0x15ad", "0x0405"),  # VMware
-        ("0x1414", "0x5353"),  # Microsoft
-        ("0x1002", "0x515e"),  # the console of servers
-        ("0x10de", "0x102d"),  # NVIDIA's are for NVML to name
-    ],
-)
-def test_what_draws_a_console_is_none_to_compute_on(vendor: str, device: str, tmp_path: Path) -> None:
-    add(tmp_path, "card0", "0000:03:00.0", vendor, device)
+CONSOLES = {
+    "QEMU": ("0x1234", "0x1111"),
+    "virtio": ("0x1af4", "0x1050"),
+    "ASPEED": ("0x1a03", "0x2000"),
+    "Matrox": ("0x102b", "0x0534"),
+    "VMware": ("0x15ad", "0x0405"),
+    "Microsoft": ("0x1414", "0x5353"),
+    "the console of servers": ("0x1002", "0x515e"),
+    "NVIDIA's are for NVML to name": ("0x10de", "0x102d"),
+}
+
+
+@pytest.mark.parametrize("name", CONSOLES)
+def test_what_draws_a_console_is_none_to_compute_on(name, tmp_path):
+    add(tmp_path, "card0", "0000:03:00.0", *CONSOLES[name])
     assert names(tmp_path) == []
 
 
-def test_a_mac_is_named_by_its_chip() -> None:
-    assert [each.name for each in name_others("/", "darwin", lambda: "Apple M2 Pro")] == ["Apple M2 Pro"]
-    assert name_others("/", "darwin", lambda: "Intel(R) Core(TM) i7-9750H") == ()
-    assert name_others("/", "darwin", lambda: "") == ()
+@pytest.mark.parametrize(
+    ("chip", "named"), [("Apple M2 Pro", ["Apple M2 Pro"]), ("Intel(R) Core(TM) i7-9750H", []), ("", [])]
+)
+def test_a_mac_is_named_by_its_chip(chip, named):
+    assert [each.name for each in name_others("/", "darwin", lambda: chip)] == named
 
 
-def test_what_there_is_to_ask_is_known_without_loading_anything(tmp_path: Path) -> None:
+def test_what_there_is_to_ask_is_known_without_loading_anything(tmp_path):
     root = str(tmp_path)
     assert source.kind({}, root) == ""
     add(tmp_path, "card0", "0000:03:00.0", "0x1002", "0x73bf")

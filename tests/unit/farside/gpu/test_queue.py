@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,34 +11,38 @@ from holdfast.farside.gpu.leasing.queue import Ticket, allocate, before
 DEVICES = ("a", "b", "c", "d")
 
 
-def ticket(time: int, gpus: int = 1, usable: str = "abcd") -> Ticket:
-    return Ticket(time, time, gpus, frozenset(usable))
+def ticket(time: int, gpus: int = 1, usable: str = "abcd", pid: int = 0) -> Ticket:
+    return Ticket(time, pid or time, gpus, frozenset(usable))
 
 
-def test_the_first_has_the_first_devices_and_the_next_waits_until_it_is_gone() -> None:
-    first, second = ticket(1, gpus=2), ticket(2)
-    assert allocate([first, second], first, DEVICES) == ("a", "b")
-    assert allocate([first, second], second, DEVICES) is None
-    assert allocate([second], second, ["c"]) == ("c",)
+LATER = ticket(9)
 
 
-def test_one_that_wants_more_than_is_free_keeps_those_behind_it_waiting() -> None:
-    large, small = ticket(1, gpus=3), ticket(2)
-    assert allocate([large, small], large, ["a", "b"]) is None
-    assert allocate([large, small], small, ["a", "b"]) is None
+@pytest.mark.parametrize(
+    ("first", "free", "of_first", "of_later"),
+    [
+        (ticket(1, gpus=2), DEVICES, ("a", "b"), None),
+        (ticket(1, gpus=3), ("a", "b"), None, None),
+        (ticket(1, usable="ab"), ("a", "b", "d"), ("a",), ("d",)),
+        (ticket(9, pid=5), ("a",), ("a",), None),
+    ],
+    ids=[
+        "the first has the first devices and the next waits until it is gone",
+        "one that wants more than is free keeps those behind it waiting",
+        "a later one takes what those before it cannot use",
+        "those that came at the same moment are in the order of their processes",
+    ],
+)
+def test_whose_turn_it_is(first, free, of_first, of_later):
+    for waiting in ([first, LATER], [LATER, first]):
+        assert (allocate(waiting, first, free), allocate(waiting, LATER, free)) == (of_first, of_later)
+    assert allocate([LATER], LATER, free) == free[:1]
 
 
-def test_a_later_one_takes_what_those_before_it_cannot_use() -> None:
-    large, small = ticket(1, usable="ab"), ticket(2)
-    assert allocate([large, small], small, ["a", "b", "d"]) == ("d",)
-    assert [each.time for each in before([large, small], small)] == [1]
-    assert before([large, ticket(2, usable="cd")], ticket(2, usable="cd")) == []
-
-
-def test_those_that_came_at_the_same_moment_are_in_the_order_of_their_processes() -> None:
-    one, two = Ticket(5, 10, 1, frozenset("a")), Ticket(5, 11, 1, frozenset("a"))
-    assert allocate([two, one], one, ["a"]) == ("a",)
-    assert allocate([two, one], two, ["a"]) is None
+def test_only_those_who_could_use_the_same_are_before_one():
+    first, other = ticket(1, usable="ab"), ticket(2, usable="cd")
+    assert [each.time for each in before([first, LATER], LATER)] == [1]
+    assert before([first, other], other) == []
 
 
 tickets = st.lists(
@@ -54,9 +59,7 @@ tickets = st.lists(
 
 
 @given(tickets, st.sets(st.sampled_from(DEVICES)))
-def test_nobody_is_given_what_another_is_given_and_the_first_who_can_be_served_is(
-    waiting: list[Ticket], free: set[str]
-) -> None:
+def test_nobody_is_given_what_another_is_given_and_the_first_who_can_be_served_is(waiting, free):
     given_out = {each: allocate(waiting, each, sorted(free)) for each in waiting}
     had = [uuid for uuids in given_out.values() for uuid in uuids or ()]
     assert len(had) == len(set(had)) and set(had) <= free

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
@@ -12,6 +12,7 @@ from holdfast.farside.gpu.leasing import holding, registry
 from holdfast.farside.gpu.leasing.registry import Holder, State, mark, parse
 
 LINE = "0000000000000000: 00000002 00000000 00000000 0001 01 12345 "
+ONE = Holder(1000, "mine_1", 4242)
 
 
 @pytest.fixture
@@ -27,19 +28,28 @@ def opened() -> Iterator[list[socket.socket]]:
     registry.close(sockets)
 
 
-def test_all_devices_are_taken_or_none_and_who_has_them_is_known(uuids, opened) -> None:
-    one = registry.take(uuids[:2], Holder(1000, "mine_1", 4242))
-    assert one is not None
-    opened += one
+@pytest.fixture
+def take(opened: list[socket.socket]) -> Callable[..., Sequence[socket.socket]]:
+    def make(uuids: Sequence[str], holder: Holder = ONE) -> Sequence[socket.socket]:
+        taken = registry.take(uuids, holder)
+        assert taken is not None
+        opened.extend(taken)
+        return taken
+
+    return make
+
+
+def test_all_devices_are_taken_or_none_and_who_has_them_is_known(uuids, take):
+    taken = take(uuids[:2])
     assert registry.take(uuids[1:], Holder(1001, "theirs", 1)) is None
     state = registry.read()
     assert set(uuids) & state.taken == set(uuids[:2])
-    assert [state.holder(each) for each in uuids] == [Holder(1000, "mine_1", 4242)] * 2 + [None]
-    registry.close(one)
+    assert [state.holder(each) for each in uuids] == [ONE, ONE, None]
+    registry.close(taken)
     assert not set(uuids) & registry.read().taken
 
 
-def test_a_ticket_is_seen_by_others_until_its_sockets_are_closed(uuids, opened) -> None:
+def test_a_ticket_is_seen_by_others_until_its_sockets_are_closed(uuids, opened):
     ticket, sockets = registry.queue_up(2, uuids)
     opened += sockets
     assert ticket in registry.read().tickets
@@ -48,64 +58,48 @@ def test_a_ticket_is_seen_by_others_until_its_sockets_are_closed(uuids, opened) 
     assert ticket not in registry.read().tickets
 
 
-def test_a_long_name_of_a_run_is_cut_from_its_left_and_the_lock_counts(uuids, opened) -> None:
-    taken = registry.take(uuids[:1], Holder(4294967294, "r" * 140 + "_1794774034208", 4194304))
-    assert taken is not None
-    opened += taken
+def test_a_long_name_of_a_run_is_cut_from_its_left_and_the_lock_counts(uuids, take):
+    take(uuids[:1], Holder(4294967294, "r" * 140 + "_1794774034208", 4194304))
     holder = registry.read().holder(uuids[0])
     assert holder is not None
     assert holder.uid == 4294967294
     assert len(holder.run) > 50 and holder.run.startswith("~rr") and holder.run.endswith("_1794774034208")
 
 
-def test_whoever_waits_says_which_run_that_is(uuids, opened) -> None:
-    ticket, sockets = registry.queue_up(1, uuids, Holder(1234, "iris_1794774034208", 7))
+@pytest.mark.parametrize(("name", "is_cut"), [("iris", False), ("p" * 90, True), ("r" * 200, True), ("ü" * 90, True)])
+def test_whoever_waits_says_which_run_that_is_and_a_name_that_is_too_long_costs_nobody_the_place(
+    uuids, opened, name, is_cut
+):
+    ticket, sockets = registry.queue_up(128, uuids, Holder(4294967294, f"{name}_1794774034208", 7))
     opened += sockets
     (found,) = [each for each in registry.read().tickets if each.usable == frozenset(uuids)]
-    assert (found.time, found.uid, found.run) == (ticket.time, 1234, "iris_1794774034208")
-
-
-@pytest.mark.parametrize(
-    "run", ["p" * 40 + "_1794774034208", "r" * 200 + "_1794774034208", "ü" * 90 + "_1794774034208"]
-)
-def test_a_name_that_is_too_long_for_a_ticket_costs_nobody_the_place(uuids, opened, run) -> None:
-    _, sockets = registry.queue_up(128, uuids, Holder(4294967294, run, 7))
-    opened += sockets
-    (found,) = [each for each in registry.read().tickets if each.usable == frozenset(uuids)]
-    assert found.uid == 4294967294
+    assert (found.time, found.uid) == (ticket.time, 4294967294)
     assert found.run.endswith("_1794774034208")
+    assert (found.run != f"{name}_1794774034208") is is_cut
 
 
-def test_leases_are_not_inherited_by_what_is_executed(uuids, opened) -> None:
-    taken = registry.take(uuids, Holder(1, "run", 1))
-    assert taken is not None
-    opened += [*taken, *holding.pair()]
+def test_leases_are_not_inherited_by_what_is_executed(uuids, take, opened):
+    take(uuids)
+    opened += holding.pair()
     assert not any(os.get_inheritable(each.fileno()) for each in opened)
 
 
-def test_a_guardian_that_is_gone_does_not_take_a_lease(uuids, opened) -> None:
-    taken = registry.take(uuids, Holder(1, "run", 1))
-    assert taken is not None
+def test_a_guardian_that_is_gone_does_not_take_a_lease(uuids, take, opened):
+    taken = take(uuids)
     held, given = holding.pair()
-    opened += [*taken, given]
+    opened.append(given)
     assert holding.hand_over(given, taken)
     held.close()
     assert not holding.hand_over(given, taken)
 
 
-def test_other_sockets_and_odd_names_are_left_alone() -> None:
-    names = [
-        "@/tmp/.X11-unix/X0",
-        "/run/x",
-        "@holdfast-gpu-of/1/2",
-        "@holdfast-gpu-of/ab/x/y/z",
-        "@holdfast-gpu-wants/1",
-    ]
-    names += ["@holdfast-gpu-wants/xyz-1-1-1/GPU-1", "@holdfast-gpu-wants/1-1-1/GPU-1", "@holdfast-gpux", ""]
+def test_other_sockets_and_odd_names_are_left_alone():
+    names = ["@/tmp/.X11-unix/X0", "/run/x", "@holdfast-gpu-of/1/2", "@holdfast-gpu-of/ab/x/y/z", "@holdfast-gpux", ""]
+    names += [f"@holdfast-gpu-wants/{each}" for each in ("1", "xyz-1-1-1/GPU-1", "1-1-1/GPU-1")]
     assert parse("Num RefCount\n" + "".join(f"{LINE}{name}\n" for name in names)) == State(frozenset(), (), {})
 
 
-def test_names_of_instances_may_have_slashes() -> None:
+def test_names_of_instances_may_have_slashes():
     uuid = "MIG-GPU-11111111-2222-3333-4444-555555555555/7/0"
     found = parse(f"{LINE}@holdfast-gpu/{uuid}\n{LINE}@holdfast-gpu-of/{mark(uuid)}/7/8/a/b\n")
     assert found.holder(uuid) == Holder(7, "a/b", 8)
@@ -113,16 +107,16 @@ def test_names_of_instances_may_have_slashes() -> None:
     assert ticket[:5] == (16, 5, 2, frozenset([uuid]), 31)
 
 
-def test_the_longest_name_of_a_ticket_is_short_enough(opened, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_longest_name_of_a_ticket_is_short_enough(opened, monkeypatch):
     uuid = f"MIG-GPU-{os.urandom(4).hex()}-2222-3333-4444-555555555555/13/0"
-    monkeypatch.setattr(registry.os, "getpid", lambda: 2**22)
+    monkeypatch.setattr(os, "getpid", lambda: 2**22)
     monkeypatch.setattr(registry, "_namespace", lambda: 0xFFFFFF)
     ticket, sockets = registry.queue_up(128, [uuid])
     opened += sockets
     assert ticket in registry.read().tickets
 
 
-def test_a_process_of_another_namespace_is_not_taken_for_one_of_this(uuids) -> None:
+def test_a_process_of_another_namespace_is_not_taken_for_one_of_this(uuids):
     mine, sockets = registry.queue_up(1, uuids)
     registry.close(sockets)
     gone = mine._replace(pid=2**22 + 5)  # no process has that number

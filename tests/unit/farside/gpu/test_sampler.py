@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -52,35 +51,44 @@ class Made(Source):
         return answer
 
 
-def test_a_row_tells_the_runs_processes_from_others_and_from_those_nobody_knows() -> None:
-    look = Look(80, 900, 60.0, 55, {11: 100, 12: 50, 21: 300, 99: 7}, {11: 30, 12: 20, 21: 10, 99: 5})
-    each = ((11, 100, 30), (12, 50, 20), (21, 300, 10), (99, 7, 5))
-    assert make_row(3, look, WHOSE) == Row(3, 80, 900, 60.0, 55, 150, 50, (11, 12), (21,), 1, each)
+NOBODY = Row(0, None, None, None, None, 0, 0, (), (), 0)
+UNKNOWN = Row(0, None, None, None, None, None, None, (), (), 0)
 
 
-def test_a_row_of_a_device_that_nobody_is_on_says_nothing_and_not_unknown() -> None:
-    assert make_row(0, Look(processes={}, shares={}), WHOSE) == Row(0, None, None, None, None, 0, 0, (), (), 0)
+@pytest.mark.parametrize(
+    ("look", "row"),
+    [
+        (
+            Look(80, 900, 60.0, 55, {11: 100, 12: 50, 21: 300, 99: 7}, {11: 30, 12: 20, 21: 10, 99: 5}),
+            Row(0, 80, 900, 60.0, 55, 150, 50, (11, 12), (21,), 1)._replace(
+                processes=((11, 100, 30), (12, 50, 20), (21, 300, 10), (99, 7, 5))
+            ),
+        ),
+        (Look(processes={}, shares={}), NOBODY),
+        (Look(utilisation=9), UNKNOWN._replace(utilisation=9)),
+        (Look(processes={11: None}), UNKNOWN._replace(own=(11,), processes=((11, None, None),))),
+        (
+            Look(processes={11: None, 12: 5}),
+            UNKNOWN._replace(own=(11, 12), own_memory=5, processes=((11, None, None), (12, 5, None))),
+        ),
+        (Look(processes={}, shares={11: 40, 99: 10}), NOBODY._replace(own_utilisation=40)),
+        (Look(shares={11: 70, 12: 60}), UNKNOWN._replace(own_utilisation=100)),
+    ],
+    ids=[
+        "the run's, others', and those nobody knows",
+        "nobody is on it, which is not unknown",
+        "without lists all is unknown",
+        "memory that the driver does not know is unknown",
+        "memory that it knows in part is that part",
+        "what has computed and is gone counts as computing and holds nothing",
+        "no device computes more than all it can",
+    ],
+)
+def test_a_row_tells_the_runs_processes_from_others(look, row):
+    assert make_row(0, look, WHOSE) == row
 
 
-def test_a_row_without_lists_says_unknown() -> None:
-    assert make_row(0, Look(utilisation=9), WHOSE) == Row(0, 9, None, None, None, None, None, (), (), 0)
-
-
-def test_memory_that_the_driver_does_not_know_is_unknown_and_part_of_it_a_part() -> None:
-    assert make_row(0, Look(processes={11: None}), WHOSE).own_memory is None
-    assert make_row(0, Look(processes={11: None, 12: 5}), WHOSE).own_memory == 5
-
-
-def test_what_has_computed_and_is_gone_counts_as_computing_and_holds_nothing() -> None:
-    row = make_row(0, Look(processes={}, shares={11: 40, 99: 10}), WHOSE)
-    assert (row.own_utilisation, row.own, row.unmatched) == (40, (), 0)
-
-
-def test_no_device_computes_more_than_all_it_can() -> None:
-    assert make_row(0, Look(shares={11: 70, 12: 60}), WHOSE).own_utilisation == 100
-
-
-def test_looks_come_once_a_second_and_less_often_later() -> None:
+def test_looks_come_once_a_second_and_less_often_later():
     schedule = Schedule(1000.0)
     dues = []
     for _ in range(602):
@@ -89,22 +97,13 @@ def test_looks_come_once_a_second_and_less_often_later() -> None:
     assert (dues[0], dues[598], dues[599], dues[600], dues[601]) == (1.0, 599.0, 600.0, 602.0, 604.0)
 
 
-def test_a_late_look_is_skipped_and_counted() -> None:
+def test_a_late_look_is_skipped_and_counted_and_one_that_was_asked_for_moves_no_other():
     schedule = Schedule(0.0)
-    assert schedule.advance(3.5) == 3
-    assert schedule.due == 4.0
-    assert schedule.advance(4.0) == 0
-    assert schedule.due == 5.0
+    seen = [(schedule.advance(now), schedule.due) for now in (3.5, 4.0, 4.4)]
+    assert seen == [(3, 4.0), (0, 5.0), (0, 5.0)]
 
 
-def test_a_look_that_was_asked_for_moves_no_other() -> None:
-    schedule = Schedule(0.0)
-    schedule.advance(0.1)
-    assert schedule.advance(0.4) == 0
-    assert schedule.due == 1.0
-
-
-def test_a_lost_device_is_said_once_asked_now_and_then_and_found(tmp_path: Path) -> None:
+def test_a_lost_device_is_said_once_asked_now_and_then_and_found(tmp_path):
     origin = Made("GPU is lost", Look(processes={}))
     sampler = Sampler(origin, WHOSE, Lines(str(tmp_path / "lines")))
     for moment in range(2 * LOOKS_BETWEEN):
@@ -122,16 +121,19 @@ def test_a_lost_device_is_said_once_asked_now_and_then_and_found(tmp_path: Path)
     assert origin.looks[-1] == (1, True)
 
 
-def test_when_all_are_lost_there_is_nothing_to_say(tmp_path: Path) -> None:
+def test_a_driver_that_cannot_be_used_or_has_no_devices_ends_the_watch(tmp_path):
+    watch(Made(Look(), problem="Driver Not Loaded"), WHOSE, Lines(str(tmp_path / "lines")))
+    assert read((tmp_path / "lines").read_bytes()).problem == "Driver Not Loaded"
+    watch(Made(), WHOSE, Lines(str(tmp_path / "none")))
+    assert (tmp_path / "none").read_text() == '{"devices":[]}\n'
+
+
+def test_when_all_are_lost_there_is_nothing_to_say_and_no_folder_is_no_reason_to_fail(tmp_path):
     sampler = Sampler(Made("gone"), WHOSE, Lines(str(tmp_path / "lines")))
     sampler.look(1.0, False)
     sampler.look(2.0, False)
     assert len((tmp_path / "lines").read_bytes().splitlines()) == 1
-
-
-def test_a_driver_that_cannot_be_used_ends_the_watch(tmp_path: Path) -> None:
-    watch(Made(Look(), problem="Driver Not Loaded"), WHOSE, Lines(str(tmp_path / "lines")))
-    assert read((tmp_path / "lines").read_bytes()).problem == "Driver Not Loaded"
+    assert not Lines(str(tmp_path / "none" / "lines")).write(b"x\n")
 
 
 class Clock:
@@ -166,9 +168,7 @@ class Slow(Made):
         return super().look(number, is_asked)
 
 
-def test_looks_that_a_slow_driver_left_no_time_for_are_counted_before_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_looks_that_a_slow_driver_left_no_time_for_are_counted_before_the_next(tmp_path, monkeypatch):
     clock = Clock(monkeypatch)
     with pytest.raises(SystemExit):
         watch(Slow(clock, 0.1, 2.5, 0.1), WHOSE, Lines(str(tmp_path / "lines")))
@@ -178,17 +178,12 @@ def test_looks_that_a_slow_driver_left_no_time_for_are_counted_before_the_next(
     assert [b"skipped" in line for line in lines.splitlines()] == [False, False, False, True, False]
 
 
-def test_a_look_that_is_asked_for_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_look_that_is_asked_for_is_told_so(tmp_path, monkeypatch):
     slow = Slow(Clock(monkeypatch, asked=2), 0.0, 0.0, 0.0, 0.0)
     with pytest.raises(SystemExit):
         watch(slow, WHOSE, Lines(str(tmp_path / "lines")))
     assert slow.looks == [(0, False), (0, False), (0, True), (0, False)]
     assert [tick.time for tick in read((tmp_path / "lines").read_bytes()).ticks] == [1050.0, 1051.0, 1051.5, 1052.0]
-
-
-def test_a_machine_without_devices_ends_the_watch(tmp_path: Path) -> None:
-    watch(Made(), WHOSE, Lines(str(tmp_path / "lines")))
-    assert (tmp_path / "lines").read_text() == '{"devices":[]}\n'
 
 
 class Disk:
@@ -206,9 +201,7 @@ class Disk:
         return taken
 
 
-def test_on_a_full_disk_looks_are_left_out_and_what_is_said_once_is_said_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_on_a_full_disk_looks_are_left_out_and_what_is_said_once_is_said_later(tmp_path, monkeypatch):
     lines = Lines(str(tmp_path / "lines"))
     disk = Disk(0, monkeypatch)
     assert not lines.write(samples.encode_start(1.0, "nvml"), is_owed=True)
@@ -221,7 +214,3 @@ def test_on_a_full_disk_looks_are_left_out_and_what_is_said_once_is_said_later(
     assert lines.write(samples.encode_skipped(5.0, 1))
     known = read((tmp_path / "lines").read_bytes())
     assert (known.began, known.skipped) == (1.0, 6)
-
-
-def test_a_folder_that_is_gone_is_no_reason_to_fail(tmp_path: Path) -> None:
-    assert not Lines(str(tmp_path / "none" / "lines")).write(b"x\n")

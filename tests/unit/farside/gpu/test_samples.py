@@ -47,9 +47,11 @@ WHOLE = (
 )
 
 
-def test_what_is_written_is_read() -> None:
-    samples = read(WHOLE)
-    assert samples == Samples(
+def test_what_is_written_is_read_and_nothing_is_nobody_who_watched():
+    assert read(b"") == Samples()
+    assert read(b'{"format": 1, "beg').began is None
+    assert read(encode_start(1.0, "nvml") + encode_problem(1.5, "Driver Not Loaded")).problem == "Driver Not Loaded"
+    assert read(WHOLE) == Samples(
         began=100.0,
         source="nvml",
         devices=DEVICES,
@@ -63,17 +65,8 @@ def test_what_is_written_is_read() -> None:
     )
 
 
-def test_a_driver_that_cannot_be_used_is_a_problem() -> None:
-    assert read(encode_start(1.0, "nvml") + encode_problem(1.5, "Driver Not Loaded")).problem == "Driver Not Loaded"
-
-
-def test_nothing_is_nobody_who_watched() -> None:
-    assert read(b"") == Samples()
-    assert read(b'{"format": 1, "beg').began is None
-
-
 @given(st.lists(st.integers(0, len(WHOLE)), max_size=6))
-def test_portions_of_any_size_give_the_same(cuts: list[int]) -> None:
+def test_portions_of_any_size_give_the_same(cuts):
     fold = Fold()
     places = [0, *sorted(cuts), len(WHOLE)]
     for begin, end in pairwise(places):
@@ -82,19 +75,12 @@ def test_portions_of_any_size_give_the_same(cuts: list[int]) -> None:
 
 
 @given(st.integers(0, len(WHOLE)))
-def test_a_file_that_ends_anywhere_can_be_read(end: int) -> None:
+def test_a_file_that_ends_anywhere_can_be_read(end):
     whole = WHOLE[:end].rpartition(b"\n")[0] + b"\n"
     assert read(WHOLE[:end]) == read(whole)
 
 
-@pytest.mark.parametrize(
-    "line", [b"", b"[]", b"17", b"\xff\xfe", b'{"t":1,"d":[[0]]}', b'{"t":1,"d":7}', b'{"lost":0}', b'{"new":1}']
-)
-def test_a_line_that_makes_no_sense_is_left_out(line: bytes) -> None:
-    assert read(WHOLE + line + b"\n") == read(WHOLE)
-
-
-def test_what_a_later_version_adds_is_left_out() -> None:
+def test_what_a_later_version_adds_is_left_out():
     lines = [json.loads(line) for line in WHOLE.splitlines()]
     for line in lines:
         line["extra"] = {"more": 1}
@@ -105,27 +91,27 @@ def test_what_a_later_version_adds_is_left_out() -> None:
     assert read(b"".join(json.dumps(line).encode() + b"\n" for line in lines)) == read(WHOLE)
 
 
-def test_what_is_asked_in_turn_is_carried_on() -> None:
+def test_what_is_asked_in_turn_is_carried_on():
     first = row(memory=1, power=None, temperature=50)
     second = row(memory=None, power=30.5, temperature=None, utilisation=None, own_memory=None, own_utilisation=None)
     samples = read(encode_tick(Tick(1.0, (first,))) + encode_tick(Tick(2.0, (second,))))
     assert samples.ticks[1].rows[0] == second._replace(memory=1, temperature=50)
 
 
-def test_a_device_that_answers_is_not_lost_whatever_line_is_missing() -> None:
+def test_a_device_that_answers_is_not_lost_whatever_line_is_missing():
     lost = encode_loss(2.0, 0, "GPU is lost")
     assert read(lost + lost).losses == (Loss(2.0, 0, "GPU is lost", None),)
     assert read(lost + encode_tick(Tick(9.0, (row(0),)))).losses == (Loss(2.0, 0, "GPU is lost", 9.0),)
     assert read(lost + encode_tick(Tick(9.0, (row(1),)))).losses == (Loss(2.0, 0, "GPU is lost", None),)
 
 
-def test_the_rate_falls_as_a_run_grows_old() -> None:
+def test_the_rate_falls_as_a_run_grows_old():
     hours = 3600.0
     ages = (0.0, 599.9, 600.0, hours - 1, hours, 6 * hours - 1, 6 * hours, 24 * hours - 1, 24 * hours, 1000 * hours)
     assert [period(age) for age in ages] == [1.0, 1.0, 2.0, 2.0, 5.0, 5.0, 10.0, 10.0, 60.0, 60.0]
 
 
-def test_what_has_not_changed_is_kept_once() -> None:
+def test_what_has_not_changed_is_kept_once():
     """Weeks of looks at eight devices must have room."""
     first = row(memory=1 << 40, power=61.5, own=(70001, 70002), others=(70003,))
     turn = first._replace(memory=None, temperature=None)
@@ -138,7 +124,7 @@ def test_what_has_not_changed_is_kept_once() -> None:
         assert getattr(after, name) is getattr(before, name), name
 
 
-def test_what_is_forgotten_is_still_carried_on() -> None:
+def test_what_is_forgotten_is_still_carried_on():
     fold = Fold()
     fold.feed(WHOLE)
     fold.forget(105.0)
@@ -147,7 +133,7 @@ def test_what_is_forgotten_is_still_carried_on() -> None:
     assert fold.samples().losses == read(WHOLE).losses
 
 
-def test_a_device_may_be_lost_again_and_again() -> None:
+def test_a_device_may_be_lost_again_and_again():
     lines = b"".join(
         encode_loss(float(at), 0, "lost") + encode_tick(Tick(at + 0.5, (row(),))) + encode_loss(float(at), 1, "gone")
         for at in range(3)
@@ -210,10 +196,9 @@ def assert_right(samples: Samples) -> None:
 
 
 @given(ANY_PLACE, ANYTHING)
-def test_whatever_stands_in_a_line_nothing_of_a_wrong_kind_is_read(
-    place: tuple[Any, tuple[Any, ...]], value: Any
-) -> None:
-    line = json.dumps(replaced(*place, value)).encode() + b"\n"
+def test_whatever_stands_in_a_line_nothing_of_a_wrong_kind_is_read(place, value):
+    found, way = place
+    line = json.dumps(replaced(found, way, value)).encode() + b"\n"
     assert_right(read(WHOLE + line + WHOLE))
     assert_right(read(line))
 
@@ -234,7 +219,7 @@ def test_whatever_stands_in_a_line_nothing_of_a_wrong_kind_is_read(
         b'{"t":1,"d":[[0,9,1' + b"0" * 30 + b",null,null,null,null,[],[],0]]}",
         b'{"t":1,"d":[[0,9,null,null,null,null,null,["7"],[],0]]}',
         b'{"t":1,"d":[[0,9,null,null,null,null,null,[],{"7":1},0]]}',
-        b'{"devices":[null]}',
+        *(b"", b"[]", b"17", b"\xff\xfe", b'{"t":1,"d":[[0]]}', b'{"t":1,"d":7}', b'{"lost":0}', b'{"new":1}'),
         b'{"devices":[null]}',
         b'{"devices":[{"number":0,"uuid":7,"name":"K80"}]}',
         b'{"devices":[{"number":0,"uuid":"","name":"","mig":1}]}',
@@ -245,5 +230,5 @@ def test_whatever_stands_in_a_line_nothing_of_a_wrong_kind_is_read(
         b'{"t":1,"d":' + b"[" * 100_000,
     ],
 )
-def test_a_line_with_another_kind_of_value_is_left_out(line: bytes) -> None:
+def test_a_line_that_makes_no_sense_or_has_another_kind_of_value_is_left_out(line):
     assert read(WHOLE + line + b"\n") == read(WHOLE)

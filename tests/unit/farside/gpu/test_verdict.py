@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import tracemalloc
-from typing import Any
 
 import pytest
 
@@ -12,38 +12,22 @@ from holdfast.farside.gpu.judging.evidence import Part, work
 from holdfast.farside.gpu.judging.facts import NOTHING
 from holdfast.farside.gpu.judging.verdict import Verdict, judge
 from holdfast.farside.gpu.watching.samples import Row, Watched
-from kit.gpu_values import (
-    ASKED,
-    GIB,
-    device,
-    end,
-    facts,
-    holding,
-    leasing,
-    row,
-    samples,
-    uuid,
-    working,
-)
+from kit.gpu_values import ASKED, GIB, device, end, facts, holding, leasing, row, samples, uuid, working
 from kit.gpu_verdicts import CASES, MIG, TEN
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_run_is_judged_as_the_table_says(name: str) -> None:
+def test_a_run_is_judged_as_the_table_says_with_a_sentence_and_a_remedy_without_blanks(name):
     known, ended, seen, state, reason = CASES[name]
     found = judge(known, ended, seen)
     assert (found.state, found.reason) == (state, reason), found.sentence
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_a_fault_has_a_sentence_and_a_remedy_without_blanks(name: str) -> None:
-    found = judge(*CASES[name][:3])
     assert found.sentence and "%(" not in found.sentence + found.remedy
     assert bool(found.remedy) == (found.reason not in (reasons.OK, reasons.NOT_ASKED))
     assert "  " not in found.sentence and ".." not in found.sentence
+    assert verdict.parse(json.loads(json.dumps(verdict.as_json(found)))) == found
 
 
-def test_every_reason_is_given_to_some_run() -> None:
+def test_every_reason_is_given_to_some_run():
     assert {each.reason for each in CASES.values()} == set(reasons.REASONS)
     assert {each.state for each in CASES.values()} == set(verdict.STATES)
 
@@ -57,36 +41,36 @@ def test_every_reason_is_given_to_some_run() -> None:
         *[("GPU-00000001", False), (f"{uuid(0)},{uuid(1)}", False)],
     ],
 )
-def test_what_hides_the_devices_is_told_from_what_chooses_among_them(visible: str | None, hides: bool) -> None:
+def test_what_hides_the_devices_is_told_from_what_chooses_among_them(visible, hides):
     known = facts(device(0), device(1), visible=visible)
     found = judge(known, TEN, samples(*[[row(0), row(1)]] * 10))
     assert found.reason == (reasons.HIDDEN if hides else reasons.UNTOUCHED)
 
 
 @pytest.mark.parametrize("visible", [MIG, "MIG-" + uuid(0) + "/1/0", "0"])
-def test_an_instance_of_mig_is_no_name_that_hides(visible: str) -> None:
+def test_an_instance_of_mig_is_no_name_that_hides(visible):
     known = facts(device(mig=True), visible=visible)
     assert judge(known, TEN, samples(*[[row(0, None)]] * 10)).reason != reasons.HIDDEN
 
 
-def test_what_is_said_of_use_names_device_mean_peak_and_first_use() -> None:
+def test_what_is_said_of_use_names_device_mean_peak_and_first_use():
     seen = samples(*[[row()]] * 3, *[[working(percent=100)]] * 7)
     found = judge(leasing(1), end(10), seen)
-    assert found.sentence == "GPU used: Tesla K80 (GPU-00000000), 70 % mean, 8.0 GiB peak, first use after 4 s"
+    assert "Tesla K80 (GPU-00000000), 70 % mean, 8.0 GiB" in found.sentence
     assert found.evidence == "utilisation" and found.waited == pytest.approx(0.3)
     assert found.spells == ((0.0, 3.0),)
     (use,) = found.devices
     assert use == verdict.Use(0, uuid(0), "Tesla K80", 70.0, 8 * GIB, 4.0, 0.7, True)
 
 
-def test_memory_that_was_only_held_is_no_first_use() -> None:
+def test_memory_that_was_only_held_is_no_first_use():
     idle, partly = (judge(*CASES[name][:3]) for name in ("idle", "two leased, one only held"))
     assert [(each.first_use, each.peak_memory) for each in idle.devices] == [(None, GIB)]
     assert [each.first_use for each in partly.devices] == [1.0, None]
     assert partly.sentence.endswith("Tesla K80 (GPU-00000001), not used.")
 
 
-def test_of_many_devices_those_that_the_run_had_are_named() -> None:
+def test_of_many_devices_those_that_the_run_had_are_named():
     quiet = samples(*[[row(number) for number in range(4)]] * 10)
     leased = judge(leasing(2, 4), TEN, quiet).sentence
     assert leased == (
@@ -97,41 +81,53 @@ def test_of_many_devices_those_that_the_run_had_are_named() -> None:
     assert visible.endswith("it had Tesla K80 (GPU-00000003).")
 
 
-def test_the_end_of_a_script_is_waited_for_as_long_as_it_lasts() -> None:
-    """Spells and their share are of the same time."""
-    found = judge(leasing(1), end(6.1), samples(*[[row()]] * 5, at=lambda place: place + 0.1))
-    assert (found.waited, found.spells) == (1.0, ((0.0, 6.1),))
-    mixed = judge(leasing(1), end(6.1), samples(*[[row()]] * 4, [working()], at=lambda place: place + 0.1))
-    assert mixed.waited == pytest.approx(4.1 / 6.1) and mixed.devices[0].busy == pytest.approx(2 / 6.1, abs=1e-4)
+def early(place: int) -> float:
+    return place + 0.1
 
 
-def test_time_that_nobody_watched_at_the_end_is_not_waited_for() -> None:
-    found = judge(leasing(1), end(30), samples(*[[working()]] * 5, *[[row()]] * 5))
-    assert (found.waited, found.spells) == (0.5, ((5.0, 10.0),))
+def gap(place: int) -> float:
+    return place if place < 16 else place + 300
 
 
-def test_a_machine_that_is_looked_at_ever_less_often_is_not_taken_for_idle() -> None:
+@pytest.mark.parametrize(
+    ("known", "seconds", "seen", "waited", "busy", "spells"),
+    [
+        (leasing(1), 6.1, samples(*[[row()]] * 5, at=early), 1.0, 0.0, ((0.0, 6.1),)),
+        (leasing(1), 6.1, samples(*[[row()]] * 4, [working()], at=early), 4.1 / 6.1, 2 / 6.1, None),
+        (leasing(1), 30, samples(*[[working()]] * 5, *[[row()]] * 5), 0.5, 0.5, ((5.0, 10.0),)),
+        (facts(), 331, samples(*[[working()]] * 30, [holding()], at=gap), 1 / 31, 30 / 31, None),
+    ],
+    ids=[
+        "the end of a script is waited for as long as it lasts",
+        "spells and their share are of the same time",
+        "time that nobody watched at the end is not waited for",
+        "a gap between looks counts neither as work nor as waiting",
+    ],
+)
+def test_how_much_of_the_time_was_waited(known, seconds, seen, waited, busy, spells):
+    found = judge(known, end(seconds), seen)
+    assert found.waited == pytest.approx(waited)
+    assert found.devices[0].busy == pytest.approx(busy, abs=1e-3)
+    assert spells is None or found.spells == spells
+
+
+def test_a_machine_that_is_looked_at_ever_less_often_is_not_taken_for_idle():
     """Ten minutes of work by the second count less than hours of it by ten seconds."""
     times = [*range(1, 601), *range(602, 3601, 2), *range(3605, 21601, 5), *range(21610, 40001, 10)]
-    looks = [[working()] if time > 3600 else [holding()] for time in times]
+    work_, hold = [working()], [holding()]
+    looks = [work_ if time > 3600 else hold for time in times]
     found = judge(facts(), end(40_000), samples(*looks, at=lambda place: float(times[place - 1])))
     assert found.reason == reasons.OK and found.waited == pytest.approx(0.09, abs=0.001)
     assert found.devices[0].mean == pytest.approx(67.3, abs=0.1)
 
 
-def test_a_gap_between_looks_counts_neither_as_work_nor_as_waiting() -> None:
-    seen = samples(*[[working()]] * 30, [holding()], at=lambda place: place if place < 16 else place + 300)
-    found = judge(facts(), end(331), seen)
-    assert found.waited == pytest.approx(1 / 31) and found.devices[0].busy == pytest.approx(30 / 31, abs=0.001)
-
-
-def test_nobody_is_told_to_restart_a_machine_that_slept() -> None:
+def test_nobody_is_told_to_restart_a_machine_that_slept():
     found = judge(leasing(1), end(10_830), samples(*[[row()]] * 30, at=lambda place: place + 10_800.0 * (place > 20)))
     assert "nobody looked for 2 h 59 min of the 3 h that" in found.sentence
     assert found.remedy.startswith("Keep the machine from sleeping")
 
 
-def test_two_weeks_on_eight_gpus_are_judged_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_weeks_on_eight_gpus_are_judged_in_one_pass(monkeypatch):
     """Each row is weighed once, whatever there is to say; no copies are kept of them."""
     weighed = []
 
@@ -150,26 +146,18 @@ def test_two_weeks_on_eight_gpus_are_judged_in_one_pass(monkeypatch: pytest.Monk
     assert peak < 8 * 500 * 100  # a row alone has 136 bytes and more
 
 
-def test_of_mig_it_is_not_said_how_much_of_the_time_it_waited() -> None:
+def test_of_mig_it_is_not_said_how_much_of_the_time_it_waited():
     found = judge(*CASES["MIG"][:3])
     assert (found.waited, found.spells, found.evidence) == (None, (), "memory")
-    assert found.sentence == "GPU used: A100 (GPU-00000000), 1.0 GiB peak, first use after 1 s"
+    assert "A100 (GPU-00000000), 1.0 GiB peak" in found.sentence
 
 
-def test_a_device_of_which_only_the_samples_know_is_judged_too() -> None:
+def test_a_device_of_which_only_the_samples_know_is_judged_too():
     seen = samples(*[[working()]] * 5, devices=(Watched(0, uuid(0), "Tesla K80", 12 * GIB, False),))
     assert judge(NOTHING._replace(request=ASKED), end(5), seen).reason == reasons.OK
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_a_verdict_is_the_same_after_it_was_written_and_read(name: str) -> None:
-    import json
-
-    found = judge(*CASES[name][:3])
-    assert verdict.parse(json.loads(json.dumps(verdict.as_json(found)))) == found
-
-
 @pytest.mark.parametrize("found", [None, 5, {}, {"state": "used"}, {**dict.fromkeys(Verdict._fields), "state": "?"}])
-def test_what_is_no_verdict_is_refused(found: Any) -> None:
+def test_what_is_no_verdict_is_refused(found):
     with pytest.raises(ValueError, match="verdict"):
         verdict.parse(found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 
 from holdfast.farside.environments.findings import ERROR, KINDS, WARNING, Finding
@@ -89,9 +89,8 @@ regular_samples = some.lists(
 ).map(lambda found: samples_of(*[[row] for row in found]))
 
 
-@settings(max_examples=80, deadline=None)
 @given(every_facts, ends, every_samples)
-def test_whatever_is_known_there_is_one_verdict_of_the_closed_sets(facts: Facts, end: End, samples: Samples) -> None:
+def test_whatever_is_known_there_is_one_verdict_of_the_closed_sets(facts, end, samples):
     found = judge(facts, end, samples)
     assert found.state in verdict.STATES and found.reason in reasons.REASONS
     assert found.sentence
@@ -104,9 +103,8 @@ def test_whatever_is_known_there_is_one_verdict_of_the_closed_sets(facts: Facts,
         assert is_proved_by_what_it_was_given(facts, end) or is_proved_by_looks(facts, end, samples), found
 
 
-@settings(max_examples=150, deadline=None)
 @given(plain_facts, some.booleans(), some.floats(0, 12), regular_samples)
-def test_not_used_is_said_only_with_a_proof(facts: Facts, stalled: bool, seconds: float, samples: Samples) -> None:
+def test_not_used_is_said_only_with_a_proof(facts, stalled, seconds, samples):
     ended = end_of(seconds, is_stalled=stalled)
     found = judge(facts, ended, samples)
     if found.state == verdict.NOT_USED:
@@ -118,9 +116,8 @@ def test_not_used_is_said_only_with_a_proof(facts: Facts, stalled: bool, seconds
         )
 
 
-@settings(max_examples=40, deadline=None)
 @given(every_facts, ends, every_samples)
-def test_a_process_of_the_run_that_computes_is_always_believed(facts: Facts, end: End, samples: Samples) -> None:
+def test_a_process_of_the_run_that_computes_is_always_believed(facts, end, samples):
     tick = Tick(START + 1, (Row(0, 50, 1, None, None, 1, 50, (1,), (), 0),))
     device = Watched(0, uuid(0), "K80", None, False)
     seen = samples._replace(ticks=(*samples.ticks, tick), devices=(device, *samples.devices))
@@ -128,15 +125,14 @@ def test_a_process_of_the_run_that_computes_is_always_believed(facts: Facts, end
     assert found.state in (verdict.USED, verdict.PARTLY_USED) and found.evidence == "utilisation"
 
 
-@settings(max_examples=40, deadline=None)
 @given(every_facts, every_samples, some.floats(0, 60))
-def test_nothing_was_idle_for_longer_than_it_ran(facts: Facts, samples: Samples, age: float) -> None:
+def test_nothing_was_idle_for_longer_than_it_ran(facts, samples, age):
     idle = idle_for(samples, facts, START, START + age)
     assert idle is None or 0 <= idle <= age + 1e-6
 
 
 @given(every_facts)
-def test_facts_are_the_same_after_they_were_written_and_read(facts: Facts) -> None:
+def test_facts_are_the_same_after_they_were_written_and_read(facts):
     assert known.parse(json.loads(json.dumps(known.as_json(facts)))) == facts
 
 

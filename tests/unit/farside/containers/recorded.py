@@ -1,0 +1,14 @@
+"""What engines said of themselves (`docker info`), recorded in `tests/cases/docker-info`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from holdfast.farside.containers.docker import Daemon, parse_info
+
+INFO = Path(__file__).parents[3] / "cases" / "docker-info"
+
+
+def daemon(name: str = "debian-20.10") -> Daemon:
+    return parse_info(json.loads((INFO / f"{name}.json").read_text()))
