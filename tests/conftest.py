@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.commands import Result, command_server, must_start
+from kit.commands import Result, command_server, must_start, search_path
 
 FOREIGN = ("HOLDFAST_", "AZUREML_", "GIT_", "XDG_", "_HOLDFAST_")
 FOREIGN_NAMES = (
@@ -51,8 +51,7 @@ def isolated(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     home.mkdir()
     settings = {
         "HOME": home,
-        # A version manager's `python` is a shell script that takes 0.2 s, and a test starts it several times.
-        "PATH": f"{Path(sys.base_prefix, 'bin')}:{os.environ['PATH']}",
+        "PATH": search_path(),
         "HOLDFAST_HOME": home / ".holdfast",
         "XDG_CONFIG_HOME": home / ".config",
         "XDG_CACHE_HOME": home / ".cache",

@@ -98,7 +98,7 @@ def test_that_a_link_is_back_is_said_before_what_comes_over_it(laptop, box):
 
 
 def test_outputs_on_their_way_home_notice_a_link_that_died(laptop, box):
-    (laptop.root / "train.py").write_text("import os\nopen('outputs/big', 'wb').write(os.urandom(200 << 20))\n")
+    (laptop.root / "train.py").write_text("import os\nopen('outputs/big', 'wb').write(os.urandom(40 << 20))\n")
     box.open_gate()
     run = laptop.start("gpu1")
     happened: list[events.Event] = []
@@ -109,7 +109,7 @@ def test_outputs_on_their_way_home_notice_a_link_that_died(laptop, box):
     lost = [each.reason for each in happened if isinstance(each, events.ConnectionLost)]
     assert lost == NOTICED
     assert ended(happened).status is Status.COMPLETED
-    assert (laptop.folders.path(run) / "outputs" / "big").stat().st_size == 200 << 20
+    assert (laptop.folders.path(run) / "outputs" / "big").stat().st_size == 40 << 20
 
 
 def test_a_host_that_dies_when_it_is_asked_for_the_outputs_is_noticed(laptop, box, monkeypatch):

@@ -6,8 +6,6 @@ import dataclasses
 import fcntl
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -16,23 +14,32 @@ import pytest
 
 from integration.runs.conftest import end_what_is_left
 from kit.boxes import Boxes
+from kit.commands import command_server, search_path
 from kit.docker.daemon import Daemon
 from kit.gpu_cases import CONTAINED, PRODUCTS
 from kit.gpu_table import PATIENCE, Command, Ground, Outcome, play
+from kit.homes import furnish
+from kit.suite.moments import is_soak
 
 Outcomes = Callable[[str], Mapping[str, Outcome]]
 _BARE = tuple(each for each in PRODUCTS if each not in CONTAINED)
 
 
+def played_on(config: pytest.Config) -> Sequence[str]:
+    """This machine and the product that has most in it; in `make soak` all."""
+    return PRODUCTS if is_soak(config) else ("local", "remotedocker")
+
+
 @pytest.fixture(scope="session")
 def outcomes(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Outcomes:
-    """`outcomes("docker")`: those of its cases, by name. Whoever asks first runs them, and those of the product that
-    has or has not containers as well."""
+    """`outcomes("docker")`: those of its cases, by name. The first to ask runs them; in `make soak` together with
+    those of the product that likewise has, or has not, containers."""
     own = tmp_path_factory.getbasetemp()
     shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
     def find(product: str) -> Mapping[str, Outcome]:
-        group = CONTAINED if product in CONTAINED else _BARE
+        alike = CONTAINED if product in CONTAINED else _BARE
+        group = tuple(each for each in alike if each in played_on(request.config))
         kept = shared / f"table-of-lies-{'-'.join(group)}.json"
         with kept.with_suffix(".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -51,7 +58,7 @@ def _write(kept: Path, played: Mapping[str, Mapping[str, Outcome]]) -> None:
 
 
 def _played(group: Sequence[str], own: Path, request: pytest.FixtureRequest) -> Mapping[str, Mapping[str, Outcome]]:
-    daemon: Daemon | None = request.getfixturevalue("shared_docker") if group == CONTAINED else None
+    daemon: Daemon | None = request.getfixturevalue("shared_docker") if set(group) <= set(CONTAINED) else None
     folder = request.getfixturevalue("kit_folder") / f"lies-{'-'.join(group)}"
     folder.mkdir(mode=0o755)
     with ExitStack() as ending:
@@ -69,8 +76,9 @@ def _played(group: Sequence[str], own: Path, request: pytest.FixtureRequest) -> 
 def _commands(home: Path, daemon: Daemon | None) -> Iterator[Command]:
     """The command line with a home of its own and an environment that says nothing about this machine."""
     home.mkdir()
+    furnish(home / ".holdfast")
     plain = {
-        "PATH": os.environ["PATH"],
+        "PATH": search_path(),
         "HOME": str(home),
         "HOLDFAST_HOME": str(home / ".holdfast"),
         "HOLDFAST_NVML": str(home / "no-nvml"),
@@ -81,16 +89,8 @@ def _commands(home: Path, daemon: Daemon | None) -> Iterator[Command]:
     }
 
     def run(words: Sequence[str], project: Path, variables: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "holdfast", *words],
-            cwd=project,
-            env={**plain, **variables},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="surrogateescape",
-            timeout=PATIENCE,
-        )
+        done = command_server().run(words, project, {**plain, **variables}, PATIENCE)
+        return subprocess.CompletedProcess(words, done.code, done.out, done.err)
 
     yield run
     end_what_is_left(home / ".holdfast")

@@ -1,23 +1,29 @@
-"""Every lie about a GPU is caught with its reason, and no honest run is accused, on every product."""
+"""Every lie about a GPU is caught with its reason, and no honest run is accused."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import pytest
 
+from integration.gpu.playing import played_on
 from kit.gpu_cases import HONEST, LIES, PRODUCTS, Case
 from kit.gpu_table import Outcome
+from kit.suite.moments import is_soak
 
 Outcomes = Callable[[str], Mapping[str, Outcome]]
 
 
-def on_each_product(cases: Sequence[Case]) -> list[object]:
-    chosen = [(product, case) for product in PRODUCTS for case in cases if product in case.products]
-    return [pytest.param(product, case, id=f"{product}-{case.name}") for product, case in chosen]
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    cases = {test_a_lie_is_caught_with_its_reason_and_a_remedy: LIES, test_an_honest_run_is_not_accused: HONEST}
+    products = played_on(metafunc.config)
+    chosen = [(each, case) for each in products for case in cases.get(metafunc.function, ()) if each in case.products]
+    if chosen:
+        marks = [pytest.mark.soak] if is_soak(metafunc.config) else []
+        rows = [pytest.param(each, case, id=f"{each}-{case.name}", marks=marks) for each, case in chosen]
+        metafunc.parametrize(("product", "case"), rows)
 
 
-@pytest.mark.parametrize(("product", "case"), on_each_product(LIES))
 def test_a_lie_is_caught_with_its_reason_and_a_remedy(product: str, case: Case, outcomes: Outcomes) -> None:
     found = outcomes(product)[case.name]
     expected = case.expected_on(product)
@@ -26,7 +32,6 @@ def test_a_lie_is_caught_with_its_reason_and_a_remedy(product: str, case: Case, 
     assert found.remedy
 
 
-@pytest.mark.parametrize(("product", "case"), on_each_product(HONEST))
 def test_an_honest_run_is_not_accused(product: str, case: Case, outcomes: Outcomes) -> None:
     found = outcomes(product)[case.name]
     expected = case.expected_on(product)
