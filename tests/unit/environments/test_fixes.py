@@ -127,7 +127,7 @@ def test_a_file_that_cannot_be_written_leaves_all_as_they_were(tmp_path, monkeyp
         return replace(path, target)
 
     monkeypatch.setattr(Path, "replace", fails_on_the_second)
-    with pytest.raises(StorageError, match=r"`s\.txt`"):
+    with pytest.raises(StorageError, match=r"`s\.txt` cannot be written: "):
         apply_fixes(tmp_path, findings)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["r.txt", "s.txt"]
     assert (tmp_path / "r.txt").read_text() == "sklearn\n-r s.txt\n"

@@ -36,6 +36,7 @@ OCI = DAEMON + "OCI runtime create failed: container_linux.go:380: starting cont
             "sudo usermod -aG docker ",
         ),
         (DAEMON + "mkdir /v/overlay2/x: no space left on device.", NO_ROOM, "image prune"),
+        (DAEMON + "mkdir /v/overlay2/x: no space left on device.", NO_ROOM, "images and containers is full"),
         (MOUNT + f"bind source path does not exist: /home/me/.holdfast/r.{HELP}", "docker", "`/home/me/.holdfast/r`"),
         (
             MOUNT + "stat /net/me/.holdfast: permission denied.",

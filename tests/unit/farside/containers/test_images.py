@@ -122,10 +122,11 @@ OTHER = "arm64" if os.uname().machine == "x86_64" else "amd64"
             f"is for {images.machine(OTHER)}, and the machine is {os.uname().machine}",
         ),
         (Engine(debian=row(Os="windows")), wanted(), "is for Windows, and the machine runs Linux"),
+        (Engine(), wanted(), "The image `debian` is not on the machine yet."),
         (Engine(), wanted(), "docker pull debian"),
         (Engine(), wanted(is_default=True), f"{FILE} has no `baseDockerImage`."),
     ],
-    ids=["another architecture", "Windows", "missing", "default"],
+    ids=["another architecture", "Windows", "missing", "missing, with a remedy", "default"],
 )
 def test_an_image_that_does_not_serve_is_neither_fetched_nor_looked_into_and_the_key_is_named(
     home, looks, engine, asked, words
@@ -136,13 +137,13 @@ def test_an_image_that_does_not_serve_is_neither_fetched_nor_looked_into_and_the
     assert refused.value.kind == "docker"
     assert words in f"{refused.value.message} {refused.value.hint}"
     assert (f"named in {FILE} under `baseDockerImage`" in refused.value.message) is not asked.get("is_default", False)
-    assert looks == []
+    assert looks == [] and all("pull" not in words for words in engine.asked)
 
 
 def test_the_very_image_of_another_run_is_never_replaced_by_another_one(home, looks, tmp_path):
     engine = Engine()
 
-    with pytest.raises(Refused, match=r"sha256:ab.* \(`debian:12`\)") as no:
+    with pytest.raises(Refused, match=r"sha256:ab.* \(`debian:12`\), in which the other run ran, is not on") as no:
         find(engine, wanted(ID, is_exact=True, known_as="debian:12"), home, owner(tmp_path, []))
 
     assert "baseDockerImage" not in no.value.message

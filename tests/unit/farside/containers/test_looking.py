@@ -45,6 +45,7 @@ echo 'docker: Error response from daemon: could not select device driver "" with
 exit 125 ;; *) exec /bin/sh -c "$2" "$3" "$4" ;; esac
 : > "$4/wrote"; echo gpu; echo here > "$4/pipe"
 """
+DENIED = "A container cannot write to Holdfast's folder .*Permission denied"
 UNSEEN = 'docker: Error response from daemon: invalid mount config for type "bind": bind source path does not exist: '
 
 
@@ -202,19 +203,18 @@ def test_a_look_marks_the_folder_before_it_puts_anything_there(fake):
 
 
 @pytest.mark.parametrize(
-    ("engine", "message", "hint"),
+    ("engine", "words", "hint"),
     [
-        ('echo "/bin/sh: cannot create /x: Permission denied" >&2; exit 3\n', "Permission denied", "--home"),
+        ('echo "cannot create /x: Permission denied" >&2; exit 3\n', DENIED, "--home"),
         (': > "$4/wrote"\n', "in a system of their own", ""),
         (f"echo '{UNSEEN}'\"$4\". >&2; exit 125\n", "does not see", "local disk"),
     ],
     ids=["cannot write", "another system's pipes", "folder not seen"],
 )
-def test_a_container_that_cannot_use_the_folder_is_refused_with_what_it_said(fake, engine, message, hint):
+def test_a_container_that_cannot_use_the_folder_is_refused_with_what_it_said(fake, engine, words, hint):
     fake.engine(engine)
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(Refused, match=words) as caught:
         fake.attempt()
-    assert message in caught.value.message
     assert hint in caught.value.hint
     assert fake.left() == []
 

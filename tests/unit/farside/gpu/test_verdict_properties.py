@@ -90,7 +90,7 @@ regular_samples = some.lists(
 
 
 @given(every_facts, ends, every_samples)
-def test_whatever_is_known_there_is_one_verdict_of_the_closed_sets(facts, end, samples):
+def test_whatever_is_known_there_is_one_verdict_and_a_process_of_the_run_that_computes_is_believed(facts, end, samples):
     found = judge(facts, end, samples)
     assert found.state in verdict.STATES and found.reason in reasons.REASONS
     assert found.sentence
@@ -101,6 +101,14 @@ def test_whatever_is_known_there_is_one_verdict_of_the_closed_sets(facts, end, s
     assert verdict.parse(json.loads(json.dumps(verdict.as_json(found)))) == found
     if found.state == verdict.NOT_USED:
         assert is_proved_by_what_it_was_given(facts, end) or is_proved_by_looks(facts, end, samples), found
+    computing = judge(facts, end._replace(started=START, ended=START + 2), with_work_of_the_run(samples))
+    assert computing.state in (verdict.USED, verdict.PARTLY_USED) and computing.evidence == "utilisation"
+
+
+def with_work_of_the_run(samples: Samples) -> Samples:
+    tick = Tick(START + 1, (Row(0, 50, 1, None, None, 1, 50, (1,), (), 0),))
+    device = Watched(0, uuid(0), "K80", None, False)
+    return samples._replace(ticks=(*samples.ticks, tick), devices=(device, *samples.devices))
 
 
 @given(plain_facts, some.booleans(), some.floats(0, 12), regular_samples)
@@ -114,15 +122,6 @@ def test_not_used_is_said_only_with_a_proof(facts, stalled, seconds, samples):
         assert (
             found.reason == reasons.IDLE or not any(row.own for row in rows) or sum(bool(row.own) for row in rows) > 4
         )
-
-
-@given(every_facts, ends, every_samples)
-def test_a_process_of_the_run_that_computes_is_always_believed(facts, end, samples):
-    tick = Tick(START + 1, (Row(0, 50, 1, None, None, 1, 50, (1,), (), 0),))
-    device = Watched(0, uuid(0), "K80", None, False)
-    seen = samples._replace(ticks=(*samples.ticks, tick), devices=(device, *samples.devices))
-    found = judge(facts, end._replace(started=START, ended=START + 2), seen)
-    assert found.state in (verdict.USED, verdict.PARTLY_USED) and found.evidence == "utilisation"
 
 
 @given(every_facts, every_samples, some.floats(0, 60))

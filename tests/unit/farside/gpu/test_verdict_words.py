@@ -45,6 +45,7 @@ SAID = {
         "as where the machine sleeps or its clock is set."
     ),
     "two seconds": "GPU use unknown: the script ran too short to be watched: 2 looks, and three are needed.",
+    "more than the machine has": "GPU not available: `--gpus 2` asks for more than the machine has: 1 GPU that works.",
     "more memory than the machine has": (
         "GPU not available: no GPU of this machine has 74.5 GiB (80 GB) of memory; the largest has 12.0 GiB."
     ),
