@@ -19,7 +19,7 @@ OCI = DAEMON + "OCI runtime create failed: container_linux.go:380: starting cont
         (
             DAEMON + "CDI device injection failed: unresolvable CDI devices nvidia.com/gpu=all.",
             NO_GPUS,
-            "cannot give GPUs",
+            "Docker cannot give GPUs to containers on the machine",
         ),
         (
             OCI + "process_linux.go:545: container init caused: Running hook #0:: error running hook: exit status 1, "
