@@ -157,6 +157,11 @@ def test_a_device_of_which_only_the_samples_know_is_judged_too():
     assert judge(NOTHING._replace(request=ASKED), end(5), seen).reason == reasons.OK
 
 
+def test_a_script_that_failed_and_said_that_its_device_was_lost_is_believed():
+    found = judge(leasing(1), end(10.4, 1, said=(reasons.LOST,)), samples(*[[working()]] * 10))
+    assert (found.state, found.reason) == (verdict.PARTLY_USED, reasons.LOST)
+
+
 @pytest.mark.parametrize("found", [None, 5, {}, {"state": "used"}, {**dict.fromkeys(Verdict._fields), "state": "?"}])
 def test_what_is_no_verdict_is_refused(found):
     with pytest.raises(ValueError, match="verdict"):
