@@ -6,6 +6,7 @@ import dataclasses
 import fcntl
 import json
 import os
+import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
