@@ -44,7 +44,7 @@ from holdfast.farside import kernel
 from holdfast.farside.run.processes import sweep
 
 kernel.become_subreaper()
-started = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdout=subprocess.PIPE)
+started = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 started.stdout.readline()
 print([each.signal for each in sweep(0.2, time.sleep, set, patience=2.0)])
 """

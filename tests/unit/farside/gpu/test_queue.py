@@ -45,6 +45,12 @@ def test_only_those_who_could_use_the_same_are_before_one():
     assert before([first, other], other) == []
 
 
+def test_whoever_came_first_is_first_whatever_the_number_of_the_process() -> None:
+    early, late = Ticket(5, 4000, 1, frozenset("a")), Ticket(6, 10, 1, frozenset("a"))
+    assert allocate([early, late], early, ["a"]) == ("a",)
+    assert allocate([early, late], late, ["a"]) is None
+
+
 tickets = st.lists(
     st.builds(
         Ticket,
