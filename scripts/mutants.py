@@ -108,14 +108,15 @@ def judge(done: Done) -> tuple[str, str]:
 
 
 class Copy:
-    """The tracked files of this repository as they are now, and a Python that imports `src` of the copy."""
+    """The files of this repository as they are now, without what git ignores, and a Python that imports the copy."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.python = folder / ".venv" / "bin" / "python"
         self._time = int(time.time())
-        for name in _tracked():
-            if (ROOT / name).is_file():
+        self._originals: dict[Path, bytes] = {}
+        for name in _files():
+            if os.path.lexists(ROOT / name):
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
         venv.create(folder / ".venv", symlinks=True)
@@ -127,15 +128,17 @@ class Copy:
 
     def apply(self, mutant: Mutant) -> None:
         """Raises BrokenMutant where the patch does not fit the sources any more."""
+        paths = [self.folder / name for name in changed_files(mutant.patch)]
+        self._originals = {path: path.read_bytes() for path in paths if path.is_file()}
         done = self._run(["git", "apply", "--whitespace=nowarn", "-"], self.folder, mutant.patch)
         if done.returncode != 0:
             raise BrokenMutant(f"the patch does not apply: {_last_line(done.stderr)}")
-        self._stamp(mutant)
+        self._stamp()
 
-    def restore(self, mutant: Mutant) -> None:
-        for name in changed_files(mutant.patch):
-            shutil.copyfile(ROOT / name, self.folder / name)
-        self._stamp(mutant)
+    def restore(self) -> None:
+        for path, content in self._originals.items():
+            path.write_bytes(content)
+        self._stamp()
 
     def test(self, tests: Sequence[str], longest: float) -> Done:
         words = [os.fspath(self.python), "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
@@ -172,11 +175,11 @@ class Copy:
                 if entry.read_bytes().startswith(mark):
                     os.kill(int(entry.parent.name), signal.SIGKILL)
 
-    def _stamp(self, mutant: Mutant) -> None:
-        """A time that the file never had: Python takes bytecode for current by time in seconds and size."""
+    def _stamp(self) -> None:
+        """A time that the files never had: Python takes bytecode for current by time in seconds and size."""
         self._time += 1
-        for name in changed_files(mutant.patch):
-            os.utime(self.folder / name, (self._time, self._time))
+        for path in self._originals:
+            os.utime(path, (self._time, self._time))
 
     def _environment(self) -> dict[str, str]:
         """Without what would lead to other sources; git shall not take a repository around the copy for its own."""
@@ -191,7 +194,7 @@ class Copy:
             sys.exit(f"The copy does not import its own sources: {done.stdout.strip() or done.stderr.strip()}")
 
 
-def _tracked() -> list[str]:
+def _files() -> list[str]:
     words = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
     return [name for name in done.stdout.split("\0") if name]
@@ -232,7 +235,7 @@ def attempt(copy: Copy, mutant: Mutant) -> Outcome:
     except BrokenMutant as problem:
         word, detail = BROKEN, str(problem)
     finally:
-        copy.restore(mutant)
+        copy.restore()
     return Outcome(word, time.monotonic() - began, detail)
 
 
@@ -254,6 +257,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="holdfast-mutants-") as folder:
         copy = Copy(Path(folder).resolve())
         tests = sorted({test for mutant in mutants for test in mutant.tests})
+        print(f"First {len(tests)} files and single tests without any mutant …", flush=True)
         done = copy.test(tests, LONGEST_OF_ALL) if tests else Done(0, "")
         if done.code != 0:
             print("\n".join(done.output.splitlines()[-LINES_SHOWN:]))
