@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.farside.layout import SAMPLER_NAME, Home
 from holdfast.farside.refusal import Refused
-from holdfast.farside.run import guardian
+from holdfast.farside.run import guardian, processes
 from holdfast.farside.run.processes import Process
 
 
@@ -59,7 +59,7 @@ def test_gpus_are_free_when_nothing_but_what_watches_them_is_left(
             owner.journal.append("ended", reason="completed")
             monkeypatch.setattr(owner, "_become_supervisor", lambda pipe: exit_(0))
             monkeypatch.setattr(owner, "_tick", lambda *_: None)
-            monkeypatch.setattr(guardian.processes, "descendants", descendants)
+            monkeypatch.setattr(processes, "descendants", descendants)
             monkeypatch.setattr(os, "_exit", ended)
             owner.main()
         finally:
