@@ -26,7 +26,8 @@ FOREIGN_NAMES = (
     "FORCE_COLOR",
     "LS_COLORS",
 )
-pytest_plugins = [f"kit.suite.{name}" for name in ("containment", "time_limit", "moments", "missing_parts", "progress")]
+PLUGINS = ("containment", "time_limit", "moments", "missing_parts", "proven", "progress")
+pytest_plugins = [f"kit.suite.{name}" for name in PLUGINS]
 KEPT = ("GIT_SSL_CAINFO",)
 _HOMES = itertools.count()
 """Numbered here: `mktemp` looks through all folders for the next number and renews a link, for every test."""

@@ -22,6 +22,8 @@ from kit.docker.registry import PASSWORD
 from kit.nvml import Device
 from kit.waiting import wait_for
 
+pytestmark = pytest.mark.kit
+
 COUNT = (
     "import ctypes\n"
     "library = ctypes.CDLL('libnvidia-ml.so.1')\n"

@@ -9,9 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
 
+import pytest
+
 import kit.nvml
 from kit.nvml import GIB, Device, Instance, Process, Simulated, build, occupying
 from kit.waiting import wait_for
+
+pytestmark = pytest.mark.kit
 
 BEGIN = """
 from pynvml import *

@@ -20,6 +20,8 @@ from kit import accounts, processes
 from kit.sshd import Alias, Options
 from kit.waiting import wait_for
 
+pytestmark = pytest.mark.kit
+
 
 def test_a_key_lets_in_and_the_account_is_the_one_that_was_made(box):
     one = box()

@@ -2,5 +2,5 @@
 
 `containment`: everything that a session starts ends with it. `time_limit`: a test that hangs is ended, with the stacks
 of its processes. `moments`: when faults strike. `missing_parts`: what this machine lacks, and the line that brings it.
-`progress`: what a person sees meanwhile.
+`proven`: tests of the kit run where it has changed. `progress`: what a person sees meanwhile.
 """

@@ -16,8 +16,11 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import resource
 import signal
 import sys
+import time
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -31,6 +34,7 @@ _MS_REC, _MS_PRIVATE = 0x4000, 0x40000
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC = 2, 4, 8
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _SI_USER = 0
+_LONG = 60.0
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _WAITED_FOR = (*_PASSED_ON, signal.SIGCHLD)
 
@@ -76,7 +80,13 @@ def sweep() -> None:
 
 
 def _be_first(suite: int, has_namespaces: bool) -> NoReturn:
+    began = time.monotonic()
     code = _attend(suite)
+    if has_namespaces and time.monotonic() - began > _LONG:
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        count = Path("/proc/loadavg").read_text().split()[-1]  # the last pid; all begin at 1 in here
+        cost = f"{time.monotonic() - began:.0f} s, {used.ru_utime + used.ru_stime:.0f} s of processor time"
+        os.write(2, f"The session took {cost}, {count} processes and threads.\n".encode())
     if not has_namespaces:
         for _ in range(100):  # each look finds what was forked since the last
             left = processes.below(os.getpid())

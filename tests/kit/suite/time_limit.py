@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,7 +65,11 @@ def limit_of(item: pytest.Item) -> float:
 
 def standing(item: pytest.Item, frame: FrameType | None) -> str:
     """The stacks of this process and of all that the test has started, as far as they can be had."""
-    parts = ["This process:", *traceback.format_stack(frame)]
+    parts = ["This process:\n", *(line for line in traceback.format_stack(frame) if "/site-packages/" not in line)]
+    main = threading.main_thread().ident
+    for number, other in sys._current_frames().items():
+        if number != main:
+            parts += ["\nA thread of it:\n", *traceback.format_stack(other)]
     for one in _of_test(item)[:_MOST]:
         parts.append(f"\nProcess {one.pid}, below {one.parent}, {one.state}: {' '.join(one.argv)[:300]}\n")
         parts.append(_stack(one))

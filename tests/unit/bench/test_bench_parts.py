@@ -19,6 +19,8 @@ from peers import Tool, measure_size
 from rows import outputs_home
 from rows.first_line import Person
 
+pytestmark = pytest.mark.kit
+
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:

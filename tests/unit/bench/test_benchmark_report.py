@@ -12,6 +12,8 @@ from machine import Machine
 from measuring import Figures, one
 from results import Bar, Line, Row, Table
 
+pytestmark = pytest.mark.kit
+
 MACHINE = Machine("A processor", 2, 8_000_000_000, "Linux 6.1", "3.11.7", 0.25)
 
 

@@ -6,6 +6,8 @@ import pytest
 from measuring import Contender, FailedError, Figures, interleaved, one
 from results import Bar, Line, Table, Verdict, ratio, verdict
 
+pytestmark = pytest.mark.kit
+
 NOT_THERE = Figures((), "could not be installed")
 
 

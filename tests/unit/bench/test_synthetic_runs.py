@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from synthetic_runs import METRIC, THRESHOLD, accuracy, write_runs
 
 from holdfast.history.index import Index
 from holdfast.model import Status
 from holdfast.project.folder import find_project
+
+pytestmark = pytest.mark.kit
 
 
 def test_every_made_up_run_is_read_as_one_that_completed_and_needs_nothing_from_a_host(tmp_path):
