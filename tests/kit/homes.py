@@ -23,14 +23,15 @@ _CACHE = Path(__file__).resolve().parents[2] / ".cache" / "homes"
 def furnish(home: Path) -> Path:
     """Make the home of this machine; returns it."""
     recall(home)
-    _lay(_template(), home / "farside" / _template().name, None)
+    if not (home / "farside").exists():
+        _lay(_template(), home / "farside" / _template().name, None)
     return home
 
 
 def recall(home: Path) -> Path:
     """Make the home of a client of other machines, which knows what it ships; returns it."""
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with contextlib.suppress(FileNotFoundError):  # it is not written of files that were changed just now
+    with contextlib.suppress(FileNotFoundError, FileExistsError):  # not written of files that were changed just now
         os.link(_CACHE / "shipped", home / "shipped")
     return home
 
@@ -39,6 +40,8 @@ def furnish_account(account: Account) -> Path:
     """Make the home on a box of this account; returns it."""
     owner = account.home.stat()
     home = account.home / ".holdfast"
+    if home.exists():
+        return home
     account.write(".holdfast/.holdfast-home", '{"format": 1}\n')
     _lay(_template(), home / "farside" / _template().name, (owner.st_uid, owner.st_gid))
     os.chown(home / "farside", owner.st_uid, owner.st_gid)

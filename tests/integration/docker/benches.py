@@ -14,7 +14,7 @@ from integration.runs.conftest import Bench, end_what_is_left
 from kit.boxes import Box
 from kit.docker.daemon import Daemon
 from kit.docker.images import PYTHON
-from kit.homes import furnish, furnish_account, recall
+from kit.homes import furnish
 
 KINDS = ("docker", "remotedocker")
 NAME = "box"
@@ -78,8 +78,6 @@ def container_bench(
         made = ContainerBench(root, home, holdfast, docker, kind, os.getuid(), os.getgid(), docker.environment)
     else:
         box: Box = request.getfixturevalue("docker_box")()
-        recall(Path(os.environ["HOLDFAST_HOME"]))
-        furnish_account(box.account)
         owner = box.account.home.stat()
         about = (docker, kind, owner.st_uid, owner.st_gid, box.environment)
         made = ContainerBench(root, box.home, holdfast, *about, address=box.compute.partition("\n")[2])

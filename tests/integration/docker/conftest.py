@@ -21,7 +21,7 @@ from kit.docker.holding import held, shared
 from kit.docker.images import template
 from kit.docker.pythons import Downloads, downloads
 from kit.docker.registry import Registry, registry
-from kit.homes import furnish, furnish_account, recall
+from kit.homes import furnish, furnish_account
 from kit.nvml import Device, Simulated
 from kit.package_server import Index, package_index
 from kit.sshd import Client, Options
@@ -65,6 +65,12 @@ def private_daemon(docker_template: Path) -> Iterator[Callable[..., Daemon]]:
         yield make
 
 
+@pytest.fixture(autouse=True)
+def furnished(isolated: Path) -> None:
+    """This machine as an earlier command has left it."""
+    furnish(isolated / ".holdfast")
+
+
 @pytest.fixture
 def docker_box(boxes: Boxes, client: Client, docker: Daemon) -> Callable[..., Box]:  # noqa: F811
     """`docker_box()` is a box whose account may use the session's daemon, `docker_box(allowed=False)` one whose account
@@ -77,7 +83,9 @@ def docker_box(boxes: Boxes, client: Client, docker: Daemon) -> Callable[..., Bo
         allowed: bool = True,
         options: Options = Options(),  # noqa: B008 - it is frozen
     ) -> Box:
-        return docker_boxes.docker_box(boxes, client, daemon, name, allowed, options)
+        made = docker_boxes.docker_box(boxes, client, daemon, name, allowed, options)
+        furnish_account(made.account)
+        return made
 
     return make
 
@@ -139,13 +147,11 @@ def make_bench(
         root = tmp_path / "project"
         root.mkdir()
         if kind == "docker":
-            home = furnish(Path(os.environ["HOLDFAST_HOME"]))
+            home = Path(os.environ["HOLDFAST_HOME"])
             about = (daemon, kind, os.getuid(), os.getgid(), daemon.environment)
             bench = ContainerBench(root, home, holdfast, *about)
         else:
             box = request.getfixturevalue("docker_box")(daemon=daemon)
-            recall(Path(os.environ["HOLDFAST_HOME"]))
-            furnish_account(box.account)
             owner = box.account.home.stat()
             about = (daemon, kind, owner.st_uid, owner.st_gid, box.environment)
             bench = ContainerBench(root, box.home, holdfast, *about, address=box.compute.partition("\n")[2])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from integration.docker.benches import KINDS, ContainerBench
+from integration.docker.benches import ContainerBench
 from kit import processes
 from kit.waiting import wait_for
 
@@ -39,7 +39,7 @@ while True:
 """
 
 
-both = pytest.mark.parametrize("kind", KINDS)
+behind_ssh = pytest.mark.parametrize("kind", ["remotedocker"])
 """For what another account and another way to Docker could change; the rest is the same code and runs here."""
 
 

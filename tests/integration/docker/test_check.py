@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.farside.run.subscription import is_alive
 from kit.boxes import Box
-from kit.docker.attaching import attach_here, attach_there, leave_container
+from kit.docker.attaching import attach_here, leave_container, write_here, write_there
 from kit.docker.daemon import Daemon
 from kit.docker.images import PLAIN, PYTHON
 from kit.nvml import Device, Simulated
@@ -22,18 +22,16 @@ Make = Callable[..., Any]
 
 
 @pytest.fixture
-def here(holdfast: Run, docker: Daemon) -> Daemon:
-    """This machine, attached."""
-    result = attach_here(holdfast)
-    assert result.code == 0, result.err
+def here(docker: Daemon, tmp_path: Path) -> Daemon:
+    """This machine, as a target."""
+    write_here(tmp_path)
     return docker
 
 
 @pytest.fixture
-def gpu1(holdfast: Run, docker_box: Make) -> Box:
+def gpu1(docker_box: Make, tmp_path: Path) -> Box:
     made: Box = docker_box()
-    result = attach_there(holdfast, made)
-    assert result.code == 0, result.err
+    write_there(tmp_path, made)
     return made
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from integration.docker.benches import ContainerBench
-from integration.docker.ending_runs import POLITE, SLEEPER, begun, both, ended, keeper, members, nothing_is_left
+from integration.docker.ending_runs import POLITE, SLEEPER, begun, behind_ssh, ended, keeper, members, nothing_is_left
 from kit import processes
 from kit.docker.daemon import Daemon
 from kit.docker.images import PYTHON
@@ -75,7 +75,7 @@ while True:
 """
 
 
-@both
+@behind_ssh
 def test_cancel_ends_what_hides_and_will_not_go(bench: ContainerBench) -> None:
     run_id = begun(bench, HOSTILE, "--grace", "1s")
     (container,) = bench.containers()
@@ -88,7 +88,7 @@ def test_cancel_ends_what_hides_and_will_not_go(bench: ContainerBench) -> None:
     nothing_is_left(bench, run_id)
 
 
-@both
+@behind_ssh
 def test_what_a_script_leaves_is_ended_and_named(bench: ContainerBench) -> None:
     script = "import subprocess\nsubprocess.Popen(['sleep', '1000'], start_new_session=True)\nprint('up')\n"
     bench.write("t.py", script)
@@ -101,7 +101,7 @@ def test_what_a_script_leaves_is_ended_and_named(bench: ContainerBench) -> None:
     nothing_is_left(bench, run_id)
 
 
-@both
+@behind_ssh
 def test_a_time_limit_ends_the_container(bench: ContainerBench) -> None:
     bench.write("t.py", SLEEPER)
     bench.submit("--time-limit", "1s", "--grace", "1s", "t.py")
@@ -156,7 +156,7 @@ def test_docker_stop_is_recorded_as_a_stop_from_outside(bench: ContainerBench, s
     nothing_is_left(bench, run_id)
 
 
-@both
+@behind_ssh
 def test_docker_kill_is_recorded_as_a_stop_from_outside(bench: ContainerBench) -> None:
     run_id = begun(bench, SLEEPER)
     (container,) = bench.containers()
@@ -165,7 +165,7 @@ def test_docker_kill_is_recorded_as_a_stop_from_outside(bench: ContainerBench) -
     nothing_is_left(bench, run_id)
 
 
-@both
+@behind_ssh
 def test_a_container_that_was_removed_is_recorded_as_removed(bench: ContainerBench) -> None:
     run_id = begun(bench, SLEEPER)
     (container,) = bench.containers()
@@ -190,7 +190,7 @@ while not os.path.exists("go"):
     assert ended(bench, run_id)["reason"] == "completed"
 
 
-@both
+@behind_ssh
 def test_memory_that_runs_out_for_the_script_is_recorded_with_the_limit(bench: ContainerBench) -> None:
     bench.target("memory: 64m")
     bench.write("t.py", "print('up', flush=True)\nheld = [bytearray(1 << 20) for _ in range(1000)]\n")
@@ -221,7 +221,7 @@ sys.exit(7)
     assert any("memory ran out" in each and "64m" in each for each in notes), notes
 
 
-@both
+@behind_ssh
 def test_a_keeper_that_is_killed_takes_the_container_with_it(bench: ContainerBench) -> None:
     run_id = begun(bench, SLEEPER)
     os.kill(keeper(bench, run_id), signal.SIGKILL)
@@ -238,7 +238,7 @@ def test_a_supervisor_that_is_killed_takes_the_container_with_it(bench: Containe
     nothing_is_left(bench, run_id)
 
 
-@both
+@behind_ssh
 def test_guardian_and_supervisor_killed_leave_nothing_running_and_a_look_removes_the_container(
     bench: ContainerBench,
 ) -> None:
@@ -261,7 +261,7 @@ def test_a_guardian_that_is_killed_alone_changes_nothing(bench: ContainerBench) 
     nothing_is_left(bench, run_id)
 
 
-@both
+@behind_ssh
 def test_a_container_that_nobody_owns_any_more_is_found_by_check_and_removed_by_clean(bench: ContainerBench) -> None:
     bench.write("t.py", "print('x')")
     assert bench.submit("t.py").code == 0

@@ -15,7 +15,7 @@ from integration.docker.ending_runs import (
     SLEEPER,
     WAITING,
     begun,
-    both,
+    behind_ssh,
     ended,
     members,
     nothing_is_left,
@@ -62,7 +62,7 @@ def test_a_daemon_that_is_restarted_ends_the_run_as_just_that(
     nothing_is_left(bench, run_id)
 
 
-@both
+@behind_ssh
 def test_a_daemon_that_is_stopped_ends_the_run_as_just_that(
     make_bench: Callable[[Daemon], ContainerBench], private_daemon: Callable[..., Daemon]
 ) -> None:

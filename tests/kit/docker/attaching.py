@@ -26,6 +26,22 @@ def attach_there(holdfast: Run, box: Box, *words: str, image: str = PYTHON, **op
     return holdfast("computetarget", "attach", "remotedocker", *given, **about)
 
 
+def write_here(project: Path, *lines: str, image: str = PYTHON) -> None:
+    """The target `here` as attach writes it, without trying it."""
+    _write(project, "here", "type: docker", f"baseDockerImage: {image}", *lines)
+
+
+def write_there(project: Path, box: Box, *lines: str, image: str = PYTHON) -> None:
+    _write(project, "gpu1", "type: remotedocker", f"address: {box.name}", f"baseDockerImage: {image}", *lines)
+
+
+def _write(project: Path, name: str, *lines: str) -> None:
+    folder = project / "aml_config"
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.compute").write_text("".join(f"{line}\n" for line in lines))
+    (folder / f"{name}.runconfig").write_text(f"Target: {name}\nFramework: Python\n")
+
+
 def keys_of(project: Path, name: str) -> dict[str, str]:
     """The lines of the target's file."""
     lines = (project / "aml_config" / f"{name}.compute").read_text().splitlines()
