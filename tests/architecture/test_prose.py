@@ -18,53 +18,10 @@ ALLOWED = {
     "There is no run `": "the beginning of what `UnknownName` says of a run, too",
 }
 """Texts of messages that may be asserted again, with the reason: mostly they are not ours."""
-REPEATING_STILL: set[str] = {
-    "unit/cli/test_cancel_command.py",
-    "unit/cli/test_gpu_pages.py",
-    "unit/cli/test_history_download.py",
-    "unit/cli/test_history_pages.py",
-    "unit/cli/test_interrupted_submit.py",
-    "unit/cli/test_main.py",
-    "unit/cli/test_output.py",
-    "unit/cli/test_plans.py",
-    "unit/cli/test_preparations.py",
-    "unit/cli/test_screen.py",
-    "unit/cli/test_target_commands.py",
-    "unit/environments/test_exporting.py",
-    "unit/farside/containers/test_complaints.py",
-    "unit/farside/containers/test_docker.py",
-    "unit/farside/gpu/test_checks.py",
-    "unit/farside/gpu/test_leases.py",
-    "unit/farside/gpu/test_occupants.py",
-    "unit/farside/test_stacks.py",
-    "unit/history/test_compare.py",
-    "unit/history/test_history_command.py",
-    "unit/history/test_queries.py",
-    "unit/history/test_silent_hosts.py",
-    "unit/hosts/test_complaints.py",
-    "unit/inrun/test_azureml_shim.py",
-    "unit/project/test_container_keys.py",
-    "unit/project/test_gpu_wishes.py",
-    "unit/project/test_project_compute.py",
-    "unit/project/test_project_configuration.py",
-    "unit/project/test_project_dependencies.py",
-    "unit/project/test_project_sizes.py",
-    "unit/project/test_pyproject.py",
-    "unit/project/test_requirements.py",
-    "unit/test_portability.py",
-    "unit/workbench/test_absent.py",
-    "unit/workbench/test_gpu_request.py",
-    "unit/workbench/test_news.py",
-    "unit/workbench/test_pulse.py",
-    "unit/workbench/test_receiving.py",
-    "unit/workbench/test_reconnecting.py",
-    "unit/workbench/test_replies.py",
-}
-"""Files below tests/ whose sentences are in other tests too. To be emptied: assert a code, a class or a value there."""
 
 
 def test_a_sentence_is_asserted_in_one_test() -> None:
-    tests = {path: tree for path, tree in read_tests(ROOT / "tests").items() if path not in REPEATING_STILL}
+    tests = read_tests(ROOT / "tests")
 
     assert repeated(source_rules.read(ROOT / "src" / "holdfast"), tests, ALLOWED) == []
     assert "architecture/test_prose.py" in tests

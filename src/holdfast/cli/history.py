@@ -79,9 +79,12 @@ def list_command(
         listing = index.look(limit or TABLE_ROWS, only)
     if listing.runs:
         _show_table(project, listing.runs, output)
+    elif only == EVERY:
+        terminal.notice("Nothing has been run here yet.")
+        terminal.hint("holdfast experiment submit SCRIPT")
     else:
-        terminal.notice("Nothing has been run here yet." if only == EVERY else "No run is like that.")
-        terminal.hint("holdfast experiment submit SCRIPT" if only == EVERY else "All runs: holdfast history list")
+        terminal.notice("No run is like that.")
+        terminal.hint("All runs: holdfast history list")
     more = 0 if limit else listing.total - len(listing.runs)
     if more > 0:
         terminal.notice(f"{more} older {'run is' if more == 1 else 'runs are'} not shown: --limit {listing.total}")

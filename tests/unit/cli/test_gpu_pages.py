@@ -307,8 +307,7 @@ def test_the_status_of_a_run_has_its_verdict_and_the_latest_note(recorded, comma
 @pytest.mark.parametrize(
     ("phase", "words"),
     [
-        ("waiting for a GPU: GPU 0 is held by the run iris_1794774034208 of ada", "waiting for a GPU"),
-        ("waiting for 2 GPUs: 3 runs ahead", "waiting for 2 GPUs"),
+        ("waiting for 2 GPUs: GPU 0 is held by the run iris_1794774034208 of ada", "waiting for 2 GPUs"),
         ("installing: torch", "installing: torch"),
     ],
 )

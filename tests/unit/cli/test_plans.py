@@ -20,42 +20,44 @@ TARGET = ComputeTarget(
     memory="8g",
     docker_arguments=("--label", "a=b c"),
 )
+PAGE = """\
+snapshot     s
+directory    <work>
+share        <home>/share/p/
+time limit   none
+grace        10s
+secrets      none
+GPUs         as the script finds them
+container    python:3.12
+             called holdfast-<run>-p
+             with the GPUs
+             shared memory: half of what the machine has
+             <home>/share/p/ is found at /azureml-share/
+             <account>/sets is found at /data, read-only
+             '/check points' is found at /c
+             options: --network host --memory 8g --label 'a=b c'
+environment  the image's own Python (python3)
+variables
+             A=1
+command      <python> train.py
+"""
 
 
-def page(container: ContainerPlan) -> list[str]:
+def page(container: ContainerPlan) -> str:
     command = Command((text(Hole.PYTHON), text("train.py")), {"A": text("1")}, text(Hole.WORK))
     share = text(Hole.HOME, "/share/p")
     plan = Plan("<run>", "p", "g", "s", (), share, command, Limits(), container=container)
-    return plan_text(plan).splitlines()
+    return plan_text(plan)
 
 
 def test_the_container_of_a_run_is_shown_with_all_that_it_is_given():
-    assert page(Docker(TARGET).plan(Names("<run>", "p", "iris"))) == [
-        "snapshot     s",
-        "directory    <work>",
-        "share        <home>/share/p/",
-        "time limit   none",
-        "grace        10s",
-        "secrets      none",
-        "GPUs         as the script finds them",
-        "container    python:3.12",
-        "             called holdfast-<run>-p",
-        "             with the GPUs",
-        "             shared memory: half of what the machine has",
-        "             <home>/share/p/ is found at /azureml-share/",
-        "             <account>/sets is found at /data, read-only",
-        "             '/check points' is found at /c",
-        "             options: --network host --memory 8g --label 'a=b c'",
-        "environment  the image's own Python (python3)",
-        "variables",
-        "             A=1",
-        "command      <python> train.py",
-    ]
+    assert page(Docker(TARGET).plan(Names("<run>", "p", "iris"))) == PAGE
 
 
 def test_the_image_of_another_run_is_shown_by_name_and_id():
     exact = Exact("sha256:ab", "python:3.11", None)
-    shown = page(Docker(ComputeTarget("gpu", "docker", shm_size="2g")).plan(Names("<run>", "p", "iris"), exact))
+    docker = Docker(ComputeTarget("gpu", "docker", shm_size="2g"))
+    shown = page(docker.plan(Names("<run>", "p", "iris"), exact)).splitlines()
     assert "container    python:3.11, exactly sha256:ab" in shown
     assert "             without GPUs: nvidiaDocker is not written" in shown
     assert "             shared memory: 2g" in shown

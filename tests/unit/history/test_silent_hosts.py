@@ -11,6 +11,7 @@ import pytest
 from holdfast.cli.clock import clock_time
 from holdfast.cli.events import drain
 from holdfast.cli.main import main
+from holdfast.hosts.complaints import Where, silent
 from holdfast.project.folder import find_project
 from holdfast.workbench import events
 from holdfast.workbench.machines import contacts
@@ -113,10 +114,14 @@ def test_a_time_of_today_has_no_date():
     ("message", "reason"),
     [
         ("me@gpu1 cannot be reached: ssh: connect to host gpu1 port 22: Connection refused", "Connection refused"),
-        ("me@gpu1 did not answer within 10 s.", "did not answer within 10 s"),
         ("The far side on me@gpu1 is gone: it said nothing", "it said nothing"),
         ("", "it said nothing"),
     ],
 )
 def test_of_a_sentence_only_the_reason_is_kept(message, reason):
     assert short_reason(message, "me@gpu1") == reason
+
+
+def test_of_a_machine_that_did_not_answer_all_but_its_name_is_kept():
+    message = silent(Where("me@gpu1", "ssh me@gpu1"), 10.0).message
+    assert f"me@gpu1 {short_reason(message, 'me@gpu1')}." == message

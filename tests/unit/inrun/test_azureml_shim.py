@@ -13,7 +13,7 @@ try:
     import azureml.logging
     print(azureml.logging.__file__)
 except ImportError as error:
-    print(error)
+    print(type(error).__name__, error.name)
 print(getattr(azureml, "REAL", "not the real one"))
 """
 LENT = str(SHIM / "azureml" / "logging.py")
@@ -73,7 +73,7 @@ EXTENDS = "REAL = 'real'; __path__ = __import__('pkgutil').extend_path(__path__,
         (
             {"one/azureml.py": "REAL = 'a module'"},
             "",
-            ["No module named 'azureml.logging'; 'azureml' is not a package", "a module"],
+            ["ModuleNotFoundError azureml.logging", "a module"],
         ),
     ],
     ids=[

@@ -43,7 +43,7 @@ OCI = DAEMON + "OCI runtime create failed: container_linux.go:380: starting cont
             "docker",
             "HOLDFAST_HOME, where runs are submitted",
         ),
-        (MOUNT + "stat /net/me/.holdfast: permission denied.", "docker", "`holdfastHome: DIR` in the compute target"),
+        (MOUNT + "stat /net/me/.holdfast: permission denied.", "docker", "`holdfastHome: DIR`"),
         (
             OCI + 'exec: "/opt/no/python": stat /opt/no/python: no such file or directory: unknown.',
             NO_PROGRAM,
