@@ -10,35 +10,48 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from architecture.source_rules import Function, Module
+from architecture.source_rules import Function, one_by_one
 
 WORDS, ALONE = 5, 4
 COMMON = 3
 """A phrase in more messages than these is a turn of speech and names none of them."""
 _FILLED_IN = "\0"
-_RUN = re.compile(r"[A-Za-z][A-Za-z'-]*(?:,? [A-Za-z][A-Za-z'-]*)*")
+_WORD = "[A-Za-z][A-Za-z'-]*"
+_RUN = re.compile(f"{_WORD}(?:,? {_WORD}){{{ALONE - 1},}}")
+_SENTENCE = re.compile(f"{_WORD}(?:,? {_WORD}){{{ALONE - 1}}}")
+_BETWEEN = re.compile(",? ")
 _PATTERN = re.compile(r"\w\|\w|\(\?|\[\^")
 """What other programs say is looked for with regular expressions: those are no messages."""
 _PLACEHOLDER = re.compile(r"%[-0-9.]*[a-z]|{\w*}")
+_ESCAPED = re.compile(r"\\(.)")
+_WITHOUT_TEXT = (ast.Name, ast.expr_context, ast.operator, ast.cmpop, ast.alias)
 Phrase = tuple[str, ...]
 
 
-def repeated(modules: list[Module], tests: dict[str, ast.Module], allowed: Iterable[str]) -> list[str]:
-    """Messages of `modules` that several functions of `tests`, by path, assert, but for those that have a text of
-    `allowed` in them. Where a text could be of several messages they are one."""
-    messages = _messages(modules, tuple(allowed))
+@dataclass(frozen=True)
+class Said:
+    """A string of the source, and where it is: what stands on one line is one message."""
+
+    place: str
+    text: str
+
+
+def repeated(said: Iterable[Said], asserted: Mapping[str, Iterable[str]], allowed: Iterable[str]) -> list[str]:
+    """Messages that several tests of `asserted` have, but for those that have a text of `allowed` in them. Where a text
+    could be of several messages they are one."""
+    messages = _messages(said, tuple(allowed))
     index: dict[Phrase, set[str]] = defaultdict(set)
     for place, text in messages.items():
         for phrase in _phrases(text):
             index[phrase].add(place)
     places: dict[frozenset[str], set[str]] = defaultdict(set)
-    for path, tree in tests.items():
-        for function in _functions(tree.body):
-            for text in _asserted(function):
-                places[_meant(text, index)].add(f"{path} {function.name}")
+    for test, texts in asserted.items():
+        for text in texts:
+            places[_meant(text, index)].add(test)
     return [
         f"{message} `{_shown(messages[message])}` is asserted in " + ", ".join(sorted(found))
         for message, found in sorted((min(meant), found) for meant, found in places.items() if meant)
@@ -46,37 +59,50 @@ def repeated(modules: list[Module], tests: dict[str, ast.Module], allowed: Itera
     ]
 
 
-def read_tests(root: Path) -> dict[str, ast.Module]:
-    """All Python files below `root`, but for `cases`, which are what users have."""
-    paths = [each.relative_to(root) for each in sorted(root.rglob("*.py"))]
-    return {
-        str(each): ast.parse((root / each).read_text(encoding="utf-8")) for each in paths if "cases" not in each.parts
-    }
+def read_said(package: Path) -> list[Said]:
+    """Sentences of all modules below the folder `package`."""
+    return [
+        Said(f"{module.name}:{line}", text)
+        for module in one_by_one(package)
+        for line, text in _texts(module.tree)
+        if _SENTENCE.search(text) and not _PATTERN.search(text)
+    ]
 
 
-def _messages(modules: list[Module], allowed: tuple[str, ...]) -> dict[str, str]:
-    """By place. What stands in one expression is one message."""
+def read_asserted(root: Path) -> dict[str, list[str]]:
+    """What the test functions below `root` expect, by path and name, without `cases`, which are what users have."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(root.rglob("*.py")):
+        relative = path.relative_to(root)
+        if "cases" not in relative.parts:
+            for function in _functions(ast.parse(path.read_text(encoding="utf-8")).body):
+                found.setdefault(f"{relative} {function.name}", []).extend(_asserted(function))
+    return found
+
+
+def _messages(said: Iterable[Said], allowed: tuple[str, ...]) -> dict[str, str]:
+    """By place."""
     found: dict[str, str] = {}
-    for module in modules:
-        for line, text in _texts(module.tree):
-            if not _PATTERN.search(text) and not any(each in text for each in allowed):
-                place = f"{module.name}:{line}"
-                found[place] = found.get(place, "") + _FILLED_IN + _PLACEHOLDER.sub(_FILLED_IN, text)
-    return {place: text for place, text in found.items() if next(_phrases(text), None)}
+    for each in said:
+        if not any(text in each.text for text in allowed):
+            text = _PLACEHOLDER.sub(_FILLED_IN, each.text)
+            found[each.place] = found.get(each.place, "") + _FILLED_IN + text
+    return found
 
 
-def _texts(node: ast.AST) -> Iterator[tuple[int, str]]:
+def _texts(root: ast.AST) -> Iterator[tuple[int, str]]:
     """Strings and their lines, without docstrings."""
-    if isinstance(node, ast.JoinedStr):
-        yield (
-            node.lineno,
-            "".join(str(each.value) if isinstance(each, ast.Constant) else _FILLED_IN for each in node.values),
-        )
-    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-        yield node.lineno, node.value
-    elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
-        for child in ast.iter_child_nodes(node):
-            yield from _texts(child)
+    left = [root]
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.Constant):
+            if isinstance(node.value, str):
+                yield node.lineno, node.value
+        elif isinstance(node, ast.JoinedStr):
+            parts = (str(each.value) if isinstance(each, ast.Constant) else _FILLED_IN for each in node.values)
+            yield node.lineno, "".join(parts)
+        elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+            left += reversed([each for each in ast.iter_child_nodes(node) if not isinstance(each, _WITHOUT_TEXT)])
 
 
 def _functions(body: list[ast.stmt]) -> Iterator[Function]:
@@ -88,20 +114,40 @@ def _functions(body: list[ast.stmt]) -> Iterator[Function]:
 
 
 def _asserted(function: Function) -> Iterator[str]:
-    """What a test expects: in `assert`, in `match=`, in its parameters and in its variables."""
+    """In `assert`, in `match=` of `with`, in parameters and in variables."""
     for decorator in function.decorator_list:
-        yield from _sentences(decorator)
-    for node in ast.walk(function):
+        for argument in _arguments(decorator):
+            yield from _sentences(argument)
+    for node in _statements(function.body):
         if isinstance(node, ast.Assert):
             yield from _sentences(node.test)
-        elif isinstance(node, ast.keyword) and node.arg == "match":
-            yield from (re.sub(r"\\(.)", r"\1", text) for text in _sentences(node.value))
+        elif isinstance(node, (ast.With, ast.AsyncWith)):
+            for keyword in (each for item in node.items for each in ast.walk(item)):
+                if isinstance(keyword, ast.keyword) and keyword.arg == "match":
+                    yield from (_ESCAPED.sub(r"\1", text) for text in _sentences(keyword.value))
         elif isinstance(node, ast.Assign) and not any(isinstance(each, ast.Call) for each in ast.walk(node.value)):
             yield from _sentences(node.value)
 
 
+def _arguments(decorator: ast.expr) -> list[ast.expr]:
+    """Without `ids`, which are names of cases."""
+    if not isinstance(decorator, ast.Call):
+        return []
+    return [*decorator.args, *(each.value for each in decorator.keywords if each.arg != "ids")]
+
+
+def _statements(body: list[ast.stmt]) -> Iterator[ast.AST]:
+    """With those inside of others. Nothing else has asserted strings: of a test most nodes are arguments of calls."""
+    left: list[ast.AST] = list(reversed(body))
+    while left:
+        node = left.pop()
+        yield node
+        for field in ("finalbody", "orelse", "cases", "handlers", "body"):
+            left += reversed(getattr(node, field, ()))
+
+
 def _sentences(node: ast.AST) -> Iterator[str]:
-    return (text for _, text in _texts(node) if text.strip().count("\n") < 2)
+    return (text for _, text in _texts(node) if _SENTENCE.search(text) and text.strip().count("\n") < 2)
 
 
 def _meant(text: str, index: dict[Phrase, set[str]]) -> frozenset[str]:
@@ -126,7 +172,7 @@ def _phrases(text: str) -> Iterator[Phrase]:
 def _runs(text: str) -> Iterator[Phrase]:
     """Words that follow each other."""
     for run in _RUN.findall(text):
-        words = tuple(re.split(",? ", run))
+        words = tuple(_BETWEEN.split(run))
         if "sudo" not in words:
             yield words
 

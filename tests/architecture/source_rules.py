@@ -60,14 +60,17 @@ class Module:
 
 def read(package: Path) -> list[Module]:
     """All modules below the folder `package`, which is `src/holdfast` or a made-up one like it."""
-    modules = []
+    return list(one_by_one(package))
+
+
+def one_by_one(package: Path) -> Iterator[Module]:
+    """For rules that look at each module once: hundreds of trees kept at a time cost more to collect than to parse."""
     for path in sorted(package.rglob("*.py")):
         parts = path.relative_to(package).with_suffix("").parts
         if parts[:2] != TEMPLATES:
             text = path.read_text(encoding="utf-8")
             names = parts[:-1] if parts[-1] == "__init__" else parts
-            modules.append(Module(names, path, ast.parse(text), text.count("\n")))
-    return modules
+            yield Module(names, path, ast.parse(text), text.count("\n"))
 
 
 def imports(module: Module) -> Iterator[str]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 from pathlib import Path
 
 import pytest
 
-from architecture import source_rules
-from architecture.prose_rules import read_tests, repeated
+from architecture.prose_rules import read_asserted, read_said, repeated
 
 ROOT = Path(__file__).resolve().parents[2]
 ALLOWED = {
@@ -21,10 +19,11 @@ ALLOWED = {
 
 
 def test_a_sentence_is_asserted_in_one_test() -> None:
-    tests = read_tests(ROOT / "tests")
+    said, asserted = read_said(ROOT / "src" / "holdfast"), read_asserted(ROOT / "tests")
 
-    assert repeated(source_rules.read(ROOT / "src" / "holdfast"), tests, ALLOWED) == []
-    assert "architecture/test_prose.py" in tests
+    assert repeated(said, asserted, ALLOWED) == []
+    assert len(said) > 1000
+    assert "architecture/test_prose.py test_a_sentence_is_asserted_in_one_test" in asserted
 
 
 SOURCE = """
@@ -53,6 +52,8 @@ ONCE = {
     "twice in one test": "def test_one(): assert 'did not answer within' in said and 'did not answer within 3' in more",
     "a value": "def test_one(): assert '`gpu1`' in said\ndef test_two(): assert '`gpu1` is full' in said",
     "given": "def test_one(): fail('did not answer within')\ndef test_two(): assert 'did not answer within' in said",
+    "the name of a case": "@parametrize('x', [1], ids=['did not answer within'])\ndef test_one(x): pass\n"
+    "def test_two(): assert 'did not answer within' in said",
     "a docstring": "def test_one(): assert 'the words of a' in x\ndef test_two(): assert 'the words of a' in x",
     "a pattern": "def test_one(): assert 'no route to host' in x\ndef test_two(): assert 'no route to host' in x",
     "a command": "def test_one(): assert 'systemctl restart the docker daemon' in x\n"
@@ -86,5 +87,8 @@ def test_what_is_allowed_may_be_repeated(tmp_path: Path) -> None:
 
 
 def complaints(test: str, folder: Path, *allowed: str) -> list[str]:
-    (folder / "hosts.py").write_text(SOURCE)
-    return repeated(source_rules.read(folder), {"test_it.py": ast.parse(test)}, allowed)
+    (folder / "src").mkdir()
+    (folder / "src" / "hosts.py").write_text(SOURCE)
+    (folder / "tests").mkdir()
+    (folder / "tests" / "test_it.py").write_text(test)
+    return repeated(read_said(folder / "src"), read_asserted(folder / "tests"), allowed)
