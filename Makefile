@@ -42,7 +42,7 @@ check-architecture:
 	$(PYTEST) -q tests/architecture
 
 test: system-packages check ## Everything: check, then all tests, under 10 minutes
-	$(PYTEST) -n 4 -m "not soak" --ignore=tests/architecture
+	$(PYTEST) -n 4 --maxschedchunk=4 -m "not soak" --ignore=tests/architecture
 
 test-kit: system-packages setup ## The tests of the tests' own kit and of the bench; notes that they pass
 	$(PYTEST) -n 3 --kit -m "not soak"

@@ -17,6 +17,7 @@ def wait_for(condition: Callable[[], T | None], seconds: float = 60.0, what: str
     for a test that fails."""
     deadline = time.monotonic() + seconds
     while True:
+        began = time.monotonic()
         error: Exception | None = None
         try:
             answer = condition()
@@ -27,4 +28,4 @@ def wait_for(condition: Callable[[], T | None], seconds: float = 60.0, what: str
                 return answer
         if time.monotonic() > deadline:
             raise AssertionError(f"after {seconds} s still not so: {what or condition}") from error
-        time.sleep(0.01)
+        time.sleep(max(0.01, time.monotonic() - began))  # at most half of the time goes into looking
