@@ -74,17 +74,19 @@ def furnished(isolated: Path) -> None:
 @pytest.fixture
 def docker_box(boxes: Boxes, client: Client, docker: Daemon) -> Callable[..., Box]:  # noqa: F811
     """`docker_box()` is a box whose account may use the session's daemon, `docker_box(allowed=False)` one whose account
-    may not, `docker_box(daemon=private)` one with another daemon."""
+    may not, `docker_box(daemon=private)` one with another daemon; on a `fresh` one Holdfast was never used."""
 
     def make(
         name: str = "gpu1",
         *,
         daemon: Daemon = docker,
         allowed: bool = True,
+        fresh: bool = False,
         options: Options = Options(),  # noqa: B008 - it is frozen
     ) -> Box:
         made = docker_boxes.docker_box(boxes, client, daemon, name, allowed, options)
-        furnish_account(made.account)
+        if not fresh:
+            furnish_account(made.account)
         return made
 
     return make

@@ -256,7 +256,7 @@ def test_the_older_spelling_of_a_box_attaches_too(holdfast: Run, docker_box: Mak
 def test_a_user_without_access_gets_the_command_that_mends_it_and_nothing_is_left(
     holdfast: Run, docker_box: Make, tmp_path: Path
 ) -> None:
-    gpu1: Box = docker_box(allowed=False)
+    gpu1: Box = docker_box(allowed=False, fresh=True)
     before = everything(gpu1.account.home)
     refused = attach_there(holdfast, gpu1)
     assert refused.code == 245
@@ -273,7 +273,7 @@ def test_a_user_without_access_gets_the_command_that_mends_it_and_nothing_is_lef
 def test_an_attach_that_fails_at_the_image_leaves_nothing_over_there(
     holdfast: Run, docker_box: Make, tmp_path: Path
 ) -> None:
-    gpu1: Box = docker_box()
+    gpu1: Box = docker_box(fresh=True)
     before = everything(gpu1.account.home)
     assert attach_there(holdfast, gpu1, image=NO_SHELL).code == 245
     assert written(tmp_path) == []

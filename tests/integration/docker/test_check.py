@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.farside.run.subscription import is_alive
 from kit.boxes import Box
-from kit.docker.attaching import attach_here, leave_container, write_here, write_there
+from kit.docker.attaching import attach_here, attach_there, leave_container, write_here, write_there
 from kit.docker.daemon import Daemon
 from kit.docker.images import PLAIN, PYTHON
 from kit.nvml import Device, Simulated
@@ -180,21 +180,24 @@ def test_containers_that_are_left_are_found_and_cleaned(
 
 
 def test_a_purge_of_this_machine_takes_containers_and_folder_along(
-    holdfast: Run, here: Daemon, isolated: Path, tmp_path: Path
+    holdfast: Run, docker: Daemon, isolated: Path, tmp_path: Path
 ) -> None:
-    name = leave_container(here, isolated / ".holdfast", f"lost_{tmp_path.name}")
+    assert attach_here(holdfast).code == 0
+    name = leave_container(docker, isolated / ".holdfast", f"lost_{tmp_path.name}")
     try:
         result = holdfast("computetarget", "detach", "here", "--purge", "--yes")
         assert result.code == 0, result.err
-        assert name not in here.containers()
+        assert name not in docker.containers()
         assert not (isolated / ".holdfast").exists()
     finally:
-        here.run("rm", "-f", name, check=False)
+        docker.run("rm", "-f", name, check=False)
 
 
 def test_a_purge_of_a_box_takes_its_containers_along_and_no_others(
-    holdfast: Run, gpu1: Box, docker: Daemon, tmp_path: Path
+    holdfast: Run, docker_box: Make, docker: Daemon, tmp_path: Path
 ) -> None:
+    gpu1: Box = docker_box()
+    assert attach_there(holdfast, gpu1).code == 0
     name = leave_container(docker, gpu1.home, f"lost_{gpu1.account.name}")
     other = leave_container(docker, tmp_path, f"others_{gpu1.account.name}")
     try:

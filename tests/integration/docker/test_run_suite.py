@@ -1,8 +1,9 @@
 """The tests of runs on this machine once more, on every other product: the same project, the same words, and a file
 `local.compute` that says what `local` is.
 
-Left out are those that never come to the machine of the run, and those that look at it in a way that only this machine
-allows: its processes by their numbers, its folders, its memory. Kills and hostile process trees are in `faults`.
+Left out are those that never come to the machine of the run or prove what this side does with what came home, and those
+that look at the machine in a way that only this one allows: its processes by their numbers, its folders, its memory.
+Kills and hostile process trees are in `faults`.
 """
 
 from __future__ import annotations
@@ -15,41 +16,28 @@ from integration.runs.conftest import Bench, obeying_modes  # noqa: F401 - a fix
 from integration.runs.conftest import bench as bench_here  # noqa: F401 - a fixture
 from integration.runs.test_choices import (  # noqa: F401 - tests
     test_a_crash_in_native_code_leaves_its_stack_in_the_output,
-    test_a_script_named_like_an_option_runs,
-    test_an_asynchronous_submit_gives_its_record_in_the_format_that_was_asked_for,
 )
 from integration.runs.test_ending import (  # noqa: F401 - tests
     test_a_client_killed_with_9_changes_nothing_for_the_run,
     test_a_run_that_is_gone_from_its_machine_is_lost_and_not_completed,
     test_a_second_cancel_can_shorten_the_grace_time,
     test_a_supervisor_told_to_stop_ends_its_run_in_order,
-    test_cancel_of_a_run_that_never_reached_its_host_settles_it,
     test_cancel_sends_sigterm_and_gives_time_for_a_checkpoint,
-    test_clean_never_touches_a_living_run,
     test_ctrl_c_detaches_and_says_how_to_follow_and_to_cancel,
     test_the_grace_time_is_also_for_the_scripts_children,
     test_the_time_limit_ends_a_script_that_ignores_sigterm,
-    test_two_followers_see_every_line_once,
 )
 from integration.runs.test_outputs import (  # noqa: F401 - tests
-    test_a_log_that_is_begun_again_while_somebody_follows_is_not_spliced,
-    test_a_reader_that_takes_nothing_does_not_keep_the_run_from_coming_home,
-    test_a_stopped_client_is_named_and_cancel_still_works,
-    test_a_stray_file_among_the_metrics_does_not_stop_anything,
-    test_an_ending_that_this_version_does_not_know_is_a_failure_whose_outputs_come_home,
     test_hidden_files_and_links_to_the_folder_itself_come_home_and_pipes_are_told,
     test_outputs_that_the_script_made_unreadable_come_home,
     test_thousands_of_outputs_with_long_names_come_home,
     test_uploads_come_home_also_when_the_script_removed_its_outputs_folder,
 )
 from integration.runs.test_outputs_asked import (  # noqa: F401 - tests
-    test_outputs_come_home_while_somebody_follows_also_later,
     test_outputs_that_are_left_there_are_fetched_when_they_are_wanted_and_not_cleaned_before,
 )
-from integration.runs.test_secrets import (  # noqa: F401 - tests
+from integration.runs.test_secrets import (
     test_a_secret_is_passed_redacted_and_never_written,
-    test_a_secrets_list_in_the_runconfig_does_the_same,
-    test_diagnostics_hide_the_values_of_variables,
 )
 from integration.runs.test_submit import (  # noqa: F401 - tests
     test_a_script_that_dies_of_a_signal_is_recorded_as_that,
@@ -60,8 +48,6 @@ from integration.runs.test_submit import (  # noqa: F401 - tests
     test_outputs_come_home_also_when_the_script_changed_directory_and_failed,
     test_submit_exits_with_the_scripts_own_code_and_says_why,
     test_the_script_has_the_promised_variables_no_input_and_unbuffered_output,
-    test_the_script_runs_in_a_copy_so_that_a_later_edit_does_not_reach_it,
-    test_wait_shows_no_output_but_the_end,
 )
 from kit.homes import furnish_account
 

@@ -108,7 +108,7 @@ def test_a_stopped_script_is_said_to_be_stopped(bench, target):
 def test_a_run_that_has_ended_has_no_stacks(bench, target):
     bench.write("t.py", "print('done')\n")
     run = bench.start("-t", target, "t.py", timeout=300)
-    bench.event(run, "ended")
+    bench.until_left(run)
     result = bench.run("experiment", "stacks", "-r", run, timeout=120)
     assert (result.code, result.out) == (246, "")
     assert f"The run `{run}` has ended" in result.err

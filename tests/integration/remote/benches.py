@@ -79,14 +79,18 @@ class FarBench(Bench):
 def far_bench(
     tmp_path: Path, holdfast: Callable[..., Any], box: Callable[..., Box]
 ) -> Iterator[Callable[..., FarBench]]:
-    """A function that makes a bench; what it is given goes to `box`. All benches of a test are one project."""
+    """A function that makes a bench; what it is given goes to `box`. All benches of a test are one project.
+
+    On a `fresh` box Holdfast was never used.
+    """
     root = tmp_path / "project"
     root.mkdir()
     recall(Path(os.environ["HOLDFAST_HOME"]))
 
-    def make(name: str = "gpu1", **options: Any) -> FarBench:
+    def make(name: str = "gpu1", fresh: bool = False, **options: Any) -> FarBench:
         made = box(name, **options)
-        furnish_account(made.account)
+        if not fresh:
+            furnish_account(made.account)
         bench = FarBench(root, made.home, holdfast, made)
         bench.attach(made)
         return bench

@@ -24,7 +24,7 @@ SCRIPT = "import os\nprint('works')\nopen('outputs/x', 'w').write('y')\n"
 
 @pytest.fixture
 def bench(far_bench: MakeBench) -> FarBench:  # noqa: F811
-    made = far_bench()
+    made = far_bench(fresh=True)
     made.write("t.py", SCRIPT)
     return made
 
