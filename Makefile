@@ -42,13 +42,13 @@ check-architecture:
 	$(PYTEST) -q tests/architecture
 
 test: system-packages check ## Everything: check, then all tests, under 10 minutes
-	$(PYTEST) -n 4 --maxschedchunk=4 -m "not soak" --ignore=tests/architecture
+	$(PYTEST) -n 4 --dist worksteal -m "not soak" --ignore=tests/architecture
 
 test-kit: system-packages setup ## The tests of the tests' own kit and of the bench; notes that they pass
-	$(PYTEST) -n 3 --kit -m "not soak"
+	$(PYTEST) -n 3 --dist worksteal --kit -m "not soak"
 
 test-fast: setup ## Unit and architecture tests, under 45 seconds
-	$(PYTEST) -n 2 -m "not soak" tests/unit tests/architecture
+	$(PYTEST) -n 2 --dist worksteal -m "not soak" tests/unit tests/architecture
 
 mutants: setup ## See that the tests notice each mistake of tests/mutants
 	$(PYTHON_HERE) scripts/mutants.py
@@ -57,7 +57,7 @@ bench: system-packages setup ## Measure
 	$(PYTHON_HERE) bench/run.py
 
 soak: system-packages setup ## The long tests under faults
-	$(PYTEST) -n 2 -m soak
+	$(PYTEST) -n 3 --dist worksteal -m soak
 
 docs: setup ## Write the generated pages of docs/reference anew
 	$(PYTHON_HERE) scripts/generate_cli_reference.py

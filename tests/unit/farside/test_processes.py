@@ -46,7 +46,9 @@ from holdfast.farside.run.processes import sweep
 kernel.become_subreaper()
 started = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 started.stdout.readline()
-print([each.signal for each in sweep(0.2, time.sleep, set, patience=2.0)])
+if "fork" in sys.argv[1]:
+    started.wait()
+print([each.signal for each in sweep(float(sys.argv[2]), time.sleep, set, patience=30.0)])
 """
 WAITING = "print(flush=True); signal.pause()"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {WAITING}"
@@ -55,15 +57,16 @@ ORPHAN = f"import os, signal; os.fork() and os._exit(0); os.setsid(); {WAITING}"
 
 
 @pytest.mark.parametrize(
-    ("script", "signals"),
+    ("script", "grace", "signals"),
     [
-        (f"import signal; {WAITING}", ["SIGTERM"]),
-        (STUBBORN, ["SIGKILL"]),
-        (DISGUISED, ["SIGTERM"]),
-        (ORPHAN, ["SIGTERM"]),
+        (f"import signal; {WAITING}", 30.0, ["SIGTERM"]),
+        (STUBBORN, 0.1, ["SIGKILL"]),
+        (DISGUISED, 30.0, ["SIGTERM"]),
+        (ORPHAN, 30.0, ["SIGTERM"]),
     ],
     ids=["polite", "ignores SIGTERM", "called like a guardian", "forked twice"],
 )
-def test_a_sweep_ends_every_process_that_it_may_not_spare(script: str, signals: list[str]) -> None:
-    done = subprocess.run([sys.executable, "-c", SWEEPING, script], capture_output=True, text=True, timeout=60)
+def test_a_sweep_ends_every_process_that_it_may_not_spare(script: str, grace: float, signals: list[str]) -> None:
+    argv = [sys.executable, "-c", SWEEPING, script, str(grace)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
     assert (done.stdout.strip(), done.stderr) == (str(signals), "")
