@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from integration.runs.conftest import Bench, bench  # noqa: F401 - a fixture
+from kit.homes import share_packages
 from kit.waiting import wait_for
 
 COMPUTE = "type: local\nuserManagedEnvironment: false\n"
@@ -106,6 +107,7 @@ def test_clean_removes_idle_environments_and_keeps_used_ones(managed):
 
 
 def test_the_digits_template_trains_and_brings_its_results_home(bench: Bench):  # noqa: F811
+    share_packages(bench.home)
     created = bench.run("project", "create", "digits", "--template", "digits")
     assert created.code == 0, created.err
     result = bench.command("submit", "-c", "local", "train.py", "--epochs", "5", cwd=bench.root / "digits", timeout=300)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
 from integration.console_examples import collect, complaint, page_environment, run
+from kit.homes import share_packages
 
 ROOT = Path(__file__).resolve().parents[2]
 ELSEWHERE = {
@@ -26,6 +28,7 @@ def test_the_commands_of_the_page_do_what_it_shows(page: Path, tmp_path: Path) -
     assert examples, "no block of the page is marked with <!-- run -->"
     folder = tmp_path / "reader"
     folder.mkdir()
+    share_packages(Path(os.environ["HOLDFAST_HOME"]))
 
     answers = run(examples, folder, page_environment(Path(sys.executable)), timeout=300)
 

@@ -36,6 +36,15 @@ def recall(home: Path) -> Path:
     return home
 
 
+def share_packages(home: Path) -> Path:
+    """Let what is downloaded stay for later sessions: for tests of pages and templates, which want large packages."""
+    kept = _CACHE.parent / "packages"
+    kept.mkdir(parents=True, exist_ok=True)
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (home / "cache").symlink_to(kept)
+    return home
+
+
 def furnish_account(account: Account) -> Path:
     """Make the home on a box of this account; returns it."""
     owner = account.home.stat()
