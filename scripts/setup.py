@@ -31,7 +31,8 @@ def main(arguments: list[str]) -> None:
     say("Installing Holdfast" + (" and the tools for working on it" if dev else ""))
     install = [*uv, "pip", "install", "--quiet", "--python", str(PYTHON), "--constraints", str(CONSTRAINTS)]
     install += ["--build-constraints", str(CONSTRAINTS), "--editable", str(ROOT)]
-    run([*install, *(["--group", "dev"] if dev else [])], environment)
+    # The tools are started many times: what they import is compiled once, here.
+    run([*install, *(["--group", "dev", "--compile-bytecode"] if dev else [])], environment)
     for stamp in (".setup-run", ".setup-dev") if dev else (".setup-run",):
         (VENV / stamp).touch()
 
