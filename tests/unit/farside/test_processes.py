@@ -70,3 +70,22 @@ def test_a_sweep_ends_every_process_that_it_may_not_spare(script: str, grace: fl
     argv = [sys.executable, "-c", SWEEPING, script, str(grace)]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
     assert (done.stdout.strip(), done.stderr) == (str(signals), "")
+
+
+OWN_HELPER = """
+import subprocess, sys, time
+from holdfast.farside import kernel
+from holdfast.farside.run.processes import sweep
+
+kernel.become_subreaper()
+helper = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdout=subprocess.PIPE)
+helper.stdout.readline()
+print(sweep(0.1, time.sleep, set, own=lambda: {helper.pid}), helper.poll())
+helper.kill()
+"""
+
+
+def test_a_helper_of_the_sweeping_process_is_spared_before_it_has_its_name() -> None:
+    argv = [sys.executable, "-c", OWN_HELPER, f"import signal; {WAITING}"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("[] None\n", "")

@@ -55,18 +55,21 @@ def children(pid: int) -> List[int]:
     return found
 
 
-def descendants(pid: int, spared: Spared, look_up: Callable[[int], List[int]] = children) -> List[Process]:
+def descendants(
+    pid: int, spared: Spared, look_up: Callable[[int], List[int]] = children, own: Spared = set
+) -> List[Process]:
     """Living descendants, parents first, without those that are `spared` and what is below them. Zombies do not count:
-    they hold nothing and wait for their parent."""
+    they hold nothing and wait for their parent. `own` are the helpers that this process started itself: they are spared
+    by their pid alone, since one that has just begun does not have its name yet."""
     found, waiting = [], look_up(pid)
-    seen = set()
+    seen, helpers = set(), own()
     while waiting:
         each = waiting.pop(0)
         if each in seen:
             continue
         seen.add(each)
         process = look(each)
-        if process is not None and process.name in SPARED_NAMES and each in spared():
+        if each in helpers or (process is not None and process.name in SPARED_NAMES and each in spared()):
             continue
         if process is not None and process.state not in "ZX":
             found.append(process)
@@ -97,7 +100,9 @@ def send(process: Process, number: int) -> bool:
     return True
 
 
-def sweep(grace: float, tick: Callable[[float], None], spared: Spared, patience: float = 20.0) -> List[Ended]:
+def sweep(
+    grace: float, tick: Callable[[float], None], spared: Spared, patience: float = 20.0, own: Spared = set
+) -> List[Ended]:
     """End every descendant of this process, which must be a subreaper. SIGTERM first, SIGKILL after `grace` seconds.
 
     `tick(seconds)` waits at most that long, reaps children and drains output; it returns early when a child ended.
@@ -108,7 +113,7 @@ def sweep(grace: float, tick: Callable[[float], None], spared: Spared, patience:
     give_up = kill_at + patience
     pause = 0.002
     while True:
-        living = _living(spared)
+        living = _living(spared, own)
         now = time.monotonic()
         if not living:
             return list(ended.values())
@@ -121,10 +126,11 @@ def sweep(grace: float, tick: Callable[[float], None], spared: Spared, patience:
         pause = min(pause * 1.5, 0.25)
 
 
-def _living(spared: Spared) -> List[Process]:
+def _living(spared: Spared, own: Spared) -> List[Process]:
     if not _has_children():
         return []
-    return descendants(os.getpid(), spared) or descendants(os.getpid(), spared, all_children())
+    me = os.getpid()
+    return descendants(me, spared, children, own) or descendants(me, spared, all_children(), own)
 
 
 def _has_children() -> bool:

@@ -309,14 +309,19 @@ class Supervisor:
         self.journal.append("ending", cause=stop.cause, grace=self.attendant.grace, detail=stop.detail)
 
     def _sweep(self, grace: float, pump: Optional[Pump] = None) -> None:
-        ended = processes.sweep(grace, lambda seconds: self.attendant.wait(seconds, pump), self._spared)
+        ended = processes.sweep(
+            grace, lambda seconds: self.attendant.wait(seconds, pump), self._spared, own=self._watching
+        )
         if ended and self.contained is None:  # beside a container there is nothing of the user's
             shown = [list(each) for each in ended[:100]]
             self.journal.append("swept", processes=shown, count=len(ended))
 
+    def _watching(self) -> Set[int]:
+        """What asks the driver for this run."""
+        return self.gpus.spared() - set(self.attendant.exits) if self.gpus is not None else set()
+
     def _spared(self) -> Set[int]:
-        watching = self.gpus.spared() if self.gpus is not None else set()
-        spared = other_guardians(self.home, self.folder) | (watching - set(self.attendant.exits))
+        spared = other_guardians(self.home, self.folder)
         return spared if self.contained is None else spared | self.contained.monitors()
 
     def _list_files(self) -> None:
