@@ -12,17 +12,17 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from kit import processes
 from kit.waiting import wait_for
 
 _PREFIX = "hfk-"
 _LOCK = ".lock"
-_A_MINUTE = 60
+_NAME = re.compile(r"hf[0-9a-f]{8}")
 _SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -33,44 +33,55 @@ def premises() -> Iterator[Path]:
     Its maker holds a lock: what a killed session left behind is removed by the next one.
     """
     sweep()
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir="/tmp"))
-    with (folder / _LOCK).open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        folder.chmod(0o755)
+    folder, lock = locked_folder(_PREFIX, _LOCK)
+    with lock:
         try:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def is_left(folder: Path, lock: str) -> bool:
-    """Whether the maker of a folder in `/tmp` is gone: nobody holds its lock, or none was made in the first minute."""
+def locked_folder(prefix: str, lock: str) -> tuple[Path, IO[str]]:
+    """A new folder in `/tmp` and the file in it that its maker holds locked. It has its name only then: a session that
+    removes what others left sees it locked or not at all."""
+    new = Path(tempfile.mkdtemp(prefix="new-", dir="/tmp"))
+    new.chmod(0o755)
+    file = (new / lock).open("w")
+    fcntl.flock(file, fcntl.LOCK_EX)
+    return new.rename(new.with_name(prefix + new.name[len("new-") :])), file
+
+
+@contextlib.contextmanager
+def left_behind(folder: Path, lock: str) -> Iterator[bool]:
+    """Whether the maker of a folder is gone. Its lock is held meanwhile, so that nobody else removes it or enters."""
     try:
         with (folder / lock).open("r+") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        with contextlib.suppress(OSError):
-            return time.time() - folder.stat().st_mtime > _A_MINUTE
-        return False
-    return True
+            yield True
+            return
+    except (BlockingIOError, FileNotFoundError, PermissionError):
+        pass
+    yield False
 
 
 def sweep() -> None:
     """Remove what sessions left that were killed before they could."""
-    left = {folder for folder in Path("/tmp").glob(f"{_PREFIX}*") if is_left(folder, _LOCK)}
-    for folder in left:
-        processes.send(_listeners(folder), signal.SIGKILL)
+    for folder in Path("/tmp").glob(f"{_PREFIX}*"):
+        with left_behind(folder, _LOCK) as is_left:
+            if is_left:
+                processes.send(_listeners(folder), signal.SIGKILL)
+                _remove_users(lambda home, folder=folder: home.is_relative_to(folder))  # type: ignore[misc]
+                shutil.rmtree(folder, ignore_errors=True)
+    _remove_users(lambda home: home.parts[2].startswith(_PREFIX) and not Path(*home.parts[:3]).exists())
+
+
+def _remove_users(is_meant: Callable[[Path], bool]) -> None:
+    """Those of the kit whose home is so."""
     for entry in pwd.getpwall():
-        parts = Path(entry.pw_dir).parts  # / tmp hfk-… … name
-        if parts[:2] == ("/", "tmp") and len(parts) > 3 and parts[2].startswith(_PREFIX):
-            folder = Path(*parts[:3])
-            if folder in left or not folder.exists():
-                processes.end_user(entry.pw_uid)
-                _remove_user(entry.pw_name)
-    for folder in left:
-        shutil.rmtree(folder, ignore_errors=True)
+        home = Path(entry.pw_dir)
+        if _NAME.fullmatch(entry.pw_name) and home.parts[:2] == ("/", "tmp") and len(home.parts) > 3 and is_meant(home):
+            processes.end_user(entry.pw_uid)
+            _remove_user(entry.pw_name)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ the first contact with a machine begin with an empty home.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import py_compile
@@ -31,8 +30,9 @@ def furnish(home: Path) -> Path:
 def recall(home: Path) -> Path:
     """Make the home of a client of other machines, which knows what it ships; returns it."""
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with contextlib.suppress(FileNotFoundError, FileExistsError):  # not written of files that were changed just now
-        os.link(_CACHE / "shipped", home / "shipped")
+    _template()
+    if (_CACHE / "shipped").exists() and not (home / "shipped").exists():  # not of files that were changed just now
+        _link(str(_CACHE / "shipped"), str(home / "shipped"))
     return home
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from kit.accounts import is_left
+from kit.accounts import left_behind, locked_folder
 from kit.docker.daemon import CACHE, Daemon, Settings
 
 _PREFIX = "hfdd-"
@@ -31,8 +31,11 @@ def held(settings: Settings = Settings(), template: Path | None = None) -> Itera
 
 @contextlib.contextmanager
 def shared(template: Path) -> Iterator[Daemon]:
-    """The daemon that every process of this repository shares now, running. The last one to leave ends it."""
-    note = CACHE / f"shared-{template.name}"
+    """The daemon that every process of this session shares, running. The last one to leave ends it.
+
+    Another session cannot share it: it has a process namespace of its own, and its end is the end of what it started.
+    """
+    note = CACHE / f"shared-{template.name}-{os.stat('/proc/self/ns/pid').st_ino}"
     with locked(CACHE / "shared.lock"):
         daemon, users = _enter(note) or _create(Settings(), template)
         note.write_text(str(daemon.folder))
@@ -56,11 +59,11 @@ def locked(path: Path) -> Iterator[None]:
 def sweep() -> None:
     """End the daemons of this kit that nobody uses, and remove their files."""
     for folder in Path("/tmp").glob(f"{_PREFIX}*"):
-        if not is_left(folder, "users"):
-            continue
-        if (folder / "daemon.json").exists():
-            Daemon.at(folder).close()
-        shutil.rmtree(folder, ignore_errors=True)
+        with left_behind(folder, "users") as is_left:
+            if is_left:
+                if (folder / "daemon.json").exists():
+                    Daemon.at(folder).close()
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _enter(note: Path) -> tuple[Daemon, IO[str]] | None:
@@ -75,9 +78,7 @@ def _enter(note: Path) -> tuple[Daemon, IO[str]] | None:
 
 
 def _create(settings: Settings, template: Path | None) -> tuple[Daemon, IO[str]]:
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir="/tmp"))
-    folder.chmod(0o755)
-    users = (folder / "users").open("w")
+    folder, users = locked_folder(_PREFIX, "users")
     fcntl.flock(users, fcntl.LOCK_SH)
     return Daemon.create(folder, settings, template), users
 

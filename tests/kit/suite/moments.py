@@ -58,7 +58,9 @@ def on_targets(metafunc: pytest.Metafunc, targets: Sequence[str]) -> None:
     first, *others = targets = marker.kwargs.get("targets", targets)
     chosen = []
     for one in moments(metafunc):
-        here = targets if one.is_soak or not others else (first, others[one.number % len(others)])
+        # Shifted after every round, so that stages that repeat meet all targets.
+        turn = one.number + one.number // len(others) if others else 0
+        here = targets if one.is_soak or not others else (first, others[turn % len(others)])
         chosen += [_parameter(metafunc, target, one) for target in here]
     metafunc.parametrize(("target", "moment"), chosen)
 
