@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -29,6 +29,7 @@ FOREIGN_NAMES = (
 PLUGINS = ("containment", "time_limit", "moments", "missing_parts", "proven", "progress")
 pytest_plugins = [f"kit.suite.{name}" for name in PLUGINS]
 KEPT = ("GIT_SSL_CAINFO",)
+_HAS_FAILED = pytest.StashKey[bool]()
 _HOMES = itertools.count()
 """Numbered here: `mktemp` looks through all folders for the next number and renews a link, for every test."""
 
@@ -42,9 +43,19 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    item.stash[_HAS_FAILED] = item.stash.get(_HAS_FAILED, False) or report.failed
+    return report
+
+
 @pytest.fixture(autouse=True)
-def isolated(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A home that is empty and an environment that says nothing about the machine. Returns the home."""
+def isolated(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Path]:
+    """A home that is empty and an environment that says nothing about the machine. Returns the home. That of a test
+    that failed is kept, to be looked at."""
     for name in list(os.environ):
         if (name.startswith(FOREIGN) and name not in KEPT) or name in FOREIGN_NAMES:
             monkeypatch.delenv(name)
@@ -68,8 +79,8 @@ def isolated(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     for name, value in settings.items():
         monkeypatch.setenv(name, str(value))
     yield home
-    for name in ("objects", "tools"):  # uv is in both, 36 MB each, of a few hundred tests
-        shutil.rmtree(home / ".holdfast" / name, ignore_errors=True)
+    if not request.node.stash.get(_HAS_FAILED, False):
+        shutil.rmtree(home, ignore_errors=True)
 
 
 @pytest.fixture
@@ -77,7 +88,7 @@ def holdfast(tmp_path: Path) -> Callable[..., Result]:
     """`holdfast("history", "list", cwd=…)` runs the command line in a process of its own."""
 
     def run(
-        *arguments: str, cwd: Path | None = None, env: Mapping[str, str] | None = None, timeout: float = 180
+        *arguments: str, cwd: Path | None = None, env: Mapping[str, str] | None = None, timeout: float = 100
     ) -> Result:
         place, environment = cwd or tmp_path, {**os.environ, **(env or {})}
         if not must_start(env or {}):

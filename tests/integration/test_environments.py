@@ -12,6 +12,8 @@ from integration.runs.conftest import Bench, bench  # noqa: F401 - a fixture
 from kit.homes import share_packages
 from kit.waiting import wait_for
 
+pytestmark = pytest.mark.time_limit(300, "installs scikit-learn")
+
 COMPUTE = "type: local\nuserManagedEnvironment: false\n"
 RUNCONFIG = "Target: local\nFramework: Python\n"
 

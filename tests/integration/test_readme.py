@@ -11,6 +11,8 @@ import pytest
 from integration.console_examples import collect, complaint, page_environment, run
 from kit.homes import share_packages
 
+pytestmark = pytest.mark.time_limit(300, "installs packages as its reader would")
+
 ROOT = Path(__file__).resolve().parents[2]
 ELSEWHERE = {
     "remote-machines.md": "tests/integration/remote/test_guide.py",

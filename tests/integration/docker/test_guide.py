@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from integration.console_examples import collect, complaint, page_environment, run
 from kit.boxes import Box
 from kit.docker.daemon import Daemon
@@ -16,6 +18,8 @@ from kit.docker.pythons import Downloads
 from kit.nvml import Device, Simulated
 from kit.sshd import Client, Options
 from kit.waiting import wait_for
+
+pytestmark = pytest.mark.time_limit(300, "builds an environment in an image")
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "gpu-box.md"
 

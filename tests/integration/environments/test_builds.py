@@ -21,6 +21,8 @@ from kit.suite.moments import Moment
 from kit.waiting import wait_for
 from kit.wheels import make_wheel
 
+pytestmark = pytest.mark.time_limit(300, "builds environments many times over")
+
 PACKAGES = ("jinja2==3.1.4", "attrs==24.2.0", "idna==3.10", "six==1.16.0", "packaging==24.1")
 WHOLE = """
 import base64, hashlib, importlib.metadata as metadata

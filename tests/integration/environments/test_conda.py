@@ -12,6 +12,8 @@ from integration.interpreters import FOUND
 from integration.runs.conftest import Bench, bench  # noqa: F401 - a fixture
 from kit.conda_channel import Channel, python_module, python_package
 
+pytestmark = pytest.mark.time_limit(300, "solves and installs conda packages")
+
 SPEC = """channels:
   - {channel}
 dependencies:

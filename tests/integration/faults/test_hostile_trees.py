@@ -83,7 +83,7 @@ def _end_hostile_tree(bench, target, tmp_path, moment):
     token = f"{tmp_path}-{os.getpid()}"
     bench.write("hostile.py", TREE)
     way = moment.stage
-    options = ["--time-limit", "6s"] if way == "time-limit" else []
+    options = ["--time-limit", "15s"] if way == "time-limit" else []
     stay = "go" if way == "by itself" else "stay"
     run_id = bench.start("-t", target, "--grace", "0.3s", *options, "hostile.py", str(moment.number), stay, token)
     wait_for(lambda: b"up\n" in (bench.far(run_id) / "driver_log").read_bytes())

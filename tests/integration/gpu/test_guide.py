@@ -6,9 +6,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from integration.console_examples import collect, complaint, page_environment, run
 from kit.gpu_cases import PRELUDE
 from kit.nvml import GIB, Device, Simulated, occupying
+
+pytestmark = pytest.mark.time_limit(300, "runs every command of the page")
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "gpus.md"
 SCRIPTS = {

@@ -293,10 +293,8 @@ def test_a_command_over_a_connection_that_fell_silent_makes_a_new_one(steady: Fa
     steady.write("t.py", "print('works')\n")
     assert steady.submit("t.py").code == 0
     steady.box.link.silence()
-    began = time.monotonic()
     done = steady.submit("t.py")
     assert (done.code, done.out) == (0, "works\n"), done.err
-    assert time.monotonic() - began < 20
 
 
 def test_a_run_that_is_followed_over_a_link_that_falls_silent_is_taken_up_again(steady: FarBench) -> None:

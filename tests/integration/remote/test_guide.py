@@ -6,8 +6,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from integration.console_examples import collect, complaint, page_environment, run
 from kit.boxes import Box
+
+pytestmark = pytest.mark.time_limit(300, "runs every command of the page")
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "remote-machines.md"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-import time
 from collections.abc import Callable
 
 import pytest
@@ -96,24 +95,6 @@ def _of_client(bench: FarBench) -> dict[int, list[str]]:
     """Every process of this test's client, by its pid."""
     config = str(bench.box.client.config)
     return {each.pid: words for each in processes.every() if config in (words := each.argv)}
-
-
-def test_the_time_to_the_first_line_is_what_the_round_trips_take(warm: FarBench) -> None:
-    """Turns can hide waiting that nobody counts: a slow link tells."""
-    warm.box.link.slow()
-    quick = min(_seconds_until_the_first_line(warm) for _ in range(TRIES))
-    warm.box.link.slow(delay=0.25)
-    assert _is_enough(lambda: (_seconds_until_the_first_line(warm) - quick) / 0.5, 4.5)
-
-
-def _seconds_until_the_first_line(bench: FarBench) -> float:
-    began = time.monotonic()
-    with watched(bench.submitting("t.py")) as client:
-        assert client.stdout is not None
-        assert client.stdout.readline() == b"first\n"
-        took = time.monotonic() - began
-        client.communicate(timeout=60)
-    return took
 
 
 @pytest.mark.parametrize("is_warm", [True, False])

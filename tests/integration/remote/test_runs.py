@@ -130,7 +130,7 @@ def test_a_run_whose_box_is_gone_is_abandoned_and_found_again_when_the_box_is_ba
 
 def test_a_time_limit_ends_the_run_on_the_box(bench: FarBench) -> None:
     bench.write("t.py", "import time\nprint('up', flush=True)\nwhile True: time.sleep(1)\n")
-    done = bench.submit("--time-limit", "5s", "--grace", "0s", "t.py")
+    done = bench.submit("--time-limit", "10s", "--grace", "0s", "t.py")
     assert (done.code, done.out) == (248, "up\n")
     assert bench.record()["reason"] == "time-limit"
 

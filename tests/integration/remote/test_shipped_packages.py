@@ -23,6 +23,8 @@ from kit.sshd import Options
 from kit.waiting import wait_for
 from kit.wheels import make_wheel
 
+pytestmark = pytest.mark.time_limit(300, "downloads packages and sends them")
+
 MakeBench = Callable[..., FarBench]
 SCRIPT = """\
 import six, markupsafe._speedups, sys

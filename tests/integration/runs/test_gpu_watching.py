@@ -100,7 +100,7 @@ def test_a_gpu_of_amd_is_watched_and_judged(bench, tmp_path):
 
 def test_a_gpu_that_works_lets_its_run_go_on(bench, gpus):
     bench.write("train.py", PRELUDE + occupying(0, utilization=40) + "looks(7)\n")
-    result = bench.submit("--stop-if-idle", "5s", "train.py", env=gpus.environment)
+    result = bench.submit("--stop-if-idle", "6s", "train.py", env=gpus.environment)
     assert result.code == 0, result.err
 
 

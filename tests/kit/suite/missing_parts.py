@@ -1,4 +1,4 @@
-"""What this machine lacks: such tests are left out, and at the end a table says how many, and what brings the part.
+"""What this machine lacks: such tests are left out, and at the end a table says how many, and what to install.
 
 Under CI=true a part that is missing is a failure: `make test` has installed them all there. Pythons are the exception:
 no package of the system brings all of them, so the table names those that were not there.
@@ -53,10 +53,10 @@ def table(reasons: Sequence[str]) -> list[str]:
         found = re.search(r"needs (.+)", reason)
         if found:
             counts[found[1]] += 1
-    rows = [f"{count:5} tests need {parts:34} {remedy(parts.split(', '))}" for parts, count in sorted(counts.items())]
+    rows = [f"{count:5} need {parts:34} {remedy(parts.split(', '))}" for parts, count in sorted(counts.items())]
     absent = absent_pythons()
-    if rows and absent:
-        rows.append(f"      Python {', '.join(absent)}: tests of every Python ran without. Try pyenv.")
+    if absent:
+        rows.append(f"Not tested with Python {', '.join(absent)}. Install them with pyenv.")
     return rows
 
 

@@ -65,7 +65,7 @@ class Progress(TerminalReporter):  # type: ignore[misc] # final, but for what is
         if report.failed:
             self._failures += 1
             self._write(f"FAILED {report.nodeid} ({report.when})", keep=True)
-        if report.when == "teardown":
+        if report.when not in ("setup", "call"):  # also of a worker that crashed
             self._done[_part(report.nodeid)] += 1
             self._running.pop(report.nodeid, None)
         self._tell()

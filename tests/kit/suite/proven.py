@@ -13,8 +13,19 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 NOTE = ROOT / "tests" / "kit" / "proven"
-_FOLDERS = ("tests/kit", "tests/integration/suite", "bench")
-_ENDINGS = (".py", ".c", ".txt")
+_PLACES = (
+    "tests/kit",
+    "tests/conftest.py",
+    "tests/integration/suite",
+    "tests/integration/docker/test_kit.py",
+    "tests/integration/remote/test_kit.py",
+    "tests/integration/machine/test_nvml_kit.py",
+    "tests/unit/kit",
+    "tests/unit/bench",
+    "bench",
+    "scripts/system-packages",
+)
+_ENDINGS = (".py", ".c", ".txt", "")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -36,7 +47,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    if session.config.getoption("kit") and exitstatus == 0 and not hasattr(session.config, "workerinput"):
+    config = session.config
+    if not config.getoption("kit") or exitstatus != 0 or hasattr(config, "workerinput"):
+        return
+    reporter = config.pluginmanager.getplugin("terminalreporter")
+    is_whole = config.args_source is not pytest.Config.ArgsSource.ARGS and not config.getoption("keyword")
+    if is_whole and reporter is not None and not reporter.stats.get("skipped"):
         NOTE.write_text(f"{digest()}\n")
 
 
@@ -46,9 +62,9 @@ def is_proven() -> bool:
 
 def digest() -> str:
     total = hashlib.sha256()
-    for folder in _FOLDERS:
-        for path in sorted((ROOT / folder).rglob("*")):
-            if path.suffix in _ENDINGS:
+    for place in map(ROOT.joinpath, _PLACES):
+        for path in sorted(place.rglob("*")) if place.is_dir() else [place]:
+            if path.suffix in _ENDINGS and path.is_file() and path != NOTE:
                 total.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
     return total.hexdigest()
 

@@ -15,10 +15,11 @@ def test_what_was_left_out_is_a_table_with_the_line_to_type(monkeypatch):
     reasons = ["Skipped: needs dockerd, debootstrap", "Skipped: needs dockerd, debootstrap", "Skipped: needs root"]
     rows = missing_parts.table([*reasons, "Skipped: not on this system"])
     assert [row.split() for row in rows] == [
-        ["2", "tests", "need", "dockerd,", "debootstrap", "sudo", "apt-get", "install", "debootstrap", "docker.io"],
-        ["1", "tests", "need", "root", "sudo", "make", "test"],
-        ["Python", "3.6,", "3.7:", "tests", "of", "every", "Python", "ran", "without.", "Try", "pyenv."],
+        ["2", "need", "dockerd,", "debootstrap", "sudo", "apt-get", "install", "debootstrap", "docker.io"],
+        ["1", "need", "root", "sudo", "make", "test"],
+        ["Not", "tested", "with", "Python", "3.6,", "3.7.", "Install", "them", "with", "pyenv."],
     ]
+    monkeypatch.setattr(missing_parts, "absent_pythons", list)
     assert missing_parts.table(["Skipped: not on this system"]) == []
 
 
