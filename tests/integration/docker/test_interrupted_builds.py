@@ -92,7 +92,7 @@ def test_a_container_that_somebody_removes_during_the_build_is_said_so(
     ended = bench.event(run_id, "ended")
 
     assert ended["reason"] == "preparation"
-    assert "container in which it was built" in ended["detail"]
+    assert "is gone" in ended["detail"]
     assert left_of(bench) == []
 
 
@@ -107,6 +107,6 @@ def test_a_docker_that_is_restarted_during_the_build_is_said_so(
     ended = bench.event(run_id, "ended")
 
     assert ended["reason"] == "preparation"
-    assert "container in which it was built" in ended["detail"]
+    assert "is gone" in ended["detail"]
     assert left_of(bench) == []
     wait_for(lambda: daemon.containers() == [])
