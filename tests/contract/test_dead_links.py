@@ -21,7 +21,7 @@ from holdfast.workbench.records import runs
 from kit.laptops import SCRIPT, Box, ended
 from kit.waiting import wait_for
 
-SILENCE = 5.0
+SILENCE = 3.0
 """Seconds. More than a busy machine lets a process wait that is to say something every tenth of one."""
 NOTICED = ["Nothing was heard of gpu1 for 3 s."]
 

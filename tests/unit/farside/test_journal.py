@@ -46,9 +46,10 @@ def test_on_a_full_disk_the_reserve_is_given_up_for_the_line(tmp_path, monkeypat
     journal.append("ended", reason="completed")
     assert reason(journal) == "completed"
     reserve.write_bytes(b"")
-    monkeypatch.setattr(os, "unlink", lambda path: (_ for _ in ()).throw(OSError(errno.EIO, "no")))
-    with pytest.raises(OSError, match="No space"):
-        journal.append("note")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", lambda path: (_ for _ in ()).throw(OSError(errno.EIO, "no")))
+        with pytest.raises(OSError, match="No space"):
+            journal.append("note")
 
 
 def test_a_line_that_is_still_being_written_is_left_for_later(tmp_path):
