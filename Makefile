@@ -2,7 +2,7 @@
 # newer), make and git. Everything that is made lies in this folder: .venv, .cache, .demo.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check check-lint check-types check-architecture test test-kit test-fast mutants bench soak docs clean system-packages
+.PHONY: help setup demo check check-lint check-types check-architecture test test-kit test-fast mutants bench compare soak docs clean system-packages
 
 export UV_CACHE_DIR ?= $(CURDIR)/.cache/uv
 export PIP_CACHE_DIR ?= $(CURDIR)/.cache/pip
@@ -56,11 +56,15 @@ mutants: setup ## See that the tests notice each mistake of tests/mutants
 bench: system-packages setup ## Measure
 	$(PYTHON_HERE) bench/run.py
 
+compare: system-packages setup ## Measure this tree beside an earlier one: BEFORE=<commit>
+	$(PYTHON_HERE) bench/compare.py $(BEFORE)
+
 soak: system-packages setup ## The long tests under faults
 	$(PYTEST) -n 3 --dist worksteal -m soak
 
 docs: setup ## Write the generated pages of docs/reference anew
 	$(PYTHON_HERE) scripts/generate_cli_reference.py
+	$(PYTHON_HERE) scripts/generate_protocol_reference.py
 
 clean: ## Remove what the targets above have made
 	rm -rf .venv .cache .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,4 +1,4 @@
-"""Run folders as `docs/architecture.md` describes them, written by the thousand without running anything."""
+"""Run folders as `docs/reference/files.md` describes them, written by the thousand without running anything."""
 
 from __future__ import annotations
 

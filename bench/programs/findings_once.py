@@ -10,8 +10,8 @@ import time
 
 begin = time.perf_counter()
 
+from holdfast.farside.environments.build_findings import judge  # noqa: E402
 from holdfast.farside.environments.drivers import Device, Machine  # noqa: E402 - imports are measured
-from holdfast.farside.environments.findings import judge  # noqa: E402
 from holdfast.farside.environments.frameworks import read_environment  # noqa: E402
 from holdfast.farside.environments.platforms import platform_name  # noqa: E402
 

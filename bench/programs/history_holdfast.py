@@ -9,8 +9,7 @@ from pathlib import Path
 import jmespath
 
 from holdfast.history.index import Index
-from holdfast.history.narrowing import metric_conditions
-from holdfast.history.queries import RESERVED
+from holdfast.history.queries import metric_conditions
 from holdfast.project.folder import find_project
 
 QUERY = "[?accuracy > `0.99`].run_id"
@@ -21,7 +20,7 @@ for line in sys.stdin:
         case "newest":
             found = len(Index(state).documents(50).documents)
         case "query":
-            records = list(Index(state).documents(metrics=metric_conditions(QUERY, RESERVED)).documents)
+            records = list(Index(state).documents(metrics=metric_conditions(QUERY)).documents)
             found = len(jmespath.search(QUERY, records))
         case other:
             sys.exit(f"unknown request {other}")

@@ -3,7 +3,7 @@
 import os
 import time
 
-from holdfast.farside.gpu.leasing import leases, registry
+from holdfast.farside.gpu.lease import leases, registry
 from holdfast.farside.gpu.request import Request
 
 

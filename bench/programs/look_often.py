@@ -6,9 +6,9 @@ import os
 import sys
 import time
 
-from holdfast.farside.gpu.watching.belonging import Belonging
-from holdfast.farside.gpu.watching.nvml_source import NvmlSource
-from holdfast.farside.gpu.watching.sampler import Lines, Sampler
+from holdfast.farside.gpu.watch.nvml_source import NvmlSource
+from holdfast.farside.gpu.watch.process_owner import Belonging
+from holdfast.farside.gpu.watch.sampler import Lines, Sampler
 
 origin = NvmlSource(dict(os.environ))
 origin.open()

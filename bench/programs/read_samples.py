@@ -1,6 +1,6 @@
-"""Read the samples of a run of two weeks on eight GPUs, of which every value changes from look to look.
+"""Read the samples of a run of two weeks on eight GPUs, of which every value changes from look to look; then draw them.
 
-Prints the seconds of CPU time for it, and the most memory that the process had, in bytes.
+Prints the seconds of CPU time for each, and the most memory that the process had, in bytes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ import sys
 import time
 from pathlib import Path
 
-from holdfast.farside.gpu.watching.samples import Row, Tick, Watched, encode_devices, encode_start, encode_tick, read
+from holdfast.cli.gpu_plot import plot
+from holdfast.farside.gpu.samples import Row, Tick, Watched, encode_devices, encode_start, encode_tick, read
+from holdfast.history.gpu_series import FILE, read_series
 
 LOOKS, DEVICES = 31_000, 8
 GIB = 1 << 30
@@ -42,12 +44,14 @@ def write(path: Path) -> None:
             target.write(encode_tick(Tick(60.0 * look, tuple(row(each, look, chance) for each in range(DEVICES)))))
 
 
-file = Path(sys.argv[1])
-if not file.exists():
-    write(file)
+folder = Path(sys.argv[1])
+if not folder.exists():
+    folder.mkdir()
+    write(folder / FILE)
 else:
     begin = time.process_time()
-    samples = read(file.read_bytes())
+    assert len(read((folder / FILE).read_bytes()).ticks) == LOOKS
+    middle = time.process_time()
+    assert len(list(plot(read_series(folder, 0.0), None, 100, has_blocks=True))) == 2 * DEVICES + 1
     end = time.process_time()
-    assert len(samples.ticks) == LOOKS
-    print(end - begin, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+    print(middle - begin, end - middle, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)

@@ -6,13 +6,13 @@ import sys
 from collections import deque
 
 from holdfast.project.folder import find_project
-from holdfast.workbench.submitting.planning import Request
+from holdfast.workbench.reach.context import read_context
+from holdfast.workbench.submitting.run_plan import Request
 from holdfast.workbench.submitting.submit import submit
-from holdfast.workbench.surroundings import surroundings
 
 count, *configurations = sys.argv[1:]
-around = surroundings()
+context = read_context()
 for configuration in configurations:
     for _ in range(int(count)):
         request = Request("s.py", run_configuration=configuration)
-        deque(submit(find_project(around.directory), request, around, wait=False), maxlen=0)
+        deque(submit(find_project(context.directory), request, context, wait=False), maxlen=0)

@@ -7,19 +7,19 @@ from collections import deque
 
 from holdfast.history.index import Index
 from holdfast.project.folder import find_project
+from holdfast.workbench.reach.context import read_context
 from holdfast.workbench.records.refresh import refresh
-from holdfast.workbench.submitting.planning import Request
+from holdfast.workbench.submitting.run_plan import Request
 from holdfast.workbench.submitting.submit import submit
-from holdfast.workbench.surroundings import surroundings
 
 count = int(sys.argv[1])
-around = surroundings()
+context = read_context()
 for _ in range(count):
-    deque(submit(find_project(around.directory), Request("s.py"), around, wait=False), maxlen=0)
-project = find_project(around.directory)
+    deque(submit(find_project(context.directory), Request("s.py"), context, wait=False), maxlen=0)
+project = find_project(context.directory)
 index = Index(project.state_directory)
 while index.unfinished():
-    deque(refresh(project, around), maxlen=0)
+    deque(refresh(project, context), maxlen=0)
 completed = sum(run.status.value == "Completed" for run in index.list())
 if completed != count:
     sys.exit(f"{completed} runs completed")

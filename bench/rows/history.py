@@ -23,7 +23,7 @@ _COMMANDS = {
 }
 _HOW = """\
 The same {count:,} runs in both: times, a script, three parameters, two metrics with five points each.
-Holdfast: run folders as `docs/architecture.md` has them, and the index made from them. mlflow: its SQLite
+Holdfast: run folders as `docs/reference/files.md` has them, and the index made from them. mlflow: its SQLite
 store, made by mlflow, filled with the rows that its client writes. "Newest 50" is `history list` and
 `search_runs(max_results=50)`; the query asks for the runs with `{metric}` above {threshold} (one in a
 hundred): JMESPath in Holdfast, a filter in mlflow. Library calls are made in turns in two processes that stay

@@ -30,7 +30,8 @@ The process that watches the GPUs of a run, with {devices} simulated ones and a 
 look a second, which is the rate of a run's first ten minutes. CPU time is the scheduler's count after the first look,
 divided by the time. The simulated driver reads its state from a file at every call, in the same process; a real one
 does other work there, which is not measured here: hence the calls, which are few whatever they cost. Reading is that of
-the samples of a run of two weeks, of which every value changes from look to look, in a process of its own."""
+the samples of a run of two weeks, of which every value changes from look to look, in a process of its own; drawing, as
+`history info` does, reads them once more."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +69,10 @@ def _reading(place: Place, rounds: int) -> tuple[Table, ...]:
     argv: list[str | Path] = ["python", children.PROGRAMS / _READING, place.root / "two-weeks"]
     children.run(place, argv)  # writes the file
     found = [children.run(place, argv).out.split() for _ in range(rounds)]
-    seconds, memory = [float(each[0]) for each in found], [float(each[1]) for each in found]
+    seconds, drawn, memory = ([float(each[place]) for each in found] for place in range(3))
     return (
         Table("Reading two weeks, CPU time", "s", 1.0, _line(seconds, Bar(2.0), _READER)),
+        Table("Drawing two weeks, CPU time", "s", 1.0, _line(drawn, Bar(2.5), _READER)),
         Table("Reading two weeks, memory", "MB", 1e-6, _line(memory, Bar(150.0), _READER)),
     )
 
@@ -85,7 +87,9 @@ def _machine(folder: Path) -> Simulated:
 
 def _watch(place: Place, folder: Path, seconds: int) -> Watch:
     gpus = _machine(folder / "gpus")
-    entry = children.run(place, ["python", "-c", "from holdfast.farside.layout import ENTRY; print(ENTRY)"], "main.py")
+    entry = children.run(
+        place, ["python", "-c", "from holdfast.farside.system.layout import ENTRY; print(ENTRY)"], "main.py"
+    )
     argv: list[str | Path] = [
         "python",
         "-I",

@@ -330,7 +330,7 @@ def _upload_parts(path: "Any") -> "List[str]":
 
 
 def _replace(folder: str, parts: "List[str]", content: "Union[bytes, bytearray, memoryview]") -> None:
-    """Write the file beside its place and move it there, so that nobody ever sees a half of it."""
+    """Write the file beside its place and move it there, so that a half of it is never seen."""
     target = os.path.join(folder, *parts)
     os.makedirs(os.path.dirname(target), exist_ok=True)
     unfinished = os.path.join(folder, "{}{}-{}".format(_UNFINISHED, os.getpid(), os.urandom(6).hex()))

@@ -17,7 +17,7 @@ def run() -> NoReturn:
     """The command, without taking the interpreter apart at the end: all is closed and written by then, and to free
     object after object would be a tenth of a short command's time."""
     gc.set_threshold(_ROOM)
-    from holdfast.cli.ahead import begin
+    from holdfast.cli.early_connection import begin
 
     ahead = begin(sys.argv[1:])
     from holdfast.cli.main import main

@@ -11,7 +11,7 @@
     ├── StorageError          disk full, read-only folder, permission denied
     └── HostError             the machine could not be used, or what answered was not the far side
         ├── Unreachable       nothing answered, or the link broke
-        ├── LoginNeeded       the machine would ask for something, and nobody was there to answer
+        ├── LoginNeeded       the machine would ask for something, and no person was there to answer
         ├── HostKeyRefused    its key is unknown and was not confirmed, or is not the one it had
         ├── ElsewhereError    it is not the machine, or not the folder, that the run was started on
         └── FarSideError      the far side answered with an error
@@ -84,7 +84,7 @@ class UnknownName(UsageError):
 
 
 PROBLEMS_SHOWN = 20
-"""Of one file, or several: whoever mends these sees the next ones."""
+"""Of one file, or several: the next ones are seen once these are fixed."""
 
 
 class ConfigurationError(HoldfastError):

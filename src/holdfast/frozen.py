@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-__all__ = ["asdict", "dataclass", "field", "field_names", "replace"]
+__all__ = ["asdict", "dataclass", "field", "field_names", "replace", "required_names"]
 
 _Class = TypeVar("_Class", bound=type)
 _SHAPE = "__holdfast_shape__"
@@ -57,6 +57,13 @@ def _asdict(value: Any) -> dict[str, Any]:
 def field_names(value: Any) -> tuple[str, ...]:
     """Of a value or its class, in their order."""
     return _shape(value).names
+
+
+def required_names(value: Any) -> tuple[str, ...]:
+    """Those without a default."""
+    shape = _shape(value)
+    optional = {*shape.defaults, *(name for name, _ in shape.factories)}
+    return tuple(name for name in shape.names if name not in optional)
 
 
 def _made(cls: _Class) -> _Class:

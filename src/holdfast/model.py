@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
+from holdfast.codec import Between
 from holdfast.errors import ExitCode
 from holdfast.frozen import dataclass, field
+from holdfast.signal_names import OF_NATIVE_CODE, signal_name
 
+Amount = Annotated[float, Between(0, 1 << 53)]  # what is measured is not negative; bytes of a GPU fit too
 RECORD_FORMAT = 1
-"""Version of the near run folder (`submission.json`, `plan.json`) and of the far one. Old ones stay readable."""
+"""Version of the near run folder (`submission.json`, `plan.json`) and of the far one."""
 
 
 class Status(Enum):
     """Where a run is. Why it ended is a `Reason`, kept apart."""
 
     SUBMITTED = "Submitted"
+    QUEUED = "Queued"
     PREPARING = "Preparing"
     RUNNING = "Running"
     COMPLETED = "Completed"
@@ -43,6 +47,8 @@ class Reason(Enum):
     SUPERVISOR_DIED = "supervisor-died"
     HOST_REBOOTED = "host-rebooted"
     LOST = "lost"
+    PREEMPTED = "preempted"
+    ENGINE_LOST = "engine-lost"
     NOT_STARTED = "not-started"
     CANNOT_START = "cannot-start"
     PREPARATION = "preparation"
@@ -118,8 +124,17 @@ OUTCOMES: Mapping[Reason, Outcome] = {
     Reason.LOST: Outcome(
         Status.FAILED,
         ExitCode.LOST,
-        "The run's files are gone from its machine, so nobody can say how it ended.",
+        "The run's files are gone from its machine, so how it ended is not known.",
         "What had come home is kept. Submit the run again.",
+    ),
+    Reason.PREEMPTED: Outcome(
+        Status.FAILED,
+        ExitCode.LOST,
+        "The run was preempted by its engine. {detail}",
+        "Submit it again.",
+    ),
+    Reason.ENGINE_LOST: Outcome(
+        Status.FAILED, ExitCode.LOST, "The run was ended or lost by its engine: {detail}", "Submit it again."
     ),
     Reason.NOT_STARTED: Outcome(
         Status.FAILED,
@@ -149,13 +164,13 @@ OUTCOMES: Mapping[Reason, Outcome] = {
         Status.FAILED,
         ExitCode.LOST,
         "The script's container was stopped from outside. {detail}",
-        "Somebody, or something on that machine, ended it (`docker stop`, `docker kill`); submit the run again.",
+        "A person or a program on that machine ended it (`docker stop`, `docker kill`); submit the run again.",
     ),
     Reason.CONTAINER_REMOVED: Outcome(
         Status.FAILED,
         ExitCode.LOST,
         "The script's container was removed while the script ran. {detail}",
-        "Somebody, or something on that machine, ended it (`docker rm -f`); submit the run again.",
+        "A person or a program on that machine ended it (`docker rm -f`); submit the run again.",
     ),
     Reason.DOCKER_STOPPED: Outcome(
         Status.FAILED,
@@ -217,28 +232,13 @@ class Ending:
         return self._fill(OUTCOMES[self.reason].sentence)
 
     def remedy(self, run_id: str, target: str) -> str:
-        if self.reason is Reason.SIGNAL and signal_name(self.signal) in _OF_NATIVE_CODE:
+        if self.reason is Reason.SIGNAL and signal_name(self.signal) in OF_NATIVE_CODE:
             return f"Native code failed; the stack is in: holdfast logs -r {run_id}"
         return self._fill(OUTCOMES[self.reason].remedy, run_id, target)
 
     def _fill(self, text: str, run_id: str = "", target: str = "") -> str:
         known = {"code": self.code, "signal": signal_name(self.signal), "detail": self.detail}
         return text.format(**known, run=run_id, target=target).strip()
-
-
-def signal_name(number: int | None) -> str:
-    """By Linux's numbers, which are the runs': those of this system may mean something else."""
-    if number is None:
-        return "no signal"
-    return f"SIG{_SIGNALS[number - 1]}" if 0 < number <= len(_SIGNALS) else f"signal {number}"
-
-
-_OF_NATIVE_CODE = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL")
-_SIGNALS = (
-    *("HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM"),
-    *("TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF"),
-    *("WINCH", "IO", "PWR", "SYS"),
-)
 
 
 IMPORTED = "imported"
@@ -278,7 +278,7 @@ class Submission:
     tracked: bool = True
     properties: Mapping[str, str] = field(default_factory=dict)
     sync_outputs: float | None = None
-    """Seconds between looks at the outputs while somebody follows the run; None: they come home at its end."""
+    """Seconds between looks at the outputs while a client follows the run; None: they come home at its end."""
     fetch_outputs: bool = True
     """False: outputs stay on the host until they are asked for."""
     format: int = RECORD_FORMAT
@@ -308,17 +308,18 @@ class UseState(Enum):
     UNKNOWN = "unknown"
 
 
-class GpuUse(NamedTuple):
+@dataclass(frozen=True)
+class GpuUse:
     """Of one device: per cent over the script's time, bytes, seconds after its start, and the share of its time in
     which the device computed for it. None is not known; no `first_use`: it was not used."""
 
-    number: int
-    uuid: str
-    name: str
-    mean: float | None = None
-    peak_memory: int | None = None
-    first_use: float | None = None
-    busy: float | None = None
+    number: Annotated[int, Between(0, 1 << 53)] = 0
+    uuid: str = ""
+    name: str = ""
+    mean: Amount | None = None
+    peak_memory: Annotated[int, Between(0, 1 << 53)] | None = None
+    first_use: Amount | None = None
+    busy: Amount | None = None
     is_leased: bool = False
 
 
@@ -332,8 +333,8 @@ class Verdict:
     sentence: str = ""
     remedy: str = ""
     devices: tuple[GpuUse, ...] = ()
-    waited: float | None = None
-    spells: tuple[tuple[float, float], ...] = ()
+    waited: Amount | None = None
+    spells: tuple[tuple[Amount, Amount], ...] = ()
     evidence: str = ""
 
 
@@ -351,8 +352,7 @@ class Run:
     environment: str | None = None
     python: str = ""
     packages: tuple[str, ...] = ()
-    image: str | None = None
-    """By its name, of a run in a container; `image_id` is which one that was."""
+    image: str | None = None  # by its name, of a run in a container; `image_id` is which one that was
     image_id: str | None = None
     container: str | None = None
     """What the run's container is called, while there is one."""
@@ -369,7 +369,7 @@ class Run:
     clock_offset: float | None = None
     """Seconds by which the host's clock, which all times but `submission.created` are of, was ahead of this one's."""
     outputs_left: bool = False  # they are on the host, as was asked for, and not here
-    gpu: Verdict | None = None  # of a run that has ended; None: nobody judged it
+    gpu: Verdict | None = None  # of a run that has ended; None: it was not judged
 
     @property
     def run_id(self) -> str:

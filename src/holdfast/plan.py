@@ -11,7 +11,7 @@ from holdfast.model import RECORD_FORMAT
 
 
 class Hole(Enum):
-    """What only the far side knows. `farside/run/binding.py` fills these, and no others, when it binds a plan."""
+    """What only the far side knows. `farside/system/holes.py` fills these, and no others, when it binds a plan."""
 
     HOME = "home"
     RUN = "run"
@@ -45,11 +45,13 @@ def text(*parts: str | Hole) -> Text:
 
 
 class Command(NamedTuple):
-    """An argv, what is set in its environment, and where it runs. A container is put around it over there."""
+    """An argv, what is set in its environment, and where it runs. A container is put around it over there. `python` is
+    the one whose packages the run uses, be it the first word or not."""
 
     argv: tuple[Text, ...]
     environment: Mapping[str, Text]
     directory: Text
+    python: Text
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ class EnvironmentPlan(NamedTuple):
 
 
 QUIET_AFTER = 600.0
-"""Seconds without output and without GPU work after which somebody is told, unless another time is asked for."""
+"""Seconds without output and without GPU work after which the user is told, unless another time is asked for."""
 
 
 class GpuPlan(NamedTuple):
@@ -138,6 +140,15 @@ class GpuPlan(NamedTuple):
     quiet_after: float | None = QUIET_AFTER
     asked: bool = False
     by: str = ""
+
+
+DIRECT = "direct"
+
+
+class EnginePlan(NamedTuple):
+    """Who starts the run's supervisor over there and owns it, by its name in `farside/engines/`."""
+
+    name: str = DIRECT
 
 
 class Limits(NamedTuple):
@@ -166,6 +177,7 @@ class Plan:
     container: ContainerPlan | None = None
     """None: the script sees the host as its user does."""
     gpu: GpuPlan = GpuPlan()
+    engine: EnginePlan = EnginePlan()
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -184,6 +196,7 @@ class Plan:
             "python": self.python,
             "container": None if self.container is None else container_json(self.container),
             "gpu": self.gpu._asdict(),
+            "engine": self.engine._asdict(),
         }
 
 
@@ -192,6 +205,7 @@ def _command_json(command: Command) -> dict[str, Any]:
         "argv": [each.as_json() for each in command.argv],
         "environment": {name: value.as_json() for name, value in command.environment.items()},
         "directory": command.directory.as_json(),
+        "python": command.python.as_json(),
     }
 
 

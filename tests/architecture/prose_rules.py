@@ -75,8 +75,15 @@ def read_asserted(root: Path) -> dict[str, list[str]]:
     for path in sorted(root.rglob("*.py")):
         relative = path.relative_to(root)
         if "cases" not in relative.parts:
-            for function in _functions(ast.parse(path.read_text(encoding="utf-8")).body):
+            body = ast.parse(path.read_text(encoding="utf-8")).body
+            used: set[str] = set()
+            for function in _functions(body):
                 found.setdefault(f"{relative} {function.name}", []).extend(_asserted(function))
+                used |= {each.id for decorator in function.decorator_list for each in _names(decorator)}
+            for name, table in _tables(body):
+                if name in used:
+                    values = (text for value in _values(table) for text in _sentences(value))
+                    found.setdefault(f"{relative} {name}", []).extend(values)
     return found
 
 
@@ -103,6 +110,29 @@ def _texts(root: ast.AST) -> Iterator[tuple[int, str]]:
             yield node.lineno, "".join(parts)
         elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
             left += reversed([each for each in ast.iter_child_nodes(node) if not isinstance(each, _WITHOUT_TEXT)])
+
+
+def _tables(body: list[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:
+    """Values of a module, which a parametrization may name: they count once, for all tests that go through them."""
+    for node in body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            yield node.targets[0].id, node.value
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
+            yield node.target.id, node.value
+
+
+def _values(table: ast.expr) -> Iterator[ast.expr]:
+    """What is in a table, without names of cases, and without what is made of arguments: those are given."""
+    if isinstance(table, ast.Dict):
+        yield from (inner for each in table.values for inner in _values(each))
+    elif isinstance(table, (ast.List, ast.Tuple, ast.Set)):
+        yield from (inner for each in table.elts for inner in _values(each))
+    elif isinstance(table, (ast.Constant, ast.JoinedStr)):
+        yield table
+
+
+def _names(decorator: ast.expr) -> Iterator[ast.Name]:
+    return (each for part in _arguments(decorator) for each in ast.walk(part) if isinstance(each, ast.Name))
 
 
 def _functions(body: list[ast.stmt]) -> Iterator[Function]:

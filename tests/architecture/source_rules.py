@@ -8,34 +8,67 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 RANKS = {
     "errors": 0,
     "frozen": 0,
-    "model": 1,
-    "plan": 2,
-    "project": 3,
-    "hosts": 4,
-    "engines": 5,
-    "containers": 5,
-    "environments": 5,
-    "snapshots": 5,
-    "history": 5,
-    "workbench": 6,
-    "cli": 7,
-    "__main__": 8,
+    "signal_names": 0,
+    "whole_files": 1,
+    "codec": 1,
+    "model": 2,
+    "plan": 3,
+    "project": 4,
+    "hosts": 5,
+    "containers": 6,
+    "environments": 6,
+    "snapshots": 6,
+    "history": 6,
+    "workbench": 7,
+    "presenting": 8,
+    "cli": 9,
+    "__main__": 10,
 }
+STAIRS = {
+    "farside": (
+        "system",
+        "machine",
+        "environments",
+        "gpu",
+        "gpu.judge",
+        "gpu.lease",
+        "gpu.watch",
+        "containers",
+        "engines",
+        "run",
+        "operations",
+        "agent",
+        "main",
+    ),
+    "workbench": ("reach", "following", "submitting", "records", "environments", "machines"),
+}
+"""Folders inside a layer, from the bottom up: each may import those before it. `gpu` is what lies in that folder
+itself."""
 FROM_THE_FAR_SIDE = {
-    "hosts": ("frames", "prefix", "digests"),
-    "history": ("gpu.watching.samples",),
-    "environments": ("environments.complaints", "environments.drivers", "environments.locks", "environments.settings"),
+    "hosts": ("system.frames", "system.digests"),
+    "history": ("gpu.samples", "gpu.judge.evidence"),
+    "presenting": ("engines.engine",),
+    "environments": (
+        "environments.installer_errors",
+        "environments.drivers",
+        "environments.locks",
+        "environments.settings",
+    ),
 }
 """Parts of the far side that are used here too: both ends of a wire, and what is known of an installer. All others run
 over there only."""
 MODULE_LINES, FUNCTION_LINES, PARAMETERS = 400, 40, 6
+PURE = {"presenting": {"__future__", "collections", "enum", "errno", "json", "math", "re", "shlex", "time", "typing"}}
+"""What layers that make words may have of Python: values in, words out, and no terminal, file or process."""
+INNER_IMPORTS = 292
+"""Imports inside functions, at most; may only go down (docs/decisions/0019-lazy-imports-at-a-few-doors.md)."""
 TEMPLATES = ("project", "templates")  # what a user's project starts from: a user's code, not ours
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -102,6 +135,33 @@ def forbidden_arrows(modules: list[Module]) -> list[str]:
     return complaints + [f"{layer} has no place in the order of layers" for layer in sorted(unranked)]
 
 
+def climbing_arrows(modules: list[Module]) -> list[str]:
+    """Imports inside a layer of `STAIRS` that do not point down its stairs."""
+    complaints = []
+    for module in modules:
+        stairs = STAIRS.get(module.layer)
+        if stairs is None or len(module.parts) == 1 or _is_shim(module):
+            continue
+        step = _step(module.parts[1:], stairs)
+        if step is None:
+            complaints.append(f"{module.name} has no place on the stairs of {module.layer}")
+            continue
+        for name in imports(module):
+            target = name.split(".")
+            below = _step(target[2:], stairs) if target[:2] == ["holdfast", module.layer] else None
+            if below is not None and below > step:
+                complaints.append(f"{module.name} may not import {name}")
+    return complaints
+
+
+def _step(parts: Sequence[str], stairs: tuple[str, ...]) -> int | None:
+    """Of a module, by its names below the layer: the most exact folder counts."""
+    for length in range(len(parts), 0, -1):
+        if ".".join(parts[:length]) in stairs:
+            return stairs.index(".".join(parts[:length]))
+    return None
+
+
 def foreign_imports(modules: list[Module]) -> list[str]:
     """What runs in a user's environment (far side, in-run API, shim) imports only Python's own and itself."""
     complaints = []
@@ -152,6 +212,41 @@ def prints(modules: list[Module]) -> list[str]:
         for node in ast.walk(module.tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
     ]
+
+
+def impure_imports(modules: list[Module]) -> list[str]:
+    """Layers of `PURE` import only what makes no input or output."""
+    return [
+        f"{module.name} may not import {name}"
+        for module in modules
+        if module.layer in PURE
+        for name in imports(module)
+        if name.split(".")[0] not in {"holdfast", *PURE[module.layer]}
+    ]
+
+
+def inner_imports(modules: list[Module]) -> list[str]:
+    """More imports inside functions than there were."""
+    count = sum(
+        isinstance(node, (ast.Import, ast.ImportFrom))
+        for module in modules
+        for function in ast.walk(module.tree)
+        if isinstance(function, Function)
+        for node in _own_nodes(function)
+    )
+    if count > INNER_IMPORTS:
+        return [f"{count} imports are inside functions; at most {INNER_IMPORTS}: put them on top"]
+    return []
+
+
+def _own_nodes(function: Function) -> Iterator[ast.AST]:
+    """Without those of functions inside of it."""
+    left: list[ast.AST] = list(function.body)
+    while left:
+        node = left.pop()
+        if not isinstance(node, Function):
+            yield node
+            left += ast.iter_child_nodes(node)
 
 
 def slow_values(modules: list[Module]) -> list[str]:

@@ -7,8 +7,9 @@ import pytest
 from holdfast.errors import FarSideError, HostKeyRefused, LoginNeeded, StateError, Unreachable
 from holdfast.history.index import Index
 from holdfast.model import Reason, Status
-from holdfast.workbench.records import runs
-from holdfast.workbench.records.abandoning import abandon, try_to_ask
+from holdfast.workbench.following.follower import follower_of
+from holdfast.workbench.reach import events
+from holdfast.workbench.records.abandon import abandon, try_to_ask
 from kit.laptops import Box, ended
 from kit.waiting import wait_for
 
@@ -16,14 +17,14 @@ DOWN = Unreachable("gpu1 cannot be reached: ssh: connect to host gpu1 port 22: N
 
 
 def give_up(laptop, run):
-    return abandon(laptop.project, try_to_ask(laptop.project, run, laptop.around), laptop.around)
+    return abandon(laptop.project, try_to_ask(laptop.project, run, laptop.context), laptop.context)
 
 
 @pytest.mark.parametrize(
     ("trouble", "why"),
     [
         (DOWN, "No route to host"),
-        (LoginNeeded("gpu1 let nobody in."), "login needed"),
+        (LoginNeeded("gpu1 refused the login."), "login needed"),
         (HostKeyRefused("The host key is another."), "host key refused"),
     ],
 )
@@ -104,7 +105,7 @@ def test_a_run_that_was_given_up_can_be_followed_to_its_end(laptop, boxes):
     give_up(laptop, run)
     boxes["gpu1"].trouble = None
     boxes["gpu1"].open_gate()
-    assert ended(runs.follower_of(laptop.project, run, laptop.around).follow()).status is Status.COMPLETED
+    assert ended(follower_of(laptop.project, run, laptop.context).follow()).status is Status.COMPLETED
 
 
 def test_a_machine_that_is_asked_about_another_run_says_what_became_of_one_that_was_given_up(laptop, boxes):
@@ -116,9 +117,9 @@ def test_a_machine_that_is_asked_about_another_run_says_what_became_of_one_that_
         give_up(laptop, each)
     for name in ("gpu1", "gpu2"):
         boxes[name].trouble = None
-    laptop.start("gpu1")
+    another = laptop.start("gpu1")
     boxes["gpu2"].connections.clear()
-    assert laptop.look() == []
+    assert set(laptop.look()) == {events.RunChanged(run), events.RunChanged(another)}
     assert laptop.read(run).status in (Status.PREPARING, Status.RUNNING)
     assert (len(boxes["gpu1"].connections), boxes["gpu2"].connections) == (1, []), "it is no reason to connect"
     assert laptop.read(elsewhere).status is Status.ABANDONED
@@ -130,7 +131,7 @@ def test_nothing_is_said_of_a_run_that_was_given_up_and_is_not_on_the_machine_th
     install_anew(boxes)
     give_up(laptop, run)
     other = laptop.start("gpu1")
-    assert laptop.look() == []
+    assert laptop.look() == [events.RunChanged(other)]
     assert laptop.read(run).status is Status.ABANDONED
     boxes["gpu1"].open_gate()
     laptop.look_until_ended(other)

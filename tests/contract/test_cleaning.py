@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.workbench import events
-from holdfast.workbench.following.collecting import Collector
 from holdfast.workbench.following.mirror import writer_lock
-from holdfast.workbench.records.cleaning import Rubbish, clean
+from holdfast.workbench.following.outputs import Collector
+from holdfast.workbench.reach import events
+from holdfast.workbench.records.clean import Rubbish, clean
 from kit.waiting import wait_for
 
 
 def cleaned(laptop, run: str) -> list[events.Removed]:
-    happened = clean(laptop.project, Rubbish((run,)), laptop.around)
+    happened = clean(laptop.project, Rubbish((run,)), laptop.context)
     return [each for each in happened if isinstance(each, events.Removed)]
 
 

@@ -14,12 +14,12 @@ import pytest
 
 from holdfast.model import Reason, Run
 from holdfast.project.folder import Project, find_project
-from holdfast.workbench import events
-from holdfast.workbench.records import runs
+from holdfast.workbench.following.follower import follower_of
+from holdfast.workbench.reach import events
+from holdfast.workbench.reach.context import Context
 from holdfast.workbench.records.cancel import cancel
 from holdfast.workbench.submitting import submit as submitting
-from holdfast.workbench.submitting.planning import Request
-from holdfast.workbench.surroundings import Surroundings
+from holdfast.workbench.submitting.run_plan import Request
 from integration.docker.conftest import docker, docker_template, shared_docker  # noqa: F401 - fixtures
 from integration.runs.conftest import end_what_is_left
 from kit.docker.images import PYTHON
@@ -36,7 +36,7 @@ CONTAINERS = {
 @dataclass(frozen=True)
 class Place:
     root: Path
-    around: Surroundings
+    context: Context
 
     @property
     def project(self) -> Project:
@@ -44,18 +44,18 @@ class Place:
 
     def begin(self, script: str, wait: bool = True, **request: Any) -> Run:
         (self.root / "t.py").write_text(script)
-        *_, last = submitting.submit(self.project, Request("t.py", **request), self.around, wait=wait)
+        *_, last = submitting.submit(self.project, Request("t.py", **request), self.context, wait=wait)
         return self.read() if not wait else _ended(last)
 
     def read(self) -> Run:
         (run_id,) = (each.name for each in (self.root / ".holdfast" / "runs").iterdir())
-        return runs.follower_of(self.project, run_id, self.around).read()
+        return follower_of(self.project, run_id, self.context).read()
 
     def log(self, run: Run) -> bytes:
         return (self.root / ".holdfast" / "runs" / run.run_id / "driver_log").read_bytes()
 
     def far_log(self, run: Run) -> bytes:
-        return next(self.around.home.glob(f"runs/*/{run.run_id}/driver_log")).read_bytes()
+        return next(self.context.home.glob(f"runs/*/{run.run_id}/driver_log")).read_bytes()
 
 
 def _ended(event: events.Event) -> Run:
@@ -71,7 +71,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     (root / "aml_config").mkdir(parents=True)
     (root / "aml_config" / "local.compute").write_text(CONTAINERS[request.param])
     (root / "aml_config" / "local.runconfig").write_text("Target: local\nFramework: Python\n")
-    yield Place(root, Surroundings(home, {**os.environ, "TOKEN": SECRET}, root, tmp_path))
+    yield Place(root, Context(home, {**os.environ, "TOKEN": SECRET}, root, tmp_path))
     end_what_is_left(home)
 
 
@@ -120,9 +120,9 @@ print(len(seen) > 0, any(value.encode() in each for each in seen))
     run = place.begin(script, secrets=("TOKEN",))
     assert place.log(run).decode() == f"{len(SECRET)} ***\nTrue False\n"
     wait_for(
-        lambda: not [*place.around.home.glob("runs/*/*/inside/group")], what="the container's files are taken away"
+        lambda: not [*place.context.home.glob("runs/*/*/inside/group")], what="the container's files are taken away"
     )
-    assert holding(SECRET, place.root, place.around.home) == []
+    assert holding(SECRET, place.root, place.context.home) == []
 
 
 def test_the_script_has_its_arguments_its_folder_no_input_and_the_promised_variables(place: Place) -> None:
@@ -149,7 +149,7 @@ while True:
 """
     run = place.begin(script, wait=False, grace=60.0 if listens else 1.0)
     wait_for(lambda: place.far_log(run) == b"up\n", what="the script is up")
-    *_, last = cancel(place.project, run.run_id, place.around)
+    *_, last = cancel(place.project, run.run_id, place.context)
     ending = _ended(last).ending
     assert ending is not None
     assert (ending.reason, ending.code) == (Reason.CANCELED, 0 if listens else None)

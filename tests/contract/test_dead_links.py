@@ -15,9 +15,8 @@ import pytest
 from holdfast.errors import HostError
 from holdfast.hosts.connection import Connection, Push
 from holdfast.model import Status
-from holdfast.workbench import events
-from holdfast.workbench.following import pulse, reconnecting
-from holdfast.workbench.records import runs
+from holdfast.workbench.following.follower import follower_of
+from holdfast.workbench.reach import events, pulse, reconnection
 from kit.laptops import SCRIPT, Box, ended
 from kit.waiting import wait_for
 
@@ -60,7 +59,7 @@ def box(boxes: dict[str, Any]) -> Iterator[Stoppable]:
 
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reconnecting, "TRIES", (0.01, 0.01, 0.01))
+    monkeypatch.setattr(reconnection, "TRIES", (0.01, 0.01, 0.01))
     monkeypatch.setattr(pulse, "PULSE", 0.1)
     monkeypatch.setattr(pulse, "SILENCE", SILENCE)
 
@@ -68,7 +67,7 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_link_that_died_without_a_word_is_noticed_and_taken_up_again(laptop, box):
     run = laptop.start("gpu1")
     happened: list[events.Event] = []
-    for event in runs.follower_of(laptop.project, run, laptop.around).follow():
+    for event in follower_of(laptop.project, run, laptop.context).follow():
         # Once: the rest of the line may come over the next connection.
         if isinstance(event, events.OutputArrived) and not any(isinstance(each, type(event)) for each in happened):
             box.stop()
@@ -87,7 +86,7 @@ def test_that_a_link_is_back_is_said_before_what_comes_over_it(laptop, box):
     copy = laptop.folders.path(run) / "driver_log"
     happened: list[events.Event] = []
     shown = b""
-    for event in runs.follower_of(laptop.project, run, laptop.around).follow():
+    for event in follower_of(laptop.project, run, laptop.context).follow():
         if isinstance(event, events.OutputArrived):
             shown += event.data  # a line and its end may come one after the other
             if shown == b"first line\n":
@@ -96,7 +95,7 @@ def test_that_a_link_is_back_is_said_before_what_comes_over_it(laptop, box):
             box.open_gate()
             wait_for(lambda: b"second line\n" in copy.read_bytes(), what="the backlog is here before it is shown")
         happened.append(event)
-    at = happened.index(events.Reconnected("gpu1"))
+    at = next(i for i, each in enumerate(happened) if isinstance(each, events.Reconnected))
     assert b"".join(each.data for each in happened[at:] if isinstance(each, events.OutputArrived)) == b"second line\n"
     assert shown == b"first line\nsecond line\n"
 
@@ -106,7 +105,7 @@ def test_outputs_on_their_way_home_notice_a_link_that_died(laptop, box):
     box.open_gate()
     run = laptop.start("gpu1")
     happened: list[events.Event] = []
-    for event in runs.follower_of(laptop.project, run, laptop.around).follow():
+    for event in follower_of(laptop.project, run, laptop.context).follow():
         if isinstance(event, events.Fetched) and not any(isinstance(each, events.Fetched) for each in happened):
             box.stop()
         happened.append(event)
@@ -129,7 +128,7 @@ def test_a_host_that_dies_when_it_is_asked_for_the_outputs_is_noticed(laptop, bo
         return send(self, operation, fields, body)
 
     monkeypatch.setattr(Connection, "send", stopping)
-    happened = list(runs.follower_of(laptop.project, run, laptop.around).follow())
+    happened = list(follower_of(laptop.project, run, laptop.context).follow())
     lost = [each.reason for each in happened if isinstance(each, events.ConnectionLost)]
     assert lost == NOTICED
     assert (laptop.folders.path(run) / "outputs" / "result").read_text() == "made on gpu1"
@@ -139,7 +138,7 @@ def test_a_run_that_says_nothing_for_long_is_not_taken_for_a_dead_link(laptop, b
     run = laptop.start("gpu1")
     began = time.monotonic()
     happened: list[events.Event] = []
-    for event in runs.follower_of(laptop.project, run, laptop.around).follow():
+    for event in follower_of(laptop.project, run, laptop.context).follow():
         happened.append(event)
         if isinstance(event, events.StillWaiting) and time.monotonic() - began > 2 * pulse.SILENCE:
             box.open_gate()
@@ -170,9 +169,9 @@ def test_a_far_side_that_sends_nonsense_is_not_followed_for_ever(laptop, box, mo
     with monkeypatch.context() as patch:
         patch.setattr(Connection, "next_push", spoiled)
         with pytest.raises(HostError, match="`driver_log`") as caught:
-            list(runs.follower_of(laptop.project, run, laptop.around).follow())
+            list(follower_of(laptop.project, run, laptop.context).follow())
     assert f"The run goes on. Follow it again: holdfast logs -f -r {run}" in caught.value.hint
-    assert len(box.connections) <= 2 * len(reconnecting.TRIES)
+    assert len(box.connections) <= 2 * len(reconnection.TRIES)
     box.open_gate()
     laptop.look_until_ended(run)
     assert laptop.read(run).status is Status.COMPLETED
@@ -187,7 +186,7 @@ ANSWERS = {
 FAKE = """
 import sys
 sys.path.insert(0, sys.argv[3])
-from holdfast.farside import frames
+from holdfast.farside.system import frames
 import json
 out = sys.stdout.buffer
 out.write(frames.marker(sys.argv[1])); out.flush()

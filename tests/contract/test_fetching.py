@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import HostError, LoginNeeded
-from holdfast.history.folder import RunFolders
+from holdfast.history.run_folder import RunFolders
 from holdfast.hosts.connection import Connection
 from holdfast.model import Reason
-from holdfast.workbench import events
-from holdfast.workbench.records import artifacts, runs
+from holdfast.workbench.following.follower import follower_of
+from holdfast.workbench.reach import events
+from holdfast.workbench.records import artifacts
 from kit.relay import Cut
 from kit.transfers import Bench
 
@@ -61,7 +62,7 @@ def test_a_link_that_breaks_anywhere_leaves_one_run_with_all_its_files(bench, ch
     for number in range(3):
         expected = data[number:] + bytes(number * 1000000)
         assert (bench.near(run) / f"outputs/{number}").read_bytes() == expected
-    assert len(list((bench.around.home / "runs").glob("*/*"))) == 1, "it ran once"
+    assert len(list((bench.context.home / "runs").glob("*/*"))) == 1, "it ran once"
     assert not (bench.near(run) / ".incoming").exists()
 
 
@@ -88,7 +89,7 @@ def test_outputs_have_the_hosts_times_and_are_not_fetched_twice(bench):
     assert home.stat().st_mtime == 5
     (bench.near(run) / "collected.json").unlink()
     inode = home.stat().st_ino
-    list(runs.follower_of(bench.project, run.run_id, bench.around).follow())
+    list(follower_of(bench.project, run.run_id, bench.context).follow())
     assert home.stat().st_ino == inode
 
 
@@ -98,9 +99,9 @@ def test_a_file_outside_outputs_is_fetched_later_also_over_a_link_that_breaks(be
     bench.host.cuts.append(Cut(down=5 << 19))
     asked = artifacts.Download(run.run_id, tmp_path / "here", ("model.bin", "b"))
     with pytest.raises(HostError):
-        list(artifacts.download(bench.project, asked, bench.around))
+        list(artifacts.download(bench.project, asked, bench.context))
     before = bench.host.connections
-    copied = list(artifacts.download(bench.project, replace(asked, overwrite=True), bench.around))
+    copied = list(artifacts.download(bench.project, replace(asked, overwrite=True), bench.context))
     assert bench.host.connections == before + 1, "one connection for all"
     assert [each.path for each in copied] == ["model.bin", "b"]
     there = bench.far(run) / "work"
@@ -118,7 +119,7 @@ def test_programs_among_the_outputs_are_programs_at_home(anywhere, tmp_path):
     run = anywhere.run()
     assert _executables(anywhere.near(run) / "outputs") == {"tool": True, "data": False}
     asked = artifacts.Download(run.run_id, tmp_path / "copies", ("outputs/tool", "outputs/data", "aside"))
-    downloaded = artifacts.download(anywhere.project, asked, anywhere.around)
+    downloaded = artifacts.download(anywhere.project, asked, anywhere.context)
     copied = {each.destination.name: each.destination for each in downloaded if isinstance(each, artifacts.Copied)}
     assert {name: os.access(path, os.X_OK) for name, path in copied.items()} == {
         "tool": True,
@@ -146,7 +147,7 @@ def test_a_file_that_becomes_a_program_or_stops_being_one_does_so_at_home_too(an
             near = anywhere.root / ".holdfast" / "runs" / event.run_id
         if isinstance(event, events.Fetched | events.StillWaiting) and _executables(near / "outputs") == FIRST:
             was_so = True
-            (next((anywhere.around.home / "runs").glob(f"*/{near.name}")) / "go").touch()
+            (next((anywhere.context.home / "runs").glob(f"*/{near.name}")) / "go").touch()
     assert was_so
     assert _executables(near / "outputs") == {"a": False, "b": True}
 
@@ -159,7 +160,7 @@ def test_two_downloads_of_one_file_at_once_both_bring_it_whole(bench, tmp_path):
     def download(name: str) -> Path:
         together.wait(60)
         asked = artifacts.Download(run.run_id, tmp_path / name, ("model.bin",))
-        (copied,) = artifacts.download(bench.project, asked, bench.around)
+        (copied,) = artifacts.download(bench.project, asked, bench.context)
         assert isinstance(copied, artifacts.Copied)
         return copied.destination
 
@@ -171,7 +172,7 @@ def test_two_downloads_of_one_file_at_once_both_bring_it_whole(bench, tmp_path):
 
 
 def test_outputs_that_were_left_there_come_when_they_are_asked_for(bench, tmp_path):
-    from holdfast.workbench.following.fetching import bring_outputs_home
+    from holdfast.workbench.following.fetch import bring_outputs_home
 
     bench.write(
         "t.py", "import holdfast\nholdfast.upload('u', 'up')\nfor i in '012': open('outputs/' + i, 'w').write(i)\n"
@@ -182,9 +183,9 @@ def test_outputs_that_were_left_there_come_when_they_are_asked_for(bench, tmp_pa
     assert not (near / "outputs").exists()
     assert any("--no-outputs" in note for note in run.notes)
     one = artifacts.Download(run.run_id, tmp_path / "one", ("outputs/1",))
-    assert [each.path for each in artifacts.download(bench.project, one, bench.around)] == ["outputs/1"]
+    assert [each.path for each in artifacts.download(bench.project, one, bench.context)] == ["outputs/1"]
     assert not (near / "outputs").exists(), "only what was asked for"
-    list(bring_outputs_home(bench.project, run.run_id, bench.around))
+    list(bring_outputs_home(bench.project, run.run_id, bench.context))
     assert sorted(each.read_text() for each in (near / "outputs").iterdir()) == ["0", "1", "2"]
     assert not RunFolders(bench.root / ".holdfast").outputs_are_left(run.run_id)
 
@@ -213,7 +214,7 @@ def test_outputs_come_home_while_the_run_goes_on_and_are_exact_at_its_end(bench,
             texts = {each.name: each.read_text() for each in outputs.rglob("*") if each.is_file()}
             if texts == {"kept": "old", "gone": "1", "x": "1", "turns": "file"}:
                 is_over = True
-                (next((bench.around.home / "runs").glob(f"*/{run_id}")) / "go").touch()
+                (next((bench.context.home / "runs").glob(f"*/{run_id}")) / "go").touch()
     assert is_over
     assert isinstance(event, events.Ended)
     texts = {each.relative_to(outputs).as_posix(): each.read_text() for each in outputs.rglob("*") if each.is_file()}

@@ -13,18 +13,18 @@ from typing import Any
 import pytest
 
 from holdfast.containers.bare import Bare
-from holdfast.engines.direct import Direct
 from holdfast.errors import FarSideError, HostError, StorageError
 from holdfast.hosts.connection import Connection, new_nonce
 from holdfast.hosts.local import Local
 from holdfast.model import Reason
+from holdfast.plan import EnginePlan
 from holdfast.project.folder import find_project
 from holdfast.snapshots.store import ObjectStore
+from holdfast.workbench.reach.context import Context
+from holdfast.workbench.reach.targets import Product
 from holdfast.workbench.submitting import submit as submitting
-from holdfast.workbench.submitting.planning import Request
-from holdfast.workbench.submitting.sending import Sender
-from holdfast.workbench.surroundings import Surroundings
-from holdfast.workbench.targets import Product
+from holdfast.workbench.submitting.run_plan import Request
+from holdfast.workbench.submitting.send import Sender
 from integration.interpreters import FOUND
 from kit.homes import furnish
 from kit.laptops import ended
@@ -85,9 +85,9 @@ def test_a_run_on_a_host_gets_its_files_and_sends_everything_home(host, tmp_path
         "open('outputs/\\u00e9', 'w').close()\n"
         "sys.stdout.buffer.write(open(u'\\u00e9 \\n.txt', 'rb').read() + repr(os.environ.get('LC_ALL')).encode())\n"
     )
-    around = Surroundings(tmp_path / "home", {**os.environ, "PATH": os.path.dirname(sys.executable)}, root, tmp_path)
-    monkeypatch.setattr(submitting, "product_of", lambda target, around: Product(host, Direct(), Bare()))
-    run = ended(submitting.submit(find_project(root), Request("t.py"), around))
+    context = Context(tmp_path / "home", {**os.environ, "PATH": os.path.dirname(sys.executable)}, root, tmp_path)
+    monkeypatch.setattr(submitting, "product_of", lambda target, context: Product(host, EnginePlan(), Bare()))
+    run = ended(submitting.submit(find_project(root), Request("t.py"), context))
     assert run.ending.reason is Reason.COMPLETED, run
     folder = root / ".holdfast" / "runs" / run.run_id
     outside = None if host.name == "this machine" and "LC_ALL" not in os.environ else os.environ.get("LC_ALL")

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside.gpu.watching.samples import Row, Samples, Tick, read
-from holdfast.farside.layout import ENTRY, SAMPLER_NAME, SAMPLES
+from holdfast.farside.gpu.samples import Row, Samples, Tick, read
+from holdfast.farside.system.layout import ENTRY, SAMPLER_NAME, SAMPLES
 from integration.interpreters import FOUND
 from kit import amd, nvml
 from kit.waiting import wait_for

@@ -13,11 +13,10 @@ import pytest
 from holdfast.errors import HostKeyRefused, LoginNeeded, ProjectError, Unreachable, UsageError
 from holdfast.hosts.connection import Connection, new_nonce
 from holdfast.model import Reason, Status
-from holdfast.workbench import events
-from holdfast.workbench.machines import contacts
-from holdfast.workbench.records import importing, refresh
+from holdfast.workbench.reach import contacts, events
+from holdfast.workbench.records import import_runs, refresh
 from holdfast.workbench.records.cancel import cancel
-from holdfast.workbench.records.cleaning import Rubbish, clean
+from holdfast.workbench.records.clean import Rubbish, clean
 from holdfast.workbench.records.silence import LOGIN_NEEDED, silences
 from kit.laptops import NOON, ended, removed
 from kit.waiting import wait_for
@@ -40,14 +39,18 @@ def test_many_runs_on_many_machines_take_one_connection_each_and_nobody_is_asked
     laptop.look_until_ended(*one_more)
 
 
+def told(happened):
+    """Without what only says that a record is newer."""
+    return [each for each in happened if not isinstance(each, events.RunChanged)]
+
+
 def test_machines_are_asked_at_the_same_time(laptop, boxes):
     """Each waits until the other was asked: one after another, the first would wait for ever."""
-    laptop.start("gpu1")
-    laptop.start("gpu2")
+    started = {laptop.start("gpu1"), laptop.start("gpu2")}
     both = threading.Barrier(2, timeout=60)
     for name in ("gpu1", "gpu2"):
         boxes[name].before = lambda: both.wait() and None
-    assert laptop.look() == []
+    assert {events.RunChanged(each) for each in started} == set(laptop.look())
     assert not both.broken
 
 
@@ -61,7 +64,7 @@ def test_a_machine_that_is_down_does_not_keep_the_others_from_being_asked(laptop
         assert time.monotonic() < deadline
     assert laptop.read(found).status is Status.COMPLETED
     assert not laptop.read(lost).status.is_final
-    assert list(silences(laptop.project, [lost, found], laptop.around)) == [lost]
+    assert list(silences(laptop.project, [lost, found], laptop.context)) == [lost]
 
 
 def test_since_when_a_machine_is_silent_is_since_the_first_try_that_failed(laptop, boxes):
@@ -74,26 +77,26 @@ def test_since_when_a_machine_is_silent_is_since_the_first_try_that_failed(lapto
     laptop.time += 600
     boxes["gpu1"].trouble = Unreachable("gpu1 cannot be reached: No route to host")
     assert laptop.look() == [events.HostSilent("gpu1", NOON, "No route to host")]
-    assert silences(laptop.project, [run], laptop.around)[run].since == NOON
+    assert silences(laptop.project, [run], laptop.context)[run].since == NOON
     boxes["gpu1"].trouble = None
     assert laptop.look() == []
-    assert silences(laptop.project, [run], laptop.around) == {}
+    assert silences(laptop.project, [run], laptop.context) == {}
 
 
 def test_a_machine_that_would_ask_for_a_password_needs_a_login_and_is_not_called_unreachable(laptop, boxes):
     run = laptop.start("gpu1")
-    boxes["gpu1"].trouble = LoginNeeded("gpu1 let nobody in.")
+    boxes["gpu1"].trouble = LoginNeeded("gpu1 refused the login.")
     assert laptop.look() == [events.HostSilent("gpu1", NOON, LOGIN_NEEDED, needs_login=True)]
-    assert silences(laptop.project, [run], laptop.around)[run].needs_login
+    assert silences(laptop.project, [run], laptop.context)[run].needs_login
 
 
 def test_a_changed_host_key_is_told_with_what_to_do(laptop, boxes):
     laptop.start("gpu1")
-    boxes["gpu1"].trouble = HostKeyRefused("The key of gpu1 changed.", "Ask whoever runs it.")
+    boxes["gpu1"].trouble = HostKeyRefused("The key of gpu1 changed.", "Ask its administrator.")
     (told,) = laptop.look()
     assert (told.reason, told.remedy) == (
         "host key refused",
-        "The key of gpu1 changed.\nAsk whoever runs it.",
+        "The key of gpu1 changed.\nAsk its administrator.",
     )
 
 
@@ -111,7 +114,7 @@ def test_a_machine_that_hangs_is_left_and_its_runs_are_let_go(laptop, boxes):
     hanging[0]._end._process.wait(60)  # its connection was closed, so that no process is left
     deadline = time.monotonic() + 60
     while contacts.read(laptop.project, "gpu1").unreachable_since is not None:
-        assert laptop.look() == []
+        assert told(laptop.look()) == []
         assert time.monotonic() < deadline, "the run is still held by whoever was left waiting"
 
 
@@ -123,7 +126,7 @@ def test_whoever_watches_is_told_whom_all_wait_for(laptop, boxes, monkeypatch):
     told = threading.Event()
     boxes["gpu2"].before = lambda: told.wait(60) and None
     seen = []
-    for event in refresh.refresh(laptop.project, laptop.around):
+    for event in refresh.refresh(laptop.project, laptop.context):
         seen.append(event)
         if event == events.AskingHosts(("gpu2",)):
             told.set()
@@ -138,7 +141,7 @@ def test_large_outputs_wait_until_somebody_wants_them_and_the_end_is_known_all_t
     while not laptop.read(run).status.is_final:
         happened = laptop.look()
         assert time.monotonic() < deadline
-    assert happened == [events.OutputsWait(run, "gpu1", len("made on gpu1"))]
+    assert happened == [events.OutputsWait(run, "gpu1", len("made on gpu1")), events.RunChanged(run)]
     assert not laptop.folders.is_collected(run)
     assert [each for each in laptop.look(whole=frozenset((run,))) if not isinstance(each, events.Fetched)] == []
     assert (laptop.folders.path(run) / "outputs/result").read_text() == "made on gpu1"
@@ -158,8 +161,8 @@ def test_run_id_and_target_are_enough_on_a_second_laptop(laptop, new_laptop, box
     wait_for(lambda: log.read_bytes() == b"first line\n", what="the first line over there")
     for identity in ("ab" * 16, "cd" * 16, None):
         second = new_laptop(f"second-{identity}", identity)
-        happened = list(importing.import_run(second.project, run, "gpu1", second.around))
-        assert happened == [events.Imported(run)]
+        happened = list(import_runs.import_run(second.project, run, "gpu1", second.context))
+        assert told(happened) == [events.Imported(run)]
         record = second.read(run)
         assert record.submission.arguments == ("gpu1", "--rate", "0.1")
         assert record.submission.project_id == "ab" * 16
@@ -182,25 +185,20 @@ def test_the_code_of_an_imported_run_can_be_restored(laptop, new_laptop, boxes, 
     (laptop.root / "link").symlink_to("empty")
     run = laptop.start("gpu1")
     second = new_laptop("second")
-    list(importing.import_run(second.project, run, "gpu1", second.around))
+    list(import_runs.import_run(second.project, run, "gpu1", second.context))
     objects = ObjectStore(second.root / ".holdfast/objects")
     restore_snapshot(objects, second.read(run).submission.snapshot, tmp_path / "restored")
     for name in ("weights", "more", "empty", "train.py"):
         assert (tmp_path / "restored" / name).read_bytes() == (laptop.root / name).read_bytes()
 
 
-def test_a_record_that_an_earlier_version_left_is_made_from_the_plan(laptop, new_laptop, boxes):
-    run = laptop.start("gpu1", "gpu1", "--rate", "0.1")
-    far = next(boxes["gpu1"].folder.glob(f"runs/*/{run}"))
-    for name in ("submission.json", "configuration.json"):
-        (far / name).unlink(missing_ok=True)
+def test_a_record_that_was_damaged_on_the_host_is_passed_over(laptop, new_laptop, boxes):
+    damaged, whole = laptop.start("gpu1"), laptop.start("gpu1")
+    next(boxes["gpu1"].folder.glob(f"runs/*/{damaged}/submission.json")).write_text("")
     second = new_laptop("second")
-    happened = list(importing.import_run(second.project, run, "gpu1", second.around))
-    assert happened == [events.Imported(run, ("number", "run configuration", "settings"))]
-    found, original = second.read(run).submission, laptop.read(run).submission
-    assert (found.script_name, found.arguments) == (original.script_name, original.arguments)
-    assert (found.snapshot, found.generation) == (original.snapshot, original.generation)
-    assert abs(found.created - time.time()) < 600
+    warned, *rest = import_runs.import_runs(second.project, "gpu1", None, False, second.context)
+    assert warned == events.Warned(f"{damaged} was not imported: its record on `gpu1` is damaged.")
+    assert told(rest) == [events.Imported(whole)]
 
 
 def test_all_runs_of_the_project_are_imported_with_their_own_numbers_and_once(laptop, new_laptop, boxes):
@@ -214,42 +212,42 @@ def test_all_runs_of_the_project_are_imported_with_their_own_numbers_and_once(la
     boxes["gpu1"].connections.clear()
 
     second = new_laptop("second")
-    happened = list(importing.import_runs(second.project, "gpu1", None, False, second.around))
+    happened = list(import_runs.import_runs(second.project, "gpu1", None, False, second.context))
     assert [each for each in happened if isinstance(each, events.Imported)] == [events.Imported(run) for run in started]
     assert len(boxes["gpu1"].connections) == 1
     assert [second.read(run).submission.run_number for run in started] == [1, 2, 3]
     assert {second.read(run).status for run in started} == {Status.COMPLETED}
     assert all(second.folders.is_collected(run) for run in started)
-    assert list(importing.import_runs(second.project, "gpu1", None, False, second.around)) == []
-    list(importing.import_runs(second.project, "gpu1", "cd" * 3, False, second.around))
+    assert list(import_runs.import_runs(second.project, "gpu1", None, False, second.context)) == []
+    list(import_runs.import_runs(second.project, "gpu1", "cd" * 3, False, second.context))
     assert set(second.folders.all_ids()) == {*started, foreign}
 
 
 def test_a_project_that_the_machine_does_not_know_is_told_which_ones_it_does(laptop, new_laptop, boxes):
     stranger = new_laptop("stranger", "cd" * 16)
     with pytest.raises(ProjectError, match="`gpu1` has no runs at all"):
-        list(importing.import_runs(stranger.project, "gpu1", None, False, stranger.around))
+        list(import_runs.import_runs(stranger.project, "gpu1", None, False, stranger.context))
     run = laptop.start("gpu1")
     with pytest.raises(ProjectError) as caught:
-        list(importing.import_runs(stranger.project, "gpu1", None, False, stranger.around))
+        list(import_runs.import_runs(stranger.project, "gpu1", None, False, stranger.context))
     assert caught.value.message == f"`gpu1` has no runs of this project (id {'cd' * 16})."
     assert f"It has: iris (id {'ab' * 16}, 1 run)" in caught.value.hint
-    list(importing.import_runs(stranger.project, "gpu1", "iris", False, stranger.around))
+    list(import_runs.import_runs(stranger.project, "gpu1", "iris", False, stranger.context))
     assert stranger.folders.all_ids() == (run,)
 
 
 def test_another_run_of_the_same_id_is_refused(laptop, new_laptop, boxes):
     run = laptop.start("gpu1")
     second = new_laptop("second")
-    list(importing.import_run(second.project, run, "gpu1", second.around))
+    list(import_runs.import_run(second.project, run, "gpu1", second.context))
     near = second.folders.path(run) / "submission.json"
     near.write_text(near.read_text().replace(laptop.read(run).submission.generation, "0" * 32))
     laptop.time += 1
     another = laptop.start("gpu1")
-    refused, *rest = importing.import_runs(second.project, "gpu1", None, False, second.around)
+    refused, *rest = import_runs.import_runs(second.project, "gpu1", None, False, second.context)
     assert isinstance(refused, events.Warned)
     assert refused.message.startswith(f"{run} was not imported: there is another run of that id here")
-    assert rest == [events.Imported(another)]
+    assert told(rest) == [events.Imported(another)]
 
 
 def test_a_run_that_is_nowhere_and_one_that_could_be_several_are_said_so(laptop, new_laptop, boxes):
@@ -257,19 +255,19 @@ def test_a_run_that_is_nowhere_and_one_that_could_be_several_are_said_so(laptop,
     laptop.start("gpu1")
     second = new_laptop("second")
     with pytest.raises(UsageError, match="neither here nor on `gpu1`"):
-        list(importing.import_run(second.project, "nothing_1", "gpu1", second.around))
+        list(import_runs.import_run(second.project, "nothing_1", "gpu1", second.context))
     with pytest.raises(UsageError, match="any of 2 runs on `gpu1`"):
-        list(importing.import_run(second.project, "iris_", "gpu1", second.around))
+        list(import_runs.import_run(second.project, "iris_", "gpu1", second.context))
     with pytest.raises(UsageError, match="There is no compute target `gpu9`"):
-        list(importing.import_run(second.project, "iris_1", "gpu9", second.around))
+        list(import_runs.import_run(second.project, "iris_1", "gpu9", second.context))
     assert second.folders.all_ids() == ()
 
 
 def test_a_second_laptop_cancels_a_run(laptop, new_laptop, boxes):
     run = laptop.start("gpu1")
     second = new_laptop("second", "cd" * 16)
-    list(importing.import_run(second.project, run, "gpu1", second.around))
-    assert ended(cancel(second.project, run, second.around, grace=0.0)).ending.reason is Reason.CANCELED
+    list(import_runs.import_run(second.project, run, "gpu1", second.context))
+    assert ended(cancel(second.project, run, second.context, grace=0.0)).ending.reason is Reason.CANCELED
     laptop.look_until_ended(run)
     assert laptop.read(run).ending.reason is Reason.CANCELED
 
@@ -286,7 +284,7 @@ def test_a_run_is_canceled_over_another_connection_when_the_first_one_breaks(lap
         return made[-1]
 
     monkeypatch.setattr(boxes["gpu1"], "connect", break_the_first)
-    assert ended(cancel(laptop.project, run, laptop.around, grace=0.0)).ending.reason is Reason.CANCELED
+    assert ended(cancel(laptop.project, run, laptop.context, grace=0.0)).ending.reason is Reason.CANCELED
 
 
 def test_cleaning_goes_on_where_a_machine_is_down(laptop, boxes):
@@ -295,7 +293,7 @@ def test_cleaning_goes_on_where_a_machine_is_down(laptop, boxes):
     boxes["gpu2"].open_gate()
     laptop.look_until_ended(lost, done)
     boxes["gpu1"].trouble = Unreachable("gpu1 cannot be reached: Connection refused")
-    happened = list(clean(laptop.project, Rubbish(), laptop.around))
+    happened = list(clean(laptop.project, Rubbish(), laptop.context))
     assert events.HostSilent("gpu1", NOON, "Connection refused") in happened
     removed = {each.name: each.kept for each in happened if isinstance(each, events.Removed)}
     assert removed == {done: "", living: "it has not ended, or its outputs are not at home yet"}
@@ -311,10 +309,10 @@ def test_a_machine_that_was_named_and_cannot_be_cleaned_is_an_error_after_the_ot
     laptop.look_until_ended(lost, done)
     boxes["gpu1"].trouble = Unreachable("gpu1 cannot be reached: Connection refused")
     with pytest.raises(Unreachable, match="Connection refused"):
-        list(clean(laptop.project, Rubbish(None, "gpu1"), laptop.around))
+        list(clean(laptop.project, Rubbish(None, "gpu1"), laptop.context))
     happened = []
     with pytest.raises(Unreachable, match="Connection refused"):
-        for event in clean(laptop.project, Rubbish((lost, done)), laptop.around):
+        for event in clean(laptop.project, Rubbish((lost, done)), laptop.context):
             happened.append(event)
     assert [each.name for each in happened if isinstance(each, events.Removed)] == [done]
 
@@ -338,13 +336,13 @@ def test_cleaning_everything_removes_what_no_run_needs_and_nothing_that_one_may(
     (box / "cache" / "wheels").mkdir(parents=True)
     (box / "cache" / "wheels" / "one").write_bytes(bytes(1000))
 
-    happened = removed(clean(laptop.project, Rubbish(None, "gpu1"), laptop.around))
+    happened = removed(told(clean(laptop.project, Rubbish(None, "gpu1"), laptop.context)))
     assert {each.name for each in happened if not each.kept} == {done}, "all else is younger than an hour"
     old = time.time() - 4000
     for path in [*box.glob("objects/??/*"), *box.glob("farside/*")]:
         os.utime(path, (old, old))
     os.utime(box / "farside" / ("1" * 16))
-    happened = removed(clean(laptop.project, Rubbish(None, "gpu1", True), laptop.around))
+    happened = removed(told(clean(laptop.project, Rubbish(None, "gpu1", True), laptop.context)))
     after = {each.parent.name + each.name for each in box.glob("objects/??/*")}
     assert needed in after
     assert len(before - after) == 2, "the file and the manifest of the run that is gone"

@@ -11,44 +11,47 @@ from typing import Any
 
 import pytest
 
-from holdfast.engines.direct import Direct
-from holdfast.engines.engine import Order
 from holdfast.errors import ElsewhereError, FarSideError, StorageError, Unreachable
-from holdfast.farside.run.subscription import is_alive
+from holdfast.farside.run.liveness import is_alive
 from holdfast.hosts.connection import Connection
 from holdfast.hosts.local import Local
 from holdfast.model import Reason, Status
-from holdfast.workbench import events
-from holdfast.workbench.following import reconnecting
-from holdfast.workbench.machines import contacts
-from holdfast.workbench.records import importing, refresh, runs
+from holdfast.workbench.following.follower import follower_of
+from holdfast.workbench.reach import contacts, events, products, reconnection
+from holdfast.workbench.reach.targets import product_of
+from holdfast.workbench.reach.whereabouts import ANOTHER_FOLDER, ANOTHER_MACHINE
+from holdfast.workbench.records import import_runs, refresh
 from holdfast.workbench.records.cancel import cancel
-from holdfast.workbench.records.cleaning import Rubbish, clean
+from holdfast.workbench.records.clean import Rubbish, clean
 from holdfast.workbench.records.silence import silences
-from holdfast.workbench.records.whereabouts import ANOTHER_FOLDER, ANOTHER_MACHINE
 from holdfast.workbench.submitting import submit
-from holdfast.workbench.submitting.planning import Request
-from holdfast.workbench.targets import product_of
+from holdfast.workbench.submitting.run_plan import Request
 from kit.laptops import NOON, Behind, Box, Laptop, ended, removed
 from kit.waiting import wait_for
 
 
-class Unheard(Direct):
-    """The first start happens, or never arrives; either way the link breaks before anything is heard of it."""
+class Unheard:
+    """A link whose first start happens, or never arrives; either way it breaks before anything is heard of it."""
 
     def __init__(self, box: Box, arrives: bool = True, breaks: BaseException | None = None) -> None:
         self._box, self._arrives, self._asked = box, arrives, 0
         self._breaks = breaks or Unreachable("The link broke.")
 
-    def send_start(self, connection: Connection, order: Order, secrets: Mapping[str, str]) -> int:
-        self._asked += 1
-        if self._asked > 1:
-            return super().send_start(connection, order, secrets)
-        before = len(runs_on(self._box))
-        if self._arrives:
-            super().send_start(connection, order, secrets)
-            wait_for(lambda: len(runs_on(self._box)) > before, what="the start of the run")
-        raise self._breaks
+    def __call__(self, connection: Connection) -> Connection:
+        send = connection.send
+
+        def unheard(operation: str, fields: Mapping[str, Any] | None = None, body: bytes = b"") -> int:
+            self._asked += operation == "start"
+            if operation != "start" or self._asked > 1:
+                return send(operation, fields, body)
+            before = len(runs_on(self._box))
+            if self._arrives:
+                send(operation, fields, body)
+                wait_for(lambda: len(runs_on(self._box)) > before, what="the start of the run")
+            raise self._breaks
+
+        connection.send = unheard  # type: ignore[method-assign] # this one connection alone
+        return connection
 
 
 def runs_on(box: Box) -> list[Path]:
@@ -58,7 +61,7 @@ def runs_on(box: Box) -> list[Path]:
 def submitted(laptop: Laptop, happened: list[events.Event], wait: bool = False) -> None:
     """What happened, also before an error."""
     request = Request("train.py", ("gpu1",), None, "gpu1")
-    happened.extend(submit.submit(laptop.project, request, laptop.around, wait=wait))
+    happened.extend(submit.submit(laptop.project, request, laptop.context, wait=wait))
 
 
 def run_of(happened: list[events.Event]) -> str:
@@ -67,7 +70,7 @@ def run_of(happened: list[events.Event]) -> str:
 
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reconnecting, "TRIES", (0.01, 0.01, 0.01))
+    monkeypatch.setattr(reconnection, "TRIES", (0.01, 0.01, 0.01))
 
 
 @pytest.fixture
@@ -86,7 +89,7 @@ def test_a_run_does_not_start_again_on_another_machine_behind_the_same_name(lapt
     first, second = nodes
     boxes["gpu1"] = first
     before = [laptop.start("gpu1")] if is_known else []
-    first.engine = second.engine = Unheard(first)
+    first.link = second.link = Unheard(first)
     boxes["gpu1"] = Behind("login", first, second)
     happened: list[events.Event] = []
     with pytest.raises(ElsewhereError, match=r"Another machine than the one .* was sent to answers at login") as caught:
@@ -126,14 +129,14 @@ def test_a_machine_starts_nothing_that_is_meant_for_another_place(boxes, part):
 
 
 def test_where_a_run_may_start_is_written_down_before_it_is_asked_for(laptop, boxes):
-    boxes["gpu1"].engine = Unheard(boxes["gpu1"], arrives=False, breaks=KeyboardInterrupt())
+    boxes["gpu1"].link = Unheard(boxes["gpu1"], arrives=False, breaks=KeyboardInterrupt())
     for _ in ("never met", "met before"):
         happened: list[events.Event] = []
         with pytest.raises(KeyboardInterrupt):
             submitted(laptop, happened)
         assert laptop.folders.place(run_of(happened)).folder == str(boxes["gpu1"].folder)
         laptop.start("gpu1")
-        boxes["gpu1"].engine = Unheard(boxes["gpu1"], arrives=False, breaks=KeyboardInterrupt())
+        boxes["gpu1"].link = Unheard(boxes["gpu1"], arrives=False, breaks=KeyboardInterrupt())
 
 
 def move(laptop: Laptop, boxes: dict[str, Any], how: str) -> Box:
@@ -163,13 +166,13 @@ def test_a_living_run_is_neither_lost_nor_given_up_where_it_never_was(laptop, bo
     laptop.time += 60
     assert [each.since for each in laptop.look()] == [NOON]
     assert laptop.read(run) == before
-    assert silences(laptop.project, [run], laptop.around)[run].reason == reason
+    assert silences(laptop.project, [run], laptop.context)[run].reason == reason
     assert runs_on(boxes["gpu1"]) == []
     boxes["gpu1"] = old
     old.open_gate()
     laptop.look_until_ended(run)
     assert laptop.read(run).status is Status.COMPLETED
-    assert silences(laptop.project, [run], laptop.around) == {}
+    assert silences(laptop.project, [run], laptop.context) == {}
     assert contacts.read(laptop.project, "gpu1").elsewhere == {}
 
 
@@ -180,7 +183,7 @@ def test_other_runs_of_the_machine_that_answers_are_asked_about_all_the_same(lap
     boxes["gpu1"].open_gate()
     wait_for(lambda: laptop.look() and laptop.folders.is_collected(here), what="the end of the run")
     assert laptop.read(here).status is Status.COMPLETED
-    assert list(silences(laptop.project, [away, here], laptop.around)) == [away]
+    assert list(silences(laptop.project, [away, here], laptop.context)) == [away]
 
 
 @MOVES
@@ -188,11 +191,11 @@ def test_following_and_canceling_say_that_the_run_is_elsewhere(laptop, boxes, ho
     run = laptop.start("gpu1")
     move(laptop, boxes, how)
     with pytest.raises(ElsewhereError) as caught:
-        list(runs.follower_of(laptop.project, run, laptop.around).follow())
+        list(follower_of(laptop.project, run, laptop.context).follow())
     assert caught.value.reason == reason
     for wait in (True, False):
         with pytest.raises(ElsewhereError):
-            list(cancel(laptop.project, run, laptop.around, wait=wait))
+            list(cancel(laptop.project, run, laptop.context, wait=wait))
 
 
 def test_outputs_are_not_given_up_where_they_never_were(laptop, boxes, monkeypatch):
@@ -209,7 +212,7 @@ def test_outputs_are_not_given_up_where_they_never_were(laptop, boxes, monkeypat
     assert (laptop.folders.path(run) / "outputs/result").read_text() == "made on gpu1"
 
 
-def test_a_record_of_an_earlier_version_is_settled_by_whoever_answers(laptop, boxes):
+def test_a_run_whose_place_is_not_known_is_settled_by_whoever_answers(laptop, boxes):
     run = laptop.start("gpu1")
     laptop.look()
     (laptop.folders.path(run) / "host.json").unlink()
@@ -231,18 +234,18 @@ def test_a_run_whose_files_were_removed_is_lost_where_it_was(laptop, boxes):
 
 def test_a_run_on_this_machine_is_not_lost_to_whoever_has_another_home(laptop, monkeypatch, tmp_path):
     monkeypatch.setattr(submit, "product_of", product_of)
-    monkeypatch.setattr(runs, "product_of", product_of)
+    monkeypatch.setattr(products, "product_of", product_of)
     (laptop.root / "train.py").write_text(
         "import os, time\nwhile not os.path.exists('../go'): time.sleep(0.01)\nopen('outputs/x', 'w').write('y')\n"
     )
-    happened = list(submit.submit(laptop.project, Request("train.py"), laptop.around, wait=False))
+    happened = list(submit.submit(laptop.project, Request("train.py"), laptop.context, wait=False))
     run = run_of(happened)
-    home = laptop.around.home
-    object.__setattr__(laptop.around, "home", tmp_path / "another home")
+    home = laptop.context.home
+    object.__setattr__(laptop.context, "home", tmp_path / "another home")
     (told,) = laptop.look()
     assert f"HOLDFAST_HOME={home} holdfast status -r {run}" in told.remedy
     assert not laptop.read(run).status.is_final
-    object.__setattr__(laptop.around, "home", home)
+    object.__setattr__(laptop.context, "home", home)
     (next(home.glob(f"runs/*/{run}")) / "go").touch()
     laptop.look_until_ended(run)
     assert laptop.read(run).status is Status.COMPLETED
@@ -255,7 +258,7 @@ def damage_the_store(laptop: Laptop) -> None:
 
 def test_an_error_of_a_second_attempt_does_not_undo_what_the_first_one_started(laptop, boxes):
     box = boxes["gpu1"]
-    box.engine = Unheard(box)
+    box.link = Unheard(box)
     box.open_gate()
     box.before = lambda: damage_the_store(laptop) if len(box.connections) == 2 else None
     happened: list[events.Event] = []
@@ -266,7 +269,7 @@ def test_an_error_of_a_second_attempt_does_not_undo_what_the_first_one_started(l
 
 def test_an_error_of_a_second_attempt_is_written_down_by_the_host_where_nothing_was_started(laptop, boxes):
     box = boxes["gpu1"]
-    box.engine = Unheard(box, arrives=False)
+    box.link = Unheard(box, arrives=False)
     box.before = lambda: damage_the_store(laptop) if len(box.connections) == 2 else None
     happened: list[events.Event] = []
     with pytest.raises(StorageError):
@@ -280,7 +283,7 @@ def test_an_error_of_a_second_attempt_is_written_down_by_the_host_where_nothing_
 
 def test_an_error_of_a_second_attempt_leaves_the_run_open_where_the_host_cannot_be_asked(laptop, boxes, monkeypatch):
     box = boxes["gpu1"]
-    box.engine = Unheard(box)
+    box.link = Unheard(box)
     box.before = lambda: damage_the_store(laptop) if len(box.connections) == 2 else None
     request = Connection.request
 
@@ -304,7 +307,7 @@ def test_an_error_of_a_second_attempt_leaves_the_run_open_where_the_host_cannot_
 @pytest.mark.parametrize("arrives", [False, True], ids=["before it was sent", "after it was sent"])
 def test_a_look_settles_a_submission_that_was_interrupted(laptop, boxes, arrives):
     box = boxes["gpu1"]
-    box.engine = Unheard(box, arrives, KeyboardInterrupt())
+    box.link = Unheard(box, arrives, KeyboardInterrupt())
     box.open_gate()
     happened: list[events.Event] = []
     with pytest.raises(KeyboardInterrupt):
@@ -318,15 +321,15 @@ def test_an_imported_run_is_removed_only_by_its_name(laptop, new_laptop, boxes):
     run = laptop.start("gpu1")
     boxes["gpu1"].open_gate()
     second = new_laptop("second")
-    list(importing.import_run(second.project, run, "gpu1", second.around))
+    list(import_runs.import_run(second.project, run, "gpu1", second.context))
     second.look_until_ended(run)
-    (kept,) = removed(clean(second.project, Rubbish(), second.around))
+    (kept,) = removed(clean(second.project, Rubbish(), second.context))
     assert kept.name == "1 imported run"
     assert "-r RUN" in kept.kept
     assert len(runs_on(boxes["gpu1"])) == 1
     laptop.look_until_ended(run)
     assert laptop.read(run).status is Status.COMPLETED
-    gone = removed(clean(second.project, Rubbish((run,)), second.around))
+    gone = removed(clean(second.project, Rubbish((run,)), second.context))
     assert [(each.name, each.kept) for each in gone] == [(run, "")]
     assert runs_on(boxes["gpu1"]) == []
 
@@ -334,7 +337,7 @@ def test_an_imported_run_is_removed_only_by_its_name(laptop, new_laptop, boxes):
 def test_an_imported_run_is_not_lost_on_another_machine(laptop, new_laptop, boxes):
     run = laptop.start("gpu1")
     second = new_laptop("second")
-    list(importing.import_run(second.project, run, "gpu1", second.around))
+    list(import_runs.import_run(second.project, run, "gpu1", second.context))
     move(second, boxes, "machine")
     assert [each.reason for each in second.look()] == [ANOTHER_MACHINE]
     assert not second.read(run).status.is_final

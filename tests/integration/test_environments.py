@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from integration.runs.conftest import Bench, bench  # noqa: F401 - a fixture
-from kit.homes import share_packages
 from kit.waiting import wait_for
 
 pytestmark = pytest.mark.time_limit(300, "installs scikit-learn")
@@ -106,20 +105,6 @@ def test_clean_removes_idle_environments_and_keeps_used_ones(managed):
     managed.run("cancel", "-r", run_id, "--grace", "0")
     result = managed.run("experiment", "clean", "--all", "--environments", "--yes")
     assert not list(Path(managed.home, "environments").glob("*/.complete")), result.err
-
-
-def test_the_digits_template_trains_and_brings_its_results_home(bench: Bench):  # noqa: F811
-    share_packages(bench.home)
-    created = bench.run("project", "create", "digits", "--template", "digits")
-    assert created.code == 0, created.err
-    result = bench.command("submit", "-c", "local", "train.py", "--epochs", "5", cwd=bench.root / "digits", timeout=300)
-    assert result.code == 0, result.err
-    listed = bench.command("history", "last", "-o", "json", cwd=bench.root / "digits")
-    record = json.loads(listed.out)
-    assert record["accuracy"] > 0.9 or record["accuracy"][-1] > 0.9
-    outputs = bench.root / "digits" / ".holdfast" / "runs" / record["run_id"] / "outputs"
-    assert (outputs / "confusion_matrix.png").read_bytes().startswith(b"\x89PNG")
-    assert (outputs / "model.pkl").stat().st_size > 1000
 
 
 def test_versions_before_a_release_are_installed_where_the_spec_allows_them(managed):

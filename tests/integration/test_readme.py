@@ -35,5 +35,6 @@ def test_the_commands_of_the_page_do_what_it_shows(page: Path, tmp_path: Path) -
     answers = run(examples, folder, page_environment(Path(sys.executable)), timeout=300)
 
     complaints = [complaint(example, answer) for example, answer in zip(examples, answers, strict=False)]
-    assert [each for each in complaints if each] == []
+    if any(complaints):
+        pytest.fail("\n".join(filter(None, complaints)), pytrace=False)
     assert len(answers) == len(examples)

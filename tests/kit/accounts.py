@@ -20,8 +20,8 @@ from typing import IO
 from kit import processes
 from kit.waiting import wait_for
 
-_PREFIX = "hfk-"
-_LOCK = ".lock"
+PREFIX = "hfk-"
+LOCK = ".lock"
 _NAME = re.compile(r"hf[0-9a-f]{8}")
 _SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -33,7 +33,7 @@ def premises() -> Iterator[Path]:
     Its maker holds a lock: what a killed session left behind is removed by the next one.
     """
     sweep()
-    folder, lock = locked_folder(_PREFIX, _LOCK)
+    folder, lock = locked_folder(PREFIX, LOCK)
     with lock:
         try:
             yield folder
@@ -53,26 +53,35 @@ def locked_folder(prefix: str, lock: str) -> tuple[Path, IO[str]]:
 
 @contextlib.contextmanager
 def left_behind(folder: Path, lock: str) -> Iterator[bool]:
-    """Whether the maker of a folder is gone. Its lock is held meanwhile, so that nobody else removes it or enters."""
+    """Whether the maker of a folder is gone. Its lock is held meanwhile, so that nobody else removes it or enters.
+
+    Sessions look one at a time: a folder that is locked is in use, and not about to be removed by another session,
+    which may be killed before it has done so.
+    """
+    everybody = os.open("/tmp", os.O_RDONLY)
     try:
-        with (folder / lock).open("r+") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield True
-            return
-    except (BlockingIOError, FileNotFoundError, PermissionError):
-        pass
-    yield False
+        fcntl.flock(everybody, fcntl.LOCK_EX)
+        try:
+            with (folder / lock).open("r+") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                yield True
+                return
+        except (BlockingIOError, FileNotFoundError, PermissionError):
+            pass
+        yield False
+    finally:
+        os.close(everybody)
 
 
 def sweep() -> None:
     """Remove what sessions left that were killed before they could."""
-    for folder in Path("/tmp").glob(f"{_PREFIX}*"):
-        with left_behind(folder, _LOCK) as is_left:
+    for folder in Path("/tmp").glob(f"{PREFIX}*"):
+        with left_behind(folder, LOCK) as is_left:
             if is_left:
                 processes.send(_listeners(folder), signal.SIGKILL)
                 _remove_users(lambda home, folder=folder: home.is_relative_to(folder))  # type: ignore[misc]
                 shutil.rmtree(folder, ignore_errors=True)
-    _remove_users(lambda home: home.parts[2].startswith(_PREFIX) and not Path(*home.parts[:3]).exists())
+    _remove_users(lambda home: home.parts[2].startswith(PREFIX) and not Path(*home.parts[:3]).exists())
 
 
 def _remove_users(is_meant: Callable[[Path], bool]) -> None:

@@ -38,7 +38,7 @@ def authorized(box: Box) -> str:
 def everything(folder: Path) -> list[str]:
     """All that is below a folder, but for what shells and interpreters leave behind."""
     found = (path.relative_to(folder) for path in folder.rglob("*"))
-    return sorted(str(path) for path in found if not path.name.endswith("_history") and path.name != "units")
+    return sorted(str(path) for path in found if not path.name.endswith(("_history", ".pyc")) and path.name != "units")
 
 
 def own_keys(home: Path) -> list[Path]:

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import NoReturn
 
 _STREAMS = 3
-_PACKAGES = ("cli", "workbench", "hosts", "history", "project", "snapshots", "environments", "containers", "engines")
+_PACKAGES = ("cli", "workbench", "hosts", "history", "project", "snapshots", "environments", "containers")
 _LIBRARIES = ("click.shell_completion", "jmespath", "rich.console", "rich.progress", "rich.table", "yaml", "sqlite3")
 _OF_THE_START = ("PYTHON", "LC_", "LANG", "LD_")
 

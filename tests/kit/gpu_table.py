@@ -111,20 +111,20 @@ class _Preparing:
         folder = self._folder / "".join(each if each.isalnum() else "-" for each in case.name)
         gpus = _machine(folder / "gpus", case)
         environment = self._environment(folder / "environment", case)
-        around: dict[str, str] = dict(gpus.environment)
+        context: dict[str, str] = dict(gpus.environment)
         if self._product in CONTAINED:
             assert self._ground.daemon is not None
-            around.update(self._ground.daemon.environment)
+            context.update(self._ground.daemon.environment)
             self._closing.enter_context(offered(self._ground.daemon, gpus, folder))
         lines = [f"type: {self._product}"]
         if self._login is not None:
-            address, around = self._login.server(folder.name, around)
+            address, context = self._login.server(folder.name, context)
             lines += address
         lines += ["userManagedEnvironment: true", f"pythonLocation: {environment}/bin/python"]
         if self._product in CONTAINED:
             lines += [f"baseDockerImage: {PYTHON}", "volumes:", f"  - {environment}:{environment}", *case.container]
         name = "%s%d" % (self._product, CASES.index(case))  # runs and their containers are named after it and the time
-        return _Prepared(case, _project(folder / name, case, self._product, lines), around)
+        return _Prepared(case, _project(folder / name, case, self._product, lines), context)
 
     def _environment(self, prefix: Path, case: Case) -> Path:
         """A virtual environment, as frameworks leave it: on this machine and in the image, whose system is the same."""

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from holdfast.farside.environments.findings import Finding
-from holdfast.farside.gpu.judging.facts import NOTHING, Device, End, Facts
+from holdfast.farside.environments.build_findings import Finding
+from holdfast.farside.gpu.gpu_facts import NOTHING, Device, End, Facts
 from holdfast.farside.gpu.request import Request
-from holdfast.farside.gpu.watching.samples import Row, Samples, Tick, Watched
+from holdfast.farside.gpu.samples import Row, Samples, Tick, Watched
 from holdfast.history.gpu_series import Point, Series
 
 START = 1_000_000.0

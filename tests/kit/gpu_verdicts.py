@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from holdfast.farside.environments.findings import Finding
-from holdfast.farside.gpu.judging.facts import NOTHING, End, Facts, Left
+from holdfast.farside.environments.build_findings import Finding
+from holdfast.farside.gpu.gpu_facts import NOTHING, End, Facts, Left
 from holdfast.farside.gpu.request import Request
-from holdfast.farside.gpu.watching.samples import Loss, Samples
+from holdfast.farside.gpu.samples import Loss, Samples
 from kit.gpu_values import (
     ASKED,
     CPU_BUILD,

@@ -1,7 +1,8 @@
-"""Homes as an earlier command has left them: the far side is there, with its bytecode, and its name is remembered.
+"""Homes as an earlier command has left them: the far side is there with its bytecode, its name is remembered, and uv
+is there.
 
-To unpack and compile it takes longer than everything else that a short run does, and nearly every test would. Tests of
-the first contact with a machine begin with an empty home.
+To unpack and compile the far side takes longer than everything else that a short run does, to send uv longer than a
+small environment. Tests of the first contact with a machine begin with an empty home.
 """
 
 from __future__ import annotations
@@ -12,18 +13,22 @@ import py_compile
 import shutil
 from pathlib import Path
 
-from holdfast.hosts.shipping import far_side, install
+from holdfast.farside.environments.platforms import build_name
+from holdfast.hosts.shipment import far_side, install
+from holdfast.workbench.submitting.tools import find_uv, uv_name
 from kit.accounts import Account
 from kit.docker.holding import locked
 
 _CACHE = Path(__file__).resolve().parents[2] / ".cache" / "homes"
 
 
-def furnish(home: Path) -> Path:
+def furnish(home: Path, has_uv: bool = True) -> Path:
     """Make the home of this machine; returns it."""
     recall(home)
     if not (home / "farside").exists():
         _lay(_template(), home / "farside" / _template().name, None)
+        if has_uv:
+            _lay(_tools(), home / "tools", None)
     return home
 
 
@@ -54,6 +59,7 @@ def furnish_account(account: Account) -> Path:
     account.write(".holdfast/.holdfast-home", '{"format": 1}\n')
     _lay(_template(), home / "farside" / _template().name, (owner.st_uid, owner.st_gid))
     os.chown(home / "farside", owner.st_uid, owner.st_gid)
+    _lay(_tools(), home / "tools", (owner.st_uid, owner.st_gid))
     return home
 
 
@@ -70,6 +76,23 @@ def _link(source: str, target: str) -> None:
         os.link(source, target)
     except OSError:  # on another file system
         shutil.copy2(source, target)
+
+
+@functools.cache
+def _tools() -> Path:
+    """A folder as a host's `tools`. Its uv is a link to the one beside Holdfast."""
+    uv = find_uv()
+    folder = _CACHE / f"tools-{uv_name(uv)}"
+    program = folder / f"{uv_name(uv)}-{build_name()}" / "uv"
+    _CACHE.mkdir(parents=True, exist_ok=True)
+    with locked(_CACHE / "lock"):
+        if not program.exists():
+            program.parent.mkdir(parents=True, exist_ok=True)
+            new = program.with_name("new")
+            new.unlink(missing_ok=True)
+            _link(uv, str(new))
+            new.rename(program)
+    return folder
 
 
 @functools.cache

@@ -14,21 +14,20 @@ from typing import Any
 import pytest
 
 from holdfast.containers.bare import Bare
-from holdfast.engines.direct import Direct
-from holdfast.engines.engine import Engine
 from holdfast.errors import HostError
-from holdfast.history.folder import RunFolders
 from holdfast.history.records import read_run
+from holdfast.history.run_folder import RunFolders
 from holdfast.hosts.connection import Connection
 from holdfast.hosts.local import Local
+from holdfast.plan import EnginePlan
 from holdfast.project.folder import Project, find_project
-from holdfast.workbench import events
-from holdfast.workbench.records import refresh, runs
+from holdfast.workbench.reach import events, products
+from holdfast.workbench.reach.context import Context
+from holdfast.workbench.reach.targets import Product
+from holdfast.workbench.records import refresh
 from holdfast.workbench.records.refresh import Looking
 from holdfast.workbench.submitting import submit
-from holdfast.workbench.submitting.planning import Request
-from holdfast.workbench.surroundings import Surroundings
-from holdfast.workbench.targets import Product
+from holdfast.workbench.submitting.run_plan import Request
 from kit.homes import furnish
 
 SCRIPT = """
@@ -43,7 +42,7 @@ NOON = 1_800_000_000.0
 
 class Box(Local):
     """A machine by itself, which says that it is `machine`. `trouble` is raised instead of connecting, `before` is
-    called first; `engine` starts its runs."""
+    called first; `link` is what a new connection goes through."""
 
     is_here = False
 
@@ -52,7 +51,7 @@ class Box(Local):
         identity = {"HOLDFAST_MACHINE_ID": machine or name}
         super().__init__(home, {**environment, **identity, "GATE": str(home / "gate")})
         self.name, self.folder = name, home
-        self.engine: Engine = Direct()
+        self.link: Callable[[Connection], Connection] = lambda connection: connection
         self.connections: list[bool] = []
         self.trouble: HostError | None = None
         self.before: Callable[[], None] = lambda: None
@@ -62,7 +61,7 @@ class Box(Local):
         self.before()
         if self.trouble is not None:
             raise self.trouble
-        return super().connect()
+        return self.link(super().connect())
 
     def open_gate(self) -> None:
         (self.folder / "gate").touch()
@@ -76,10 +75,6 @@ class Behind:
 
     def __init__(self, name: str, *boxes: Box) -> None:
         self.name, self.boxes = name, list(boxes)
-
-    @property
-    def engine(self) -> Engine:
-        return self.boxes[0].engine
 
     @property
     def connections(self) -> list[bool]:
@@ -101,7 +96,7 @@ class Laptop:
             (root / "aml_config" / f"{name}.compute").write_text(f"type: remote\naddress: {name}\n")
         (root / "train.py").write_text(SCRIPT)
         self.root, self.boxes = root, boxes
-        self.around = Surroundings(home, dict(os.environ), root, home, now=lambda: self.time)
+        self.context = Context(home, dict(os.environ), root, home, now=lambda: self.time)
         self.time = NOON
         self.folders = RunFolders(root / ".holdfast")
 
@@ -111,12 +106,12 @@ class Laptop:
 
     def start(self, target: str, *arguments: str) -> str:
         request = Request("train.py", arguments or (target,), None, target)
-        happened = list(submit.submit(self.project, request, self.around, wait=False))
+        happened = list(submit.submit(self.project, request, self.context, wait=False))
         self.boxes[target].connections.clear()
         return next(each.run_id for each in happened if isinstance(each, events.RunCreated))
 
     def look(self, **how: Any) -> list[events.Event]:
-        return list(refresh.refresh(self.project, self.around, Looking(**how)))
+        return list(refresh.refresh(self.project, self.context, Looking(**how)))
 
     def look_until_ended(self, *run_ids: str) -> None:
         deadline = time.monotonic() + 60
@@ -148,7 +143,7 @@ def boxes(tmp_path: Path) -> Iterator[dict[str, Box]]:
     made = {name: Box(name, tmp_path / "boxes" / name) for name in ("gpu1", "gpu2", "gpu3")}
     originals = tuple(made.values())
     for box in originals:
-        furnish(box.folder)
+        furnish(box.folder, has_uv=False)
     yield made
     for box in originals:
         box.open_gate()
@@ -158,11 +153,11 @@ def boxes(tmp_path: Path) -> Iterator[dict[str, Box]]:
 def new_laptop(
     tmp_path: Path, boxes: dict[str, Box], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[str, str | None], Laptop]:
-    def product(target: Any, around: Surroundings) -> Product:
+    def product(target: Any, context: Context) -> Product:
         host = boxes[target.address]
-        return Product(host, host.engine, Bare())
+        return Product(host, EnginePlan(), Bare())
 
-    for module in (submit, runs):
+    for module in (submit, products):
         monkeypatch.setattr(module, "product_of", product)
     # Who looks on is told whom all wait for when that takes long: on a busy machine, at any time.
     monkeypatch.setattr(refresh, "TICK", 600.0)

@@ -19,7 +19,7 @@ import sys
 import time
 from typing import Any, Callable, Dict, List, Union
 
-from holdfast.farside.gpu.leasing import holding, leases
+from holdfast.farside.gpu.lease import leases, registry
 from holdfast.farside.gpu.request import Request
 from holdfast.farside.machine import gpus
 
@@ -110,7 +110,7 @@ def hold(given: Dict[str, Any]) -> None:
     """Until it is killed. `uid`, `gpus`, `run`; `child`: something that the supervisor executes, which stays."""
     report = gpus.ask(dict(os.environ), given["patience"])
     _become(given["uid"])
-    held, to_guardian = holding.pair()
+    held, to_guardian = registry.pair()
     guardian = os.getpid()
     if os.fork() == 0:
         held.close()
@@ -123,7 +123,7 @@ def hold(given: Dict[str, Any]) -> None:
 def _supervise(given: Dict[str, Any], report: gpus.Report, guardian: int, to_guardian: socket.socket) -> None:
     who = leases.Holder(os.getuid(), given["run"], guardian)
     lease = leases.lease(Request(gpus=given["gpus"]), report, lambda: report, lambda text: None, time.sleep, who)
-    assert holding.hand_over(to_guardian, lease.sockets)
+    assert registry.hand_over(to_guardian, lease.sockets)
     child = subprocess.Popen(["sleep", "3600"], start_new_session=True, close_fds=False) if given.get("child") else None
     say(guardian=guardian, supervisor=os.getpid(), child=child.pid if child else None, uuids=lease.uuids)
     while True:

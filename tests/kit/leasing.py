@@ -18,7 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any
 
-from holdfast.hosts.shipping import far_side, install
+from holdfast.hosts.shipment import far_side, install
 from kit.accounts import Account
 from kit.nvml import Simulated
 from kit.waiting import wait_for

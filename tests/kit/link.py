@@ -125,8 +125,9 @@ class Link:
         def change() -> None:
             if not self._is_refusing:
                 self._is_refusing = True
+                quiet = _bound(self.port)  # bound but not listening, before the other goes: nobody else takes the port
                 self._listener.close()
-                self._listener = _bound(self.port)  # bound but not listening: nobody else takes the port
+                self._listener = quiet
 
         self._order(change)
 
@@ -345,6 +346,7 @@ class _Planned(NamedTuple):
 def _bound(port: int) -> socket.socket:
     one = socket.socket()
     one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     one.bind(("127.0.0.1", port))
     return one
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 from collections.abc import Iterable, Iterator
@@ -16,7 +17,7 @@ _PROC = Path("/proc")
 
 @dataclass(frozen=True)
 class Process:
-    """One process as it was when it was looked at."""
+    """One process as it was when it was looked at; what is asked later is read once, and empty when it is gone."""
 
     pid: int
     parent: int
@@ -27,18 +28,21 @@ class Process:
     def is_alive(self) -> bool:
         return self.state not in "ZX"
 
-    @property
+    @functools.cached_property
     def program(self) -> str:
         """The path of the program, empty when the process is gone."""
-        with contextlib.suppress(OSError):
-            return os.readlink(_PROC / str(self.pid) / "exe")
-        return ""
+        return _link(self.pid, "exe")
 
-    @property
+    @functools.cached_property
+    def folder(self) -> str:
+        """The folder that it works in, empty when the process is gone."""
+        return _link(self.pid, "cwd")
+
+    @functools.cached_property
     def argv(self) -> list[str]:
         return _words(self.pid, "cmdline")
 
-    @property
+    @functools.cached_property
     def environment(self) -> list[str]:
         """`NAME=value` as the program was started with."""
         return _words(self.pid, "environ")
@@ -75,7 +79,7 @@ def is_alive(pid: int) -> bool:
 
 def send(processes: Iterable[Process], number: signal.Signals) -> None:
     for process in processes:
-        with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # it ended, or became another user's
             os.kill(process.pid, number)
 
 
@@ -101,3 +105,9 @@ def _words(pid: int, name: str) -> list[str]:
     with contextlib.suppress(OSError):
         return (_PROC / str(pid) / name).read_bytes().decode(errors="surrogateescape").split("\0")[:-1]
     return []
+
+
+def _link(pid: int, name: str) -> str:
+    with contextlib.suppress(OSError):
+        return os.readlink(_PROC / str(pid) / name)
+    return ""

@@ -13,7 +13,7 @@ class Speaking:
     def request(self, operation: str, fields: dict[str, Any]) -> Any:
         raise NotImplementedError
 
-    def send(self, operation: str, fields: dict[str, Any]) -> int:
+    def send(self, operation: str, fields: dict[str, Any], body: bytes = b"") -> int:
         self._answer = self.request(operation, fields)
         return 0
 

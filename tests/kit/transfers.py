@@ -12,20 +12,18 @@ from typing import Any
 import pytest
 
 from holdfast.containers.bare import Bare
-from holdfast.engines.direct import Direct
 from holdfast.hosts.connection import Connection
 from holdfast.model import Run
+from holdfast.plan import EnginePlan
 from holdfast.project.folder import Project, find_project
 from holdfast.snapshots.store import ObjectStore
 from holdfast.snapshots.take import take_snapshot
-from holdfast.workbench import events
-from holdfast.workbench.following import reconnecting
-from holdfast.workbench.records import runs
+from holdfast.workbench.reach import events, products, reconnection
+from holdfast.workbench.reach.context import Context
+from holdfast.workbench.reach.targets import Product
 from holdfast.workbench.submitting import submit as submitting
-from holdfast.workbench.submitting.planning import Request
-from holdfast.workbench.submitting.sending import Sender
-from holdfast.workbench.surroundings import Surroundings
-from holdfast.workbench.targets import Product
+from holdfast.workbench.submitting.run_plan import Request
+from holdfast.workbench.submitting.send import Sender
 from kit.relay import Relayed
 
 
@@ -35,7 +33,7 @@ class Bench:
 
     root: Path
     host: Relayed
-    around: Surroundings
+    context: Context
 
     @property
     def project(self) -> Project:
@@ -47,7 +45,7 @@ class Bench:
 
     @property
     def far_objects(self) -> Path:
-        return self.around.home / "objects"
+        return self.context.home / "objects"
 
     def write(self, name: str, content: str | bytes) -> None:
         path = self.root / name
@@ -64,7 +62,7 @@ class Bench:
         sender.confirm()
 
     def submit(self, script: str = "t.py", **asked: Any) -> Iterator[events.Event]:
-        return submitting.submit(self.project, Request(script, **asked), self.around)
+        return submitting.submit(self.project, Request(script, **asked), self.context)
 
     def run(self, script: str = "t.py", **asked: Any) -> Run:
         ended = list(self.submit(script, **asked))[-1]
@@ -75,7 +73,7 @@ class Bench:
         return self.root / ".holdfast" / "runs" / run.run_id
 
     def far(self, run: Run) -> Path:
-        return next((self.around.home / "runs").glob(f"*/{run.run_id}"))
+        return next((self.context.home / "runs").glob(f"*/{run.run_id}"))
 
 
 @pytest.fixture
@@ -84,9 +82,11 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     root.mkdir()
     environment = {**os.environ, "PATH": os.path.dirname(sys.executable)}
     host = Relayed(tmp_path / "home", environment, tmp_path / "reports")
-    for place in (submitting, runs):
-        monkeypatch.setattr(place, "product_of", lambda target, around: Product(host, Direct(), Bare()), raising=False)
-    monkeypatch.setattr(reconnecting, "TRIES", (0.01, 0.01, 0.02))
-    made = Bench(root, host, Surroundings(tmp_path / "home", environment, root, tmp_path))
+    for place in (submitting, products):
+        monkeypatch.setattr(
+            place, "product_of", lambda target, context: Product(host, EnginePlan(), Bare()), raising=False
+        )
+    monkeypatch.setattr(reconnection, "TRIES", (0.01, 0.01, 0.02))
+    made = Bench(root, host, Context(tmp_path / "home", environment, root, tmp_path))
     made.write("t.py", "print('ran')\n")
     return made

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.model import signal_name
 from holdfast.project.file_names import unstorable
+from holdfast.signal_names import signal_name
 from holdfast.snapshots.patterns import with_slashes
 from holdfast.snapshots.store import ObjectStore
 from holdfast.snapshots.take import take_snapshot
@@ -67,7 +67,7 @@ def play(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 def test_every_module_of_the_client_can_be_imported(play):
     imported = {*play("every_module_is_imported")}
     assert {"holdfast.cli.main", "holdfast.hosts.ssh", "holdfast.workbench.following.mirror"} <= imported
-    assert "holdfast.farside.prefix" in imported
+    assert "holdfast.farside.system.digests" in imported
     assert "holdfast.farside.run.supervisor" not in imported
 
 
@@ -131,7 +131,7 @@ def test_no_module_of_the_client_names_what_windows_lacks():
 
 REACHED_ONLY_WHERE_IT_IS = {
     "holdfast.hosts.askpass socket.AF_UNIX",  # a place that is a number is a port
-    "holdfast.hosts.multiplexing socket.AF_UNIX",  # asked for a path that `own_socket` or ssh's own settings gave
+    "holdfast.hosts.shared_connection socket.AF_UNIX",  # asked for a path that `own_socket` or ssh's own settings gave
 }
 
 BROKEN = """

@@ -4,35 +4,36 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from holdfast.cli import terminal
-from holdfast.cli.here import current_project, surroundings
+from holdfast.cli.command_context import current_context, current_project, one_name, read_target
 from holdfast.cli.options import target_names, target_types
-from holdfast.cli.output import Column, Group, Output, output_options, page_options
-from holdfast.cli.steps import render
-from holdfast.cli.target_gpus import gpus_command
-from holdfast.cli.targets import one_name, read_target
-from holdfast.errors import ExitCode, HoldfastError, HostError, UsageError
+from holdfast.cli.output_format import Command, Output, output_options
+from holdfast.cli.questions import agreed
+from holdfast.cli.screen import show_until
+from holdfast.cli.tables import draw_page
+from holdfast.errors import ExitCode, HoldfastError, UsageError
 from holdfast.frozen import asdict
-
-if TYPE_CHECKING:
-    from holdfast.project.compute import ComputeTarget
-    from holdfast.project.folder import Project
-    from holdfast.workbench.machines.answers import Ways
-    from holdfast.workbench.machines.attaching import Attached, Remote
-    from holdfast.workbench.machines.leaving import Inventory
-    from holdfast.workbench.surroundings import Surroundings
-
-group = Group("computetarget", help="Attach, list, check and detach compute targets.")
-group.add_command(gpus_command)
+from holdfast.hosts.replies import Inventory
+from holdfast.hosts.secret import Secret
+from holdfast.presenting.lines import one_line
+from holdfast.presenting.machine_page import rows
+from holdfast.project.compute import ComputeTarget, written_keys
+from holdfast.project.folder import Project
+from holdfast.project.quantities import format_size
+from holdfast.workbench.machines import detach
+from holdfast.workbench.machines.answers import Ways
+from holdfast.workbench.machines.attach import Attached, Remote, attach_docker, attach_remote
+from holdfast.workbench.machines.target_files import attach_local, require_target, target_type
+from holdfast.workbench.reach.context import Context
 
 OVER_SSH, IN_CONTAINERS = ("remote", "remotedocker"), ("docker", "remotedocker")
 
 
-@group.command("attach")
+@click.command("attach", cls=Command)
 @click.argument("type", required=False, metavar="[TYPE]", shell_complete=target_types)
 @click.option(
     "--type",
@@ -108,9 +109,6 @@ def attach_command(
     holdfast computetarget attach remotedocker -n my_dsvm -a dsvm.example.com -u me
     holdfast computetarget attach docker -n box --image nvcr.io/nvidia/pytorch:24.10-py3
     """
-    from holdfast.workbench.machines.attaching import Remote
-    from holdfast.workbench.machines.configuring import target_type
-
     if type and typed and type != typed:
         raise UsageError("Say which type of machine, once.", f"Leave out {typed} or {type}.")
     written = type or typed
@@ -119,44 +117,19 @@ def attach_command(
         raise _missing(kind, name, address)
     if image is not None and kind not in IN_CONTAINERS:
         raise UsageError(f"A `{kind}` target runs no containers.", f"Leave out --image, or: {_with_containers(kind)}")
-    around = surroundings()
-    project = current_project(around)
+    context = current_context()
+    project = current_project(context)
     ways = _ways(password, private_key_file, private_key_passphrase, use_azureml_ssh_key, accepted)
     if kind in OVER_SSH and address:
-        _attach_remote(project, Remote(name, address, username, home, ways, kind, image), around)
+        _attach_remote(project, Remote(name, address, username, home, ways, kind, image), context)
         return
     if address or username or home:
         message = f"A `{kind}` target is this machine: it has no address, user or folder of its own."
         raise UsageError(message, _beside_this_machine(kind, home))
-    _attach_here(project, name, kind, image, around)
+    _attach_here(project, name, kind, image, context)
 
 
-@group.command("list")
-@output_options
-def list_command(output: Output) -> None:
-    """List the compute targets; a file with problems is named, with them."""
-    from holdfast.project.compute import render_address
-    from holdfast.workbench.machines.configuring import list_targets
-
-    rows = []
-    for each in list_targets(current_project()):
-        target = each.target
-        rows.append(
-            {
-                "name": each.name,
-                "type": target.type if target else None,
-                "address": render_address(target.address, target.port) if target and target.address else None,
-                "username": target.username if target else None,
-                "file": each.file or "(built in)",
-            }
-        )
-        for problem in each.problems:
-            terminal.warning(str(problem))
-    titles = {"name": "Name", "type": "Type", "address": "Address", "username": "User", "file": "File"}
-    output.show(rows, [Column(key, title) for key, title in titles.items()])
-
-
-@group.command("show")
+@click.command("show", cls=Command)
 @click.argument("target", required=False, metavar="NAME", shell_complete=target_names)
 @click.option("-n", "--name", metavar="NAME", shell_complete=target_names, help="The same as NAME.")
 @output_options
@@ -166,51 +139,19 @@ def show_command(target: str | None, name: str | None, output: Output) -> None:
     As JSON: every setting, defaults included. Never asks for a password: a machine that would, or that cannot be
     reached, is said to be so.
     """
-    from holdfast.project.compute import written_keys
-
-    around = surroundings()
-    found = read_target(current_project(around), one_name(target, name))
+    context = current_context()
+    found = read_target(current_project(context), one_name(target, name))
     file = found.file or "(built in)"
     if output.query is not None or output.chosen_format() != "table":
-        output.show({**asdict(found), "file": file, "stored": _as_dict(_inventory(found, around))})
+        output.show({**asdict(found), "file": file, "stored": _as_dict(_inventory(found, context))})
         return
     output.show({"name": found.name, "file": file, **written_keys(found)})
-    there = _inventory(found, around)
+    there = _inventory(found, context)
     if there is not None:
         click.echo(f"\n{_page(there)}\n{_how_many_runs(there)}")
 
 
-@group.command("check")
-@click.argument("target", required=False, metavar="NAME", shell_complete=target_names)
-@click.option("-n", "--name", metavar="NAME", shell_complete=target_names, help="The same as NAME.")
-@page_options
-def check_command(target: str | None, name: str | None, output: Output) -> None:
-    """Look at a compute target again, as `attach` did, and write nothing.
-
-    Connects, shows what the machine has, and proves that runs outlive the connection; of a target with containers it
-    tries one as runs have it, if the image is there, and shows those of ours that are left. Ends with 245 when runs
-    would not work there.
-    """
-    from holdfast.cli.machine_page import as_dict, show_facts
-    from holdfast.workbench.machines.attaching import Checked, check
-
-    around = surroundings()
-    wanted = one_name(target, name)
-    project = current_project(around)
-    read_target(project, wanted)
-    checked = render(check(project, wanted, around), Checked)
-    stops = next((each for each in checked.findings if each.stops_runs), None)
-    if output.query is not None or output.format not in (None, "table"):
-        output.show(as_dict(checked.facts, checked.findings, checked.engine))
-    else:
-        shown = [each for each in checked.findings if each is not stops]  # that one is the error
-        show_facts(checked.facts, shown, engine=checked.engine)
-    if stops is not None:
-        raise HostError(stops.message, stops.remedy)
-    terminal.notice(f"Runs will work on `{wanted}`{', if it can fetch the image' if checked.lacks_image else ''}.")
-
-
-@group.command("detach")
+@click.command("detach", cls=Command)
 @click.argument("target", required=False, metavar="NAME", shell_complete=target_names)
 @click.option("-n", "--name", metavar="NAME", shell_complete=target_names, help="The same as NAME.")
 @click.option(
@@ -232,20 +173,15 @@ def detach_command(target: str | None, name: str | None, force: bool, purge: boo
     environments, shared folders, and containers of ours; images stay. It is refused while a run lives there, shows what
     would go, and asks first.
     """
-    from holdfast.workbench.machines.configuring import require_target
-    from holdfast.workbench.machines.leaving import Detached, detach
-
-    around = surroundings()
-    project = current_project(around)
+    context = current_context()
+    project = current_project(context)
     wanted = one_name(target, name)
     require_target(project, wanted)
     if purge:
-        from holdfast.workbench.machines.leaving import before_purge
-
-        checked, there = before_purge(project, wanted, around, force)
+        checked, there = detach.before_purge(project, wanted, context, force)
         if not _confirm_purge(checked.name, there, yes):
             return ExitCode.DECLINED
-    ended = render(detach(project, wanted, around, force, purge), Detached)
+    ended = show_until(detach.detach(project, wanted, context, force, purge), detach.Detached)
     for file in ended.removed:
         terminal.notice(f"removed aml_config/{file}")
     if ended.others:
@@ -276,13 +212,10 @@ def _beside_this_machine(kind: str, home: str | None) -> str:
     return f"Leave out --address and the like. For another machine: holdfast computetarget attach {other} …"
 
 
-def _attach_here(project: Project, name: str, kind: str, image: str | None, around: Surroundings) -> None:
+def _attach_here(project: Project, name: str, kind: str, image: str | None, context: Context) -> None:
     if kind == "docker":
-        from holdfast.workbench.machines.attaching import Attached, attach_docker
-
-        _show_attached(render(attach_docker(project, name, image, around), Attached))
+        _show_attached(show_until(attach_docker(project, name, image, context), Attached))
         return
-    from holdfast.workbench.machines.configuring import attach_local
 
     for file in attach_local(project, name):
         click.echo(file)
@@ -292,9 +225,6 @@ def _attach_here(project: Project, name: str, kind: str, image: str | None, arou
 def _ways(
     password: str | None, key_file: str | None, passphrase: str | None, shows_key: bool, accepted: tuple[str, ...]
 ) -> Ways:
-    from holdfast.hosts.secret import Secret
-    from holdfast.workbench.machines.answers import Ways
-
     return Ways(
         Secret(password) if password is not None else None,
         Path(key_file) if key_file is not None else None,
@@ -304,31 +234,25 @@ def _ways(
     )
 
 
-def _attach_remote(project: Project, wanted: Remote, around: Surroundings) -> None:
-    from holdfast.workbench.machines.attaching import Attached, attach_remote
-
+def _attach_remote(project: Project, wanted: Remote, context: Context) -> None:
     ways = wanted.ways
     if ways.password is not None or ways.passphrase is not None:
         terminal.warning("What was typed on the command line stays in the shell's history.")
         terminal.hint("Better be asked, or set HOLDFAST_PASSWORD.")
-    _show_attached(render(attach_remote(project, wanted, around), Attached))
+    _show_attached(show_until(attach_remote(project, wanted, context), Attached))
 
 
 def _show_attached(attached: Attached) -> None:
-    from holdfast.cli.machine_page import show_facts
-
-    show_facts(attached.facts, attached.findings, sys.stderr, attached.engine)
+    draw_page(rows(attached.facts, attached.findings, attached.engine), sys.stderr)
     for file in attached.files:
         click.echo(file)
     terminal.hint(f"Run on it: holdfast submit -c {attached.target.name} SCRIPT")
 
 
-def _inventory(target: ComputeTarget, around: Surroundings) -> Inventory | None:
+def _inventory(target: ComputeTarget, context: Context) -> Inventory | None:
     """What is on the machine; None, and a word why, where it cannot be asked."""
-    from holdfast.workbench.machines.leaving import inventory
-
     try:
-        return inventory(target, around, may_ask=False)
+        return detach.inventory(target, context, may_ask=False)
     except HoldfastError as error:
         terminal.warning(f"What is on the machine is not known: {error.message}")
         terminal.hint(error.hint)
@@ -342,28 +266,24 @@ def _as_dict(there: Inventory | None) -> dict[str, Any] | None:
     return {
         "home": there.home,
         "size": there.size,
-        "folders": [asdict(each) for each in there.stored],
-        "runs": [asdict(each) for each in there.runs],
+        "folders": [each._asdict() for each in there.stored],
+        "runs": [each._asdict() for each in there.runs],
     }
 
 
 def _page(there: Inventory) -> str:
-    from holdfast.project.sizes import format_size
-
-    rows = [(terminal.one_line(each.name), each.size) for each in there.stored] + [("together", there.size)]
+    rows = [(one_line(each.name), each.size) for each in there.stored] + [("together", there.size)]
     lines = [f"  {name:<16} {format_size(size):>10}" for name, size in rows]
     return "\n".join([f"{there.home} on the machine:", *lines])
 
 
 def _confirm_purge(name: str, there: Inventory, sure: bool) -> bool:
-    from holdfast.cli.asking import agreed
-
     terminal.notice(_page(there))
     terminal.notice(
         f"{_how_many_runs(there)} Other projects and laptops that use this account there use this folder too."
     )
-    place = f"{terminal.one_line(there.home)} on `{name}`"
-    return sure or agreed(f"Remove all that Holdfast has in {place}?", "A purge is not done unasked.")
+    place = f"{one_line(there.home)} on `{name}`"
+    return sure or agreed(f"Remove all that Holdfast has in {place}?", "A purge needs confirmation.")
 
 
 def _how_many_runs(there: Inventory) -> str:

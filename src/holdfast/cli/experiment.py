@@ -1,37 +1,47 @@
-"""`holdfast experiment`: submit, prepare, status, logs, cancel, clean, diagnostics. Short forms are the same."""
+"""What can be asked of a run: `status`, `logs`, `cancel` and `stacks`."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from holdfast.cli import terminal
-from holdfast.cli.ahead import AHEAD
-from holdfast.cli.canceling import cancel_command
-from holdfast.cli.here import current_project
-from holdfast.cli.options import run_option, target_of_run
-from holdfast.cli.output import Column, Group, Output, output_options
-from holdfast.cli.preparing import prepare_command
-from holdfast.cli.reaching import forward_command, shell_command
-from holdfast.cli.stacks import stacks_command
-from holdfast.cli.submitting import say_detached, submit_command
-from holdfast.cli.upkeep import clean_command, diagnostics_command
-
-if TYPE_CHECKING:
-    from holdfast.workbench.following.follower import Follower
-
-group = Group("experiment", help="Submit, follow, cancel and clean runs.")
-group.add_command(submit_command)
-group.add_command(prepare_command)
-group.add_command(shell_command)
-group.add_command(forward_command)
-group.add_command(stacks_command)
-group.add_command(cancel_command)
-group.add_command(clean_command)
-group.add_command(diagnostics_command)
-
+from holdfast.cli.command_context import current_context, current_project
+from holdfast.cli.early_connection import AHEAD
+from holdfast.cli.find_run import asked_about, find_run, only_going_on
+from holdfast.cli.options import DURATION, run_option, target_of_run
+from holdfast.cli.output_format import Column, Command, Output, output_options
+from holdfast.cli.questions import agreed
+from holdfast.cli.screen import Screen, working
+from holdfast.cli.submit_command import say_detached
+from holdfast.errors import ExitCode
+from holdfast.frozen import asdict
+from holdfast.history import journal_fold as journals
+from holdfast.history.queries import run_as_dict
+from holdfast.history.run_folder import RunFolders
+from holdfast.hosts.replies import Stack
+from holdfast.model import Run, Status
+from holdfast.presenting.lines import one_line
+from holdfast.presenting.run_table import host_state
+from holdfast.presenting.run_words import (
+    notes_of,
+    queued_words,
+    script_and_target,
+    status_mark,
+    status_sentence,
+    verdict_text,
+)
+from holdfast.project.folder import Project
+from holdfast.project.quantities import format_duration, short_duration
+from holdfast.workbench.following.follower import Follower
+from holdfast.workbench.reach import events
+from holdfast.workbench.reach.context import Context
+from holdfast.workbench.records import cancel as canceling
+from holdfast.workbench.records.abandon import abandon, try_to_ask
+from holdfast.workbench.records.run_stacks import stacks_of
+from holdfast.workbench.records.silence import silences
 
 _STATUS_COLUMNS = [
     Column("run_id", "RunId"),
@@ -47,32 +57,23 @@ _STATUS_COLUMNS = [
 ]
 
 
-@group.command("status")
+@click.command("status", cls=Command)
 @run_option(required=False)
 @target_of_run()
 @output_options
 def status_command(run: str, target: str | None, output: Output) -> None:
     """Show where a run is, after asking its machine."""
-    from holdfast.cli.finding import asked_about
-    from holdfast.cli.here import surroundings
-    from holdfast.cli.run_table import host_state, status_text
-    from holdfast.history.queries import run_as_dict
-    from holdfast.history.verdicts import in_full as verdict_text
-    from holdfast.history.verdicts import is_repeated
-    from holdfast.project.durations import format_duration, short_duration
-    from holdfast.workbench.records.silence import silences
-
-    around = surroundings()
-    project = current_project(around)
-    follower = asked_about(project, run, target, around)
+    context = current_context()
+    project = current_project(context)
+    follower = asked_about(project, run, target, context)
     found = follower.read()
     record = run_as_dict(found)
-    silence = silences(project, [found.run_id], around).get(found.run_id) if found.ending is None else None
+    silence = silences(project, [found.run_id], context).get(found.run_id) if found.ending is None else None
     if output.chosen_format() == "table" and output.query is None:
-        running = found.running_time(around.now())
+        running = found.running_time(context.now())
         record["duration"] = short_duration(running) or None
-        record["status"] = status_text(found.status.value, silence)
-        notes = [each for each in found.notes if not is_repeated(each, found)]
+        record["status"] = status_mark(found, silence, context.now()).text
+        notes = notes_of(found)
         if (left := follower.time_to_finish()) is not None:
             record["phase"] = f"{found.phase} ({format_duration(round(left))} left)"
         record |= {"verdict": verdict_text(found), "note": notes[-1] if notes else None}
@@ -82,30 +83,24 @@ def status_command(run: str, target: str | None, output: Output) -> None:
         output.show(record if silence is None else record | {"host_state": host_state(silence)})
 
 
-@group.command("logs")
+@click.command("logs", cls=Command)
 @run_option(required=False)
 @target_of_run()
 @click.option("-f", "--follow", "following", is_flag=True, help="Stay until the run ends; exits with its code.")
 @click.option("--control", is_flag=True, help="The machinery's log (installers) instead of the script's output.")
 def logs_command(run: str, target: str | None, following: bool, control: bool) -> int:
     """Print the output of a run, from its first byte."""
-    from holdfast.cli.events import Screen
-    from holdfast.cli.finding import asked_about, find_run
-    from holdfast.cli.here import surroundings
-    from holdfast.history.folder import RunFolders
-    from holdfast.workbench import events
-
-    around = surroundings()
-    project = current_project(around)
+    context = current_context()
+    project = current_project(context)
     if control and run == "last":  # also a preparation: the installer's words are what it has
         run = RunFolders(project.state_directory).newest() or run
     if following and not control:
-        follower = find_run(project, run, target, around)
+        follower = find_run(project, run, target, context)
         ahead = click.get_current_context().meta.get(AHEAD)
         begun = ahead.take(follower.product.host) if ahead else None
         if begun is not None:
             follower.adopt(begun)
-        screen = Screen(sys.stdout, frame=False, age=around.now() - follower.submission.created)
+        screen = Screen(sys.stdout, frame=False, age=context.now() - follower.submission.created)
         try:
             for event in follower.follow():
                 screen.show(event)
@@ -114,7 +109,7 @@ def logs_command(run: str, target: str | None, following: bool, control: bool) -
         except KeyboardInterrupt:
             screen.finish_line()
             return say_detached(follower.run_id)
-    follower = asked_about(project, run, target, around)
+    follower = asked_about(project, run, target, context)
     path = follower.folder / ("control_log" if control else "driver_log")
     if path.exists():
         with path.open("rb") as source:
@@ -128,10 +123,10 @@ def logs_command(run: str, target: str | None, following: bool, control: bool) -
 
 def _say_what_output_does_not(follower: Follower) -> None:
     """That there is more to come, or why there is none."""
-    from holdfast.cli.events import status_sentence
-
     run = follower.read()
-    if run.ending is None:
+    if run.status is Status.QUEUED:
+        terminal.notice(f"The run has not started ({queued_words(run.phase)}); holdfast logs -f waits for it.")
+    elif run.ending is None:
         terminal.notice("The run has not ended; holdfast logs -f follows it.")
     elif run.started is None:
         what = "The script was not started. " if run.submission.script_name else ""
@@ -140,3 +135,165 @@ def _say_what_output_does_not(follower: Follower) -> None:
         log = follower.folder / "control_log"
         if "--control" not in run.remedy() and log.exists() and log.stat().st_size:
             terminal.hint(f"What was done before that: holdfast logs --control -r {run.run_id}")
+
+
+@click.command("cancel", cls=Command)
+@run_option(required=False, otherwise="the only one that has not ended; machines are asked where several may be meant")
+@target_of_run()
+@click.option("--grace", type=DURATION, metavar="DURATION", help="Time between SIGTERM and SIGKILL, for this once.")
+@click.option("--no-wait", is_flag=True, help="Ask and return at once.")
+@click.option(
+    "--abandon",
+    "abandoned",
+    is_flag=True,
+    help="Of a machine that is gone for good: wait for the run no more, and record that. Refused if it answers.",
+)
+@click.option("-y", "--yes", "sure", is_flag=True, help="Do not ask before a run is abandoned.")
+def cancel_command(
+    run: str | None, target: str | None, grace: float | None, no_wait: bool, abandoned: bool, sure: bool
+) -> int:
+    """End a run: SIGTERM, a grace time for its checkpoint, then every process of it.
+
+    A run that has ended is left as it is. Ctrl-C stops the waiting, not the canceling.
+    """
+    context = current_context()
+    project = current_project(context)
+    run = run or only_going_on(project, context)
+    if abandoned:
+        return _abandon(project, run, context, sure)
+    follower = find_run(project, run, target, context)
+    if follower.read().status.is_final:
+        return _leave(follower)
+    return _cancel(follower, context, grace, no_wait)
+
+
+def _abandon(project: Project, run: str, context: Context, sure: bool) -> int:
+    unasked = try_to_ask(project, run, context)
+    terminal.notice(unasked.message)
+    if not sure and not agreed(f"Wait for {unasked.run_id} no more?", "Abandoning a run needs confirmation."):
+        return ExitCode.DECLINED
+    ended = abandon(project, unasked, context)
+    if ended.ending is not None:
+        terminal.notice(f"Status: {ended.status.value}. {ended.how_it_ended()}")
+        terminal.hint(ended.remedy())
+    return 0
+
+
+def _leave(follower: Follower) -> int:
+    """A run that has ended already; its outputs may still have to come home."""
+    screen = Screen()
+    try:
+        for event in follower.follow():
+            told = event.event if isinstance(event, events.Recorded) else event
+            if not isinstance(told, (events.Ended, events.Noted, journals.EndingBegan, journals.Noted)):  # it is past
+                screen.show(event)
+    finally:
+        screen.finish_line()
+    found = follower.read()
+    terminal.notice(f"{_named(found)} has ended already; nothing was canceled. {status_sentence(found)}")
+    return 0
+
+
+def _cancel(follower: Follower, context: Context, grace: float | None, no_wait: bool) -> int:
+    terminal.notice(f"Canceling {_named(follower.read())} …")
+    screen, is_asked = Screen(), False
+    try:
+        for event in canceling.cancel(follower.project, follower.run_id, context, grace, wait=not no_wait):
+            is_asked = is_asked or isinstance(event, events.EndAsked)
+            match event:
+                case events.Recorded(event=journals.EndingBegan(cause="cancel") as ending):
+                    screen.finish_line()
+                    _say_grace(ending.grace, grace)
+                case _:
+                    screen.show(event)
+            if isinstance(event, events.Ended):
+                if event.run.ending and event.run.ending.reason.value != "canceled":
+                    terminal.notice("It had ended before it could be canceled.")
+                return 0
+    except KeyboardInterrupt:
+        screen.finish_line()
+        return _say_interrupted(follower.run_id, is_asked)
+    finally:
+        screen.finish_line()
+    if no_wait:
+        terminal.notice("Asked the run to end.")
+    return 0
+
+
+def _named(run: Run) -> str:
+    return f"{run.run_id} ({script_and_target(run)})"
+
+
+def _say_grace(begun: float, asked: float | None) -> None:
+    """Where the ending began before this command, it may have shortened the time, and not lengthened it."""
+    terminal.notice(f"It has {format_duration(begun if asked is None else min(begun, asked))} to finish.")
+
+
+def _say_interrupted(run_id: str, is_asked: bool) -> int:
+    if is_asked:
+        terminal.notice(f"Detached. The canceling goes on: {run_id}")
+        terminal.hint(f"Follow it:   holdfast logs -f -r {run_id}\nWhere it is: holdfast status -r {run_id}")
+    else:
+        terminal.notice(f"Interrupted while the run was being asked to end; it may go on: {run_id}")
+        terminal.hint(f"Whether it does: holdfast status -r {run_id}\nAsk again:       holdfast cancel -r {run_id}")
+    return ExitCode.DETACHED
+
+
+@click.command(
+    "stacks",
+    cls=Command,
+    epilog="Ask twice, some seconds apart: a line that stays the same is where the run hangs.",
+)
+@run_option(required=False)
+@target_of_run()
+@output_options
+def stacks_command(run: str, target: str | None, output: Output) -> None:
+    """Show what the Python processes of a run are doing now: the stack of every thread.
+
+    For a run that says nothing any more. Every process of it is listed, also those of data loaders and in containers;
+    one that has no stack to show says why. The most recent call comes first. Threads stand in the order in which
+    Python's faulthandler writes them: `Current thread` is the one that answered, mostly the script's main one, and
+    `Thread 0x…` are the others.
+    The run goes on undisturbed; nothing need be installed, and a Python that hangs in a library answers too.
+    """
+    context = current_context()
+    follower = find_run(current_project(context), run, target, context)
+    with working("asking for stacks …"):
+        found = stacks_of(follower)
+    if output.query is not None or output.chosen_format() != "table":
+        output.show([_stack_as_dict(each) for each in found])
+        return
+    for each in found:
+        for line in _stack_lines(each):
+            click.echo(line)
+    if not any(each.stack for each in found):
+        terminal.notice("No process of the run has a stack to show.")
+
+
+def _stack_as_dict(stack: Stack) -> dict[str, Any]:
+    return asdict(stack) | {"stack": stack.stack or None, "why": stack.why or None}
+
+
+def _stack_lines(stack: Stack) -> list[str]:
+    """What is indented is the process's own; without a stack one line says it all."""
+    head = f"{stack.pid} {stack.name} ({stack.state})"
+    if not stack.stack:
+        return [one_line(f"{head}: no stack. {stack.why}")]
+    lines = [_fitting(head, stack.command)]
+    if stack.why:
+        lines.append(one_line(f"  {stack.why}"))
+    lines += [f"  {one_line(line)}".rstrip() for line in stack.stack.splitlines()]
+    return [*lines, ""]
+
+
+def _fitting(head: str, command: str) -> str:
+    """A command line may be longer than what it is about: of its paths the ends are kept, which name the program and
+    the script. `-o json` has all of it."""
+    width = max(terminal.width(), 80)
+    words = one_line(command).split(" ") if command else []
+    line = " ".join([f"{head}:", *words]) if words else head
+    for place, word in enumerate(words):
+        if len(line) > width and word.count("/") > 1 and not word.startswith("-"):
+            words[place] = "…/" + word.rstrip("/").rpartition("/")[2]
+            line = " ".join([f"{head}:", *words])
+    return line if len(line) <= width else line[: width - 2] + " …"

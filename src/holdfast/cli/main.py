@@ -14,45 +14,123 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdfast.cli import terminal
-from holdfast.cli.ahead import AHEAD
-from holdfast.cli.output import Group
-from holdfast.errors import ExitCode, HoldfastError, StorageError
-from holdfast.frozen import dataclass
+from holdfast.cli.early_connection import AHEAD
+from holdfast.cli.output_format import Command, Group
+from holdfast.errors import ExitCode
+from holdfast.frozen import dataclass, field
 
 if TYPE_CHECKING:
-    from holdfast.workbench.submitting.ahead import Ahead
+    from holdfast.workbench.submitting.early_login import Ahead
 
 INTERRUPTED = 128 + 2
 """Ctrl-C where the command has no answer of its own, as shells report it."""
 READER_GONE = 128 + 13
-"""Whoever read our output (`| head`) has seen enough, as shells report it."""
+"""The reader of our output (`| head`) has seen enough, as shells report it."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Where a command is (`module:name`, then names inside that group) and what it does, in one line."""
+    """A command (`place`: `module:name`) or a group of them, and what it does, in one line; `about` is a group's own
+    help, where that says more."""
 
-    place: str
     help: str
+    place: str = ""
+    commands: Mapping[str, Entry] = field(default_factory=dict)
+    about: str = ""
 
 
 GROUPS: Mapping[str, Entry] = {
-    "project": Entry("holdfast.cli.project:group", "Create projects, restore a run's code."),
-    "experiment": Entry("holdfast.cli.experiment:group", "Submit, follow, cancel and clean runs."),
-    "history": Entry("holdfast.cli.history:group", "List, inspect, compare and download runs."),
-    "computetarget": Entry("holdfast.cli.computetarget:group", "Attach, list and detach compute targets."),
-    "environment": Entry("holdfast.cli.environment:group", "List, check, enter and remove environments."),
-    "runconfiguration": Entry("holdfast.cli.runconfiguration:group", "Create, list and delete run configurations."),
-    "asset": Entry("holdfast.cli.asset:group", "Download what was promoted from a run."),
-    "check": Entry("holdfast.cli.check:command", "Show what this machine has, and what is wrong with it."),
-    "completion": Entry("holdfast.cli.completion:command", "Print the completion script for a shell."),
+    "project": Entry(
+        "Create projects, restore a run's code.",
+        commands={
+            "create": Entry("Create a project in a new folder.", "project:create_command"),
+            "restore": Entry("Write the files of a run's snapshot to a folder.", "project:restore_command"),
+            "sample": Entry(
+                "What projects can be made from.",
+                commands={"list": Entry("List the templates.", "project:sample_list_command")},
+            ),
+        },
+    ),
+    "experiment": Entry(
+        "Submit, follow, cancel and clean runs.",
+        commands={
+            "submit": Entry("Run a script on a compute target.", "submit_command:submit_command"),
+            "prepare": Entry("Build a run's environment, and run nothing.", "submit_command:prepare_command"),
+            "status": Entry("Show where a run is, after asking its machine.", "experiment:status_command"),
+            "logs": Entry("Print the output of a run, from its first byte.", "experiment:logs_command"),
+            "cancel": Entry("End a run and every process of it.", "experiment:cancel_command"),
+            "stacks": Entry("Show what a run's Python processes are doing now.", "experiment:stacks_command"),
+            "shell": Entry("Open a shell where a run runs.", "shell_command:shell_command"),
+            "forward": Entry("Bring a port of a run's machine to this one.", "shell_command:forward_command"),
+            "clean": Entry("Remove what ended runs left on their machine.", "upkeep:clean_command"),
+            "diagnostics": Entry("Write a zip for a bug report; no secrets.", "upkeep:diagnostics_command"),
+        },
+    ),
+    "history": Entry(
+        "List, inspect, compare and download runs.",
+        commands={
+            "list": Entry("List the runs of this project, newest first.", "history:list_command"),
+            "last": Entry("Show the newest run.", "info_command:last_command"),
+            "info": Entry("Show everything that is known about a run.", "info_command:info_command"),
+            "compare": Entry("Show what differs between two runs.", "info_command:compare_command"),
+            "download": Entry("Copy the files of a run to a folder.", "download_command:download_command"),
+            "promote": Entry("Name a file of a run, in a link to commit.", "download_command:promote_command"),
+            "import": Entry("Bring home runs that other machines submitted.", "download_command:import_command"),
+            "rebuild": Entry("Make the index anew from the runs' folders.", "history:rebuild_command"),
+        },
+    ),
+    "computetarget": Entry(
+        "Attach, list and detach compute targets.",
+        commands={
+            "attach": Entry("Attach a machine as a compute target.", "computetarget:attach_command"),
+            "list": Entry("List the compute targets.", "project:list_targets_command"),
+            "show": Entry("Show a target's file, and its machine's disk use.", "computetarget:show_command"),
+            "check": Entry("Look at a target's machine again, and write nothing.", "machine_commands:check_command"),
+            "gpus": Entry("Show who uses the GPUs of a machine.", "machine_commands:gpus_command"),
+            "detach": Entry("Remove a target; past runs stay in the history.", "computetarget:detach_command"),
+        },
+        about="Attach, list, check and detach compute targets.",
+    ),
+    "environment": Entry(
+        "List, check, enter and remove environments.",
+        commands={
+            "list": Entry("List a machine's environments, last used first.", "environment:list_command"),
+            "show": Entry("Show one environment: packages, source, users.", "environment:show_command"),
+            "remove": Entry("Remove environments from a machine.", "environment:remove_command"),
+            "shell": Entry(
+                "Open a shell, or run a command, in an environment.", "shell_command:environment_shell_command"
+            ),
+            "check": Entry(
+                "Find packages that will not work on a machine.", "machine_commands:check_environment_command"
+            ),
+        },
+        about="List, show, check, enter and remove the environments that runs are given.",
+    ),
+    "runconfiguration": Entry(
+        "Create, list and delete run configurations.",
+        commands={
+            "create": Entry("Write a run configuration for a target.", "project:create_runconfiguration_command"),
+            "list": Entry("List the run configurations.", "project:list_runconfigurations_command"),
+            "delete": Entry("Remove a run configuration.", "project:delete_runconfiguration_command"),
+        },
+    ),
+    "asset": Entry(
+        "Download what was promoted from a run.",
+        commands={
+            "download": Entry(
+                "Copy a promoted file, checked against its digest.", "download_command:download_asset_command"
+            )
+        },
+    ),
+    "check": Entry("Show what this machine has, and what is wrong with it.", "machine_commands:here_command"),
+    "completion": Entry("Print the completion script for a shell.", "main:completion_command"),
 }
 
 SHORT_FORMS: Mapping[str, Entry] = {
-    "submit": Entry("holdfast.cli.experiment:group submit", "Short for `experiment submit`."),
-    "status": Entry("holdfast.cli.experiment:group status", "Short for `experiment status`."),
-    "logs": Entry("holdfast.cli.experiment:group logs", "Short for `experiment logs`."),
-    "cancel": Entry("holdfast.cli.experiment:group cancel", "Short for `experiment cancel`."),
+    "submit": Entry("Short for `experiment submit`.", "submit_command:submit_command"),
+    "status": Entry("Short for `experiment status`.", "experiment:status_command"),
+    "logs": Entry("Short for `experiment logs`.", "experiment:logs_command"),
+    "cancel": Entry("Short for `experiment cancel`.", "experiment:cancel_command"),
 }
 
 
@@ -66,7 +144,7 @@ def main(argv: Sequence[str] | None = None, ahead: Ahead | None = None) -> int:
     except (Exception, KeyboardInterrupt) as problem:  # noqa: BLE001 - the one place that turns anything into a code
         try:
             code = _report(problem, switches)
-        except BrokenPipeError:  # nobody reads what went wrong
+        except BrokenPipeError:  # what went wrong is not read
             code = READER_GONE
     finally:
         if ahead is not None:
@@ -77,7 +155,7 @@ def main(argv: Sequence[str] | None = None, ahead: Ahead | None = None) -> int:
 
 def command_tree() -> Group:
     """The whole command line as a click group. Making it imports no command module."""
-    return _LazyGroup(
+    return _Root(
         "holdfast",
         help="Run a Python script on the compute you have, and bring everything home.",
         epilog="Try: holdfast submit train.py",
@@ -85,8 +163,31 @@ def command_tree() -> Group:
     )
 
 
-class _LazyGroup(Group):
-    """Shows names and helps from the tables; imports a module when one of its commands is asked for."""
+class _Family(Group):
+    """Commands of a table: names and helps come from it, and a command's module is imported when it is asked for."""
+
+    def __init__(self, name: str, entry: Entry) -> None:
+        super().__init__(name, help=entry.about or entry.help)
+        self._commands = entry.commands
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(self._commands)
+
+    def is_hidden(self, ctx: click.Context, name: str) -> bool:
+        return False
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return _command(cmd_name, self._commands.get(cmd_name))
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        _format(formatter, "Commands", dict(sorted(self._commands.items())))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        return _completions(self, ctx, incomplete, self._commands)
+
+
+class _Root(Group):
+    """Shows names and helps from the tables."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -109,31 +210,40 @@ class _LazyGroup(Group):
         return False
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        entry = GROUPS.get(cmd_name) or SHORT_FORMS.get(cmd_name)
-        return _load(entry.place) if entry else None
+        return _command(cmd_name, GROUPS.get(cmd_name) or SHORT_FORMS.get(cmd_name))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for title, entries in (("Commands", GROUPS), ("Short forms", SHORT_FORMS)):
-            with formatter.section(title):
-                formatter.write_dl([(name, entry.help) for name, entry in entries.items()])
+        _format(formatter, "Commands", GROUPS)
+        _format(formatter, "Short forms", SHORT_FORMS)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
-        from click.shell_completion import CompletionItem
+        return _completions(self, ctx, incomplete, {**GROUPS, **SHORT_FORMS})
 
-        if incomplete.startswith("-"):
-            return click.Command.shell_complete(self, ctx, incomplete)
-        entries = {**GROUPS, **SHORT_FORMS}
-        return [CompletionItem(name, help=entries[name].help) for name in entries if name.startswith(incomplete)]
+
+def _command(name: str, entry: Entry | None) -> click.Command | None:
+    if entry is None:
+        return None
+    return _load(entry.place) if entry.place else _Family(name, entry)
+
+
+def _format(formatter: click.HelpFormatter, title: str, entries: Mapping[str, Entry]) -> None:
+    with formatter.section(title):
+        formatter.write_dl([(name, entry.help) for name, entry in entries.items()])
+
+
+def _completions(group: Group, ctx: click.Context, incomplete: str, entries: Mapping[str, Entry]) -> list[Any]:
+    from click.shell_completion import CompletionItem
+
+    if incomplete.startswith("-"):
+        return click.Command.shell_complete(group, ctx, incomplete)
+    return [CompletionItem(name, help=entries[name].help) for name in entries if name.startswith(incomplete)]
 
 
 def _load(place: str) -> click.Command:
     import importlib
 
-    module, _, names = place.partition(":")
-    first, *inner = names.split()
-    command: Any = getattr(importlib.import_module(module), first)
-    for name in inner:
-        command = command.commands[name]
+    module, _, name = place.partition(":")
+    command = getattr(importlib.import_module(f"holdfast.cli.{module}"), name)
     if not isinstance(command, click.Command):
         raise TypeError(f"{place} is not a command")
     return command
@@ -174,31 +284,18 @@ def _report(problem: BaseException, switches: terminal.Switches) -> int:
         import traceback
 
         terminal.notice("".join(traceback.format_exception(problem)).rstrip())
+    from holdfast.presenting.error_lines import error_line
+
     match problem:
         case click.UsageError():
             return _report_usage(problem)
         case click.ClickException():
             terminal.error(problem.format_message())
             return ExitCode.USAGE
-        case HoldfastError():
-            known = problem
-        case OSError() if problem.errno in (
-            errno.ENOSPC,
-            errno.EDQUOT,
-            errno.EROFS,
-            errno.EACCES,
-            errno.EPERM,
-        ):
-            known = _storage_error(problem)
         case _:
-            terminal.error(_in_one_line(problem), kind="internal error")
-            terminal.hint(
-                "This is a defect of Holdfast. To see where: the same with --debug, or with HOLDFAST_DEBUG=1."
-            )
-            return ExitCode.INTERNAL
-    terminal.error(known.message)
-    terminal.hint(known.hint)
-    return known.exit_code
+            line, code = error_line(problem)
+            terminal.show(line)
+            return code
 
 
 def _report_usage(problem: click.UsageError) -> int:
@@ -210,20 +307,6 @@ def _report_usage(problem: click.UsageError) -> int:
         terminal.hint(problem.ctx.get_usage())
         terminal.hint(f"More: {problem.ctx.command_path} --help")
     return ExitCode.USAGE
-
-
-def _storage_error(problem: OSError) -> StorageError:
-    place = (
-        f" `{terminal.one_line(os.fsdecode(problem.filename))}`" if isinstance(problem.filename, (str, bytes)) else ""
-    )
-    reason = problem.strerror or str(problem)
-    return StorageError(
-        f"A file{place} cannot be read or written: {reason}.", "Check the disk's space and the permissions."
-    )
-
-
-def _in_one_line(problem: BaseException) -> str:
-    return terminal.one_line(f"{type(problem).__name__}: {problem}".rstrip(": "))
 
 
 def _is_broken_pipe(problem: BaseException) -> bool:
@@ -243,3 +326,30 @@ def _reader_is_gone() -> bool:
     for descriptor in (1, 2):
         poll.register(descriptor, 0)
     return any(events & select.POLLERR for _, events in poll.poll(0))
+
+
+_PLACES = {
+    "bash": 'Put this line into ~/.bashrc:  eval "$(holdfast completion bash)"',
+    "zsh": 'Put this line into ~/.zshrc, after compinit:  eval "$(holdfast completion zsh)"',
+    "fish": "Let fish find it:  holdfast completion fish > ~/.config/fish/completions/holdfast.fish",
+}
+
+
+@click.command("completion", cls=Command)
+@click.argument("shell", type=click.Choice(list(_PLACES)))
+def completion_command(shell: str) -> None:
+    """Print the completion script for a shell.
+
+    \b
+    bash:  eval "$(holdfast completion bash)"        in ~/.bashrc
+    zsh:   eval "$(holdfast completion zsh)"         in ~/.zshrc, after compinit
+    fish:  holdfast completion fish > ~/.config/fish/completions/holdfast.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    if kind is None:  # click knows all three; a future one might not
+        raise click.UsageError(f"There is no completion for {shell}.")
+    sys.stdout.write(kind(command_tree(), {}, "holdfast", "_HOLDFAST_COMPLETE").source().strip() + "\n")
+    if terminal.is_terminal(sys.stdout):  # not when a start-up file evaluates it, at every start of the shell
+        terminal.hint(_PLACES[shell])

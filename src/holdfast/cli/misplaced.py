@@ -6,18 +6,20 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import click
 
 from holdfast.cli import terminal
-from holdfast.cli.output import Command
+from holdfast.cli.output_format import Command
 from holdfast.errors import HoldfastError, UsageError
-
-if TYPE_CHECKING:
-    from holdfast.project.folder import Project
-    from holdfast.workbench.submitting.planning import Request
-    from holdfast.workbench.surroundings import Surroundings
+from holdfast.project.compute import compute_names
+from holdfast.project.configuration import load_configuration
+from holdfast.project.folder import Project
+from holdfast.project.runconfig import runconfig_names
+from holdfast.workbench.reach.context import Context
+from holdfast.workbench.submitting.run_plan import Request, find_job
+from holdfast.workbench.submitting.submit import from_here
 
 WHERE = ("run_configuration", "target")
 """Options that say where a run goes. Their one-letter forms are worth a word too, before a name that is known here."""
@@ -50,17 +52,17 @@ class Found(NamedTuple):
     end: int
 
 
-def warn_misplaced(project: Project, request: Request, around: Surroundings) -> None:
+def warn_misplaced(project: Project, request: Request, context: Context) -> None:
     """`submit train.py --gpus 1` gives `--gpus 1` to the script: worth a word where the script does not know it."""
-    context = click.get_current_context()
-    typed: tuple[str, ...] = context.meta[_TYPED]
-    first = len(typed) - len(context.params["arguments"])
+    invocation = click.get_current_context()
+    typed: tuple[str, ...] = invocation.meta[_TYPED]
+    first = len(typed) - len(invocation.params["arguments"])
     before, script, arguments = typed[: first - 1], typed[first - 1], typed[first:]
     if before[-1:] == (_END,):  # `submit -- train.py --gpus 1` says that the options of submit have ended
         return
-    options = _options(context)
+    options = _options(invocation)
     found = list(_misplaced(arguments, options, project.root))
-    text = _text_of_script(project, request, around) if found else ""
+    text = _text_of_script(project, request, context) if found else ""
     found = [each for each in found if not _knows(text, each.name)]
     if not found:
         return
@@ -75,15 +77,15 @@ def warn_misplaced(project: Project, request: Request, around: Surroundings) -> 
     local = " and the run is local" if is_local else ""
     terminal.warning(f"{named} {verb} after the script, so the script gets {them}{local}.")
     right = shlex.join((*before, *misplaced, script, *others))
-    terminal.hint(f"Options of submit come first: {context.command_path} {right}")
+    terminal.hint(f"Options of submit come first: {invocation.command_path} {right}")
     meant = shlex.join((*before, _END, script))
-    terminal.hint(f"If the script is to get {them}, this is quiet: {context.command_path} {meant} …")
+    terminal.hint(f"If the script is to get {them}, this is quiet: {invocation.command_path} {meant} …")
 
 
-def _options(context: click.Context) -> Mapping[str, click.Option]:
+def _options(invocation: click.Context) -> Mapping[str, click.Option]:
     """Those that change what is done, by each of their names. `--help`, `--verbose` and `--debug` do not, and a script
     may have them without naming them."""
-    options = [each for each in context.command.params if isinstance(each, click.Option) and each.expose_value]
+    options = [each for each in invocation.command.params if isinstance(each, click.Option) and each.expose_value]
     return {name: option for option in options for name in option.opts}
 
 
@@ -105,23 +107,16 @@ def _end_of_option(words: Sequence[str], index: int, options: Mapping[str, click
 
 
 def _is_place(words: Sequence[str], option: click.Option, root: Path) -> bool:
-    from holdfast.project.compute import compute_names
-    from holdfast.project.runconfig import runconfig_names
-
     known = {"run_configuration": runconfig_names, "target": compute_names}.get(option.name or "")
     return known is not None and len(words) == 2 and words[1] in known(root)
 
 
-def _text_of_script(project: Project, request: Request, around: Surroundings) -> str:
-    """Empty where there is none: whoever submits it will say why, after the warning."""
-    from holdfast.project.configuration import load_configuration
-    from holdfast.workbench.submitting.planning import find_job
-    from holdfast.workbench.submitting.submit import from_here
-
+def _text_of_script(project: Project, request: Request, context: Context) -> str:
+    """Empty where there is none: the submit will say why, after the warning."""
     try:
-        files = [from_here(each, project, around) for each in (request.conda_file, request.spark_file)]
+        files = [from_here(each, project, context) for each in (request.conda_file, request.spark_file)]
         configuration = load_configuration(project, request.run_configuration, request.target, *files)
-        script = find_job(project, request, configuration, around).script
+        script = find_job(project, request, configuration, context).script
         return (project.root / script).read_text("utf-8", "replace")
     except (HoldfastError, OSError):
         return ""

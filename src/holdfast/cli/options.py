@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from holdfast.cli.here import current_project
+from holdfast.cli.command_context import current_project
 from holdfast.errors import HoldfastError
 
 if TYPE_CHECKING:
@@ -43,13 +43,13 @@ class Parsed(click.ParamType[T]):
 
 
 def _duration(word: str) -> float:
-    from holdfast.project.durations import parse_duration
+    from holdfast.project.quantities import parse_duration
 
     return parse_duration(word)
 
 
 def _size(word: str) -> int:
-    from holdfast.project.sizes import parse_size
+    from holdfast.project.quantities import parse_size
 
     return parse_size(word)
 
@@ -77,7 +77,7 @@ DURATION, SIZE = Parsed("duration", _duration), Parsed("size", _size)
 
 def run_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Newest first, as a person looks for them."""
-    from holdfast.history.folder import RunFolders
+    from holdfast.history.run_folder import RunFolders
 
     def names() -> Iterable[str]:
         return ("last", *reversed(RunFolders(current_project().state_directory).all_ids()))
@@ -99,7 +99,7 @@ def target_names(_context: click.Context, _parameter: click.Parameter, incomplet
 
 def artifact_names(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """The files of the run that stands on the line already."""
-    from holdfast.history.folder import RunFolders
+    from holdfast.history.run_folder import RunFolders
     from holdfast.workbench.records.artifacts import LOGS, artifacts
 
     def names() -> Iterable[str]:
@@ -111,11 +111,11 @@ def artifact_names(context: click.Context, _parameter: click.Parameter, incomple
 
 
 def environment_ids(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Those of this machine, by the names of their folders: no machine is asked while somebody types."""
-    from holdfast.cli.here import surroundings
+    """Those of this machine, by the names of their folders: no machine is asked while the user types."""
+    from holdfast.cli.command_context import current_context
 
     def names() -> Iterable[str]:
-        return sorted(mark.parent.name for mark in (surroundings().home / "environments").glob("*/.complete"))
+        return sorted(mark.parent.name for mark in (current_context().home / "environments").glob("*/.complete"))
 
     return _beginning_with(incomplete, names)
 
@@ -173,7 +173,7 @@ def build_options(command: Callable[..., Any]) -> Callable[..., Any]:
         of_run: str | None = None,
         **options: Any,
     ) -> Any:
-        from holdfast.workbench.submitting.planning import EnvironmentWishes
+        from holdfast.workbench.submitting.run_plan import EnvironmentWishes
 
         return command(*arguments, wishes=EnvironmentWishes(of_run, upgrade, rebuild, ship_packages), **options)
 
@@ -243,30 +243,34 @@ _GPU_OPTIONS = (
 )
 
 
-def configuration_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`-c`, `-t` and `-d` of commands that look at an environment and run nothing."""
-    chosen = click.option(
-        "-c",
-        "--run-configuration",
-        metavar="NAME",
-        shell_complete=runconfig_names,
-        help="Run configuration: the stem of a .runconfig. [default: local]",
-    )
-    target = click.option(
-        "-t",
-        "--target",
-        metavar="NAME",
-        shell_complete=target_names,
-        help="Compute target, instead of the one in the run configuration.",
-    )
-    file = click.option(
+def target_option(help: str, required: bool = False) -> Decorator:  # noqa: A002 - as click calls it
+    return click.option("-t", "--target", metavar="NAME", required=required, shell_complete=target_names, help=help)
+
+
+run_configuration_option = click.option(
+    "-c",
+    "--run-configuration",
+    metavar="NAME",
+    shell_complete=runconfig_names,
+    help="Run configuration: the stem of a .runconfig. [default: local]",
+)
+other_target = target_option("Compute target, instead of the one in the run configuration.")
+environment_target = target_option("Compute target whose machine is meant. [default: this machine]")
+
+
+def conda_file_option(what: str) -> Decorator:
+    return click.option(
         "-d",
         "--conda-file",
         type=click.Path(dir_okay=False),
         metavar="FILE",
-        help="File of packages, instead of the run configuration's.",
+        help=f"{what}, instead of the run configuration's.",
     )
-    return chosen(target(file(command)))
+
+
+def configuration_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`-c`, `-t` and `-d` of commands that look at an environment and run nothing."""
+    return run_configuration_option(other_target(conda_file_option("File of packages")(command)))
 
 
 def download_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -285,13 +289,7 @@ def download_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def target_of_run() -> Decorator:
     """`-t` where a run that was submitted elsewhere is found by it; the record of one that is here knows better."""
-    return click.option(
-        "-t",
-        "--target",
-        metavar="NAME",
-        shell_complete=target_names,
-        help="Where to find a run that was submitted from another machine. [default: as its record says]",
-    )
+    return target_option("Where to find a run that was submitted from another machine. [default: as its record says]")
 
 
 def ignored_target() -> Decorator:

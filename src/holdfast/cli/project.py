@@ -1,23 +1,27 @@
-"""`holdfast project`: create one from a template, restore a run's code."""
+"""`holdfast project`, `holdfast runconfiguration` and `holdfast asset`: the files of a project."""
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
 
 from holdfast.cli import terminal
-from holdfast.cli.here import current_project
-from holdfast.cli.options import RUN_HELP, run_names, template_names
-from holdfast.cli.output import Column, Group, Output, output_options
+from holdfast.cli.command_context import current_context, current_project, tell_if_shipped
+from holdfast.cli.options import RUN_HELP, run_names, runconfig_names, target_names, template_names
+from holdfast.cli.output_format import Column, Command, Output, output_options
 from holdfast.errors import UsageError
+from holdfast.history.run_folder import RunFolders
+from holdfast.project.compute import render_address
+from holdfast.project.templates import create_project
+from holdfast.project.templates import template_names as templates
+from holdfast.snapshots.restore import require_room, restore_snapshot
+from holdfast.snapshots.store import ObjectStore
+from holdfast.workbench.machines.target_files import create_runconfig, delete_runconfig, list_runconfigs, list_targets
 
-group = Group("project", help="Create projects, restore a run's code.")
-sample = Group("sample", help="What projects can be made from.")
-group.add_command(sample)
 
-
-@group.command("create")
+@click.command("create", cls=Command)
 @click.argument("name", required=False)
 @click.option("-n", "--name", "named", metavar="NAME", help="The same as NAME.")
 @click.option(
@@ -37,29 +41,24 @@ group.add_command(sample)
 )
 def create_command(name: str | None, named: str | None, template: str, path: Path | None) -> None:
     """Create the project NAME, in a new folder of that name."""
-    from holdfast.cli.here import surroundings
-    from holdfast.project.templates import create_project
-
     if (name is None) == (named is None):
         raise UsageError("A project needs one name.", "holdfast project create mnist")
     chosen = name or named or ""
-    here = surroundings().directory
+    here = current_context().directory
     project = create_project((path or here) / chosen, chosen, template)
     click.echo(project.root)
     terminal.hint(f"Run it: cd {_typed(project.root, here)} && holdfast submit -c local train.py")
 
 
-@sample.command("list")
+@click.command("list", cls=Command)
 @output_options
 def sample_list_command(output: Output) -> None:
     """List the templates."""
-    from holdfast.project.templates import template_names
-
-    rows = [{"name": name, "description": text} for name, text in template_names()]
+    rows = [{"name": name, "description": text} for name, text in templates()]
     output.show(rows, [Column("name", "Name"), Column("description", "Description")])
 
 
-@group.command("restore")
+@click.command("restore", cls=Command)
 @click.option(
     "--run-id",
     "-r",
@@ -82,17 +81,11 @@ def restore_command(run: str, path: Path | None, overwrite: bool) -> None:
 
     They go to a new folder, so that the project's own files stay; `--path .` in the project's folder puts them there.
     """
-    from holdfast.cli.here import surroundings
-    from holdfast.cli.shipping import tell_if_shipped
-    from holdfast.history.folder import RunFolders
-    from holdfast.snapshots.restore import require_room, restore_snapshot
-    from holdfast.snapshots.store import ObjectStore
-
-    around = surroundings()
-    project = current_project(around)
+    context = current_context()
+    project = current_project(context)
     folders = RunFolders(project.state_directory)
     submission = folders.submission(folders.resolve(run))
-    destination = path or around.directory / submission.run_id
+    destination = path or context.directory / submission.run_id
     if not overwrite and destination.resolve() != project.root.resolve():
         require_room(destination)
     store = ObjectStore(project.state_directory / "objects")
@@ -100,13 +93,88 @@ def restore_command(run: str, path: Path | None, overwrite: bool) -> None:
     click.echo(destination)
     files = "1 file, as it was" if count == 1 else f"{count} files, as they were"
     terminal.notice(f"{files} for {submission.run_id}.")
-    tell_if_shipped(project, destination, around)
+    tell_if_shipped(project, destination, context)
 
 
 def _typed(path: Path, here: Path) -> str:
-    import shlex
-
     try:
         return shlex.quote(str(path.relative_to(here)))
     except ValueError:
         return shlex.quote(str(path))
+
+
+@click.command("list", cls=Command)
+@output_options
+def list_targets_command(output: Output) -> None:
+    """List the compute targets; a file with problems is named, with them."""
+    rows = []
+    for each in list_targets(current_project()):
+        target = each.target
+        rows.append(
+            {
+                "name": each.name,
+                "type": target.type if target else None,
+                "address": render_address(target.address, target.port) if target and target.address else None,
+                "username": target.username if target else None,
+                "file": each.file or "(built in)",
+            }
+        )
+        for problem in each.problems:
+            terminal.warning(str(problem))
+    titles = {"name": "Name", "type": "Type", "address": "Address", "username": "User", "file": "File"}
+    output.show(rows, [Column(key, title) for key, title in titles.items()])
+
+
+_NAME = click.option(
+    "-n", "--name", required=True, metavar="NAME", shell_complete=runconfig_names, help="The stem of NAME.runconfig."
+)
+
+
+@click.command("create", cls=Command)
+@_NAME
+@click.option(
+    "-t",
+    "--target",
+    required=True,
+    metavar="TARGET",
+    shell_complete=target_names,
+    help="Compute target that it runs on.",
+)
+def create_runconfiguration_command(name: str, target: str) -> None:
+    """Write aml_config/NAME.runconfig for TARGET."""
+    for file in create_runconfig(current_project(), name, target):
+        click.echo(file)
+
+
+@click.command("list", cls=Command)
+@output_options
+def list_runconfigurations_command(output: Output) -> None:
+    """List the run configurations; a file with problems is named, with them."""
+    rows = []
+    for each in list_runconfigs(current_project()):
+        run = each.run
+        rows.append(
+            {
+                "name": each.name,
+                "target": run.target if run else None,
+                "framework": run.framework if run else None,
+                "file": each.file or "(built in)",
+            }
+        )
+        for problem in each.problems:
+            terminal.warning(str(problem))
+    columns = [
+        Column("name", "Name"),
+        Column("target", "Target"),
+        Column("framework", "Framework"),
+        Column("file", "File"),
+    ]
+    output.show(rows, columns)
+
+
+@click.command("delete", cls=Command)
+@_NAME
+def delete_runconfiguration_command(name: str) -> None:
+    """Remove aml_config/NAME.runconfig. Runs that used it keep their own copy of it."""
+    for file in delete_runconfig(current_project(), name):
+        terminal.notice(f"removed aml_config/{file}")

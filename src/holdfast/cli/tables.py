@@ -1,23 +1,14 @@
-"""Drawing data as tables: by rich on a terminal, as aligned text in a pipe, or separated by tabs."""
+"""Drawing data as tables: by rich on a terminal, as aligned text in a pipe, or separated by tabs. And pages of two
+columns: lines broken between words on a terminal, and not at all in a pipe."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, TextIO
 
 from holdfast.cli import terminal
-from holdfast.frozen import dataclass
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column of a table: a key of its rows, under a title. `format` is for tables, never for JSON."""
-
-    key: str
-    title: str
-    align: Literal["left", "right"] = "left"
-    format: Callable[[Any], str] | None = None
+from holdfast.presenting.lines import Column, Row, one_line
 
 
 def draw(data: Any, columns: Sequence[Column], stream: TextIO) -> None:
@@ -41,6 +32,64 @@ def tab_separated(data: Any, columns: Sequence[Column]) -> str:
         return ""
     rows = data if isinstance(data, list) else [data]
     return "".join("\t".join(map(_tab_safe, _values(row, columns))) + "\n" for row in rows)
+
+
+def draw_page(found: Iterable[Row], stream: TextIO) -> None:
+    """A title that is the same as the one before is not repeated."""
+    rows = list(found)
+    longest = max(len(title) for title, _ in rows)
+    room = terminal.width() - longest - 2 if terminal.is_terminal(stream) else None
+    last = ""
+    for title, text in rows:
+        shown = "" if title == last else title
+        for line in _lines(one_line(text), room):
+            if room is not None and len(line) > room:  # a path, a command: it has to be copied in one piece
+                stream.write((terminal.style(shown, "bold", stream) + "\n" if shown else "") + f"  {line}\n")
+            else:
+                stream.write(f"{terminal.style(shown.ljust(longest), 'bold', stream)}  {line}".rstrip() + "\n")
+            shown = ""
+        last = title
+
+
+def fitting(
+    columns: Sequence[Column], by_worth: Sequence[str], rows: Sequence[dict[str, Any]], width: int
+) -> list[Column]:
+    """Those for which there is room; `by_worth` are their keys, the most telling first: a run id that is broken
+    over two lines cannot be copied."""
+    by_key, chosen, used = {each.key: each for each in columns}, set[str](), -_GAP
+    for key in by_worth:
+        needed = max(len(by_key[key].title), *(len(str(row[key])) for row in rows)) + _GAP
+        if used + needed <= width or not chosen:
+            used += needed
+            chosen.add(key)
+    return [each for each in columns if each.key in chosen]
+
+
+def left_out(titles: Sequence[str], width: int) -> str:
+    """One line that says which columns are missing, and where they are."""
+    where = ": -o json, or a wider terminal"
+    for count in range(len(titles), 0, -1):
+        more = f" and {len(titles) - count} more" if count < len(titles) else ""
+        text = f"Left out: {one_line(', '.join(titles[:count]))}{more}{where}"
+        if len(text) <= width:
+            return text
+    return f"{len(titles)} columns are left out{where}"
+
+
+_GAP = 3
+"""Between two columns, as a table on a terminal has it."""
+
+
+def _lines(text: str, room: int | None) -> list[str]:
+    """On a terminal, broken between words; a command at the end stands by itself."""
+    if room is None or len(text) <= room:
+        return [text]
+    import textwrap
+
+    before, word, after = text.partition("holdfast ")
+    words = before if word and before.rstrip().endswith(":") else text
+    found = textwrap.wrap(words, max(room, 20), subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return found if words is text else [*found, word + after]
 
 
 def _rows(data: list[Any], columns: Sequence[Column]) -> tuple[list[dict[str, Any]], Sequence[Column]]:
@@ -71,7 +120,7 @@ def _draw_fields(data: dict[str, Any], columns: Sequence[Column], stream: TextIO
     chosen = [each for each in columns if each.key in data] or [Column(key, key) for key in data]
     longest = max((len(column.title) for column in chosen), default=0)
     for column in chosen:
-        title = terminal.style(terminal.one_line(column.title).ljust(longest), "bold", stream)
+        title = terminal.style(one_line(column.title).ljust(longest), "bold", stream)
         stream.write(f"{title}  {_cell(data[column.key], column)}".rstrip() + "\n")
 
 
@@ -83,7 +132,7 @@ def _draw_with_rich(columns: Sequence[Column], cells: list[list[str]], stream: T
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in columns:
-        table.add_column(terminal.one_line(column.title), justify=column.align, overflow="fold")
+        table.add_column(one_line(column.title), justify=column.align, overflow="fold")
     for row in cells:
         table.add_row(*(Text(cell) for cell in row))
     if columns:
@@ -92,7 +141,7 @@ def _draw_with_rich(columns: Sequence[Column], cells: list[list[str]], stream: T
 
 
 def _draw_plain(columns: Sequence[Column], cells: list[list[str]], stream: TextIO) -> None:
-    titles = [terminal.one_line(column.title) for column in columns]
+    titles = [one_line(column.title) for column in columns]
     widths = [max(len(row[index]) for row in [titles, *cells]) for index in range(len(columns))]
     for row in [titles, ["-" * width for width in widths], *cells]:
         padded = (
@@ -103,11 +152,11 @@ def _draw_plain(columns: Sequence[Column], cells: list[list[str]], stream: TextI
 
 
 def _cell(value: Any, column: Column) -> str:
-    return terminal.one_line(column.format(value)) if column.format else _printable(value)
+    return one_line(column.format(value)) if column.format else _printable(value)
 
 
 def _printable(value: Any) -> str:
-    return "" if value is None else terminal.one_line(_plain(value))
+    return "" if value is None else one_line(_plain(value))
 
 
 def _values(row: Any, columns: Sequence[Column]) -> list[Any]:

@@ -8,16 +8,16 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import re
 import sys
 from collections.abc import Iterator
 from typing import TextIO
 
 import click
 
+from holdfast.presenting.lines import Level, Line, Role, one_line
+
 _STYLES = {"error": "1;31", "warning": "1;33", "hint": "36", "dim": "2", "bold": "1", "good": "32"}
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_NAMED_CONTROLS = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
+_ROLES = {Role.GOOD: "good", Role.DOUBTFUL: "warning", Role.BAD: "error", Role.ACTIVE: "bold", Role.QUIET: "dim"}
 
 
 class Switches:
@@ -28,7 +28,7 @@ class Switches:
 
 
 def provide_streams() -> None:
-    """Put /dev/null where whoever started us has closed a stream (`2>&-`), before anything is opened: the next file
+    """Put /dev/null where the caller has closed a stream (`2>&-`), before anything is opened: the next file
     would get its number, and what is meant for the terminal would be written into that file."""
     for descriptor in (0, 1, 2):
         try:
@@ -39,7 +39,7 @@ def provide_streams() -> None:
     sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     if isinstance(getattr(sys.stdout, "buffer", None), io.RawIOBase):
-        # PYTHONUNBUFFERED: without a buffer Python drops what a write did not take, and nobody hears of it.
+        # PYTHONUNBUFFERED: without a buffer Python drops what a write did not take, and does not say so.
         sys.stdout = open(1, "w", encoding=sys.stdout.encoding, closefd=False)  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a name that is not UTF-8 must not end the command
@@ -59,6 +59,43 @@ def drop_unwritten() -> None:
                 nowhere = os.open(os.devnull, os.O_WRONLY)
                 os.dup2(nowhere, stream.fileno())
                 os.close(nowhere)
+
+
+class StatusLine:
+    """A line that the next one replaces; only where a person watches."""
+
+    def __init__(self) -> None:
+        self._shown = ""
+
+    def show(self, text: str) -> None:
+        shown = one_line(text)[: width() - 1] if is_terminal(sys.stderr) else ""
+        if shown and shown != self._shown:
+            self._replace(shown)
+
+    def clear(self) -> None:
+        if self._shown:
+            self._replace("")
+
+    def _replace(self, text: str) -> None:
+        sys.stderr.write("\r\x1b[K" + text)
+        sys.stderr.flush()
+        self._shown = text
+
+
+def show(line: Line) -> None:
+    """One that stays, with what to do about it."""
+    match line.level:
+        case Level.DATA:
+            click.echo(line.text)
+        case Level.DETAIL:
+            detail(line.text)
+        case Level.WARNING:
+            warning(line.text)
+        case Level.ERROR:
+            error(line.text, line.mark.text if line.mark else "error")
+        case _:
+            notice((style(line.mark.text, _ROLES[line.mark.role], sys.stderr) if line.mark else "") + line.text)
+    hint(line.remedy)
 
 
 def notice(text: str) -> None:
@@ -99,7 +136,7 @@ def rule(character: str = "=") -> str:
 
 
 def width() -> int:
-    """Columns to write in; `COLUMNS` wins, and 80 where nobody knows."""
+    """Columns to write in; `COLUMNS` wins, and 80 where it is not known."""
     import shutil
 
     return max(20, shutil.get_terminal_size((80, 24)).columns)
@@ -119,7 +156,7 @@ def is_terminal(stream: TextIO | None) -> bool:
     """None is what Python has for a stream that was closed before it began."""
     try:
         return stream is not None and stream.isatty()
-    except ValueError:  # closed by whoever started us
+    except ValueError:  # closed by the caller
         return False
 
 
@@ -128,11 +165,6 @@ def switches() -> Switches:
     context = click.get_current_context(silent=True)
     found = context.find_root().obj if context else None
     return found if isinstance(found, Switches) else Switches()
-
-
-def one_line(text: str) -> str:
-    """`text` without characters that would break a line or steer the terminal: they are shown escaped."""
-    return _CONTROL.sub(lambda found: _NAMED_CONTROLS.get(found[0], f"\\x{ord(found[0]):02x}"), text)
 
 
 def _let_console_take_escapes() -> None:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli import terminal
-from holdfast.cli.here import current_project
-from holdfast.cli.options import DURATION, SIZE, ignored_target, run_names, run_option, target_names
-from holdfast.cli.output import Command
+from holdfast.cli import questions, terminal
+from holdfast.cli.command_context import current_context, current_project
+from holdfast.cli.options import DURATION, SIZE, ignored_target, run_names, run_option, target_option
+from holdfast.cli.output_format import Command
+from holdfast.cli.screen import READ, Screen
 from holdfast.errors import ExitCode, HostError, UsageError
-
-if TYPE_CHECKING:
-    from holdfast.workbench import events
+from holdfast.history.run_folder import RunFolders
+from holdfast.project.quantities import format_size
+from holdfast.workbench.reach import events
+from holdfast.workbench.records import clean
+from holdfast.workbench.records.diagnostics import write_diagnostics
 
 
 @click.command("clean", cls=Command)
@@ -28,9 +30,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Every ended run of this project, and what no run there needs any more: stored files, old versions.",
 )
-@click.option(
-    "-t", "--target", metavar="NAME", shell_complete=target_names, help="Only what is on this compute target."
-)
+@target_option("Only what is on this compute target.")
 @click.option(
     "--environments",
     is_flag=True,
@@ -66,9 +66,6 @@ def clean_command(
     nor is the folder that a project's runs share. A machine that cannot be reached does not keep the others from it;
     it is an error where it was named, by -t or by one of its runs.
     """
-    from holdfast.cli.here import surroundings
-    from holdfast.workbench.records.cleaning import Limits, Rubbish, clean
-
     if (runs and everything) or not (runs or everything or environments):
         raise UsageError(
             "Say what to clean.",
@@ -78,40 +75,36 @@ def clean_command(
         raise UsageError("--older-than and --keep are for environments.", "Add --environments.")
     if environments and everything and not sure and not _is_sure(target):
         return ExitCode.DECLINED
-    around = surroundings()
-    wanted = Rubbish(None if everything else runs, target, environments, discard_outputs, Limits(older_than, keep))
-    _tell(clean(current_project(around), wanted, around))
+    context = current_context()
+    wanted = clean.Rubbish(
+        None if everything else runs, target, environments, discard_outputs, clean.Limits(older_than, keep)
+    )
+    _tell(clean.clean(current_project(context), wanted, context))
     return 0
 
 
 def _tell(happening: Iterator[events.Event]) -> None:
-    from holdfast.cli.events import render
-    from holdfast.project.sizes import format_size
-    from holdfast.workbench import events
-
-    sizes = []
+    screen, sizes = Screen(only=(*READ, events.Removed)), []
     try:
         for event in happening:
-            if not isinstance(event, events.Removed):
-                render(event)
-            elif event.kept:
-                terminal.notice(terminal.one_line(f"kept {event.name}: {event.kept}"))
-            else:
-                terminal.notice(terminal.one_line(f"removed {event.name} ({format_size(event.size)})"))
+            screen.show(event)
+            if isinstance(event, events.Removed) and not event.kept:
                 sizes.append(event.size)
     except HostError:
+        screen.finish_line()
         if sizes:
             terminal.notice(f"{len(sizes)} removed, {format_size(sum(sizes))} freed; not all:")
         raise
+    screen.finish_line()
     terminal.notice(f"{len(sizes)} removed, {format_size(sum(sizes))} freed.")
 
 
 def _is_sure(target: str | None) -> bool:
-    from holdfast.cli.asking import agreed
-
     where = f"on {target}" if target else "on every machine that has runs of this project"
     terminal.notice(f"Environments and the package cache {where} are shared: other projects may use them.")
-    return agreed("Remove those that no run is using now?", "Environments of all projects are not removed unasked.")
+    return questions.agreed(
+        "Remove those that no run is using now?", "Removing environments of all projects needs confirmation."
+    )
 
 
 @click.command("diagnostics", cls=Command)
@@ -120,14 +113,10 @@ def _is_sure(target: str | None) -> bool:
 @click.option("--file", "destination", type=click.Path(path_type=Path), help="Where to write it. [default: RUN.zip]")
 def diagnostics_command(run: str, destination: Path | None) -> None:
     """Write a zip for a bug report: record, plan, logs, versions; no secrets."""
-    from holdfast.cli.here import surroundings
-    from holdfast.history.folder import RunFolders
-    from holdfast.workbench.records.diagnostics import write_diagnostics
-
-    around = surroundings()
-    project = current_project(around)
+    context = current_context()
+    project = current_project(context)
     run_id = RunFolders(project.state_directory).resolve(run)
-    path = destination or around.directory / f"{run_id}.zip"
-    names = write_diagnostics(project, run_id, path, around)
+    path = destination or context.directory / f"{run_id}.zip"
+    names = write_diagnostics(project, run_id, path, context)
     click.echo(path)
     terminal.notice(f"In it: {', '.join(names)}. The script's output is included: read it before you share it.")

@@ -7,15 +7,22 @@ and compared with what was meant before anything is written; then all files are 
 from __future__ import annotations
 
 import os
+import re
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
+from typing import Literal
 
-from holdfast.environments import conda_fixes, requirements_fixes, toml_fixes
-from holdfast.environments.findings import Finding
+from holdfast.environments.spec_findings import Finding
 from holdfast.errors import ConfigurationError, StorageError
-from holdfast.project.documents import BYTE_ORDER_MARK, read_text
+from holdfast.frozen import dataclass
+from holdfast.project.credentials import without_credentials
+from holdfast.project.documents import BYTE_ORDER_MARK, read_text, render_scalar
+from holdfast.project.nodes import ListNode, MapNode, Node, Scalar, parse_nodes
 from holdfast.project.problems import Problem
+from holdfast.project.pyproject import parse_toml
+from holdfast.project.requirement_lines import Misspelt, in_one_spelling, logical_lines, parse_options
 
 
 def apply_fixes(root: Path, findings: Iterable[Finding]) -> tuple[str, ...]:
@@ -40,25 +47,167 @@ def apply_fixes(root: Path, findings: Iterable[Finding]) -> tuple[str, ...]:
         if isinstance(changed, str):
             texts[file] = (mark + changed).encode("utf-8")
         else:
-            problems.append(_by_hand(changed))
+            message = "the line is not what was found, or cannot be changed without touching others"
+            problems.append(Problem(file, changed.line, "", message, f"By hand: {changed.remedy}"))
     if problems:
         raise ConfigurationError(problems)
     _write_all(root, texts)
     return tuple(texts)
 
 
-def _changed(text: str, file: str, findings: list[Finding]) -> str | Finding:
+def _changed(text: str, file: str, findings: Sequence[Finding]) -> str | Finding:
     """The new text, or the finding that could not be applied."""
+    items, others = _read(text, file)
+    wanted: dict[int, list[Finding]] = {}
+    for each in findings:
+        at = _index(items, each)
+        if at is None:
+            return each
+        wanted.setdefault(at, []).append(each)
+    meant = [[each.text] for each in items]
+    result = text
+    for at in sorted(wanted, reverse=True):  # from the end, so that places before it stay what they are
+        lines = [each.replacement or "" for each in reversed(wanted[at]) if not each.original]
+        own = next((each.replacement or "" for each in wanted[at] if each.original), items[at].text)
+        meant[at] = [*lines, own] if own or not items[at].text else lines
+        edited = _edited(result, items[at], meant[at])
+        if edited is None:
+            return wanted[at][0]
+        result = edited
+    expected = [(item.kind, line) for item, lines in zip(items, meant, strict=True) for line in lines]
+    found, rest = _read(result, file)
+    is_meant = [(each.kind, each.text) for each in found] == expected and rest == others
+    return result if is_meant else findings[0]
+
+
+@dataclass(frozen=True)
+class _Item:
+    """One thing that a file asks for, and where its words stand. A list of pip's in a conda file is one as well,
+    without a text."""
+
+    kind: Literal["conda", "pip", "toml", "line", "version"]
+    text: str
+    line: int
+    start: int
+    end: int
+    quote: str = ""
+    is_flow: bool = False
+
+
+def _read(text: str, file: str) -> tuple[list[_Item], object]:
+    """The items of a file in their order, and all else that has a meaning: an edit must not touch that."""
     if file.endswith((".yml", ".yaml")):
-        return conda_fixes.changed(text, findings)
+        root, problems = parse_nodes(text, "")
+        entries = {each.name: each.value for each in root.entries} if isinstance(root, MapNode) and not problems else {}
+        listed = entries.pop("dependencies", None)
+        return list(_conda_items(text, listed)), {
+            name: text[value.place.start : value.place.end].strip() for name, value in entries.items()
+        }
     if file.endswith(".toml"):
-        return toml_fixes.changed(text, findings)
-    return requirements_fixes.changed(text, findings, is_version_file=file.endswith(".python-version"))
+        try:
+            table = dict(parse_toml(text))
+        except ValueError:
+            return [], None
+        project = dict(table["project"]) if isinstance(table.get("project"), Mapping) else {}
+        texts = project.pop("dependencies", None)
+        return list(_toml_items(text, texts if isinstance(texts, list) else [])), {**table, "project": project}
+    return list(_lines(text, "version" if file.endswith(".python-version") else "line")), None
 
 
-def _by_hand(finding: Finding) -> Problem:
-    message = "the line is not what was found, or cannot be changed without touching others"
-    return Problem(finding.file, finding.line, "", message, f"By hand: {finding.remedy}")
+def _conda_items(text: str, listed: Node | None, kind: Literal["conda", "pip"] = "conda") -> Iterator[_Item]:
+    if not isinstance(listed, ListNode):
+        return
+    for item in listed.items:
+        start, words, quote = item.place.start, "", ""
+        if isinstance(item, Scalar):
+            words, quote = item.text.strip(), item.style
+        end = start + len(text[start : item.place.end].rstrip())
+        yield _Item(kind, words, item.place.line, start, end, quote, listed.is_flow)
+        for entry in item.entries if isinstance(item, MapNode) and kind == "conda" else ():
+            yield from _conda_items(text, entry.value, "pip")
+
+
+def _toml_items(text: str, listed: Iterable[object]) -> Iterator[_Item]:
+    """A TOML parser tells no places: the words in quotes, one after the other."""
+    table = re.search(r"^\s*\[\s*project\s*\]", text, re.MULTILINE)
+    at = table.end() if table else 0
+    for words in map(str, listed):
+        found = re.compile(rf"([\"']){re.escape(words)}\1").search(text, at)
+        if found is None:
+            yield _Item("toml", words, -1, 0, 0)
+            continue
+        at = found.end()
+        yield _Item("toml", words, text.count("\n", 0, at) + 1, found.start(), at, found[1], is_flow=True)
+
+
+def _lines(text: str, kind: Literal["line", "version"]) -> Iterator[_Item]:
+    written = [line.rstrip("\r\n") for line in text.splitlines(keepends=True)]
+    starts = list(accumulate((len(line) for line in text.splitlines(keepends=True)), initial=0))
+    for number, line in logical_lines(text):
+        first = last = number - 1
+        while last + 1 < len(written) and written[last].endswith("\\"):
+            last += 1
+        end = len(re.sub(r"\s+#.*$", "", written[last]).rstrip())
+        start = len(written[first]) - len(written[first].lstrip())
+        yield _Item(kind, line, number, starts[first] + start, starts[last] + end)
+
+
+def _index(items: Sequence[_Item], finding: Finding) -> int | None:
+    if not finding.original and (finding.replacement or "").startswith("python="):
+        return 0 if items and items[0].kind == "conda" else None
+    for at, each in enumerate(items):
+        if each.text and each.line == finding.line and _is_meant(each, finding):
+            return at
+    return None
+
+
+def _is_meant(item: _Item, finding: Finding) -> bool:
+    """Whether the item, as it stands in the file, is the finding's and nothing else."""
+    if not finding.original:
+        return item.kind in ("pip", "line")
+    if item.kind == "version":
+        return True
+    line, original = in_one_spelling(without_credentials(item.text)), without_credentials(finding.original)
+    if not line.startswith("-"):
+        return line == original
+    options = parse_options(line)
+    return not isinstance(options, Misspelt) and [each.text for each in options] == [original]
+
+
+def _edited(text: str, item: _Item, lines: Sequence[str]) -> str | None:
+    """The text with `lines` in the place of the item, or None where that cannot be written."""
+    start, end = item.start, item.end
+    line_start = text.rfind("\n", 0, start) + 1
+    line_end = text.find("\n", end) + 1 or len(text)
+    prefix = text[line_start:start]
+    if lines:
+        written = [text[start:end] if each == item.text else _rendered(each, item) for each in lines]
+        between = ", " if item.is_flow else ("\r\n" if "\r\n" in text else "\n") + prefix
+        return None if None in written else f"{text[:start]}{between.join(map(str, written))}{text[end:]}"
+    bullet = re.fullmatch(r"([ \t]*)(?:-[ \t]+)?", prefix)
+    comment = re.fullmatch(r"[ \t]*,?\s*(#.*\n?)?", text[end:line_end])
+    if bullet and comment:
+        kept = f"{bullet[1]}{comment[1]}" if comment[1] else ""
+        return f"{text[:line_start]}{kept}{text[line_end:]}"
+    if not item.is_flow:
+        return None
+    after, ahead = re.compile(r"\s*,\s*").match(text, end), re.search(r"\s*,\s*$", text[:start])
+    start, end = (start, after.end()) if after else (ahead.start() if ahead else start, end)
+    return text[:start] + text[end:]
+
+
+def _rendered(value: str, item: _Item) -> str | None:
+    """None where the item's file has no way to write it on one line. In a block of YAML what packages and options are
+    made of is safe without quotes, but `: ` and ` #`."""
+    if item.kind in ("line", "version"):
+        return value
+    if item.kind == "toml":
+        quote = next((each for each in (item.quote, '"', "'") if each not in value), None)
+        return None if quote is None else f"{quote}{value}{quote}"
+    plain = r"(?:[A-Za-z0-9]|--)(?:[^\s:#]|:(?=\S)| (?=[^#\s]))*"
+    if not item.quote and not item.is_flow and re.fullmatch(plain, value):
+        return value
+    return render_scalar(value, item.quote if item.quote in ("'", '"') else "")
 
 
 def _write_all(root: Path, texts: Mapping[str, bytes]) -> None:

@@ -1,6 +1,6 @@
 """Names that no longer work, wheels that cannot fit, packages that shadow each other: read from the spec alone.
 
-Each table was compared with what the Python package index has. What is not known accuses nobody: a line with a marker
+Each table was compared with what the Python package index has. What is not known is no finding: a line with a marker
 for another system, and a name that an index of the user's own may have, are left alone.
 """
 
@@ -9,18 +9,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from holdfast.environments.cpu_builds import find_conda_cpu_build, find_cpu_build, find_cpu_index
-from holdfast.environments.findings import Finding, Kind
-from holdfast.environments.python_ranges import (
+from holdfast.environments.gpu_builds import (
+    find_conda_cpu_build,
+    find_cpu_build,
+    find_cpu_index,
+    find_tensorflow_gpu,
+    need_of_tensorflow_gpu,
+)
+from holdfast.environments.spec_findings import Finding, Kind
+from holdfast.environments.version_ranges import (
     CNTK,
     CNTK_VERSIONS,
     Need,
+    allows,
     find_other_pythons,
     is_old_cntk,
     needs_of_wheels,
 )
-from holdfast.environments.tensorflow_gpu import find_tensorflow_gpu, need_of_tensorflow_gpu
-from holdfast.environments.version_ranges import allows
 from holdfast.frozen import dataclass, replace
 from holdfast.project.environment_spec import EnvironmentSpec, Requirement, is_option
 from holdfast.project.problems import Severity
@@ -46,7 +51,7 @@ def find_replacements(spec: EnvironmentSpec, system: str = "linux", wants_gpu: b
 
 
 @dataclass(frozen=True)
-class Line:
+class _Line:
     """A line of the spec and what it is made of; `is_conda` for a conda package, of which the name alone is known."""
 
     line: Requirement
@@ -59,17 +64,17 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Asked:
+class _Asked:
     """What a spec asks for on one system: packages, options, and whether an index of the user's own is among them."""
 
     spec: EnvironmentSpec
     system: str
-    lines: tuple[Line, ...]
+    lines: tuple[_Line, ...]
     options: tuple[Requirement, ...]
     wants_gpu: bool = False
 
     @property
-    def pip(self) -> list[Line]:
+    def pip(self) -> list[_Line]:
         return [each for each in self.lines if not each.is_conda]
 
     @property
@@ -81,7 +86,7 @@ class Asked:
         )
 
 
-def finding(kind: Kind, line: Line, sentence: str, remedy: str, replacement: str | None) -> Finding:
+def _finding(kind: Kind, line: _Line, sentence: str, remedy: str, replacement: str | None) -> Finding:
     name = line.package.name or line.package.file_name
     return Finding(kind, name, sentence, remedy, "error", *line.place, replacement, line.line.text)
 
@@ -90,17 +95,17 @@ _DEFAULT_INDEX = r"//(?:[^/\s]*@)?pypi(?:\.python)?\.org/"
 _OLD_INDEX = r"//(?:[^/\s]*@)?azureml\w*\.azureedge\.net/"
 
 
-def _asked(spec: EnvironmentSpec, system: str) -> Asked:
+def _asked(spec: EnvironmentSpec, system: str) -> _Asked:
     lines = []
     for each in spec.pip:
         package = Misspelt("", "") if is_option(each) else parse_package(each.text)
         if isinstance(package, Package) and not _is_for_another(package.marker, system):
-            lines.append(Line(each, package))
+            lines.append(_Line(each, package))
     for each in spec.conda:
         found = re.match(r"(?:\S+::)?([A-Za-z0-9_.-]+)", each.text)
         if found:
-            lines.append(Line(each, Package(normalised(found[1])), is_conda=True))
-    return Asked(spec, system, tuple(lines), tuple(each for each in spec.pip if is_option(each)))
+            lines.append(_Line(each, Package(normalised(found[1])), is_conda=True))
+    return _Asked(spec, system, tuple(lines), tuple(each for each in spec.pip if is_option(each)))
 
 
 def _is_for_another(marker: str, system: str) -> bool:
@@ -116,7 +121,7 @@ def _is_for_another(marker: str, system: str) -> bool:
     return (found[2] in names.get(system, ())) is (found[1] == "!=")
 
 
-def _needs(asked: Asked, taken: set[tuple[str, int, str]]) -> Iterator[Need]:
+def _needs(asked: _Asked, taken: set[tuple[str, int, str]]) -> Iterator[Need]:
     """Of all lines that stay, in their order."""
     for each in asked.pip:
         if (*each.place, each.line.text) not in taken:
@@ -126,7 +131,7 @@ def _needs(asked: Asked, taken: set[tuple[str, int, str]]) -> Iterator[Need]:
                 yield need
 
 
-def _cntk(asked: Asked) -> Iterator[Finding]:
+def _cntk(asked: _Asked) -> Iterator[Finding]:
     """Wheels at an address that is no more, and versions that the index never had."""
     needs_gpu = any(
         each.package.name == "cntk-gpu"
@@ -146,16 +151,16 @@ def _cntk(asked: Asked) -> Iterator[Finding]:
         else:
             continue
         wanted = f"{name}==2.7"
-        yield finding("gone", each, sentence, f"Write `{wanted}`, with `python=3.6`.", _with_marker(wanted, each))
+        yield _finding("gone", each, sentence, f"Write `{wanted}`, with `python=3.6`.", _with_marker(wanted, each))
 
 
-def _tensorflow(asked: Asked) -> Iterator[Finding]:
+def _tensorflow(asked: _Asked) -> Iterator[Finding]:
     for each in asked.pip:
         if each.package.name in ("tensorflow-gpu", "tf-nightly-gpu") and not each.package.location:
             yield from find_tensorflow_gpu(asked.spec, each.line, each.package)
 
 
-def _stand_ins(asked: Asked) -> Iterator[Finding]:
+def _stand_ins(asked: _Asked) -> Iterator[Finding]:
     """Names on the index that install nothing but an error."""
     for each in asked.pip:
         wanted = _STAND_INS.get(each.package.name)
@@ -164,7 +169,7 @@ def _stand_ins(asked: Asked) -> Iterator[Finding]:
         specifier = "" if re.search(r"\b0\.0\b", each.package.specifier) else each.package.specifier
         text = f"{wanted[0]}{_brackets(each)}{specifier}"
         sentence = f"`{each.package.name}` on the package index refuses to install; the package is `{wanted[0]}`."
-        yield finding("gone", each, sentence, f"Write `{text}`.", _with_marker(text, each))
+        yield _finding("gone", each, sentence, f"Write `{text}`.", _with_marker(text, each))
 
 
 _STAND_INS = {
@@ -179,7 +184,7 @@ def _installs(package: Package, version: str) -> bool:
     return bool(version) and allows(package.specifier, version) and not allows(package.specifier, f"{version}.post12")
 
 
-def _other_names(asked: Asked) -> Iterator[Finding]:
+def _other_names(asked: _Asked) -> Iterator[Finding]:
     if asked.has_other_index:
         return
     for each in asked.pip:
@@ -188,7 +193,7 @@ def _other_names(asked: Asked) -> Iterator[Finding]:
             continue
         text = f"{wanted}{_brackets(each)}{each.package.specifier}"
         sentence = f"The package index has no `{each.package.name}`; there it is called `{wanted}`."
-        yield finding("other-name", each, sentence, f"Write `{text}`.", _with_marker(text, each))
+        yield _finding("other-name", each, sentence, f"Write `{text}`.", _with_marker(text, each))
 
 
 _OTHER_NAMES = {
@@ -208,13 +213,13 @@ _OTHER_NAMES = {
 """Names of conda packages and of modules, none of which the index has."""
 
 
-def _old_product(asked: Asked) -> Iterator[Finding]:
+def _old_product(asked: _Asked) -> Iterator[Finding]:
     remedy = "Remove the line: `azureml.logging` is there in every run."
     for each in asked.lines:
         if each.package.name in _OLD_PRODUCT:
             sentence = f"`{each.package.name}` belongs to the old product, and is not needed."
             severity: Severity = "warning" if each.package.name in _STILL_THERE else "error"
-            yield replace(finding("not-needed", each, sentence, remedy, ""), severity=severity)
+            yield replace(_finding("not-needed", each, sentence, remedy, ""), severity=severity)
     for option in asked.options:
         if re.search(_OLD_INDEX, option.text):
             sentence = "This is the old product's own index, of which nothing is needed."
@@ -239,7 +244,7 @@ _OLD_PRODUCT = _STILL_THERE | {
 }
 
 
-def _torch_indexes(asked: Asked) -> Iterator[Finding]:
+def _torch_indexes(asked: _Asked) -> Iterator[Finding]:
     """`torch==2.1.0+cu118` is on PyTorch's own index only. One line is enough for all packages of a build."""
     seen: set[str] = set()
     for each in asked.pip:
@@ -255,12 +260,12 @@ def _torch_indexes(asked: Asked) -> Iterator[Finding]:
         remedy = f"Write above it: `{text}`."
         if each.line.file.endswith(".toml"):
             remedy = f"Add `[[tool.uv.index]]` with the `url` {text.partition(' ')[2]}."
-            yield finding("missing-index", each, sentence, remedy, None)
+            yield _finding("missing-index", each, sentence, remedy, None)
         else:
             yield Finding("missing-index", each.package.name, sentence, remedy, "error", *each.place, text)
 
 
-def _other_systems(asked: Asked) -> Iterator[Finding]:
+def _other_systems(asked: _Asked) -> Iterator[Finding]:
     for each in asked.pip:
         wheel = None if is_old_cntk(each.package.location) else parse_wheel_name(each.package.file_name)
         if wheel is None or any(_fits(tag, asked.system) for tag in wheel.platforms):
@@ -270,7 +275,7 @@ def _other_systems(asked: Asked) -> Iterator[Finding]:
         here = {"linux": "Linux", "darwin": "macOS", "win32": "Windows"}.get(asked.system, asked.system)
         sentence = f"`{each.package.file_name}` is a wheel for {other}; the target's system is {here}."
         remedy = f"Name the wheel for the target's system, or write `{wheel.name}=={wheel.version}`."
-        yield finding("other-system", each, sentence, remedy, None)
+        yield _finding("other-system", each, sentence, remedy, None)
 
 
 def _fits(tag: str, system: str) -> bool:
@@ -279,19 +284,19 @@ def _fits(tag: str, system: str) -> bool:
     return not found or known[found[1]] == system
 
 
-def _shadowed(asked: Asked) -> Iterator[Finding]:
-    by_name: dict[str, list[Line]] = {}
+def _shadowed(asked: _Asked) -> Iterator[Finding]:
+    by_name: dict[str, list[_Line]] = {}
     for each in asked.lines:
         if not each.package.marker and not is_old_cntk(each.package.location):
             by_name.setdefault(each.package.name, []).append(each)
     for loser, winner in _SHADOWS:
         sentence = f"`{loser}` and `{winner}` write the same files; which one is imported is left to chance."
         for each in by_name.get(loser, []) if winner in by_name else []:
-            yield finding("shadowed", each, sentence, f"Remove `{loser}`.", "")
+            yield _finding("shadowed", each, sentence, f"Remove `{loser}`.", "")
     builds = sorted(name for name in by_name if re.fullmatch(r"cupy(-cuda\w+|-rocm[\w-]+)?", name))
     if len(builds) > 1:
         sentence = f"{' and '.join(f'`{name}`' for name in builds)} write the same files."
-        yield finding("shadowed", by_name[builds[1]][0], sentence, "Keep the one for the target's CUDA.", None)
+        yield _finding("shadowed", by_name[builds[1]][0], sentence, "Keep the one for the target's CUDA.", None)
 
 
 _SHADOWS = (
@@ -305,7 +310,7 @@ _SHADOWS = (
 """The first is the build for the CPU, or the plain one."""
 
 
-def _cpu_builds(asked: Asked) -> Iterator[Finding]:
+def _cpu_builds(asked: _Asked) -> Iterator[Finding]:
     if not asked.wants_gpu:
         return
     for each in asked.lines:
@@ -317,7 +322,7 @@ def _cpu_builds(asked: Asked) -> Iterator[Finding]:
         yield from find_cpu_index(option)
 
 
-_RULES: tuple[Callable[[Asked], Iterator[Finding]], ...] = (
+_RULES: tuple[Callable[[_Asked], Iterator[Finding]], ...] = (
     _cntk,
     _tensorflow,
     _stand_ins,
@@ -329,15 +334,15 @@ _RULES: tuple[Callable[[Asked], Iterator[Finding]], ...] = (
 )
 
 
-def _brackets(line: Line) -> str:
+def _brackets(line: _Line) -> str:
     return f"[{line.package.extras}]" if line.package.extras else ""
 
 
-def _with_marker(text: str, line: Line) -> str:
+def _with_marker(text: str, line: _Line) -> str:
     return f"{text} ; {line.package.marker}" if line.package.marker else text
 
 
-def _each_package_once(found: list[Finding], asked: Asked) -> Iterator[Finding]:
+def _each_package_once(found: list[Finding], asked: _Asked) -> Iterator[Finding]:
     """A replacement that another line says already, or will say, removes its line: installers refuse a package that
     is asked for twice."""
     changed = {(each.file, each.line, each.original) for each in found if each.replacement is not None}

@@ -2,4 +2,4 @@
 
 `main.py serve` is started by the near side and speaks frames over stdin and stdout (`agent.py`). Each run has a
 guardian (`guardian.py`) and below it a supervisor (`supervisor.py`). Their files are described in
-`docs/architecture.md`."""
+`docs/reference/files.md`."""

@@ -7,18 +7,20 @@ import select
 import signal
 import sys
 import time
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Iterator, List, Optional, Tuple
 
-from holdfast.farside import frames, kernel
-from holdfast.farside.frames import Message
-from holdfast.farside.layout import ENTRY, SUPERVISOR_BYTE, Home
+from holdfast.farside.engines import owners
 from holdfast.farside.machine import identity
-from holdfast.farside.refusal import Refused
-from holdfast.farside.run.giving_up import give_up, start_or_give_up
-from holdfast.farside.run.subscription import Subscription, adjudicate, elsewhere, is_alive, subscribe
-from holdfast.farside.store import storage
-from holdfast.farside.store.objects import Arrivals
-from holdfast.farside.store.occupying import Adding
+from holdfast.farside.operations import storage, table
+from holdfast.farside.operations.home_lock import Adding
+from holdfast.farside.operations.objects import Arrivals
+from holdfast.farside.operations.subscription import Subscription, subscribe
+from holdfast.farside.run.liveness import adjudicate, elsewhere, is_alive
+from holdfast.farside.run.run_start import give_up, queued, start_or_give_up
+from holdfast.farside.system import frames, kernel
+from holdfast.farside.system.frames import Message
+from holdfast.farside.system.layout import ENTRY, Home
+from holdfast.farside.system.refusal import Refused
 
 LOOK_EVERY = 2.0
 """Seconds between looks at whether a followed run is still alive, and the fallback where inotify is not to be had."""
@@ -45,7 +47,7 @@ def serve(home_path: str) -> None:
 
 
 def _mark(home: Home) -> None:
-    """Before anything is put there. What keeps it from being marked is told to whoever asks for more."""
+    """Before anything is put there. What keeps it from being marked is told when more is asked for."""
     try:
         home.make()
     except OSError:
@@ -62,36 +64,7 @@ class Agent:
         self._pulse: Optional[float] = None
         self._listing: Tuple[List[List[Any]], List[str]] = ([], [])
         self._arrivals = Arrivals(home)
-        self._stream: Optional[Iterator[Tuple[Message, bytes]]] = None
-        self._operations: Dict[str, Callable[[Message, bytes], Answer]] = {
-            "hello": self._hello,
-            "prepare": self._prepare,
-            "pack": self._arrivals.pack,
-            "put": self._arrivals.put,
-            "start": self._start,
-            "give-up": self._give_up,
-            "follow": self._follow,
-            "cancel": self._cancel,
-            "list": self._list,
-            "stream": self._begin_stream,
-            "link": lambda message, _: storage.link(self.home, message),
-            "environments": lambda message, _: storage.environments(self.home),
-            "environment-list": self._environments,
-            "environment-show": self._environments,
-            "environment-target": self._environments,
-            "environment-check": self._environments,
-            "environment-trim": self._environments,
-            **dict.fromkeys(("docker", "docker-try"), self._docker),
-            "tool": self._tool,
-            "platform": self._tool,
-            "remove": lambda message, _: storage.remove(self.home, message),
-            **dict.fromkeys(("known-runs", "known-projects", "records", "objects"), self._known),
-            "sweep": self._sweep,
-            "facts": self._facts,
-            "gpus": self._gpus,
-            "shell": self._shell,
-            "stacks": self._stacks,
-        }
+        self._sending: Optional[Iterator[Tuple[Message, bytes]]] = None
 
     def main(self, source: int) -> None:
         """Until the near side closes the connection."""
@@ -102,20 +75,20 @@ class Agent:
                 poll.register(self._watch.descriptor, select.POLLIN)
             timeout = LOOK_EVERY if self._watch is None or self._watch.works else 0.1
             timeout = min(timeout, self._pulse or timeout)
-            ready = poll.poll(0 if self._stream else int(timeout * 1000) if self._subscriptions else None)
+            ready = poll.poll(0 if self._sending else int(timeout * 1000) if self._subscriptions else None)
             if any(descriptor == source for descriptor, _ in ready):
                 frame = frames.decode(lambda size: _read_exactly(source, size))
                 if frame is None:
                     return
                 self._handle(*frame)
-            elif ready or not self._stream or time.monotonic() - self._pushed > timeout:
+            elif ready or not self._sending or time.monotonic() - self._pushed > timeout:
                 self._push_all()
             self._send_next_piece()
 
     def _handle(self, message: Message, body: bytes) -> None:
         number = message.get("id")
         try:
-            answer = self._operations.get(str(message.get("op")), self._seldom)(message, body)
+            answer = self._answer(table.find(str(message.get("op"))), message, body)
             if answer is ANSWERED:
                 return
             if isinstance(answer, bytes):
@@ -130,6 +103,15 @@ class Agent:
             self._fail(number, "too-large", "The answer to `%s` does not fit: %s." % (message.get("op"), error), "")
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             self._fail(number, "malformed", "The request `%s` is malformed: %r" % (message.get("op"), error), "")
+
+    def _answer(self, operation: table.Operation, message: Message, body: bytes) -> Answer:
+        if operation.module == table.AGENT:
+            return getattr(self, "_" + operation.function)(message, body)
+        return table.run(operation, self.home, message, self._tell)
+
+    def _tell(self, text: str) -> None:
+        """Of something that takes long: how far it is."""
+        self._reply({"push": "progress", "run": "", "file": text})
 
     def _reply(self, message: Message, body: bytes = b"", is_checked: bool = True) -> None:
         self._spoke = time.monotonic()
@@ -164,84 +146,35 @@ class Agent:
             "entry": ENTRY,
         }
 
-    def _seldom(self, message: Message, body: bytes) -> Answer:
-        """What is asked when a target is attached, checked or detached; imported then."""
-        from holdfast.farside.account import attaching
+    def _objects(self, message: Message, body: bytes) -> Answer:
+        """What a client asks that did not submit the run; imported then."""
+        from holdfast.farside.operations.known_runs import objects
 
-        operation = attaching.OPERATIONS.get(str(message.get("op")))
-        if operation is None:
-            raise Refused("unknown", "This far side does not know `%s`." % message.get("op"))
-        return operation(self.home, message)
-
-    def _known(self, message: Message, body: bytes) -> Answer:
-        """What somebody asks who did not submit the runs; imported then."""
-        from holdfast.farside.store import known_runs
-
-        if message["op"] != "objects":
-            return known_runs.OPERATIONS[message["op"]](self.home, message)
-        answer, contents = known_runs.objects(self.home, message)
+        answer, contents = objects(self.home, message)
         self._reply({"id": message.get("id"), "ok": answer}, contents)
         return ANSWERED
 
-    def _shell(self, message: Message, body: bytes) -> Answer:
-        from holdfast.farside.account.shells import prepare
-
-        return prepare(self.home, message)
-
-    def _stacks(self, message: Message, body: bytes) -> Answer:
-        from holdfast.farside.run.stacks import stacks
-
-        return stacks(self.home, message)
-
     def _require_tools(self, environment: Any) -> None:
         if environment and environment.get("tools"):
-            from holdfast.farside.environments import tools
+            from holdfast.farside.environments import uv
 
-            tools.require(self.home, environment["tools"])
+            uv.require(self.home, environment["tools"])
 
     def _require_packages(self, environment: Any) -> None:
         if environment and environment.get("packages"):
-            from holdfast.farside.environments import shipped
+            from holdfast.farside.environments import shipped_packages
 
-            shipped.require(self.home, environment["packages"])
-
-    def _tool(self, message: Message, body: bytes) -> Answer:
-        from holdfast.farside.environments import tools
-
-        return tools.OPERATIONS[message["op"]](self.home, message)
-
-    def _environments(self, message: Message, body: bytes) -> Answer:
-        from holdfast.farside.environments import asked
-
-        return asked.OPERATIONS[message["op"]](self.home, message)
-
-    def _docker(self, message: Message, body: bytes) -> Answer:
-        """What is done takes long, and says so meanwhile."""
-        from holdfast.farside.containers import looking
-
-        def tell(text: str) -> None:
-            self._reply({"push": "progress", "run": "", "file": text})
-
-        return looking.OPERATIONS[message["op"]](self.home, message, tell)
-
-    def _sweep(self, message: Message, body: bytes) -> Answer:
-        from holdfast.farside.store.sweeping import sweep
-
-        return sweep(self.home, message)
-
-    def _facts(self, message: Message, body: bytes) -> Answer:
-        from holdfast.farside.machine.facts import facts
-
-        return facts(self.home, message)
-
-    def _gpus(self, message: Message, body: bytes) -> Answer:
-        from holdfast.farside.gpu.looking import look
-
-        return look(self.home, message)
+            shipped_packages.require(self.home, environment["packages"])
 
     def _prepare(self, message: Message, body: bytes) -> Answer:
         with Adding(self.home):
             return self._arrivals.prepare(message, body)
+
+    def _pack(self, message: Message, body: bytes) -> Answer:
+        return self._arrivals.pack(message, body)
+
+    def _put(self, message: Message, body: bytes) -> Answer:
+        return self._arrivals.put(message, body)
 
     def _start(self, message: Message, body: bytes) -> Answer:
         if message.get("place") not in (None, identity.place(self.home)):
@@ -253,7 +186,9 @@ class Agent:
         self.home.make()
         with Adding(self.home):
             self._require_packages(message["plan"].get("environment"))
-            return {"again": not start_or_give_up(self.home, message["plan"], secrets, records)}
+            is_new = start_or_give_up(self.home, message["plan"], secrets, records)
+        waits = queued(self.home, message["plan"])
+        return {"again": not is_new, "queued": waits}
 
     def _give_up(self, message: Message, body: bytes) -> Answer:
         self.home.make()
@@ -261,8 +196,8 @@ class Agent:
 
     def _follow(self, message: Message, body: bytes) -> Answer:
         """Name the runs that are not here; then send what each other has that the follower has not, and a `level`
-        when it has all; with `stay`, go on sending until the run ends. The answer comes first, so that nobody
-        collects pushes. Whoever stays may ask for a word every `alive` seconds, and then gets one, news or not: a link
+        when it has all; with `stay`, go on sending until the run ends. The answer comes first, so that no
+        pushes collect. One that stays may ask for a word every `alive` seconds, and then gets one, news or not: a link
         that died says nothing either."""
         missing, found = {}, []
         for asked in message["runs"]:
@@ -275,8 +210,8 @@ class Agent:
         if pulse is not None:
             self._pulse = max(0.05, float(pulse))
         self._reply({"id": message.get("id"), "ok": {"missing": missing, "alive": pulse}})
+        adjudicate(*(subscription.folder for subscription in found))
         for subscription in found:
-            adjudicate(subscription.folder)
             if message.get("stay"):
                 self._watch = self._watch or kernel.Watch()
                 self._watch.add(subscription.folder)
@@ -295,18 +230,18 @@ class Agent:
         rows, problems = self._listing
         return {"files": rows[begin : begin + PAGE], "total": len(rows), "problems": problems[:100]}
 
-    def _begin_stream(self, message: Message, body: bytes) -> Answer:
+    def _stream(self, message: Message, body: bytes) -> Answer:
         """Say yes, then send the files between all other work. A new request ends the one before: one without files
         only ends it."""
-        from holdfast.farside.store.streaming import stream, wanted, widen
+        from holdfast.farside.operations.storage import stream, wanted, widen
 
         files = wanted(self.home, message)
         widen(self._output.fileno())
-        self._stream = stream(self.home, message, files, self._beating(message))
+        self._sending = stream(self.home, message, files, self._beating(message))
         return {"files": len(files), "alive": message.get("alive")}
 
     def _beating(self, message: Message) -> Callable[[], None]:
-        """For work that takes long without a word: says that it goes on, every `alive` seconds, to whoever wants
+        """For work that takes long without a word: says that it goes on, every `alive` seconds, to a client that wants
         that."""
         pulse = message.get("alive")
         every = None if pulse is None else max(0.05, float(pulse))
@@ -318,11 +253,11 @@ class Agent:
         return beat
 
     def _send_next_piece(self) -> None:
-        if self._stream is None:
+        if self._sending is None:
             return
-        frame = next(self._stream, None)
+        frame = next(self._sending, None)
         if frame is None:
-            self._stream = None
+            self._sending = None
         else:
             message, body = frame
             self._reply(message, body, is_checked=message["push"] != "piece")  # the file's digest follows
@@ -337,9 +272,10 @@ class Agent:
         self._pushed = time.monotonic()
         for subscription in self._subscriptions:
             subscription.push(self._reply)
-            if not subscription.ended and now - subscription.looked > LOOK_EVERY:
-                subscription.looked = now
-                adjudicate(subscription.folder)
+        due = [each for each in self._subscriptions if not each.ended and now - each.looked > each.pace]
+        for each in due:
+            each.looked = now
+        adjudicate(*(each.folder for each in due))
         self._drop_ended()
         if self._pulse is not None and self._subscriptions and time.monotonic() - self._spoke >= self._pulse:
             self._reply({"push": "alive", "run": self._subscriptions[0].run})
@@ -363,12 +299,8 @@ class Agent:
         if not is_alive(folder):
             return {"state": "ended"}
         storage.write_request(folder, "cancel", {"detail": message.get("detail", ""), "grace": message.get("grace")})
-        holder = kernel.lock_holder(os.path.join(folder, "lock"), SUPERVISOR_BYTE)
-        try:
-            if holder:
-                os.kill(holder, signal.SIGUSR1)
-        except ProcessLookupError:
-            return {"state": "ended"}
+        owners.end(self.home, folder, message.get("grace"))
+        adjudicate(folder)
         return {"state": "asked"}
 
 

@@ -1,4 +1,5 @@
-"""The file of the index: opened, migrated, set aside when damaged, done without when it cannot be written.
+"""The file of the index: a cache. It is made when it is not there, removed and made anew when it is damaged, and done
+without when it cannot be written. Other tables are another file: the version is in its name.
 
 Operations are functions of a connection, because they may have to be run again: on a fresh file after damage,
 or, for reading, on a copy in memory where the folder is read-only or the disk full.
@@ -16,59 +17,46 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from holdfast.errors import StorageError
-from holdfast.history.storage import storage_error
-from holdfast.history.values import UnreadableError
+from holdfast.whole_files import FULL, READ_ONLY, storage_error
 
 if TYPE_CHECKING:
     import sqlite3
 
 Result = TypeVar("Result")
 BUSY_SECONDS = 10.0
-
-
-def _create(connection: sqlite3.Connection) -> None:
-    connection.execute(
-        "CREATE TABLE runs (run_id TEXT PRIMARY KEY, created REAL NOT NULL, script TEXT NOT NULL,"
-        " target TEXT NOT NULL, status TEXT NOT NULL, final INTEGER NOT NULL, settled INTEGER NOT NULL,"
-        " tracked INTEGER NOT NULL, parent TEXT, record TEXT NOT NULL, shown TEXT NOT NULL)"
-    )
-    connection.execute("CREATE TABLE seen (folder_time INTEGER NOT NULL)")
-    connection.execute("CREATE INDEX runs_by_age ON runs (created DESC, run_id DESC)")
-    connection.execute("CREATE INDEX runs_unsettled ON runs (run_id) WHERE settled = 0")
-    connection.execute("CREATE INDEX runs_by_parent ON runs (parent) WHERE parent IS NOT NULL")
-    connection.execute(
-        "CREATE TABLE metrics (run_id TEXT NOT NULL, name TEXT NOT NULL, value REAL,"
-        " PRIMARY KEY (run_id, name)) WITHOUT ROWID"
-    )
-    connection.execute("CREATE INDEX metrics_by_value ON metrics (name, value)")
-    connection.execute(
-        "CREATE TABLE numbers (script TEXT NOT NULL, number INTEGER NOT NULL, run_id TEXT NOT NULL UNIQUE,"
-        " PRIMARY KEY (script, number)) WITHOUT ROWID"
-    )
-
-
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_create,)
-"""Applied in order; `PRAGMA user_version` counts those that a file has seen. Append only."""
+VERSION = 1
+"""Of the tables, and of what is written into them."""
+_TABLES = (
+    "CREATE TABLE runs (run_id TEXT PRIMARY KEY, created REAL NOT NULL, script TEXT NOT NULL,"
+    " target TEXT NOT NULL, status TEXT NOT NULL, final INTEGER NOT NULL, settled INTEGER NOT NULL,"
+    " tracked INTEGER NOT NULL, parent TEXT, record TEXT NOT NULL, shown TEXT NOT NULL)",
+    "CREATE TABLE seen (folder_time INTEGER NOT NULL)",
+    "CREATE INDEX runs_by_age ON runs (created DESC, run_id DESC)",
+    "CREATE INDEX runs_unsettled ON runs (run_id) WHERE settled = 0",
+    "CREATE INDEX runs_by_parent ON runs (parent) WHERE parent IS NOT NULL",
+    "CREATE TABLE metrics (run_id TEXT NOT NULL, name TEXT NOT NULL, value REAL,"
+    " PRIMARY KEY (run_id, name)) WITHOUT ROWID",
+    "CREATE INDEX metrics_by_value ON metrics (name, value)",
+    "CREATE TABLE numbers (script TEXT NOT NULL, number INTEGER NOT NULL, run_id TEXT NOT NULL UNIQUE,"
+    " PRIMARY KEY (script, number)) WITHOUT ROWID",
+    f"PRAGMA user_version = {VERSION}",
+)
 
 
 class Database:
     def __init__(self, state: Path) -> None:
-        self.state = state
-
-    @property
-    def path(self) -> Path:
-        return self.state / "index.sqlite"
+        self.path = state / f"index-{VERSION}.sqlite"
 
     def write(self, operation: Callable[[sqlite3.Connection], Result]) -> Result:
         """Run `operation` on the file, which is made if need be. StorageError when it cannot be written."""
         import sqlite3
 
         try:
-            self.state.mkdir(parents=True, exist_ok=True)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise storage_error(error, "make the folder of the index", self.state) from error
+            raise storage_error(error, "make the folder of the index", self.path.parent) from error
         try:
-            return self._with_healing(operation)
+            return self._on_file(operation)
         except sqlite3.Error as error:
             raise _storage_error(error, self.path) from error
 
@@ -76,63 +64,53 @@ class Database:
         """Run `operation` on the file or, where that cannot be, on a copy in memory: reading always works."""
         import sqlite3
 
-        if self.state.is_dir():
-            with contextlib.suppress(sqlite3.Error, UnreadableError, StorageError):
-                return self._with_healing(operation)
-            with contextlib.suppress(sqlite3.Error, UnreadableError), _memory() as connection:
-                self._copy_into(connection)
+        if self.path.parent.is_dir():
+            with contextlib.suppress(sqlite3.Error, *_MISREAD, StorageError):
+                return self._on_file(operation)
+            with contextlib.suppress(sqlite3.Error, *_MISREAD), _in_memory(self.path) as connection:
                 return operation(connection)
-        with _memory() as connection:
-            _migrate(connection)
+        with _in_memory() as connection:
             return operation(connection)
 
-    def _with_healing(self, operation: Callable[[sqlite3.Connection], Result]) -> Result:
+    def _on_file(self, operation: Callable[[sqlite3.Connection], Result]) -> Result:
         import sqlite3
 
-        damaged: tuple[int, int] | None = None
-        for last_attempt in (False, False, True):
-            path = self._usable_path(damaged)
-            used = _identity(path)
+        for is_last_attempt in (False, False, False, True):
+            found = _stamp(self.path)
             try:
-                with contextlib.closing(_connect(path)) as connection:
-                    _migrate(connection)
+                with contextlib.closing(_connect(self.path)) as connection:
                     return operation(connection)
-            except (sqlite3.Error, UnreadableError) as error:
-                if last_attempt or not (_is_damage(error) or _is_disturbed(error)):
+            except (sqlite3.Error, *_MISREAD) as error:
+                is_damage = _is_damage(error)
+                if is_last_attempt or not (is_damage or _is_disturbed(error)):
                     raise
-                damaged = used if _is_damage(error) else None
+                if is_damage:
+                    self._remove(found)
         raise AssertionError("unreachable: the last attempt returns or raises")
 
-    def _usable_path(self, damaged: tuple[int, int] | None) -> Path:
-        """The file to use. A damaged one is renamed first; one of a later version is left to that version."""
-        import sqlite3
-
-        beside = self.path.with_name(f"index-v{len(MIGRATIONS)}.sqlite")
-        if damaged is not None:
-            with _alone_in(self.state):
-                for path in (self.path, beside):
-                    if _identity(path) == damaged:  # else another process has replaced it
-                        _set_aside(path)
-        with contextlib.suppress(sqlite3.Error), contextlib.closing(_connect(self.path)) as connection:
-            if _version(connection) > len(MIGRATIONS):
-                return beside
-        return self.path
-
-    def _copy_into(self, memory: sqlite3.Connection) -> None:
-        import sqlite3
-
-        address = f"{self.path.absolute().as_uri()}?mode=ro"
-        with contextlib.closing(sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS)) as source:
-            source.backup(memory)
-        if _version(memory) != len(MIGRATIONS):
-            raise UnreadableError("another version's index")
+    def _remove(self, damaged: tuple[int, int, int] | None) -> None:
+        """With its rollback journal, which must not be applied to the next one. A file that has changed since may be
+        another process's new one: it stays."""
+        try:
+            with _alone_in(self.path.parent):
+                if _stamp(self.path) == damaged:
+                    self.path.with_name(f"{self.path.name}-journal").unlink(missing_ok=True)
+                    self.path.unlink(missing_ok=True)
+        except OSError as error:
+            raise storage_error(error, "replace the damaged index", self.path) from error
 
 
 @contextlib.contextmanager
-def _memory() -> Iterator[sqlite3.Connection]:
+def _in_memory(path: Path | None = None) -> Iterator[sqlite3.Connection]:
+    """Empty, or what the file has."""
     import sqlite3
 
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        if path is not None:
+            address = f"{path.absolute().as_uri()}?mode=ro"
+            with contextlib.closing(sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS)) as source:
+                source.backup(connection)
+        _make_tables(connection)
         yield connection
 
 
@@ -156,38 +134,38 @@ def _connect(path: Path) -> sqlite3.Connection:
     try:
         # Nothing is only here: what a power cut damages is made anew from the run folders.
         connection.execute("PRAGMA synchronous = OFF")
-    except sqlite3.Error:
+        _make_tables(connection)
+    except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
-
-
-def _migrate(connection: sqlite3.Connection) -> None:
-    if _version(connection) >= len(MIGRATIONS):
+def _make_tables(connection: sqlite3.Connection) -> None:
+    if _is_made(connection):
         return
     with transaction(connection):
-        for step in MIGRATIONS[_version(connection) :]:  # asked again: another process may have been quicker
-            step(connection)
-        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        for statement in () if _is_made(connection) else _TABLES:  # another process may have been quicker
+            connection.execute(statement)
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def _is_made(connection: sqlite3.Connection) -> bool:
+    return bool(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
     try:
         found = path.stat()
     except OSError:
         return None
-    return (found.st_dev, found.st_ino)
+    return (found.st_ino, found.st_mtime_ns, found.st_size)
 
 
 @contextlib.contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
-    """Of two processes that meet a damaged file, the second must not set aside what the first made anew."""
+    """Of two processes that meet a damaged file, the second must not remove what the first made anew."""
     with contextlib.ExitStack() as stack:
-        # Windows does not replace a file that another process has open, which has the same effect.
+        # Windows does not remove a file that another process has open, which has the same effect.
         with contextlib.suppress(OSError):  # network disks that do not lock folders
             if sys.platform != "win32":
                 import fcntl
@@ -198,33 +176,19 @@ def _alone_in(folder: Path) -> Iterator[None]:
         yield
 
 
-def _set_aside(path: Path) -> None:
-    """Keep the damaged file, one at most. Its rollback journal must not be applied to the new one."""
-    try:
-        path.with_name(f"{path.name}-journal").unlink(missing_ok=True)
-        path.replace(path.with_name(f"{path.stem}.damaged.sqlite"))
-    except FileNotFoundError:
-        pass  # another process was quicker
-    except OSError as error:
-        raise storage_error(error, "replace the damaged index", path) from error
+_MISREAD = (ValueError, TypeError)
+"""What a row gives that has other values than were written."""
 
 
 def _is_disturbed(error: Exception) -> bool:
     """A process that still has a damaged file open takes the journal of the new one, which has its name, for its own,
-    and removes it under whoever writes. A disk that really fails does so again."""
+    and removes it under a process that writes. A disk that really fails does so again."""
     return "disk I/O error" in str(error)
 
 
 def _is_damage(error: Exception) -> bool:
     """Whether the file's contents are wrong, not its surroundings. By text: Python 3.10 has no codes."""
-    import sqlite3
-
-    if isinstance(error, UnreadableError) or type(error) is sqlite3.DatabaseError:
-        return True
-    text = str(error)
-    return isinstance(error, sqlite3.OperationalError) and (
-        "malformed" in text or "no such table" in text or "no such column" in text
-    )
+    return not _is_disturbed(error) and not any(fragment in str(error) for fragment in _REMEDIES)
 
 
 def _storage_error(error: sqlite3.Error, path: Path) -> StorageError:
@@ -234,10 +198,9 @@ def _storage_error(error: sqlite3.Error, path: Path) -> StorageError:
     return StorageError(f"Could not write the index of runs: {text} (`{path}`).", (*remedies, other)[0])
 
 
-_READ_ONLY = "The folder cannot be written to. Check who owns it and whether its disk is mounted read-only."
 _REMEDIES = {
-    "full": "The disk or the quota is full. Make room there, then run the same command again.",
-    "readonly": _READ_ONLY,
-    "unable to open": _READ_ONLY,
-    "locked": "Another Holdfast process has been writing to it for long. When it has ended, run this again.",
+    "disk is full": FULL,
+    "readonly database": READ_ONLY,
+    "unable to open database": READ_ONLY,
+    "is locked": "Another Holdfast process has been writing to it for long. When it has ended, run this again.",
 }

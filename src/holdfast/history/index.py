@@ -1,7 +1,7 @@
 """The index of a project's runs: quick to search, never the only place of a fact.
 
 Every use compares it with the run folders first and takes in what is new, gone or unfinished there. So a
-missing, damaged or outdated index mends itself, and a run recorded while it could not be written is found.
+missing, damaged or outdated index is put right, and a run recorded while it could not be written is found.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from holdfast.codec import encode
 from holdfast.errors import HoldfastError
 from holdfast.frozen import dataclass, replace
 from holdfast.history.database import Database, transaction
-from holdfast.history.folder import RunFolders
-from holdfast.history.narrowing import MetricCondition
-from holdfast.history.queries import run_as_dict
+from holdfast.history.queries import MetricCondition, run_as_dict
 from holdfast.history.records import read_run
-from holdfast.history.values import UnreadableError, run_from_json, run_json
+from holdfast.history.run_folder import RunFolders
+from holdfast.history.values import run_from_json
 from holdfast.model import Run, Status
 
 if TYPE_CHECKING:
@@ -119,12 +119,7 @@ class Index:
             newest = f"SELECT shown FROM runs WHERE tracked = 1{condition}"  # noqa: S608 - names and operators are ours
             newest += " ORDER BY created DESC, run_id DESC LIMIT ?"
             rows = connection.execute(newest, (*values, -1 if limit is None else limit)).fetchall()
-            try:  # one text for all: the parser is entered once
-                found = json.loads("[" + ",".join(shown for (shown,) in rows) + "]")
-                for each in found:
-                    each.setdefault("gpu", None)  # what an earlier version took in has no such key
-            except (ValueError, AttributeError) as error:
-                raise UnreadableError(str(error)) from error
+            found = json.loads("[" + ",".join(shown for (shown,) in rows) + "]")  # the parser is entered once
             return Documents(tuple(found), unreadable, _has_unfinished(connection))
 
         return self._database.read(select)
@@ -156,7 +151,7 @@ class Index:
         def refill(connection: sqlite3.Connection) -> int:
             import sqlite3
 
-            if connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+            if connection.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
                 raise sqlite3.DatabaseError("the check found damage")
             with transaction(connection):
                 connection.execute("DELETE FROM runs")
@@ -295,14 +290,11 @@ def _forget(connection: sqlite3.Connection, run_id: str) -> None:
 
 
 def _record(run: Run) -> str:
-    return json.dumps(run_json(replace(run, packages=(), other_files=())), separators=(",", ":"))
+    return json.dumps(encode(replace(run, packages=(), other_files=())), separators=(",", ":"))
 
 
 def _run(record: str) -> Run:
-    try:
-        return run_from_json(json.loads(record))
-    except (TypeError, ValueError) as error:
-        raise UnreadableError(str(error)) from error
+    return run_from_json(json.loads(record))
 
 
 def _condition(only: Filter) -> tuple[str, tuple[str, ...]]:

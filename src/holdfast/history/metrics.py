@@ -19,7 +19,7 @@ MetricValue: TypeAlias = "bool | int | float | str | list[MetricValue]"
 """A list holds numbers only. It is a list and not a tuple because queries take lists."""
 
 
-class Point(NamedTuple):
+class MetricPoint(NamedTuple):
     time: float
     value: MetricValue
     step: int | None
@@ -37,19 +37,19 @@ class MetricSummary:
     last_step: int | None
 
 
-def read_metrics(folder: Path) -> dict[str, tuple[Point, ...]]:
+def read_metrics(folder: Path) -> dict[str, tuple[MetricPoint, ...]]:
     """Every point in the run's `metrics` folder, by name, in order of time.
 
     Within a process the order is that of the calls, also when its clock was set back.
     """
-    found: dict[str, list[list[Point]]] = {}
+    found: dict[str, list[list[MetricPoint]]] = {}
     for file in _files(folder):
-        own: dict[str, list[Point]] = {}
+        own: dict[str, list[MetricPoint]] = {}
         for time, name, value, step in _records(file):
             points = own.get(name)
             if points is None:
                 points = own[name] = []
-            points.append(Point(time, value, step))
+            points.append(MetricPoint(time, value, step))
         for name, points in own.items():
             found.setdefault(name, []).append(points)
     return {name: _merged(lists) for name, lists in found.items()}
@@ -121,7 +121,7 @@ class _Tally:
         return MetricSummary(name, self.last, self.minimum, self.maximum, self.count, self.last_step)
 
 
-def _merged(lists: list[list[Point]]) -> tuple[Point, ...]:
+def _merged(lists: list[list[MetricPoint]]) -> tuple[MetricPoint, ...]:
     if len(lists) == 1:
         return tuple(lists[0])
     # A clock that was set back must not reorder the calls of a process: it is taken to stand still until it

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.frozen import replace
-from holdfast.history.folder import RunFolders
-from holdfast.history.journal import (
+from holdfast.history.journal_fold import (
     ContainerUsed,
     Created,
     EndingBegan,
@@ -21,14 +20,16 @@ from holdfast.history.journal import (
     Noted,
     PhaseBegan,
     ProcessesEnded,
+    Queued,
     RunEnded,
     ScriptExited,
     ScriptStarted,
     parse_journal,
 )
-from holdfast.history.storage import storage_error
+from holdfast.history.run_folder import RunFolders
 from holdfast.model import Ending, FileSize, Reason, Run, Status, Submission
-from holdfast.project.durations import format_duration
+from holdfast.project.quantities import format_duration
+from holdfast.whole_files import storage_error
 
 __all__ = ["Journal", "fold", "parse_journal", "read_run"]
 
@@ -109,7 +110,10 @@ def _names(folder: Path) -> list[str]:
 def _apply(run: Run, event: JournalEvent) -> Run:
     match event:
         case Created():
-            return _at_least(run, Status.PREPARING)
+            return _at_least(run, Status.QUEUED if event.engine else Status.PREPARING)
+        case Queued():
+            run = _at_least(run, Status.QUEUED)
+            return replace(run, phase=event.text) if run.status is Status.QUEUED else run
         case PhaseBegan():
             return replace(_at_least(run, Status.PREPARING), phase=_phase(run, event.text or event.name))
         case EnvironmentUsed():
@@ -188,9 +192,10 @@ _CAUSES = {
 }
 _ORDER: Mapping[Status, int] = {
     Status.SUBMITTED: 0,
-    Status.PREPARING: 1,
-    Status.RUNNING: 2,
-    Status.COMPLETED: 3,
-    Status.FAILED: 3,
-    Status.CANCELED: 3,
+    Status.QUEUED: 1,
+    Status.PREPARING: 2,
+    Status.RUNNING: 3,
+    Status.COMPLETED: 4,
+    Status.FAILED: 4,
+    Status.CANCELED: 4,
 }

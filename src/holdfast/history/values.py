@@ -1,4 +1,5 @@
-"""Submissions and runs as JSON and back: what `submission.json` and the index's rows hold.
+"""Submissions, runs and verdicts about GPUs from JSON: what `submission.json`, the journal and the index's rows
+hold.
 
 Reading is lenient in one direction: keys that this version does not know are ignored, so that a record of a
 later version stays readable for as long as it holds what this one needs.
@@ -9,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.frozen import field_names
-from holdfast.history.verdicts import verdict_json, verdict_of
-from holdfast.model import EndedProcess, Ending, FileSize, Reason, Run, Status, Submission
+from holdfast.codec import Malformed, decode, recover
+from holdfast.frozen import field_names, replace
+from holdfast.model import Run, Submission, UseState, Verdict
 
 YEAR_10000 = 253402300800.0
 """Seconds since 1970 from which on no calendar can show a time: nothing that a clock wrote."""
@@ -19,11 +20,6 @@ YEAR_10000 = 253402300800.0
 
 class UnreadableError(ValueError):
     """The data is not what it should be; the text says what is missing. Callers add the file's name."""
-
-
-def submission_json(submission: Submission) -> dict[str, Any]:
-    data = {name: getattr(submission, name) for name in field_names(submission)}
-    return data | {"arguments": list(submission.arguments), "properties": dict(submission.properties)}
 
 
 def submission_from_json(data: object) -> Submission:
@@ -48,74 +44,37 @@ def submission_from_json(data: object) -> Submission:
     return Submission(**known)
 
 
-def run_json(run: Run) -> dict[str, Any]:
-    """The whole record; `run_from_json` gives back an equal one."""
-    return {
-        "submission": submission_json(run.submission),
-        "status": run.status.value,
-        "ending": None if run.ending is None else _ending_json(run.ending),
-        "started": run.started,
-        "ended": run.ended,
-        "exited": run.exited,
-        "phase": run.phase,
-        "environment": run.environment,
-        "python": run.python,
-        "packages": list(run.packages),
-        "image": run.image,
-        "image_id": run.image_id,
-        "container": run.container,
-        "has_gpus": run.has_gpus,
-        "built_in": run.built_in,
-        "ended_processes": [[each.pid, each.name, each.signal] for each in run.ended_processes],
-        "other_files": [[each.path, each.size] for each in run.other_files],
-        "other_files_count": run.other_files_count,
-        "outputs": [[each.path, each.size] for each in run.outputs],
-        "notes": list(run.notes),
-        "metrics": dict(run.metrics),
-        "clock_offset": run.clock_offset,
-        "outputs_left": run.outputs_left,
-        "gpu": None if run.gpu is None else verdict_json(run.gpu),
-    }
-
-
-def run_from_json(data: Mapping[str, Any]) -> Run:
-    """The inverse of `run_json`. Raises `UnreadableError` for what this version did not write."""
+def run_from_json(data: Any) -> Run:
+    """A record as `encode` wrote it. Raises `UnreadableError` for what this version did not write."""
     try:
-        ending = data["ending"]
-        return Run(
-            submission=submission_from_json(data["submission"]),
-            status=Status(data["status"]),
-            ending=None if ending is None else Ending(**(ending | {"reason": Reason(ending["reason"])})),
-            started=data["started"],
-            ended=data["ended"],
-            exited=_number_or_none(data.get("exited")),  # not in records that an earlier version indexed
-            phase=data["phase"],
-            environment=data["environment"],
-            python=data.get("python", ""),  # not in records that an earlier version indexed
-            packages=tuple(data["packages"]),
-            image=_text_or_none(data.get("image")),
-            image_id=_text_or_none(data.get("image_id")),
-            container=_text_or_none(data.get("container")),
-            has_gpus=data["has_gpus"] if isinstance(data.get("has_gpus"), bool) else None,
-            built_in=_number_or_none(data.get("built_in")),
-            ended_processes=tuple(EndedProcess(*each) for each in data["ended_processes"]),
-            other_files=tuple(FileSize(*each) for each in data["other_files"]),
-            other_files_count=data["other_files_count"],
-            outputs=tuple(FileSize(*each) for each in data["outputs"]),
-            notes=tuple(data["notes"]),
-            metrics=data["metrics"],
-            clock_offset=_number_or_none(data.get("clock_offset")),
-            outputs_left=data.get("outputs_left") is True,
-            gpu=verdict_of(data.get("gpu")),
-        )
-    except UnreadableError:
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        return decode(Run, data)
+    except Malformed as error:
         raise UnreadableError(f"not a record of this version: {error}") from error
 
 
-def _ending_json(ending: Ending) -> dict[str, Any]:
-    return {name: getattr(ending, name) for name in field_names(ending)} | {"reason": ending.reason.value}
+def verdict_of(data: object) -> Verdict | None:
+    """None for what is no verdict at all. A state that this version does not know is one that it cannot judge by."""
+    if not isinstance(data, Mapping) or not isinstance(data.get("state"), str):
+        return None
+    state = data["state"] if data["state"] in _STATES else UseState.UNKNOWN.value
+    verdict = recover(Verdict, {**data, "state": state})
+    return replace(verdict, spells=tuple(each for each in verdict.spells if each[0] <= each[1]))
+
+
+def in_words(state: UseState) -> str:
+    match state:
+        case UseState.NOT_ASKED:
+            return "not asked for"
+        case UseState.USED:
+            return "used"
+        case UseState.PARTLY_USED:
+            return "partly"
+        case UseState.NOT_USED:
+            return "NOT used"
+        case UseState.NOT_AVAILABLE:
+            return "not available"
+        case UseState.UNKNOWN:
+            return "unknown"
 
 
 def _text_or_none(value: object) -> str | None:
@@ -126,6 +85,7 @@ def _number_or_none(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
+_STATES = {each.value for each in UseState}
 _REQUIRED: Mapping[str, tuple[type, ...]] = {
     "run_id": (str,),
     "run_number": (int,),

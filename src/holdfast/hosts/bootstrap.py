@@ -10,7 +10,7 @@ import json
 import re
 import zlib
 
-from holdfast.hosts.shipping import FarSide
+from holdfast.hosts.shipment import FarSide
 
 DEFAULT_HOME = "~/.holdfast"
 

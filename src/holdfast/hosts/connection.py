@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from holdfast.errors import FarSideError, HoldfastError, HostError, StorageError, Unreachable
-from holdfast.farside import frames
-from holdfast.farside.prefix import prefix_checksum as prefix_checksum
+from holdfast.farside.system import frames
+from holdfast.farside.system.digests import prefix_checksum as prefix_checksum
 from holdfast.frozen import dataclass
 from holdfast.hosts.far_end import FarEnd, Said
 
@@ -71,7 +71,7 @@ class Connection:
         remote: Remote | None = None,
     ) -> None:
         self._nonce, self._environment, self._remote = nonce, environment, remote
-        # Bounded, so that a far side that sends faster than anybody takes it waits, and memory stays small.
+        # Bounded, so that a far side that sends faster than it is taken waits, and memory stays small.
         self._items: queue.Queue[Any] = queue.Queue(64)
         self._pushes: list[Push] = []
         self._answers: dict[int, tuple[frames.Message, bytes]] = {}
@@ -159,8 +159,8 @@ class Connection:
         self.close()
 
     def hand_over(self, item: object) -> None:
-        """For other threads: give something to whoever waits here. Waits until there is room; once the connection is
-        closed nobody will take it."""
+        """For other threads: give something to the thread that waits here. Waits until there is room; once the
+        connection is closed it is not taken."""
         while not self._is_closed:
             try:
                 self._items.put(item, timeout=0.2)

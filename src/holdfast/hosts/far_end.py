@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO
 
 from holdfast.errors import HoldfastError, Unreachable
-from holdfast.farside import frames
+from holdfast.farside.system import frames
 from holdfast.frozen import dataclass
 
 _KEPT_BEFORE = 2048

@@ -36,13 +36,13 @@ class Host(Protocol):
 
     def connect(self, may_ask: bool = True) -> Connection:
         """Returns when what leads there was started: whether it can be reached shows at the first request, which raises
-        HostError if not. Without `may_ask` nobody is ever asked for a password: LoginNeeded says that one is needed.
+        HostError if not. Without `may_ask` the user is never asked for a password: LoginNeeded says that one is needed.
         Raises StorageError when Holdfast's folder cannot be written. Each call makes a new connection; the caller
         closes it."""
         ...
 
     def in_terminal(self, words: Sequence[str]) -> list[str]:
-        """The command that runs `words` on the host with the terminal of whoever starts it. Starts nothing."""
+        """The command that runs `words` on the host with the terminal of the caller. Starts nothing."""
         ...
 
     def carrier(self, port: int) -> Carrier | None:
@@ -51,5 +51,5 @@ class Host(Protocol):
         ...
 
     def alone(self) -> Host:
-        """The same host, by connections that are shared with nobody: a login over there ends with each."""
+        """The same host, by connections that are not shared: a login over there ends with each."""
         ...

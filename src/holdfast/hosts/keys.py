@@ -1,4 +1,4 @@
-"""Key pairs of Holdfast's own: one per project and account, made by `ssh-keygen`, without a passphrase, for nobody but
+"""Key pairs of Holdfast's own: one per project and account, made by `ssh-keygen`, without a passphrase, for no one but
 this user to read."""
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from holdfast.errors import HostError, NotAvailable, StorageError
 from holdfast.hosts.connection import Connection, new_nonce
-from holdfast.hosts.shipping import far_side, install
+from holdfast.hosts.shipment import far_side, install
 
 
 class Local:

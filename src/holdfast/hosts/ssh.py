@@ -10,27 +10,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.errors import HoldfastError, HostError, HostKeyRefused, LoginNeeded, Unreachable
-from holdfast.farside.digests import sha256
+from holdfast.farside.system.digests import sha256
 from holdfast.frozen import dataclass, field, replace
-from holdfast.hosts import multiplexing
+from holdfast.hosts import shared_connection
 from holdfast.hosts.bootstrap import DEFAULT_HOME, archive, for_any_shell, remote_line
-from holdfast.hosts.complaints import Where, explain, refused, silent
 from holdfast.hosts.connection import Asked, Connection, Remote, new_nonce
 from holdfast.hosts.far_end import Said
-from holdfast.hosts.shipping import far_side
+from holdfast.hosts.shipment import far_side
+from holdfast.hosts.ssh_errors import Where, explain, refused, silent
 
-if TYPE_CHECKING:  # loaded where somebody may be asked
-    from holdfast.hosts.asking import Ask, Askpass, Pending
+if TYPE_CHECKING:  # loaded where the user may be asked
     from holdfast.hosts.host import Carrier
+    from holdfast.hosts.ssh_questions import Ask, Askpass, Pending
 
 __all__ = ["Destination", "HostKeyRefused", "Login", "LoginNeeded", "Near", "Ssh", "Unreachable"]
 
 SHARED_PATIENCE = 6.0
 """Seconds until a session over an open connection must have spoken; then a new connection is made beside it."""
 QUIET_PATIENCE = 25.0
-"""Seconds for a whole login when nobody may be asked."""
+"""Seconds for a whole login when the user may not be asked."""
 ASKED_PATIENCE = 120.0
-"""Seconds without a word or a question when somebody may: a second factor may be a telephone that has to be found."""
+"""Seconds without a word or a question when the user may be asked: a second factor may be a telephone to be found."""
 _NEVER_FOR_CHILDREN = ("HOLDFAST_PASSWORD",)
 
 
@@ -67,7 +67,7 @@ class Login:
 @dataclass(frozen=True)
 class Near:
     """What this machine gives: the program, Holdfast's folder here, the variables, where sockets may lie, and who
-    answers questions (None: nobody)."""
+    answers questions (None: they are not asked)."""
 
     home: Path
     environment: Mapping[str, str]
@@ -155,10 +155,10 @@ class Ssh:
 
     def settings(self) -> dict[str, str]:
         """What ssh makes of the destination, by its own words; empty where it does not say."""
-        from holdfast.hosts import resolving
+        from holdfast.hosts import ssh_config
 
         place = [*self._place(), "--", self.destination.address]
-        return resolving.settings(self.near.program, place, self.child_environment())
+        return ssh_config.settings(self.near.program, place, self.child_environment())
 
     def child_environment(self) -> dict[str, str]:
         """Without what no child may see."""
@@ -173,24 +173,24 @@ class Ssh:
         if not self.login.shares:
             return [self._alone(self._settings())]
         identity = [*self.near.program, self.name, str(self._key_here() or "")]
-        own = multiplexing.own_socket(self.near.runtime, identity)
+        own = shared_connection.own_socket(self.near.runtime, identity)
         if own is not None and own.exists():
-            if multiplexing.answers(own):
-                return [_Way(multiplexing.own_options(own), is_open=True), self._alone({})]
+            if shared_connection.answers(own):
+                return [_Way(shared_connection.own_options(own), is_open=True), self._alone({})]
             own.unlink(missing_ok=True)  # its master is dead or stuck: a new one takes the place
         settings = self._settings()
         users = Path(settings.get("controlpath", "none")).expanduser()
-        if users.name != "none" and users.exists() and multiplexing.answers(users):
+        if users.name != "none" and users.exists() and shared_connection.answers(users):
             return [_Way([], is_open=True), self._alone(settings)]
         if own is None:
             return [self._alone(settings)]
         jumps = self._checked_jumps(settings)
-        shared = _Way([*jumps, *multiplexing.own_options(own)])
+        shared = _Way([*jumps, *shared_connection.own_options(own)])
         # One that is to stay open keeps quiet about what a jump host said; one that is not tells the reason.
         return [shared, self._alone(settings)] if jumps else [shared]
 
     def _alone(self, settings: Mapping[str, str]) -> _Way:
-        return _Way([*self._checked_jumps(settings), *multiplexing.NO_SHARING])
+        return _Way([*self._checked_jumps(settings), *shared_connection.NO_SHARING])
 
     def _settings(self) -> dict[str, str]:
         """What ssh would do, by its own words, where that may be of interest."""
@@ -229,7 +229,7 @@ class Ssh:
         if not path.exists():
             if settings.get("proxyjump", "none") == "none":
                 return []
-            from holdfast.hosts.asking import write_own
+            from holdfast.hosts.ssh_questions import write_own
 
             write_own(path, text, 0o600)
         return ["-F", os.fspath(path)]
@@ -309,7 +309,7 @@ class _Desk:
                 "Set XDG_RUNTIME_DIR to a folder that only you can enter, with a short path.",
             )
         if ask is not None and near.runtime is not None:
-            from holdfast.hosts.asking import Askpass
+            from holdfast.hosts.ssh_questions import Askpass
 
             self._askpass = Askpass(near.home, near.runtime, self._deliver)
             self.environment = self._askpass.environment(given)

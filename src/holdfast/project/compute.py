@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.frozen import dataclass, replace
-from holdfast.project.names import BUILTIN, CONFIGURATION_FOLDER, file_stems, names_with
+from holdfast.project.folder import BUILTIN, CONFIGURATION_FOLDER, file_stems, names_with
 from holdfast.project.problems import Mistake as Mistake
 from holdfast.project.problems import Problem, errors_in
 
@@ -288,7 +288,7 @@ def _docker_arguments(fields: Fields, network: str) -> tuple[str, ...]:
     """A list of words, or one line of them: what people copy from a command line."""
     if not fields.has("dockerArguments"):
         return ()
-    from holdfast.project.docker_arguments import judge
+    from holdfast.project.container_keys import judge
     from holdfast.project.nodes import Scalar
 
     written = fields.value("dockerArguments")

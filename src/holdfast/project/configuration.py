@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from holdfast.errors import ConfigurationError, UnknownName
 from holdfast.frozen import dataclass, replace
 from holdfast.project.compute import CONTAINER_TYPES, ComputeTarget, compute_names, examine_compute
-from holdfast.project.folder import Project
-from holdfast.project.names import BUILTIN, CONFIGURATION_FOLDER, refuse_paths
+from holdfast.project.folder import BUILTIN, CONFIGURATION_FOLDER, Project, refuse_paths
 from holdfast.project.problems import Problem, errors_in
 from holdfast.project.runconfig import (
     CONDA_FILE,
@@ -62,7 +61,7 @@ def load_configuration(
         found, of_target = examine_compute(project.root, target_name)
         problems = problems + of_target
     environment: EnvironmentSpec | None = None
-    if run and found and uses_managed_environment(found):
+    if run and found and _uses_managed_environment(found):
         environment, of_packages = _environment(project, run, found)
         problems = problems + of_packages
     spark, of_spark = _spark(project, run)
@@ -76,10 +75,10 @@ def load_configuration(
 
 def managed_environment(configuration: Configuration) -> EnvironmentSpec | None:
     """What the environment is made from; None when the user's own Python is used as it is."""
-    return configuration.environment if uses_managed_environment(configuration.target) else None
+    return configuration.environment if _uses_managed_environment(configuration.target) else None
 
 
-def uses_managed_environment(target: ComputeTarget) -> bool:
+def _uses_managed_environment(target: ComputeTarget) -> bool:
     """Containers and clusters get theirs from the conda file; `local` and `remote` only where they say so."""
     return not target.user_managed_environment
 
@@ -93,10 +92,10 @@ def _with_files(run: RunConfiguration, conda_file: str | None, spark_file: str |
 
 
 def lacks_environment_file(project: Project, run: RunConfiguration, target: ComputeTarget) -> bool:
-    """Whether the environment of a container is one without packages: nobody named a file, and the usual one is not
+    """Whether the environment of a container is one without packages: no file is named, and the usual one is not
     there. A project that has none yet can be run in one all the same."""
     is_usual = run.conda_dependencies_file == CONDA_FILE and target.type in CONTAINER_TYPES
-    return is_usual and uses_managed_environment(target) and not os.path.lexists(project.root / CONDA_FILE)
+    return is_usual and _uses_managed_environment(target) and not os.path.lexists(project.root / CONDA_FILE)
 
 
 def _environment(
@@ -117,12 +116,12 @@ def _spark(project: Project, run: RunConfiguration | None) -> tuple[SparkDepende
     from holdfast.project.spark import SparkDependencies, read_spark
 
     if run.spark_dependencies_file == SPARK_FILE and not os.path.lexists(project.root / SPARK_FILE):
-        return SparkDependencies(), []  # nobody named it, and a script may need nothing of Spark's own
+        return SparkDependencies(), []  # it is not named, and a script may need nothing of Spark's own
     return read_spark(project.root, run.spark_dependencies_file)
 
 
 def _why_spark(run: RunConfiguration | None, problems: list[Problem]) -> list[Problem]:
-    """Whoever fell into PySpark by a line that is not there has to hear of it before the Spark file's problems."""
+    """A run that is one of PySpark only because a line is missing says so before the problems of the Spark file."""
     return [each for each in problems if each.key == "Framework"] if run and run.framework_was_missing else []
 
 

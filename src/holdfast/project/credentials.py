@@ -46,17 +46,17 @@ class Concealer:
     def conceal(self, text: str) -> str:
         if "://" not in text:
             return text
-        return _ADDRESS.sub(self._conceal_address, text)
+        return re.sub(_ADDRESS, self._conceal_address, text)
 
     def taken(self) -> Credentials:
         return Credentials(self._values)
 
     def _conceal_address(self, found: re.Match[str]) -> str:
         address = _plain(found[0])
-        text = _LOGIN.sub(lambda each: self._conceal_login(each, address), found[0], count=1)
+        text = re.sub(_LOGIN, lambda each: self._conceal_login(each, address), found[0], count=1)
         if not text.lower().startswith("file:"):
-            text = _TOKEN.sub(lambda each: each[1] + self._conceal_value(each[2], f"{address} token"), text)
-        return _PARAMETER.sub(lambda each: each[1] + self._conceal_value(each[3], f"{address} {each[2]}"), text)
+            text = re.sub(_TOKEN, lambda each: each[1] + self._conceal_value(each[2], f"{address} token"), text)
+        return re.sub(_PARAMETER, lambda each: each[1] + self._conceal_value(each[3], f"{address} {each[2]}"), text)
 
     def _conceal_login(self, found: re.Match[str], address: str) -> str:
         scheme, login = found["scheme"], found["login"] or found["odd"]
@@ -92,20 +92,21 @@ def without_credentials(text: str) -> str:
 
 _WHOLE_VARIABLE = r"\$\{[A-Z0-9_]+\}"
 
-_ADDRESS = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]*://\S+")
+# Not compiled before they are needed: most files have no address.
+_ADDRESS = r"\b[A-Za-z][A-Za-z0-9+.-]*://\S+"
 
 # A user in front of a host, as far as the last `@` before the path. A password with a slash in it is no valid address,
 # but is a password: what stands behind the colon is no port, and a host follows.
-_LOGIN = re.compile(
+_LOGIN = (
     r"^(?P<scheme>[^:]+://)(?:(?P<login>[^/\s]+)"
     rf"|(?P<odd>[^/\s:@\[]+:(?!\d*/|{_WHOLE_VARIABLE}/)[^/\s@]*/\S*?(?=@[A-Za-z0-9.-]+(?::\d+)?(?:[/?#\s'\"]|$))))@"
 )
 
 # A token of conda's, in the path. farside/environments/conda_worker.py has the same rule.
-_TOKEN = re.compile(r"(/t/)((?:(?!::)[^/\s\"'`)?#])+)")
+_TOKEN = r"(/t/)((?:(?!::)[^/\s\"'`)?#])+)"  # noqa: S105 - a pattern
 
 # A signature, token or the like among the parameters; `::` ends the address of a conda channel.
-_PARAMETER = re.compile(
+_PARAMETER = (
     r"([?&](?=([^=&#\s]+))(?i:[^=&#\s]*(?:sig|sas|token|key|secret|auth|credential|pass|pwd)[^=&#\s]*)=)"
     r"((?:(?!::|['\"](?:\s|$))[^&#\s])+)"
 )
@@ -113,8 +114,18 @@ _PARAMETER = re.compile(
 
 def _plain(address: str) -> str:
     """Where an address leads, without all that may be secret in it."""
-    text = _LOGIN.sub(lambda each: each["scheme"], address, count=1)
+    text = re.sub(_LOGIN, lambda each: each["scheme"], address, count=1)
     host = re.match(r"[^:]+://(?:\[[^\]]*\]|[^/?#\s])*", text)
     end = host.end() if host else 0
     path = re.split(r"[?#]|::", text[end:], maxsplit=1)[0]
-    return text[:end] + _TOKEN.sub(r"\1", path).rstrip("/'\"")
+    return text[:end] + re.sub(_TOKEN, r"\1", path).rstrip("/'\"")
+
+
+_SECRET_WORD = r"(API|ACCESS|AUTH|PRIVATE|SECRET)?KEYS?|\w*(TOKEN|SECRET|PASSWORD|PASSWD)S?"  # noqa: S105 - a pattern
+_PLACE_WORDS = frozenset(("FILE", "PATH", "DIR", "DIRECTORY", "NAME"))
+
+
+def looks_secret(name: str) -> bool:
+    """Whether a variable of this name is likely to hold what only its owner may see."""
+    words = name.upper().split("_")
+    return words[-1] not in _PLACE_WORDS and any(re.fullmatch(_SECRET_WORD, word) for word in words)

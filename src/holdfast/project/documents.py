@@ -6,7 +6,6 @@ order, quotes and line ends.
 
 from __future__ import annotations
 
-import os
 import re
 import stat
 from pathlib import Path
@@ -16,6 +15,7 @@ from holdfast.frozen import dataclass
 from holdfast.project.nodes import Entry, ListNode, MapNode, Node, Scalar, parse_nodes
 from holdfast.project.plain import parse_plain
 from holdfast.project.problems import Problem
+from holdfast.whole_files import write_whole
 
 MAXIMUM_BYTES = 1_000_000
 BYTE_ORDER_MARK = "\ufeff"
@@ -103,13 +103,9 @@ def set_value_in_file(root: Path, relative: str, key: str, value: Value) -> None
         raise ConfigurationError(problems)
     path = root / relative
     changed = set_value(text, key, value, relative).encode("utf-8")
-    beside = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
-        beside.write_bytes(changed)
-        beside.chmod(stat.S_IMODE(path.stat().st_mode))
-        beside.replace(path)
+        write_whole(path, changed, stat.S_IMODE(path.stat().st_mode))
     except OSError as error:
-        beside.unlink(missing_ok=True)
         raise StorageError(
             f"`{relative}` cannot be written: {error.strerror}.", "Check its permissions and the disk."
         ) from error

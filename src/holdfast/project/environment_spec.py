@@ -40,7 +40,7 @@ class EnvironmentSpec:
     `conda` has neither Python nor pip: the one is `python`, the other is how `pip` gets installed. `files` are wheels,
     and folders of wheels, of the project. `arguments` are for the installer's command line: what it takes from no file.
     `locked` is a requirements file in which every package has a version and hashes: then nothing is left to
-    resolve. `lock_file` names a `uv.lock` whose text is not in `locked` yet: `environments.exporting` asks uv for it.
+    resolve. `lock_file` names a `uv.lock` whose text is not in `locked` yet: `environments.uv_export` asks uv for it.
     """
 
     file: str = ""
@@ -61,7 +61,7 @@ def spec_digest(spec: EnvironmentSpec, root: Path, content: Callable[[Path], str
     """The sha256 of all that decides which packages are wanted: the contents of local wheels too, but neither comments
     nor the name of the file nor the order of packages. The order of indexes and channels counts.
 
-    `content` gives the sha256 of a file, for whoever knows it already.
+    `content` gives the sha256 of a file, where that is known already.
     """
     import hashlib
     import json

@@ -1,4 +1,5 @@
-"""The project as a folder: finding it, its id and name, and its `.holdfast/`."""
+"""The project as a folder: finding it, its id and name, its `.holdfast/`, and the names that stand for files in
+`aml_config/`."""
 
 from __future__ import annotations
 
@@ -9,10 +10,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import ProjectError, StorageError
+from holdfast.errors import ProjectError, StorageError, UsageError
 from holdfast.frozen import dataclass, replace
-from holdfast.project.names import CONFIGURATION_FOLDER
 
+CONFIGURATION_FOLDER = "aml_config"
+BUILTIN = "local"
+"""Always there: a folder without any file still runs on this machine."""
 STATE_FOLDER = ".holdfast"
 IDENTITY_FILE = "project.json"
 IDENTITY_FORMAT = 1
@@ -169,7 +172,7 @@ def _valid_id(value: object) -> str:
 
 
 def _create_once(path: Path, content: str) -> None:
-    """Make the file whole, unless it is there: whoever comes second leaves the first one's."""
+    """Make the file whole, unless it is there: the second process leaves what the first one wrote."""
     if path.exists():
         return
     beside = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
@@ -208,3 +211,34 @@ def _cannot_write(path: Path, error: OSError) -> StorageError:
         f"`{path}` cannot be written: {reason}.",
         "The project's runs are kept there: make the folder writable, and check that the disk has room.",
     )
+
+
+def names_with(root: Path, suffix: str) -> list[str]:
+    """Every name that has a file with `suffix`, and `local`, sorted."""
+    return sorted({BUILTIN, *file_stems(root, suffix)})
+
+
+def file_stems(root: Path, suffix: str) -> list[str]:
+    """Listed, not opened: a name must match its file exactly, also where the file system ignores case."""
+    try:
+        with os.scandir(root / CONFIGURATION_FOLDER) as found:
+            return sorted(
+                each.name.removesuffix(suffix) for each in found if each.name.endswith(suffix) and each.is_file()
+            )
+    except OSError:
+        return []
+
+
+def check_name(kind: str, name: str) -> str:
+    """`name` when a new file may have it; UsageError else. `kind` is such as `compute target`."""
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}", name, re.ASCII) or name.endswith("."):
+        raise UsageError(
+            f"`{name}` cannot be the name of a {kind}.",
+            "Use letters, digits, `-`, `_` and `.`; begin with a letter or digit; at most 64 characters.",
+        )
+    return name
+
+
+def refuse_paths(kind: str, name: str) -> None:
+    if not name or "/" in name or "\\" in name or "\0" in name or name in (".", ".."):
+        raise UsageError(f"`{name}` is not the name of a {kind}.", "Give the name alone, without a folder.")

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from holdfast.errors import UsageError
 from holdfast.frozen import dataclass
-from holdfast.project.durations import format_duration, parse_duration
-from holdfast.project.sizes import parse_size
+from holdfast.project.quantities import format_duration, parse_duration, parse_size
 
 if TYPE_CHECKING:
     from holdfast.project.fields import Fields
@@ -53,7 +52,7 @@ def parse_memory(text: str) -> int:
 
 
 def format_memory(count: int) -> str:
-    """As it was typed, and as everybody names the sizes of GPUs: `40 GiB`, `80 GB (74.5 GiB)`."""
+    """As it was typed, and as sizes of GPUs are usually given: `40 GiB`, `80 GB (74.5 GiB)`."""
     gibibytes = f"{count / (1 << 30):.4g} GiB"
     return gibibytes if count % (1 << 20) == 0 else f"{count / 10**9:.4g} GB ({count / (1 << 30):.1f} GiB)"
 

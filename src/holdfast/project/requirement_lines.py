@@ -97,21 +97,21 @@ def logical_lines(text: str) -> Iterator[tuple[int, str]]:
             collected += physical[:-1] + " "
             continue
         # As pip has it: a comment line inside a continued line ends it.
-        line = strip_comment(collected + ("" if is_comment and collected else physical))
+        line = _strip_comment(collected + ("" if is_comment and collected else physical))
         collected = ""
         if line:
             yield number, line
-    if strip_comment(collected):
-        yield number, strip_comment(collected)
+    if _strip_comment(collected):
+        yield number, _strip_comment(collected)
 
 
-def strip_comment(line: str) -> str:
+def _strip_comment(line: str) -> str:
     return re.sub(r"(?:^|\s+)#.*$", "", line).strip()
 
 
 def in_one_spelling(line: str) -> str:
     """Without a comment, with single spaces and hashes as `--hash=`: so lines are kept, and compared."""
-    return re.sub(r"\s+", " ", strip_comment(line)).replace(" --hash ", " --hash=")
+    return re.sub(r"\s+", " ", _strip_comment(line)).replace(" --hash ", " --hash=")
 
 
 def parse_options(line: str) -> tuple[Option, ...] | Misspelt:

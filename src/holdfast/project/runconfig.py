@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Literal
 from holdfast.errors import UsageError, nearest
 from holdfast.frozen import dataclass, field
 from holdfast.project.compute import compute_names
-from holdfast.project.durations import format_duration, parse_duration
+from holdfast.project.credentials import looks_secret
+from holdfast.project.folder import BUILTIN, CONFIGURATION_FOLDER, file_stems, names_with
 from holdfast.project.gpu_wishes import KEYS as GPU_KEYS
 from holdfast.project.gpu_wishes import GpuWishes, read_wishes, render_wishes
-from holdfast.project.names import BUILTIN, CONFIGURATION_FOLDER, file_stems, names_with
 from holdfast.project.problems import Problem, errors_in
-from holdfast.project.secret_names import looks_secret
+from holdfast.project.quantities import format_duration, parse_duration
 
 if TYPE_CHECKING:  # reading YAML is loaded when there is a file to read: a bare folder has none
     from holdfast.project.fields import Fields

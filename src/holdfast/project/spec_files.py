@@ -22,7 +22,7 @@ def read_environment_spec(root: Path, relative: str) -> tuple[EnvironmentSpec | 
     """
     name = relative.rpartition("/")[2].lower()
     if name.endswith((".yml", ".yaml")):
-        from holdfast.project.conda import read_conda
+        from holdfast.project.conda_file import read_conda
 
         return read_conda(root, relative)
     if name == "pyproject.toml":

@@ -1,6 +1,6 @@
 """`uv.lock`: packages that uv has chosen already, for every platform at once.
 
-The file is uv's own; what it says for an installer comes out of `uv export` (`environments/exporting.py`), which needs
+The file is uv's own; what it says for an installer comes out of `uv export` (`environments/uv_export.py`), which needs
 the `pyproject.toml` beside it.
 """
 

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from holdfast.frozen import dataclass, field
 from holdfast.snapshots.store import cannot_write
-from holdfast.snapshots.warning import SnapshotWarning
+from holdfast.snapshots.warnings import SnapshotWarning
 
 NAME = "snapshot-cache.json"
 FORMAT = 1

@@ -7,9 +7,9 @@ import posixpath
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from holdfast.project.sizes import format_size
+from holdfast.project.quantities import format_size
 from holdfast.snapshots.patterns import literal
-from holdfast.snapshots.warning import SnapshotWarning, shown
+from holdfast.snapshots.warnings import SnapshotWarning, shown
 
 LARGE = 100_000_000
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"

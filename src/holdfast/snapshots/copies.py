@@ -19,7 +19,7 @@ def copies_of_runs(root: bytes) -> bytes:
     try:
         names = sorted(os.listdir(root))
     except OSError:
-        return b""  # whoever lists the files will say so
+        return b""  # the listing of the files will say so
     found = []
     for name in names:
         match = _RUN_ID.fullmatch(name)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from holdfast.snapshots.warning import SnapshotWarning, shown
+from holdfast.snapshots.warnings import SnapshotWarning, shown
 
 OURS = "holdfast"
 """A run gets its own copy of the in-run API, whatever is installed."""

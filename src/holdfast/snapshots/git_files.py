@@ -57,7 +57,7 @@ class GitFiles:
 
 
 class PendingGitFiles:
-    """A `git ls-files` under way. It is read while it runs: git stops when nobody empties its pipe."""
+    """A `git ls-files` under way. It is read while it runs: git stops when its pipe is full."""
 
     def __init__(self, process: subprocess.Popen[bytes], question: Sequence[bytes], prefix: bytes) -> None:
         import threading
@@ -105,7 +105,7 @@ def work_tree_of(folder: bytes) -> bytes | None:
 
 @dataclass(frozen=True)
 class Git:
-    """Git with the variables of whoever asks; None: those of this process."""
+    """Git with the variables of the caller; None: those of this process."""
 
     environment: Mapping[str, str] | None = None
 

@@ -27,7 +27,7 @@ from holdfast.snapshots.walk import (
     layers_of_top,
     walk,
 )
-from holdfast.snapshots.warning import SnapshotWarning, shown
+from holdfast.snapshots.warnings import SnapshotWarning, shown
 
 AMLIGNORE = ".amlignore"
 

@@ -16,7 +16,7 @@ Lines = tuple[str, ...]
 def lines_to_ship(root: Path, relative_path: str, environment: Mapping[str, str] | None = None) -> Lines:
     """Lines that, at the end of `.amlignore`, let this file or folder in; none when no line can.
 
-    The shortest, unless they bring more than 100 MB along that nobody asked for. Whatever ships without them
+    The shortest, unless they bring more than 100 MB along that were not asked for. Whatever ships without them
     ships with them too.
     """
     relative = with_slashes(os.fsencode(os.path.normpath(relative_path)))

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from holdfast.errors import StorageError
 from holdfast.frozen import dataclass
-from holdfast.snapshots.warning import shown
+from holdfast.snapshots.warnings import shown
 
 FORMAT = 1
 

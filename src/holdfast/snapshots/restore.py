@@ -6,14 +6,14 @@ import os
 import stat as modes
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from holdfast.errors import ProjectError, StorageError
 from holdfast.project.file_names import unstorable
 from holdfast.snapshots.manifest import Entry, decode
 from holdfast.snapshots.store import ObjectStore, cannot_write, copy_stream, damaged, digest_of_stream
-from holdfast.snapshots.warning import shown
+from holdfast.snapshots.warnings import shown
+from holdfast.whole_files import whole
 
 _NAMED = 20
 
@@ -47,11 +47,11 @@ def restore_snapshot(store: ObjectStore, digest: str, destination: Path, overwri
 
 
 def require_room(destination: Path) -> None:
-    """Raises ProjectError where something is in the folder already: nobody could tell it from what is restored."""
+    """Raises ProjectError where something is in the folder already: it could not be told from what is restored."""
     try:
         has_files = bool(os.listdir(destination))
     except OSError:
-        return  # it is not there, or is no folder, or cannot be read: whoever writes to it says so
+        return  # it is not there, or is no folder, or cannot be read: writing to it says so
     if has_files:
         raise ProjectError(
             f"{shown(str(destination))} is not empty, and nothing was restored.",
@@ -161,17 +161,11 @@ def _make_folders(base: str, path: str) -> None:
 
 def _write(store: ObjectStore, entry: Entry, place: str) -> None:
     """Beside its place first and then renamed over it: an interruption leaves the old file or the new one."""
-    temporary = f"{os.path.dirname(place)}/.holdfast-{os.getpid()}-{os.urandom(6).hex()}"
-    try:
+    with whole(Path(place)) as temporary:
         if entry.kind == "l":
-            _link(entry, temporary)
+            _link(entry, os.fspath(temporary))
         else:
-            _copy(store, entry, temporary)
-        os.replace(temporary, place)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
+            _copy(store, entry, os.fspath(temporary))
 
 
 def _link(entry: Entry, place: str) -> None:

@@ -16,7 +16,7 @@ from holdfast.errors import StorageError
 CHUNK = 1 << 20
 
 
-class Readable(Protocol):
+class _Readable(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
@@ -35,7 +35,7 @@ class ObjectStore:
             self._adopt(temporary, digest, len(data))
         return digest
 
-    def put_stream(self, stream: Readable, on_chunk: Callable[[int], None] | None = None) -> tuple[str, int]:
+    def put_stream(self, stream: _Readable, on_chunk: Callable[[int], None] | None = None) -> tuple[str, int]:
         """Store what `stream` yields until its end; `on_chunk` hears the size of every piece."""
         first = _fill(stream)
         if on_chunk:
@@ -165,7 +165,7 @@ class ObjectStore:
             raise cannot_write(self.root, error) from error
 
 
-def digest_of_stream(stream: Readable) -> str:
+def digest_of_stream(stream: _Readable) -> str:
     """The name that the store would give to what `stream` yields until its end."""
     hashing = hashlib.sha256()
     while chunk := stream.read(CHUNK):
@@ -173,7 +173,7 @@ def digest_of_stream(stream: Readable) -> str:
     return hashing.hexdigest()
 
 
-def copy_stream(source: Readable, target: BinaryIO) -> str:
+def copy_stream(source: _Readable, target: BinaryIO) -> str:
     """Write everything from `source` to `target`; its digest."""
     hashing = hashlib.sha256()
     while chunk := source.read(CHUNK):
@@ -215,7 +215,7 @@ def _checked(digest: str) -> str:
     return digest
 
 
-def _fill(stream: Readable) -> bytes:
+def _fill(stream: _Readable) -> bytes:
     """The first CHUNK bytes, or all there is."""
     data = stream.read(CHUNK)
     while 0 < len(data) < CHUNK and (more := stream.read(CHUNK - len(data))):

@@ -17,7 +17,7 @@ from holdfast.snapshots.ignore import Listing, begin_listing, special_file
 from holdfast.snapshots.manifest import encode_rows
 from holdfast.snapshots.patterns import literal, with_slashes
 from holdfast.snapshots.store import ObjectStore, is_digest
-from holdfast.snapshots.warning import SnapshotWarning, shown
+from holdfast.snapshots.warnings import SnapshotWarning, shown
 
 __all__ = ["Progress", "Snapshot", "SnapshotWarning", "take_snapshot"]
 

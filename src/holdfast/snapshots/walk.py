@@ -93,7 +93,7 @@ def layers_of_top(folder: bytes) -> Layers:
 
 
 def is_environment(folder: bytes, names: set[bytes], above: Layers, own: Layer) -> bool:
-    """Whether this is a virtual environment that nobody asked for with a `!` line in `.amlignore`."""
+    """Whether this is a virtual environment without a `!` line for it in `.amlignore`."""
     mark = MARK_OF_A_VIRTUAL_ENVIRONMENT
     if mark not in names:
         return False

@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
-from integration.docker.benches import ContainerBench
+from integration.docker.benches import (
+    ContainerBench,
+    container_bench,  # noqa: F401 - a fixture
+)
 from integration.remote.conftest import boxes, client, kit_folder  # noqa: F401 - fixtures
 from integration.runs.conftest import end_what_is_left
 from kit.boxes import Box, Boxes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -59,15 +58,8 @@ def ended(bench: ContainerBench, run_id: str) -> dict[str, Any]:
 
 def members(run_id: str) -> list[processes.Process]:
     """Processes of the run, in its container or beside it."""
-    mark = f"HOLDFAST_RUN_ID={run_id}".encode()
-
-    def has_mark(one: processes.Process) -> bool:
-        try:
-            return mark in Path(f"/proc/{one.pid}/environ").read_bytes().split(b"\0")
-        except OSError:
-            return False
-
-    return [one for one in processes.every() if one.is_alive and has_mark(one)]
+    mark = f"HOLDFAST_RUN_ID={run_id}"
+    return [one for one in processes.every() if one.is_alive and mark in one.environment]
 
 
 def nothing_is_left(bench: ContainerBench, run_id: str) -> None:

@@ -138,6 +138,8 @@ def test_an_image_of_a_registry_is_fetched_with_the_users_own_login(
     assert f"`{name}`" in refused.err
     assert f"docker login {image_registry.address}" in refused.err
     assert written(tmp_path) == ["here.compute", "here.runconfig"], "all but the image is there"
+    checked = holdfast("computetarget", "check", "here", env=empty.environment)
+    assert ", if it can fetch the image." in checked.err
 
     assert holdfast("computetarget", "detach", "here", env=empty.environment).code == 0
     environment = {**empty.environment, "DOCKER_CONFIG": str(tmp_path / "login")}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.run.subscription import is_alive
+from holdfast.farside.run.liveness import is_alive
 from kit.boxes import Box
 from kit.docker.attaching import attach_here, attach_there, leave_container, write_here, write_there
 from kit.docker.daemon import Daemon

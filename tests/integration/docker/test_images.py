@@ -30,9 +30,9 @@ def bench(container_bench: ContainerBench) -> ContainerBench:  # noqa: F811
 
 
 @pytest.fixture
-def pushed(image_registry: Registry, docker: Daemon, tmp_path: Path) -> Iterator[str]:
-    """An image that the registry has and the daemon has not."""
-    name = image_registry.push(docker, PYTHON, tmp_path / "pusher")
+def pushed(request: pytest.FixtureRequest, image_registry: Registry, docker: Daemon, tmp_path: Path) -> Iterator[str]:
+    """An image that the registry has and the daemon has not: the smallest one, where none is named."""
+    name = image_registry.push(docker, getattr(request, "param", MUSL), tmp_path / "pusher")
     yield name
     docker.run("rmi", "--no-prune", name, check=False)
 
@@ -42,6 +42,7 @@ def ending(bench: ContainerBench) -> dict[str, str]:
     return {name: str(found[name]) for name in ("reason", "detail")}
 
 
+@pytest.mark.parametrize("pushed", [PYTHON], indirect=True)
 def test_a_missing_image_is_pulled_with_the_hosts_own_login(
     bench: ContainerBench, pushed: str, image_registry: Registry, docker: Daemon
 ) -> None:
@@ -68,6 +69,7 @@ def test_an_image_that_wants_a_login_says_how_to_log_in(
 
     found = ending(bench)
     assert found["reason"] == "container"
+    assert f"The registry wants a login for the image `{pushed}`" in found["detail"]
     assert f"docker login {image_registry.address}" in found["detail"]
     assert f"named in {FILE} under `baseDockerImage`" in found["detail"]
 

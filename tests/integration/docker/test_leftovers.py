@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.containers import entering, leftovers
-from holdfast.farside.containers.docker import forget
-from holdfast.farside.containers.options import SHELL_LABEL
-from holdfast.farside.layout import Home
+from holdfast.farside.containers import container_shell
+from holdfast.farside.containers.daemon import forget
+from holdfast.farside.containers.docker_options import SHELL_LABEL
+from holdfast.farside.operations import leftover_containers
+from holdfast.farside.system.layout import Home
 from integration.docker.benches import ContainerBench
 from integration.runs.conftest import end_what_is_left
 from kit.docker.daemon import Daemon
@@ -90,7 +91,7 @@ def managed(bench: ContainerBench) -> ContainerBench:
 
 def is_over(bench: ContainerBench, run_id: str) -> dict[str, Any]:
     """The journal's last line, when nobody holds the run any more."""
-    from holdfast.farside.run.subscription import is_alive
+    from holdfast.farside.run.liveness import is_alive
 
     last = bench.event(run_id, "ended")
     wait_for(lambda: not is_alive(str(bench.far(run_id))), what="its processes are gone")
@@ -169,15 +170,15 @@ def test_a_shell_is_marked_as_one_and_nobody_ends_it(
 ) -> None:
     home = Home(str(tmp_path / "home"))
     home.make()
-    entry = entering.of_image(home, entering.nothing_but(PYTHON), "", {})
+    entry = container_shell.of_image(home, container_shell.nothing_but(PYTHON), "", {})
     words = [word for word in entry["before"] if word != "--rm"]
     for name, time_ in (("shell-running", "1000"), ("shell-ended", "0")):
         docker.run(*words[:1], "-d", "--name", name, *words[1:], *entry["after"], "sleep", time_)
     try:
         wait_for(lambda: docker.inspect("shell-ended")["State"]["Status"] == "exited")
-        monkeypatch.setattr(leftovers, "YOUNG", -1.0)
+        monkeypatch.setattr(leftover_containers, "YOUNG", -1.0)
         forget(home)
-        assert leftovers.remove(home) == ["shell-ended"]
+        assert leftover_containers.remove(home) == ["shell-ended"]
         assert SHELL_LABEL in docker.inspect("shell-running")["Config"]["Labels"]
     finally:
         docker.run("rm", "-f", "shell-running", "shell-ended", check=False)

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.environments import conda
-from holdfast.farside.environments.conda import Done, Prefix, Problem, Progress
+from holdfast.farside.environments import conda_requests
 from holdfast.farside.environments.conda_channels import Settings, channel_urls, read_settings
+from holdfast.farside.environments.conda_requests import Done, Prefix, Problem, Progress
 
 UV = Path(sys.executable).with_name("uv")
 PLATFORM = "linux-x86_64-glibc2.36"
@@ -34,7 +34,7 @@ class Bench:
 
     def start(self, request: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            conda.worker_command(str(self.tool)),
+            conda_requests.worker_command(str(self.tool)),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -50,14 +50,14 @@ class Bench:
         with process.stdout:
             output = process.stdout.read()
         code = process.wait()
-        answers = [answer for answer in map(conda.read_line, output.splitlines()) if answer is not None]
+        answers = [answer for answer in map(conda_requests.read_line, output.splitlines()) if answer is not None]
         if not answers or isinstance(answers[-1], Progress):
-            return conda.ended_early(code, output), []
+            return conda_requests.ended_early(code, output), []
         return answers[-1], [each for each in answers if isinstance(each, Progress)]
 
     def solve(self, names: list[str], *specs: str, cuda: str = "", locked: tuple[Any, ...] = ()) -> Done | Problem:
         channels = channel_urls(names, specs, self.settings)
-        request = conda.solve_request(specs, channels, PLATFORM, cuda, locked, str(self.cache))
+        request = conda_requests.solve_request(specs, channels, PLATFORM, cuda, locked, str(self.cache))
         return self.finish(self.start(request))[0]
 
     def packages(self, names: list[str], *specs: str, cuda: str = "") -> tuple[Any, ...]:
@@ -69,7 +69,7 @@ class Bench:
         path = str(self.folder / name)
         prefix = Prefix(path, options.pop("seen_as", path))
         channels = channel_urls(names, (), self.settings)
-        return conda.install_request(packages, prefix, channels, PLATFORM, str(self.cache), **options)
+        return conda_requests.install_request(packages, prefix, channels, PLATFORM, str(self.cache), **options)
 
     def install(
         self, packages: tuple[Any, ...], name: str, *names: str, **options: Any
@@ -83,7 +83,7 @@ def tool(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("rattler")
     subprocess.run([UV, "venv", "-q", "-p", sys.executable, "--clear", folder], env=MACHINE, check=True)
     python = folder / "bin" / "python"
-    subprocess.run([UV, "pip", "install", "-q", "-p", python, conda.RATTLER], env=MACHINE, check=True)
+    subprocess.run([UV, "pip", "install", "-q", "-p", python, conda_requests.RATTLER], env=MACHINE, check=True)
     return python
 
 

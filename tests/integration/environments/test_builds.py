@@ -131,7 +131,7 @@ def _has_reached(managed: Managed, run_id: str, stage: Stage) -> bool:
 
 def _kill_all(supervisor: int) -> None:
     """The supervisor first, so that it says nothing; then the installer and what that has started."""
-    from holdfast.farside.run.processes import descendants
+    from holdfast.farside.system.processes import descendants
 
     left = descendants(supervisor, set)
     for pid in (supervisor, *(process.pid for process in left)):

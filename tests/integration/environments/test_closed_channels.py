@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.environments.conda import Done
+from holdfast.farside.environments.conda_requests import Done
 from integration.environments.conda_benches import conda_bench  # noqa: F401 - a fixture
 from kit.conda_channel import Channel, Content, Package, archive
 

@@ -85,7 +85,7 @@ def test_uv_is_asked_for_another_build_of_pytorch_only_where_the_driver_is_too_o
     wheel(folder, "nvidia-cuda-runtime", "13.0.48", {"nvidia_runtime.py": ""})
     managed.write("aml_config/conda_dependencies.yml", conda("--no-index", "--find-links ../wheels", "torch"))
 
-    managed.submit("-c", "local", "t.py", env=gpus.environment)
+    managed.submit("-c", "local", "t.py", env={**gpus.environment, "UV_FIND_LINKS": str(folder)})
 
     run = managed.record()["run_id"]
     control = (managed.far(run) / "control_log").read_text()

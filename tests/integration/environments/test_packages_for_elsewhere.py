@@ -13,12 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.environments.downloading import Download
-from holdfast.environments.elsewhere import Installer, Machine, resolve_for, wheel_files
-from holdfast.environments.index_access import Access
-from holdfast.environments.package_indexes import index_variables
-from holdfast.environments.planning import Wishes, plan_environment
-from holdfast.environments.wheel_files import WheelFile
+from holdfast.environments.environment_plan import Wishes, plan_environment
+from holdfast.environments.foreign_resolution import (
+    Installer,
+    Machine,
+    WheelFile,
+    index_variables,
+    resolve_for,
+    wheel_files,
+)
+from holdfast.environments.wheel_download import Access, Download
 from holdfast.errors import PreparationError
 from holdfast.plan import EnvironmentPlan, text
 from holdfast.project.environment_spec import EnvironmentSpec, Requirement

@@ -40,6 +40,8 @@ def torch_index(tmp_path: Path, needs: Callable[..., None]) -> Iterator[dict[str
     needs("openssl")
     wheels, key, certificate = tmp_path / "torch", tmp_path / "key.pem", tmp_path / "certificate.pem"
     make_wheel(wheels, "torch", "2.7.1+cu118")
+    empty = tmp_path / "empty"
+    empty.mkdir()
     authority = make_certificate(tmp_path, key, certificate)
 
     class Index(BaseHTTPRequestHandler):
@@ -70,6 +72,7 @@ def torch_index(tmp_path: Path, needs: Callable[..., None]) -> Iterator[dict[str
             "HTTPS_PROXY": f"http://127.0.0.1:{proxy}",
             "NO_PROXY": "127.0.0.1",
             "SSL_CERT_FILE": str(authority),
+            "UV_FIND_LINKS": str(empty),  # not what the machine has of its own
         }
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from holdfast.project.folder import find_project
-from holdfast.workbench.events import RunCreated
-from holdfast.workbench.submitting.planning import Request
+from holdfast.workbench.reach.context import Context
+from holdfast.workbench.reach.events import RunCreated
+from holdfast.workbench.submitting.run_plan import Request
 from holdfast.workbench.submitting.submit import submit
-from holdfast.workbench.surroundings import Surroundings
 from kit.waiting import wait_for
 
 TARGETS = ("local",)  # a box with a strange clock is in remote/test_sickness.py
@@ -71,7 +71,7 @@ def test_a_jump_of_the_clock_neither_ends_a_run_early_nor_makes_its_duration_neg
 
 def _submit(bench, clock: dict[str, str]) -> str:
     """Only the host has the strange clock: the far side and the script inherit it, this process does not."""
-    around = Surroundings(bench.home, {**os.environ, **clock}, bench.root, bench.root.parent)
+    context = Context(bench.home, {**os.environ, **clock}, bench.root, bench.root.parent)
     request = Request("t.py", time_limit=600.0)
-    happened = list(submit(find_project(bench.root), request, around, wait=False))
+    happened = list(submit(find_project(bench.root), request, context, wait=False))
     return next(event.run_id for event in happened if isinstance(event, RunCreated))

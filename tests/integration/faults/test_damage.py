@@ -83,7 +83,7 @@ def test_a_near_copy_that_was_damaged_is_mended_from_the_host(bench, target):
 def test_an_index_that_was_damaged_or_removed_comes_back_by_itself(bench, target):
     bench.write("t.py", "import holdfast\nholdfast.log('x', 1)\n")
     bench.submit("t.py")
-    index = bench.root / ".holdfast" / "index.sqlite"
+    (index,) = (bench.root / ".holdfast").glob("index-*.sqlite")
     before = bench.run("history", "list", "-o", "json").out
     for damage in (lambda: index.write_bytes(b"no database"), index.unlink, lambda: os.truncate(index, 100)):
         damage()
@@ -92,6 +92,6 @@ def test_an_index_that_was_damaged_or_removed_comes_back_by_itself(bench, target
 
 
 def _is_alive(bench, run_id: str) -> bool:
-    from holdfast.farside.run.subscription import is_alive
+    from holdfast.farside.run.liveness import is_alive
 
     return is_alive(str(bench.far(run_id)))

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside import frames
-from holdfast.hosts.shipping import far_side, install
+from holdfast.farside.system import frames
+from holdfast.hosts.shipment import far_side, install
 
 REQUESTS = 200
 OPERATIONS = [

@@ -52,7 +52,7 @@ def _has_reached(bench, stage: str) -> bool:
 def _owners(bench, run_id: str) -> dict[int, int]:
     """Guardian and supervisor by their bytes, once both are there: a guardian is, before its supervisor. Without one
     that the run was quicker than."""
-    from holdfast.farside.kernel import lock_holder
+    from holdfast.farside.system.kernel import lock_holder
 
     def found() -> dict[int, int]:
         return {byte: lock_holder(str(bench.far(run_id) / "lock"), byte) or 0 for byte in (0, 1)}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside.gpu.leasing import registry
+from holdfast.farside.gpu.lease import registry
 from integration.interpreters import FOUND
 from kit import leasing
 from kit.accounts import Account, premises
@@ -40,18 +40,18 @@ def users(needs: Callable[..., None]) -> Iterator[list[Account]]:
                 account.remove()
 
 
-def test_200_runs_of_4_users_never_share_one_of_4_gpus_and_have_them_in_the_order_they_came(users, needs):
+def test_80_runs_of_4_users_never_share_one_of_4_gpus_and_have_them_in_the_order_they_came(users, needs):
     needs("gcc")
     folder = users[0].home.parent
     gpus = Simulated(folder / "gpus", [Device()] * 4)
-    found = storm(folder, gpus, users, processes=10, runs=5)
-    assert len(found) == 200
+    found = storm(folder, gpus, users, processes=10, runs=2)
+    assert len(found) == 80
     assert {each.uid for each in found} == {each.uid for each in users}
     assert {uuid for each in found for uuid in each.uuids} == set(gpus.uuids())
     assert all(len(each.uuids) == (4 if each.gpus == "all" else each.gpus) for each in found)
     assert shared(found) == []
     assert overtaken(found) == []
-    assert sum(each.seen is not None for each in found) > 100  # else nobody had to wait, and this says nothing
+    assert sum(each.seen is not None for each in found) > 40  # else nobody had to wait, and this says nothing
 
 
 def test_sharing_and_overtaking_would_be_noticed():

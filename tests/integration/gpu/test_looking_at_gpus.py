@@ -38,7 +38,7 @@ def test_leases_runs_strangers_and_those_who_wait_are_told_apart(tmp_path: Path,
                 found = ask(gpus)
                 first, second = found["devices"]
                 about = {"uid": other.uid, "user": other.name, "run": "theirs_1", "pid": held.guardian}
-                assert (first["leased_by"], second["leased_by"]) == (about, None)
+                assert (first["lease"], second["lease"]) == (about, None)
                 (theirs,), (stranger,) = first["processes"], second["processes"]
                 shown = {"user": other.name, "name": "sleep", "command": "sleep", "memory": 5, "whose": "run"}
                 assert shown.items() <= theirs.items()

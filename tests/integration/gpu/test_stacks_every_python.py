@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside.run import processes, stacks
+from holdfast.farside.operations import stacks
+from holdfast.farside.system import processes
 from integration.interpreters import FOUND
 from kit.waiting import wait_for
 

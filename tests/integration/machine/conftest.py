@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.hosts.facts import Facts, read_facts
+from holdfast.hosts.client import Client
 from holdfast.hosts.local import Local
+from holdfast.hosts.machine_report import Facts
 from kit.nvml import Device, Simulated
 
 
@@ -33,6 +34,6 @@ def facts_of() -> Callable[..., Facts]:
         nothing = {"HOLDFAST_NVML": "/nowhere"}
         environment = {**os.environ, **(gpus.environment if gpus else nothing), **variables}
         with Local(Path(os.environ["HOLDFAST_HOME"]), environment).connect() as connection:
-            return read_facts(connection, timeout)
+            return Client(connection).facts(timeout)
 
     return ask

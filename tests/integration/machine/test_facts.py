@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.hosts.facts import DeviceState, GpuProcess, GpuState, parse_gpus
-from holdfast.hosts.shipping import far_side, install
+from holdfast.codec import decode
+from holdfast.hosts.machine_report import DeviceState, GpuProcess, Gpus, GpuState
+from holdfast.hosts.shipment import far_side, install
 from integration.interpreters import FOUND
 from kit.nvml import DRIVER_NOT_LOADED, GIB, LIB_RM_VERSION_MISMATCH, UNKNOWN, Device, Instance, Process
 from kit.waiting import wait_for
@@ -132,8 +133,7 @@ def test_a_library_that_is_none_is_a_failure_with_the_loaders_words(tmp_path, fa
 
 def test_without_a_driver_no_process_is_started(facts_of, isolated):
     assert facts_of().gpus.state is GpuState.NO_DRIVER
-    assert list(isolated.glob(".holdfast/farside/*/nvml/pynvml.py"))
-    assert not list(isolated.glob(".holdfast/farside/*/nvml/__pycache__/*"))
+    assert not list(isolated.glob(".holdfast/farside/*/holdfast/farside/machine/__pycache__/nvml.*"))
 
 
 def test_the_library_is_found_by_the_loaders_path_too(simulated, facts_of):
@@ -154,7 +154,7 @@ def test_every_python_reads_them(simulated, python, tmp_path):
     argv = [str(python), "-W", "error", "-I", "-S", str(root / "holdfast" / "farside" / "main.py"), "gpus"]
     done = subprocess.run(argv, env={**gpus.environment, "PATH": "/bin"}, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
-    found = parse_gpus(json.loads(done.stdout.splitlines()[-1]))
+    found = decode(Gpus, json.loads(done.stdout.splitlines()[-1]))
     assert [each.state for each in found.devices] == [DeviceState.OK, DeviceState.OK, DeviceState.LOST]
     assert len(found.devices[1].instances) == 1
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from holdfast.farside.gpu.watching.nvml_source import CALLS, NvmlSource
-from holdfast.farside.gpu.watching.samples import Watched
-from holdfast.farside.gpu.watching.source import Look, Lost, Unusable
+from holdfast.farside.gpu.samples import Watched
+from holdfast.farside.gpu.watch.nvml_source import CALLS, NvmlSource
+from holdfast.farside.gpu.watch.source import Look, Lost, Unusable
 from kit.nvml import DRIVER_NOT_LOADED, GIB, NO_PERMISSION, UNKNOWN, Device, Instance, Process, Simulated
 
 COMPUTE = "nvmlDeviceGetComputeRunningProcesses"

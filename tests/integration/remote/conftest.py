@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from integration.remote.benches import far_bench  # noqa: F401 - a fixture
 from kit.accounts import premises
 from kit.boxes import Box, Boxes
 from kit.sshd import Client, Options

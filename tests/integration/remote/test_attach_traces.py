@@ -139,15 +139,6 @@ class TestWhichFolderIsTaken:
         assert json.loads((scratch / ".holdfast-home").read_text())["format"] == 1
         assert f"holdfastHome: {scratch}\n" in compute(tmp_path)
 
-    def test_one_of_an_older_version_is_and_gets_the_mark(self, holdfast: Run, box: Make) -> None:
-        gpu1 = box("gpu1")
-        gpu1.account.write("scratch/farside/0123456789abcdef/holdfast/__init__.py", "")
-        gpu1.account.write("scratch/runs/p/r/driver_log", "")
-        gpu1.account.run(["chmod", "-R", "go-w", str(gpu1.account.home / "scratch")])
-        result = attach(holdfast, gpu1, "--home", str(gpu1.account.home / "scratch"))
-        assert result.code == 0, result.err
-        assert (gpu1.account.home / "scratch" / ".holdfast-home").exists()
-
 
 def test_a_purge_takes_what_is_holdfasts_and_leaves_the_rest(holdfast: Run, box: Make, tmp_path: Path) -> None:
     gpu1 = box("gpu1")

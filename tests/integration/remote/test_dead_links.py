@@ -19,7 +19,7 @@ from kit.waiting import wait_for
 IMPATIENT = """
 import sys
 from holdfast.cli.main import main
-from holdfast.workbench.following import pulse
+from holdfast.workbench.reach import pulse
 pulse.PULSE, pulse.SILENCE = 0.5, 3.0
 sys.exit(main(sys.argv[1:]))
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 
 import pytest
@@ -25,6 +26,7 @@ def bench(far_bench: MakeBench) -> FarBench:  # noqa: F811
 
 
 def test_an_environment_is_built_on_the_box_and_used_again(bench: FarBench) -> None:
+    shutil.rmtree(bench.home / "tools")
     first = bench.submit("train.py")
     assert first.code == 0, first.err
     version, prefix = first.out.split()

@@ -20,6 +20,8 @@ from kit.flows import Way
 from kit.link import Link
 from kit.waiting import wait_for
 
+pytestmark = pytest.mark.kit
+
 
 def test_a_link_delays_but_does_not_throttle():
     with _echo() as port, Link(port, delay=0.1) as slow:

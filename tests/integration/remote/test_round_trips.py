@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import threading
 from collections.abc import Callable
 
@@ -88,7 +87,7 @@ def _cut(bench: FarBench) -> None:
 def _has_master(bench: FarBench) -> bool:
     """It has written a title over its words, and is where it was started from."""
     masters = [each for each in processes.every() if each.argv[:1] and each.argv[0].startswith("ssh: ")]
-    return any(os.readlink(f"/proc/{each.pid}/cwd") == str(bench.root) for each in masters)
+    return any(each.folder == str(bench.root) for each in masters)
 
 
 def _of_client(bench: FarBench) -> dict[int, list[str]]:

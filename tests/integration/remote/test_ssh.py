@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import HostError, HostKeyRefused, LoginNeeded, StorageError, Unreachable
-from holdfast.hosts import multiplexing
-from holdfast.hosts.asking import Question
+from holdfast.hosts import shared_connection
 from holdfast.hosts.ssh import Destination, Login, Near, Ssh
+from holdfast.hosts.ssh_questions import Question
 from kit.boxes import Box, Boxes
 from kit.sshd import Alias, Client, Options
 from kit.waiting import wait_for
@@ -91,7 +91,7 @@ def test_a_banner_does_not_matter(box: MakeBox, reach: Callable[..., Ssh]) -> No
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A master that a busy machine lets wait is not taken for a stuck one."""
-    monkeypatch.setattr(multiplexing, "PATIENCE", 60.0)
+    monkeypatch.setattr(shared_connection, "PATIENCE", 60.0)
     monkeypatch.setattr("holdfast.hosts.ssh.SHARED_PATIENCE", 60.0)
 
 
@@ -319,7 +319,7 @@ def test_nothing_is_run_from_a_folder_that_others_may_write_to(
     place.chmod(0o700)
     os.chown(place, 12345, 12345)
     place.chmod(0o755)
-    with pytest.raises(HostError, match="belongs to somebody else"):
+    with pytest.raises(HostError, match="belongs to another user, or others may write"):
         _hello(reach(gpu1))
 
 
@@ -368,4 +368,4 @@ def test_a_connection_that_is_shared_leaves_no_trace_of_the_password_variable(
     _hello(host)
     wait_for(lambda: len(_masters(sockets)) == 1, what="the master")
     assert b"pw-42" not in Path(f"/proc/{_masters(sockets)[0]}/environ").read_bytes()
-    assert multiplexing.KEPT_SECONDS == 60
+    assert shared_connection.KEPT_SECONDS == 60

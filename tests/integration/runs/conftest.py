@@ -59,7 +59,7 @@ class Bench:
         return next(self.home.glob(f"runs/*/{run_id}"))
 
     def journal(self, run_id: str) -> list[dict[str, Any]]:
-        from holdfast.farside.run.journal import read_events
+        from holdfast.farside.system.journal import read_events
 
         return read_events(str(self.far(run_id) / "journal.jsonl"))
 
@@ -69,7 +69,7 @@ class Bench:
 
     def holder(self, run_id: str, byte: int) -> int:
         """The pid of the guardian (byte 0) or the supervisor (byte 1)."""
-        from holdfast.farside.kernel import lock_holder
+        from holdfast.farside.system.kernel import lock_holder
 
         return wait_for(lambda: lock_holder(str(self.far(run_id) / "lock"), byte))
 
@@ -115,7 +115,7 @@ def bench(tmp_path: Path, isolated: Path, holdfast: Callable[..., Any]) -> Itera
 def until_left(home: Path, runs: str = "*") -> None:
     """Returns when nobody owns these runs of the home any more: for a moment after the last line of its journal the
     owners of a run still tidy up its folder, and hold the files that they have open."""
-    from holdfast.farside.run.subscription import is_alive
+    from holdfast.farside.run.liveness import is_alive
 
     wait_for(
         lambda: not any(is_alive(str(lock.parent)) for lock in home.glob(f"runs/*/{runs}/lock")),
@@ -125,8 +125,8 @@ def until_left(home: Path, runs: str = "*") -> None:
 
 def end_what_is_left(home: Path) -> None:
     """A failing test must not leave a run behind."""
-    from holdfast.farside.kernel import lock_holder
-    from holdfast.farside.run.processes import descendants
+    from holdfast.farside.system.kernel import lock_holder
+    from holdfast.farside.system.processes import descendants
 
     for lock in home.glob("runs/*/*/lock"):
         for byte in (1, 0):  # the supervisor first: its guardian then ends what is left of the run

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.engines.direct import Direct
 from holdfast.hosts.local import Local
 from kit.nvml import DRIVER_NOT_LOADED, Device, Simulated
 from kit.waiting import wait_for
@@ -100,7 +99,8 @@ def test_cancel_works_while_the_driver_is_waited_for(bench, gpus):
     with Local(bench.home, os.environ).connect() as connection:
         connection.request("hello")  # whoever would connect only now may be late: the driver is given 3 s
         run_id = bench.start("train.py", env=gpus.environment)
-        assert Direct().cancel(connection, bench.event(run_id, "created")["project"], run_id, None)
+        asked = {"project": bench.event(run_id, "created")["project"], "run": run_id, "grace": None}
+        assert connection.request("cancel", asked) == {"state": "asked"}
     assert bench.event(run_id, "ended")["reason"] == "canceled"
     names = [each["e"] for each in bench.journal(run_id)]
     assert "started" not in names

@@ -4,6 +4,7 @@ pytest goes on in a grandchild. As root that has a process namespace and mounts 
 the kernel kills every process below it and its mounts are gone, whatever those processes did to detach themselves.
 
     outer      the process that was started: passes signals on, removes users, bridges and folders at the end
+               (the session's folder for temporary files among them)
       first    the first process of the namespace: waits for pytest and for orphans, ends when pytest has ended
         pytest
 
@@ -17,11 +18,13 @@ import contextlib
 import ctypes
 import os
 import resource
+import select
 import signal
 import sys
+import tempfile
 import time
 from pathlib import Path
-from typing import NoReturn
+from typing import IO, NoReturn
 
 import pytest
 
@@ -48,24 +51,29 @@ def pytest_configure(config: pytest.Config) -> None:
 def contain() -> None:
     """Go on as a process whose whole offspring ends with it. Returns in that process only."""
     os.environ[MARK] = str(os.getpid())
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whoever started pytest may ignore it, and children would be lost
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _WAITED_FOR)
-    own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
-    has_namespaces = os.getuid() == 0 and _libc().unshare(_CLONE_NEWPID) == 0
+    temporary = _temporary_folder()
+    has_namespaces = _may_have_namespaces()
     if has_namespaces:
-        first = os.fork()
+        own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+        _must(_libc().unshare(_CLONE_NEWPID))
+        first, life = _fork()
         if first:
             code = _attend(first)
             _libc().setns(own, _CLONE_NEWPID)  # nothing can be started in one whose first process has ended
+            temporary.close()
             sweep()
             os._exit(code)
-        _end_with_parent()
+        _end_with_parent(life)
         _mount_own()
     else:
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    suite = os.fork()
+    suite, life = _fork()
     if suite:
-        _be_first(suite, has_namespaces)
-    _end_with_parent()
+        _be_first(suite, has_namespaces, temporary)
+    _end_with_parent(life)
+    temporary.close()  # the lock stays with the processes above
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
@@ -75,11 +83,43 @@ def sweep() -> None:
     from kit.docker import holding
 
     for remove in (holding.sweep, accounts.sweep):
-        with contextlib.suppress(Exception):  # nothing is left, or another session is at it
+        try:
             remove()
+        except Exception as error:  # noqa: BLE001 - the exit code is that of the tests
+            os.write(2, f"warning: something is left, the next session tries again: {error!r}\n".encode())
 
 
-def _be_first(suite: int, has_namespaces: bool) -> NoReturn:
+def _temporary_folder() -> IO[str]:
+    """Give the session a folder for temporary files. It is removed once the lock that is returned is closed."""
+    from kit import accounts
+
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())  # those of failed tests are kept
+    folder, lock = accounts.locked_folder(accounts.PREFIX, accounts.LOCK)
+    folder.chmod(0o1777)
+    os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
+    return lock
+
+
+def _may_have_namespaces() -> bool:
+    """Whether this process may have processes and mounts of its own; a container's root often may not. Tried."""
+    if os.getuid():
+        return False
+    trial = os.fork()
+    if trial:
+        return os.waitpid(trial, 0)[1] == 0
+    code = 1
+    with contextlib.suppress(BaseException):
+        _must(_libc().unshare(_CLONE_NEWPID))
+        first = os.fork()
+        if first:
+            code = int(os.waitpid(first, 0)[1] != 0)
+        else:
+            _mount_own()
+            code = 0
+    os._exit(code)
+
+
+def _be_first(suite: int, has_namespaces: bool, temporary: IO[str]) -> NoReturn:
     began = time.monotonic()
     code = _attend(suite)
     if has_namespaces and time.monotonic() - began > _LONG:
@@ -93,6 +133,7 @@ def _be_first(suite: int, has_namespaces: bool) -> NoReturn:
             processes.send(left, signal.SIGKILL)
             if not left:
                 break
+        temporary.close()
         sweep()
     os._exit(code)
 
@@ -118,21 +159,29 @@ def _attend(child: int) -> int:
 def _mount_own() -> None:
     """No mount of the session is seen outside, and `/proc` shows the session's processes."""
     libc = _libc()
-    if libc.unshare(_CLONE_NEWNS):
-        sys.exit(f"error: no mount namespace: {os.strerror(ctypes.get_errno())}")
-    for words in (
-        (b"none", b"/", None, _MS_REC | _MS_PRIVATE, None),
-        (b"proc", b"/proc", b"proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, None),
-    ):
-        if libc.mount(*words):
-            sys.exit(f"error: mounting {words[1].decode()} failed: {os.strerror(ctypes.get_errno())}")
+    _must(libc.unshare(_CLONE_NEWNS))
+    _must(libc.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None))
+    _must(libc.mount(b"proc", b"/proc", b"proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, None))
 
 
-def _end_with_parent() -> None:
-    parent = os.getppid()
+def _must(result: int) -> None:
+    if result:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def _fork() -> tuple[int, int]:
+    """The child's id (0 in the child) and, for the child, a pipe that is readable when its parent has ended."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    os.close(reading if child else writing)
+    return child, reading
+
+
+def _end_with_parent(life: int) -> None:
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it ended before that
+    if select.select([life], [], [], 0)[0]:  # it ended before that
         os._exit(1)
+    os.close(life)
 
 
 def _prctl(option: int, value: int) -> None:

@@ -6,6 +6,7 @@ no package of the system brings all of them, so the table names those that were 
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shutil
@@ -34,12 +35,16 @@ def require(*programs: str, root: bool = False) -> None:
 
 def leave_out(*parts: str) -> NoReturn:
     """Skip with these as the reason; fail under CI=true."""
-    say = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
-    say(f"needs {', '.join(parts)}")
+    said = f"needs {', '.join(parts)}"
+    if os.environ.get("CI") == "true":
+        pytest.fail(said, pytrace=False)
+    pytest.skip(said)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    rows = table([_reason(report) for report in terminalreporter.stats.get("skipped", [])])
+    stats = terminalreporter.stats
+    reports = [report for kind in ("skipped", "failed", "error") for report in stats.get(kind, [])]
+    rows = table([_reason(report) for report in reports])
     if rows:
         terminalreporter.section("left out on this machine")
         for row in rows:
@@ -50,7 +55,7 @@ def table(reasons: Sequence[str]) -> list[str]:
     """For each set of missing parts: how many tests, and the line to type."""
     counts: dict[str, int] = defaultdict(int)
     for reason in reasons:
-        found = re.search(r"needs (.+)", reason)
+        found = re.match(r"(?:Skipped: )?needs (.+)", reason)
         if found:
             counts[found[1]] += 1
     rows = [f"{count:5} need {parts:34} {remedy(parts.split(', '))}" for parts, count in sorted(counts.items())]
@@ -74,6 +79,11 @@ def known_packages() -> list[tuple[str, str]]:
     return [(Path(program).name, package) for program, package in pairs]
 
 
+def pytest_configure() -> None:
+    absent_pythons()  # looked for once, while HOME is the user's
+
+
+@functools.cache
 def absent_pythons() -> list[str]:
     from integration.interpreters import FOUND
 
@@ -81,4 +91,4 @@ def absent_pythons() -> list[str]:
 
 
 def _reason(report: pytest.TestReport) -> str:
-    return str(report.longrepr[2]) if isinstance(report.longrepr, tuple) else ""
+    return str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr or "")

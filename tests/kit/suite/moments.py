@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -24,13 +24,13 @@ class Moment:
     number: int
     """Counts up: a test that varies something else chooses by it."""
     is_soak: bool
+    chance: random.Random = field(default_factory=random.Random, init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self.chance.seed(self.number)
 
     def __str__(self) -> str:
         return f"{self.stage}-{self.number}" if self.is_soak else self.stage
-
-    @property
-    def chance(self) -> random.Random:
-        return random.Random(self.number)
 
     def pause(self, longest: float) -> None:
         if self.is_soak:
@@ -61,7 +61,7 @@ def on_targets(metafunc: pytest.Metafunc, targets: Sequence[str]) -> None:
         # Shifted after every round, so that stages that repeat meet all targets.
         turn = one.number + one.number // len(others) if others else 0
         here = targets if one.is_soak or not others else (first, others[turn % len(others)])
-        chosen += [_parameter(metafunc, target, one) for target in here]
+        chosen += [_parameter(metafunc, target, replace(one)) for target in here]
     metafunc.parametrize(("target", "moment"), chosen)
 
 

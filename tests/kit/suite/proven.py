@@ -19,6 +19,7 @@ _PLACES = (
     "tests/integration/suite",
     "tests/integration/docker/test_kit.py",
     "tests/integration/remote/test_kit.py",
+    "tests/integration/remote/test_link.py",
     "tests/integration/machine/test_nvml_kit.py",
     "tests/unit/kit",
     "tests/unit/bench",

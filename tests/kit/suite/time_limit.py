@@ -21,6 +21,7 @@ from types import FrameType
 
 import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
+from _pytest.outcomes import Failed
 
 from kit import processes
 
@@ -33,8 +34,8 @@ _STACKS_WITHIN = 30.0
 _MOST = 60
 
 
-class TimeLimit(BaseException):
-    """A test took too long. Not an Exception: what catches those must not go on."""
+class TimeLimit(Failed):
+    """A test took too long. Not an Exception, which tests catch; pytest goes on with the other fixtures."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -53,7 +54,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     limit = limit_of(item)
 
     def strike(_number: int, frame: FrameType | None) -> None:
-        raise TimeLimit(f"{item.nodeid} took longer than {limit:g} s.\n{stacks_of(item, frame)}")
+        said = f"{item.nodeid} took longer than {limit:g} s.\n{stacks_of(item, frame)}"
+        raise TimeLimit(said, pytrace=False)
 
     before = signal.signal(signal.SIGALRM, strike)
     signal.setitimer(signal.ITIMER_REAL, limit)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from holdfast.cli.main import main
-from holdfast.history.folder import RunFolders
+from holdfast.history.run_folder import RunFolders
 from holdfast.model import Submission
 
 BEGIN = 1_521_077_190.506

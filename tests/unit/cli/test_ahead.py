@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from holdfast.cli.ahead import FLAGS, WITH_VALUE, Place, followed, submitted_to
-from holdfast.cli.submitting import submit_command
+from holdfast.cli.early_connection import FLAGS, WITH_VALUE, Place, followed, submitted_to
+from holdfast.cli.submit_command import submit_command
 
 
 def test_every_option_of_submit_is_known():
@@ -59,7 +59,7 @@ def test_the_run_that_is_followed_is_read_or_left_to_the_command(line, expected)
 
 def test_looking_ahead_loads_neither_click_nor_a_command():
     code = (
-        "import sys; from holdfast.cli.ahead import begin; begin(['submit', '-c', 'none', 'x.py']); "
+        "import sys; from holdfast.cli.early_connection import begin; begin(['submit', '-c', 'none', 'x.py']); "
         "print([name for name in ('click', 'holdfast.cli.experiment', 'holdfast.model') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -12,11 +12,11 @@ import click
 import pytest
 
 from holdfast.cli import terminal
-from holdfast.cli.events import Screen
+from holdfast.cli.screen import Screen
 from holdfast.errors import Unreachable
+from holdfast.history.journal_fold import EndingBegan
 from holdfast.hosts.ssh import Ssh
-from holdfast.workbench import events
-from holdfast.workbench.following import reconnecting
+from holdfast.workbench.reach import events, reconnection
 from holdfast.workbench.records import cancel as canceling
 
 ASKED = events.EndAsked("")
@@ -31,7 +31,7 @@ def going_on(recorded: Any, configure: Any, monkeypatch: pytest.MonkeyPatch) -> 
         raise Unreachable("gpu1 is off: ssh: No route to host", "Is it up?")
 
     monkeypatch.setattr(Ssh, "connect", connect)
-    monkeypatch.setattr(reconnecting, "TRIES", (0.0,) * len(reconnecting.TRIES))
+    monkeypatch.setattr(reconnection, "TRIES", (0.0,) * len(reconnection.TRIES))
     return str(recorded.going_on(target="gpu1", target_type="remote"))
 
 
@@ -78,7 +78,9 @@ def test_a_second_cancel_says_that_the_run_has_ended_already(command, recorded):
 
 
 def test_the_run_is_named_before_it_is_asked_to_end_and_its_time_after_that(command, recorded, going_on, monkeypatch):
-    monkeypatch.setattr(canceling, "cancel", lambda *_, **__: iter((ASKED, events.EndingBegan("cancel", 10))))
+    monkeypatch.setattr(
+        canceling, "cancel", lambda *_, **__: iter((ASKED, events.Recorded("iris_1", EndingBegan(0.0, "cancel", 10))))
+    )
     named = f"Canceling {going_on} (train.py on gpu1) …\n"
     assert command("cancel").err == f"{named}It has 10s to finish.\n"
     assert command("cancel", "--grace", "3s").err == f"{named}It has 3s to finish.\n", "a time that was shortened"
@@ -112,10 +114,10 @@ def test_a_run_that_is_being_canceled_is_shown_so(command, recorded, going_on):
 
 def test_a_connection_that_is_back_is_said_to_be(capfd):
     screen = Screen(None)
-    screen.show(events.Reconnected("gpu1"))
-    screen.show(events.ConnectionLost("it broke", 0.2))
-    screen.show(events.Reconnected("gpu1"))
-    screen.show(events.Reconnected("gpu1"))
+    screen.show(events.Reconnected("iris_1", "gpu1"))
+    screen.show(events.ConnectionLost("iris_1", "it broke", 0.2))
+    screen.show(events.Reconnected("iris_1", "gpu1"))
+    screen.show(events.Reconnected("iris_1", "gpu1"))
     assert capfd.readouterr().err == "connection lost (it broke), trying again in 0.2 s …\nconnected again\n"
 
 

@@ -10,21 +10,27 @@ from typing import Any
 import pytest
 
 from holdfast.cli.options import environment_ids
-from holdfast.environments.findings import Finding
+from holdfast.environments.spec_findings import Finding
 from holdfast.errors import HostError
 from holdfast.frozen import replace
+from holdfast.history.journal_fold import EnvironmentUsed
+from holdfast.hosts.replies import Framework, Installed, Listed
 from holdfast.model import Ending, Reason, Run, Status, Submission
-from holdfast.workbench import events
-from holdfast.workbench.environments.checking import Checked, Framework, Looked, Remark
-from holdfast.workbench.environments.listing import Listed, _one
-from holdfast.workbench.records.cleaning import Limits, Rubbish
-from holdfast.workbench.submitting.planning import EnvironmentWishes, Request
+from holdfast.workbench.environments.inventory import _one
+from holdfast.workbench.environments.suitability import Checked, Remark
+from holdfast.workbench.reach import events
+from holdfast.workbench.records.clean import Limits, Rubbish
+from holdfast.workbench.submitting.run_plan import EnvironmentWishes, Request
 
 SUBMISSION = Submission("p_1", 1, "p", "p", "", (), "local", "local", "local", "a" * 64, 5.0, "g")
 RUN = Run(SUBMISSION, Status.COMPLETED, Ending(Reason.COMPLETED, 0), environment="0123456789abcdef", python="3.11.2")
 FAILED = replace(RUN, status=Status.FAILED, ending=Ending(Reason.PREPARATION, detail="no such package."))
 STEERING = "\x1b[2Jgone\nerror: no\x9b"
 ESCAPED = "\\x1b[2Jgone\\nerror: no\\x9b"
+
+
+def environment_used(packages: int, built: bool, seconds: float) -> events.Recorded:
+    return events.Recorded("iris_1", EnvironmentUsed(0.0, "0123456789abcdef", ("a",) * packages, built, seconds))
 
 
 def listed(name: str, state: str = "ready") -> Listed:
@@ -48,7 +54,7 @@ def submitted(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Request], list[even
 def test_prepare_asks_for_an_environment_and_nothing_else(submitted, command):
     asked, happening = submitted
     run = replace(RUN, packages=("numpy==1", "six==2"))
-    happening += [events.EnvironmentReady("0123456789abcdef", 2, True, 3.21), events.Ended(run)]
+    happening += [environment_used(2, True, 3.21), events.Ended(run)]
     outcome = command("experiment", "prepare", "-c", "gpu", "-t", "box", "-d", "e.yml", "--rebuild", "--upgrade")
     assert outcome == (0, "", "Environment 01234567 is ready: Python 3.11.2, 2 packages, built in 3.2 s.\n")
     wishes = EnvironmentWishes(None, upgrade=True, rebuild=True)
@@ -60,7 +66,7 @@ def test_prepare_asks_for_an_environment_and_nothing_else(submitted, command):
     ("happened", "code", "said"),
     [
         (
-            [events.EnvironmentReady("0123456789abcdef", 1, False, 0.01), events.Ended(RUN)],
+            [environment_used(1, False, 0.01), events.Ended(RUN)],
             0,
             ["Environment 01234567 was ready: Python 3.11.2, 0 packages.\n"],
         ),
@@ -92,7 +98,7 @@ def test_ctrl_c_leaves_a_build_that_has_begun_alone(monkeypatch, command):
 def test_wishes_of_submit_reach_the_plan_and_contradictions_do_not(monkeypatch, command):
     asked: list[Request] = []
 
-    def dry_run(_project: Any, request: Request, _around: Any) -> tuple[()]:
+    def dry_run(_project: Any, request: Request, _context: Any) -> tuple[()]:
         asked.append(request)
         return ()
 
@@ -106,7 +112,7 @@ def test_wishes_of_submit_reach_the_plan_and_contradictions_do_not(monkeypatch, 
 
 def test_where_nothing_was_removed_nothing_is_said_to_be_freed(removed, command, monkeypatch):
     kept = events.Removed("environment abd2", 0, "The environment abd2 is in use.")
-    monkeypatch.setattr("holdfast.workbench.environments.listing.remove_environments", lambda *_: iter([kept]))
+    monkeypatch.setattr("holdfast.workbench.environments.inventory.remove_environments", lambda *_: iter([kept]))
     outcome = command("environment", "remove", "abd")
     assert outcome.code == 246
     assert outcome.err.startswith("error: The environment abd2 is in use.\n")
@@ -128,8 +134,8 @@ def removed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         there = [listed("abc1"), listed("abd2", "in use")]
         return [_one(there, name) for name in names] if names else there
 
-    monkeypatch.setattr("holdfast.workbench.environments.listing.find_environments", find)
-    monkeypatch.setattr("holdfast.workbench.environments.listing.remove_environments", remove)
+    monkeypatch.setattr("holdfast.workbench.environments.inventory.find_environments", find)
+    monkeypatch.setattr("holdfast.workbench.environments.inventory.remove_environments", remove)
     return gone
 
 
@@ -137,7 +143,7 @@ def test_one_is_removed_unasked_and_several_are_not(removed, command, monkeypatc
     outcome = command("environment", "remove", "abc")
     assert (outcome.code, removed) == (0, ["abc1"])
     assert outcome.err == "removed environment abc1\n1.0 kB freed.\n"
-    monkeypatch.setattr("holdfast.cli.asking.agreed", lambda *_: False)
+    monkeypatch.setattr("holdfast.cli.questions.agreed", lambda *_: False)
     assert command("environment", "remove", "--all").code == 251
     assert command("environment", "remove", "abc", "abd").code == 251
     assert removed == ["abc1"]
@@ -153,7 +159,7 @@ def test_what_is_to_be_removed_has_to_be_clear(removed, command, words):
 
 def test_a_table_has_short_ids_and_data_whole_ones(command, monkeypatch):
     there = [listed("0123456789abcdef")]
-    monkeypatch.setattr("holdfast.workbench.environments.listing.list_environments", lambda _host: there)
+    monkeypatch.setattr("holdfast.workbench.environments.inventory.list_environments", lambda _host: there)
     table = command("environment", "list", "-o", "table").out.splitlines()
     assert table[0].split() == ["Id", "Python", "Packages", "Size", "Own", "Last", "use", "State", "Asked", "for"]
     assert table[2].split()[:8] == ["01234567", "3.11.2", "12", "2.0", "MB", "1.0", "kB", table[2].split()[7]]
@@ -164,7 +170,7 @@ REMARK = Remark("error", "gone", "tensorflow-gpu", "It is gone.", "Write `x`.", 
 OLD = Remark("warning", "file", "", "Old.", "Anew.", "uv.lock")
 TWICE = Remark("warning", "shadowed", "a", "Both.", "Keep one.")
 OFF = HostError("It is off.", "Turn it on.")
-THERE = Looked("local", True, (), None, "", False, "0123456789abcdef", "/e", "3.11.2", 3)
+THERE = Installed(True, (), None, "", False, "0123456789abcdef", "/e", "3.11.2", 3)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +185,7 @@ THERE = Looked("local", True, (), None, "", False, "0123456789abcdef", "/e", "3.
     ],
 )
 def test_check_ends_by_what_was_found(checked, code, out, command, monkeypatch):
-    monkeypatch.setattr("holdfast.workbench.environments.checking.check", lambda *_: checked)
+    monkeypatch.setattr("holdfast.workbench.environments.suitability.check", lambda *_: checked)
     outcome = command("environment", "check", "-o", "table")
     assert (outcome.code, outcome.out) == (code, out)
     assert "Looked at: " in outcome.err
@@ -187,15 +193,15 @@ def test_check_ends_by_what_was_found(checked, code, out, command, monkeypatch):
 
 def test_what_a_machine_says_of_itself_does_not_steer_the_terminal(command, monkeypatch):
     frameworks = (Framework(STEERING, STEERING, STEERING, False),)
-    about = ("local", True, (STEERING,), STEERING, "", True, "", "/e", STEERING, 3, frameworks)
+    about = (True, (STEERING,), STEERING, "", True, "", "/e", STEERING, 3, frameworks)
     remarks = (Remark("error", "gone", "x", STEERING, STEERING), Remark(STEERING, "x", "x", "x", "x"))
-    without = replace(Looked(*about), gpus=(), problem=STEERING)
+    without = replace(Installed(*about), gpus=(), problem=STEERING)
     for checked in (
-        Checked("", 0, True, remarks, Looked(*about), None),
+        Checked("", 0, True, remarks, Installed(*about), None),
         Checked("", 0, True, (), without, None),
         Checked("", 0, True, (), None, HostError(STEERING, STEERING)),
     ):
-        monkeypatch.setattr("holdfast.workbench.environments.checking.check", lambda *_, checked=checked: checked)
+        monkeypatch.setattr("holdfast.workbench.environments.suitability.check", lambda *_, checked=checked: checked)
         outcome = command("environment", "check", "-o", "table")
         assert ESCAPED.partition("\\n")[0] in outcome.out + outcome.err
         assert not {"\x1b", "\x9b"} & set(outcome.out + outcome.err)
@@ -205,10 +211,10 @@ def test_what_a_machine_says_of_itself_does_not_steer_the_terminal(command, monk
 def test_what_a_machine_says_of_its_environments_does_not_steer_the_terminal(command, monkeypatch):
     there = [replace(listed("abc1"), id=STEERING, summary=STEERING), listed("abd2")]
     gone = [events.Removed(f"environment {STEERING}", 0, STEERING), events.Removed(STEERING, 7)]
-    monkeypatch.setattr("holdfast.workbench.environments.listing.find_environments", lambda *_: there)
-    monkeypatch.setattr("holdfast.workbench.environments.listing.remove_environments", lambda *_: gone)
-    monkeypatch.setattr("holdfast.workbench.records.cleaning.clean", lambda *_: gone)
-    monkeypatch.setattr("holdfast.cli.asking.agreed", lambda *_: True)
+    monkeypatch.setattr("holdfast.workbench.environments.inventory.find_environments", lambda *_: there)
+    monkeypatch.setattr("holdfast.workbench.environments.inventory.remove_environments", lambda *_: gone)
+    monkeypatch.setattr("holdfast.workbench.records.clean.clean", lambda *_: gone)
+    monkeypatch.setattr("holdfast.cli.questions.agreed", lambda *_: True)
     named = command("environment", "remove", "a").err
     assert f"error: {ESCAPED}\n" in named
     assert not {"\x1b", "\x9b"} & set(named)
@@ -223,11 +229,11 @@ def cleaned(monkeypatch: pytest.MonkeyPatch) -> list[Rubbish]:
     """What was to be cleaned."""
     asked: list[Rubbish] = []
 
-    def clean(_project: Any, rubbish: Rubbish, _around: Any) -> tuple[()]:
+    def clean(_project: Any, rubbish: Rubbish, _context: Any) -> tuple[()]:
         asked.append(rubbish)
         return ()
 
-    monkeypatch.setattr("holdfast.workbench.records.cleaning.clean", clean)
+    monkeypatch.setattr("holdfast.workbench.records.clean.clean", clean)
     return asked
 
 
@@ -250,7 +256,7 @@ def test_what_was_cleaned_before_a_machine_failed_is_said_and_nothing_where_noth
         yield from happening
         raise HostError("gpu1 cannot be reached.", "Turn it on.")
 
-    monkeypatch.setattr("holdfast.workbench.records.cleaning.clean", clean)
+    monkeypatch.setattr("holdfast.workbench.records.clean.clean", clean)
     failed = command("experiment", "clean", "--all", "-t", "gpu1")
     assert (failed.code, failed.err) == (245, "error: gpu1 cannot be reached.\n  Turn it on.\n")
     happening.append(events.Removed("p_1", 1000))
@@ -264,7 +270,7 @@ def test_environments_of_all_projects_are_not_removed_unasked(command, cleaned, 
     assert (unasked.code, cleaned) == (240, [])
     assert "on gpu1 are shared: other projects may use them" in unasked.err
     assert "--yes" in unasked.err
-    monkeypatch.setattr("holdfast.cli.asking.agreed", lambda *_: False)
+    monkeypatch.setattr("holdfast.cli.questions.agreed", lambda *_: False)
     assert (command("experiment", "clean", "--all", "--environments").code, cleaned) == (251, [])
     assert (command("experiment", "clean", "--all").code, len(cleaned)) == (0, 1)
 
@@ -273,9 +279,9 @@ def test_what_is_in_use_is_said_once_with_the_command_that_tells_by_whom(command
     kept = [events.Removed(f"environment {name}", 0, f"`{name}` is in use.") for name in ("abc1", "abd2")]
     monkeypatch.setattr("holdfast.cli.environment._host", lambda *_: type("Host", (), {"name": "gpu1"}))
     monkeypatch.setattr(
-        "holdfast.workbench.environments.listing.find_environments", lambda *_: [listed("abc1"), listed("abd2")]
+        "holdfast.workbench.environments.inventory.find_environments", lambda *_: [listed("abc1"), listed("abd2")]
     )
-    monkeypatch.setattr("holdfast.workbench.environments.listing.remove_environments", lambda *_: kept)
+    monkeypatch.setattr("holdfast.workbench.environments.inventory.remove_environments", lambda *_: kept)
     said = command("environment", "remove", "abc1", "abd2", "--yes", "-t", "gpu1").err
     for name in ("abc1", "abd2"):
         assert said.count(f"`{name}` is in use.") == 1
@@ -287,7 +293,7 @@ def test_after_a_fix_nothing_else_was_found(command, monkeypatch):
     change = Finding("gone", "sklearn", "", "", "error", "e.yml", 3, "scikit-learn", "sklearn")
     for fixed, sentence in (((change,), "Nothing else found. "), ((), "Nothing found. ")):
         checked = Checked("e.yml", 3, True, (), THERE, None, fixed)
-        monkeypatch.setattr("holdfast.workbench.environments.checking.check", lambda *_, checked=checked: checked)
+        monkeypatch.setattr("holdfast.workbench.environments.suitability.check", lambda *_, checked=checked: checked)
         assert sentence in command("environment", "check", "--fix", "-o", "table").err
 
 

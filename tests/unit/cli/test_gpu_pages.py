@@ -10,21 +10,25 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli import run_page, terminal
-from holdfast.cli.events import Screen as Shown
-from holdfast.cli.run_table import table
+from holdfast.cli import terminal
+from holdfast.cli.gpu_plot import gpus_over_time
+from holdfast.cli.screen import Screen as Shown
+from holdfast.cli.tables import draw_page, fitting
 from holdfast.frozen import replace
 from holdfast.history.gpu_series import Series
+from holdfast.history.journal_fold import PhaseBegan
 from holdfast.history.records import read_run
 from holdfast.model import GpuUse, Status, UseState, Verdict
 from holdfast.plan import GpuPlan
+from holdfast.presenting.run_page import rows
+from holdfast.presenting.run_table import table
 from holdfast.project.folder import Project
-from holdfast.workbench import events
+from holdfast.workbench.reach import events
+from holdfast.workbench.reach.context import Context
 from holdfast.workbench.records import inspection
 from holdfast.workbench.records.inspection import inspect
-from holdfast.workbench.submitting.planning import Request
+from holdfast.workbench.submitting.run_plan import Request
 from holdfast.workbench.submitting.submit import dry_run
-from holdfast.workbench.surroundings import Surroundings
 from kit.gpu_values import GIB, series
 
 from .conftest import BEGIN, Terminal
@@ -45,12 +49,12 @@ NOT_ASKED = Verdict(UseState.NOT_ASKED, "not-asked", "GPU not asked for.")
 
 def judged(recorded: Any, verdict: Verdict | None, ticks: Sequence[int] = ()) -> str:
     """A run with this verdict, whose GPU 0 was so busy each second."""
-    from holdfast.history.verdicts import verdict_json
+    from holdfast.codec import encode
 
     run_id: str = recorded.add()
     folder = recorded.folders.path(run_id)
     if verdict is not None:
-        recorded.insert(run_id, {"e": "gpu", **verdict_json(verdict)})
+        recorded.insert(run_id, {"e": "gpu", **encode(verdict)})
     if ticks:
         watched = [{"number": at, "uuid": f"GPU-{at + 1}", "name": "Tesla K80", "total": 4 * GIB} for at in (0, 1)]
         lines: list[Any] = [{"format": 1, "began": BEGIN + 3, "source": "nvml"}, {"devices": watched}]
@@ -61,8 +65,12 @@ def judged(recorded: Any, verdict: Verdict | None, ticks: Sequence[int] = ()) ->
     return run_id
 
 
+def draw(found, stream):
+    draw_page(rows(found, gpus_over_time(found.run, found.gpus, stream)), stream)
+
+
 def page(recorded: Any, run_id: str, stream: Any) -> str:
-    run_page.draw(inspect(Project(recorded.root, "0" * 32, "iris", is_bare=False), run_id), stream)
+    draw(inspect(Project(recorded.root, "0" * 32, "iris", is_bare=False), run_id), stream)
     if isinstance(stream, io.TextIOWrapper):
         stream.flush()
         stream = io.StringIO(stream.buffer.getvalue().decode(stream.encoding))
@@ -89,9 +97,9 @@ def test_the_page_of_a_run_shows_the_verdict_each_device_the_waiting_and_the_plo
 def test_of_many_devices_the_first_are_drawn_and_the_others_counted(recorded):
     found = inspect(Project(recorded.root, "0" * 32, "iris", is_bare=False), judged(recorded, NOT_USED))
     stream = io.StringIO()
-    run_page.draw(replace(found, gpus=tuple(series((1, 1), number=at) for at in range(8))), stream)
+    draw(replace(found, gpus=tuple(series((1, 1), number=at) for at in range(8))), stream)
     assert "GPU 7 busy" in stream.getvalue() and "more GPUs" not in stream.getvalue()
-    run_page.draw(replace(found, gpus=tuple(series((1, 1), number=at) for at in range(10))), stream)
+    draw(replace(found, gpus=tuple(series((1, 1), number=at) for at in range(10))), stream)
     assert "GPU 8 busy" not in stream.getvalue()
     assert "… 2 more GPUs\n" in stream.getvalue()
 
@@ -134,20 +142,23 @@ def test_the_column_is_there_where_a_run_has_something_in_it(recorded):
     plain, asked_nothing, used, unused = (
         read_run(recorded.folders, judged(recorded, each)) for each in (None, NOT_ASKED, USED, NOT_USED)
     )
-    assert "GPU" not in [each.title for each in table([plain, asked_nothing], None)[1]]
-    rows, columns, _ = table([plain, used, unused], None)
-    assert [each.title for each in columns][-1] == "GPU"
-    assert [row["gpu"] for row in rows] == ["", "used 74 %", "NOT used"]
+    assert "GPU" not in [each.title for each in table([plain, asked_nothing], {}, 0.0).columns]
+    found = table([plain, used, unused], {}, 0.0)
+    assert found.columns[-1].title == "GPU"
+    assert [row["gpu"] for row in found.rows] == ["", "used 74 %", "NOT used"]
 
 
 def test_on_a_narrow_terminal_the_column_gives_way_to_what_tells_more(recorded):
     runs = [read_run(recorded.folders, judged(recorded, each)) for each in (USED, NOT_USED)]
     wanted = ["run_id", "script_name", "status", "gpu"]
-    shown = {width: [each.key for each in table(runs, width)[1]] for width in range(20, 200)}
+    found = table(runs, {}, 0.0)
+    shown = {
+        width: [each.key for each in fitting(found.columns, found.by_worth(), found.rows, width)]
+        for width in range(20, 200)
+    }
     narrowest = min(width for width, keys in shown.items() if set(wanted) <= set(keys))
     assert shown[narrowest] == wanted, "before the target, the times and what only explains the status"
     assert "gpu" not in shown[narrowest - 1]
-    assert "GPU" in table(runs, narrowest - 1)[2], "it is said that it is left out"
 
 
 def test_queries_see_the_verdict(recorded, command):
@@ -231,13 +242,13 @@ def test_a_verdict_cannot_steer_the_terminal(recorded, capfd):
 
 def test_waiting_for_gpus_is_said_in_a_log_each_time_that_it_changes(capsys, monkeypatch):
     screen = Shown(None, frame=False)
-    screen.show(events.PhaseChanged("gpus", "waiting for 2 GPUs: 3 runs ahead"))
-    screen.show(events.PhaseChanged("gpus", "waiting for 2 GPUs: 1 run ahead"))
+    screen.show(phase_began("gpus", "waiting for 2 GPUs: 3 runs ahead"))
+    screen.show(phase_began("gpus", "waiting for 2 GPUs: 1 run ahead"))
     assert capsys.readouterr().err == "Waiting for 2 GPUs: 3 runs ahead …\nWaiting for 2 GPUs: 1 run ahead …\n"
-    screen.show(events.PhaseChanged("gpus", "waiting: used by \x1b[2J\nerror: x"))
+    screen.show(phase_began("gpus", "waiting: used by \x1b[2J\nerror: x"))
     assert capsys.readouterr().err == "Waiting: used by \\x1b[2J\\nerror: x …\n", "a process has any name"
     monkeypatch.setattr(terminal, "is_terminal", lambda _: True)
-    Shown(None, frame=False).show(events.PhaseChanged("gpus", "waiting for 2 GPUs: 1 run ahead"))
+    Shown(None, frame=False).show(phase_began("gpus", "waiting for 2 GPUs: 1 run ahead"))
     assert capsys.readouterr().err.startswith("\r\x1b[K  waiting for 2 GPUs: 1 run ahead (0 s)")
 
 
@@ -269,10 +280,10 @@ def test_a_preparation_asks_for_no_gpu_whatever_the_file_says(tmp_path, configur
     configure("x.runconfig", "Target: x\nFramework: Python\nGpus: 2\nRequireGpu: true\nStopIfIdle: 30m\n")
     configure("conda_dependencies.yml", "dependencies: []\n")
     (tmp_path / "train.py").write_text("")
-    around = Surroundings(tmp_path / "home", {}, tmp_path, tmp_path / "user")
+    context = Context(tmp_path / "home", {}, tmp_path, tmp_path / "user")
     project = Project(tmp_path, "0" * 32, "iris", is_bare=False)
     plans = [
-        next(each.plan for each in dry_run(project, request, around) if isinstance(each, events.Planned)).gpu
+        next(each.plan for each in dry_run(project, request, context) if isinstance(each, events.Planned)).gpu
         for request in (Request("train.py", run_configuration="x"), Request(run_configuration="x", prepare_only=True))
     ]
     assert (plans[0].gpus, plans[0].require) == (2, True)
@@ -313,6 +324,10 @@ def test_the_status_of_a_run_has_its_verdict_and_the_latest_note(recorded, comma
 )
 def test_a_run_that_waits_for_gpus_says_so_in_a_few_words_in_a_list(recorded, phase, words):
     run = replace(read_run(recorded.folders, recorded.add()), ending=None, status=Status.PREPARING)
-    rows, columns, _ = table([replace(run, phase=phase)], 80)
-    assert rows[0]["reason"] == words
-    assert "reason" in [each.key for each in columns]
+    found = table([replace(run, phase=phase)], {}, 0.0)
+    assert found.rows[0]["reason"] == words
+    assert "reason" in [each.key for each in fitting(found.columns, found.by_worth(), found.rows, 80)]
+
+
+def phase_began(name: str, text: str) -> events.Recorded:
+    return events.Recorded("iris_1", PhaseBegan(0.0, name, text))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.cli.gpu_page import plot
+from holdfast.cli.gpu_plot import plot
 from holdfast.frozen import replace
 from holdfast.history.gpu_series import Series
 from kit.gpu_values import GIB, series
@@ -45,20 +45,17 @@ def test_where_it_is_narrow_words_stand_above_the_plot_which_has_all_of_the_widt
         (series((0, 2 * GIB), (0, 4 * GIB)), 2.0, 2, True, {2: "GPU 0 memory, peak 4.0 of 4.0 GiB", 3: "▅█"}),
         (series((0, 1 * GIB), (0, 2 * GIB), total=None), 2.0, 2, True, {2: "GPU 0 memory, peak 2.0 GiB", 3: "▅█"}),
         (steps(0, 100, 100, 100), 8.0, 4, True, {1: "▅█··"}),
-        (replace(steps(1, 2), every=3), 2.0, 60, True, {-1: "From 1 look in 3: there are too many to draw all."}),
     ],
     ids=[
         "without blocks there are letters",
         "memory against the device's own",
         "memory against the most that was seen",
         "bins are means, the time after the last look is unknown",
-        "a plot of some looks says so",
     ],
 )
 def test_a_line_of_the_plot(seen, seconds, room, has_blocks, expected):
     lines = list(plot([seen], seconds, room, has_blocks=has_blocks))
     assert {at: lines[at] for at in expected} == expected
-    assert any("look" in line for line in lines) is (seen.every > 1)
 
 
 def test_what_the_driver_does_not_tell_is_said_to_be_not_known():

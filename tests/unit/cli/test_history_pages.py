@@ -6,9 +6,12 @@ import json
 
 import pytest
 
-from holdfast.cli import run_page, terminal
-from holdfast.cli.run_table import in_brief, table
+from holdfast.cli import terminal
+from holdfast.cli.gpu_plot import gpus_over_time
+from holdfast.cli.tables import draw_page, fitting, left_out
 from holdfast.history.records import read_run
+from holdfast.presenting.run_page import rows
+from holdfast.presenting.run_table import table
 from holdfast.project.folder import Project
 from holdfast.workbench.records.inspection import inspect
 
@@ -22,7 +25,8 @@ def page(recorded, monkeypatch):
     def draw(run_id: str) -> list[str]:
         monkeypatch.setenv("COLUMNS", "80")
         screen = Terminal()
-        run_page.draw(inspect(Project(recorded.root, "0" * 32, "iris", is_bare=False), run_id), screen)
+        found = inspect(Project(recorded.root, "0" * 32, "iris", is_bare=False), run_id)
+        draw_page(rows(found, gpus_over_time(found.run, found.gpus, screen)), screen)
         return screen.getvalue().splitlines()
 
     return draw
@@ -56,12 +60,13 @@ def test_a_path_that_is_wider_than_the_terminal_is_one_line_that_can_be_copied(r
 
 def test_a_narrow_table_says_which_columns_it_leaves_out(recorded):
     run = read_run(recorded.folders, recorded.add(metrics=["loss", "accuracy", "recall", "rare"]))
-    _, columns, left_out = table([run], 80)
+    found = table([run], {}, 0.0)
+    columns = fitting(found.columns, found.by_worth(), found.rows, 80)
+    missing = [*(each.title for each in found.columns if each not in columns), *found.others]
     assert [each.title for each in columns][-1] == "loss"
-    assert left_out == ["No", "Started", "accuracy", "recall", "rare"]
-    assert in_brief(left_out, 80) == "Left out: No, Started, accuracy, recall, rare: -o json, or a wider terminal"
-    assert in_brief(left_out, 60) == "Left out: No and 4 more: -o json, or a wider terminal"
-    assert table([run], None)[2] == []
+    assert missing == ["No", "Started", "accuracy", "recall", "rare"]
+    assert left_out(missing, 80) == "Left out: No, Started, accuracy, recall, rare: -o json, or a wider terminal"
+    assert left_out(missing, 60) == "Left out: No and 4 more: -o json, or a wider terminal"
 
 
 def test_a_table_in_a_pipe_leaves_nothing_out_and_says_nothing(recorded, command, monkeypatch):

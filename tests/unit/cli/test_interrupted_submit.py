@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli.events import Screen
 from holdfast.cli.main import main
+from holdfast.cli.screen import Screen
 from holdfast.errors import ExitCode
-from holdfast.workbench import events
+from holdfast.workbench.reach import events
 from holdfast.workbench.submitting import submit
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from holdfast.cli import main as entry
 from holdfast.cli import terminal
-from holdfast.cli.output import Command, Group, Output, output_options
+from holdfast.cli.output_format import Command, Group, Output, output_options
 from holdfast.errors import ExitCode, ProjectError
 
 from .conftest import Terminal
@@ -38,6 +38,7 @@ def run(monkeypatch, capsys):
             del number, output
             return action()
 
+        monkeypatch.setattr(entry, "GROUPS", {**entry.GROUPS, "history": entry.Entry("History.", "made:up")})
         monkeypatch.setattr(entry, "_load", lambda _place: group)
         return entry.main(list(arguments or ("history", "do"))), *capsys.readouterr()
 
@@ -51,23 +52,28 @@ def raising(problem: BaseException) -> Callable[[], None]:
     return action
 
 
-def test_help_shows_every_command_and_imports_none():
-    code = "import sys; from holdfast.cli.main import main; main(['--help']); print(*sorted(sys.modules))"
+@pytest.mark.parametrize("group", ["", "experiment"])
+def test_help_shows_every_command_and_imports_none(group):
+    words = [group, "--help"] if group else ["--help"]
+    code = f"import sys; from holdfast.cli.main import main; main({words}); print(*sorted(sys.modules))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     help_text, _, modules = out.rstrip().rpartition("\n")
 
-    assert all(f"\n  {name} " in help_text for name in [*entry.GROUPS, *entry.SHORT_FORMS])
+    shown = entry.GROUPS[group].commands if group else {**entry.GROUPS, **entry.SHORT_FORMS}
+    assert all(f"\n  {name} " in help_text for name in shown) and "..." not in help_text.partition("\nCommands:")[2]
     assert not {"rich", "yaml", "jmespath", "sqlite3", "pathspec"} & set(modules.split())
     assert [name for name in modules.split() if name.startswith("holdfast")] == [
         "holdfast",
         "holdfast.cli",
-        "holdfast.cli.ahead",
+        "holdfast.cli.early_connection",
         "holdfast.cli.main",
-        "holdfast.cli.output",
+        "holdfast.cli.output_format",
         "holdfast.cli.tables",
         "holdfast.cli.terminal",
         "holdfast.errors",
         "holdfast.frozen",
+        "holdfast.presenting",
+        "holdfast.presenting.lines",
     ]
 
 
@@ -166,9 +172,9 @@ def test_a_broken_pipe_to_another_process_is_not_taken_for_ours(run, monkeypatch
 def test_a_reader_that_has_seen_enough_is_no_error(unbuffered):
     """The output is longer than a pipe holds, so the writer is still at it when the reader goes."""
     code = (
-        "import sys; from holdfast.cli import main as m; from holdfast.cli.output import Command, Output; "
+        "import sys; from holdfast.cli import main as m; from holdfast.cli.output_format import Command, Output; "
         "m._load = lambda place: Command('x', callback=lambda: Output('json').show(['y' * 2_000_000], [])); "
-        "sys.exit(m.main(['asset']))"
+        "sys.exit(m.main(['check']))"
     )
     environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
     with subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=PIPE, stderr=PIPE) as process:

@@ -10,9 +10,9 @@ import click
 import pytest
 
 from holdfast.cli.main import main
-from holdfast.cli.submitting import submit_command
+from holdfast.cli.submit_command import submit_command
 from holdfast.errors import ExitCode
-from holdfast.workbench import events
+from holdfast.workbench.reach import events
 from holdfast.workbench.submitting import submit
 
 Said = Callable[..., str]

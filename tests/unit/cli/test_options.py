@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.cli.main import command_tree, main
 from holdfast.cli.options import artifact_names, run_names, runconfig_names, target_names, target_types, template_names
-from holdfast.workbench.submitting.planning import Request
+from holdfast.workbench.submitting.run_plan import Request
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def requests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Request]:
     """What `submit --dry-run` asked the workbench for."""
     asked: list[Request] = []
 
-    def dry_run(_project: Any, request: Request, _around: Any) -> Iterator[Any]:
+    def dry_run(_project: Any, request: Request, _context: Any) -> Iterator[Any]:
         asked.append(request)
         return iter(())
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli.output import Column, Output, _checked_query
+from holdfast.cli.output_format import Column, Output, _checked_query
 from holdfast.errors import UsageError
 
 from .conftest import Terminal

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.history.folder import RunFolders
+from holdfast.history.run_folder import RunFolders
 from holdfast.model import Submission
-from holdfast.workbench import events
+from holdfast.workbench.reach import events
 
 WHY = "there is no package `numpyy`."
 
@@ -100,11 +100,11 @@ def entered(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, tuple[str, ...]]
     """Environments that were entered, and what was to be run there."""
     found: list[tuple[str, tuple[str, ...]]] = []
 
-    def enter(_host: Any, name: str, words: tuple[str, ...], _around: Any) -> int:
+    def enter(_host: Any, name: str, words: tuple[str, ...], _context: Any) -> int:
         found.append((name, words))
         return 0
 
-    monkeypatch.setattr("holdfast.workbench.machines.shells.enter_environment", enter)
+    monkeypatch.setattr("holdfast.workbench.machines.shell_session.enter_environment", enter)
     return found
 
 

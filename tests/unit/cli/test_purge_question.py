@@ -6,9 +6,9 @@ import click
 import pytest
 
 from holdfast.cli import computetarget, terminal
+from holdfast.hosts.replies import Inventory, ProjectRuns, Stored
 from holdfast.project.compute import ComputeTarget
-from holdfast.workbench.machines import leaving
-from holdfast.workbench.machines.leaving import Inventory, ProjectRuns, Stored
+from holdfast.workbench.machines import detach
 
 
 def there(*runs: int, living: int = 0) -> Inventory:
@@ -34,7 +34,7 @@ def test_how_many_runs_go_and_how_many_of_them_live_is_said_in_good_english(runs
 @pytest.fixture
 def attached(configure, monkeypatch):
     """The file of a target that nobody may detach; commands are typed on a terminal."""
-    monkeypatch.setattr(leaving, "detach", lambda *_: pytest.fail("it was detached"))
+    monkeypatch.setattr(detach, "detach", lambda *_: pytest.fail("it was detached"))
     monkeypatch.setattr(terminal, "is_terminal", lambda _: True)
     return configure("gpu1.compute", "type: remote\naddress: gpu1\n")
 
@@ -53,7 +53,7 @@ def test_the_question_names_the_folder_and_the_machine(monkeypatch):
 
 
 def test_a_purge_that_is_declined_is_no_interruption_and_removes_nothing(command, attached, monkeypatch):
-    monkeypatch.setattr(leaving, "inventory", lambda *_: there(2))
+    monkeypatch.setattr(detach, "inventory", lambda *_: there(2))
     monkeypatch.setattr(click, "confirm", lambda *_, **__: False)
     done = command("computetarget", "detach", "gpu1", "--purge")
     assert done.code == 251
@@ -63,7 +63,7 @@ def test_a_purge_that_is_declined_is_no_interruption_and_removes_nothing(command
 
 @pytest.mark.parametrize("words", [[], ["--yes"], ["--yes", "--force"]], ids=" ".join)
 def test_a_purge_under_living_runs_is_refused_unasked_naming_only_ways_that_work(command, attached, monkeypatch, words):
-    monkeypatch.setattr(leaving, "inventory", lambda *_: there(3, living=2))
+    monkeypatch.setattr(detach, "inventory", lambda *_: there(3, living=2))
     monkeypatch.setattr(click, "confirm", lambda *_, **__: pytest.fail("it was asked"))
     done = command("computetarget", "detach", "gpu1", "--purge", *words)
     assert done.code == 246
@@ -80,8 +80,8 @@ def test_what_else_is_wrong_in_a_file_does_not_keep_from_a_purge(command, config
         asked.append(target.address)
         return there(1)
 
-    monkeypatch.setattr(leaving, "inventory", inventory)
-    monkeypatch.setattr(leaving, "detach", lambda *_: iter([leaving.Detached(("gpu1.compute",), ())]))
+    monkeypatch.setattr(detach, "inventory", inventory)
+    monkeypatch.setattr(detach, "detach", lambda *_: iter([detach.Detached(("gpu1.compute",), ())]))
     done = command("computetarget", "detach", "gpu1", "--purge", "--yes")
     assert done.code == 0, done.err
     assert asked == ["gpu1"]

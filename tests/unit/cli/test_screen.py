@@ -9,13 +9,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from holdfast.cli import comparison_page, terminal
-from holdfast.cli.events import Screen
+from holdfast.cli import terminal
+from holdfast.cli.comparison_drawing import draw_comparison
+from holdfast.cli.screen import Screen
 from holdfast.errors import Unreachable
 from holdfast.frozen import replace
-from holdfast.history.compare import Comparison
+from holdfast.history.journal_fold import PhaseBegan
 from holdfast.history.records import read_run
-from holdfast.workbench import events
+from holdfast.history.run_differences import Comparison
+from holdfast.workbench.reach import events
 from holdfast.workbench.records.comparison import CodeDifference, RunComparison
 
 
@@ -38,7 +40,7 @@ def last_line(monkeypatch):
 @pytest.mark.parametrize("columns", [80, 50, 20])
 def test_a_long_reason_is_cut_before_what_happens_next(last_line, columns):
     reason = "ssh: connect to host " + "gpu1.example.org " * 9
-    lost = [events.ConnectionLost(reason, seconds) for seconds in (4.0, 8.0)]
+    lost = [events.ConnectionLost("iris_1", reason, seconds) for seconds in (4.0, 8.0)]
     shown = last_line(columns, Screen(None), *lost)
     assert len(shown) < columns
     assert shown.startswith("connection lost"[: columns - 1])
@@ -47,7 +49,7 @@ def test_a_long_reason_is_cut_before_what_happens_next(last_line, columns):
 
 @pytest.mark.parametrize("columns", [200, 60, 30])
 def test_of_a_long_phase_the_seconds_are_not_cut(last_line, columns):
-    phase = events.PhaseChanged("gpus", "waiting: GPU 0 is held by the run iris_1794774034208 of ada; GPU 1 too")
+    phase = phase_began("gpus", "waiting: GPU 0 is held by the run iris_1794774034208 of ada; GPU 1 too")
     shown = last_line(columns, Screen(None, frame=False, age=3600.0), phase)
     assert len(shown) < columns
     assert shown.startswith("  waiting: GPU 0") and shown.endswith(" (3600 s)")
@@ -57,8 +59,8 @@ def test_of_a_long_phase_the_seconds_are_not_cut(last_line, columns):
 def test_what_is_in_a_file_does_not_steer_the_terminal():
     page = io.StringIO()
     code = CodeDifference(changed=("a.py",), diff="--- a.py\n+++ a.py\n@@ -1 +1 @@\n-\tx\n+\ty\x1b[2J\x9b31m\n")
-    comparison_page.draw(RunComparison(Comparison("a", "b", (), (), (), (), ()), code), False, page)
-    comparison_page.draw(RunComparison(Comparison("a", "b", (), (), (), (), ()), code), True, page)
+    draw_comparison(RunComparison(Comparison("a", "b", (), (), (), (), ()), code), False, page)
+    draw_comparison(RunComparison(Comparison("a", "b", (), (), (), (), ()), code), True, page)
     assert not {"\x1b", "\x9b"} & set(page.getvalue())
     assert page.getvalue().count("+\ty\\x1b[2J\\x9b31m\n") == 2
 
@@ -77,7 +79,7 @@ def test_many_warnings_are_counted_and_a_check_shows_them_all(command, configure
     assert outcome.code == 0, outcome.err
     assert outcome.err.count("is asked for every package") == 20
     assert "10 more like these." in outcome.err
-    monkeypatch.setattr("holdfast.workbench.environments.checking._look", unreachable)
+    monkeypatch.setattr("holdfast.workbench.environments.suitability._look", unreachable)
     page = command("environment", "check", "-c", "built", "-d", "pyproject.toml", "-o", "table")
     assert page.out.count("is asked for every package") == 30, page.err
 
@@ -93,7 +95,7 @@ def test_many_warnings_are_counted_and_a_check_shows_them_all(command, configure
 def test_what_takes_long_before_the_script_is_said_once(capsys, phases, shown):
     screen = Screen(None, frame=False)
     for name in phases:
-        screen.show(events.PhaseChanged(name, "3 of 8 layers"))
+        screen.show(phase_began(name, "3 of 8 layers"))
     assert capsys.readouterr().err == shown
 
 
@@ -110,7 +112,7 @@ def test_in_a_log_what_takes_minutes_is_seen_to_be_alive(capsys, clock):
     for _ in range(130):
         clock.now += 1
         screen.show(events.Sending(round(clock.now - 1000) * 1000, 130_000))
-    screen.show(events.PhaseChanged("environment", "3 of 8 packages"))
+    screen.show(phase_began("environment", "3 of 8 packages"))
     for _ in range(130):
         clock.now += 1
         screen.show(events.StillWaiting())
@@ -127,21 +129,21 @@ def test_in_a_log_a_transfer_after_hours_of_work_is_not_announced_and_no_line_of
     screen = Screen(sys.stdout, frame=False)
     for _ in range(3):
         clock.now += 7200
-        screen.show(events.Fetched("r_1", 1_000_000, 31_500_000))
-    screen.show(events.OutputArrived(b"epoch 1: ...."))
+        screen.show(events.Fetched("iris_1", "r_1", 1_000_000, 31_500_000))
+    screen.show(events.OutputArrived("iris_1", b"epoch 1: ...."))
     for _ in range(70):
         clock.now += 1
-        screen.show(events.Fetched("r_1", 2_000_000, 31_500_000))
-    screen.show(events.OutputArrived(b".... done\n"))
+        screen.show(events.Fetched("iris_1", "r_1", 2_000_000, 31_500_000))
+    screen.show(events.OutputArrived("iris_1", b".... done\n"))
     assert tuple(capsys.readouterr()) == ("epoch 1: ........ done\n", "")
-    screen.show(events.Fetched("r_1", 3_000_000, 31_500_000))
+    screen.show(events.Fetched("iris_1", "r_1", 3_000_000, 31_500_000))
     assert capsys.readouterr().err == "fetching outputs: 3.0 MB of 31.5 MB\n"
 
 
 def test_in_a_log_a_run_that_waits_for_a_gpu_does_not_seem_to_build(capsys, clock):
     screen = Screen(None, frame=False)
-    screen.show(events.PhaseChanged("environment", "3 of 8 packages"))
-    screen.show(events.PhaseChanged("gpus", "waiting for a GPU"))
+    screen.show(phase_began("environment", "3 of 8 packages"))
+    screen.show(phase_began("gpus", "waiting for a GPU"))
     clock.now += 600
     screen.show(events.StillWaiting())
     assert capsys.readouterr().err == "Preparing the environment …\nWaiting for a GPU …\n"
@@ -159,7 +161,11 @@ def test_a_note_that_was_shown_when_it_came_is_not_shown_again_at_the_end(record
 @pytest.mark.parametrize(("shows_output", "is_led_there"), [(True, False), (False, True)])
 def test_only_who_has_not_seen_the_output_is_led_to_it(recorded, capfd, shows_output, is_led_there):
     run = read_run(recorded.folders, recorded.add())
-    Screen(sys.stdout if shows_output else None).show(events.Ended(run))
+    Screen(sys.stdout if shows_output else None, frame=True).show(events.Ended(run))
     shown = capfd.readouterr().err
     assert "exit code 3" in shown
     assert ("holdfast logs -r" in shown) is is_led_there
+
+
+def phase_began(name: str, text: str) -> events.Recorded:
+    return events.Recorded("iris_1", PhaseBegan(0.0, name, text))

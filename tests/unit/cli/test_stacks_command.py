@@ -13,7 +13,7 @@ from holdfast.hosts.local import Local
 STACK = 'Current thread 0x01 (most recent call first):\n  File "train.py", line 3 in load\x1b[2J\n'
 PROCESSES = [
     {"pid": 7, "name": "python", "command": "python train.py", "state": "S", "stack": STACK, "why": ""},
-    {"pid": 8, "name": "sh", "command": "sh", "state": "D", "stack": None, "why": "No signal."},
+    {"pid": 8, "name": "sh", "command": "sh", "state": "D", "stack": "", "why": "No signal."},
     {"pid": 9, "name": "python", "command": "python " + "x" * 200, "state": "?", "stack": STACK, "why": "Late."},
 ]
 

@@ -8,8 +8,9 @@ import threading
 
 import pytest
 
-from holdfast.cli import pages, progress
-from holdfast.workbench.surroundings import surroundings
+from holdfast.cli import screen
+from holdfast.cli.tables import draw_page
+from holdfast.workbench.reach.context import read_context
 
 from .conftest import Terminal
 
@@ -86,7 +87,7 @@ def test_a_target_is_shown_as_its_file_has_it(command, configure, monkeypatch):
 
 def test_a_target_whose_file_is_broken_is_detached_with_a_word_about_its_key(command, configure):
     file = configure("gpu1.compute", "type: [remote\n")
-    keys = surroundings().home / "keys"
+    keys = read_context().home / "keys"
     keys.mkdir(parents=True)
     for name in ("gpu1-0123abcd", "gpu1-big-0123abcd", "gpu1-other"):
         (keys / name).write_text("private")
@@ -105,8 +106,8 @@ def test_long_lines_of_a_page_are_broken_between_words(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     rows = [("Folder", "one two three four five six seven eight nine ten"), ("Folder", "x"), ("Cores", "4")]
     shown, piped = Terminal(), io.StringIO()
-    pages.draw(rows, shown)
-    pages.draw(rows, piped)
+    draw_page(rows, shown)
+    draw_page(rows, piped)
     assert shown.getvalue().splitlines() == [
         "Folder  one two three four five six",
         "          seven eight nine ten",
@@ -126,8 +127,8 @@ def test_what_takes_long_is_said_with_the_time_and_goes_away(monkeypatch):
 
     stream = Watched()
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(progress, "EVERY", 0.01)
-    with progress.working("looking …"):
+    monkeypatch.setattr(screen, "EVERY", 0.01)
+    with screen.working("looking …"):
         assert stream.written.wait(60)
     assert stream.getvalue().startswith("\r\x1b[Klooking … (0 s)")
     assert stream.getvalue().endswith("\r\x1b[K")
@@ -136,7 +137,7 @@ def test_what_takes_long_is_said_with_the_time_and_goes_away(monkeypatch):
 def test_nothing_is_said_where_nobody_watches(monkeypatch):
     monkeypatch.setattr(threading, "Thread", lambda **_: pytest.fail("a line is drawn"))
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    with progress.working("looking …"):
+    with screen.working("looking …"):
         pass
 
 

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside.gpu.judging.answer import PREFIXES, Answer
-from holdfast.farside.gpu.judging.evidence import LADDER
-from holdfast.farside.gpu.judging.occasions import OCCASIONS
-from holdfast.farside.gpu.judging.reasons import REASONS, SAID, WORDS, Blanks, filled, words
-from holdfast.farside.gpu.judging.verdict import Verdict
+from holdfast.farside.gpu.judge.answer import PREFIXES, Answer
+from holdfast.farside.gpu.judge.evidence import LADDER
+from holdfast.farside.gpu.judge.reasons import OCCASIONS, REASONS, SAID, WORDS, Blanks, filled, words
+from holdfast.farside.gpu.judge.verdict import Verdict
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "reference" / "gpu-verdicts.md").read_text(encoding="utf-8")
 SHOWN = Blanks(

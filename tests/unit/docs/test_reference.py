@@ -7,13 +7,15 @@ from pathlib import Path
 
 import click
 import generate_cli_reference
+import generate_protocol_reference
 import pytest
 
 from holdfast.cli.main import GROUPS, SHORT_FORMS, command_tree
 from holdfast.errors import ExitCode
-from holdfast.project import compute, container_keys, docker_arguments, runconfig
+from holdfast.project import compute, container_keys, runconfig
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
+GENERATORS = [generate_cli_reference, generate_protocol_reference]
 KEYS = {
     "compute-targets.md": [*compute.KEYS, "type", *compute.SPELLINGS],
     "run-configurations.md": [*runconfig.KEYS, *runconfig.DATA_KEYS, *runconfig.EARLY_KEYS],
@@ -37,21 +39,23 @@ def test_the_page_of_a_kind_of_file_lists_every_key_and_no_other(name):
 
 def test_the_page_of_compute_targets_names_what_is_refused_and_the_defaults():
     text = page("compute-targets.md")
-    assert set(re.findall(r"`(--[a-z-]+)`", text)) <= {*docker_arguments.REFUSED, "--secret"}
+    assert set(re.findall(r"`(--[a-z-]+)`", text)) <= {*container_keys.REFUSED, "--secret"}
     assert container_keys.DEFAULT_IMAGE in text and container_keys.SHARE in text
 
 
-def test_the_page_of_commands_is_what_the_commands_say():
-    assert generate_cli_reference.main(["--check"]) == 0, "run: make docs"
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_a_generated_page_is_what_the_code_says(generator):
+    assert generator.main(["--check"]) == 0, "run: make docs"
 
 
-def test_a_page_of_commands_that_is_out_of_date_is_noticed(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(generate_cli_reference, "PAGE", tmp_path / "cli.md")
-    monkeypatch.setattr(generate_cli_reference, "reference", lambda: "now\n")
-    assert generate_cli_reference.main(["--check"]) == 1
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_a_generated_page_that_is_out_of_date_is_noticed(generator, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(generator, "PAGE", tmp_path / "page.md")
+    monkeypatch.setattr(generator, "reference", lambda: "now\n")
+    assert generator.main(["--check"]) == 1
     assert "Run: make docs" in capsys.readouterr().err
-    assert generate_cli_reference.main([]) == 0
-    assert generate_cli_reference.main(["--check"]) == 0
+    assert generator.main([]) == 0
+    assert generator.main(["--check"]) == 0
 
 
 def test_every_command_has_a_help_of_its_own_and_every_option_a_meaning():

@@ -13,9 +13,8 @@ from urllib.error import HTTPError, URLError
 
 import pytest
 
-from holdfast.environments.downloading import PAUSES, Download, Progress, download
-from holdfast.environments.index_access import Access
-from holdfast.environments.wheel_files import WheelFile
+from holdfast.environments.foreign_resolution import WheelFile
+from holdfast.environments.wheel_download import PAUSES, Access, Download, Progress, download
 from holdfast.errors import PreparationError, StorageError
 from holdfast.snapshots.store import ObjectStore
 

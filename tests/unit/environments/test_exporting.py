@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from uv import find_uv_bin
 
-from holdfast.environments.exporting import export_lock
+from holdfast.environments.uv_export import export_lock
 from holdfast.errors import ConfigurationError, NotAvailable
 from holdfast.project.environment_spec import EnvironmentSpec, spec_digest
 from holdfast.project.problems import Problem

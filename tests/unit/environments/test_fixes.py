@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.environments.findings import Finding
 from holdfast.environments.fixes import apply_fixes
 from holdfast.environments.replacements import find_replacements
+from holdfast.environments.spec_findings import Finding
 from holdfast.errors import ConfigurationError, StorageError
 from holdfast.project.spec_files import read_environment_spec
 
@@ -46,7 +46,7 @@ def after(root: Path, file: str, text: str) -> str:
             "dependencies:\n- pip:\n  - >-\n    sklearn\n  - a\n",
             "dependencies:\n- pip:\n  - scikit-learn\n  - a\n",
         ),
-        ("c.yml", "dependencies:\n- azureml-requirements\n- pip\n", "dependencies:\n- pip\n"),
+        ("c.yml", "dependencies:\r\n- azureml-requirements\r\n- pip\r\n", "dependencies:\r\n- pip\r\n"),
         (
             "c.yml",
             "dependencies: [azureml-requirements, {pip: [cntk, sklearn, azureml-api, azureml-history]}]\n",
@@ -74,12 +74,12 @@ def after(root: Path, file: str, text: str) -> str:
         (
             "pyproject.toml",
             "[project]\nname = 'x'\ndependencies = ['sklearn', 'azureml-requirements']\n",
-            "[project]\nname = 'x'\ndependencies = ['scikit-learn', ]\n",
+            "[project]\nname = 'x'\ndependencies = ['scikit-learn']\n",
         ),
         (
             "pyproject.toml",
-            "[project]\nname = 'x'\ndependencies = [\n  'azureml-requirements',\n  'a',\n]\n",
-            "[project]\nname = 'x'\ndependencies = [\n  'a',\n]\n",
+            "[project]\nname = 'x'\ndependencies = [\n  'azureml-requirements',\n  'a',\n  'azureml-api', # why\n]\n",
+            "[project]\nname = 'x'\ndependencies = [\n  'a',\n  # why\n]\n",
         ),
     ],
 )

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.environments.findings import KINDS, Finding
 from holdfast.environments.fixes import apply_fixes
 from holdfast.environments.replacements import find_replacements
+from holdfast.environments.spec_findings import KINDS, Finding
 from holdfast.project.spec_files import read_environment_spec
 
 CASES = Path(__file__).parents[2] / "cases" / "specs"

@@ -2,8 +2,7 @@
 
 import pytest
 
-from holdfast.environments.python_ranges import allowed_minors
-from holdfast.environments.version_ranges import allows
+from holdfast.environments.version_ranges import allowed_minors, allows
 from holdfast.project.environment_spec import EnvironmentSpec
 
 

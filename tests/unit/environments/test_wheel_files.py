@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.environments.wheel_files import WheelFile, read_wheel_files
+from holdfast.environments.foreign_resolution import WheelFile, read_wheel_files
 from holdfast.errors import PreparationError
 
 A, B, C = ("a" * 64, "b" * 64, "c" * 64)

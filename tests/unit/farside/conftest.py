@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside.layout import Home
+from holdfast.farside.system.layout import Home
 from unit.farside.programs import lock_held
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.layout import Home, object_path
-from holdfast.farside.refusal import Refused
-from holdfast.farside.store import objects
-from holdfast.farside.store.objects import MANIFEST_HEAD, Arrivals
+from holdfast.farside.operations import objects
+from holdfast.farside.operations.objects import MANIFEST_HEAD, Arrivals
+from holdfast.farside.system.layout import Home, object_path
+from holdfast.farside.system.refusal import Refused
 
 LARGE = b"0123456789" * 3
 DIGEST = hashlib.sha256(LARGE).hexdigest()

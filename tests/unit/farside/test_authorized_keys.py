@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.account.authorized_keys import add_line, remove_lines
-from holdfast.farside.refusal import Refused
+from holdfast.farside.operations.authorized_keys import add_line, remove_lines
+from holdfast.farside.system.refusal import Refused
 
 BODY = "AAAAC3NzaC1lZDI1NTE5AAAAIGn5rfVjW8P0s0lVbLrqHqIh2mNcPyWbbqz2cDpV4Abc"
 LINE = f"ssh-ed25519 {BODY} holdfast gpu1 me@laptop"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.farside.machine.cgroups import limits
+from holdfast.farside.machine.facts import limits
 
 VERSION_TWO = {
     "proc/self/cgroup": "0::/user.slice/session-1.scope\n",

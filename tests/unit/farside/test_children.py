@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from holdfast.farside.run.children import Attendant, Stop, inherited_environment
+from holdfast.farside.system.children import Attendant, Stop, inherited_environment
 
 
 class LateChild:

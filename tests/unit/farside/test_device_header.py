@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.gpu import device_header
-from holdfast.farside.gpu.device_header import DeviceHeader
-from holdfast.farside.machine import gpus, programs
-from holdfast.farside.machine.programs import Program, collect
-from holdfast.farside.run import processes
-from holdfast.farside.run.children import Attendant
-from holdfast.farside.run.signals import Signals
+from holdfast.farside.gpu.watch import device_header
+from holdfast.farside.gpu.watch.device_header import DeviceHeader
+from holdfast.farside.machine import gpus
+from holdfast.farside.system import processes, programs
+from holdfast.farside.system.children import Attendant
+from holdfast.farside.system.programs import Program, collect
+from holdfast.farside.system.signals import Signals
 
 REPORT = '{"state": "ok", "problem": "", "devices": []}'
 
@@ -88,7 +88,7 @@ def test_whoever_stops_the_waiting_ends_the_reader(attendant, monkeypatch):
 
 
 def test_only_a_process_of_the_readers_name_can_be_spared():
-    code = "import sys; sys.path.insert(0, sys.argv[1]); from holdfast.farside import kernel\n"
+    code = "import sys; sys.path.insert(0, sys.argv[1]); from holdfast.farside.system import kernel\n"
     code += "kernel.set_name(sys.argv[2]); print('named', flush=True); input()"
     source = str(Path(gpus.__file__).parents[2])
     started = [

@@ -9,14 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside import digests
+from holdfast.farside.system import digests
 
-SOURCE = Path(digests.__file__).parents[2]
+SOURCE = Path(digests.__file__).parents[3]
 
 
 def alone(lines: str) -> str:
     """What they print in a Python that has loaded nothing."""
-    program = f"import sys\nsys.path.insert(0, {str(SOURCE)!r})\nfrom holdfast.farside.digests import sha256\n{lines}"
+    program = (
+        f"import sys\nsys.path.insert(0, {str(SOURCE)!r})\nfrom holdfast.farside.system.digests import sha256\n{lines}"
+    )
     done = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=True)
     return done.stdout
 

@@ -8,8 +8,8 @@ from typing import Literal
 
 import pytest
 
-from holdfast.farside.refusal import Refused
-from holdfast.farside.run.files import materialise, written
+from holdfast.farside.system.files import materialise, written
+from holdfast.farside.system.refusal import Refused
 from holdfast.snapshots.manifest import Entry, Manifest, encode
 from holdfast.snapshots.store import ObjectStore
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from holdfast.farside import frames
+from holdfast.farside.system import frames
 
 VALUES = some.recursive(
     some.none() | some.booleans() | some.integers() | some.text(),

@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.layout import JOURNAL, Home
-from holdfast.farside.refusal import Refused
-from holdfast.farside.run import detaching, giving_up, guardian
-from holdfast.farside.run.journal import Journal
+from holdfast.farside.engines import direct
+from holdfast.farside.engines.engine import UNANSWERED
+from holdfast.farside.run import run_files, run_start
+from holdfast.farside.system.journal import Journal
+from holdfast.farside.system.layout import JOURNAL, Home
+from holdfast.farside.system.refusal import Refused
 from kit.waiting import wait_for
 from unit.farside.programs import program
 
@@ -23,7 +25,7 @@ SLOW = """#!/bin/sh
 cat > {place}/request
 shift 4
 (
-    while [ ! -e {place}/gate ]; do [ -e {place}/over ] && exit; sleep 0.01; done
+    while [ ! -e {place}/gate ]; do [ -e {place}/over -o ! -d {place} ] && exit; sleep 0.01; done
     "$@" < {place}/request > {place}/told 2>&1
 ) > /dev/null 2>&1 &
 : > {place}/taken
@@ -33,7 +35,7 @@ exec sleep 100
 
 @pytest.fixture
 def home(home: Home) -> Home:
-    detaching.set_start(home, detaching.USER_UNIT)
+    direct.set_start(home, direct.USER_UNIT)
     return home
 
 
@@ -42,7 +44,7 @@ def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A service manager that does not answer and starts what it was given when there is a file `gate`."""
     program(tmp_path / "bin" / "systemd-run", SLOW.format(place=tmp_path))
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-    monkeypatch.setattr(detaching, "PATIENCE", 0.05)
+    monkeypatch.setattr(direct, "PATIENCE", 0.05)
 
     class Unhurried(subprocess.Popen[bytes]):
         """Is given up when it has taken its request, however long that takes a busy machine."""
@@ -63,8 +65,8 @@ def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def test_a_guardian_that_comes_after_its_time_finds_the_name_taken(home, slow):
     with pytest.raises(Refused, match="did not answer") as caught:
-        giving_up.start_or_give_up(home, PLAN, {}, {})
-    assert caught.value.kind == guardian.UNANSWERED
+        run_start.start_or_give_up(home, PLAN, {}, {})
+    assert caught.value.kind == UNANSWERED
     (slow / "gate").touch()
     assert "not empty" in wait_for((slow / "told").read_text)
     ended = Journal(os.path.join(home.run("p", "run_1"), JOURNAL)).ended()
@@ -72,18 +74,18 @@ def test_a_guardian_that_comes_after_its_time_finds_the_name_taken(home, slow):
     assert ended["reason"] == "not-started"
     assert "did not answer" in ended["detail"]
     with pytest.raises(Refused, match="was given up"):
-        guardian.start(home, PLAN, {}, {})
+        run_start.start(home, PLAN, {}, {})
 
 
 def test_a_guardian_that_was_quicker_than_the_giving_up_has_the_run(home, slow, monkeypatch):
-    give_up = giving_up.give_up
+    give_up = run_start.give_up
 
     def late(home: Home, message: dict[str, Any]) -> bool:
-        guardian.create_folder(home.run("p", "run_1"), PLAN, {})
+        run_files.create_folder(home.run("p", "run_1"), PLAN, {})
         return give_up(home, message)
 
-    monkeypatch.setattr(giving_up, "give_up", late)
-    assert giving_up.start_or_give_up(home, PLAN, {}, {})
+    monkeypatch.setattr(run_start, "give_up", late)
+    assert run_start.start_or_give_up(home, PLAN, {}, {})
     assert Journal(os.path.join(home.run("p", "run_1"), JOURNAL)).ended() is None
 
 
@@ -91,7 +93,7 @@ def test_where_the_name_cannot_be_taken_nobody_says_that_it_failed(home, slow, m
     def full(home: Home, message: dict[str, Any]) -> bool:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(giving_up, "give_up", full)
+    monkeypatch.setattr(run_start, "give_up", full)
     with pytest.raises(Refused) as caught:
-        giving_up.start_or_give_up(home, PLAN, {}, {})
-    assert caught.value.kind == giving_up.UNSETTLED
+        run_start.start_or_give_up(home, PLAN, {}, {})
+    assert caught.value.kind == run_start.UNSETTLED

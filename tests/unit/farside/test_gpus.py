@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.gpu.device_header import lines, problems
+from holdfast.farside.gpu.watch.device_header import lines, problems
 from holdfast.farside.machine import gpus
 
 

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside.layout import SAMPLER_NAME, Home
-from holdfast.farside.refusal import Refused
-from holdfast.farside.run import guardian, processes
-from holdfast.farside.run.processes import Process
+from holdfast.farside.run import guardian, run_files, run_start
+from holdfast.farside.system import processes
+from holdfast.farside.system.layout import SAMPLER_NAME, Home
+from holdfast.farside.system.processes import Process
+from holdfast.farside.system.refusal import Refused
 
 
 def test_a_run_whose_plan_a_power_cut_took_is_known_by_its_journal(home):
@@ -19,11 +20,11 @@ def test_a_run_whose_plan_a_power_cut_took_is_known_by_its_journal(home):
     folder = Path(home.run("p", "r_1"))
     folder.mkdir(parents=True)
     (folder / "plan.json").write_text("")
-    guardian.write_created(str(folder), plan, "machine")
+    run_files.write_created(str(folder), plan, "machine")
 
-    assert guardian.start(home, plan, {}, {}) is False
+    assert run_start.start(home, plan, {}, {}) is False
     with pytest.raises(Refused, match="another run"):
-        guardian.start(home, dict(plan, generation="other"), {}, {})
+        run_start.start(home, dict(plan, generation="other"), {}, {})
 
 
 class Held:

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside import agent, kernel
-from holdfast.farside.layout import JOURNAL, Home
+from holdfast.farside import agent
 from holdfast.farside.machine import identity
-from holdfast.farside.refusal import Refused
-from holdfast.farside.run import subscription
-from holdfast.farside.run.journal import Journal
-from holdfast.farside.store import storage
+from holdfast.farside.operations import storage
+from holdfast.farside.run import liveness
+from holdfast.farside.system import kernel
+from holdfast.farside.system.journal import Journal
+from holdfast.farside.system.layout import JOURNAL, Home
+from holdfast.farside.system.refusal import Refused
 
 
 def on_machine(monkeypatch: pytest.MonkeyPatch, system: str, name: str, boot: str) -> None:
@@ -66,19 +67,19 @@ def test_a_folder_is_the_same_whatever_link_leads_to_it(home, tmp_path):
     assert identity.place(Home(str(tmp_path / "link"))) == identity.place(home)
 
 
-@pytest.mark.parametrize("is_old", [False, True], ids=["with the machine's id", "as older versions wrote it"])
-def test_a_run_of_another_machine_that_shares_the_home_is_left_alone(home, monkeypatch, is_old):
+@pytest.mark.parametrize("has_id", [True, False], ids=["with the machine's id", "without one"])
+def test_a_run_of_another_machine_that_shares_the_home_is_left_alone(home, monkeypatch, has_id):
     on_machine(monkeypatch, "one", "node1", "boot1")
-    machine = {} if is_old else {"machine": identity.machine_id(home)}
+    machine = {"machine": identity.machine_id(home)} if has_id else {}
     folder = run_in(home, boot=kernel.boot_id(), host="node1", **machine)
     on_machine(monkeypatch, "two", "node2", "boot2")
-    subscription.adjudicate(folder)
+    liveness.adjudicate(folder)
     assert reason_of(folder) is None
-    assert subscription.is_alive(folder)
+    assert liveness.is_alive(folder)
     with pytest.raises(Refused, match="still alive"):
         storage.remove(home, {"project": "project", "run": "run_1"})
     on_machine(monkeypatch, "one", "node1", "boot after a restart")
-    subscription.adjudicate(folder)
+    liveness.adjudicate(folder)
     assert reason_of(folder) == "host-rebooted"
 
 
@@ -86,7 +87,7 @@ def test_a_run_of_another_machine_that_has_ended_is_like_any_other(home, monkeyp
     on_machine(monkeypatch, "two", "node2", "boot2")
     folder = run_in(home, boot="boot1", host="node1", machine="another")
     Journal(os.path.join(folder, JOURNAL)).append("ended", reason="completed", code=0)
-    assert not subscription.is_alive(folder)
+    assert not liveness.is_alive(folder)
     assert storage.remove(home, {"project": "project", "run": "run_1"})["removed"] > 0
 
 
@@ -106,7 +107,10 @@ def test_a_start_that_is_meant_for_another_place_is_refused(home, tmp_path, monk
     for place in (["another", folder], [machine, str(tmp_path)]):
         said = answer(home, {"op": "start", "plan": plan, "place": place})
         assert said["error"]["kind"] == "elsewhere"
-    assert answer(home, {"op": "start", "plan": plan, "place": [machine, folder]})["ok"] == {"again": False}
+    assert answer(home, {"op": "start", "plan": plan, "place": [machine, folder]})["ok"] == {
+        "again": False,
+        "queued": None,
+    }
 
 
 def answer(home: Home, request: dict[str, object]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from holdfast.farside.run.journal import Journal, read_events
+from holdfast.farside.system.journal import Journal, read_events
 
 
 def reason(journal: Journal) -> str | None:

@@ -9,18 +9,19 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from holdfast.farside import kernel
-from holdfast.farside.environments.building import Environment
-from holdfast.farside.layout import GUARDIAN_BYTE, SUPERVISOR_BYTE, USE_BYTE, Home
-from holdfast.farside.refusal import Refused
-from holdfast.farside.run import guardian
-from holdfast.farside.run.subscription import adjudicate, is_alive
+from holdfast.farside.environments.built_environment import Environment
+from holdfast.farside.environments.prepare import Prepared
+from holdfast.farside.operations import storage
+from holdfast.farside.run import run_files
+from holdfast.farside.run.liveness import adjudicate, is_alive
 from holdfast.farside.run.supervisor import Supervisor
-from holdfast.farside.store import storage
+from holdfast.farside.system import kernel
+from holdfast.farside.system.layout import GUARDIAN_BYTE, SUPERVISOR_BYTE, USE_BYTE, Home
+from holdfast.farside.system.refusal import Refused
 
 PLAN = {"format": 1, "project": "p", "run": "r_1", "generation": "", "limits": {"grace": 1}}
 
@@ -38,7 +39,7 @@ def folder(home: Home) -> Path:
     folder.mkdir(parents=True)
     (folder / "plan.json").write_text(json.dumps(PLAN))
     (folder / "lock").touch()
-    guardian.write_created(str(folder), PLAN, "machine")
+    run_files.write_created(str(folder), PLAN, "machine")
     return folder
 
 
@@ -85,11 +86,12 @@ def test_an_environment_is_free_before_its_run_is_said_to_have_ended(folder):
         def _run(self) -> dict[str, Any]:
             environment = Environment(self.home, "abc")
             environment.ensure(_build(environment), False, _nothing, _nothing)
-            self.prepared = SimpleNamespace(environment=environment)
+            self.prepared = cast(Prepared, SimpleNamespace(environment=environment))
             assert _is_held(environment)
             return super()._run()
 
         def _write_ended(self, ending: dict[str, Any]) -> None:
+            assert self.prepared is not None
             assert not _is_held(self.prepared.environment)
             super()._write_ended(ending)
 
@@ -120,7 +122,7 @@ def _nothing(*_: object, **named: object) -> None:
 def test_a_cancel_that_came_before_the_supervisor_counts(folder: Path) -> None:
     class Asking(Brief):
         def _run(self) -> dict[str, Any]:
-            self._check_stop()
+            self.attendance.check_stop()
             return super()._run()
 
     (folder / "cancel").write_text(json.dumps({"detail": "by me", "grace": None}))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.farside.account.logout import ends_at_logout
+from holdfast.farside.operations.logout import ends_at_logout
 
 
 @pytest.mark.parametrize(

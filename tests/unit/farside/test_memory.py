@@ -7,6 +7,9 @@ import pytest
 from holdfast.farside.run import memory
 from holdfast.farside.run.memory import Witness
 
+STRANGER = (1 << 22) + 1
+"""No process has that id: it is larger than any that Linux gives."""
+
 
 @pytest.mark.parametrize(
     ("after", "members", "log", "is_proven", "detail"),
@@ -14,7 +17,7 @@ from holdfast.farside.run.memory import Witness
         (3, set(), [41, 42], True, "The kernel's log names the process."),
         (3, set(), [41, 43], False, ""),
         (4, {os.getpid(), os.getppid()}, [], True, ""),
-        (4, {1, os.getpid()}, [], False, "which one is not known"),
+        (4, {STRANGER, os.getpid()}, [], False, "which one is not known"),
         (3, {os.getpid()}, [], False, None),
     ],
     ids=[

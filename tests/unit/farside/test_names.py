@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from holdfast.farside.layout import Home, object_path, relative_parts
-from holdfast.farside.refusal import Refused
+from holdfast.farside.system.layout import Home, object_path, relative_parts
+from holdfast.farside.system.refusal import Refused
 
 HOSTILE = ["", ".", "..", "../x", "a/b", "/etc", "a\0b", "-r", ".hidden", "x" * 200, "a\n", "ä", None, 7]
 

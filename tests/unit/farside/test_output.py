@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from holdfast.farside.run import output
-from holdfast.farside.run.output import Pump, Redactor, make_pipe
-from holdfast.workbench.submitting import planning
+from holdfast.farside.system import output
+from holdfast.farside.system.output import Pump, Redactor, make_pipe
+from holdfast.workbench.submitting import run_plan
 
 SECRET = "abcabd-secret"
 
@@ -32,7 +32,7 @@ def test_the_longest_secret_is_masked_whole_and_one_that_is_too_short_is_not():
     assert shown(["secret", "secret-and-more"], b"secret-and-more!") == b"***!"
     assert shown(["abc"], b"abc") == b"abc"
     assert Redactor([]).feed(b"abc") == b"abc", "without secrets nothing is held back"
-    assert output.SHORTEST_SECRET == planning.SHORTEST_SECRET, "both ends agree"
+    assert output.SHORTEST_SECRET == run_plan.SHORTEST_SECRET, "both ends agree"
 
 
 def test_each_line_of_a_long_value_and_its_form_in_json_are_masked():

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside.account import ownership
-from holdfast.farside.layout import MARKER, Home
-from holdfast.farside.refusal import Refused
+from holdfast.farside.operations import account
+from holdfast.farside.system.layout import MARKER, Home
+from holdfast.farside.system.refusal import Refused
 
 
 def folder(path: Path, *names: str) -> Home:
@@ -22,7 +22,7 @@ def folder(path: Path, *names: str) -> Home:
 
 def brought(path: Path, *names: str) -> Home:
     """As it is when the far side that runs here has just been unpacked there."""
-    return folder(path, f"farside/{ownership.running_version()}", *names)
+    return folder(path, f"farside/{account.running_version()}", *names)
 
 
 def test_a_folder_that_is_made_is_for_the_account_alone_and_marked(tmp_path):
@@ -46,27 +46,18 @@ def test_a_folder_that_holds_something_else_is_neither_marked_nor_taken(tmp_path
     home = brought(tmp_path / "scratch", *names)
     home.make()
     with pytest.raises(Refused, match=f"holds what is not Holdfast's: {', '.join(names)}") as refused:
-        ownership.settle(home)
+        account.settle(home)
     assert "--home" in refused.value.hint
     assert sorted(os.listdir(home.path)) == sorted([*names, "farside"])
 
 
-def test_a_folder_of_an_older_version_is_known_by_its_far_side_and_gets_the_mark(tmp_path):
-    home = brought(tmp_path / "old", "farside/0123456789abcdef", "runs/p/r", "objects", "keys", "ssh-0a1b2c3d.config")
-    ownership.settle(home)
-    assert os.path.exists(home.marker())
-    stranger = brought(tmp_path / "other", "farside/0123456789abcdef", "runs/p/r", "thesis")
-    assert not ownership.is_ours(stranger)
-
-
 def test_the_usual_place_is_holdfasts_and_a_link_in_its_place_is_not(tmp_path, isolated):
     usual = brought(isolated / ".holdfast", "keys", "notes")
-    ownership.settle(usual)
+    account.settle(usual)
     (isolated / ".holdfast").rename(isolated / "elsewhere")
-    os.unlink(isolated / "elsewhere" / MARKER)
     (isolated / ".holdfast").symlink_to(isolated / "elsewhere")
     with pytest.raises(Refused):
-        ownership.settle(usual)
+        account.settle(usual)
 
 
 @pytest.mark.parametrize(
@@ -77,15 +68,15 @@ def test_the_accounts_own_folder_and_what_is_above_it_is_never_taken(isolated, p
     (isolated / "link").symlink_to(isolated)
     Home(str(isolated)).mark(found=True)
     with pytest.raises(Refused, match="the account's own folder"):
-        ownership.settle(Home(path.format(home=isolated)))
+        account.settle(Home(path.format(home=isolated)))
 
 
 def test_a_folder_of_ours_that_others_may_enter_is_closed_to_them(tmp_path):
     home = brought(tmp_path / "given")
     os.chmod(home.path, 0o755)
-    assert ownership.settle(home)["tightened"] == "755"
+    assert account.settle(home)["tightened"] == "755"
     assert os.stat(home.path).st_mode & 0o777 == 0o700
-    assert ownership.settle(home)["tightened"] == ""
+    assert account.settle(home)["tightened"] == ""
 
 
 def test_nothing_is_closed_through_a_link(tmp_path):
@@ -93,6 +84,6 @@ def test_nothing_is_closed_through_a_link(tmp_path):
     os.chmod(real.path, 0o755)
     (tmp_path / "link").symlink_to(real.path)
     with pytest.raises(Refused, match=r"a link to .* \(mode 755\)") as refused:
-        ownership.settle(Home(str(tmp_path / "link")))
+        account.settle(Home(str(tmp_path / "link")))
     assert f"chmod 700 {real.path}" in refused.value.hint
     assert os.stat(real.path).st_mode & 0o777 == 0o755

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.farside.run.processes import Process, look, send
+from holdfast.farside.system.processes import Process, look, send
 
 
 @pytest.fixture
@@ -40,8 +40,8 @@ def test_the_process_that_is_meant_is_signaled(sleeper: subprocess.Popen[bytes])
 
 SWEEPING = """
 import subprocess, sys, time
-from holdfast.farside import kernel
-from holdfast.farside.run.processes import sweep
+from holdfast.farside.system import kernel
+from holdfast.farside.system.processes import sweep
 
 kernel.become_subreaper()
 started = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -52,7 +52,7 @@ print([each.signal for each in sweep(float(sys.argv[2]), time.sleep, set, patien
 """
 WAITING = "print(flush=True); signal.pause()"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {WAITING}"
-DISGUISED = f"import signal; from holdfast.farside import kernel; kernel.set_name('hf-guardian'); {WAITING}"
+DISGUISED = f"import signal; from holdfast.farside.system import kernel; kernel.set_name('hf-guardian'); {WAITING}"
 ORPHAN = f"import os, signal; os.fork() and os._exit(0); os.setsid(); {WAITING}"
 
 
@@ -74,8 +74,8 @@ def test_a_sweep_ends_every_process_that_it_may_not_spare(script: str, grace: fl
 
 OWN_HELPER = """
 import subprocess, sys, time
-from holdfast.farside import kernel
-from holdfast.farside.run.processes import sweep
+from holdfast.farside.system import kernel
+from holdfast.farside.system.processes import sweep
 
 kernel.become_subreaper()
 helper = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdout=subprocess.PIPE)

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from holdfast.farside.account.shells import prepare
+from holdfast.farside.operations.shells import prepare
 
 MESSAGE = {"project": "0123456789abcdef0123456789abcdef", "run": "cats_1"}
 
@@ -14,7 +14,12 @@ def test_a_shell_has_all_that_the_script_had_but_the_runs_mark(home):
     folder.mkdir(parents=True)
     variables = {"HOLDFAST_RUN_ID": "cats_1", "COLOUR": "red"}
     environment = {**variables, "HOLDFAST_GENERATION": "18d2721bfe8f"}
-    command = {"argv": ["/usr/bin/python3", "train.py"], "directory": "/srv/cats", "environment": environment}
+    command = {
+        "argv": ["/usr/bin/python3", "train.py"],
+        "python": "/usr/bin/python3",
+        "directory": "/srv/cats",
+        "environment": environment,
+    }
     (folder / "bound.json").write_text(json.dumps(command))
     found = prepare(home, MESSAGE)
     description = json.loads((Path(home.path) / "shells" / found["token"]).read_text())

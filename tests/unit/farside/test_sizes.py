@@ -9,15 +9,14 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside import frames
-from holdfast.farside.account import ownership
 from holdfast.farside.agent import Agent
-from holdfast.farside.layout import MARKER, Home
-from holdfast.farside.refusal import Refused
-from holdfast.farside.run.files import remove_tree
-from holdfast.farside.store import occupying, sizes
+from holdfast.farside.operations import account, home_lock, sizes
+from holdfast.farside.system import frames
+from holdfast.farside.system.files import remove_tree
+from holdfast.farside.system.layout import MARKER, Home
+from holdfast.farside.system.refusal import Refused
 
-BROUGHT = f"farside/{ownership.running_version()}"
+BROUGHT = f"farside/{account.running_version()}"
 
 
 @pytest.fixture
@@ -41,7 +40,7 @@ def test_what_is_there_is_listed_with_sizes_and_links_count_once(home):
     (Path(home.path) / "thesis").write_text("not ours")
     assert sizes.sizes(home) == {
         "home": home.path,
-        "folders": [["farside", 5], ["objects", 1], ["runs", 3]],
+        "stored": [["farside", 5], ["objects", 1], ["runs", 3]],
         "runs": [["p1", 1, 0]],
     }
 
@@ -55,7 +54,7 @@ class TestPurge:
     def test_containers_go_before_the_runs_that_they_are_of(self, home, monkeypatch):
         seen = []
         monkeypatch.setattr(
-            "holdfast.farside.containers.leftovers.remove", lambda at: seen.append(os.path.exists(at.runs()))
+            "holdfast.farside.operations.leftover_containers.remove", lambda at: seen.append(os.path.exists(at.runs()))
         )
         Path(home.docker()).write_text("{}")
         assert sizes.purge(home)["kept"] == []
@@ -125,10 +124,10 @@ class TestPurge:
         assert os.path.exists(os.path.join(home.objects(), "ab", "c"))
 
     @pytest.mark.parametrize("is_listed", [True, False])
-    def test_a_run_that_an_older_version_begins_while_others_are_removed_is_kept(
+    def test_a_run_that_begins_without_the_lock_while_others_are_removed_is_kept(
         self, home, make_living, monkeypatch, is_listed
     ):
-        """It takes no lock. `is_listed`: its folder was there when the removal began, as one that is being made is."""
+        """On a disk without locks. `is_listed`: its folder was there when the removal began, as of one being made."""
         if is_listed:
             os.mkdir(os.path.join(home.runs(), "p1", "r2"))
         remove = remove_tree
@@ -138,27 +137,27 @@ class TestPurge:
             if path.endswith("r1"):
                 make_living(Path(home.runs()) / "p1" / "r2")
 
-        monkeypatch.setattr(sizes, "remove_tree", removing)
+        monkeypatch.setattr(sizes, "remove_path", removing)
         with pytest.raises(Refused, match="is still alive" if is_listed else "has just begun"):
             sizes.purge(home)
         assert os.path.exists(os.path.join(home.runs(), "p1", "r2", "lock"))
         assert os.path.exists(os.path.join(home.objects(), "ab", "c"))
 
     def test_while_a_run_is_being_started_nothing_is_removed(self, home, monkeypatch):
-        monkeypatch.setattr(occupying, "PATIENCE", 0.05)
-        with occupying.Adding(home), pytest.raises(Refused, match="being started"):
+        monkeypatch.setattr(home_lock, "PATIENCE", 0.05)
+        with home_lock.Adding(home), pytest.raises(Refused, match="being started"):
             sizes.purge(home)
         assert os.path.exists(os.path.join(home.runs(), "p1", "r1"))
 
     def test_while_all_is_being_removed_no_run_starts(self, home, monkeypatch):
-        monkeypatch.setattr(occupying, "PATIENCE", 0.05)
-        with occupying.Alone(home), pytest.raises(Refused, match="being removed"), occupying.Adding(home):
+        monkeypatch.setattr(home_lock, "PATIENCE", 0.05)
+        with home_lock.Alone(home), pytest.raises(Refused, match="being removed"), home_lock.Adding(home):
             pass
 
     def test_after_it_a_far_side_that_is_gone_starts_nothing_and_makes_no_folder(self, home, monkeypatch):
         sizes.purge(home)
-        monkeypatch.setattr(occupying, "ENTRY", "/nowhere/main.py")
-        with pytest.raises(Refused, match="was removed a moment ago"), occupying.Adding(home):
+        monkeypatch.setattr(home_lock, "ENTRY", "/nowhere/main.py")
+        with pytest.raises(Refused, match="was removed a moment ago"), home_lock.Adding(home):
             pass
         assert not os.path.exists(home.path)
 
@@ -219,9 +218,9 @@ class TestLeave:
     ids=lambda message: str(message["op"]),
 )
 def test_an_agent_adds_nothing_while_somebody_removes(home, monkeypatch, message):
-    monkeypatch.setattr(occupying, "PATIENCE", 0.05)
+    monkeypatch.setattr(home_lock, "PATIENCE", 0.05)
     output = io.BytesIO()
-    with occupying.Alone(home):
+    with home_lock.Alone(home):
         Agent(home, output)._handle({"id": 1, **message}, b"")
     answer = frames.decode(io.BytesIO(output.getvalue()).read)
     assert answer is not None

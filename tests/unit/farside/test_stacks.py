@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside.refusal import Refused
-from holdfast.farside.run import processes, stacks
-from holdfast.farside.run.processes import Process, descendants, look
+from holdfast.farside.operations import stacks
+from holdfast.farside.system import processes
+from holdfast.farside.system.processes import Process, descendants, look
+from holdfast.farside.system.refusal import Refused
 from kit.waiting import wait_for
 
 SHIM = Path(stacks.__file__).parents[1] / "shim"
@@ -160,9 +161,9 @@ def test_what_may_not_be_signalled_is_said(start, file, monkeypatch):
     assert answer.why == "It belongs to another account: it may not be sent a signal."
 
 
-def test_a_run_of_an_older_version_is_said_to_be_one_and_what_is_no_file_is_not_waited_for(start, file):
+def test_where_the_file_was_removed_nothing_is_asked_and_what_is_no_file_is_not_waited_for(start, file):
     file.unlink()
-    assert asked(file, start())[0].why == stacks._OLD
+    assert asked(file, start())[0].why == stacks._DEAF
     os.mkfifo(file)
     with pytest.raises(Refused, match="is not a file"):
         stacks._File(str(file), "digits_1").__enter__()
@@ -170,7 +171,7 @@ def test_a_run_of_an_older_version_is_said_to_be_one_and_what_is_no_file_is_not_
 
 def test_who_asks_second_waits_and_is_told_in_the_end(file, monkeypatch):
     monkeypatch.setattr(stacks, "PATIENCE", 0.05)
-    with stacks._File(str(file), "digits_1"), pytest.raises(Refused, match="Somebody else asks"):
+    with stacks._File(str(file), "digits_1"), pytest.raises(Refused, match="Another command asks"):
         stacks._File(str(file), "digits_1").__enter__()
     with stacks._File(str(file), "digits_1") as opened:
         assert opened.key is not None

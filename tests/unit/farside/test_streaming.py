@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside import frames
 from holdfast.farside.agent import Agent
-from holdfast.farside.frames import CHUNK
-from holdfast.farside.layout import Home
-from holdfast.farside.store import storage, streaming
+from holdfast.farside.operations import storage
+from holdfast.farside.system import frames
+from holdfast.farside.system.frames import CHUNK
+from holdfast.farside.system.layout import Home
 from unit.farside.programs import program
 
 _F_GETPIPE_SZ = 1032
@@ -25,9 +25,9 @@ _F_GETPIPE_SZ = 1032
 def test_a_pipe_that_leads_home_holds_a_whole_piece_and_what_is_no_pipe_stays_as_it_is(tmp_path):
     read, write = os.pipe()
     with open(read), open(write, "w"), (tmp_path / "file").open("wb") as file:
-        streaming.widen(write)
+        storage.widen(write)
         assert fcntl.fcntl(write, _F_GETPIPE_SZ) >= CHUNK
-        streaming.widen(file.fileno())
+        storage.widen(file.fileno())
         file.write(b"x")
     assert (tmp_path / "file").read_bytes() == b"x"
 
@@ -45,7 +45,7 @@ RUN = {"project": "p", "run": "r"}
 def _streamed(home: Home, have: bytes) -> tuple[list[tuple[dict[str, Any], bytes]], int]:
     beats: list[None] = []
     file = ("work/outputs/big", len(have), hashlib.sha256(have).hexdigest())
-    frames_ = list(streaming.stream(home, RUN, [file], lambda: beats.append(None)))
+    frames_ = list(storage.stream(home, RUN, [file], lambda: beats.append(None)))
     return frames_, len(beats)
 
 

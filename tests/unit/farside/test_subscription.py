@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.prefix import HEAD, TAIL, prefix_checksum
-from holdfast.farside.run.subscription import Subscription
+from holdfast.farside.operations.subscription import Subscription
+from holdfast.farside.system.digests import HEAD, TAIL, prefix_checksum
 
 OUTPUT, JOURNAL = "driver_log", "journal.jsonl"
 STARTED, ENDED = b'{"t":1,"e":"started"}\n', b'{"t":2,"e":"ended","reason":"completed"}\n'

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.layout import Home
-from holdfast.farside.store import occupying, sweeping
-from holdfast.farside.store.objects import Arrivals
+from holdfast.farside.operations import home_lock, sweep
+from holdfast.farside.operations.objects import Arrivals
+from holdfast.farside.system.layout import Home
 
 OLD = time.time() - 4000
 
@@ -41,7 +41,7 @@ def test_contents_that_were_announced_meanwhile_stay(home, monkeypatch):
     """Between the look at what runs need and the removal somebody sends a snapshot, and is told that it is all here."""
     content, other = store(home, b"import torch\n"), store(home, b"of nobody")
     snapshot = manifest(home, "train.py", content, 13)
-    looked = sweeping._needed
+    looked = sweep._needed
     answers: list[Any] = []
 
     def looking(*given: Any) -> set[str]:
@@ -50,9 +50,9 @@ def test_contents_that_were_announced_meanwhile_stay(home, monkeypatch):
             answers.append(Arrivals(home).prepare({"snapshot": snapshot}, b""))
         return found
 
-    monkeypatch.setattr(sweeping, "_needed", looking)
-    answer = sweeping.sweep(home, {})
-    assert answers == [{"lacks": [], "parts": {}}]
+    monkeypatch.setattr(sweep, "_needed", looking)
+    answer = sweep.sweep(home, {})
+    assert answers == [{"lacks": [], "parts": {}, "needs": ""}]
     assert stored(home) == {content, snapshot}
     assert other not in stored(home)
     assert [row[:2] for row in answer["removed"]] == [["objects", 1]]
@@ -62,14 +62,14 @@ def test_what_a_tool_still_is_frees_no_room(home):
     store(home, b"12345")
     program = store(home, b"a program")
     os.link(Path(home.objects(), program[:2], program[2:]), Path(home.path, "uv"))
-    assert sweeping.sweep(home, {})["removed"] == [["objects", 2, 5]]
+    assert sweep.sweep(home, {})["removed"] == [["objects", 2, 5]]
 
 
 def test_whoever_announces_a_snapshot_is_waited_for(home, monkeypatch):
     content = store(home, b"x")
-    monkeypatch.setattr(occupying, "PATIENCE", 0.05)
-    with occupying.Adding(home):
-        answer = sweeping.sweep(home, {})
+    monkeypatch.setattr(home_lock, "PATIENCE", 0.05)
+    with home_lock.Adding(home):
+        answer = sweep.sweep(home, {})
     assert stored(home) == {content}
     assert [row[0] for row in answer["kept"]] == ["files that no run needs"]
 
@@ -92,20 +92,20 @@ def test_what_was_left_half_done_goes_after_an_hour(home, name):
     path = Path(home.path, name)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"12345")
-    assert sweeping.sweep(home, {}) == {"removed": [], "kept": []}
+    assert sweep.sweep(home, {}) == {"removed": [], "kept": []}
     assert path.exists()
     for each in (path, *path.parents):
         if each == Path(home.path):
             break
         os.utime(each, (OLD, OLD))
-    assert sweeping.sweep(home, {}) == {"removed": [["leftovers", 1, 5]], "kept": []}
+    assert sweep.sweep(home, {}) == {"removed": [["leftovers", 1, 5]], "kept": []}
     assert not path.exists()
 
 
 def test_a_folder_that_is_not_ours_is_not_swept(tmp_path):
     for name in ("cache", "thesis"):
         (tmp_path / "scratch" / name).mkdir(parents=True)
-    answer = sweeping.sweep(Home(str(tmp_path / "scratch")), {"cache": True})
+    answer = sweep.sweep(Home(str(tmp_path / "scratch")), {"cache": True})
     assert answer["removed"] == []
     assert (tmp_path / "scratch" / "cache").is_dir()
 
@@ -118,17 +118,17 @@ def test_packages_stay_as_long_as_a_run_may_build_its_environment_from_them(home
     (run / "plan.json").write_text(json.dumps({"snapshot": "0" * 64, "environment": {"packages": packages}}))
     (run / "journal.jsonl").write_text('{"t": 1, "e": "created", "run": "r1"}\n')
 
-    sweeping.sweep(home, {})
+    sweep.sweep(home, {})
     assert stored(home) == {wheel, packages}
 
     with (run / "journal.jsonl").open("a") as journal:
         journal.write('{"t": 2, "e": "ended", "reason": "completed"}\n')
-    sweeping.sweep(home, {})
+    sweep.sweep(home, {})
     assert stored(home) == set()
 
 
 def test_containers_of_runs_that_are_over_go_where_any_run_had_one(home, monkeypatch):
-    monkeypatch.setattr("holdfast.farside.containers.leftovers.remove", lambda _: ["holdfast-iris_1"])
-    assert sweeping.sweep(home, {})["removed"] == [], "nobody is asked where none was ever made"
+    monkeypatch.setattr("holdfast.farside.operations.leftover_containers.remove", lambda _: ["holdfast-iris_1"])
+    assert sweep.sweep(home, {})["removed"] == [], "nobody is asked where none was ever made"
     Path(home.docker()).write_text("{}")
-    assert sweeping.sweep(home, {})["removed"] == [["container holdfast-iris_1", 1, 0]]
+    assert sweep.sweep(home, {})["removed"] == [["container holdfast-iris_1", 1, 0]]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside.layout import SUPERVISOR_BYTE, Home
-from holdfast.farside.refusal import Refused
-from holdfast.farside.run import subscription
-from holdfast.farside.store import storage
+from holdfast.farside.operations import storage
+from holdfast.farside.run import liveness
+from holdfast.farside.system.layout import SUPERVISOR_BYTE, Home
+from holdfast.farside.system.refusal import Refused
 from unit.farside.programs import lock_held
 
 
@@ -28,7 +28,7 @@ def remove(home: Home) -> int:
 
 
 def test_a_run_that_has_ended_is_removed_when_its_owner_has_tidied_up(home, run, monkeypatch):
-    monkeypatch.setattr(subscription, "TIDYING", 60.0)
+    monkeypatch.setattr(liveness, "TIDYING", 60.0)
     with lock_held(run / "lock", SUPERVISOR_BYTE) as owner:
         later = threading.Timer(0.05, owner.close)
         later.start()
@@ -38,7 +38,7 @@ def test_a_run_that_has_ended_is_removed_when_its_owner_has_tidied_up(home, run,
 
 
 def test_an_owner_that_does_not_come_to_an_end_keeps_its_run(home, run, monkeypatch):
-    monkeypatch.setattr(subscription, "TIDYING", 0.05)
+    monkeypatch.setattr(liveness, "TIDYING", 0.05)
     with lock_held(run / "lock", SUPERVISOR_BYTE), pytest.raises(Refused, match="`r` is still alive"):
         remove(home)
     assert run.is_dir()

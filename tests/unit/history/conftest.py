@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.history.folder import RunFolders
+from holdfast.history.run_folder import RunFolders
 from holdfast.model import Submission
 
 BEGIN = 1_521_077_190.506

@@ -12,11 +12,11 @@ import pytest
 
 from holdfast.errors import ProjectError, StorageError, UnknownName, UsageError
 from holdfast.project.folder import Project
+from holdfast.workbench.reach.context import Context
 from holdfast.workbench.records.artifacts import Copied, Download, LinkLeftOut, artifacts, download, find_artifact
 from holdfast.workbench.records.promotion import download_asset, promote, read_link
-from holdfast.workbench.surroundings import Surroundings
 
-AROUND = Surroundings(Path("/nowhere/home"), {}, Path("/nowhere"), Path("/nowhere"))
+AROUND = Context(Path("/nowhere/home"), {}, Path("/nowhere"), Path("/nowhere"))
 
 
 @pytest.fixture
@@ -97,14 +97,14 @@ def test_a_file_outside_of_outputs_is_fetched_from_the_host(project, run_id, tmp
     asked = []
 
     @contextlib.contextmanager
-    def fetching(project, run, around):
+    def fetching(project, run, context):
         def fetch(path, destination):
-            asked.append((run, path, around))
+            asked.append((run, path, context))
             destination.write_text("far")
 
         yield fetch
 
-    monkeypatch.setattr("holdfast.workbench.following.fetching.fetching", fetching)
+    monkeypatch.setattr("holdfast.workbench.following.fetch.fetching", fetching)
     events = list(download(project, Download(run_id, tmp_path / "copy", ("scratch.bin",)), AROUND))
     assert asked == [(run_id, "scratch.bin", AROUND)]
     assert tree(tmp_path / "copy") == {"scratch.bin": "far"}

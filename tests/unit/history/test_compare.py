@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.history.compare import Difference, MetricPair, RunView, compare_runs
 from holdfast.history.records import fold, parse_journal
+from holdfast.history.run_differences import Difference, MetricPair, RunView, compare_runs
 from holdfast.model import Ending, Reason, Status
 
 
@@ -100,6 +100,6 @@ def test_another_image_under_the_same_name_is_a_difference(run):
     assert compare_runs(first, second).facts == (Difference("image id", "sha256:aa", "sha256:bb"),)
 
 
-def test_a_setting_that_an_earlier_version_did_not_know_is_none_that_was_changed(run):
+def test_a_setting_that_is_not_set_is_as_one_that_is_not_there(run):
     first, second = RunView(run, {"a": None, "b": 1}), RunView(run, {"b": 1, "volumes": [], "memory": None})
     assert compare_runs(first, second).configuration == ()

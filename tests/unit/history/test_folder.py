@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import StorageError, UnknownName, UsageError
-from holdfast.history.folder import RunFolders
+from holdfast.history.run_folder import RunFolders
 from holdfast.model import Place
 
 NOW = 1_700_000_000.25
@@ -210,7 +210,7 @@ def test_a_place_that_was_not_written_down_or_cannot_be_read_is_not_known(folder
 
 
 def test_a_place_that_cannot_be_written_down_is_an_error(folders, run_id):
-    (folders.path(run_id) / "host.json.new").mkdir()
+    (folders.path(run_id) / "host.json").mkdir()
     with pytest.raises(StorageError, match=run_id):
         folders.write_place(run_id, "me@gpu1", Place("ab", "/home", "node1"))
     folders.write_clock(run_id, "me@gpu1", 1.5, 0.01)

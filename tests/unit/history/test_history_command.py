@@ -9,10 +9,12 @@ import pytest
 
 from holdfast.cli import history as history_commands
 from holdfast.cli.main import main
-from holdfast.cli.run_table import metric_text, table
+from holdfast.cli.tables import fitting
+from holdfast.history.database import Database
 from holdfast.history.index import Index
 from holdfast.history.records import read_run
 from holdfast.model import Ending, Reason
+from holdfast.presenting.run_table import table
 from holdfast.snapshots.manifest import Entry, Manifest, encode
 from holdfast.snapshots.store import ObjectStore
 
@@ -64,9 +66,14 @@ def test_the_table_shows_the_newest_first_with_the_most_frequent_metrics(archive
     )
 
 
+def titles(runs, width):
+    found = table(runs, {}, 0.0)
+    return [each.title for each in fitting(found.columns, found.by_worth(), found.rows, width)]
+
+
 def test_a_narrow_terminal_gets_fewer_columns_and_whole_run_ids(archive):
     runs = [read_run(archive.folders, archive.add(archive.failed, {"loss": 0.5, "acc": 1})) for _ in range(2)]
-    shown = {width: [column.title for column in table(runs, width)[1]] for width in (10, 80, 120)}
+    shown = {width: titles(runs, width) for width in (10, 80, 120)}
     assert shown == {
         10: ["Run"],
         80: ["Run", "Script", "Target", "Status", "Ended by", "Duration", "loss"],
@@ -76,7 +83,7 @@ def test_a_narrow_terminal_gets_fewer_columns_and_whole_run_ids(archive):
 
 def test_how_a_run_ended_gives_way_before_how_long_it_took(archive):
     runs = [read_run(archive.folders, archive.add(archive.failed))]
-    shown = [[column.title for column in table(runs, width)[1]] for width in range(20, 120)]
+    shown = [titles(runs, width) for width in range(20, 120)]
     assert ["Run", "Script", "Status", "Duration"] in shown
     assert all("Duration" in titles for titles in shown if "Ended by" in titles)
 
@@ -322,7 +329,7 @@ def test_outputs_are_downloaded_promoted_and_fetched(archive, history, tmp_path)
 def test_rebuilding_counts_the_runs(archive, history):
     archive.add()
     archive.add(tracked=False)
-    (archive.state / "index.sqlite").write_bytes(b"damaged" * 500)
+    Database(archive.state).path.write_bytes(b"damaged" * 500)
     assert history("rebuild") == Outcome(0, "2 runs in the index.\n", "")
 
 
@@ -330,7 +337,7 @@ def test_unfinished_runs_are_asked_about_and_shown_if_that_fails(archive, histor
     archive.add(archive.running)
     asked = []
 
-    def refresh(project, around, looking):
+    def refresh(project, context, looking):
         asked.append(project.root)
         raise OSError("no answer")
         yield
@@ -390,8 +397,3 @@ def test_runs_are_listed_by_status_script_and_target(archive, history):
     said = "No run is like that.\n  All runs: holdfast history list\n"
     assert history("list", "--status", "Canceled", "-o", "table") == Outcome(0, "", said)
     assert history("list", "--status", "done").code == 240
-
-
-def test_metrics_are_short():
-    values = [0.123456789, 3, "x", [1, 2], True, float("nan"), None]
-    assert [metric_text(value) for value in values] == ["0.12346", "3", "x", "[2 values]", "True", "nan", ""]

@@ -19,13 +19,14 @@ from typing import Any
 import pytest
 
 from holdfast.errors import StorageError
-from holdfast.history import database
 from holdfast.history import index as history_index
+from holdfast.history.database import VERSION
 from holdfast.history.index import Filter, Index
-from holdfast.history.narrowing import MetricCondition
-from holdfast.history.queries import run_as_dict
+from holdfast.history.queries import MetricCondition, run_as_dict
 from holdfast.history.records import read_run
 from holdfast.model import Status
+
+FILE = f"index-{VERSION}.sqlite"
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def index(archive):
 
 
 def dump(state: Path) -> list[str]:
-    with contextlib.closing(sqlite3.connect(state / "index.sqlite")) as connection:
+    with contextlib.closing(sqlite3.connect(state / FILE)) as connection:
         return sorted(connection.iterdump())
 
 
@@ -106,7 +107,7 @@ def test_numbers_count_per_script_and_a_repeat_gives_the_same(index):
 def test_numbers_go_on_when_the_index_was_lost(archive, index):
     archive.add(run_number=7)
     assert index.next_run_number("train.py", "iris_1") == 8
-    (archive.state / "index.sqlite").unlink()
+    (archive.state / FILE).unlink()
     assert index.next_run_number("train.py", "iris_2") == 8
 
 
@@ -125,7 +126,7 @@ print(*(index.next_run_number("train.py", f"{sys.argv[2]}_{i}") for i in range(2
 def test_two_processes_never_get_the_same_number(archive, is_damaged):
     if is_damaged:
         archive.state.mkdir()
-        (archive.state / "index.sqlite").write_bytes(b"not a database" * 400)
+        (archive.state / FILE).write_bytes(b"not a database" * 400)
     workers = [
         subprocess.Popen([sys.executable, "-c", TAKE_NUMBERS, archive.state, name], stdin=PIPE, stdout=PIPE, text=True)
         for name in "ab"
@@ -149,7 +150,7 @@ def test_rebuilding_gives_what_was_written_step_by_step(archive, index):
     step_by_step = dump(archive.state)
     assert index.rebuild() == 3
     assert dump(archive.state) == step_by_step
-    (archive.state / "index.sqlite").unlink()
+    (archive.state / FILE).unlink()
     assert len(index.list()) == 3
     assert dump(archive.state) != []
 
@@ -191,13 +192,12 @@ def test_a_reader_of_old_files_that_comes_late_does_not_undo_the_end_of_a_run(ar
     ],
     ids=["overwritten", "a page", "cut", "without a table", "without a column", "empty records", "no JSON"],
 )
-def test_a_damaged_index_is_set_aside_and_made_anew(archive, index, damage):
+def test_a_damaged_index_is_made_anew(archive, index, damage):
     ids = [archive.add(archive.failed, {f"m{i}": i}) for i in range(6)]
     assert len(index.list()) == 6
-    damage(archive.state / "index.sqlite")
+    damage(archive.state / FILE)
     assert [run.run_id for run in index.list()] == ids[::-1]
     assert index.rebuild() == 6
-    assert (archive.state / "index.damaged.sqlite").exists()
     assert index.next_run_number("train.py", "iris_x") == 2
 
 
@@ -208,19 +208,8 @@ def execute(path: Path, statement: str) -> None:
 
 def test_an_empty_file_in_place_of_the_index_is_filled(archive, index):
     run_id = archive.add()
-    (archive.state / "index.sqlite").write_bytes(b"")
+    (archive.state / FILE).write_bytes(b"")
     assert [run.run_id for run in index.list()] == [run_id]
-
-
-def test_an_index_of_a_later_version_is_left_alone(archive, index):
-    run_id = archive.add()
-    index.list()
-    execute(archive.state / "index.sqlite", "PRAGMA user_version = 99")
-    before = (archive.state / "index.sqlite").read_bytes()
-    assert [run.run_id for run in index.list()] == [run_id]
-    assert index.next_run_number("train.py", "iris_x") == 2
-    assert (archive.state / "index.sqlite").read_bytes() == before
-    assert (archive.state / "index-v1.sqlite").exists()
 
 
 def test_folders_that_are_no_readable_run_are_named_and_do_not_stop_the_rest(archive, index):
@@ -292,7 +281,7 @@ def test_runs_are_listed_and_numbers_refused_where_the_index_cannot_be_written(a
     assert message in caught.value.message
     assert caught.value.hint
     monkeypatch.undo()
-    with contextlib.closing(sqlite3.connect(archive.state / "index.sqlite")) as connection:
+    with contextlib.closing(sqlite3.connect(archive.state / FILE)) as connection:
         assert connection.execute("SELECT count(*) FROM runs").fetchone() == (1,)
 
 
@@ -346,33 +335,6 @@ def in_child(check) -> bool:
             code = 0 if check() else 1
         os._exit(code)
     return os.waitpid(pid, 0)[1] == 0
-
-
-def test_each_migration_runs_once_and_in_order(archive, index, monkeypatch):
-    archive.add()
-    index.list()
-    seen = []
-    later = (*database.MIGRATIONS, lambda connection: seen.append(2), lambda connection: seen.append(3))
-    monkeypatch.setattr(database, "MIGRATIONS", later)
-    assert len(index.list()) == 1
-    assert len(index.list()) == 1
-    assert seen == [2, 3]
-
-
-def test_a_migration_that_fails_leaves_the_old_index(archive, index, monkeypatch):
-    run_id = archive.add()
-    index.list()
-
-    def fail(connection):
-        connection.execute("DELETE FROM runs")
-        raise sqlite3.OperationalError("database or disk is full")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(database, "MIGRATIONS", (*database.MIGRATIONS, fail))
-        with pytest.raises(StorageError):
-            index.next_run_number("train.py", run_id)
-    with contextlib.closing(sqlite3.connect(archive.state / "index.sqlite")) as connection:
-        assert connection.execute("SELECT run_id FROM runs").fetchall() == [(run_id,)]
 
 
 def test_a_run_that_was_given_up_is_waited_for_no_more_and_can_come_back(archive):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import StorageError
-from holdfast.history.metrics import MetricSummary, Point, final_values, read_metrics, summarize
+from holdfast.history.metrics import MetricPoint, MetricSummary, final_values, read_metrics, summarize
 
 
 def line(time: float, value: Any, name: str = "loss", step: int | None = None, **more: Any) -> bytes:
@@ -32,7 +32,7 @@ def test_a_run_without_metrics_has_none(tmp_path):
 
 def test_points_keep_time_value_and_step(tmp_path):
     write(tmp_path, "1-a", line(1.5, 0.5, step=3), line(2.5, "text", "note"))
-    assert read_metrics(tmp_path) == {"loss": (Point(1.5, 0.5, 3),), "note": (Point(2.5, "text", None),)}
+    assert read_metrics(tmp_path) == {"loss": (MetricPoint(1.5, 0.5, 3),), "note": (MetricPoint(2.5, "text", None),)}
 
 
 @pytest.mark.parametrize(

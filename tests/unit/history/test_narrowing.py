@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from holdfast.history.narrowing import MetricCondition, metric_conditions
-from holdfast.history.queries import RESERVED, run_as_dict
+from holdfast.history.queries import RESERVED, MetricCondition, metric_conditions, run_as_dict
 from holdfast.model import Run, Status
 
 NAMES = ["accuracy", "loss"]
@@ -38,7 +37,7 @@ def test_the_reserved_keys_are_those_of_a_run(submission):
     ],
 )
 def test_what_a_query_says_about_metrics(query, conditions):
-    assert metric_conditions(query, RESERVED) == tuple(MetricCondition(*each) for each in conditions)
+    assert metric_conditions(query) == tuple(MetricCondition(*each) for each in conditions)
 
 
 COMPARISONS = some.builds(
@@ -64,7 +63,7 @@ VALUES = some.one_of(some.sampled_from([0.0, 0.5, 1, 2]), some.just("text"), som
 @given(QUERIES, some.lists(some.dictionaries(some.sampled_from(NAMES), VALUES), max_size=6))
 def test_a_narrowed_query_gives_what_the_query_gives(query, metrics):
     runs = [{"run_id": str(number), **each} for number, each in enumerate(metrics)]
-    conditions = metric_conditions(query, RESERVED)
+    conditions = metric_conditions(query)
     left = [run for run in runs if all(_holds(condition, run) for condition in conditions)]
     try:
         expected = jmespath.search(query, runs)

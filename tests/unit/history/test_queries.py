@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.cli.output import Output
+from holdfast.cli.output_format import Output
 from holdfast.errors import UsageError
 from holdfast.history.index import Index
-from holdfast.history.narrowing import metric_conditions
-from holdfast.history.queries import RESERVED, duration_text, iso_utc, run_as_dict, run_in_detail
+from holdfast.history.queries import duration_text, iso_utc, metric_conditions, run_as_dict, run_in_detail
 from holdfast.history.records import read_run
 
 
@@ -75,7 +74,7 @@ def test_a_query_over_the_index_is_one_over_the_folders(tmp_path_factory, made_a
     for query in QUERIES:
         expected = answer(query, by_folder)
         assert answer(query, by_index) == expected, query
-        narrowed = list(index.documents(metrics=metric_conditions(query, RESERVED)).documents)
+        narrowed = list(index.documents(metrics=metric_conditions(query)).documents)
         # A run whose text cannot be compared with a number may be left out before that is tried.
         assert answer(query, narrowed) == expected or expected is None, query
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import time
-from types import SimpleNamespace
 
 import pytest
 
-from holdfast.cli.clock import clock_time
-from holdfast.cli.events import drain
 from holdfast.cli.main import main
-from holdfast.hosts.complaints import Where, silent
+from holdfast.cli.screen import drain
+from holdfast.frozen import replace
+from holdfast.hosts.ssh_errors import Where, silent
+from holdfast.presenting.amounts import clock_time
 from holdfast.project.folder import find_project
-from holdfast.workbench import events
-from holdfast.workbench.machines import contacts
-from holdfast.workbench.machines.contacts import Contact
+from holdfast.workbench.reach import contacts, events
+from holdfast.workbench.reach.contacts import Contact
+from holdfast.workbench.reach.context import read_context
 from holdfast.workbench.records.silence import LOGIN_NEEDED, short_reason
 
 pytestmark = pytest.mark.usefixtures("in_utc")
@@ -37,8 +37,9 @@ def history(archive, tmp_path, monkeypatch, capfd):
     contacts.write(project, "me@gpu3", Contact(reached=SINCE))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("holdfast.workbench.records.refresh.refresh", lambda *_: iter(()))
-    clock = SimpleNamespace(time=lambda: SINCE + 3600, localtime=time.localtime, strftime=time.strftime)
-    monkeypatch.setattr("holdfast.cli.clock.time", clock)
+    monkeypatch.setattr(time, "time", lambda: SINCE + 3600)
+    later = replace(read_context(), now=time.time)
+    monkeypatch.setattr("holdfast.cli.command_context.read_context", lambda: later)
 
     def run(*words: str) -> tuple[str, ...]:
         capfd.readouterr()
@@ -85,7 +86,7 @@ def test_a_machine_that_is_silent_is_named_with_the_reason_or_the_command_to_log
             events.HostSilent("gpu2", SINCE - 86400, LOGIN_NEEDED, needs_login=True),
             events.HostSilent("gpu3", SINCE - 86400, "No route to host"),
             events.OutputsWait("iris_1", "gpu1", 3_200_000_000),
-            events.Imported("iris_2", ("number",)),
+            events.Imported("iris_2"),
         ]
     )
     assert capfd.readouterr().err.splitlines() == [
@@ -94,7 +95,7 @@ def test_a_machine_that_is_silent_is_named_with_the_reason_or_the_command_to_log
         "warning: gpu3: unreachable since 2027-01-14 08:02 (No route to host)",
         "The outputs of iris_1 (3.2 GB) wait on gpu1.",
         "  To fetch them: holdfast history download -r iris_1 -d DIR",
-        "Imported iris_2 (not known there: number).",
+        "Imported iris_2.",
     ]
 
 

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from contextlib import closing
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.history.compare import RunView, compare_runs
+from holdfast.codec import encode
+from holdfast.frozen import replace
 from holdfast.history.index import Index
-from holdfast.history.journal import parse_journal
+from holdfast.history.journal_fold import parse_journal
 from holdfast.history.queries import run_as_dict
 from holdfast.history.records import read_run
-from holdfast.history.values import run_from_json, run_json
-from holdfast.history.verdicts import in_brief, verdict_json, verdict_of
+from holdfast.history.run_differences import RunView, compare_runs
+from holdfast.history.values import run_from_json, verdict_of
 from holdfast.model import GpuUse, UseState, Verdict
+from holdfast.presenting.lines import Mark, Role
+from holdfast.presenting.run_words import VERDICT_ROLES, verdict_mark
 
 DEVICE = {
     "number": 0,
@@ -61,13 +62,7 @@ def test_the_verdict_of_the_journal_is_the_runs_and_can_be_asked_for(archive):
     assert shown == {key: value for key, value in EVENT.items() if key not in ("t", "e")}
     assert Index(archive.state).documents().documents[0]["gpu"] == shown
     assert Index(archive.state).list()[0].gpu == VERDICT
-    assert run_from_json(json.loads(json.dumps(run_json(run)))).gpu == VERDICT
-
-
-def test_a_record_of_an_earlier_version_has_no_verdict(archive):
-    record = run_json(read_run(archive.folders, archive.add()))
-    assert record.pop("gpu") is None
-    assert run_from_json(record).gpu is None
+    assert run_from_json(json.loads(json.dumps(encode(run)))).gpu == VERDICT
 
 
 def test_the_first_verdict_counts(archive):
@@ -100,8 +95,8 @@ values = st.recursive(
 def test_whatever_stands_in_a_verdict_nothing_raises_and_it_comes_back_the_same(data):
     found = verdict_of({**data, "state": "used"})
     assert found is not None
-    assert verdict_of(json.loads(json.dumps(verdict_json(found)))) == found
-    in_brief(found)
+    assert verdict_of(json.loads(json.dumps(encode(found)))) == found
+    verdict_mark(found)
 
 
 @pytest.mark.parametrize(
@@ -116,13 +111,14 @@ def test_whatever_stands_in_a_verdict_nothing_raises_and_it_comes_back_the_same(
     ],
 )
 def test_every_state_has_its_few_words(state, words):
-    assert in_brief(Verdict(state)) == words
-    assert in_brief(None) == ""
+    assert verdict_mark(Verdict(state)) == ((words and Mark(words, VERDICT_ROLES[state])) or None)
+    assert verdict_mark(None) is None
 
 
 def test_the_mean_is_that_of_the_devices_that_were_used():
     idle, busy = GpuUse(0, "a", "K80", 0.0), GpuUse(1, "b", "K80", 60.4, None, 1.0)
-    assert in_brief(Verdict(UseState.USED, devices=(idle, busy, busy._replace(mean=80.4)))) == "used 70 %"
+    found = verdict_mark(Verdict(UseState.USED, devices=(idle, busy, replace(busy, mean=80.4))))
+    assert found == Mark("used 70 %", Role.GOOD)
 
 
 def use_of(archive, **changes):
@@ -149,25 +145,12 @@ def test_how_much_a_gpu_was_used_is_no_difference(archive):
     assert compared(use_of(archive), use_of(archive, devices=[other], sentence="GPU used: 73 % mean")) == []
 
 
-def test_a_run_that_asked_for_no_gpu_is_as_one_of_a_version_that_recorded_nothing(archive):
+def test_a_run_that_asked_for_no_gpu_is_as_one_that_ended_before_a_verdict(archive):
     old = read_run(archive.folders, archive.add(archive.running))
     idle = {**DEVICE, "first_use": None}
     assert old.gpu is None
     assert compared(old, use_of(archive, state="not-asked", reason="not-asked", devices=[idle])) == []
     assert compared(old, use_of(archive)) == [("GPU", None, "used (Tesla K80)")]
-
-
-def test_documents_that_an_earlier_version_took_in_have_the_key_too(archive):
-    archive.add()
-    Index(archive.state).list()
-    (file,) = [each for each in archive.state.glob("*") if each.is_file() and each.read_bytes()[:6] == b"SQLite"]
-    with closing(sqlite3.connect(file)) as connection, connection:
-        (shown,) = connection.execute("SELECT shown FROM runs").fetchone()
-        found = json.loads(shown)
-        assert found.pop("gpu") is None
-        connection.execute("UPDATE runs SET shown = ?", (json.dumps(found),))
-    (document,) = Index(archive.state).documents().documents
-    assert document["gpu"] is None
 
 
 @pytest.mark.parametrize("value", [True, False, -1, 2**53, float("nan"), float("inf"), "1", [1]])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.hosts.asking import Askpass, Pending, Question, understand
+from holdfast.hosts.ssh_questions import Askpass, Pending, Question, understand
 
 HOST_KEY = """The authenticity of host '[gpu1]:2222 ([10.0.0.1]:2222)' can't be established.
 ED25519 key fingerprint is SHA256:abc+/DEF123.

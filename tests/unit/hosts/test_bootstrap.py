@@ -10,7 +10,7 @@ import zlib
 import pytest
 
 from holdfast.hosts.bootstrap import archive, for_any_shell, remote_line
-from holdfast.hosts.shipping import far_side
+from holdfast.hosts.shipment import far_side
 
 SHELLS = ("sh", "bash", "zsh", "csh", "fish")
 

@@ -7,8 +7,8 @@ import errno
 import pytest
 
 from holdfast.errors import HostError, HostKeyRefused, LoginNeeded, StorageError, Unreachable
-from holdfast.hosts.complaints import Where, cannot_write, explain, refused, silent
 from holdfast.hosts.far_end import Said
+from holdfast.hosts.ssh_errors import Where, cannot_write, explain, refused, silent
 
 GPU1 = Where("me@gpu1:2222", "ssh -p 2222 me@gpu1")
 
@@ -25,7 +25,7 @@ Host key verification failed."""
     ("stderr", "kind", "words"),
     [
         ("me@gpu1: Permission denied (publickey,password).", LoginNeeded, "publickey, password"),
-        ("Received disconnect from 10.0.0.1: Too many authentication failures", LoginNeeded, "let nobody in"),
+        ("Received disconnect from 10.0.0.1: Too many authentication failures", LoginNeeded, "refused the login"),
         ("ssh: connect to host gpu1 port 2222: Connection refused", Unreachable, "Connection refused"),
         ("ssh: connect to host gpu1 port 22: Connection timed out", Unreachable, "timed out"),
         ("ssh: connect to host gpu1 port 22: No route to host", Unreachable, "No route"),

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.hosts import multiplexing
+from holdfast.hosts import shared_connection
 
 
 def test_the_folder_for_sockets_is_made_for_this_user_alone(short):
-    folder = multiplexing.runtime_folder(None, short)
+    folder = shared_connection.runtime_folder(None, short)
     assert folder is not None
     assert folder.stat().st_mode & 0o777 == 0o700
 
@@ -33,22 +33,22 @@ def linked(folder: Path) -> None:
 @pytest.mark.parametrize("make", [enterable, linked])
 def test_a_folder_that_others_may_enter_or_a_link_in_its_place_is_not_used(short, make):
     make(short / f"holdfast-{os.getuid()}")
-    assert multiplexing.runtime_folder(None, short) is None
+    assert shared_connection.runtime_folder(None, short) is None
 
 
 def test_a_runtime_folder_with_a_long_path_is_passed_over(short):
     deep = short / ("x" * 80)
     deep.mkdir()
-    folder = multiplexing.runtime_folder(str(deep), short)
+    folder = shared_connection.runtime_folder(str(deep), short)
     assert folder == short / f"holdfast-{os.getuid()}"
-    assert multiplexing.runtime_folder(None, deep) is None
+    assert shared_connection.runtime_folder(None, deep) is None
 
 
 def test_two_ways_to_connect_have_two_sockets_and_a_path_that_is_too_long_none(short):
-    one = multiplexing.own_socket(short, ["ssh", "me@gpu1", ""])
-    assert one == multiplexing.own_socket(short, ["ssh", "me@gpu1", ""])
-    assert one != multiplexing.own_socket(short, ["ssh", "me@gpu2", ""])
-    assert multiplexing.own_socket(short / ("x" * 120), ["ssh", "me@gpu1"]) is None
+    one = shared_connection.own_socket(short, ["ssh", "me@gpu1", ""])
+    assert one == shared_connection.own_socket(short, ["ssh", "me@gpu1", ""])
+    assert one != shared_connection.own_socket(short, ["ssh", "me@gpu2", ""])
+    assert shared_connection.own_socket(short / ("x" * 120), ["ssh", "me@gpu1"]) is None
 
 
 @pytest.fixture
@@ -69,19 +69,19 @@ def test_a_master_is_taken_for_alive_when_it_greets(short, listener, monkeypatch
         with link:
             link.sendall(greeting)
 
-    monkeypatch.setattr(multiplexing, "PATIENCE", 60.0)
+    monkeypatch.setattr(shared_connection, "PATIENCE", 60.0)
     thread = threading.Thread(target=greet)
     thread.start()
-    found = multiplexing.answers(short / "s")
+    found = shared_connection.answers(short / "s")
     thread.join()
     assert found is expected
 
 
 def test_a_master_that_says_nothing_is_not_waited_for(short, listener, monkeypatch):
-    monkeypatch.setattr(multiplexing, "PATIENCE", 0.05)
-    assert multiplexing.answers(short / "s") is False
+    monkeypatch.setattr(shared_connection, "PATIENCE", 0.05)
+    assert shared_connection.answers(short / "s") is False
 
 
 def test_a_socket_that_nobody_listens_on_is_dead(short, listener):
     listener.close()
-    assert multiplexing.answers(short / "s") is False
+    assert shared_connection.answers(short / "s") is False

@@ -1,4 +1,4 @@
-"""What is shipped to a host: NVIDIA's module among it without being imported, and its name without reading it again."""
+"""What is shipped to a host, and that its name is known without reading it again."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import HostError
-from holdfast.farside.layout import Home
-from holdfast.hosts import shipping
-from holdfast.hosts.shipping import FarSide, _named_pynvml, _pynvml, far_side, install
-
-REAL = b"# Copyright (c) 2011-2025, NVIDIA Corporation.\n\ndef nvmlInitWithFlags(flags):\n    pass\n"
+from holdfast.farside.system.layout import Home
+from holdfast.hosts import shipment
+from holdfast.hosts.shipment import FarSide, far_side, install
 
 
 @pytest.fixture
@@ -23,9 +21,8 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("__init__.py", "farside/agent.py", "farside/run/files.py", "farside/run/__pycache__/files.py"):
         (root / name).write_text(f"NAME = {name!r}\n")
     (root / "farside" / "notes.txt").write_text("not shipped")
-    monkeypatch.setattr(shipping, "PACKAGE", root)
-    monkeypatch.setattr(shipping, "_SETTLED", -1_000_000_000_000)
-    monkeypatch.setattr("sys.path", [])
+    monkeypatch.setattr(shipment, "PACKAGE", root)
+    monkeypatch.setattr(shipment, "_SETTLED", -1_000_000_000_000)
     return root
 
 
@@ -33,30 +30,14 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The files that were read, by name."""
     names: list[str] = []
-    usual = shipping._read
+    usual = shipment._read
 
     def noting(path: str) -> bytes:
         names.append(os.path.basename(path))
         return usual(path)
 
-    monkeypatch.setattr(shipping, "_read", noting)
+    monkeypatch.setattr(shipment, "_read", noting)
     return names
-
-
-def test_nvidias_module_is_shipped_in_a_folder_that_no_script_looks_into(tmp_path):
-    shipped = far_side(tmp_path)
-    root = install(shipped, tmp_path)
-    assert [name for name in ("nvml/pynvml.py", "pynvml.py") if (root / name).is_file()] == ["nvml/pynvml.py"]
-    assert all(content.decode("utf-8") for name, content in shipped.contents() if name.startswith("nvml/"))
-
-
-def test_another_file_of_that_name_is_passed_over(tmp_path):
-    for name, content in (("project", b"print('mine')\n"), ("site-packages", REAL)):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "pynvml.py").write_bytes(content)
-    named = _named_pynvml([str(tmp_path / each) for each in ("project", "none", "site-packages")])
-    assert _pynvml(named) == str(tmp_path / "site-packages" / "pynvml.py")
-    assert _pynvml(named[:1]) == ""
 
 
 def test_the_sources_are_shipped_and_nothing_else_that_lies_there(package, tmp_path):
@@ -102,25 +83,13 @@ def test_after_any_change_it_has_another_name(package, tmp_path, change):
     assert second == far_side(tmp_path / "another home"), "the same as for who remembers nothing"
 
 
-def test_nvidias_module_is_remembered_with_the_rest(package, tmp_path, monkeypatch, read):
-    (tmp_path / "pynvml.py").write_bytes(REAL)
-    without = far_side(tmp_path)
-    monkeypatch.setattr("sys.path", [str(tmp_path)])
-    first = far_side(tmp_path)
-    assert ("nvml/pynvml.py", str(tmp_path / "pynvml.py")) in first.sources
-    assert first.digest != without.digest
-    del read[:]
-    assert far_side(tmp_path) == first
-    assert read == ["shipped"]
-
-
 def test_files_that_were_changed_just_now_are_read_each_time(package, tmp_path, monkeypatch):
-    monkeypatch.setattr(shipping, "_SETTLED", 3_600_000_000_000)
+    monkeypatch.setattr(shipment, "_SETTLED", 3_600_000_000_000)
     far_side(tmp_path)
     assert not (tmp_path / "shipped").exists()
 
 
-@pytest.mark.parametrize("text", [b"", b"abc", b"\xff\xfe\n\n\n", b"0123456789abcdef\n\n[]"])
+@pytest.mark.parametrize("text", [b"", b"abc", b"\xff\xfe\n\n\n", b"0123456789abcdef\n[]"])
 def test_a_damaged_memory_is_none(package, tmp_path, text):
     first = far_side(tmp_path)
     (tmp_path / "shipped").write_bytes(text)
@@ -129,7 +98,7 @@ def test_a_damaged_memory_is_none(package, tmp_path, text):
 
 def test_a_home_that_has_nothing_but_that_is_still_found_to_be_holdfasts(package, tmp_path):
     far_side(tmp_path / "home")
-    (tmp_path / "home" / "shipped.new-1").touch()
+    (tmp_path / "home" / ".hf-new-1").touch()
     home = Home(str(tmp_path / "home"))
     home.make()
     assert os.path.exists(home.marker())

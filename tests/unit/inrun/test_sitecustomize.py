@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside.layout import STACKS
-from holdfast.farside.run import stacks
+from holdfast.farside.operations import stacks
+from holdfast.farside.system.layout import STACKS
 from kit.waiting import wait_for
 
 SHIM = Path(stacks.__file__).parents[1] / "shim"

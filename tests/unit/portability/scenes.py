@@ -16,7 +16,7 @@ from unit.portability import other_system
 
 SOURCE = Path(__file__).resolve().parents[3] / "src" / "holdfast"
 RUNS_OVER_THERE = ("farside.", "project.templates.")
-USED_BY_BOTH = ("farside", "farside.frames", "farside.prefix")
+USED_BY_BOTH = ("farside", "farside.system", "farside.system.frames", "farside.system.digests")
 
 
 def client_modules() -> list[str]:
@@ -71,9 +71,9 @@ def a_snapshot_is_taken_without_git(folder: Path) -> Any:
 
 
 def a_run_is_recorded_and_found(folder: Path) -> Any:
-    from holdfast.history.folder import RunFolders
     from holdfast.history.index import Index
     from holdfast.history.records import read_run
+    from holdfast.history.run_folder import RunFolders
     from holdfast.model import Submission
     from holdfast.workbench.following.mirror import writer_lock
 
@@ -119,7 +119,7 @@ def copies_grow_and_are_set_aside(folder: Path) -> Any:
 
 def a_host_is_remembered(folder: Path) -> Any:
     from holdfast.project.folder import Project
-    from holdfast.workbench.machines import contacts
+    from holdfast.workbench.reach import contacts
 
     (folder / ".holdfast").mkdir()
     project = Project(folder, "0" * 32, "p", True)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.project.docker_arguments import REFUSED, SHORT, SWITCHES, VALUED, judge
+from holdfast.project.container_keys import REFUSED, SHORT, SWITCHES, VALUED, judge
 
 
 def errors(*items: str) -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.project.compute import read_compute
-from holdfast.project.conda import read_conda
+from holdfast.project.conda_file import read_conda
 from holdfast.project.problems import Problem, errors_in
 from holdfast.project.runconfig import read_runconfig
 from holdfast.project.spark import read_spark

@@ -11,8 +11,7 @@ from holdfast.errors import ConfigurationError, UnknownName, UsageError
 from holdfast.project.compute import BUILTIN_LOCAL
 from holdfast.project.configuration import load_configuration, managed_environment
 from holdfast.project.environment_spec import EnvironmentSpec
-from holdfast.project.folder import Project, find_project
-from holdfast.project.names import check_name
+from holdfast.project.folder import Project, check_name, find_project
 from holdfast.project.runconfig import RunConfiguration
 from holdfast.project.spark import SparkDependencies
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.project.conda import read_conda
+from holdfast.project.conda_file import read_conda
 from holdfast.project.environment_spec import EnvironmentSpec, Requirement
 from holdfast.project.spark import SparkDependencies, SparkPackage, read_spark
 

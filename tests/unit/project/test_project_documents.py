@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import ConfigurationError
 from holdfast.project.compute import read_compute
-from holdfast.project.conda import read_conda
+from holdfast.project.conda_file import read_conda
 from holdfast.project.documents import parse_document, render_scalar, set_value, set_value_in_file
 from holdfast.project.nodes import Scalar
 from holdfast.project.problems import Problem, errors_in

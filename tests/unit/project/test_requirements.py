@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.project.conda import read_conda
+from holdfast.project.conda_file import read_conda
 from holdfast.project.environment_spec import EnvironmentSpec, Requirement, variables_in
 from holdfast.project.problems import Problem
 from holdfast.project.requirement_lines import Misspelt, Package, logical_lines, parse_package, parse_wheel_name

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from holdfast.snapshots.compare import SnapshotDifference, compare_snapshots, unified_diff
 from holdfast.snapshots.manifest import Entry, Manifest, encode
+from holdfast.snapshots.snapshot_differences import SnapshotDifference, compare_snapshots, unified_diff
 from holdfast.snapshots.store import ObjectStore
 
 

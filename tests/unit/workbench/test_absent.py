@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.model import Ending, Reason, Run, Status, Submission
 from holdfast.snapshots.ignore import list_files
-from holdfast.workbench.following.absent import missing_file_sentence
+from holdfast.workbench.following.missing_file import missing_file_sentence
 
 SUBMISSION = Submission("iris_1", 1, "p", "iris", "train.py", (), "local", "local", "local", "a" * 64, 1.0, "g")
 FAILED = Run(SUBMISSION, Status.FAILED, Ending(Reason.EXIT_CODE, code=1))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holdfast.hosts.asking import Question, understand
 from holdfast.hosts.secret import Secret
+from holdfast.hosts.ssh_questions import Question, understand
 from holdfast.workbench.machines.answers import Answers, Machine, Ways
 
 GPU1 = Machine("me", "gpu1", is_behind_another=True)

@@ -9,8 +9,8 @@ import pytest
 
 from holdfast.model import Place
 from holdfast.project.folder import Project, find_project
-from holdfast.workbench.machines import contacts
-from holdfast.workbench.machines.contacts import Contact
+from holdfast.workbench.reach import contacts
+from holdfast.workbench.reach.contacts import Contact
 
 
 @pytest.fixture

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from holdfast.errors import StateError
-from holdfast.history.folder import RunFolders
+from holdfast.history.run_folder import RunFolders
 from holdfast.model import Submission
 from holdfast.plan import Hole, Plan, Volume, text
 from holdfast.project.configuration import load_configuration
 from holdfast.project.folder import find_project
-from holdfast.workbench.submitting import environment, planning
-from holdfast.workbench.submitting.planning import EnvironmentWishes, Identity, Intent, Job, Request, make_plan
-from holdfast.workbench.surroundings import Surroundings
-from holdfast.workbench.targets import product_of
+from holdfast.workbench.reach.context import Context
+from holdfast.workbench.reach.targets import product_of
+from holdfast.workbench.submitting import environment_choice, run_plan
+from holdfast.workbench.submitting.run_plan import EnvironmentWishes, Identity, Intent, Job, Request, make_plan
 
 ID = "sha256:" + "ab" * 32
 USER_MANAGED = "userManagedEnvironment: true\n"
@@ -30,10 +30,10 @@ def installer(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> str:
         raise AssertionError("a Python of this machine was looked for")
 
-    monkeypatch.setattr(environment, "find_uv", lambda: "/here/uv")
-    monkeypatch.setattr(environment, "uv_name", lambda _: "uv-1.2.3")
-    monkeypatch.setattr(environment, "find_python", refuse)
-    monkeypatch.setattr(planning, "find_python", refuse)
+    monkeypatch.setattr(environment_choice, "find_uv", lambda: "/here/uv")
+    monkeypatch.setattr(environment_choice, "uv_name", lambda _: "uv-1.2.3")
+    monkeypatch.setattr(environment_choice, "find_python", refuse)
+    monkeypatch.setattr(run_plan, "find_python", refuse)
 
 
 def planned(root: Path, compute: str, **wishes: Any) -> Plan:
@@ -41,12 +41,12 @@ def planned(root: Path, compute: str, **wishes: Any) -> Plan:
     (root / "train.py").write_text("")
     (root / "aml_config" / "gpu.compute").write_text(compute)
     (root / "aml_config" / "gpu.runconfig").write_text("Target: gpu\nFramework: Python\n")
-    project, around = find_project(root), Surroundings(root / "home", {}, root, root)
+    project, context = find_project(root), Context(root / "home", {}, root, root)
     configuration = load_configuration(project, "gpu", None)
     request = Request("train.py", run_configuration="gpu", environment=EnvironmentWishes(**wishes))
     job = Job("train.py", ("train.py",), ())
-    intent = Intent(project, request, configuration, job, product_of(configuration.target, around))
-    return make_plan(intent, Identity("iris_1", "g", "s" * 64), around)
+    intent = Intent(project, request, configuration, job, product_of(configuration.target, context))
+    return make_plan(intent, Identity("iris_1", "g", "s" * 64), context)
 
 
 def test_an_old_file_of_a_container_here_is_run_as_it_is(tmp_path):

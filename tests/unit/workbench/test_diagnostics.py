@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.history.folder import RunFolders
+from holdfast.history.run_folder import RunFolders
 from holdfast.model import Submission
 from holdfast.project.folder import Project
+from holdfast.workbench.reach.context import Context
 from holdfast.workbench.records import diagnostics
 from holdfast.workbench.records.diagnostics import write_diagnostics
-from holdfast.workbench.surroundings import Surroundings
 
 
 @pytest.fixture
@@ -38,8 +38,8 @@ def report(
     folders.commit(run_id, submission, plan, {"run_configuration": run, "compute_target": target})
     for name, text in files.items():
         (folders.path(run_id) / name.replace("__", ".")).write_text(text, encoding="utf-8")
-    around = Surroundings(project.root, shell, project.root, project.root)
-    names = write_diagnostics(project, run_id, project.root / "report.zip", around)
+    context = Context(project.root, shell, project.root, project.root)
+    names = write_diagnostics(project, run_id, project.root / "report.zip", context)
     with zipfile.ZipFile(project.root / "report.zip") as archive:
         assert [f"{run_id}/{name}" for name in names] == sorted(archive.namelist())
         return {name: archive.read(f"{run_id}/{name}").decode() for name in names}

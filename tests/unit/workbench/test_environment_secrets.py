@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.project.environment_spec import EnvironmentSpec
 from holdfast.project.spec_files import read_environment_spec
-from holdfast.workbench.submitting import environment
+from holdfast.workbench.submitting import environment_choice
 
 
 def spec(folder: Path, index: str) -> EnvironmentSpec:
@@ -31,7 +31,7 @@ def spec(folder: Path, index: str) -> EnvironmentSpec:
 def test_a_password_is_sent_for_the_address_that_it_is_for(tmp_path, monkeypatch, now, sent):
     before = {"secrets": list(spec(tmp_path, "https://me:0ld@a.example/simple").credentials)}
     present = spec(tmp_path, now)
-    monkeypatch.setattr(environment, "managed_environment", lambda _: present)
-    around: Any = SimpleNamespace(environment={})
+    monkeypatch.setattr(environment_choice, "managed_environment", lambda _: present)
+    context: Any = SimpleNamespace(environment={})
     configuration: Any = None
-    assert list(environment._secrets_of_plan(before, configuration, around).values()) == sent
+    assert list(environment_choice._secrets_of_plan(before, configuration, context).values()) == sent

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.hosts.facts import Facts, parse_facts
-from holdfast.workbench.machines.findings import Finding, findings
+from holdfast.hosts.machine_report import Facts
+from holdfast.workbench.machines.machine_findings import Finding, findings
+from kit.reports import facts_of
 
 HEALTHY: dict[str, Any] = {
     "time": 1000.0,
@@ -36,11 +37,9 @@ FULL = {"used": 90, "limit": 100, "files": 0, "files_limit": None}
 
 def machine(**changes: Any) -> Facts:
     """Healthy but for the changes; a change of a part names its keys only."""
-    merged = {
-        name: {**value, **changes[name]} if isinstance(value, dict) and name in changes else changes.get(name, value)
-        for name, value in HEALTHY.items()
-    }
-    return parse_facts(merged)
+    parts = {name: value for name, value in HEALTHY.items() if isinstance(value, dict)}
+    changed = {name: {**parts[name], **value} if name in parts else value for name, value in changes.items()}
+    return facts_of(**{**HEALTHY, **changed})
 
 
 def one(facts: Facts) -> Finding:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import ProjectError
+from holdfast.workbench.reach.context import Context
 from holdfast.workbench.submitting.interpreter import find_python
-from holdfast.workbench.surroundings import Surroundings
 
 
 @pytest.mark.parametrize(
@@ -20,8 +20,8 @@ def test_a_python_that_does_not_start_is_called_what_it_is(tmp_path, location, m
     shim = tmp_path / location
     shim.write_text("#!/bin/sh\necho 'no such version' >&2\nexit 127\n")
     shim.chmod(0o755)
-    around = Surroundings(tmp_path, {"PATH": str(tmp_path)}, tmp_path, tmp_path)
+    context = Context(tmp_path, {"PATH": str(tmp_path)}, tmp_path, tmp_path)
     with pytest.raises(ProjectError) as caught:
-        find_python(location, tmp_path, around)
+        find_python(location, tmp_path, context)
     assert caught.value.message == message.format(path=shim) + ": no such version"
     assert hint in caught.value.hint

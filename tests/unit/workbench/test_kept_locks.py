@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.environments.locks import locks_of
+from holdfast.environments.project_locks import locks_of
 from holdfast.workbench.following.follower import Follower
 
 SPEC, OTHER = "5" * 64, "6" * 64

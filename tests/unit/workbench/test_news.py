@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from holdfast.project.folder import find_project
-from holdfast.workbench import events
-from holdfast.workbench.submitting.planning import Request
+from holdfast.workbench.reach import events
+from holdfast.workbench.reach.context import Context
+from holdfast.workbench.submitting.run_plan import Request
 from holdfast.workbench.submitting.submit import submit
-from holdfast.workbench.surroundings import Surroundings
 
 BUILTIN = "`type: local` and `userManagedEnvironment: false`, as two lines of aml_config/local.compute, would build it."
 
 
 def first_event(root: Path, request: Request) -> events.Event:
-    around = Surroundings(root / "home", {}, root, root / "account")
-    happening = submit(find_project(root), request, around)
+    context = Context(root / "home", {}, root, root / "account")
+    happening = submit(find_project(root), request, context)
     try:
         return next(happening)
     finally:

@@ -12,9 +12,9 @@ from holdfast.frozen import replace
 from holdfast.plan import Limits, Plan, text
 from holdfast.project.configuration import load_configuration
 from holdfast.project.folder import find_project
-from holdfast.workbench.submitting.planning import Identity, Intent, Job, Request, find_job, make_plan, secret_values
-from holdfast.workbench.surroundings import Surroundings
-from holdfast.workbench.targets import product_of
+from holdfast.workbench.reach.context import Context
+from holdfast.workbench.reach.targets import product_of
+from holdfast.workbench.submitting.run_plan import Identity, Intent, Job, Request, find_job, make_plan, secret_values
 
 
 def job(root: Path, vector: str, script: str | None, *arguments: str) -> Job:
@@ -28,7 +28,7 @@ def job(root: Path, vector: str, script: str | None, *arguments: str) -> Job:
 def found(root: Path, request: Request) -> Job:
     project = find_project(root)
     configuration = load_configuration(project, request.run_configuration, None)
-    return find_job(project, request, configuration, Surroundings(root / "home", {}, root, root))
+    return find_job(project, request, configuration, Context(root / "home", {}, root, root))
 
 
 @pytest.mark.parametrize(
@@ -72,10 +72,10 @@ def planned(root: Path, lines: str, request: Request, job: Job = Job("train.py",
     """The plan of a run on this machine, with these lines in its run configuration."""
     (root / "aml_config").mkdir()
     (root / "aml_config" / "x.runconfig").write_text(f"Target: local\nFramework: Python\n{lines}")
-    project, around = find_project(root), Surroundings(root / "home", {"PATH": os.environ["PATH"]}, root, root)
+    project, context = find_project(root), Context(root / "home", {"PATH": os.environ["PATH"]}, root, root)
     configuration = load_configuration(project, "x", None)
-    intent = Intent(project, request, configuration, job, product_of(configuration.target, around))
-    return make_plan(intent, Identity("iris_1", "g", "s" * 64), around)
+    intent = Intent(project, request, configuration, job, product_of(configuration.target, context))
+    return make_plan(intent, Identity("iris_1", "g", "s" * 64), context)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_script_that_looks_like_an_option_is_none(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("argument", ["hunter22", "--url=https://me:hunter22@host"])
 def test_a_secret_in_an_argument_is_refused_without_showing_it(tmp_path: Path, argument: str) -> None:
-    around = Surroundings(tmp_path, {"TOKEN": "hunter22"}, tmp_path, tmp_path)
+    context = Context(tmp_path, {"TOKEN": "hunter22"}, tmp_path, tmp_path)
     with pytest.raises(UsageError, match="`TOKEN` stands in the script's arguments") as caught:
-        secret_values(("TOKEN",), Job("train.py", ("train.py", argument), (argument,)), around)
+        secret_values(("TOKEN",), Job("train.py", ("train.py", argument), (argument,)), context)
     assert "hunter22" not in str(caught.value)

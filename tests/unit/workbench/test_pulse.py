@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from holdfast.errors import Unreachable
+from holdfast.hosts.client import Client
 from holdfast.hosts.connection import Push
-from holdfast.workbench.following import pulse
+from holdfast.workbench.reach import pulse
 
 NEWS = Push("alive", "r", "", 0, b"")
 
@@ -25,7 +26,7 @@ class Link:
         self.waits.append(timeout)
         return self._said.pop(0)
 
-    def send(self, operation: str, fields: dict[str, Any]) -> int:
+    def send(self, operation: str, fields: dict[str, Any], body: bytes) -> int:
         self.sent.append((operation, fields))
         return 1
 
@@ -67,15 +68,10 @@ def test_where_nothing_is_promised_or_somebody_waits_for_less_it_is_only_waited(
 def test_a_request_asks_for_a_word_now_and_then_and_is_not_answered_by_a_dead_link():
     link: Any = Link(None, None, seconds=46.0)
     with pytest.raises(Unreachable, match="gpu1"):
-        pulse.request(link, "gpu1", "list", {"from": 0})
-    assert link.sent == [("list", {"from": 0, "alive": pulse.PULSE})]
+        pulse.wait(Client(link).stream({}, [], pulse.PULSE), link, "gpu1")
+    assert link.sent == [("stream", {"files": [], "alive": pulse.PULSE})]
 
 
 def test_a_request_waits_for_its_answer_as_long_as_something_is_heard():
-    link: Any = Link(None, None, None, None, {"alive": 10}, seconds=2.0)
-    assert pulse.is_promised(pulse.request(link, "gpu1", "stream", {}))
-
-
-@pytest.mark.parametrize("answer", [None, {}, {"alive": None}, [], "alive"])
-def test_a_far_side_that_does_not_promise_a_word_promises_none(answer):
-    assert not pulse.is_promised(answer)
+    link: Any = Link(None, None, None, None, {"files": 0, "alive": 10}, seconds=2.0)
+    assert pulse.wait(Client(link).stream({}, [], pulse.PULSE), link, "gpu1").alive == 10

@@ -15,7 +15,7 @@ import pytest
 
 from holdfast.hosts.connection import Push
 from holdfast.workbench.following import parts as arriving
-from holdfast.workbench.following.receiving import FarRun, Receiver, Wanted
+from holdfast.workbench.following.transfer import FarRun, Receiver, Wanted
 from kit.speaking import Speaking
 
 NAME = "work/model.bin"
@@ -32,6 +32,7 @@ class Honest(Speaking):
 
     def request(self, operation: str, fields: dict[str, Any]) -> Any:
         self._pushes = iter([push for path, length, digest in fields["files"] for push in self._stream(length, digest)])
+        return {"files": 1, "alive": None}
 
     def next_push(self, timeout: float | None) -> Push | None:
         return next(self._pushes, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import ElsewhereError, FarSideError, HostError, HostKeyRefused, LoginNeeded, Unreachable
-from holdfast.workbench.following.reconnecting import TRIES, Patience, run_goes_on
+from holdfast.workbench.reach.reconnection import TRIES, Patience, run_goes_on
 
 BROKEN = Unreachable("gpu1 cannot be reached: Connection refused")
 

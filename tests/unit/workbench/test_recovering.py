@@ -13,7 +13,7 @@ from holdfast.errors import HostError
 from holdfast.hosts.connection import PIECE
 from holdfast.snapshots.manifest import Entry, Manifest, encode
 from holdfast.snapshots.store import ObjectStore
-from holdfast.workbench.records.recovering import FarSnapshot, Recovered, recover_snapshot
+from holdfast.workbench.records.recover_snapshot import FarSnapshot, Recovered, recover_snapshot
 
 LARGE = bytes(range(256)) * (PIECE // 100)
 
@@ -29,11 +29,11 @@ class Keeping:
         self._contents, self._harm = {digest_of(each): each for each in contents}, harm
         self._answers: list[tuple[Any, bytes]] = []
 
-    def send(self, operation: str, fields: dict[str, Any]) -> int:
+    def send(self, operation: str, fields: dict[str, Any], body: bytes = b"") -> int:
         found = [self._contents.get(digest) for digest in fields["digests"]]
-        body = b"".join(each[fields["offset"] :][:PIECE] for each in found if each is not None)
+        contents = b"".join(each[fields["offset"] :][:PIECE] for each in found if each is not None)
         sizes = [None if each is None else len(each) for each in found]
-        sizes, body = self._harm(fields["digests"], fields["offset"], (sizes, zlib.compress(body, 1)))
+        sizes, body = self._harm(fields["digests"], fields["offset"], (sizes, zlib.compress(contents, 1)))
         self._answers.append(({"sizes": sizes}, body))
         return len(self._answers) - 1
 

@@ -4,27 +4,27 @@ its end."""
 import json
 import os
 import time
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
-from holdfast.farside.containers import furnishing, keeper, options
-from holdfast.farside.containers.complaints import DOCKER, NO_GPUS, NO_PROGRAM, UNREACHABLE, explain
-from holdfast.farside.containers.docker import Docker, forget
-from holdfast.farside.containers.ending import LAST_WORDS, is_launcher_alive, tidy, wait_for_launcher
-from holdfast.farside.containers.furnishing import Furniture
+from holdfast.farside.containers import docker_options, keeper, outfit
+from holdfast.farside.containers.daemon import Docker, forget
+from holdfast.farside.containers.docker_errors import DOCKER, NO_GPUS, NO_PROGRAM, UNREACHABLE, explain
+from holdfast.farside.containers.docker_options import Around, Volume, Wanted
 from holdfast.farside.containers.images import Image, find
-from holdfast.farside.containers.inside import EVENTS, IN, LOCK
-from holdfast.farside.containers.options import Around, Volume, Wanted
-from holdfast.farside.containers.requiring import require_gpus, require_python, require_sources, traced
-from holdfast.farside.environments.building import bytecode
-from holdfast.farside.environments.workshop import Owner
-from holdfast.farside.layout import CONTAINER, ENTRY, INSIDE, SHIPPED, Home
+from holdfast.farside.containers.launcher import EVENTS, IN, LOCK
+from holdfast.farside.containers.outfit import Furniture, require_gpus, require_python, require_sources, traced
+from holdfast.farside.containers.removal import LAST_WORDS, is_launcher_alive, tidy, wait_for_launcher
+from holdfast.farside.containers.run_command import RunCommand
+from holdfast.farside.environments.built_environment import bytecode
+from holdfast.farside.environments.workshop import Supervision
 from holdfast.farside.machine import gpus as machine_gpus
-from holdfast.farside.refusal import Refused
-from holdfast.farside.run.children import CannotStart
-from holdfast.farside.run.files import remove_tree
+from holdfast.farside.system.children import CannotStart
+from holdfast.farside.system.files import remove_tree
+from holdfast.farside.system.layout import CONTAINER, ENTRY, INSIDE, SHIPPED, Home
+from holdfast.farside.system.refusal import Refused
 
 if TYPE_CHECKING:
-    from holdfast.farside.containers.in_image import InImage
+    from holdfast.farside.containers.images import InImage
     from holdfast.farside.containers.room import Container
 
 SHORTEST_GRACE, LONGEST_GRACE = 2.0, 10.0
@@ -33,39 +33,24 @@ REMOVE_PATIENCE = 60.0
 _BETWEEN = 0.5
 
 
-class Script(NamedTuple):
-    """What is to be started: `environment` has secrets, `prefix` is the folder of a managed environment, empty for the
-    image's own Python, which then is described with a view to `gpus`."""
-
-    argv: List[str]
-    environment: Dict[str, str]
-    directory: str
-    prefix: str
-    share: str
-    grace: float
-    gpus: Optional[Dict[str, Any]]
-    gets_gpus: bool = False
-    must_use_gpu: bool = False
-
-
 class Contained:
     """One run's. `bound` is the plan's container with its holes filled."""
 
     def __init__(self, home: Home, folder: str, bound: Dict[str, Any], docker: Docker) -> None:
         self.home, self.folder, self.docker, self._bound = home, folder, docker, bound
-        self.wanted: Wanted = options.parse(bound)
+        self.wanted: Wanted = docker_options.parse(bound)
         self.inside = os.path.join(folder, INSIDE)
-        self.account = furnishing.own_account()
+        self.account = outfit.own_account()
         self.begun = 0.0
         self.way = self._prefix = ""
-        self.devices: Optional[Tuple[options.Gpu, ...]] = None
+        self.devices: Optional[Tuple[docker_options.Gpu, ...]] = None
         """Those that it gets, if it gets any; None: all."""
         self.said: List[Dict[str, Any]] = []
         self._told, self._rest = -1, b""
         self._is_made = self._has_started = False
 
-    def find(self, owner: Owner) -> None:
-        """The daemon and the image, fetched if need be. Refused where the run could not work, with what mends it."""
+    def find(self, owner: Supervision) -> None:
+        """The daemon and the image, fetched if need be. Refused if the run could not work, with the remedy."""
         self.daemon = self.docker.daemon(self.home)
         require_sources(self.wanted)
         require_gpus(self.wanted, self.docker.environment, str(self._bound.get("asked_by") or ""))
@@ -94,7 +79,7 @@ class Contained:
     def require_python(self, found: str) -> None:
         require_python(self.wanted, found)
 
-    def start(self, script: Script) -> int:
+    def start(self, script: RunCommand) -> int:
         """Returns the pid of the process that stands for the script. `hear` tells what becomes of it."""
         self._make_folder()
         self._prefix = script.prefix
@@ -175,7 +160,7 @@ class Contained:
 
     def place(self) -> "InImage":
         """What the environment is for."""
-        from holdfast.farside.containers.in_image import InImage
+        from holdfast.farside.containers.images import InImage
 
         return InImage(self.image, self.home)
 
@@ -202,12 +187,12 @@ class Contained:
             time.sleep(_BETWEEN)
 
     def drop_bytecode(self) -> None:
-        """That of the run's own modules, which nobody imports again."""
+        """That of the run's own modules, which are not imported again."""
         if self._prefix:
             remove_tree(bytecode(self._prefix) + self.folder)
 
     def _write_record(self) -> None:
-        """For whoever looks at the run's folder on this machine."""
+        """For people who look at the run's folder on this machine."""
         record = {
             "format": 1,
             "name": self.wanted.name,
@@ -221,10 +206,10 @@ class Contained:
             target.write(json.dumps(record))
 
     def _about_gpus(self) -> str:
-        """A machine with GPUs, and a container without: said where nobody said that it is meant."""
+        """A machine with GPUs, and a container without: said unless the user wrote that it is meant."""
         if self.wanted.gpus is not None or not machine_gpus.is_present(self.docker.environment):
             return ""
-        if options.is_for_gpus(self.image.environment):
+        if docker_options.is_for_gpus(self.image.environment):
             about = "The image `%s` is made for GPUs" % self.wanted.known_as
         else:
             about = "The machine has GPUs"
@@ -252,33 +237,33 @@ class Contained:
         os.close(os.open(os.path.join(self.inside, LOCK), os.O_WRONLY | os.O_CREAT, 0o600))
         os.makedirs(self.home.container_home(), exist_ok=True)
 
-    def _words(self, script: Script, way: str) -> List[str]:
+    def _words(self, script: RunCommand, way: str) -> List[str]:
         furniture = Furniture(self.home, self.daemon, self.account, script.prefix)
-        entry = (script.argv[0], "-I", "-S", ENTRY, "inside", self.inside)
+        entry = (script.python, "-I", "-S", ENTRY, "inside", self.inside)
         around = Around(
             daemon=self.daemon,
             account=self.account,
             image=self.image.id,
             mounts=self._mounts(script, furniture),
-            variables=tuple(furniture.variables() + options.capabilities(way, self.image.environment)),
-            labels=((options.HOME_LABEL, self.home.path), (options.USER_LABEL, "%d" % self.account.uid)),
-            shm=furnishing.shm(self.wanted),
+            variables=tuple(furniture.variables() + docker_options.capabilities(way, self.image.environment)),
+            labels=((docker_options.HOME_LABEL, self.home.path), (docker_options.USER_LABEL, "%d" % self.account.uid)),
+            shm=outfit.shm(self.wanted),
             way=way,
             grace=script.grace,
             directory=script.directory,
             entry=entry,
             gpus=self.devices,
         )
-        return options.run_words(self.wanted, around)
+        return docker_options.run_words(self.wanted, around)
 
-    def _mounts(self, script: Script, furniture: Furniture) -> Tuple[Volume, ...]:
+    def _mounts(self, script: RunCommand, furniture: Furniture) -> Tuple[Volume, ...]:
         own = [Volume(self.folder, self.folder, True), Volume(SHIPPED, SHIPPED, False)] + furniture.folders()
         share = Volume(script.share, self.wanted.share.rstrip("/") or "/", True)
         accounts = furniture.accounts(self.image, self.inside)
-        return tuple(furnishing.under_real_names(own) + [share] + accounts) + self.wanted.volumes
+        return tuple(outfit.under_real_names(own) + [share] + accounts) + self.wanted.volumes
 
-    def _task(self, script: Script) -> Dict[str, Any]:
-        proxies = furnishing.proxies(self.docker.environment, self.image.environment)
+    def _task(self, script: RunCommand) -> Dict[str, Any]:
+        proxies = outfit.proxies(self.docker.environment, self.image.environment)
         mask = os.umask(0o077)
         os.umask(mask)
         return {
@@ -288,7 +273,7 @@ class Contained:
             "grace": max(SHORTEST_GRACE, min(script.grace, LONGEST_GRACE)),
             "umask": mask,
             "looks": not script.prefix,
-            "python": script.argv[0],
+            "python": script.python,
             "gpus": script.gpus,
             "gets_gpus": script.gets_gpus,
             "must_use_gpu": script.must_use_gpu,

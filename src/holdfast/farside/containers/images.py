@@ -1,4 +1,5 @@
-"""Images: found on this host or fetched, and what is known of one before anything runs in it.
+"""Images: found on this host or fetched, what is known of one before anything runs in it, and its inside as a place
+where an environment is used.
 
 What Docker does not say about an image (its C library, its Pythons, its accounts) comes from one look inside, with the
 image's own shell; it is kept by the image's id, which never means anything else.
@@ -7,15 +8,21 @@ image's own shell; it is kept by the image's id, which never means anything else
 import json
 import os
 import posixpath
-from typing import Any, Dict, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from holdfast.farside.containers.complaints import DOCKER, NO_ROOM, explain
-from holdfast.farside.containers.docker import Docker
-from holdfast.farside.containers.probing import Probed, look
-from holdfast.farside.containers.pulling import UNKNOWN, pull
-from holdfast.farside.environments.workshop import Owner
-from holdfast.farside.layout import CONTROL, Home
-from holdfast.farside.refusal import Refused
+from holdfast.farside.containers.daemon import Docker
+from holdfast.farside.containers.docker_errors import DOCKER, NO_ROOM, explain
+from holdfast.farside.containers.image_probe import Probed, is_of_environment, look
+from holdfast.farside.containers.pull import UNKNOWN, pull
+from holdfast.farside.environments import interpreters
+from holdfast.farside.environments.interpreters import Interpreter
+from holdfast.farside.environments.place import CONDA, Place, is_of
+from holdfast.farside.environments.platforms import platform_name
+from holdfast.farside.environments.workshop import Supervision
+from holdfast.farside.machine.pythons import version_by_place
+from holdfast.farside.system.files import write_whole
+from holdfast.farside.system.layout import CONTROL, Home
+from holdfast.farside.system.refusal import Refused
 
 __all__ = ["Described", "Image", "Python", "find", "inspect", "machine", "pull"]
 
@@ -89,7 +96,7 @@ class Described(NamedTuple):
     entrypoint: Tuple[str, ...]
 
 
-def find(docker: Docker, container: Dict[str, Any], home: Home, owner: Optional[Owner]) -> Image:
+def find(docker: Docker, container: Dict[str, Any], home: Home, owner: Optional[Supervision]) -> Image:
     """The image of a plan, fetched if need be. `owner` is what the supervisor lends; without one nothing is fetched.
     Raises Refused with file, key and remedy."""
     try:
@@ -136,7 +143,7 @@ def _described(row: Dict[str, Any]) -> Described:
     )
 
 
-def _fetched(docker: Docker, container: Dict[str, Any], owner: Optional[Owner]) -> Described:
+def _fetched(docker: Docker, container: Dict[str, Any], owner: Optional[Supervision]) -> Described:
     name = str(container["image"])
     if container.get("is_exact"):
         message = "The image %s (`%s`), in which the other run ran, is not on the machine any more."
@@ -152,7 +159,7 @@ def _fetched(docker: Docker, container: Dict[str, Any], owner: Optional[Owner]) 
     return found
 
 
-def _pull(docker: Docker, container: Dict[str, Any], owner: Owner) -> None:
+def _pull(docker: Docker, container: Dict[str, Any], owner: Supervision) -> None:
     def tell(text: str) -> None:
         owner.tell("phase", name="image", text=text)
 
@@ -198,7 +205,7 @@ def _refused(container: Dict[str, Any], message: str, remedy: str = "", kind: st
 
 
 def _known(docker: Docker, described: Described, home: Home) -> Probed:
-    """What a look inside has told; nobody looks twice."""
+    """What a look inside has told; an image is looked into once."""
     folder = os.path.join(home.path, "images")
     path = os.path.join(folder, described.id.rpartition(":")[2] + ".json")
     known = _read(path)
@@ -206,10 +213,7 @@ def _known(docker: Docker, described: Described, home: Home) -> Probed:
         return known
     found = look(docker, described.id, home)
     os.makedirs(folder, exist_ok=True)
-    new = "%s.new-%d" % (path, os.getpid())
-    with open(new, "w") as target:
-        json.dump(dict(found._asdict(), format=FORMAT), target)
-    os.rename(new, path)
+    write_whole(path, json.dumps(dict(found._asdict(), format=FORMAT)))
     return found
 
 
@@ -237,3 +241,75 @@ def _image(described: Described, name: str, probed: Probed) -> Image:
         group=probed.group,
         release=probed.release,
     )
+
+
+class InImage(Place):
+    """Environments made with a Python of the image are for this image alone; those with one that uv brought, or with
+    one out of conda's channels, for all images and machines of the same platform."""
+
+    def __init__(self, image: Image, home: Home) -> None:
+        self.home, self.image = home, image
+        self.platform = image.platform
+        self.tag = image.short
+        self.words = "the image `%s`" % image.name
+        if self.platform != platform_name():
+            self.cache = "uv-" + self.platform
+
+    def pythons(self) -> List[Interpreter]:
+        return [Interpreter(each.path, each.version) for each in self.image.pythons] + self.brought()
+
+    def choose(self, pin: str, found: List[Interpreter]) -> Optional[Interpreter]:
+        """The image's own where one fits: it is what the image was made for."""
+        ours = [each for each in found if not self._is_brought(each.path)]
+        return interpreters.choose(pin, ours) or interpreters.choose(pin, found)
+
+    def brought(self) -> List[Interpreter]:
+        known = [(path, version_by_place(path)) for path in interpreters.brought(self.home, self.image.build_name)]
+        return [Interpreter(path, version) for path, version in known if version]
+
+    def own(self, path: str) -> Optional[Interpreter]:
+        """The image's first, or the one that is named; where it has none, the newest that was brought."""
+        wanted = self.image.python(path)
+        for each in self.image.pythons:
+            if each.path == wanted:
+                return Interpreter(each.path, each.version)
+        return interpreters.choose("3", self.brought()) if self.has_none(path) else None
+
+    def has_none(self, path: str) -> bool:
+        return path in ANY and not self.image.pythons
+
+    def active(self, path: str) -> List[Interpreter]:
+        return []  # all that the image has are known
+
+    def identity(self, path: str) -> str:
+        if self._is_brought(path):
+            return os.path.realpath(path)
+        real = [each.real for each in self.image.pythons if each.path == path]
+        return "%s:%s" % (self.image.id, path if is_of_environment(path) else (real + [path])[0])
+
+    def noted_as(self, pin: str, path: str) -> str:
+        """Which Python a pin becomes depends on the image."""
+        return "%s\n%s" % (self.image.id, pin or self.image.python(path) or path)
+
+    def about(self, interpreter: str) -> Dict[str, str]:
+        if interpreter == CONDA or self._is_brought(interpreter):
+            return {}
+        return {"image": self.image.id, "image_name": self.image.name}
+
+    def can_use(self, mark: Dict[str, Any]) -> bool:
+        if not is_of(mark, self.tag):
+            return False
+        if mark.get("image"):
+            return bool(mark["image"] == self.image.id)
+        interpreter = str(mark.get("interpreter", ""))
+        return interpreter == CONDA or self._is_brought(interpreter)
+
+    def _is_brought(self, path: str) -> bool:
+        return path.startswith(self.home.pythons() + os.sep)
+
+
+def place_asked(home: Home, container: Optional[Dict[str, Any]]) -> Place:
+    """Of a question about a container, or about the machine. An image that is not here is not fetched."""
+    if container is None:
+        return Place(home)
+    return InImage(find(Docker(str(container["program"])), container, home, None), home)

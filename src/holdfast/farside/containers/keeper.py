@@ -12,14 +12,14 @@ import sys
 import time
 from typing import Any, Dict, NamedTuple, Sequence, Tuple
 
-from holdfast.farside import kernel
-from holdfast.farside.containers.calling import Attended
-from holdfast.farside.containers.complaints import NAME_TAKEN, NO_GPUS, Answer, explain, words
-from holdfast.farside.containers.docker import Docker
-from holdfast.farside.containers.inside import EVENTS, IN
-from holdfast.farside.layout import KEEPER_NAME
-from holdfast.farside.run.output import widen
-from holdfast.farside.run.signals import Signals, forget_signals
+from holdfast.farside.containers.daemon import Docker
+from holdfast.farside.containers.docker_errors import NAME_TAKEN, NO_GPUS, explain, words
+from holdfast.farside.containers.launcher import EVENTS, IN
+from holdfast.farside.system import kernel
+from holdfast.farside.system.layout import KEEPER_NAME
+from holdfast.farside.system.output import widen
+from holdfast.farside.system.programs import Attended, Finished
+from holdfast.farside.system.signals import Signals, forget_signals
 
 START_PATIENCE = 300.0
 """Seconds for Docker to make and start a container; a busy machine takes its time."""
@@ -66,7 +66,7 @@ def start(task: Task) -> Tuple[int, int]:
             kernel.set_name(KEEPER_NAME)
             os.closerange(3, tell)
             os.closerange(tell + 1, _MOST_OPEN)
-            Keeper(task, tell).main()
+            _Keeper(task, tell).main()
             code = 0
         except BaseException:  # noqa: BLE001 - nothing is above this
             sys.excepthook(*sys.exc_info())
@@ -77,13 +77,13 @@ def start(task: Task) -> Tuple[int, int]:
     return pid, told
 
 
-class Keeper:
+class _Keeper:
     def __init__(self, task: Task, tell: int) -> None:
         self._task, self._tell = task, tell
         forget_signals()  # the supervisor's
         self._signals = Signals((signal.SIGTERM,))
         inwards = os.path.join(task.folder, IN)
-        self._reader = os.open(inwards, os.O_RDONLY | os.O_NONBLOCK)  # a pipe that nobody reads cannot be opened
+        self._reader = os.open(inwards, os.O_RDONLY | os.O_NONBLOCK)  # a pipe without a reader cannot be opened
         self._writer = os.open(inwards, os.O_WRONLY | os.O_NONBLOCK)
         widen(self._writer)
         self._events = os.open(os.path.join(task.folder, EVENTS), os.O_RDONLY | os.O_NONBLOCK)
@@ -103,7 +103,7 @@ class Keeper:
 
     def _is_run(self) -> bool:
         """Have Docker start it, in the first way that works."""
-        answer = Answer(None, "", "")
+        answer = Finished(None, "", "")
         for attempt in self._task.attempts:
             self._say("trying", way=attempt.way)
             answer = self._docker.call(attempt.words, START_PATIENCE)

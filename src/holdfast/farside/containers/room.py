@@ -1,4 +1,4 @@
-"""A container in which an environment is built: one for a whole preparation, which ends when nobody holds it any more.
+"""A container in which an environment is built: one for a whole preparation, which ends when no process holds it.
 
 Commands go in by `docker exec`. Their variables, and secrets among them, are the first line of what they read: nothing
 of that stands in an argument, in `docker inspect` or in a file.
@@ -10,24 +10,24 @@ import time
 from typing import Any, Dict, List, Optional, Sequence
 from urllib.parse import unquote
 
-from holdfast.farside.containers import options
-from holdfast.farside.containers.complaints import NAME_TAKEN, NO_ROOM, explain
-from holdfast.farside.containers.docker import Docker
-from holdfast.farside.containers.ending import ROOM_FIFO
-from holdfast.farside.containers.furnishing import PROXIES
+from holdfast.farside.containers import docker_options
+from holdfast.farside.containers.daemon import Docker
+from holdfast.farside.containers.docker_errors import NAME_TAKEN, NO_ROOM, explain
+from holdfast.farside.containers.image_probe import SHELL, common_words
 from holdfast.farside.containers.images import Image
-from holdfast.farside.containers.probing import SHELL, common_words
+from holdfast.farside.containers.outfit import PROXIES
+from holdfast.farside.containers.removal import ROOM_FIFO
 from holdfast.farside.environments.workshop import Result, Room, Start
-from holdfast.farside.layout import SHIPPED, Home
-from holdfast.farside.refusal import Refused
-from holdfast.farside.run.children import inherited_environment
+from holdfast.farside.system.children import inherited_environment
+from holdfast.farside.system.layout import SHIPPED, Home
+from holdfast.farside.system.refusal import Refused
 
 PATIENCE = 120.0
 SETTLING = 1.0
 KILLED = 128 + 9
 FIFO = ROOM_FIFO
 _STAY = 'exec 3<>"$1" 4<"$1" 3>&- && read gone <&4'
-"""Opened for writing too, as a pipe that nobody holds any more would else never be open."""
+"""Opened for writing too, as a pipe that no process holds would else never be open."""
 _ENTER = 'IFS= read -r given && eval "$(printf %b "$given")" && exec "$@" 2>&1'
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _NAMED = re.compile(r"\$\{([A-Za-z0-9_]+)\}")
@@ -42,7 +42,7 @@ _SYSTEM = re.compile(r"/(?:bin|boot|dev|etc|home|lib\w*|media|mnt|opt|proc|root|
 class Container(Room):
     """`folder` is the run's. Entered as a block; the container is made when the first command is run."""
 
-    def __init__(self, docker: Docker, image: Image, wanted: options.Wanted, home: Home, folder: str) -> None:
+    def __init__(self, docker: Docker, image: Image, wanted: docker_options.Wanted, home: Home, folder: str) -> None:
         self._docker, self._image, self._wanted, self._home = docker, image, wanted, home
         self._fifo = os.path.join(folder, FIFO)
         self._name = wanted.name + "-room"
@@ -72,7 +72,7 @@ class Container(Room):
                 path = os.path.dirname(path.rstrip("/")) if path.rstrip("/").endswith("/simple") else path
                 if os.path.isabs(path) and os.path.exists(path) and not _SYSTEM.match(path):
                     self._files[os.path.normpath(path)] = False  # of an index also what its pages lead to
-        self._files.update(settings_files(inherited_environment()))
+        self._files.update(_settings_files(inherited_environment()))
 
     def start(self, argv: List[str], variables: Dict[str, str], given: Optional[bytes]) -> Start:
         self._open()
@@ -85,19 +85,19 @@ class Container(Room):
         if code is None or code == 0:
             return result
         if self._is_gone(code):
-            message = "the container in which it was built is gone: somebody stopped or removed it, or Docker itself"
+            message = "the container in which it was built is gone: it or Docker itself was stopped or removed"
             raise Refused("preparation", message + ". Submit again.")
         return Result(None, result.output, code - 128) if 128 < code < 160 else result
 
     def abandon(self) -> None:
-        """Everything in it is gone when this returns, also where nobody attends any more."""
+        """Everything in it is gone when this returns, also if no process attends any more."""
         self._let_go()
         if self._is_made:
             self._is_made = False
             self._docker.attended_by(None).call(["rm", "-f", self._name], PATIENCE)
 
     def _let_go(self) -> None:
-        """It ends by itself, and is removed by the daemon, when nobody holds the pipe."""
+        """It ends by itself, and is removed by the daemon, when no process holds the pipe."""
         if self._held >= 0:
             os.unlink(self._fifo)
             os.close(self._held)
@@ -126,7 +126,7 @@ class Container(Room):
         for name, value in self._wanted.labels:
             words += ["--label", "%s=%s" % (name, value)]
         for path, is_writable in sorted(self._mounted().items()):
-            words += options.mount(path, path, is_writable)
+            words += docker_options.mount(path, path, is_writable)
         return words + ["--entrypoint", SHELL, self._image.id, "-c", _STAY, "holdfast", self._fifo]
 
     def _mounted(self) -> Dict[str, bool]:
@@ -203,7 +203,7 @@ def _is_passed(name: str) -> bool:
     return name.startswith("PIP_") or name in _PASSED or name.lower() in PROXIES
 
 
-def settings_files(environment: Dict[str, str]) -> Dict[str, bool]:
+def _settings_files(environment: Dict[str, str]) -> Dict[str, bool]:
     """Files of the machine that installers read by themselves, and whether they write to them."""
     named = [os.path.join(_config(environment), "uv", "uv.toml"), "/etc/uv/uv.toml", _netrc(environment)]
     found = {path: False for path in named if os.path.isfile(path)}

@@ -65,7 +65,7 @@ def channel_urls(
 ) -> Channels:
     """The channels of a spec, then those of the host's settings, then those that only `channel::package` names.
 
-    `defaults` is searched where it is named, or where nobody names any channel. `secrets` are values for `${NAME}` in
+    `defaults` is searched where it is named, or where no channel is named. `secrets` are values for `${NAME}` in
     names and specs."""
     wanted = [_filled(name.strip(), secrets or {}) for name in names]
     if "nodefaults" not in wanted:

@@ -81,7 +81,7 @@ def torch_is_too_new(packages: Sequence[str], machine: Machine) -> bool:
 
 
 def newest_major(machine: Machine) -> Optional[int]:
-    """The newest CUDA that surely runs here, None if there is none or nobody knows."""
+    """The newest CUDA that surely runs here, None if there is none or it is not known."""
     if not machine.driver and not machine.cuda:
         return None
     return next((major for major in (13, 12, 11) if not is_too_old(machine, str(major))), None)

@@ -46,7 +46,7 @@ class _Odd(Exception):
 
 
 def read_fatbins(path: str) -> Optional[Fatbins]:
-    """None if nobody can say: no such file, not an ELF library of 64 bits, without names of sections, or damaged."""
+    """None if it is not known: no such file, not an ELF library of 64 bits, without names of sections, or damaged."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
     except (OSError, ValueError):

@@ -15,11 +15,11 @@ from holdfast.farside.environments.installed import (
     Package,
     conda_packages,
     has_conda,
-    names_in,
     packages_of_folders,
     read_text,
     site_folders,
 )
+from holdfast.farside.system.files import names_in
 
 TORCH, TENSORFLOW, JAX, CNTK = "torch", "tensorflow", "jax", "cntk"
 CUPY, ONNXRUNTIME, XGBOOST = "cupy", "onnxruntime", "xgboost"
@@ -76,10 +76,10 @@ def read_environment(prefix: str, folders: Optional[Sequence[str]] = None) -> En
     """The packages and the builds of a prefix. `folders`: where its Python looks, if not in its own `site-packages`."""
     places = list(site_folders(prefix) if folders is None else folders)
     packages = conda_packages(prefix) + packages_of_folders(places, has_conda(prefix))
-    return Environment(tuple(packages), tuple(read_builds(prefix, places, packages)))
+    return Environment(tuple(packages), tuple(_read_builds(prefix, places, packages)))
 
 
-def read_builds(prefix: str, folders: Sequence[str], packages: Sequence[Package]) -> List[Build]:
+def _read_builds(prefix: str, folders: Sequence[str], packages: Sequence[Package]) -> List[Build]:
     site = _Site(prefix, folders, packages)
     return [build for build in (read(site) for read in _READERS) if build is not None]
 
@@ -178,7 +178,7 @@ def _cntk(site: _Site) -> Optional[Build]:
     if package is None and not folder:
         return None
     build = Build(CNTK, package.name if package else "cntk", package.version if package else "")
-    names = sorted(names_in(folder))
+    names = names_in(folder)
     libraries = [os.path.join(folder, each) for each in names if re.match(r"(lib)?Cntk\.Math-.*\.so\Z", each)]
     if not libraries:
         return build
@@ -198,7 +198,7 @@ def _cupy(site: _Site) -> Optional[Build]:
     build = Build(CUPY, name, package.version if package else "")
     if "rocm" in name:
         return build._replace(is_cpu=False, other="ROCm")
-    names = sorted(names_in(folder))
+    names = names_in(folder)
     found = _with_code(build, [os.path.join(folder, each) for each in names if re.match(r"(cub|thrust)\..*so\Z", each)])
     return found._replace(cuda=_short(_in_json(read_text(file, 1 << 16), "cuda")), is_cpu=False if file else None)
 
@@ -217,7 +217,7 @@ def _onnxruntime(site: _Site) -> Optional[Build]:
     if said.get("cuda_version") or name == "onnxruntime-gpu":
         found = _with_code(build, [library])
         return found._replace(cuda=_short(said.get("cuda_version")) or found.ptx_cuda, is_cpu=False)
-    if os.path.exists(library):  # left over from the package for GPUs, or a build of somebody's own
+    if os.path.exists(library):  # left over from the package for GPUs, or a build of the user's own
         return build._replace(is_cpu=True if site.package("onnxruntime-gpu", "wheel") else None)
     other = {"rocm": "ROCm", "migraphx": "ROCm", "directml": "DirectML", "qnn": "Qualcomm", "openvino": "OpenVINO"}
     device = other.get(name.rpartition("-")[2], "")

@@ -4,6 +4,8 @@ import os
 import re
 from typing import Iterable, List, NamedTuple, Optional, Tuple
 
+from holdfast.farside.system.files import names_in
+
 WHEEL, CONDA = "wheel", "conda"
 _PYTHON = re.compile(r"python(3\.\d+)\Z")
 _METADATA_ENDINGS = (".dist-info", ".egg-info")
@@ -42,7 +44,7 @@ def packages_of_folders(folders: Iterable[str], beside_conda: bool = False) -> L
 
 def conda_packages(prefix: str) -> List[Package]:
     found = []
-    for file in sorted(names_in(os.path.join(prefix, "conda-meta"))):
+    for file in names_in(os.path.join(prefix, "conda-meta")):
         parts = file[: -len(".json")].rsplit("-", 2)
         if file.endswith(".json") and len(parts) == 3:
             found.append(Package(normalized(parts[0]), parts[1], prefix, CONDA, build=parts[2]))
@@ -57,7 +59,7 @@ def site_folders(prefix: str) -> List[str]:
     """Each once, however many names lead to it."""
     found, seen = [], set()
     for library in ("lib", "lib64", "Lib"):
-        for python in sorted(names_in(os.path.join(prefix, library))):
+        for python in names_in(os.path.join(prefix, library)):
             if not (_PYTHON.match(python) or python in ("python3", "site-packages")):
                 continue
             below = (".",) if python == "site-packages" else ("site-packages", "dist-packages")
@@ -93,14 +95,6 @@ def read_text(path: str, longest: int = _LONGEST) -> str:
             return source.read(longest).decode("utf-8", "replace")
     except (OSError, ValueError):
         return ""
-
-
-def names_in(folder: str) -> List[str]:
-    """None of a folder that is not there or cannot be read."""
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
 
 
 def _packages(folder: str, beside_conda: bool) -> List[Package]:

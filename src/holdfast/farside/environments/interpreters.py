@@ -2,14 +2,14 @@
 
 import os
 import re
-from typing import Dict, List, NamedTuple, Optional
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from holdfast.farside.environments.platforms import build_name
-from holdfast.farside.environments.versions import numbers, satisfies
-from holdfast.farside.layout import Home
 from holdfast.farside.machine import pythons
-from holdfast.farside.machine.programs import Program, collect
-from holdfast.farside.run.children import CannotStart
+from holdfast.farside.system.children import CannotStart
+from holdfast.farside.system.files import names_in
+from holdfast.farside.system.layout import Home
+from holdfast.farside.system.programs import Program, collect
 
 _BUILD = re.compile(r"-linux-(x86_64|aarch64|ppc64le|s390x|riscv64)-(gnu|musl)\Z")
 PATIENCE = 5.0
@@ -24,7 +24,7 @@ class Interpreter(NamedTuple):
 
 
 def found_here(home: Home, environment: Dict[str, str]) -> List[Interpreter]:
-    """All that can be started, those that are somebody's environment last: they may be gone tomorrow."""
+    """All that can be started, those of an environment last: they may be gone tomorrow."""
     known = versions_of(brought(home, build_name()) + pythons.candidates(environment), environment)
     found = [Interpreter(path, version) for path, version in known.items() if version]
     return sorted(found, key=lambda each: _is_environment(each.path))
@@ -34,10 +34,7 @@ def brought(home: Home, build: str) -> List[str]:
     """Those that uv downloaded for earlier runs. `build` as `x86_64-musl`: others may be for an image, or for another
     machine that has the same home."""
     folder = home.pythons()
-    try:
-        names = sorted(name for name in os.listdir(folder) if _is_for(name, build))
-    except OSError:
-        return []
+    names = [name for name in names_in(folder) if _is_for(name, build)]
     paths = [os.path.join(folder, name, "bin", "python3") for name in names if not os.path.islink(folder + "/" + name)]
     return [path for path in paths if os.access(path, os.X_OK)]
 
@@ -80,3 +77,35 @@ def shown(found: List[Interpreter]) -> str:
 def _is_environment(path: str) -> bool:
     prefix = os.path.dirname(os.path.dirname(path))
     return os.path.exists(os.path.join(prefix, "pyvenv.cfg")) or os.path.basename(os.path.dirname(prefix)) == "envs"
+
+
+_CLAUSE = re.compile(r"(==|!=|<=|>=|~=|<|>)\s*(\d+(?:\.\d+)*)(\.\*)?\Z")
+
+
+def satisfies(version: str, pin: str) -> bool:
+    """`pin` is a version (`3.11` is every 3.11.x) or clauses such as `>=3.10,<3.13`."""
+    if re.match(r"\d", pin):
+        wanted = numbers(pin)
+        return numbers(version)[: len(wanted)] == wanted
+    return all(_satisfies_clause(version, clause.strip()) for clause in pin.split(","))
+
+
+def numbers(version: str) -> Tuple[int, ...]:
+    """`(3, 14, 0)` of `3.14.0rc2`."""
+    return tuple(int(part) for part in re.findall(r"(?:^|\.)(\d+)", version))
+
+
+def _satisfies_clause(version: str, clause: str) -> bool:
+    parsed = _CLAUSE.match(clause)
+    if parsed is None:
+        return False
+    operator, text, is_prefix = parsed.groups()
+    have, wanted = numbers(version), numbers(text)
+    starts = have[: len(wanted)] == wanted
+    padded = wanted + (0,) * (len(have) - len(wanted))
+    if operator in ("==", "!="):
+        equal = starts if is_prefix else have == padded
+        return equal == (operator == "==")
+    if operator == "~=":
+        return have >= padded and have[: len(wanted) - 1] == wanted[:-1]
+    return {"<": have < padded, "<=": have <= padded, ">": have > padded and not starts, ">=": have >= padded}[operator]

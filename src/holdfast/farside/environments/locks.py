@@ -1,5 +1,5 @@
 """A lock: exactly the packages that an environment has, with their hashes. Made once for a spec and a platform, and
-used until the spec changes or somebody asks for newer ones."""
+used until the spec changes or the user asks for newer ones."""
 
 import hashlib
 import json
@@ -7,7 +7,8 @@ import os
 import re
 from typing import Any, Dict, Iterable, List, Optional
 
-from holdfast.farside.layout import Home, checked
+from holdfast.farside.system.files import names_in, write_whole
+from holdfast.farside.system.layout import Home, checked
 
 FORMAT = 1
 
@@ -37,11 +38,11 @@ def is_lock(value: Any) -> bool:
         is_version
         and is_name
         and all(map(_is_conda_package, value["conda"]))
-        and not has_options(value["requirements"])
+        and not _has_options(value["requirements"])
     )
 
 
-def has_options(requirements: str) -> bool:
+def _has_options(requirements: str) -> bool:
     """A line of its own that begins with `-`. Those that go on with the line before, as hashes do, are indented."""
     goes_on = False
     for line in requirements.splitlines():
@@ -58,7 +59,7 @@ def _is_conda_package(value: Any) -> bool:
 def is_honest(lock: Lock, asked: Iterable[str]) -> bool:
     """Whether a lock that came from elsewhere has no address but those of `asked`, the spec's own lines."""
     wanted = "\n".join(asked)
-    for line in without_notes(lock["requirements"]).splitlines():
+    for line in _without_notes(lock["requirements"]).splitlines():
         address = re.search(r"(?:[a-z+]+://|\$\{)\S+", line)
         if address and not line.startswith((" ", "\t")) and address.group(0).partition("#")[0] not in wanted:
             return False
@@ -74,13 +75,13 @@ def torch_backend(lock: Lock) -> List[str]:
 def lock_digest(lock: Lock) -> str:
     """Of what gets installed: the notes that tell who asked for a package do not count."""
     packages = [[each.get("url"), each.get("sha256")] for each in lock["conda"]]
-    content = [FORMAT, lock["platform"], minor(lock["python"]), without_notes(lock["requirements"]), packages]
+    content = [FORMAT, lock["platform"], minor(lock["python"]), _without_notes(lock["requirements"]), packages]
     if lock.get("build"):
         content.append(lock["build"])
     return hashlib.sha256(json.dumps(content).encode("utf-8")).hexdigest()
 
 
-def without_notes(requirements: str) -> str:
+def _without_notes(requirements: str) -> str:
     lines = [line.rstrip() for line in requirements.splitlines()]
     return "\n".join(line for line in lines if line and not line.lstrip().startswith("#"))
 
@@ -90,23 +91,16 @@ def minor(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
 
-def package_count(lock: Lock) -> int:
-    return len(package_lines(lock["requirements"])) + len(lock["conda"])
-
-
 def package_lines(requirements: str) -> List[str]:
     """The packages of a requirements file, without hashes and notes."""
-    lines = without_notes(requirements).splitlines()
+    lines = _without_notes(requirements).splitlines()
     return [re.sub(r"\s*\\$", "", line) for line in lines if not line.startswith((" ", "\t", "-"))]
 
 
 def read_locks(home: Home, spec: str) -> List[Lock]:
-    """Those that were made here for this spec, by whoever, the last one first."""
+    """Those that were made here for this spec, the last one first."""
     folder = home.locks()
-    try:
-        names = [name for name in os.listdir(folder) if name.startswith(spec + "-") and name.endswith(".json")]
-    except OSError:
-        return []
+    names = [name for name in names_in(folder) if name.startswith(spec + "-") and name.endswith(".json")]
     paths = [os.path.join(folder, name) for name in names]
     found = [(os.path.getmtime(path), _read(path)) for path in paths]
     return [lock for _, lock in sorted(found, key=lambda each: -each[0]) if lock is not None]
@@ -122,13 +116,7 @@ def _read(path: str) -> Optional[Lock]:
 
 
 def write_lock(path: str, lock: Lock) -> None:
-    """Whole or not at all."""
-    new = "%s.new-%d" % (path, os.getpid())
-    with open(new, "w") as target:
-        json.dump(lock, target, indent=1, sort_keys=True)
-        target.flush()
-        os.fsync(target.fileno())
-    os.rename(new, path)
+    write_whole(path, json.dumps(lock, indent=1, sort_keys=True), is_durable=True)
 
 
 def note_path(home: Home, lock: Lock, wanted: str) -> str:

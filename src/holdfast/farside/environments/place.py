@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
 from holdfast.farside.environments.platforms import build_name, platform_name
-from holdfast.farside.layout import Home
+from holdfast.farside.system.layout import Home
 
 if TYPE_CHECKING:
     from holdfast.farside.environments.interpreters import Interpreter
@@ -32,7 +32,7 @@ class Place:
     def pythons(self) -> "List[Interpreter]":
         """All that can be started there."""
         from holdfast.farside.environments.interpreters import found_here
-        from holdfast.farside.run.children import inherited_environment
+        from holdfast.farside.system.children import inherited_environment
 
         return found_here(self.home, inherited_environment())
 
@@ -45,7 +45,7 @@ class Place:
     def brought(self) -> "List[Interpreter]":
         """Those that uv brought for earlier runs, which are no part of the place."""
         from holdfast.farside.environments.interpreters import Interpreter, brought, versions_of
-        from holdfast.farside.run.children import inherited_environment
+        from holdfast.farside.system.children import inherited_environment
 
         known = versions_of(brought(self.home, build_name()), inherited_environment())
         return [Interpreter(path, version) for path, version in known.items() if version]
@@ -62,7 +62,7 @@ class Place:
     def active(self, path: str) -> "List[Interpreter]":
         """The plan's Python as one more to choose from, if it starts."""
         from holdfast.farside.environments.interpreters import Interpreter, versions_of
-        from holdfast.farside.run.children import inherited_environment
+        from holdfast.farside.system.children import inherited_environment
 
         version = versions_of([path], inherited_environment()).get(path)
         return [Interpreter(path, version)] if version else []
@@ -85,7 +85,5 @@ class Place:
 
 
 def is_of(mark: Dict[str, Any], tag: str) -> bool:
-    """False where something in it was compiled at another place, with what that place has. What was made before this
-    was noted is of use on the machine only."""
-    compiled = mark.get("compiled")
-    return not tag if compiled is None else not compiled or str(mark.get("place", "")) == tag
+    """False where something in it was compiled at another place, with what that place has."""
+    return not mark.get("compiled") or str(mark.get("place", "")) == tag

@@ -8,7 +8,12 @@ from typing import Dict, Iterator, List
 
 _CERTIFICATES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CERT")
 _INDEXES = ("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_NO_INDEX")
-_SYSTEM_BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem")
+_SYSTEM_BUNDLES = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",  # of macOS, whose Pythons may know of no certificates
+)
 _SECRET_NAME = re.compile(r"^(?:UV|PIP|CONDA)_.*(?:PASSWORD|TOKEN|SECRET)$")
 _LOGIN = re.compile(r"(?:://|^)([^/\s]+)@")
 _TOKEN = re.compile(r"://[^\s,]*?/t/([^/\s,?#]+)")
@@ -58,7 +63,7 @@ def _secrets_of_addresses(text: str) -> Iterator[str]:
 
 
 def _written(secret: str) -> List[str]:
-    """As it stands in an address, and as it is shown when somebody has decoded that."""
+    """As it stands in an address, and as it is shown once it is decoded."""
     from urllib.parse import quote, unquote
 
     plain = unquote(secret)
@@ -80,7 +85,7 @@ def _indexes(pip: Dict[str, List[str]]) -> Dict[str, str]:
 
 
 def _certificates(environment: Dict[str, str], pip: Dict[str, List[str]]) -> Dict[str, str]:
-    """A bundle that somebody named; else the system's, which knows the certificates of a company's proxy."""
+    """A bundle that is named; else the system's, which knows the certificates of a company's proxy."""
     if environment.get("SSL_CERT_FILE") or environment.get("SSL_CERT_DIR"):
         return {}
     named = [environment[name] for name in _CERTIFICATES if environment.get(name)] + pip.get("cert", [])

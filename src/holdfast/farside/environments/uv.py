@@ -1,16 +1,23 @@
-"""The commands of uv that builds are made of, and what it tells while it works."""
+"""The commands of uv that builds are made of, what it tells while it works, and whether its cache is in use."""
 
+import contextlib
+import fcntl
 import os
 import re
+import shutil
 import time
-from typing import Callable, Dict, List
+from typing import Any, Callable, Dict, Iterator, List
 
 from holdfast.farside.environments import settings
-from holdfast.farside.layout import Home
+from holdfast.farside.environments.installer_errors import plain
+from holdfast.farside.environments.platforms import build_name
+from holdfast.farside.system import kernel
+from holdfast.farside.system.files import names_in
+from holdfast.farside.system.layout import BUILD_BYTE, Home, checked, object_path
+from holdfast.farside.system.refusal import Refused
 
 CACHE = "uv"
 """The cache for this machine; those for other platforms are called after them."""
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _DOWNLOADING = re.compile(r"\s*Downloading (\S+) \(([\d.]+) ?([KMG]i?B)\)")
 _DOWNLOADED = re.compile(r"\s*Downloaded (\S+)")
 _BUILDING = re.compile(r"\s*Building (\S+)")
@@ -65,7 +72,7 @@ def for_sync(arguments: List[str]) -> List[str]:
     return found
 
 
-def is_cache(name: str) -> bool:
+def _is_cache(name: str) -> bool:
     """Of a folder among the caches of this host's installers."""
     return name == CACHE or name.startswith(CACHE + "-linux-")
 
@@ -89,7 +96,7 @@ class Progress:
         phase(self.text())
 
     def hear(self, line: str) -> None:
-        line = _COLOUR.sub("", line)
+        line = plain(line)
         begun, done, building = _DOWNLOADING.match(line), _DOWNLOADED.match(line), _BUILDING.match(line)
         if begun:
             self._sizes[begun.group(1)] = float(begun.group(2)) * _UNITS[begun.group(3)[0]]
@@ -126,5 +133,78 @@ def _shown(size: float) -> str:
     return "%d KiB" % (size / 1024)
 
 
-def plain(output: str) -> str:
-    return _COLOUR.sub("", output)
+def require(home: Home, names: List[str]) -> None:
+    """Refuse, so that they get sent, where one is not here."""
+    missing = [name for name in names if not os.path.exists(path_of(home, name))]
+    if missing:
+        raise Refused("tools", "These programs are not here yet: %s." % ", ".join(missing))
+
+
+def path_of(home: Home, name: str) -> str:
+    """`uv-0.13.7` → its program `uv`, for this machine: several may share the folder."""
+    program = checked(name).rsplit("-", 1)[0]
+    return os.path.join(home.tools(), "%s-%s" % (name, build_name()), program)
+
+
+def place(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
+    """Make a program of an object that has arrived, whole or not at all. A repeat changes nothing."""
+    path = path_of(home, message["name"])
+    source = object_path(home.objects(), message["digest"])
+    if not os.path.exists(source):
+        raise Refused("incomplete", "The program `%s` has not arrived." % message["name"])
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    new = "%s.new-%s" % (path, os.urandom(8).hex())
+    try:
+        os.link(source, new)
+    except OSError:  # no links here, or what is built is kept on another disk than what was sent
+        shutil.copyfile(source, new)
+    os.chmod(new, 0o500)
+    os.rename(new, path)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(new)  # still there if it was a second name of what is there already
+    return {"path": path}
+
+
+def platform(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
+    """What they have to be for."""
+    architecture, _, libc = build_name().rpartition("-")
+    return {"architecture": architecture, "libc": libc}
+
+
+@contextlib.contextmanager
+def alone(home: Home) -> Iterator[bool]:
+    """Whether no process installs from the cache; as long as this lasts none does: uv waits for the lock that it takes
+    itself."""
+    if _is_building(home):
+        yield False
+        return
+    held: List[int] = []
+    try:
+        yield all(_locked(os.path.join(home.cache(), name, ".lock"), held) for name in caches(home))
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+
+
+def caches(home: Home) -> List[str]:
+    """Names of uv's: one for each platform."""
+    return [name for name in names_in(home.cache()) if _is_cache(name)]
+
+
+def _locked(path: str, held: List[int]) -> bool:
+    try:
+        held.append(os.open(path, os.O_RDWR | os.O_CLOEXEC))
+    except OSError:
+        return True
+    try:
+        fcntl.flock(held[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _is_building(home: Home) -> bool:
+    """Or resolving."""
+    folders = (home.environments(), home.locks())
+    locks = [os.path.join(folder, name) for folder in folders for name in names_in(folder) if name.endswith(".lock")]
+    return any(kernel.lock_holder(lock, BUILD_BYTE) is not None for lock in locks)

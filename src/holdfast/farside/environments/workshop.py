@@ -4,10 +4,10 @@ run."""
 import os
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 
-from holdfast.farside.layout import CONTROL
-from holdfast.farside.refusal import Refused
-from holdfast.farside.run.children import CannotStart, inherited_environment, spawn
-from holdfast.farside.run.output import Pump, Redactor, make_pipe
+from holdfast.farside.system.children import CannotStart, inherited_environment, spawn
+from holdfast.farside.system.layout import CONTROL
+from holdfast.farside.system.output import Pump, Redactor, make_pipe
+from holdfast.farside.system.refusal import Refused
 
 Hear = Callable[[str], None]
 Tell = Callable[..., None]
@@ -21,7 +21,7 @@ class Result(NamedTuple):
     signal: Optional[int] = None
 
 
-class Owner(NamedTuple):
+class Supervision(NamedTuple):
     """What the supervisor lends: `attend` waits for a process, `sweep` ends what it left, `check_stop` raises when the
     run is to end, `wait` does so after some seconds, `tell` writes to the journal."""
 
@@ -48,6 +48,12 @@ class Room:
     def __init__(self, directory: str) -> None:
         self._directory = directory
 
+    def __enter__(self) -> "Room":
+        return self
+
+    def __exit__(self, kind: Any, problem: Any, trace: Any) -> None:
+        """It is not used any more; with an exception, what runs there is ended."""
+
     def passes(self, inherited: Dict[str, str]) -> Dict[str, str]:
         """What programs there get of this process's variables."""
         return inherited
@@ -71,7 +77,7 @@ class Workshop:
     log. `room` None: this machine itself, in its root folder."""
 
     def __init__(
-        self, owner: Owner, secrets: Dict[str, str], named: Sequence[str], room: Optional[Room] = None
+        self, owner: Supervision, secrets: Dict[str, str], named: Sequence[str], room: Optional[Room] = None
     ) -> None:
         self.owner, self.room = owner, room or Room("/")
         self._hidden = list(secrets.values())

@@ -1,4 +1,4 @@
-"""The GPUs of this machine, asked for by a process of its own: a sick driver hangs whoever calls it, for ever.
+"""The GPUs of this machine, asked for by a process of its own: a sick driver hangs its caller, for ever.
 
 A report is a dict: `state` (`no-driver`, `ok`, `failed`, `timed-out`), `problem` in NVML's words, `code`, `driver`,
 `cuda` and `devices`; what a device has is in `nvml.py`. Nothing is loaded or started where there is no NVIDIA driver.
@@ -9,9 +9,9 @@ import os
 import sys
 from typing import Any, Dict, Optional
 
-from holdfast.farside.layout import ENTRY
-from holdfast.farside.machine.programs import Program, collect
-from holdfast.farside.run.children import CannotStart
+from holdfast.farside.system.children import CannotStart
+from holdfast.farside.system.layout import ENTRY
+from holdfast.farside.system.programs import Program, collect
 
 NO_DRIVER, OK, FAILED, TIMED_OUT = "no-driver", "ok", "failed", "timed-out"
 LIBRARY = "libnvidia-ml.so.1"

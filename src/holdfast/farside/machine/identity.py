@@ -4,9 +4,9 @@ one folder may take another's place: what is said of a run is true only where it
 import os
 from typing import Any, Dict, List, Sequence
 
-from holdfast.farside import kernel
-from holdfast.farside.digests import sha256
-from holdfast.farside.layout import Home
+from holdfast.farside.system import kernel
+from holdfast.farside.system.digests import sha256
+from holdfast.farside.system.layout import Home
 
 SYSTEM = ("/etc/machine-id", "/var/lib/dbus/machine-id")
 KEPT = "machine"
@@ -60,7 +60,7 @@ def _kept(home: Home) -> str:
         with open(new, "w") as target:
             target.write(os.urandom(16).hex() + "\n")
         try:
-            os.link(new, path)  # whoever is first: all others read that one
+            os.link(new, path)  # the first one wins: all others read it
         except FileExistsError:
             pass
         finally:

@@ -5,6 +5,8 @@ import os
 import re
 from typing import Dict, List, Optional, Tuple
 
+from holdfast.farside.system.files import names_in
+
 MOST = 40
 MOST_STARTED = 8
 QUESTION = "import sys; print('python %d.%d.%d' % sys.version_info[:3])"
@@ -62,7 +64,7 @@ def version_by_place(path: str) -> Optional[str]:
     return None
 
 
-def version_by_name(path: str) -> Optional[str]:
+def _version_by_name(path: str) -> Optional[str]:
     """`3.11` of a file that is called python3.11."""
     named = re.match(r"python(3\.\d+)", os.path.basename(os.path.realpath(path)))
     return named.group(1) if named else None
@@ -72,7 +74,7 @@ def split(paths: List[str]) -> Tuple[Dict[str, Optional[str]], List[str]]:
     """The version of each as far as it is known without starting it, and those worth starting."""
     known = {path: version_by_place(path) for path in paths}
     unknown = [path for path in paths if known[path] is None]
-    known.update({path: version_by_name(path) for path in unknown})
+    known.update({path: _version_by_name(path) for path in unknown})
     return known, unknown[:MOST_STARTED]
 
 
@@ -84,10 +86,7 @@ def version_said(text: str) -> Optional[str]:
 
 def _names(folder: str) -> List[str]:
     """`python3` before `python3.11` before `python`: the name that people type."""
-    try:
-        return sorted(os.listdir(folder), key=lambda name: (name != "python3", not name.startswith("python3"), name))
-    except OSError:
-        return []
+    return sorted(names_in(folder), key=lambda name: (name != "python3", not name.startswith("python3"), name))
 
 
 def _is_program(path: str) -> bool:

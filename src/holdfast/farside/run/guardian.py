@@ -1,14 +1,23 @@
 """The outer subreaper: starts the supervisor, does nothing but outlive it, and sweeps up if it dies without a word."""
 
-import errno
 import json
 import os
 import signal
+import sys
 import time
 from typing import Any, Dict, List, Optional, Set, Tuple
 
-from holdfast.farside import kernel
-from holdfast.farside.layout import (
+from holdfast.farside.engines import direct
+from holdfast.farside.engines.engine import DIRECT, Owner, Request
+from holdfast.farside.engines.owners import queued_by, write_owner
+from holdfast.farside.machine import identity
+from holdfast.farside.run.attendance import BRIEF_GRACE
+from holdfast.farside.run.run_files import create_folder, take_secrets, write_created
+from holdfast.farside.run.supervisor import Supervisor
+from holdfast.farside.system import kernel, processes
+from holdfast.farside.system.files import remove_tree
+from holdfast.farside.system.journal import Journal
+from holdfast.farside.system.layout import (
     CONTROL,
     FIFO,
     GPU_FACTS,
@@ -19,89 +28,77 @@ from holdfast.farside.layout import (
     READER_NAME,
     RESERVE,
     SAMPLER_NAME,
-    SHIPPED,
-    STACKS,
     Home,
 )
-from holdfast.farside.machine import identity
-from holdfast.farside.refusal import Refused
-from holdfast.farside.run import detaching, processes
-from holdfast.farside.run.files import remove_tree
-from holdfast.farside.run.journal import Journal
-from holdfast.farside.run.kin import other_guardians
-from holdfast.farside.run.output import Pump, Redactor, make_fifo, make_pipe
-from holdfast.farside.run.supervisor import BRIEF_GRACE, Supervisor
+from holdfast.farside.system.output import Pump, Redactor, make_fifo, make_pipe
+from holdfast.farside.system.processes import other_guardians
 
-UNANSWERED = "unanswered"
-"""Of a refusal: a guardian was asked for, and may come yet."""
-_RESERVE_SIZE = 1 << 16
+PATIENCE = 10.0
+"""Seconds in which an agent must have let go of the lock of a run that begins."""
 
 
-def start(home: Home, plan: Dict[str, Any], secrets: Dict[str, str], records: Dict[str, Any]) -> bool:
-    """Start a run. False if this very run (same generation) was started before; another run of that name is refused.
-    `records` of it (`submission`, `configuration`) are kept for whoever did not submit it.
-
-    The run's folder appears under its name only when a living guardian holds its lock, so a cut at any moment leaves
-    the run existing once or not at all.
-    """
-    final = home.run(plan["project"], plan["run"])
-    if _is_started(final, plan):
-        return False
-    request = {"plan": plan, "secrets": secrets, "records": records}
-    answer = detaching.start(home, GUARDIAN_NAME, become_guardian, request)
-    if answer == "ok":
-        return True
-    if _is_started(final, plan):
-        return False
-    if answer == detaching.NO_ANSWER:
-        raise Refused(UNANSWERED, "The run could not be started: %s." % answer)
-    number, _, reason = answer.partition(" ")
-    if number.isdigit():
-        raise OSError(int(number), reason, home.path)
-    raise Refused("storage", "The run could not be created in `%s`: %s" % (home.path, answer or "its guardian died"))
-
-
-def _is_started(final: str, plan: Dict[str, Any]) -> bool:
-    try:
-        with open(os.path.join(final, "plan.json")) as source:
-            there = json.load(source)
-    except FileNotFoundError:
-        return False
-    except ValueError:  # a power cut took it; the journal had been kept before
-        created = [event for event in Journal(os.path.join(final, JOURNAL)).events() if event["e"] == "created"]
-        there = created[0] if created else {}
-    if there.get("generation") != plan["generation"]:
-        raise Refused("exists", "There is another run `%s` on this host." % plan["run"])
-    if there.get("given_up"):
-        raise Refused("exists", "The run `%s` was given up before it started." % plan["run"])
-    return True
-
-
-def become_guardian(home: Home, request: detaching.Request, tell: int) -> None:
-    """In a process of its own (`detaching.Work`). Never returns. Everything up to the rename may fail and is told;
+def become_guardian(home: Home, request: Request, tell: int) -> None:
+    """In a process of its own (`engine.Work`). Never returns. Everything up to the rename may fail and is told;
     after it the run is this process's, listened to or not."""
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
-        signal.signal(number, signal.SIG_IGN)  # the supervisor hears these; this process only outlives
+    _hear_nothing()
     new, plan = "", request["plan"]
     try:
         new = home.new_run(plan["project"], "%s-%d" % (plan["generation"], os.getpid()))
         create_folder(new, plan, request["records"])
-        detaching.let_go(os.open(os.path.join(new, CONTROL), os.O_WRONLY | os.O_APPEND), keep=tell)
-        kernel.become_subreaper()
-        kernel.set_name(GUARDIAN_NAME)
-        lock = os.open(os.path.join(new, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        folder = home.run(plan["project"], plan["run"])
+        write_owner(new, Owner(DIRECT, plan["generation"], direct.handle_of(folder)), is_kept=False)
+        direct.let_go(os.open(os.path.join(new, CONTROL), os.O_WRONLY | os.O_APPEND), keep=tell)
+        lock = _become_owner(new)
         kernel.lock(lock, GUARDIAN_BYTE)
         write_created(new, plan, identity.machine_id(home))
-        folder = home.run(plan["project"], plan["run"])
         os.rename(new, folder)
-    except BaseException as error:  # noqa: BLE001 - whoever asked is told whatever it is
+    except BaseException as error:  # noqa: BLE001 - the caller is told whatever it is
         is_numbered = isinstance(error, OSError) and error.errno is not None
-        detaching.tell(tell, str(error) if not is_numbered else "%s %s" % error.args[:2])
+        direct.tell(tell, str(error) if not is_numbered else "%s %s" % error.args[:2])
         _forget(new)
         os._exit(1)
-    detaching.tell(tell, "ok")
+    direct.tell(tell, "ok")
     os.close(tell)
     Guardian(home, folder, request["secrets"], plan).main()
+
+
+def become_owned(home: Home, project: str, run: str, token: str) -> None:
+    """What an engine starts (`Engine.script`) for a run whose folder was made before. Never returns. A run that has
+    begun, or ended, is not begun again, however often its engine starts it."""
+    _hear_nothing()
+    folder = home.run(project, run)
+    with open(os.path.join(folder, "plan.json")) as source:
+        plan = json.load(source)
+    if plan.get("generation") != token:
+        sys.exit("`%s` is another run" % run)
+    null = os.open(os.devnull, os.O_WRONLY)
+    direct.let_go(os.open(os.path.join(folder, CONTROL), os.O_WRONLY | os.O_APPEND), keep=null)
+    lock = _become_owner(folder)
+    deadline = time.monotonic() + PATIENCE
+    while not kernel.lock(lock, GUARDIAN_BYTE):  # an agent may have it for a moment, to write what the engine says
+        if time.monotonic() > deadline:
+            os._exit(75)
+        time.sleep(0.02)
+    journal = Journal(os.path.join(folder, JOURNAL), os.path.join(folder, RESERVE))
+    if not queued_by(journal.events()):
+        if journal.ended() is None:
+            detail = "Its engine started it a second time, and a run is started once."
+            journal.append("ended", reason="engine-lost", code=None, signal=None, detail=detail, by="guardian")
+        os._exit(0)
+    Guardian(home, folder, take_secrets(folder), plan).main()
+
+
+def _hear_nothing() -> None:
+    """The supervisor hears these; this process only outlives."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _become_owner(folder: str) -> int:
+    """Returns the descriptor of the run's lock."""
+    kernel.become_subreaper()
+    kernel.set_name(GUARDIAN_NAME)
+    return os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def _forget(folder: str) -> None:
@@ -109,40 +106,6 @@ def _forget(folder: str) -> None:
         remove_tree(folder)
     except OSError:
         pass  # `clean` finds it
-
-
-def create_folder(path: str, plan: Dict[str, Any], records: Dict[str, Any]) -> None:
-    os.makedirs(path, mode=0o700)
-    for name in ("metrics", "uploads"):
-        os.mkdir(os.path.join(path, name))
-    for name in (OUTPUT, CONTROL, STACKS):
-        os.close(os.open(os.path.join(path, name), os.O_WRONLY | os.O_CREAT, 0o600))
-    for name, record in records.items():
-        with open(os.path.join(path, name + ".json"), "w") as target:
-            target.write(json.dumps(record))  # twice as quick as `dump`
-    with open(os.path.join(path, "plan.json"), "w") as target:
-        target.write(json.dumps(plan))
-    with open(os.path.join(path, RESERVE), "wb") as reserve:
-        try:
-            os.posix_fallocate(reserve.fileno(), 0, _RESERVE_SIZE)
-        except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise
-
-
-def write_created(folder: str, plan: Dict[str, Any], machine: str) -> None:
-    Journal(os.path.join(folder, JOURNAL)).append(
-        "created",
-        format=plan["format"],
-        run=plan["run"],
-        project=plan["project"],
-        generation=plan["generation"],
-        boot=kernel.boot_id(),
-        machine=machine,
-        host=os.uname().nodename,
-        user=_user(),
-        farside=os.path.basename(SHIPPED),
-    )
 
 
 def _keep(path: str) -> None:
@@ -158,21 +121,12 @@ def _keep(path: str) -> None:
         pass
 
 
-def _user() -> str:
-    import pwd
-
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())
-
-
 def _holding(plan: Dict[str, Any]) -> Tuple[Any, Any]:
     """Where leases of GPUs are kept, and the way there, for a run that asks for some: they are to be free when its last
-    process is gone, so they are this process's, and nobody has to do anything for it."""
+    process is gone, so they are this process's, and nothing has to be done for it."""
     if not (plan.get("gpu") or {}).get("gpus"):
         return None, None
-    from holdfast.farside.gpu.leasing.holding import pair
+    from holdfast.farside.gpu.lease.registry import pair
 
     return pair()
 
@@ -201,7 +155,7 @@ class Guardian:
             if not left:
                 break
             if self.held is not None and all(each.name in (READER_NAME, SAMPLER_NAME) for each in left):
-                self.held.close()  # what asks a sick driver is nobody's work: the GPUs are free
+                self.held.close()  # what asks a sick driver is no work: the GPUs are free
                 self.held = None
             self._tick(1.0, None)
         os._exit(0)
@@ -209,7 +163,7 @@ class Guardian:
     def _spared(self) -> Set[int]:
         spared = other_guardians(self.home, self.folder)
         if self.is_contained:
-            from holdfast.farside.containers.monitors import monitors
+            from holdfast.farside.containers.removal import monitors
 
             spared |= monitors(self.folder)
         return spared
@@ -257,7 +211,7 @@ class Guardian:
             by="guardian",
         )
         if self.is_contained:
-            from holdfast.farside.containers.ending import SETTLING, remove
+            from holdfast.farside.containers.removal import SETTLING, remove
 
             remove(self.folder, settling=SETTLING)
 
@@ -265,8 +219,8 @@ class Guardian:
         """What can still be said of them."""
         if not os.path.exists(os.path.join(self.folder, GPU_FACTS)):
             return
-        from holdfast.farside.gpu.judging.concluding import conclude
-        from holdfast.farside.gpu.judging.facts import End
+        from holdfast.farside.gpu.gpu_facts import End
+        from holdfast.farside.gpu.judge.verdict import conclude
 
         events = {str(event["e"]): event for event in self.journal.events()}
         if "gpu" in events:
@@ -275,8 +229,8 @@ class Guardian:
         self.journal.append("gpu", **conclude(self.folder, End(started, time.time(), None, None, (), (), False)))
 
     def _end_container(self, pump: Pump) -> List[List[Any]]:
-        """The launcher in it has heard that nobody owns the run any more. Returns what it ended."""
-        from holdfast.farside.containers.ending import end, swept
+        """The launcher in it has heard that no process owns the run any more. Returns what it ended."""
+        from holdfast.farside.containers.removal import end, swept
 
         def pause(seconds: float) -> None:
             pump.move()

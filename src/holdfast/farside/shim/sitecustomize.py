@@ -34,7 +34,7 @@ def _listen():
 
     number = _signal.SIGRTMAX - _BELOW_MAXIMUM
     if _signal.getsignal(number) not in (_signal.SIG_DFL, _signal.SIG_IGN):
-        return  # whoever embeds this Python uses it
+        return  # the program that embeds this Python uses it
     low = os.open(os.path.join(folder, _FILE), os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         high = _moved(low)

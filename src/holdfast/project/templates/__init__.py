@@ -11,8 +11,7 @@ import shutil
 from pathlib import Path
 
 from holdfast.errors import ProjectError, StorageError, UnknownName, UsageError
-from holdfast.project.folder import IDENTITY_FILE, Project, new_id, render_identity
-from holdfast.project.names import CONFIGURATION_FOLDER
+from holdfast.project.folder import CONFIGURATION_FOLDER, IDENTITY_FILE, Project, new_id, render_identity
 
 _DESCRIPTIONS = {
     "blank": "a script that logs one metric and writes one file, without dependencies",

@@ -6,23 +6,23 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.containers.container import Names
-from holdfast.environments.planning import Wishes
+from holdfast.environments.environment_plan import Wishes
 from holdfast.hosts.host import Host
 from holdfast.plan import container_json, environment_json
 from holdfast.project.compute import CONTAINER_TYPES
 from holdfast.project.configuration import Configuration
 from holdfast.project.folder import Project
-from holdfast.workbench.submitting.environment import plan_environment_of
-from holdfast.workbench.surroundings import Surroundings
-from holdfast.workbench.targets import container_of
+from holdfast.workbench.reach.context import Context
+from holdfast.workbench.reach.targets import container_of
+from holdfast.workbench.submitting.environment_choice import plan_environment_of
 
 
 def planned_environment(
-    project: Project, configuration: Configuration, host: Host, around: Surroundings
+    project: Project, configuration: Configuration, host: Host, context: Context
 ) -> dict[str, Any] | None:
     """None: the user's own Python."""
     is_here = host.is_here and configuration.target.type not in CONTAINER_TYPES
-    plan = plan_environment_of(project, configuration, is_here, Wishes(), around)
+    plan = plan_environment_of(project, configuration, is_here, Wishes(), context)
     return None if plan is None else environment_json(plan)
 
 

@@ -1,4 +1,4 @@
-"""Following a run: one process copies its files home, everybody shows the copies.
+"""Following a run: one process copies its files home, all others show the copies.
 
 A follower that holds the run's `writer.lock` copies, in a thread of its own, so that a terminal that does not take
 output (`| less`) does not keep the run from coming home. One that does not hold it waits for the copies to grow, and
@@ -17,25 +17,28 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
-from holdfast.errors import FarSideError, HostError, StorageError
-from holdfast.history import journal as journals
-from holdfast.history.folder import RunFolders
+from holdfast.errors import ConfigurationError, FarSideError, HostError, StorageError
+from holdfast.frozen import replace
+from holdfast.history import journal_fold as journals
 from holdfast.history.records import DIVERGED, read_run
+from holdfast.history.run_folder import RunFolders
+from holdfast.hosts.client import Client, Reply
 from holdfast.hosts.connection import Connection, Push
+from holdfast.hosts.replies import Followed
 from holdfast.model import Run, Submission
+from holdfast.project.compute import BUILTIN_LOCAL
 from holdfast.project.folder import Project
-from holdfast.workbench import events
-from holdfast.workbench.following import pulse
-from holdfast.workbench.following.absent import missing_file_sentence
-from holdfast.workbench.following.collecting import OUTPUTS, Collector, collect
 from holdfast.workbench.following.mirror import Mirror, stopped_writer, writer_lock
-from holdfast.workbench.following.receiving import FarRun
-from holdfast.workbench.following.reconnecting import TRIES, Patience, run_goes_on
+from holdfast.workbench.following.missing_file import missing_file_sentence
+from holdfast.workbench.following.outputs import OUTPUTS, Collector, collect
+from holdfast.workbench.following.transfer import FarRun
 from holdfast.workbench.following.view import View
-from holdfast.workbench.records.whereabouts import require_same
-from holdfast.workbench.replies import Followed, followed, greeting, was_given_up
-from holdfast.workbench.surroundings import Surroundings
-from holdfast.workbench.targets import Product
+from holdfast.workbench.reach import events, pulse
+from holdfast.workbench.reach.context import Context
+from holdfast.workbench.reach.products import Detached, product_for
+from holdfast.workbench.reach.reconnection import TRIES, Patience, run_goes_on
+from holdfast.workbench.reach.targets import Product, product_of
+from holdfast.workbench.reach.whereabouts import require_same
 
 WAIT = 0.25
 """Seconds between looks at copies that another process writes."""
@@ -43,15 +46,29 @@ WAIT = 0.25
 _GREW, _DONE = object(), object()
 
 
+def follower_of(project: Project, run: str, context: Context) -> Follower:
+    """`run` as a person writes it: an id, the beginning or end of one, `last`."""
+    folders = RunFolders(project.state_directory)
+    run_id = folders.resolve(run)
+    try:
+        product = product_for(project, run_id, context)
+    except ConfigurationError as error:
+        if not folders.is_collected(run_id):
+            raise
+        here = product_of(BUILTIN_LOCAL, context)
+        product = replace(here, host=Detached(folders.submission(run_id).target, error.problems))
+    return Follower(project, run_id, product, context)
+
+
 class Follower:
-    def __init__(self, project: Project, run_id: str, product: Product, around: Surroundings) -> None:
-        self.project, self.run_id, self.product, self._around = project, run_id, product, around
+    def __init__(self, project: Project, run_id: str, product: Product, context: Context) -> None:
+        self.project, self.run_id, self.product, self._context = project, run_id, product, context
         self.folders = RunFolders(project.state_directory)
         self.folder = self.folders.path(run_id)
         self._connection: Connection | None = None
         self._is_shared = False
         self._was_connected = self._was_reached = self._is_lost = False
-        self._asked: int | None = None
+        self._asked: Reply[Followed] | None = None
         self._view = View(self.folder)
         self._is_writer = False
         self._warned = False
@@ -73,14 +90,14 @@ class Follower:
         return self.folders.submission(self.run_id)
 
     def connection(self) -> Connection:
-        """Nobody is asked for a password in the middle of a run's output: only a first connection may ask."""
+        """No password is asked for in the middle of a run's output: only a first connection may ask."""
         if self._connection is None:
             self._connection = self.product.host.connect(may_ask=not self._was_connected)
             self._was_connected = True
         return self._connection
 
     def share(self, connection: Connection) -> None:
-        """Use a connection that somebody else made, and will close."""
+        """Use a connection that the caller made, and will close."""
         self._connection, self._is_shared = connection, True
         self._was_connected = self._was_reached = True
 
@@ -96,15 +113,15 @@ class Follower:
     def ask(self) -> None:
         """Ask to follow without waiting for the answer, which `follow` takes: it travels with what was sent before."""
         asked = {"project": self.submission.project_id, "run": self.run_id, "have": Mirror(self.folder).have()}
-        alive = {} if self.product.host.is_here else {"alive": pulse.PULSE}
-        self._asked = self.connection().send("follow", {"runs": [asked], "stay": True, **alive})
+        alive = None if self.product.host.is_here else pulse.PULSE
+        self._asked = Client(self.connection()).follow([asked], stay=True, alive=alive)
 
     def heard(self) -> Followed:
         """The answer to `ask`, which is asked now if it was not."""
-        while (number := self._asked) is None:
+        while (reply := self._asked) is None:
             self.ask()
         self._asked = None
-        answer = followed(self.connection().answer(number), (self.run_id,))
+        answer = reply.wait()
         self._was_reached = True
         if not answer.missing:
             self.folders.take_up_again(self.run_id)
@@ -120,7 +137,7 @@ class Follower:
                     yield from self._copy_and_show() if mine else self._show_others_copies()
         yield from self._view.news()
         run = self.read()
-        yield events.Ended(run, missing_file_sentence(self.project.root, self.folder, run, self._around.environment))
+        yield events.Ended(run, missing_file_sentence(self.project.root, self.folder, run, self._context.environment))
 
     def finish(self, limit: int | None = None) -> Iterator[events.Event]:
         """Bring the outputs home; for the writer, after the end. A repeat changes nothing. Raises `collecting.TooLarge`
@@ -135,7 +152,7 @@ class Follower:
         """To which packages the spec was resolved over there is what it means from now on."""
         if not (self.folder / "environment.json").exists():
             return
-        from holdfast.environments.locks import keep_lock, read_lock
+        from holdfast.environments.project_locks import keep_lock, read_lock
 
         lock, plan = read_lock(self.folder / "environment.json"), self.folders.plan(self.run_id)["environment"]
         if lock is not None and plan and not plan["exact"]:
@@ -143,14 +160,14 @@ class Follower:
                 keep_lock(self.project.state_directory, lock, str(plan["spec"]), replace=bool(plan["upgrade"]))
 
     def now(self) -> float:
-        return self._around.now()
+        return self._context.now()
 
     def read(self) -> Run:
         return read_run(self.folders, self.run_id)
 
     def time_to_finish(self) -> float | None:
-        """Seconds that a run which is being ended still has, as far as is known here; None: nobody ends it, or it has
-        ended."""
+        """Seconds that a run which is being ended still has, as far as is known here; None: it is not being ended, or
+        it has ended."""
         begun = [each for each in self._view.journal().events if isinstance(each, journals.EndingBegan)]
         if not begun or self.read().ending is not None:
             return None
@@ -160,7 +177,7 @@ class Follower:
     def write_end(self, reason: str, detail: str) -> None:
         """For the writer, when no far side will: the run is not on its host. The near journal then says so itself."""
         ending = {"reason": reason, "code": None, "signal": None, "detail": detail, "by": "client"}
-        record = {"t": self._around.now(), "e": "ended", **ending}
+        record = {"t": self._context.now(), "e": "ended", **ending}
         try:
             with (self.folder / "journal.jsonl").open("ab") as target:
                 target.write(json.dumps(record).encode() + b"\n")
@@ -170,7 +187,7 @@ class Follower:
             ) from error
 
     def settle_missing(self) -> None:
-        """The host does not have the run. If it was there once, its files were removed; if not, nobody shall start it
+        """The host does not have the run. If it was there once, its files were removed; if not, it must not be started
         any more: the host takes its name, and the next look finds how that went. Raises ElsewhereError."""
         self.require_place()
         if any(isinstance(event, journals.Created) for event in self._view.journal().events):
@@ -182,14 +199,14 @@ class Follower:
         """Raises ElsewhereError where what answers is not the place at which the run was started."""
         known = self.folders.place(self.run_id)
         if known is not None:
-            now = greeting(self.connection().request("hello")).place
+            now = Client(self.connection()).hello().wait().place
             require_same(known, now, self.product.host, self.submission)
 
     def give_up(self, why: str = "") -> bool:
-        """Have the host take the run's name, so that nobody starts it any more. False: it has begun."""
+        """Have the host take the run's name, so that it is not started any more. False: it has begun."""
         submission = self.submission
-        about = {"project": submission.project_id, "run": self.run_id, "generation": submission.generation}
-        return was_given_up(self.connection().request("give-up", {**about, "detail": why}))
+        far = Client(self.connection())
+        return far.give_up(submission.project_id, self.run_id, submission.generation, why)
 
     def copy(self) -> None:
         """For the writer: bring home how the run ended, without showing anything, and without trying again."""
@@ -238,11 +255,11 @@ class Follower:
                         raise
                     pause = patience.pause(error, bytes_at_home(self.folder))
                     self._is_lost = True
-                    happened.put(events.ConnectionLost(error.message, pause))
+                    happened.put(events.ConnectionLost(self.run_id, error.message, pause))
                     time.sleep(pause)
                 else:
                     break
-        except BaseException as error:  # noqa: BLE001 - handed to whoever follows, whatever it is
+        except BaseException as error:  # noqa: BLE001 - handed to the follower, whatever it is
             happened.put(error)
         happened.put(_DONE)
 
@@ -256,13 +273,13 @@ class Follower:
                 self.settle_missing()
                 yield _GREW
                 continue
-            yield from self._listen(mirror, answer.pulse is not None)
+            yield from self._listen(mirror, answer.alive is not None)
 
     def _back(self) -> Iterator[events.Event]:
         """The host was heard: a word about that, if one about its silence was said."""
         if self._is_lost:
             self._is_lost = False
-            yield events.Reconnected(self.product.host.name)
+            yield events.Reconnected(self.run_id, self.product.host.name)
 
     def _listen(self, mirror: Mirror, has_pulse: bool) -> Iterator[object]:
         """Until the run ends: write what comes, and now and then fetch the outputs, if that was asked for."""
@@ -294,7 +311,7 @@ class Follower:
             yield from collector.bring((OUTPUTS,))
         except (FarSideError, StorageError, OSError) as error:
             text = getattr(error, "message", str(error))
-            yield events.Warned(f"Outputs are not fetched any more while the run goes on: {text}")
+            yield events.Warned(f"Outputs are not fetched any more while the run goes on: {text}", run_id=self.run_id)
             return False
         return True
 
@@ -307,6 +324,7 @@ class Follower:
             yield events.Warned(
                 f"Process {stopped}, which copies this run's output, is stopped; nothing new is seen until it goes on.",
                 f"Continue it (fg in its terminal, or kill -CONT {stopped}), or end it: kill {stopped}",
+                self.run_id,
             )
         time.sleep(WAIT)
         yield events.StillWaiting()

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from holdfast.errors import HostError, StorageError
-from holdfast.history.locking import try_lock
 from holdfast.history.records import DIVERGED
-from holdfast.history.storage import move
 from holdfast.hosts.connection import Push, prefix_checksum
+from holdfast.whole_files import move, try_lock
 
 WRITER = "writer.lock"
 _FILES = ("journal.jsonl", "driver_log", "control_log", "environment.json", "gpu.jsonl")
@@ -21,7 +20,7 @@ _NAME = re.compile(rf"({'|'.join(map(re.escape, _FILES))}|metrics/[0-9]+-[A-Za-z
 
 
 class Mirror:
-    """Made by whoever holds the run's `writer.lock`."""
+    """Made by the process that holds the run's `writer.lock`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

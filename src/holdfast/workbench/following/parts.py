@@ -10,18 +10,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from holdfast.errors import HostError
-from holdfast.history.locking import try_lock
 from holdfast.snapshots.store import CHUNK, digest_of_stream
+from holdfast.whole_files import try_lock
 
 STALE = 86400.0
-"""Seconds after which a folder of somebody's own is taken for one that a killed process left."""
+"""Seconds after which a process's own folder is taken for one that a killed process left."""
 _BINARY = getattr(os, "O_BINARY", 0)
 
 
 @contextlib.contextmanager
 def parts_folder(shared: Path) -> Iterator[Path]:
-    """`shared` for whoever has it now, with all that is to be continued; for everybody else meanwhile a folder of their
-    own, which goes with them."""
+    """`shared` for the process that has it now, with all that is to be continued; for others meanwhile a folder of
+    their own, which goes with them."""
     shared.parent.mkdir(parents=True, exist_ok=True)
     lock = shared.with_name(f"{shared.name}.lock")
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
@@ -81,7 +81,7 @@ class Part:
                 return False
             if not self._is_continued:
                 return True
-            with self.path.open("rb", buffering=0) as source:  # what came first was written by somebody else
+            with self.path.open("rb", buffering=0) as source:  # what came first was written by another process
                 return digest_of_stream(source) == digest
         except FileNotFoundError:
             return False
@@ -98,7 +98,7 @@ class Part:
             self.path.unlink()
 
     def _opened(self) -> int:
-        """At its end, whoever else changes it: a hole would have the right size."""
+        """At its end, even if another process changes it: a hole would have the right size."""
         if self._descriptor is None:
             flags = os.O_WRONLY | os.O_APPEND | _BINARY
             flags |= 0 if self.length else os.O_CREAT | os.O_TRUNC

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from holdfast.history import journal as journals
-from holdfast.workbench import events
+from holdfast.history import journal_fold as journals
+from holdfast.workbench.reach import events
 
 
 class View:
@@ -25,18 +25,12 @@ class View:
         """What the copies have that was not shown. The journal is read first: its end implies the whole output."""
         lines = self._take("journal.jsonl", whole_lines=True)
         parsed = journals.parse_journal(lines).events
-        phases = [each for each in parsed if isinstance(each, journals.PhaseBegan | journals.ScriptStarted)]
+        phases = [each for each in parsed if isinstance(each, _PHASES)]
         for event in parsed:
-            if event in phases[-1:]:  # those before it are over
-                yield _phase(event)
-            elif isinstance(event, journals.EnvironmentUsed) and event.id:
-                yield events.EnvironmentReady(event.id, len(event.packages), event.built, event.seconds)
-            elif isinstance(event, journals.EndingBegan):
-                yield events.EndingBegan(event.cause, event.grace)
-            elif isinstance(event, journals.Noted):
-                yield events.Noted(event.text)
+            if event not in phases[:-1]:  # those are over
+                yield events.Recorded(self._folder.name, event)
         while output := self._take("driver_log"):
-            yield events.OutputArrived(output)
+            yield events.OutputArrived(self._folder.name, output)
 
     def _take(self, name: str, whole_lines: bool = False) -> bytes:
         """The next bytes of a copy; from its beginning if it was set aside and begun again."""
@@ -56,9 +50,4 @@ class View:
 
 
 _PIECE = 1 << 20
-
-
-def _phase(event: journals.JournalEvent) -> events.PhaseChanged:
-    if isinstance(event, journals.PhaseBegan):
-        return events.PhaseChanged(event.name, event.text)
-    return events.PhaseChanged("script", "running the script")
+_PHASES = (journals.PhaseBegan, journals.Queued, journals.ScriptStarted)

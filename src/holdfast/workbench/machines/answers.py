@@ -1,5 +1,5 @@
 """Who answers what ssh asks while a target is being attached: what was given on the command line first, each thing once
-and to nobody but the machine it is for; a person for the rest."""
+and only to the machine it is for; a person for the rest."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from holdfast.frozen import dataclass
-from holdfast.hosts.asking import Ask, Question
 from holdfast.hosts.secret import Secret
+from holdfast.hosts.ssh_questions import Ask, Question
 
 _WHOSE = re.compile(r"(?:^|\()([^\s()@]+)@([^\s()]+?)(?:'s password|\))")
 
@@ -59,7 +59,7 @@ class Answers:
         """For whichever key."""
         self._has_told_of_key = False
         self.unconfirmed: Question | None = None
-        """A host key that nobody confirmed."""
+        """A host key that was not confirmed."""
         self.has_withheld = False
         """A password was given and not used, because it is not known which machine asks."""
 
@@ -102,8 +102,8 @@ class Answers:
         return answer
 
     def _is_ours(self, question: Question) -> bool:
-        """A machine on the way asks too, and is not to get the password of the one behind it. Where nobody knows, the
-        question counts as the machine's, so that a key is left there when a person answers."""
+        """A machine on the way asks too, and is not to get the password of the one behind it. Where it is not known,
+        the question counts as the machine's, so that a key is left there when a person answers."""
         if question.kind == "passphrase":
             return self._ways.private_key is not None and str(self._ways.private_key) in question.text
         whose = _WHOSE.search(question.text)
@@ -114,7 +114,7 @@ class Answers:
         return (whose[1], whose[2]) == (self._machine.user, self._machine.host)
 
     def _given_answer(self, question: Question) -> str | None:
-        """Where ssh could not be asked which machine is which, a password goes to nobody: a jump host may be asking."""
+        """Where ssh could not be asked which machine is which, no password is sent: a jump host may be asking."""
         secret = {"password": self._ways.password, "passphrase": self._ways.passphrase}.get(question.kind)
         if secret is None or id(secret) in self._given:
             return None

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from holdfast.errors import FarSideError
+from holdfast.hosts.client import FACTS_TIMEOUT, Client
 from holdfast.hosts.connection import Connection
-from holdfast.hosts.facts import TIMEOUT, Facts, read_facts
 from holdfast.hosts.host import Host
 from holdfast.hosts.local import Local
-from holdfast.workbench.machines.docker import Engine, ask_engine, engine_findings
-from holdfast.workbench.machines.findings import Finding, findings
+from holdfast.hosts.machine_report import DockerReport, Facts
+from holdfast.workbench.machines.docker_check import engine_findings
+from holdfast.workbench.machines.machine_findings import Finding, findings
 from holdfast.workbench.machines.usability import Seen
-from holdfast.workbench.surroundings import Surroundings
+from holdfast.workbench.reach.context import Context
 
 
 class Checked(NamedTuple):
@@ -20,30 +21,30 @@ class Checked(NamedTuple):
 
     facts: Facts
     findings: tuple[Finding, ...]
-    engine: Engine | None
+    engine: DockerReport | None
 
 
-def check_this_machine(around: Surroundings, timeout: float = TIMEOUT) -> Checked:
+def check_this_machine(context: Context, timeout: float = FACTS_TIMEOUT) -> Checked:
     """Raises StorageError when Holdfast's folder cannot be written, NotAvailable where this is not Linux."""
-    with Local(around.home, around.environment).connect() as connection:
-        facts = read_facts(connection, timeout)
-        found = findings(facts, around.now())
+    with Local(context.home, context.environment).connect() as connection:
+        facts = Client(connection).facts(timeout)
+        found = findings(facts, context.now())
         engine, about = _docker(connection) if facts.docker.version else (None, [])
     return Checked(facts, (*found, *about), engine)
 
 
-def check_host(host: Host, around: Surroundings, timeout: float = TIMEOUT, in_container: bool = False) -> Seen:
+def check_host(host: Host, context: Context, timeout: float = FACTS_TIMEOUT, in_container: bool = False) -> Seen:
     """The same look at any machine, as runs without containers need it unless `in_container`. Raises what `connect` and
     a request raise."""
     with host.connect() as connection:
-        facts = read_facts(connection, timeout)
-    return Seen(facts, tuple(findings(facts, around.now(), in_container=in_container)))
+        facts = Client(connection).facts(timeout)
+    return Seen(facts, tuple(findings(facts, context.now(), in_container=in_container)))
 
 
-def _docker(connection: Connection) -> tuple[Engine | None, list[Finding]]:
+def _docker(connection: Connection) -> tuple[DockerReport | None, list[Finding]]:
     """Runs without containers need none of it, so nothing of it stops runs."""
     try:
-        engine = ask_engine(connection)
+        engine = Client(connection).docker()
     except FarSideError as error:
         return None, [Finding(error.message, f"{error.hint} Only targets with containers need it.".strip())]
     return engine, [each._replace(stops_runs=False) for each in engine_findings(engine)]

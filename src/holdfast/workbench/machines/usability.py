@@ -8,18 +8,19 @@ import platform
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from holdfast.errors import HostError
 from holdfast.frozen import dataclass, replace
 from holdfast.hosts.bootstrap import DEFAULT_HOME
+from holdfast.hosts.client import Client
 from holdfast.hosts.connection import Connection
-from holdfast.hosts.facts import Facts, read_facts
 from holdfast.hosts.host import Host
+from holdfast.hosts.machine_report import Facts
+from holdfast.hosts.replies import HomePlaces, LogoutRules
 from holdfast.hosts.ssh import Ssh
-from holdfast.workbench import events
-from holdfast.workbench.machines.findings import Finding, findings
-from holdfast.workbench.replies import text, truth, understood
+from holdfast.workbench.machines.machine_findings import Finding, findings
+from holdfast.workbench.reach import events
 
 USER_UNIT = "user-unit"
 PATIENCE = 1.5
@@ -60,25 +61,6 @@ class Seen(NamedTuple):
     findings: tuple[Finding, ...]
 
 
-class _Place(NamedTuple):
-    """The kind of network file system that the folder there is on, empty for none; and a better place for it."""
-
-    network: str
-    local: str | None
-
-
-@dataclass(frozen=True)
-class _Logout:
-    """What the far side says about a logout (`farside.account.logout.after_logout`)."""
-
-    user: str
-    ends: bool
-    lingers: bool | None
-    unit: bool
-    said: str
-    start: str
-
-
 @dataclass(frozen=True)
 class _Survey:
     """What one login learned; it left a process running, known by `token`."""
@@ -88,18 +70,18 @@ class _Survey:
     facts: Facts
     findings: tuple[Finding, ...]
     python: str | None
-    logout: _Logout
+    logout: LogoutRules
     token: str
 
 
 def look(
     host: Ssh, connected: Callable[[Ssh], AbstractContextManager[Connection]], how: Look
 ) -> Generator[events.Event, None, Found]:
-    """Raises HostError or StorageError with what is missing and how to mend it."""
+    """Raises HostError or StorageError with what is missing and the remedy."""
     yield events.Doing(f"looking at {host.name} …")
     survey = None
     with connected(host) as connection:
-        place = _place(connection.request("places"))
+        place = Client(connection).places()
         moves = place.network and host.home == DEFAULT_HOME
         if not (moves and place.local):
             survey = yield from _survey(host.name, connection, how)
@@ -107,7 +89,7 @@ def look(
         host = yield from _leave_network_home(host, place)
     if survey is None:
         with connected(host) as connection:
-            connection.request("leave", {"home": DEFAULT_HOME})
+            Client(connection).leave(DEFAULT_HOME)
             survey = yield from _survey(host.name, connection, how)
     sets_start = yield from _prove(host.name, partial(connected, host), survey, True)
     home = host.home if host.home != DEFAULT_HOME else None
@@ -123,7 +105,7 @@ def look_again(host: Host, log_in: LogIn, how: Look) -> Generator[events.Event, 
     return Seen(survey.facts, survey.findings)
 
 
-def _leave_network_home(host: Ssh, place: _Place) -> Generator[events.Event, None, Ssh]:
+def _leave_network_home(host: Ssh, place: HomePlaces) -> Generator[events.Event, None, Ssh]:
     """Locks, sockets and environments are slow or unsafe on a network file system."""
     where = f"The home on {host.name} is on a network file system ({place.network})"
     if not place.local:
@@ -138,24 +120,25 @@ def _leave_network_home(host: Ssh, place: _Place) -> Generator[events.Event, Non
 
 
 def _survey(name: str, connection: Connection, how: Look) -> Generator[events.Event, None, _Survey]:
+    far = Client(connection)
     if how.may_change:
-        home, mode = _settled(connection.request("settle"))
-        if mode:
+        settled = far.settle()
+        if settled.tightened:
             yield events.Done(
-                f"{home} on {name} could be entered by others (mode {mode}): it is for your account alone now."
+                f"{settled.home} on {name} could be entered by others (mode {settled.tightened}): it is for your "
+                "account alone now."
             )
-    boot, machine = _who(connection.request("hello"))
+    hello = far.hello().wait()
     asked_at = how.now()
-    facts = read_facts(connection)
+    facts = far.facts()
     found = findings(facts, asked_at, platform.machine(), how.in_container)
     for finding in found:
         if finding.stops_runs:
             raise HostError(f"{name}: {finding.message}", finding.remedy)
-    python = _python(connection.request("login-python"))
-    logout = _logout(connection.request("after-logout"))
+    python, logout = far.login_python() or None, far.after_logout()
     token = os.urandom(8).hex()
-    connection.request("prove-begin", {"token": token})
-    return _Survey(boot, machine, facts, tuple(found), python, logout, token)
+    far.prove_begin(token)
+    return _Survey(hello.boot, hello.host, facts, tuple(found), python, logout, token)
 
 
 def _prove(name: str, log_in: LogIn, survey: _Survey, may_change: bool) -> Generator[events.Event, None, bool]:
@@ -181,28 +164,29 @@ def _lives_in_unit(name: str, log_in: LogIn, survey: _Survey) -> bool:
     lives = False
     try:
         with log_in() as connection:
-            connection.request("start-by", {"start": USER_UNIT})
-            connection.request("prove-begin", {"token": survey.token})
+            Client(connection).start_by(USER_UNIT)
+            Client(connection).prove_begin(survey.token)
         lives = _still_lives(name, log_in, survey)
     finally:
         if not lives:
             with log_in() as connection:
-                connection.request("start-by", {"start": survey.logout.start})
+                Client(connection).start_by(survey.logout.start)
     return lives
 
 
 def _still_lives(name: str, log_in: LogIn, survey: _Survey) -> bool:
     with log_in() as connection:
-        boot, machine = _who(connection.request("hello"))
-        if boot != survey.boot:
+        far = Client(connection)
+        hello = far.hello().wait()
+        if hello.boot != survey.boot:
             raise HostError(
-                f"{name} is not one machine: it was {survey.machine}, then {machine}.",
+                f"{name} is not one machine: it was {survey.machine}, then {hello.host}.",
                 "Give --address the name of one of them, so that a run can be found again.",
             )
-        return _lives(connection.request("prove-look", {"token": survey.token, "patience": PATIENCE}))
+        return far.prove_look(survey.token, PATIENCE)
 
 
-def _ended_at_logout(name: str, logout: _Logout) -> HostError:
+def _ended_at_logout(name: str, logout: LogoutRules) -> HostError:
     what = f"{name} ends a user's processes at logout, and with them every run."
     if logout.lingers is None:
         return HostError(
@@ -223,44 +207,3 @@ def _ended_at_logout(name: str, logout: _Logout) -> HostError:
     return HostError(
         f"{what} Processes of user units are ended too.", "Ask its administrator (`KillUserProcesses` in logind.conf)."
     )
-
-
-def _place(answer: Any) -> _Place:
-    with understood("places"):
-        local = answer["local"]
-        return _Place(text(answer["network"]), None if local is None else text(local))
-
-
-def _settled(answer: Any) -> tuple[str, str]:
-    """The folder there, and its mode before it was closed to others, empty where it was not open to them."""
-    with understood("settle"):
-        return text(answer["home"]), text(answer["tightened"])
-
-
-def _who(answer: Any) -> tuple[str, str]:
-    """Which start of which machine answers."""
-    with understood("hello"):
-        return text(answer["boot"]), text(answer["host"])
-
-
-def _python(answer: Any) -> str | None:
-    with understood("login-python"):
-        return text(answer["python"]) or None
-
-
-def _logout(answer: Any) -> _Logout:
-    with understood("after-logout"):
-        lingers = answer["lingers"]
-        return _Logout(
-            text(answer["user"]),
-            truth(answer["ends"]),
-            None if lingers is None else truth(lingers),
-            truth(answer["unit"]),
-            text(answer["said"]),
-            text(answer["start"]),
-        )
-
-
-def _lives(answer: Any) -> bool:
-    with understood("prove-look"):
-        return truth(answer["alive"])

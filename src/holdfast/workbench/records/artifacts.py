@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import FarSideError, HoldfastError, StorageError, UnknownName, UsageError
 from holdfast.frozen import dataclass
-from holdfast.history.folder import RunFolders
 from holdfast.history.records import read_run
-from holdfast.history.storage import beside, set_executable, storage_error
+from holdfast.history.run_folder import RunFolders
 from holdfast.project.folder import Project
 from holdfast.snapshots.patterns import RuleSet, parse_rules
 from holdfast.snapshots.store import CHUNK, copy_stream, digest_of_stream
-from holdfast.workbench.surroundings import Surroundings
+from holdfast.whole_files import set_executable, storage_error, whole
+from holdfast.workbench.reach.context import Context
 
 if TYPE_CHECKING:
-    from holdfast.workbench.following.fetching import Fetch
+    from holdfast.workbench.following.fetch import Fetch
 
 FOLDERS = ("outputs", "uploads")
 LOGS = ("driver_log", "control_log")
@@ -82,7 +82,7 @@ class Download:
     overwrite: bool = False
 
 
-def download(project: Project, asked: Download, around: Surroundings) -> Iterator[Copied | LinkLeftOut]:
+def download(project: Project, asked: Download, context: Context) -> Iterator[Copied | LinkLeftOut]:
     """Copy artifacts of a run. A file in the way, without `overwrite`, is an error before any is copied; a file that
     cannot be copied does not keep the others from it, and is an error at the end."""
     if asked.wanted:
@@ -101,7 +101,7 @@ def download(project: Project, asked: Download, around: Surroundings) -> Iterato
                 if isinstance(each, Artifact):
                     copy_whole(each.file, target)
                 else:
-                    fetch = fetch or stack.enter_context(_fetching(project, asked.run_id, around))
+                    fetch = fetch or stack.enter_context(_fetching(project, asked.run_id, context))
                     _fetch_whole(fetch, each.path, target)
                 yield Copied(each.path, target, target.stat().st_size, done, len(chosen))
             except (StorageError, FarSideError) as error:
@@ -216,10 +216,10 @@ def _checked(path: str) -> str:
     return path
 
 
-def _fetching(project: Project, run_id: str, around: Surroundings) -> contextlib.AbstractContextManager[Fetch]:
-    from holdfast.workbench.following import fetching  # only where something is not at home
+def _fetching(project: Project, run_id: str, context: Context) -> contextlib.AbstractContextManager[Fetch]:
+    from holdfast.workbench.following import fetch  # only where something is not at home
 
-    return fetching.fetching(project, run_id, around)
+    return fetch.fetching(project, run_id, context)
 
 
 def _fetch_whole(fetch: Fetch, path: str, target: Path) -> None:
@@ -230,15 +230,10 @@ def _fetch_whole(fetch: Fetch, path: str, target: Path) -> None:
 @contextlib.contextmanager
 def _made_whole(target: Path, doing: str) -> Iterator[Path]:
     """Gives the name under which to write; the file has its own when the block is left, or is not there."""
-    temporary = beside(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        try:
+        with whole(target) as temporary:
             yield temporary
-            temporary.replace(target)
-        finally:
-            with contextlib.suppress(FileNotFoundError):
-                temporary.unlink()
     except OSError as error:
         raise storage_error(error, doing, target) from error
 

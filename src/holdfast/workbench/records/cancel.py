@@ -6,21 +6,21 @@ import time
 from collections.abc import Iterator
 
 from holdfast.errors import FarSideError, HostError
+from holdfast.hosts.client import Client
 from holdfast.project.folder import Project
-from holdfast.workbench import events
-from holdfast.workbench.following.follower import Follower
+from holdfast.workbench.following.follower import Follower, follower_of
 from holdfast.workbench.following.mirror import stopped_writer
-from holdfast.workbench.following.reconnecting import Patience
-from holdfast.workbench.records.runs import follower_of
-from holdfast.workbench.surroundings import Surroundings
+from holdfast.workbench.reach import events
+from holdfast.workbench.reach.context import Context
+from holdfast.workbench.reach.reconnection import Patience
 
 
 def cancel(
-    project: Project, run: str, around: Surroundings, grace: float | None = None, wait: bool = True
+    project: Project, run: str, context: Context, grace: float | None = None, wait: bool = True
 ) -> Iterator[events.Event]:
     """SIGTERM, the grace time, then the end of every process of the run. A run that has ended is left as it is. Needs
-    nothing of whoever submitted or follows the run: it makes a connection of its own."""
-    follower = follower_of(project, run, around)
+    nothing of the client that submitted or follows the run: it makes a connection of its own."""
+    follower = follower_of(project, run, context)
     if follower.read().status.is_final:
         yield from follower.follow()
         return
@@ -43,13 +43,13 @@ def cancel(
 
 def _ask(follower: Follower, grace: float | None) -> Iterator[events.Event]:
     """Over a new connection, and over another one if that broke: to ask twice changes nothing."""
-    host, engine = follower.product.host, follower.product.engine
+    host = follower.product.host
     gone = f"If the machine is gone for good: holdfast cancel -r {follower.run_id} --abandon"
     patience = Patience(1, f"The run was not asked to end; try again later.\n{gone}")
     while True:
         try:
             with host.connect() as connection:
-                engine.cancel(connection, follower.submission.project_id, follower.run_id, grace)
+                Client(connection).cancel(follower.submission.project_id, follower.run_id, grace)
             return
         except HostError as error:
             pause = patience.pause(error)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from holdfast.errors import HoldfastError
 from holdfast.frozen import dataclass
-from holdfast.history.compare import Comparison, RunView, compare_runs
-from holdfast.history.folder import RunFolders
 from holdfast.history.records import read_run
+from holdfast.history.run_differences import Comparison, RunView, compare_runs
+from holdfast.history.run_folder import RunFolders
 from holdfast.project.folder import Project
 
 
@@ -46,7 +46,7 @@ def _view(folders: RunFolders, run_id: str) -> RunView:
 def _code(project: Project, first: str, second: str) -> CodeDifference:
     if first == second:
         return CodeDifference()
-    from holdfast.snapshots.compare import compare_snapshots, unified_diff
+    from holdfast.snapshots.snapshot_differences import compare_snapshots, unified_diff
     from holdfast.snapshots.store import ObjectStore
 
     store = ObjectStore(project.state_directory / "objects")

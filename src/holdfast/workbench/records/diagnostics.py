@@ -16,10 +16,10 @@ from typing import Any
 from holdfast import __version__
 from holdfast.errors import StorageError
 from holdfast.frozen import dataclass
-from holdfast.history.folder import RunFolders
+from holdfast.history.run_folder import RunFolders
+from holdfast.project.credentials import looks_secret
 from holdfast.project.folder import Project
-from holdfast.project.secret_names import looks_secret
-from holdfast.workbench.surroundings import Surroundings
+from holdfast.workbench.reach.context import Context
 
 MASK = "***"
 SHORTEST_HIDDEN = 4
@@ -31,15 +31,15 @@ _SHORT_NUMBER = re.compile(r"[+-]?[0-9][0-9.,:_-]{0,6}")
 _EVERYDAY = frozenset(
     ("true", "false", "none", "null", "auto", "default", "info", "debug", "warn", "warning", "error", "utf8", "utf-8")
 )
-"""Hiding these would spoil the logs and tell nobody less."""
+"""Hiding these would spoil the logs and hide nothing."""
 
 
-def write_diagnostics(project: Project, run: str, destination: Path, around: Surroundings) -> list[str]:
+def write_diagnostics(project: Project, run: str, destination: Path, context: Context) -> list[str]:
     """Returns the names in the zip. The script's own output is in it: it is what a report is about."""
     folders = RunFolders(project.state_directory)
     run_id = folders.resolve(run)
     folder = folders.path(run_id)
-    hiding = _Hiding(tuple(_values_to_hide(folders, run_id, around)))
+    hiding = _Hiding(tuple(_values_to_hide(folders, run_id, context)))
     contents = {
         "versions.json": json.dumps(_versions(), indent=1).encode(),
         "submission.json": hiding.in_json((folder / "submission.json").read_bytes(), indent=1),
@@ -64,10 +64,10 @@ def _versions() -> dict[str, str]:
     return {"holdfast": __version__, "python": sys.version, "system": platform.platform()}
 
 
-def _values_to_hide(folders: RunFolders, run_id: str, around: Surroundings) -> list[str]:
+def _values_to_hide(folders: RunFolders, run_id: str, context: Context) -> list[str]:
     """The secrets, as far as this shell still has them, and the values of the run configuration's variables: whatever
-    they are called, they are nobody else's business. Longest first, so that none leaves a part of another."""
-    secrets = [around.environment.get(name, "") for name in folders.plan(run_id).get("secrets", [])]
+    they are called, they are private. Longest first, so that none leaves a part of another."""
+    secrets = [context.environment.get(name, "") for name in folders.plan(run_id).get("secrets", [])]
     configured = folders.configuration(run_id).get("run_configuration", {}).get("environment_variables") or {}
     values = secrets + [
         str(value) for name, value in configured.items() if looks_secret(name) or not _is_everyday(str(value))
@@ -79,7 +79,7 @@ def _values_to_hide(folders: RunFolders, run_id: str, around: Surroundings) -> l
 
 
 def _in_docker_arguments(words: Any) -> Iterator[str]:
-    """Values of secrets that somebody gave to `docker run`, in spite of the warning."""
+    """Values of secrets that were given to `docker run`, in spite of the warning."""
     for word in words or ():
         name, _, value = str(word).removeprefix("--env=").removeprefix("-e").partition("=")
         if looks_secret(name):
@@ -103,7 +103,7 @@ class _Hiding:
         return self.in_text(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
     def in_record(self, record: Any) -> Any:
-        """The record with every text hidden in, and the values of all environment variables masked, whoever set
+        """The record with every text hidden in, and the values of all environment variables masked, no matter who set
         them. Keys and numbers stay, so that it can still be read."""
         if isinstance(record, Mapping):
             return {

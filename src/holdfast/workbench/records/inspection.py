@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.frozen import dataclass
-from holdfast.history.folder import RunFolders
 from holdfast.history.gpu_series import Series, read_series
 from holdfast.history.index import Filter, Index
 from holdfast.history.metrics import MetricSummary, summarize
 from holdfast.history.records import read_run
+from holdfast.history.run_folder import RunFolders
 from holdfast.model import Run, UseState
 from holdfast.project.folder import Project
 from holdfast.workbench.records.artifacts import Artifact, artifacts

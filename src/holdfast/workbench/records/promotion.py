@@ -11,9 +11,9 @@ from typing import Any
 
 from holdfast.errors import ProjectError, UnknownName, UsageError
 from holdfast.frozen import asdict, dataclass, field_names
-from holdfast.history.folder import RunFolders
-from holdfast.history.storage import replace_whole, storage_error
+from holdfast.history.run_folder import RunFolders
 from holdfast.project.folder import Project
+from holdfast.whole_files import storage_error, write_whole
 from holdfast.workbench.records.artifacts import copy_whole, digest_of, find_artifact
 
 LINK_FORMAT = 1
@@ -54,7 +54,7 @@ def promote(project: Project, run_id: str, artifact: str, name: str) -> Promotio
     replaced = _existing(file)
     try:
         file.parent.mkdir(exist_ok=True)
-        replace_whole(file, json.dumps(asdict(link), indent=1).encode("ascii") + b"\n")
+        write_whole(file, json.dumps(asdict(link), indent=1).encode("ascii") + b"\n", is_durable=True)
     except OSError as error:
         raise storage_error(error, "write the link", file) from error
     return Promotion(file, link, replaced if replaced != link else None)

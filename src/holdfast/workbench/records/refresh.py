@@ -1,5 +1,5 @@
 """Bringing the records of unfinished runs up to date: hosts in parallel, one connection per host however many runs, and
-never a question to anybody."""
+never a question to a person."""
 
 from __future__ import annotations
 
@@ -20,24 +20,23 @@ from holdfast.errors import (
 )
 from holdfast.frozen import dataclass, replace
 from holdfast.history.index import Index
+from holdfast.hosts.client import Client
 from holdfast.hosts.connection import Asked, Connection
 from holdfast.hosts.host import Host
 from holdfast.project.folder import Project
-from holdfast.workbench import events
-from holdfast.workbench.following.collecting import TooLarge
 from holdfast.workbench.following.follower import Follower
 from holdfast.workbench.following.mirror import Mirror, stopped_writer
-from holdfast.workbench.machines import contacts
-from holdfast.workbench.records.runs import Products
+from holdfast.workbench.following.outputs import TooLarge
+from holdfast.workbench.reach import contacts, events
+from holdfast.workbench.reach.context import Context
+from holdfast.workbench.reach.products import Products
 from holdfast.workbench.records.silence import LOGIN_NEEDED, short_reason
-from holdfast.workbench.replies import followed
-from holdfast.workbench.surroundings import Surroundings
 
 AT_ONCE = 16
 FETCHED_BY_THE_WAY = 20 << 20
-"""Bytes of a run's outputs that a look at its host brings home over a link; more wait until somebody wants them."""
+"""Bytes of a run's outputs that a look at its host brings home over a link; more wait until they are asked for."""
 TICK = 1.0
-"""Seconds after which somebody who watches is told whom all wait for, and again."""
+"""Seconds after which a person who watches is told which hosts are waited for, and again."""
 LOOK_EVERY = 0.2
 
 
@@ -67,29 +66,29 @@ class HostRuns:
     given_up: tuple[Follower, ...] = ()
 
 
-def refresh(project: Project, around: Surroundings, looking: Looking = EVERYTHING) -> Iterator[events.Event]:
+def refresh(project: Project, context: Context, looking: Looking = EVERYTHING) -> Iterator[events.Event]:
     """Ask the hosts about every unfinished run that no other process is copying. What cannot be asked is told, not
     guessed."""
     if not project.id:
         return
     followers = []
-    products = Products(project, around)
+    products = Products(project, context)
     for run_id, target in Index(project.state_directory).unfinished(abandoned=looking.only or ()):
         if looking.only is not None and run_id not in looking.only:
             continue
         try:
-            followers.append(Follower(project, run_id, products.of_run(run_id), around))
+            followers.append(Follower(project, run_id, products.of_run(run_id), context))
         except HoldfastError as error:
-            yield events.Warned(f"{run_id} on `{target}` could not be asked about: {error.message}", error.hint)
+            yield events.Warned(f"{run_id} on `{target}` could not be asked about: {error.message}", error.hint, run_id)
     happened: queue.SimpleQueue[tuple[_Asking, events.Event | _Outcome]] = queue.SimpleQueue()
     slots = threading.BoundedSemaphore(AT_ONCE)
     hosts = by_host(followers)
     if looking.only is None:
-        hosts = _with_given_up(project, hosts, products, around)
+        hosts = _with_given_up(project, hosts, products, context)
     asking = [_Asking(runs, looking, happened, slots) for runs in hosts]
     for each in asking:
         each.start()
-    yield from _listen(project, asking, happened, around)
+    yield from _listen(project, asking, happened, context)
 
 
 def by_host(followers: Sequence[Follower]) -> list[HostRuns]:
@@ -101,12 +100,12 @@ def by_host(followers: Sequence[Follower]) -> list[HostRuns]:
     return [HostRuns(runs[0].product.host, runs[0].submission.target, tuple(runs)) for runs in found.values()]
 
 
-def _with_given_up(project: Project, hosts: list[HostRuns], products: Products, around: Surroundings) -> list[HostRuns]:
+def _with_given_up(project: Project, hosts: list[HostRuns], products: Products, context: Context) -> list[HostRuns]:
     """A host that is asked anyway may know of runs that were given up while it could not be."""
     found: dict[tuple[str, str], list[Follower]] = {place_of(each.host): [] for each in hosts}
     for run_id, _ in Index(project.state_directory).abandoned() if hosts else ():
-        with contextlib.suppress(HoldfastError):  # its target cannot be read: nobody waits for it
-            follower = Follower(project, run_id, products.of_run(run_id), around)
+        with contextlib.suppress(HoldfastError):  # its target cannot be read: it is not waited for
+            follower = Follower(project, run_id, products.of_run(run_id), context)
             found.get(place_of(follower.product.host), []).append(follower)
     return [replace(each, given_up=tuple(found[place_of(each.host)])) for each in hosts]
 
@@ -131,15 +130,19 @@ def look(
         connection = connect()
         for follower in mine:
             follower.share(connection)
-        missing = _pull(connection, mine, heard)
+        changed: set[str] = set()
+        missing = _pull(connection, mine, heard, changed)
         elsewhere = _Elsewhere(runs)
         for follower in missing:
             with elsewhere.noticed(follower):
                 follower.settle_missing()
-        _pull(connection, [follower for follower in missing if follower not in elsewhere], heard)
+                changed.add(follower.run_id)
+        _pull(connection, [follower for follower in missing if follower not in elsewhere], heard, changed)
         for follower in mine:
             with elsewhere.noticed(follower):
                 yield from _finish(follower, runs.target, None if follower.run_id in whole else FETCHED_BY_THE_WAY)
+            if follower.run_id in changed:
+                yield events.RunChanged(follower.run_id)
         yield from elsewhere.told(expected)
 
 
@@ -162,7 +165,7 @@ class _Elsewhere:
             self._errors[follower.run_id] = error
 
     def told(self, asked: Sequence[Follower]) -> Iterator[events.Event]:
-        """An event for each reason, remembered for whoever shows the runs; `asked` are all that somebody waits for."""
+        """An event for each reason, remembered for those who show the runs; `asked` are all that are waited for."""
         host, follower = self._runs.host, asked[0]
         errors = {each.run_id: self._errors[each.run_id] for each in asked if each in self}
         first = {error.reason: error for error in reversed(errors.values())}
@@ -224,7 +227,7 @@ class _Asking:
                 for event in look(self.runs, self._connect, self._looking.whole, self._hear):
                     self._hear()
                     self._happened.put((self, event))
-            except BaseException as problem:  # noqa: BLE001 - handed to whoever listens, whatever it is
+            except BaseException as problem:  # noqa: BLE001 - handed to the listener, whatever it is
                 error = problem
             finally:
                 if self._connection is not None:
@@ -243,7 +246,7 @@ def _listen(
     project: Project,
     asking: list[_Asking],
     happened: queue.SimpleQueue[tuple[_Asking, events.Event | _Outcome]],
-    around: Surroundings,
+    context: Context,
 ) -> Iterator[events.Event]:
     waiting = list(asking)
     next_tick = time.monotonic() + TICK
@@ -259,27 +262,25 @@ def _listen(
                 yield item
                 continue
             waiting.remove(each)
-            yield from _settle(project, each, item.error, around)
+            yield from _settle(project, each, item.error, context)
         for each in [each for each in waiting if each.is_overdue()]:
             waiting.remove(each)
             error = Unreachable(f"{each.runs.host.name} does not answer.")
             each.abandon(error)
-            yield from _settle(project, each, error, around)
+            yield from _settle(project, each, error, context)
         if waiting and time.monotonic() > next_tick:
             next_tick = time.monotonic() + TICK
             yield events.AskingHosts(tuple(each.runs.target for each in waiting))
 
 
-def _settle(
-    project: Project, asking: _Asking, error: BaseException | None, around: Surroundings
-) -> Iterator[events.Event]:
+def _settle(project: Project, asking: _Asking, error: BaseException | None, context: Context) -> Iterator[events.Event]:
     """Remember whether the host was reached, and say so where it was not."""
     runs = asking.runs
     if isinstance(error, HostError) and _is_of_the_host(error):
-        yield silent(project, runs.host, runs.target, error, around)
+        yield silent(project, runs.host, runs.target, error, context)
         return
     if asking.heard is not None:
-        contacts.reached(project, runs.host.name, around.now())
+        contacts.reached(project, runs.host.name, context.now())
     if isinstance(error, HoldfastError):
         yield events.Warned(f"{runs.target} could not be asked: {error.message}", error.hint)
     elif error is not None:
@@ -287,7 +288,7 @@ def _settle(
 
 
 def silent(
-    project: Project, host: Host, target: str, error: HostError, around: Surroundings
+    project: Project, host: Host, target: str, error: HostError, context: Context
 ) -> events.HostSilent | events.Warned:
     """Remember that the host could not be asked, and since when."""
     if host.is_here:
@@ -301,7 +302,7 @@ def silent(
             reason, remedy = error.reason, f"{error.message}\n{error.hint}"
         case _:
             reason, remedy = short_reason(error.message, host.name), ""
-    since = contacts.unreachable(project, host.name, around.now(), reason)
+    since = contacts.unreachable(project, host.name, context.now(), reason)
     return events.HostSilent(target, since, reason, isinstance(error, LoginNeeded), remedy)
 
 
@@ -317,11 +318,15 @@ def _stopped(followers: Iterator[Follower]) -> Iterator[events.Event]:
             yield events.Warned(
                 f"What is shown of {follower.run_id} is old: process {stopped}, which copies it, is stopped.",
                 f"Continue it (kill -CONT {stopped}) or end it (kill {stopped}).",
+                follower.run_id,
             )
 
 
-def _pull(connection: Connection, followers: list[Follower], heard: Callable[[], None]) -> list[Follower]:
-    """Copy what is new of each run; returns those that the host does not have."""
+def _pull(
+    connection: Connection, followers: list[Follower], heard: Callable[[], None], changed: set[str]
+) -> list[Follower]:
+    """Copy what is new of each run; returns those that the host does not have. `changed` gets those of which something
+    was new."""
     mirrors = {follower.run_id: Mirror(follower.folder) for follower in followers}
     asked = [
         {
@@ -333,9 +338,9 @@ def _pull(connection: Connection, followers: list[Follower], heard: Callable[[],
     ]
     if not asked:
         return []
-    missing = followed(connection.request("follow", {"runs": asked, "stay": False}), mirrors).missing
+    missing = Client(connection).follow(asked, stay=False).wait().missing
     heard()
-    waiting = set(mirrors) - missing
+    waiting = set(mirrors) - set(missing)
     for follower in followers:
         if follower.run_id in waiting:
             follower.folders.take_up_again(follower.run_id)
@@ -346,7 +351,9 @@ def _pull(connection: Connection, followers: list[Follower], heard: Callable[[],
             continue
         if push.run_id not in mirrors:
             raise HostError(f"The far side sent something of a run `{push.run_id}` that was not asked about.")
-        if not mirrors[push.run_id].apply(push) and push.kind == "level":
+        if mirrors[push.run_id].apply(push):
+            changed.add(push.run_id)
+        elif push.kind == "level":
             waiting.discard(push.run_id)
     return [follower for follower in followers if follower.run_id in missing]
 
@@ -363,7 +370,7 @@ def _finish(follower: Follower, target: str, limit: int | None) -> Iterator[even
     except HoldfastError as error:
         if _is_of_the_host(error):
             raise
-        yield events.Warned(error.message, error.hint)  # of this run alone
+        yield events.Warned(error.message, error.hint, follower.run_id)
 
 
 def _listed(follower: Follower) -> int:

@@ -1,4 +1,4 @@
-"""What is known of hosts that could not be asked, for everybody who shows their unfinished runs."""
+"""What is known of hosts that could not be asked, for those who show their unfinished runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from holdfast.errors import HoldfastError
 from holdfast.frozen import dataclass
 from holdfast.project.folder import Project
-from holdfast.workbench.surroundings import Surroundings
+from holdfast.workbench.reach.context import Context
 
 LOGIN_NEEDED = "login needed"
 
@@ -24,18 +24,18 @@ class Silence:
         return self.reason == LOGIN_NEEDED
 
 
-def silences(project: Project, run_ids: Iterable[str], around: Surroundings) -> dict[str, Silence]:
+def silences(project: Project, run_ids: Iterable[str], context: Context) -> dict[str, Silence]:
     """Of these runs those whose host could not be reached when it was last asked, or was another one."""
-    from holdfast.workbench.machines import contacts
-    from holdfast.workbench.records.runs import Products
+    from holdfast.workbench.reach import contacts
+    from holdfast.workbench.reach.products import Products
 
     found = {}
-    products = Products(project, around)
+    products = Products(project, context)
     for run_id in run_ids:
         try:
             host = products.of_run(run_id).host
         except HoldfastError:
-            continue  # its target cannot be read: whoever asks it says so
+            continue  # its target cannot be read: asking it says so
         contact = contacts.read(project, host.name)
         if host.is_here:
             continue

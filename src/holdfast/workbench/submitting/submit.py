@@ -1,7 +1,7 @@
 """Submitting a run: read what was asked for, begin to reach the host, then launch.
 
 The far side takes a while to start, so it is started as soon as the target is known, and the rest of the client, in
-`launching.py`, is loaded meanwhile.
+`launch.py`, is loaded meanwhile.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from holdfast.project.configuration import lacks_environment_file, load_configuration, managed_environment
-from holdfast.project.folder import Project, ensure_identity, ensure_state_directory
-from holdfast.project.names import BUILTIN, CONFIGURATION_FOLDER
+from holdfast.project.folder import BUILTIN, CONFIGURATION_FOLDER, Project, ensure_identity, ensure_state_directory
 from holdfast.project.runconfig import CONDA_FILE
-from holdfast.workbench import events
+from holdfast.workbench.reach import events
+from holdfast.workbench.reach.context import Context
+from holdfast.workbench.reach.targets import product_of
 from holdfast.workbench.submitting.gpu_request import gpu_plan
-from holdfast.workbench.submitting.planning import (
+from holdfast.workbench.submitting.run_plan import (
     Intent,
     Request,
     find_job,
@@ -24,47 +25,45 @@ from holdfast.workbench.submitting.planning import (
     secret_values,
     wanted_secrets,
 )
-from holdfast.workbench.surroundings import Surroundings
-from holdfast.workbench.targets import product_of
 
 if TYPE_CHECKING:
-    from holdfast.workbench.submitting.ahead import Ahead
+    from holdfast.workbench.submitting.early_login import Ahead
 
 
-def dry_run(project: Project, request: Request, around: Surroundings) -> Iterator[events.Event]:
+def dry_run(project: Project, request: Request, context: Context) -> Iterator[events.Event]:
     """Everything up to the plan. Takes the snapshot, since the plan names it; starts and records nothing."""
-    from holdfast.workbench.submitting.launching import rehearse
+    from holdfast.workbench.submitting.launch import rehearse
 
-    yield from rehearse(_read(project, request, around), around)
+    yield from rehearse(_read(project, request, context), context)
 
 
 def submit(
-    project: Project, request: Request, around: Surroundings, wait: bool = True, ahead: Ahead | None = None
+    project: Project, request: Request, context: Context, wait: bool = True, ahead: Ahead | None = None
 ) -> Iterator[events.Event]:
     """Start a run and, if `wait`, follow it to its end. After `RunStarted` the run does not need this process. `ahead`:
     a connection that was begun before; it is used if it leads to the run's host."""
-    intent = _read(project, request, around)
+    intent = _read(project, request, context)
     values = {
-        **_build_secrets(intent, around),
-        **secret_values(wanted_secrets(request, intent.configuration), intent.job, around),
+        **_build_secrets(intent, context),
+        **secret_values(wanted_secrets(request, intent.configuration), intent.job, context),
     }
     yield from _news(intent, bool(project.id))
     host = intent.product.host
     with (ahead.take(host) if ahead else None) or host.connect() as connection:
-        from holdfast.workbench.submitting.launching import launch
+        from holdfast.workbench.submitting.launch import launch
 
-        yield from launch(intent, connection, values, around, wait)
+        yield from launch(intent, connection, values, context, wait)
 
 
-def _build_secrets(intent: Intent, around: Surroundings) -> Mapping[str, str]:
+def _build_secrets(intent: Intent, context: Context) -> Mapping[str, str]:
     of_run = intent.request.environment.of_run
     if managed_environment(intent.configuration) is None and of_run is None:
         return {}
-    from holdfast.workbench.submitting.environment import secrets_of, secrets_of_run
+    from holdfast.workbench.submitting.environment_choice import secrets_of, secrets_of_run
 
     if of_run is not None:
-        return secrets_of_run(intent.project, of_run, intent.configuration, around)
-    return secrets_of(intent.configuration, around)
+        return secrets_of_run(intent.project, of_run, intent.configuration, context)
+    return secrets_of(intent.configuration, context)
 
 
 def _news(intent: Intent, was_known: bool) -> Iterator[events.Event]:
@@ -98,8 +97,8 @@ _OF_BUILTIN = (
 
 
 def _about_no_image(intent: Intent, of_run: str) -> Iterator[events.Event]:
-    """Whoever wants the environment of a run may think that its image is a part of that."""
-    from holdfast.workbench.submitting.environment import image_of_run
+    """A user who wants the environment of a run may think that its image is a part of that."""
+    from holdfast.workbench.submitting.environment_choice import image_of_run
 
     image, target = image_of_run(intent.project, of_run), intent.configuration.target
     if image is not None:
@@ -110,7 +109,7 @@ def _about_no_image(intent: Intent, of_run: str) -> Iterator[events.Event]:
 
 
 def _about_no_packages(project: Project) -> str:
-    """Whoever has a list of packages elsewhere may think that it is used."""
+    """A user who has a list of packages elsewhere may think that it is used."""
     names = ("requirements.txt", "pyproject.toml", "uv.lock", "environment.yml")
     other = next((name for name in names if (project.root / name).exists()), None)
     text = f"There is no {CONDA_FILE}, so the environment has no packages"
@@ -119,19 +118,19 @@ def _about_no_packages(project: Project) -> str:
     return f"{text}; `CondaDependenciesFile: {other}` in the run configuration would take those of {other}."
 
 
-def _read(project: Project, request: Request, around: Surroundings) -> Intent:
-    files = [from_here(each, project, around) for each in (request.conda_file, request.spark_file)]
+def _read(project: Project, request: Request, context: Context) -> Intent:
+    files = [from_here(each, project, context) for each in (request.conda_file, request.spark_file)]
     configuration = load_configuration(project, request.run_configuration, request.target, *files)
     require_environment(request, configuration)
     if not request.prepare_only:
         gpu_plan(request.gpu, configuration)  # refuses what contradicts itself, before anything is done
-    job = find_job(project, request, configuration, around)
-    product = product_of(configuration.target, around)
-    project = ensure_identity(project, around.user_home)
-    ensure_state_directory(project, around.user_home)
+    job = find_job(project, request, configuration, context)
+    product = product_of(configuration.target, context)
+    project = ensure_identity(project, context.user_home)
+    ensure_state_directory(project, context.user_home)
     return Intent(project, request, configuration, job, product)
 
 
-def from_here(file: str | None, project: Project, around: Surroundings) -> str | None:
+def from_here(file: str | None, project: Project, context: Context) -> str | None:
     """A file named on the command line is meant from where that was typed; in the configuration, from the project."""
-    return None if file is None else os.path.relpath(around.directory / file, project.root)
+    return None if file is None else os.path.relpath(context.directory / file, project.root)

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from holdfast.errors import HostError, NotAvailable
+from holdfast.hosts.client import Client
 from holdfast.hosts.connection import Connection
-from holdfast.workbench import events
-from holdfast.workbench.replies import text, understood
-from holdfast.workbench.surroundings import Surroundings
+from holdfast.workbench.reach import events
+from holdfast.workbench.reach.context import Context
 
 _WHEELS = {
     ("x86_64", "glibc"): "x86_64-unknown-linux-gnu",
@@ -75,21 +75,19 @@ def _installed_name(uv: str) -> str | None:
     return names[0].removesuffix(".dist-info") if len(names) == 1 else None
 
 
-def send_uv(connection: Connection, around: Surroundings, is_here: bool = False) -> Iterator[events.Event]:
+def send_uv(connection: Connection, context: Context, is_here: bool = False) -> Iterator[events.Event]:
     """To a host that does not have it. It stays there for all later runs. On this machine that is no news."""
     from holdfast.snapshots.manifest import encode_rows
     from holdfast.snapshots.store import ObjectStore
-    from holdfast.workbench.submitting.sending import Sender
+    from holdfast.workbench.submitting.send import Sender
 
     uv = find_uv()
     name = uv_name(uv)
     if not is_here:
         yield events.Noted(f"Sending {name.replace('-', ' ')}, which builds environments there; once for this machine.")
-    answer = connection.request("platform")
-    with understood("platform"):
-        architecture, libc = text(answer["architecture"]), text(answer["libc"])
-    program = _program_for(uv, name, architecture, libc, around)
-    store = ObjectStore(around.home / "objects")
+    platform = Client(connection).platform()
+    program = _program_for(uv, name, platform.architecture, platform.libc, context)
+    store = ObjectStore(context.home / "objects")
     with program.open("rb") as source:
         digest, size = store.put_stream(source)
     manifest = store.put_bytes(encode_rows([("uv", "x", digest, size)]))
@@ -97,10 +95,10 @@ def send_uv(connection: Connection, around: Surroundings, is_here: bool = False)
     sender.announce()
     yield from sender.complete()
     sender.confirm()
-    connection.answer(connection.send("tool", {"name": name, "digest": digest}))
+    Client(connection).tool(name, digest)
 
 
-def _program_for(uv: str, name: str, architecture: str, libc: str, around: Surroundings) -> Path:
+def _program_for(uv: str, name: str, architecture: str, libc: str, context: Context) -> Path:
     if sys.platform == "linux" and (architecture, libc) == _here():
         return Path(uv)
     wheel = _WHEELS.get((architecture, libc))
@@ -109,7 +107,7 @@ def _program_for(uv: str, name: str, architecture: str, libc: str, around: Surro
             f"There is no uv for {architecture} with {libc}, so no environment can be built on that machine.",
             "Use the machine's own Python: write `userManagedEnvironment: true` into its .compute file.",
         )
-    folder = around.home / "tools" / f"{name}-{architecture}-{libc}"
+    folder = context.home / "tools" / f"{name}-{architecture}-{libc}"
     program = folder / "bin" / "uv"
     if not program.exists():
         _fetch(uv, name, wheel, folder)

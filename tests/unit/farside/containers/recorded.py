@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from holdfast.farside.containers.docker import Daemon, parse_info
+from holdfast.farside.containers.daemon import Daemon, parse_info
 
 INFO = Path(__file__).parents[3] / "cases" / "docker-info"
 

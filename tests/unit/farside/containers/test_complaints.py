@@ -2,7 +2,8 @@
 
 import pytest
 
-from holdfast.farside.containers.complaints import NO_GPUS, NO_PROGRAM, NO_ROOM, UNREACHABLE, Answer, explain
+from holdfast.farside.containers.docker_errors import NO_GPUS, NO_PROGRAM, NO_ROOM, UNREACHABLE, explain
+from holdfast.farside.system.programs import Finished
 
 DAEMON = "docker: Error response from daemon: "
 HELP = "\nSee 'docker run --help'."
@@ -62,7 +63,7 @@ OCI = DAEMON + "OCI runtime create failed: container_linux.go:380: starting cont
     ],
 )
 def test_a_complaint_becomes_a_sentence_with_its_remedy(said, kind, words):
-    refusal = explain(Answer(125, "", said), "/var/lib/docker")
+    refusal = explain(Finished(125, "", said), "/var/lib/docker")
     assert refusal.kind == kind
     assert words in f"{refusal.message} {refusal.hint}"
     assert "See 'docker" not in refusal.message
@@ -82,7 +83,7 @@ def test_a_complaint_becomes_a_sentence_with_its_remedy(said, kind, words):
     ],
 )
 def test_an_option_that_docker_does_not_take_is_traced_to_its_key(said, key):
-    refusal = explain(Answer(125, "", said))
+    refusal = explain(Finished(125, "", said))
     assert refusal.kind == "docker"
     assert refusal.hint.startswith(f"Correct `{key}` in the compute target.")
     assert ("Did you mean --ulimit?" in refusal.hint) is ("ulimt" in said)

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside.containers.calling import Attended, Listener
-from holdfast.farside.containers.complaints import Answer
-from holdfast.farside.containers.docker import Docker, endpoint
-from holdfast.farside.refusal import Refused
+from holdfast.farside.containers.daemon import Docker, endpoint
+from holdfast.farside.system.programs import Attended, Finished, Listener
+from holdfast.farside.system.refusal import Refused
 from unit.farside.containers.recorded import INFO, daemon
 from unit.farside.programs import program
 
@@ -115,7 +114,7 @@ def test_podman_stands_in_where_there_is_no_docker_and_without_it_the_hint_is_to
 
 def test_streams_are_kept_apart_and_nothing_is_there_to_be_read(tmp_path):
     docker = pretend(tmp_path, 'cat; echo "$1"; echo "error" >&2; exit 3')
-    assert docker.call(["word"]) == Answer(3, "word\n", "error\n")
+    assert docker.call(["word"]) == Finished(3, "word\n", "error\n")
 
 
 def test_both_streams_are_heard_as_they_come_to_the_last_word_however_much_there_is(tmp_path):

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside.containers.furnishing import Furniture, proxies, under_real_names
+from holdfast.farside.containers.docker_options import Account, Volume
 from holdfast.farside.containers.images import Image
-from holdfast.farside.containers.options import Account, Volume
-from holdfast.farside.environments.building import bytecode
-from holdfast.farside.layout import Home
+from holdfast.farside.containers.outfit import Furniture, proxies, under_real_names
+from holdfast.farside.environments.built_environment import bytecode
+from holdfast.farside.system.layout import Home
 from unit.farside.containers.recorded import daemon
 
 

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.containers import images, probing
-from holdfast.farside.containers.calling import Call, Listener
-from holdfast.farside.containers.complaints import NO_ROOM, Answer
-from holdfast.farside.containers.pulling import Progress, replacement, why
-from holdfast.farside.environments.workshop import Owner
-from holdfast.farside.layout import CONTROL, Home
-from holdfast.farside.refusal import Refused
+from holdfast.farside.containers import image_probe, images
+from holdfast.farside.containers.docker_errors import NO_ROOM
+from holdfast.farside.containers.pull import Progress, replacement, why
+from holdfast.farside.environments.workshop import Supervision
+from holdfast.farside.system.layout import CONTROL, Home
+from holdfast.farside.system.programs import Finished, Listener, Program
+from holdfast.farside.system.refusal import Refused
 
 ID = "sha256:" + "ab" * 32
 FILE = "aml_config/box.compute"
-PROBED = probing.Probed(
+PROBED = image_probe.Probed(
     "glibc2.36", [["/usr/bin/python3", "3.11.2", "/usr/bin/python3.11"]], "root:x:0:0\n", "", "D 12"
 )
 GO = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -29,14 +29,14 @@ class Engine:
     """Answers as `docker` does, from a table of images by their names."""
 
     program = "docker"
-    pulled = Answer(0, "", "")
+    pulled = Finished(0, "", "")
 
     def __init__(self, **known: dict[str, Any]) -> None:
         self.environment: dict[str, str] = {}
         self.known = known
         self.asked: list[list[str]] = []
 
-    def call(self, words: list[str], patience: float = 0.0, listener: Listener | None = None) -> Answer:
+    def call(self, words: list[str], patience: float = 0.0, listener: Listener | None = None) -> Finished:
         self.asked.append(words)
         if words[0] == "pull":
             assert listener is not None
@@ -45,8 +45,8 @@ class Engine:
             return self.pulled
         row = self.known.get(words[-1])
         if row is None:
-            return Answer(1, "[]\n", f"Error: No such image: {words[-1]}")
-        return Answer(0, json.dumps([row]), "")
+            return Finished(1, "[]\n", f"Error: No such image: {words[-1]}")
+        return Finished(0, json.dumps([row]), "")
 
 
 def row(**more: Any) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Which images were looked into."""
     seen: list[str] = []
 
-    def look(docker: Any, image: str, home: Home) -> probing.Probed:
+    def look(docker: Any, image: str, home: Home) -> image_probe.Probed:
         seen.append(image)
         return PROBED
 
@@ -150,24 +150,24 @@ def test_the_very_image_of_another_run_is_never_replaced_by_another_one(home, lo
     assert all("pull" not in words for words in engine.asked)
 
 
-def owner(folder: Path, told: list[str]) -> Owner:
+def owner(folder: Path, told: list[str]) -> Supervision:
     def tell(kind: str, **fields: Any) -> None:
         told.append(fields["text"])
 
-    return Owner(str(folder), lambda pid, pump: None, lambda: None, lambda: None, lambda seconds: None, tell)
+    return Supervision(str(folder), lambda pid, pump: None, lambda: None, lambda: None, lambda seconds: None, tell)
 
 
 class Registry(Engine):
     """One from which the image comes at the first pull."""
 
-    pulled = Answer(
+    pulled = Finished(
         0,
         "24.04: Pulling from library/ubuntu\n0123456789ab: Pulling fs layer\n0123456789ab: Pull complete\n"
         "Status: Downloaded newer image for ubuntu:24.04\n",
         "",
     )
 
-    def call(self, words: list[str], patience: float = 0.0, listener: Listener | None = None) -> Answer:
+    def call(self, words: list[str], patience: float = 0.0, listener: Listener | None = None) -> Finished:
         if words[0] == "pull":
             self.known[words[-1]] = row()
         return super().call(words, patience, listener)
@@ -193,7 +193,7 @@ def test_what_is_wrong_with_docker_itself_is_not_taken_for_a_registry_that_is_no
     home, looks, tmp_path, said, kind, words
 ):
     engine = Engine()
-    engine.pulled = Answer(1, "", said + "\n")
+    engine.pulled = Finished(1, "", said + "\n")
     with pytest.raises(Refused) as refused:
         find(engine, wanted("big"), home, owner(tmp_path, []))
 
@@ -227,14 +227,16 @@ def test_what_is_wrong_with_docker_itself_is_not_taken_for_a_registry_that_is_no
     ],
 )
 def test_a_reason_and_a_remedy_are_made_of_what_docker_says(said, kind, expected):
-    reason = why("r.io/x:1", Answer(1, "1: Pulling from x\n", f"Error response from daemon: {said}\n"))
+    reason = why("r.io/x:1", Finished(1, "1: Pulling from x\n", f"Error response from daemon: {said}\n"))
 
     assert reason.kind == kind
     assert expected in reason.message + " " + reason.hint
     assert said[:40] in reason.message or kind == NO_ROOM
 
 
-GONE = Answer(1, "", "Error response from daemon: pull access denied for microsoft/mmlspark, repository does not exist")
+GONE = Finished(
+    1, "", "Error response from daemon: pull access denied for microsoft/mmlspark, repository does not exist"
+)
 
 
 def test_an_image_that_is_gone_gives_the_reason_and_a_modern_one():
@@ -281,10 +283,10 @@ def test_layers_are_counted_as_they_come():
     assert progress.text() == "pulling ubuntu:24.04: 2 of 3 layers"
 
 
-def probed(**sections: str) -> probing.Probed:
+def probed(**sections: str) -> image_probe.Probed:
     found = {"libc": "", "passwd": "", "group": "", "release": "", "pythons": "", "end": "", **sections}
     said = "".join(f"\nmark {name}\n{text}" for name, text in found.items())
-    return probing._probed("image", probing._sections(said, "mark"))
+    return image_probe._probed("image", image_probe._sections(said, "mark"))
 
 
 @pytest.mark.parametrize(
@@ -322,15 +324,19 @@ def test_pythons_are_known_once_each_and_only_those_of_today_accounts_and_the_re
 
 
 def test_an_image_without_a_shell_says_so():
-    answer = Answer(127, "", 'docker: Error: OCI runtime create failed: exec: "/bin/sh": stat /bin/sh: no such file')
-    assert "has no /bin/sh" in probing._explained("tiny", answer).message
+    answer = Finished(127, "", 'docker: Error: OCI runtime create failed: exec: "/bin/sh": stat /bin/sh: no such file')
+    assert "has no /bin/sh" in image_probe._explained("tiny", answer).message
 
 
 def test_the_question_for_the_shell_is_understood_by_the_shell_of_this_machine(tmp_path):
-    call = Call(["/bin/sh", "-c", probing._SCRIPT, "holdfast", "mark", probing._QUESTION], {"PATH": "/usr/bin:/bin"})
-    found = probing._sections(call.answer(30.0, None).output, "mark")
+    call = Program(
+        ["/bin/sh", "-c", image_probe._SCRIPT, "holdfast", "mark", image_probe._QUESTION],
+        {"PATH": "/usr/bin:/bin"},
+        is_apart=True,
+    )
+    found = image_probe._sections(call.answer(30.0, None).output, "mark")
 
     assert "end" in found
-    made = probing._probed("here", found)
+    made = image_probe._probed("here", found)
     assert made.libc.startswith(("glibc", "musl"))
-    assert made.passwd == Path("/etc/passwd").read_text().strip("\n") + "\n"
+    assert made.passwd.startswith(Path("/etc/passwd").read_text().splitlines()[0] + "\n")  # users come and go meanwhile

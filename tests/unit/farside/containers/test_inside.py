@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.containers.ending import is_launcher_alive
-from holdfast.farside.layout import ENTRY
-from holdfast.farside.run import processes
+from holdfast.farside.containers.removal import is_launcher_alive
+from holdfast.farside.system import processes
+from holdfast.farside.system.layout import ENTRY
 
 PYTHON = sys.executable
 

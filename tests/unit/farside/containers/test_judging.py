@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.containers import judging
-from holdfast.farside.containers.docker import Docker
-from holdfast.farside.containers.inside import LOCK
+from holdfast.farside.containers import outcome
+from holdfast.farside.containers.daemon import Docker
+from holdfast.farside.containers.launcher import LOCK
 from unit.farside.programs import program
 
 REFUSED = "echo 'Cannot connect to the Docker daemon at unix:///x. Is the docker daemon running?' >&2; exit 1"
@@ -22,13 +22,13 @@ EXITED = """echo '{"Status": "exited", "OOMKilled": false}'"""
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judging, "_VANISHING", 0.0)
+    monkeypatch.setattr(outcome, "_VANISHING", 0.0)
 
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """For a Docker that never answers; one that does has all the time that a busy machine takes."""
-    monkeypatch.setattr(judging, "ASK_PATIENCE", 0.1)
+    monkeypatch.setattr(outcome, "ASK_PATIENCE", 0.1)
 
 
 def contained(folder: Path, script: str, begun: float = 60.0) -> Any:
@@ -64,7 +64,7 @@ def told(**status: Any) -> list[dict[str, Any]]:
 
 
 def judged(found: Any) -> dict[str, Any]:
-    ending = judging.finish(found, lambda seconds: None, False).ending
+    ending = outcome.finish(found, lambda seconds: None, False).ending
     assert ending is not None
     return ending
 
@@ -107,6 +107,6 @@ def test_a_child_that_had_no_memory_is_noted_however_the_run_ends(tmp_path, is_s
     found = contained(tmp_path, EXITED)
     found.wanted.options = ("--memory", "64m")
     found.said = told(code=None, signal=15, memory_limit=64 << 20, memory_kills=1)
-    (note,) = judging.finish(found, lambda seconds: None, is_stopped).notes
+    (note,) = outcome.finish(found, lambda seconds: None, is_stopped).notes
     assert note.startswith("The kernel ended a process of the run because memory ran out.")
     assert note.endswith("The container's limit is 64m: raise `memory` in aml_config/box.compute.")

@@ -12,14 +12,16 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.agent import Agent
-from holdfast.farside.containers import ending, keeper, leftovers, looking
-from holdfast.farside.containers.complaints import Answer
-from holdfast.farside.containers.docker import forget
-from holdfast.farside.containers.monitors import monitors
-from holdfast.farside.layout import Home
-from holdfast.farside.run import guardian, processes, subscription
-from holdfast.farside.run.journal import Journal
+from holdfast.farside.containers import keeper, removal
+from holdfast.farside.containers.daemon import forget
+from holdfast.farside.containers.removal import monitors
+from holdfast.farside.operations import docker_check, leftover_containers
+from holdfast.farside.operations.sweep import sweep
+from holdfast.farside.run import liveness, run_files
+from holdfast.farside.system import processes
+from holdfast.farside.system.journal import Journal
+from holdfast.farside.system.layout import Home
+from holdfast.farside.system.programs import Finished
 from kit.waiting import wait_for
 from unit.farside.programs import program
 
@@ -31,15 +33,15 @@ PLAN = {"format": 1, "project": "p", "run": "r_1", "generation": "g", "container
 class Engine:
     """Answers `ps` from `listed`, an answer each, and notes what it is asked."""
 
-    def __init__(self, listed: list[Answer]) -> None:
+    def __init__(self, listed: list[Finished]) -> None:
         self.listed, self.asked = listed, list[list[str]]()
 
     def __call__(self, program: str = "docker") -> Engine:
         return self
 
-    def call(self, words: list[str], patience: float = 0.0) -> Answer:
+    def call(self, words: list[str], patience: float = 0.0) -> Finished:
         self.asked.append(list(words))
-        return self.listed.pop(0) if words[0] == "ps" else Answer(0, "", "")
+        return self.listed.pop(0) if words[0] == "ps" else Finished(0, "", "")
 
     def removed(self) -> list[str]:
         return [name for words in self.asked if words[0] == "rm" for name in words[3:]]
@@ -52,15 +54,15 @@ def run(home: Home) -> Path:
     folder.mkdir(parents=True)
     (folder / "plan.json").write_text(json.dumps(PLAN))
     (folder / "output.fifo").touch()
-    guardian.write_created(str(folder), PLAN, "machine")
+    run_files.write_created(str(folder), PLAN, "machine")
     return folder
 
 
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Engine]:
-    def make(*listed: str | Answer) -> Engine:
-        made = Engine([each if isinstance(each, Answer) else Answer(0, each, "") for each in listed])
-        monkeypatch.setattr(ending, "Docker", made)
+    def make(*listed: str | Finished) -> Engine:
+        made = Engine([each if isinstance(each, Finished) else Finished(0, each, "") for each in listed])
+        monkeypatch.setattr(removal, "Docker", made)
         return made
 
     return make
@@ -94,7 +96,7 @@ def shown(seconds_ago: float, distance: str = "Z") -> str:
 
 def test_all_containers_of_a_run_go_by_their_labels(run, home, engine):
     made = engine("own\nroom\n")
-    ending.remove(str(run))
+    removal.remove(str(run))
     assert made.removed() == ["own", "room"]
     labels = [word for word in made.asked[0] if word.startswith("label=")]
     assert labels == [f"label=holdfast.home={home.path}", "label=holdfast.run=r_1", "label=holdfast.project=p"]
@@ -103,34 +105,34 @@ def test_all_containers_of_a_run_go_by_their_labels(run, home, engine):
 
 @pytest.mark.parametrize(
     ("is_up", "listed", "removed"),
-    [(False, ["", "", "late\n", Answer(None, "", "")], ["late"]), (True, ["own\n"], ["own"])],
+    [(False, ["", "", "late\n", Finished(None, "", "")], ["late"]), (True, ["own\n"], ["own"])],
     ids=["Docker is making it yet", "the run's own was up: no other is waited for"],
 )
 def test_a_container_that_docker_is_making_yet_is_waited_for(run, engine, monkeypatch, is_up, listed, removed):
-    monkeypatch.setattr(ending, "_BETWEEN", 0.0)
+    monkeypatch.setattr(removal, "_BETWEEN", 0.0)
     if is_up:
         (run / "container.json").write_text("{}")
     made = engine(*listed)
-    ending.remove(str(run), settling=20.0)
+    removal.remove(str(run), settling=20.0)
     assert made.removed() == removed
     assert made.listed == []
 
 
 def test_a_room_is_removed_before_the_end_is_told(run, engine):
-    os.mkfifo(run / ending.ROOM_FIFO)
+    os.mkfifo(run / removal.ROOM_FIFO)
     made = engine("room\n")
-    ending.end(str(run), time.sleep)
+    removal.end(str(run), time.sleep)
     assert made.removed() == ["room"]
-    assert not (run / ending.ROOM_FIFO).exists()
+    assert not (run / removal.ROOM_FIFO).exists()
 
 
 def test_a_docker_that_hangs_does_not_keep_others_from_being_told(run, docker_program, monkeypatch):
-    assert subscription.PATIENCE <= 2.0
-    assert looking.PATIENCE == keeper.START_PATIENCE, "a look waits as long as a run does"
-    monkeypatch.setattr(subscription, "PATIENCE", 0.1)
+    assert liveness.PATIENCE <= 2.0
+    assert docker_check.PATIENCE == keeper.START_PATIENCE, "a look waits as long as a run does"
+    monkeypatch.setattr(liveness, "PATIENCE", 0.1)
     docker_program("exec sleep 1000")
     begun = time.monotonic()
-    subscription.adjudicate(str(run))
+    liveness.adjudicate(str(run))
     assert time.monotonic() - begun < 60
     last = Journal(str(run / "journal.jsonl")).ended()
     assert last is not None and last["reason"] == "supervisor-died"
@@ -152,8 +154,8 @@ def test_a_docker_that_hangs_does_not_keep_others_from_being_told(run, docker_pr
 )
 def test_a_shell_that_somebody_is_in_stays_and_what_is_no_runs_goes_when_it_is_old(home, monkeypatch, rows, expected):
     Path(home.container_home()).mkdir()
-    monkeypatch.setattr(leftovers, "_listed", lambda *_: rows)
-    assert [each["name"] for each in leftovers.find(home)] == expected
+    monkeypatch.setattr(leftover_containers, "_listed", lambda *_: rows)
+    assert [each["name"] for each in leftover_containers.find(home)] == expected
 
 
 def test_leftovers_are_found_also_where_the_daemon_was_forgotten_and_removed_once(home, docker_program):
@@ -161,7 +163,7 @@ def test_leftovers_are_found_also_where_the_daemon_was_forgotten_and_removed_onc
     calls = docker_program(f"echo $1 >> $calls/asked; case $1 in ps) echo id ;; inspect) echo '{found}' ;; esac")
     Path(home.container_home()).mkdir()
     forget(home)
-    answer = Agent(home, None)._sweep({}, b"")
+    answer = sweep(home, {})
     assert answer["removed"] == [["container holdfast-r_1", 1, 0]]
     assert (calls / "asked").read_text().split() == ["ps", "inspect", "rm"]
 

@@ -15,9 +15,10 @@ import pytest
 
 from holdfast.containers.container import Names
 from holdfast.containers.docker import Docker
-from holdfast.farside.containers import images, looking
-from holdfast.farside.layout import Home
-from holdfast.farside.refusal import Refused
+from holdfast.farside.containers import images
+from holdfast.farside.operations import docker_check
+from holdfast.farside.system.layout import Home
+from holdfast.farside.system.refusal import Refused
 from holdfast.plan import container_json
 from holdfast.project.compute import ComputeTarget
 from unit.farside.containers.recorded import INFO
@@ -77,10 +78,10 @@ class Fake:
         return [line for line in lines if line.split()[0] == verb]
 
     def look(self) -> dict[str, Any]:
-        return looking.look(self.home, {}, lambda text: None)
+        return docker_check.look(self.home, {}, lambda text: None)
 
     def attempt(self, **wish: Any) -> dict[str, Any]:
-        return looking.attempt(self.home, {"container": container(), **wish}, lambda text: None)
+        return docker_check.attempt(self.home, {"container": container(), **wish}, lambda text: None)
 
     def left(self) -> list[str]:
         """What is in the home, but for the mark and what is known of Docker."""
@@ -102,11 +103,11 @@ def test_a_look_says_what_the_engine_is_and_how_much_room_it_has(fake, tmp_path)
     info = json.loads((fake.folder / "info").read_text())
     (fake.folder / "info").write_text(json.dumps({**info, "DockerRootDir": str(tmp_path)}))
     found = fake.look()
-    assert {name: found[name] for name in ("kind", "version", "system", "rootless", "remaps", "leftovers")} == {
+    assert {name: found[name] for name in ("kind", "version", "system", "is_rootless", "remaps", "leftovers")} == {
         "kind": "docker",
         "version": "20.10.24+dfsg1",
         "system": "Debian GNU/Linux 12 (bookworm)",
-        "rootless": False,
+        "is_rootless": False,
         "remaps": False,
         "leftovers": [],
     }
@@ -117,7 +118,7 @@ def test_a_look_says_what_the_engine_is_and_how_much_room_it_has(fake, tmp_path)
 def test_room_on_a_disk_that_this_user_does_not_see_is_not_guessed(fake):
     fake.says("podman-rootless")
     found = fake.look()
-    assert (found["kind"], found["version"], found["rootless"]) == ("podman", "4.9.3", True)
+    assert (found["kind"], found["version"], found["is_rootless"]) == ("podman", "4.9.3", True)
     assert (found["free"], found["total"]) == (None, None)
 
 
@@ -138,7 +139,7 @@ def test_every_recorded_engine_that_works_here_is_understood(fake, name):
     fake.says(name)
     found = fake.look()
     assert found["version"]
-    assert found["rootless"] is ("rootless" in name)
+    assert found["is_rootless"] is ("rootless" in name)
     assert found["remaps"] is (name == "userns-remap")
 
 
@@ -222,7 +223,7 @@ def test_a_container_that_cannot_use_the_folder_is_refused_with_what_it_said(fak
 def test_files_that_would_be_anothers_are_refused(tmp_path):
     stranger = SimpleNamespace(st_uid=os.getuid() + 231072)
     with pytest.raises(Refused, match="belongs to another user"):
-        looking._require_own(Home(str(tmp_path)), stranger)  # type: ignore[arg-type]
+        docker_check._require_own(Home(str(tmp_path)), stranger)  # type: ignore[arg-type]
 
 
 @pytest.mark.recorded

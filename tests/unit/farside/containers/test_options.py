@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.farside.containers import options
-from holdfast.farside.containers.docker import Daemon
-from holdfast.farside.containers.options import Account, Around, Volume
+from holdfast.farside.containers import docker_options
+from holdfast.farside.containers.daemon import Daemon
+from holdfast.farside.containers.docker_options import Account, Around, Volume
 from unit.farside.containers.recorded import daemon
 
 ME = Account("me", 1000, 1001, (1001, 27, 999))
@@ -32,7 +32,7 @@ PLAN: dict[str, Any] = {
 }
 
 
-def around(engine: Daemon, way: str = "") -> Around:
+def context(engine: Daemon, way: str = "") -> Around:
     return Around(
         daemon=engine,
         account=ME,
@@ -49,7 +49,7 @@ def around(engine: Daemon, way: str = "") -> Around:
 
 
 def test_the_whole_line_can_be_read():
-    assert options.run_words(options.parse(PLAN), around(daemon())) == [
+    assert docker_options.run_words(docker_options.parse(PLAN), context(daemon())) == [
         *("run", "--shm-size", "1g", "--log-driver", "json-file", "--log-opt", "max-size=1m"),
         *("--no-healthcheck", "--stop-signal", "SIGTERM", "--stop-timeout", "11"),
         *("-e", "HOME=/home/me/.holdfast/container-home"),
@@ -80,23 +80,23 @@ def test_the_whole_line_can_be_read():
     ],
 )
 def test_files_are_the_users_however_the_engine_maps_ids(name, groups, words):
-    assert options.identity(daemon(name), ME.uid, ME.gid, groups) == words
+    assert docker_options.identity(daemon(name), ME.uid, ME.gid, groups) == words
 
 
 @pytest.mark.recorded
 def test_a_script_of_a_rootless_docker_is_root_for_itself_alone():
-    assert options.inner_uid(daemon("rootless"), 1000) == 0
-    assert options.inner_uid(daemon("podman-rootless"), 1000) == 1000
-    assert options.inner_uid(daemon(), 1000) == 1000
+    assert docker_options.inner_uid(daemon("rootless"), 1000) == 0
+    assert docker_options.inner_uid(daemon("podman-rootless"), 1000) == 1000
+    assert docker_options.inner_uid(daemon(), 1000) == 1000
 
 
 @pytest.mark.recorded
 def test_selinux_labels_of_a_home_are_left_as_they_are():
-    assert options.security(daemon("selinux")) == ["--security-opt", "label=disable"]
-    assert options.security(daemon()) == []
+    assert docker_options.security(daemon("selinux")) == ["--security-opt", "label=disable"]
+    assert docker_options.security(daemon()) == []
 
 
-LEASED = [options.Gpu("0", "GPU-a"), options.Gpu("2:1", "MIG-b")]
+LEASED = [docker_options.Gpu("0", "GPU-a"), docker_options.Gpu("2:1", "MIG-b")]
 NONE = ["-e", "NVIDIA_VISIBLE_DEVICES=void"]  # else an image may ask the usual runtime for the others
 
 
@@ -115,15 +115,15 @@ NONE = ["-e", "NVIDIA_VISIBLE_DEVICES=void"]  # else an image may ask the usual 
     ],
 )
 def test_a_container_gets_the_leased_gpus_and_no_others_in_each_way_of_giving_them(way, given, words):
-    assert options.gpus(way, given) == words
+    assert docker_options.gpus(way, given) == words
 
 
 @pytest.mark.parametrize(
     ("way", "gpus", "visible"),
     [
-        ("runtime", (options.Gpu("0", "GPU-a"),), "GPU-a"),
+        ("runtime", (docker_options.Gpu("0", "GPU-a"),), "GPU-a"),
         ("runtime", None, "all"),
-        ("cdi", (options.Gpu("0", "GPU-a"),), "void"),
+        ("cdi", (docker_options.Gpu("0", "GPU-a"),), "void"),
         ("cdi", (), "void"),
         ("", None, "void"),
     ],
@@ -132,8 +132,8 @@ def test_nothing_that_a_plan_says_is_more_than_the_lease(way, gpus, visible):
     """Docker takes the last value of a variable, and the last runtime."""
     asking = "NVIDIA_VISIBLE_DEVICES=all"
     plan = {**PLAN, "options": ["-e", asking, "--runtime", "other"]}
-    given = around(daemon(), way)._replace(gpus=gpus, variables=(("NVIDIA_VISIBLE_DEVICES", "all"),))
-    words = options.run_words(options.parse(plan), given)
+    given = context(daemon(), way)._replace(gpus=gpus, variables=(("NVIDIA_VISIBLE_DEVICES", "all"),))
+    words = docker_options.run_words(docker_options.parse(plan), given)
     values = [word.partition("=")[2] for word in words if word.startswith("NVIDIA_VISIBLE_DEVICES=")]
     assert values == ["all", "all", visible]
     runtimes = [words[place + 1] for place, word in enumerate(words) if word == "--runtime"]
@@ -141,9 +141,9 @@ def test_nothing_that_a_plan_says_is_more_than_the_lease(way, gpus, visible):
 
 
 def test_the_parts_of_the_driver_are_named_where_the_image_does_not():
-    assert options.capabilities("hook", {}) == [("NVIDIA_DRIVER_CAPABILITIES", "compute,utility")]
-    assert options.capabilities("hook", {"NVIDIA_DRIVER_CAPABILITIES": "all"}) == []
-    assert options.capabilities("", {}) == []
+    assert docker_options.capabilities("hook", {}) == [("NVIDIA_DRIVER_CAPABILITIES", "compute,utility")]
+    assert docker_options.capabilities("hook", {"NVIDIA_DRIVER_CAPABILITIES": "all"}) == []
+    assert docker_options.capabilities("", {}) == []
 
 
 @pytest.mark.parametrize(
@@ -156,12 +156,12 @@ def test_the_parts_of_the_driver_are_named_where_the_image_does_not():
     ],
 )
 def test_an_image_for_gpus_is_known_by_what_it_says(environment, is_for_gpus):
-    assert options.is_for_gpus(environment) is is_for_gpus
+    assert docker_options.is_for_gpus(environment) is is_for_gpus
 
 
 @given(st.text(st.characters(exclude_characters="\0\r", exclude_categories=["Cs"]), min_size=1))
 def test_a_path_of_any_letters_is_mounted_as_it_is(path):
-    _, word = options.mount(path, "/target", writable=False)
+    _, word = docker_options.mount(path, "/target", writable=False)
     (fields,) = csv.reader([word], strict=True) if "\n" not in word else [next(csv.reader(word.splitlines(True)))]
     assert fields == ["type=bind", f"source={path}", "target=/target", "readonly"]
 
@@ -171,17 +171,17 @@ def test_a_path_of_any_letters_is_mounted_as_it_is(path):
     [([], ""), (["--memory", "4g"], "4g"), (["--memory", "4g", "-m", "1g"], "1g"), (["--memory=64m"], "64m")],
 )
 def test_the_memory_limit_is_the_last_word_about_it(words, limit):
-    assert options.memory_limit(words) == limit
+    assert docker_options.memory_limit(words) == limit
 
 
 def test_the_user_has_an_account_and_the_images_own_ones_stay():
     image = "root:x:0:0:root:/root:/bin/bash\nubuntu:x:1000:1000::/home/ubuntu:/bin/bash\nme:x:5:5::/:/bin/false\n"
-    lines = options.passwd_text(image, ME, 1000, "/h").splitlines()
+    lines = docker_options.passwd_text(image, ME, 1000, "/h").splitlines()
     assert lines[0] == "me:x:1000:1001:me:/h:/bin/sh"
     assert lines[1:] == ["root:x:0:0:root:/root:/bin/bash", "ubuntu:x:1000:1000::/home/ubuntu:/bin/bash"]
-    assert options.group_text("root:x:0:\nstaff:x:50:\n", ME, 1001, "staff") == "staff:x:1001:me\nroot:x:0:\n"
+    assert docker_options.group_text("root:x:0:\nstaff:x:50:\n", ME, 1001, "staff") == "staff:x:1001:me\nroot:x:0:\n"
 
 
 def test_shared_memory_is_half_of_the_machines_and_never_dockers_own_default():
-    assert options.default_shm(8 << 30) == str(4 << 30)
-    assert options.default_shm(0) == str(64 << 20)
+    assert docker_options.default_shm(8 << 30) == str(4 << 30)
+    assert docker_options.default_shm(0) == str(64 << 20)

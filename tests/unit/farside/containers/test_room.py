@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.containers import options, room
-from holdfast.farside.containers.complaints import Answer
-from holdfast.farside.containers.docker import parse_info
+from holdfast.farside.containers import docker_options, room
+from holdfast.farside.containers.daemon import parse_info
 from holdfast.farside.containers.images import Image
 from holdfast.farside.environments.workshop import Result
-from holdfast.farside.layout import Home
-from holdfast.farside.refusal import Refused
+from holdfast.farside.system.layout import Home
+from holdfast.farside.system.programs import Finished
+from holdfast.farside.system.refusal import Refused
 
 IMAGE = Image(
     "sha256:" + "ab" * 32, "debian", "x86_64", "linux-x86_64-glibc2.36", {"UV_SYSTEM_PYTHON": "1"}, "", (), (),
     "", "", "",
 )  # fmt: skip
-WANTED = options.Wanted(
+WANTED = docker_options.Wanted(
     "debian", "debian", None, ("--network", "bridge"), None, (), "/azureml-share/", "holdfast-p_1",
     (("holdfast.run", "p_1"),), None, "box.compute",
 )  # fmt: skip
@@ -32,14 +32,14 @@ class Engine:
 
     program = "docker"
 
-    def __init__(self, **answers: Answer) -> None:
+    def __init__(self, **answers: Finished) -> None:
         self.environment = {"PATH": "/usr/bin"}
         self.asked: list[list[str]] = []
         self.answers = answers
 
-    def call(self, words: list[str], patience: float = 0.0) -> Answer:
+    def call(self, words: list[str], patience: float = 0.0) -> Finished:
         self.asked.append(list(words))
-        return self.answers.get(words[0], Answer(0, "true\n", ""))
+        return self.answers.get(words[0], Finished(0, "true\n", ""))
 
     def argv(self, words: list[str]) -> list[str]:
         return ["docker", *words]
@@ -240,7 +240,7 @@ def test_the_first_process_ends_at_once_where_who_held_the_pipe_died_before_it_c
 def test_a_container_that_cannot_be_made_is_said_so_and_anothers_of_its_name_is_not_removed(
     home, tmp_path, said, words, asked
 ):
-    engine = Engine(run=Answer(125, "", f"docker: Error response from daemon: {said}"))
+    engine = Engine(run=Finished(125, "", f"docker: Error response from daemon: {said}"))
     with pytest.raises(Refused, match=words) as refused, make(engine, home, tmp_path) as container:
         container.start(["uv"], {}, None)
     assert "docker rm" not in refused.value.message
@@ -264,8 +264,8 @@ def test_a_program_that_was_killed_in_it_was_ended_by_a_signal(container, monkey
 
 
 def test_a_container_that_was_removed_meanwhile_is_said_so(home, tmp_path):
-    gone = make(Engine(inspect=Answer(1, "", "Error: No such object: x")), home, tmp_path)
-    with pytest.raises(Refused, match="is gone: somebody stopped or removed it") as refused:
+    gone = make(Engine(inspect=Finished(1, "", "Error: No such object: x")), home, tmp_path)
+    with pytest.raises(Refused, match="is gone: it or Docker itself was stopped") as refused:
         gone.ended(Result(137, "", None))
     assert refused.value.kind == "preparation"
 

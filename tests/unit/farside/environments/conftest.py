@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside.layout import Home
+from holdfast.farside.system.layout import Home
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside import kernel
-from holdfast.farside.environments import building
-from holdfast.farside.environments.building import Environment
-from holdfast.farside.layout import BUILD_BYTE, USE_BYTE, Home
-from holdfast.farside.refusal import Refused
+from holdfast.farside.environments import built_environment
+from holdfast.farside.environments.built_environment import Environment
+from holdfast.farside.system import kernel
+from holdfast.farside.system.layout import BUILD_BYTE, USE_BYTE, Home
+from holdfast.farside.system.refusal import Refused
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_a_build_that_fails_leaves_nothing_and_others_may_try(environment, home)
     assert another_may_build_it_anew(home)
 
 
-@pytest.mark.parametrize("lost", [building.COMPLETE, "bin/python"])
+@pytest.mark.parametrize("lost", [built_environment.COMPLETE, "bin/python"])
 def test_one_without_its_mark_or_its_python_is_built_anew(environment, lost):
     ensure(environment, fill(environment))
     path = Path(environment.path) / lost
@@ -133,7 +133,7 @@ def test_pip_of_another_python_is_not_found_in_its_place(tmp_path):
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "pip3").write_text("its own")
 
-    building.leave_word(str(tmp_path))
+    built_environment.leave_word(str(tmp_path))
 
     said = subprocess.run([tmp_path / "bin" / "pip", "install", "six"], capture_output=True, text=True, check=False)
     assert (said.returncode, said.stdout) == (1, "")
@@ -142,9 +142,9 @@ def test_pip_of_another_python_is_not_found_in_its_place(tmp_path):
 
 
 def test_a_mark_that_cannot_be_read_says_nothing(tmp_path):
-    (tmp_path / building.COMPLETE).write_text("[1")
-    assert building.read_mark(str(tmp_path)) == {}
-    assert building.read_mark(str(tmp_path / "none")) == {}
+    (tmp_path / built_environment.COMPLETE).write_text("[1")
+    assert built_environment.read_mark(str(tmp_path)) == {}
+    assert built_environment.read_mark(str(tmp_path / "none")) == {}
 
 
 def test_one_that_somebody_removes_at_this_moment_is_not_used(environment, home):
@@ -188,7 +188,7 @@ def test_the_mark_is_written_after_everything_else(environment, monkeypatch) -> 
         assert not environment.is_complete()
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(building, "make_read_only", interrupted)
+    monkeypatch.setattr(built_environment, "make_read_only", interrupted)
     with pytest.raises(OSError, match="No space"):
         ensure(environment, fill(environment))
     assert not environment.is_complete()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.farside.environments.complaints import explain, package_name
+from holdfast.farside.environments.installer_errors import explain, package_name
 
 SPEC = [["numpy==99", "conda.yml:6"], ["nosuch-xyz==1", "conda.yml:7"], ["Some.Pack[extra]>=2", "req.txt:3"]]
 

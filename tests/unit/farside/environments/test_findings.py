@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.environments import findings
+from holdfast.farside.environments import build_findings
+from holdfast.farside.environments.build_findings import judge
 from holdfast.farside.environments.drivers import machine_of
-from holdfast.farside.environments.findings import judge
 from holdfast.farside.environments.frameworks import Build, framework_of, read_environment
 from holdfast.farside.environments.installed import WHEEL, Package
 from kit.fatbins import cuda_library
@@ -34,7 +34,7 @@ def test_what_is_read_and_what_is_said_of_an_environment(name, tmp_path):
 
 def test_every_kind_of_finding_has_a_case():
     said = [each for name in NAMES for each in json.loads((CASES / name / "expected.json").read_text())["findings"]]
-    assert {each["kind"] for each in said} == set(findings.KINDS)
+    assert {each["kind"] for each in said} == set(build_findings.KINDS)
     assert {each["severity"] for each in said} == {"error", "warning"}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.farside.environments.installed import Package, compiled, lines, packages_of_prefix, site_folders
-from holdfast.farside.environments.wheel_tags import mismatch
+from holdfast.farside.environments.platforms import mismatch
 
 HERE = "linux-x86_64-glibc2.36"
 

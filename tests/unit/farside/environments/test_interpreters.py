@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.farside.environments import interpreters
-from holdfast.farside.environments.interpreters import Interpreter, choose
+from holdfast.farside.environments.interpreters import Interpreter, choose, satisfies
 from holdfast.farside.environments.platforms import build_name
-from holdfast.farside.environments.versions import satisfies
 from unit.farside.programs import program
 
 FOUND = [

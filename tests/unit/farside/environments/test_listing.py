@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside.environments import listing
-from holdfast.farside.layout import Home
-from holdfast.farside.refusal import Refused
+from holdfast.farside.operations import environment_list
+from holdfast.farside.system.layout import Home
+from holdfast.farside.system.refusal import Refused
 
 
 def make(home: Home, name: str, used: float, complete: bool = True) -> Path:
@@ -27,23 +27,23 @@ def make(home: Home, name: str, used: float, complete: bool = True) -> Path:
 
 
 def test_the_one_that_was_used_last_comes_first(home):
-    assert listing.listed(home, {}) == []
+    assert environment_list.listed(home, {}) == []
     make(home, "older", 10)
     make(home, "newer", 20)
 
-    rows = listing.listed(home, {})
+    rows = environment_list.listed(home, {})
 
     assert [row["id"] for row in rows] == ["newer", "older"]
-    assert (rows[0]["count"], rows[0]["python"], rows[0]["in_use"]) == (2, "3.11.2", False)
+    assert (rows[0]["packages"], rows[0]["python"], rows[0]["state"]) == (2, "3.11.2", "ready")
 
 
 def test_files_that_the_cache_has_too_free_nothing(home, tmp_path):
     folder = make(home, "one", 10)
-    before = listing.listed(home, {})[0]
+    before = environment_list.listed(home, {})[0]
     (tmp_path / "cached").write_bytes(b"x" * 1000)
     os.link(tmp_path / "cached", folder / "linked")
 
-    row = listing.listed(home, {})[0]
+    row = environment_list.listed(home, {})[0]
 
     assert row["size"] - before["size"] == 1000
     assert row["own"] == before["own"]
@@ -54,9 +54,9 @@ def test_one_that_was_not_finished_or_has_lost_its_python_is_told_apart(home):
     folder = make(home, "lost", 20)
     (folder / "bin" / "python").unlink()
 
-    assert {row["id"]: (row["complete"], row["works"]) for row in listing.listed(home, {})} == {
-        "half": (False, False),
-        "lost": (True, False),
+    assert {row["id"]: row["state"] for row in environment_list.listed(home, {})} == {
+        "half": "unfinished",
+        "lost": "broken",
     }
 
 
@@ -64,8 +64,8 @@ def test_one_is_found_by_the_beginning_of_its_name_and_no_name_leads_out_of_the_
     make(home, "abc1", 10)
     make(home, "abd2", 10)
 
-    assert listing.shown(home, {"environment": "abc"})["packages"] == ["numpy==1", "six==2"]
+    assert environment_list.shown(home, {"environment": "abc"})["packages"] == ["numpy==1", "six==2"]
     for name, words in (("ab", "several"), ("x", "abc1, abd2"), ("../runs", ""), ("", ""), ("/etc", "")):
         with pytest.raises(Refused) as refused:
-            listing.shown(home, {"environment": name})
+            environment_list.shown(home, {"environment": name})
         assert words in f"{refused.value.message} {refused.value.hint}"

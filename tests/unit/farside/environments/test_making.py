@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from holdfast.farside.environments.build import DEFAULT, Maker
+from holdfast.farside.environments.find import Known
 from holdfast.farside.environments.interpreters import Interpreter
-from holdfast.farside.environments.known import Known
-from holdfast.farside.environments.making import DEFAULT, Maker
 from holdfast.farside.environments.place import Place
-from holdfast.farside.refusal import Refused
+from holdfast.farside.system.refusal import Refused
 
 
 class Empty(Place):

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from holdfast.farside.environments import place as places
-from holdfast.farside.environments.known import Known
+from holdfast.farside.environments.find import Known
 from holdfast.farside.environments.locks import Lock, lock_digest, make_lock
 from holdfast.farside.environments.place import Place
 from holdfast.farside.environments.platforms import platform_name
-from holdfast.farside.layout import Home
-from holdfast.farside.refusal import Refused
+from holdfast.farside.system.layout import Home
+from holdfast.farside.system.refusal import Refused
 
 
 class Elsewhere(Place):
@@ -67,7 +67,6 @@ def test_the_active_python_says_its_version_itself(home):
 @pytest.mark.parametrize(
     ("mark", "here", "there"),
     [
-        ({}, True, False),
         ({"compiled": [], "place": ""}, True, True),
         ({"compiled": ["x"], "place": ""}, True, False),
         ({"compiled": ["x"], "place": "elsewhere"}, False, True),

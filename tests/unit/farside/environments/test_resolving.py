@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from holdfast.farside.environments.locks import Lock, make_lock
-from holdfast.farside.environments.resolving import Resolver
-from holdfast.farside.layout import Home
+from holdfast.farside.environments.resolve import Resolver
+from holdfast.farside.system.layout import Home
 
 
 def resolver(home: Home, **wishes: Any) -> Resolver:

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.environments import interpreters, place, target
+from holdfast.farside.environments import interpreters, place
 from holdfast.farside.environments.interpreters import Interpreter
 from holdfast.farside.environments.locks import Lock, lock_path, make_lock, note_path, write_lock
-from holdfast.farside.layout import Home
-from holdfast.farside.refusal import Refused
+from holdfast.farside.operations import resolution_target
+from holdfast.farside.system.layout import Home
+from holdfast.farside.system.refusal import Refused
 
 SPEC, PLATFORM = "a" * 64, "linux-x86_64-glibc2.36"
 HERE = [Interpreter("/usr/bin/python3.12", "3.12.1"), Interpreter("/usr/bin/python3.11", "3.11.2")]
@@ -22,7 +23,7 @@ HERE = [Interpreter("/usr/bin/python3.12", "3.12.1"), Interpreter("/usr/bin/pyth
 def home(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
     monkeypatch.setattr(place, "platform_name", lambda: PLATFORM)
     monkeypatch.setattr(interpreters, "found_here", lambda home, environment: HERE)
-    monkeypatch.setattr(target, "find_python", lambda location, work: location or "/usr/bin/python3")
+    monkeypatch.setattr(resolution_target, "find_python", lambda location, work: location or "/usr/bin/python3")
     monkeypatch.setattr(interpreters, "versions_of", lambda paths, environment: dict.fromkeys(paths, "3.10.4"))
     return home
 
@@ -32,7 +33,9 @@ def lock(python: str = "3.11.2", platform: str = PLATFORM, **more: Any) -> Lock:
 
 
 def ask(home: Home, python: str | None = ">=3.10", locks: Any = (), **more: Any) -> dict[str, Any]:
-    return target.describe(home, {"spec": SPEC, "python": python, "location": None, "locks": list(locks), **more})
+    return resolution_target.describe(
+        home, {"spec": SPEC, "python": python, "location": None, "locks": list(locks), **more}
+    )
 
 
 def test_the_newest_python_that_fits_is_chosen_or_all_are_told_and_nothing_is_built(home):
@@ -80,12 +83,12 @@ def test_the_environment_of_another_run_is_for_its_own_platform_and_python(home)
 
 
 def test_with_a_container_it_is_the_image_that_is_described(home, monkeypatch):
-    from holdfast.farside.containers import in_image
+    from holdfast.farside.containers import images
     from holdfast.farside.containers.images import Image, Python
 
     own = Python("/usr/local/bin/python3", "3.13.1", "/usr/local/bin/python3.13")
     image = Image("sha256:" + "ab" * 32, "alpine", "x86_64", "linux-x86_64-musl", {}, "", (), (own,), "", "", "")
-    monkeypatch.setattr(in_image, "place_asked", lambda home, container: in_image.InImage(image, home))
+    monkeypatch.setattr(images, "place_asked", lambda home, container: images.InImage(image, home))
     container = {"program": "docker", "image": "alpine", "gpus": None}
 
     answer = ask(home, container=container)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside.environments import tools
-from holdfast.farside.layout import Home, object_path
-from holdfast.farside.refusal import Refused
+from holdfast.farside.environments import uv
+from holdfast.farside.system.layout import Home, object_path
+from holdfast.farside.system.refusal import Refused
 
 DIGEST = "ab" * 32
 MESSAGE = {"name": "uv-0.13.7", "digest": DIGEST}
@@ -27,16 +27,16 @@ def sent(home: Home) -> Path:
 
 def _is_placed(home: Home) -> bool:
     """It alone, and nothing half made beside it."""
-    placed = Path(tools.path_of(home, "uv-0.13.7"))
+    placed = Path(uv.path_of(home, "uv-0.13.7"))
     alone = list(placed.parent.iterdir()) == [placed]
     return alone and os.access(placed, os.X_OK) and placed.read_bytes() == b"#!/bin/sh\necho works\n"
 
 
 def test_it_takes_no_room_of_its_own_and_a_repeat_changes_nothing(home, sent):
     for _ in range(2):
-        assert tools.place(home, MESSAGE) == {"path": tools.path_of(home, "uv-0.13.7")}
+        assert uv.place(home, MESSAGE) == {"path": uv.path_of(home, "uv-0.13.7")}
         assert _is_placed(home)
-        assert sent.samefile(tools.path_of(home, "uv-0.13.7"))
+        assert sent.samefile(uv.path_of(home, "uv-0.13.7"))
 
 
 def test_what_is_built_may_lie_on_another_disk(home, sent, monkeypatch):
@@ -44,12 +44,12 @@ def test_what_is_built_may_lie_on_another_disk(home, sent, monkeypatch):
         raise OSError(errno.EXDEV, "Invalid cross-device link")
 
     monkeypatch.setattr(os, "link", no_link)
-    tools.place(home, MESSAGE)
+    uv.place(home, MESSAGE)
     assert _is_placed(home)
 
 
 def test_one_that_has_not_arrived_is_refused(home):
     with pytest.raises(Refused, match=r"uv-0\.13\.7"):
-        tools.place(home, MESSAGE)
+        uv.place(home, MESSAGE)
     with pytest.raises(Refused, match="not here yet"):
-        tools.require(home, ["uv-0.13.7"])
+        uv.require(home, ["uv-0.13.7"])

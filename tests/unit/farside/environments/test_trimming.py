@@ -8,8 +8,8 @@ import os
 import time
 from pathlib import Path
 
-from holdfast.farside.environments.trimming import trimmed
-from holdfast.farside.layout import USE_BYTE, Home
+from holdfast.farside.operations.environment_trim import trimmed
+from holdfast.farside.system.layout import USE_BYTE, Home
 from unit.farside.programs import lock_held
 
 DAY = 86400.0

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside.environments.workshop import Owner, Result, Room, Start, Workshop
-from holdfast.farside.layout import CONTROL
-from holdfast.farside.refusal import Refused
-from holdfast.farside.run.signals import Exit
+from holdfast.farside.environments.workshop import Result, Room, Start, Supervision, Workshop
+from holdfast.farside.system.layout import CONTROL
+from holdfast.farside.system.refusal import Refused
+from holdfast.farside.system.signals import Exit
 
 
 def attend(pid: int, pump) -> Exit:
@@ -22,7 +22,7 @@ def attend(pid: int, pump) -> Exit:
 @pytest.fixture
 def shop(tmp_path: Path) -> Workshop:
     (tmp_path / CONTROL).touch()
-    owner = Owner(str(tmp_path), attend, lambda: None, lambda: None, lambda seconds: None, lambda *a, **b: None)
+    owner = Supervision(str(tmp_path), attend, lambda: None, lambda: None, lambda seconds: None, lambda *a, **b: None)
     secrets = {"SCRIPT_TOKEN": "for-the-script", "HOLDFAST_INDEX_1": "me:for-the-index"}
     return Workshop(owner, secrets, ["HOLDFAST_INDEX_1"])
 

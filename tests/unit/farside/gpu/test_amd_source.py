@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from holdfast.farside.gpu.watching.amd_source import AmdSource
-from holdfast.farside.gpu.watching.samples import Watched
-from holdfast.farside.gpu.watching.source import Look, Lost, Unusable
+from holdfast.farside.gpu.samples import Watched
+from holdfast.farside.gpu.watch.amd_source import AmdSource
+from holdfast.farside.gpu.watch.source import Look, Lost, Unusable
 from kit.amd import GIB, Device, Process, Simulated
 
 Opened = Callable[[Simulated], AmdSource]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside import kernel
-from holdfast.farside.gpu.watching.belonging import OTHER, OWN, UNMATCHED, Belonging
+from holdfast.farside.gpu.watch.process_owner import OTHER, OWN, UNMATCHED, Belonging
+from holdfast.farside.system import kernel
 
 GUARDIAN = 100
 GENERATION = "18d2721bfe8f"

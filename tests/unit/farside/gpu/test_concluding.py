@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside.gpu.judging import facts as known
-from holdfast.farside.gpu.judging.concluding import conclude, judged
-from holdfast.farside.gpu.judging.verdict import Verdict, as_json, judge
-from holdfast.farside.gpu.watching import samples as lines
-from holdfast.farside.gpu.watching.samples import Row, Samples, Tick
+from holdfast.farside.gpu import gpu_facts as known
+from holdfast.farside.gpu import samples as lines
+from holdfast.farside.gpu.judge.verdict import Verdict, as_json, conclude, judge, judged
+from holdfast.farside.gpu.samples import Row, Samples, Tick
 from kit.gpu_values import ASKED, START, end, leasing, samples, working
 
 FACTS = leasing(1)

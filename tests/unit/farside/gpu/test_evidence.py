@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.gpu.judging.evidence import HELD, UNKNOWN, WAITING, WORKING, Part, work
-from holdfast.farside.gpu.watching.samples import Row
+from holdfast.farside.gpu.judge.evidence import HELD, UNCLEAR, WAITING, WORKING, Part, work
+from holdfast.farside.gpu.samples import Row
 from kit.gpu_values import GIB, STRANGER, holding, row, strange, uuid, working
 
 
@@ -24,8 +24,8 @@ def part(**other: Any) -> Part:
         (holding(), HELD),
         (row(), WAITING),
         (strange(), WAITING),
-        (row(utilisation=1, unmatched=1), UNKNOWN),
-        (row(utilisation=1), UNKNOWN),
+        (row(utilisation=1, unmatched=1), UNCLEAR),
+        (row(utilisation=1), UNCLEAR),
     ],
     ids=[
         "one per cent is the run's own",
@@ -43,4 +43,4 @@ def test_one_per_cent_is_work_and_what_nobody_can_match_is_unknown(seen: Row, ki
 
 
 def test_without_attribution_another_process_may_be_the_runs_own() -> None:
-    assert work(strange(), part(), attributed=False)[0] == UNKNOWN
+    assert work(strange(), part(), attributed=False)[0] == UNCLEAR

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from holdfast.farside.gpu.judging.facts import NOTHING, Facts, as_json, parse
+from holdfast.farside.gpu.gpu_facts import NOTHING, Facts, as_json, parse
 from kit.gpu_values import CPU_BUILD, device, leasing
 
 FULL = leasing(2, visible="0,1", container="hook", findings=(CPU_BUILD,), frameworks=("torch", "jax"))

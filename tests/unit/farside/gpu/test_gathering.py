@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.gpu.judging.gathering import gather
-from holdfast.farside.gpu.leasing.occupants import MPS_SERVER, occupant
+from holdfast.farside.gpu.devices import gather
+from holdfast.farside.gpu.occupants import MPS_SERVER, occupant
 from holdfast.farside.gpu.request import Request
 from kit.waiting import wait_for
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.farside.gpu.judging.idle import idle_for, waiting
-from holdfast.farside.gpu.judging.verdict import judge
-from holdfast.farside.gpu.watching.samples import Samples
+from holdfast.farside.gpu.judge.idle import idle_for, waiting
+from holdfast.farside.gpu.judge.verdict import judge
+from holdfast.farside.gpu.samples import Samples
 from kit.gpu_values import GIB, START, device, end, facts, holding, leasing, row, samples, strange, working
 
 QUIET, BUSY, HELD = [row()], [working()], [holding()]

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.gpu.leasing import leases, registry
-from holdfast.farside.gpu.leasing.leases import Holder, Lease, lease
+from holdfast.farside.gpu.lease import leases, registry
+from holdfast.farside.gpu.lease.leases import Holder, Lease, lease
 from holdfast.farside.gpu.request import Request
-from holdfast.farside.refusal import Refused
+from holdfast.farside.system.refusal import Refused
 from kit.waiting import wait_for
 
 GIB = 1 << 30
@@ -221,7 +221,7 @@ def test_instances_that_are_cut_anew_meanwhile_are_queued_up_for_anew(driver, re
 def waiter(report_of) -> Iterator[subprocess.Popen[str]]:
     """A run that came before and could use the only device."""
     code = (
-        "import sys; from holdfast.farside.gpu.leasing import registry\n"
+        "import sys; from holdfast.farside.gpu.lease import registry\n"
         "places = registry.queue_up(1, sys.argv[1:]); print(flush=True); input()"
     )
     argv = [sys.executable, "-c", code, report_of({})["devices"][0]["uuid"]]

@@ -10,13 +10,12 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast.farside.gpu.watching import left_behind
-from holdfast.farside.gpu.watching.belonging import Belonging
-from holdfast.farside.gpu.watching.left_behind import end_left
-from holdfast.farside.gpu.watching.samples import Row, Samples
-from holdfast.farside.gpu.watching.sampling import Sampling
-from holdfast.farside.run import processes
-from holdfast.farside.run.children import Attendant, CannotStart
+from holdfast.farside.gpu.samples import Row, Samples
+from holdfast.farside.gpu.watch import sampler_child
+from holdfast.farside.gpu.watch.process_owner import Belonging
+from holdfast.farside.gpu.watch.sampler_child import Sampling, end_left
+from holdfast.farside.system import processes
+from holdfast.farside.system.children import Attendant, CannotStart
 from kit.gpu_values import GIB, row, samples, uuid
 from kit.waiting import wait_for
 
@@ -46,8 +45,8 @@ class Made:
 
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(left_behind, "GRACE", 0.05)
-    monkeypatch.setattr(left_behind, "SETTLING", 0.1)
+    monkeypatch.setattr(sampler_child, "GRACE", 0.05)
+    monkeypatch.setattr(sampler_child, "SETTLING", 0.1)
 
 
 @pytest.fixture
@@ -79,7 +78,7 @@ def ending(made: Made) -> tuple[list[Any], list[Any], bool]:
     ids=["one that listens", "one that does not"],
 )
 def test_a_process_of_the_run_is_ended(start, monkeypatch, words, patient, by):
-    monkeypatch.setattr(left_behind, patient, 60.0)
+    monkeypatch.setattr(sampler_child, patient, 60.0)
     child = start(words, HOLDFAST_GENERATION=GENERATION)
     left, ended, answered = ending(Made(child.pid, is_there=lambda pid: child.poll() is None))
     assert (left, answered) == ([], True)
@@ -101,7 +100,7 @@ def test_who_takes_the_pid_after_the_question_is_not_signalled(start, monkeypatc
     now = processes.look(child.pid)
     assert now is not None
     before = now._replace(start="1")  # as it was when the question was asked
-    monkeypatch.setattr(left_behind, "processes", _Earlier(before))
+    monkeypatch.setattr(sampler_child, "processes", _Earlier(before))
     _, ended, _ = ending(Made(child.pid))
     assert ended == [] and child.poll() is None
 

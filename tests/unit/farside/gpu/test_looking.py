@@ -11,14 +11,13 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.gpu import looking
-from holdfast.farside.gpu.judging.facts import Device
-from holdfast.farside.gpu.leasing import registry
-from holdfast.farside.gpu.leasing.occupants import occupant
-from holdfast.farside.gpu.leasing.queue import Ticket
-from holdfast.farside.gpu.leasing.registry import Holder, State, mark
-from holdfast.farside.gpu.looking import answer
+from holdfast.farside.gpu.gpu_facts import Device
+from holdfast.farside.gpu.lease import registry
+from holdfast.farside.gpu.lease.registry import Holder, State, Ticket, mark
+from holdfast.farside.gpu.occupants import occupant
 from holdfast.farside.machine import gpus
+from holdfast.farside.operations import gpu_inventory
+from holdfast.farside.operations.gpu_inventory import answer
 from kit.waiting import wait_for
 
 
@@ -60,8 +59,8 @@ def test_own_runs_others_runs_and_strangers_are_told_apart(report_of, of_a_run):
         assert (stranger["whose"], stranger["run"]) == ("stranger", None)
     theirs, unseen = found["devices"][1]["processes"]
     assert (theirs["whose"], theirs["run"]) == ("run" if me != root.uid else "mine", "theirs_1")
-    assert (unseen["whose"], unseen["uid"], unseen["user"], unseen["command"]) == ("stranger", None, "", "")
-    leased = found["devices"][0]["leased_by"]
+    assert (unseen["whose"], unseen["uid"], unseen["user"], unseen["command"]) == ("stranger", None, None, None)
+    leased = found["devices"][0]["lease"]
     assert (leased["uid"], leased["run"], leased["pid"]) == (me, "mine_7", 5)
 
 
@@ -70,14 +69,14 @@ def test_a_process_on_a_device_that_nobody_leased_is_a_stranger(report_of):
     (row,) = found["devices"][0]["processes"]
     assert (row["whose"], row["run"], row["user"]) == ("stranger", None, occupant(1).user)
     assert found["devices"][1]["processes"] is None
-    assert found["devices"][0]["leased_by"] is None
+    assert found["devices"][0]["lease"] is None
 
 
 def test_a_lease_whose_holder_did_not_say_its_name_is_still_one(report_of):
     report = report_of({})
     uuid = report["devices"][0]["uuid"]
     found = answer(report, State(frozenset([uuid]), (), {}))
-    assert found["devices"][0]["leased_by"] == {"uid": None, "user": "", "run": "", "pid": None}
+    assert found["devices"][0]["lease"] == {"uid": None, "user": "", "run": "", "pid": None}
 
 
 def test_instances_have_leases_and_processes_of_their_own(report_of):
@@ -87,7 +86,7 @@ def test_instances_have_leases_and_processes_of_their_own(report_of):
     report = report_of({"mig": True, "instances": parts, "processes": [process(mine.pid, instance=3)]})
     found = answer(report, state({"MIG-1": Holder(os.getuid(), "mine_1", 5)}))
     (device,) = found["devices"]
-    assert [bool(each["leased_by"]) for each in device["instances"]] == [True, False]
+    assert [bool(each["lease"]) for each in device["instances"]] == [True, False]
     assert [each["is_used"] for each in device["instances"]] == [True, False]
     assert device["processes"][0]["run"] == "mine_1"
 
@@ -102,7 +101,7 @@ def test_the_queue_has_those_who_wait_for_devices_of_this_machine(report_of):
     row, unknown, its_own_word = found["queue"]
     me = (os.getuid(), occupant(os.getpid()).user)
     assert (its_own_word["uid"], its_own_word["user"], its_own_word["run"]) == (*me, "iris_1")
-    assert (unknown["pid"], unknown["uid"], unknown["user"]) == (os.getpid(), None, "")
+    assert (unknown["pid"], unknown["uid"], unknown["user"]) == (os.getpid(), None, None)
     assert (row["gpus"], row["pid"], row["uid"], row["devices"]) == (2, os.getpid(), os.getuid(), [uuid])
     assert row["waited"] >= 3
 
@@ -125,9 +124,9 @@ def test_nobody_reads_the_options_of_anybodys_command(report_of):
 
 def test_a_device_of_another_maker_is_named_and_is_nobodys(home, monkeypatch):
     named = Device(0, "0000:03:00.0", "Intel Arc A770", None, None, "named", False, ())
-    monkeypatch.setattr(looking, "name_others", lambda: (named,))
-    found = looking.look(home, {})
+    monkeypatch.setattr(gpu_inventory, "name_others", lambda: (named,))
+    found = gpu_inventory.look(home, {})
     assert found["state"] == gpus.NO_DRIVER
     (device,) = found["devices"]
     assert (device["name"], device["state"]) == ("Intel Arc A770", "named")
-    assert (device["processes"], device["leased_by"]) == (None, None)
+    assert (device["processes"], device["lease"]) == (None, None)

@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from holdfast.farside.gpu.leasing.occupants import Occupant, occupant, shown
-from holdfast.farside.gpu.leasing.units import computing
+from holdfast.farside.gpu.occupants import Occupant, occupant, shown
+from holdfast.farside.gpu.units import computing
 from kit.waiting import wait_for
 
 

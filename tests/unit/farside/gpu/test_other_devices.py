@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside.gpu.judging.facts import Device
-from holdfast.farside.gpu.watching import source
-from holdfast.farside.gpu.watching.other_devices import name_others
+from holdfast.farside.gpu.devices import name_others
+from holdfast.farside.gpu.gpu_facts import Device
+from holdfast.farside.gpu.watch import source
 
 
 def add(root: Path, card: str, pci: str, vendor: str, device: str, kind: str = "0x030000") -> Path:

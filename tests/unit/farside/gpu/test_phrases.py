@@ -2,8 +2,8 @@
 
 import pytest
 
-from holdfast.farside.gpu.judging import reasons
-from holdfast.farside.gpu.judging.phrases import recognise
+from holdfast.farside.gpu.judge import reasons
+from holdfast.farside.gpu.judge.output_clues import recognise
 
 SAID = [
     ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 22.00 MiB. GPU 0 has a", "out-of-gpu-memory"),

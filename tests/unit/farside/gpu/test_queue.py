@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.farside.gpu.leasing.queue import Ticket, allocate, before
+from holdfast.farside.gpu.lease.registry import Ticket, allocate, before
 
 DEVICES = ("a", "b", "c", "d")
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from holdfast.farside.gpu.leasing import holding, registry
-from holdfast.farside.gpu.leasing.registry import Holder, State, mark, parse
+from holdfast.farside.gpu.lease import registry
+from holdfast.farside.gpu.lease.registry import Holder, State, mark, parse
 
 LINE = "0000000000000000: 00000002 00000000 00000000 0001 01 12345 "
 ONE = Holder(1000, "mine_1", 4242)
@@ -80,17 +80,17 @@ def test_whoever_waits_says_which_run_that_is_and_a_name_that_is_too_long_costs_
 
 def test_leases_are_not_inherited_by_what_is_executed(uuids, take, opened):
     take(uuids)
-    opened += holding.pair()
+    opened += registry.pair()
     assert not any(os.get_inheritable(each.fileno()) for each in opened)
 
 
 def test_a_guardian_that_is_gone_does_not_take_a_lease(uuids, take, opened):
     taken = take(uuids)
-    held, given = holding.pair()
+    held, given = registry.pair()
     opened.append(given)
-    assert holding.hand_over(given, taken)
+    assert registry.hand_over(given, taken)
     held.close()
-    assert not holding.hand_over(given, taken)
+    assert not registry.hand_over(given, taken)
 
 
 def test_other_sockets_and_odd_names_are_left_alone():

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from holdfast.farside.gpu.watching import samples
-from holdfast.farside.gpu.watching.belonging import OTHER, OWN, UNMATCHED, Belonging
-from holdfast.farside.gpu.watching.sampler import LOOKS_BETWEEN, Lines, Sampler, Schedule, make_row, watch
-from holdfast.farside.gpu.watching.samples import Loss, Row, Watched, read
-from holdfast.farside.gpu.watching.source import Look, Lost, Source, Unusable
+from holdfast.farside.gpu import samples
+from holdfast.farside.gpu.samples import Loss, Row, Watched, read
+from holdfast.farside.gpu.watch.process_owner import OTHER, OWN, UNMATCHED, Belonging
+from holdfast.farside.gpu.watch.sampler import LOOKS_BETWEEN, Lines, Sampler, Schedule, make_row, watch
+from holdfast.farside.gpu.watch.source import Look, Lost, Source, Unusable
 
 
 class Whose(Belonging):
@@ -142,8 +142,8 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, asked: int = -1) -> None:
         self.now, self.waits, self.asked = 50.0, 0, asked
         clock = SimpleNamespace(time=lambda: 1000.0 + self.now, monotonic=lambda: self.now)
-        monkeypatch.setattr("holdfast.farside.gpu.watching.sampler.time", clock)
-        monkeypatch.setattr("holdfast.farside.gpu.watching.sampler.signal", SimpleNamespace(sigtimedwait=self.wait))
+        monkeypatch.setattr("holdfast.farside.gpu.watch.sampler.time", clock)
+        monkeypatch.setattr("holdfast.farside.gpu.watch.sampler.signal", SimpleNamespace(sigtimedwait=self.wait))
 
     def wait(self, _: object, seconds: float) -> object:
         self.waits += 1
@@ -191,7 +191,7 @@ class Disk:
 
     def __init__(self, room: int, monkeypatch: pytest.MonkeyPatch) -> None:
         self.room, self.write = room, os.write
-        monkeypatch.setattr("holdfast.farside.gpu.watching.sampler.os.write", self.take)
+        monkeypatch.setattr("holdfast.farside.gpu.watch.sampler.os.write", self.take)
 
     def take(self, descriptor: int, data: bytes) -> int:
         if not self.room:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.farside.gpu.watching.samples import (
+from holdfast.farside.gpu.samples import (
     Fold,
     Loss,
     Row,

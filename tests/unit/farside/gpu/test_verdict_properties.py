@@ -7,14 +7,14 @@ import json
 from hypothesis import given
 from hypothesis import strategies as some
 
-from holdfast.farside.environments.findings import ERROR, KINDS, WARNING, Finding
-from holdfast.farside.gpu.judging import facts as known
-from holdfast.farside.gpu.judging import reasons, verdict
-from holdfast.farside.gpu.judging.facts import Device, End, Facts, Left
-from holdfast.farside.gpu.judging.idle import idle_for
-from holdfast.farside.gpu.judging.verdict import judge
+from holdfast.farside.environments.build_findings import ERROR, KINDS, WARNING, Finding
+from holdfast.farside.gpu import gpu_facts as known
+from holdfast.farside.gpu.gpu_facts import Device, End, Facts, Left
+from holdfast.farside.gpu.judge import reasons, verdict
+from holdfast.farside.gpu.judge.idle import idle_for
+from holdfast.farside.gpu.judge.verdict import judge
 from holdfast.farside.gpu.request import Request
-from holdfast.farside.gpu.watching.samples import Loss, Row, Samples, Tick, Watched
+from holdfast.farside.gpu.samples import Loss, Row, Samples, Tick, Watched
 from kit.gpu_values import START, device, uuid
 from kit.gpu_values import end as end_of
 from kit.gpu_values import facts as facts_of

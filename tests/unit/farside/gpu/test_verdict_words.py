@@ -2,10 +2,10 @@
 
 import pytest
 
-from holdfast.farside.gpu.judging import reasons
-from holdfast.farside.gpu.judging.facts import Left
-from holdfast.farside.gpu.judging.verdict import judge
-from holdfast.farside.gpu.watching.samples import Samples
+from holdfast.farside.gpu.gpu_facts import Left
+from holdfast.farside.gpu.judge import reasons
+from holdfast.farside.gpu.judge.verdict import judge
+from holdfast.farside.gpu.samples import Samples
 from kit.gpu_values import GIB, end, facts, leasing, row, samples, strange, uuid, working
 from kit.gpu_verdicts import CASES, LEASING, MIG, NOBODY, ONE_MIG, QUIET, TEN
 
@@ -41,7 +41,7 @@ SAID = {
         "GPU used: Tesla K80 (GPU-00000000), 1.0 GiB peak, first use after 1 s"
     ),
     "the machine slept": (
-        "GPU use unknown: nobody looked for 60 s of the 75 s that the script ran, "
+        "GPU use unknown: there is no record for 60 s of the 75 s that the script ran, "
         "as where the machine sleeps or its clock is set."
     ),
     "two seconds": "GPU use unknown: the script ran too short to be watched: 2 looks, and three are needed.",
@@ -90,7 +90,7 @@ REMEDIES = {
     "a driver that fails, and nobody asked": (
         facts(request=NOBODY, frameworks=("torch",))._replace(devices=(), driver_state="failed"),
         *(TEN, Samples()),
-        "Mend the NVIDIA driver until `nvidia-smi` lists the machine's GPUs, choose another compute target, or do not "
+        "Fix the NVIDIA driver until `nvidia-smi` lists the machine's GPUs, choose another compute target, or do not "
         "ask for a GPU.",
     ),
     "more memory than there is": (

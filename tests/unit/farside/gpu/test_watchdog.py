@@ -12,13 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.farside.gpu.judging.facts import Facts
-from holdfast.farside.gpu.judging.idle import idle_for
+from holdfast.farside.gpu.gpu_facts import Facts
+from holdfast.farside.gpu.judge.idle import idle_for
 from holdfast.farside.gpu.request import Request
-from holdfast.farside.gpu.watching import watchdog
-from holdfast.farside.gpu.watching.samples import Row, Samples, Tick, encode_devices, encode_start, encode_tick, period
-from holdfast.farside.gpu.watching.samples import read as read_samples
-from holdfast.farside.gpu.watching.watchdog import Watchdog
+from holdfast.farside.gpu.samples import Row, Samples, Tick, encode_devices, encode_start, encode_tick, period
+from holdfast.farside.gpu.samples import read as read_samples
+from holdfast.farside.gpu.watch import watchdog
+from holdfast.farside.gpu.watch.watchdog import Watchdog
 from kit.gpu_values import GIB, START, facts, holding, row, samples, working
 
 QUIET, BUSY, HELD = [row()], [working()], [holding()]

@@ -1,0 +1,126 @@
+"""Files of runs brought to where they are wanted: `history download`, `promote` and `import`, `asset download`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from holdfast.cli import terminal
+from holdfast.cli.command_context import current_context, current_project, tell_if_shipped
+from holdfast.cli.find_run import up_to_date
+from holdfast.cli.options import (
+    artifact_names,
+    download_options,
+    run_option,
+    target_of_run,
+    target_option,
+)
+from holdfast.cli.output_format import Command
+from holdfast.cli.screen import Screen, drain
+from holdfast.errors import StorageError, UsageError
+from holdfast.history.run_folder import RunFolders
+from holdfast.presenting.lines import one_line
+from holdfast.project.quantities import format_size
+from holdfast.workbench.following.fetch import bring_outputs_home
+from holdfast.workbench.records.artifacts import Copied, Download, download
+from holdfast.workbench.records.import_runs import import_runs
+from holdfast.workbench.records.promotion import download_asset, promote
+
+
+@click.command("download", cls=Command)
+@run_option()
+@target_of_run()
+@download_options
+@click.option(
+    "--artifact",
+    "wanted",
+    multiple=True,
+    metavar="PATH",
+    shell_complete=artifact_names,
+    help='Only this file, folder (outputs/plots/) or glob ("*.pkl"); may be repeated. [default: outputs and uploads]',
+)
+def download_command(run: str, target: str | None, directory: Path, overwrite: bool, wanted: tuple[str, ...]) -> None:
+    """Copy the files of a run to a folder. Each keeps its path: DIR/outputs/model.pkl."""
+    context = current_context()
+    project = current_project(context)
+    (run_id,) = up_to_date(project, run, target=target, whole=True)
+    count = total = 0
+    if not wanted:
+        screen = Screen()
+        folders = RunFolders(project.state_directory)
+        were_left = folders.outputs_are_left(run_id)
+        for news in bring_outputs_home(project, run_id, context):
+            screen.show(news)
+        screen.finish_line()
+        if were_left:
+            terminal.notice(f"The outputs are at home now: .holdfast/runs/{run_id}/outputs; this is a copy of them:")
+    try:
+        for event in download(project, Download(run_id, directory, wanted, overwrite), context):
+            if isinstance(event, Copied):
+                click.echo(one_line(str(event.destination)))
+                count, total = count + 1, total + event.size
+            else:
+                terminal.warning(f"`{one_line(event.path)}` is a link that leads out of the run: left out.")
+    except StorageError:
+        terminal.notice(f"{count} {'file' if count == 1 else 'files'}, {format_size(total)}; not all:")
+        raise
+    terminal.notice(f"{count} {'file' if count == 1 else 'files'}, {format_size(total)}.")
+    if count:
+        tell_if_shipped(project, directory, context)
+
+
+@click.command("promote", cls=Command)
+@run_option()
+@click.option(
+    "-ap",
+    "--artifact-path",
+    required=True,
+    metavar="PATH",
+    shell_complete=artifact_names,
+    help="File of the run: outputs/model.pkl.",
+)
+@click.option("-n", "--name", required=True, metavar="NAME", help="Name of the asset: assets/NAME.link is written.")
+def promote_command(run: str, artifact_path: str, name: str) -> None:
+    """Give a file of a run a name that is committed with the code."""
+    project = current_project()
+    done = promote(project, RunFolders(project.state_directory).resolve(run), artifact_path, name)
+    click.echo(done.file.relative_to(project.root))
+    if done.replaced is not None:
+        terminal.notice(f"It led to `{done.replaced.artifact}` of run {done.replaced.run_id} before.")
+    terminal.hint(f"Fetch it: holdfast asset download -l {done.file.relative_to(project.root)} -d DIR")
+
+
+@click.command("import", cls=Command)
+@target_option("Compute target to ask.", required=True)
+@click.option("--project", "wanted", metavar="PROJECT", help="Of this project, by name or id. [default: this one]")
+@click.option("--all", "everything", is_flag=True, help="Of every project that has runs there.")
+def import_command(target: str, wanted: str | None, everything: bool) -> None:
+    """Bring the runs that were submitted from other machines: their records, code, logs, metrics and small outputs.
+
+    A run that is here already is left alone. Large outputs stay there until `history download` or `logs -f`.
+    """
+    if wanted is not None and everything:
+        raise UsageError("--all takes every project, and --project one.", "Leave out one of them.")
+    context = current_context()
+    project = current_project(context)
+    folders = RunFolders(project.state_directory)
+    before = folders.names()
+    drain(import_runs(project, target, wanted, everything, context))
+    count = len(folders.names() - before)
+    terminal.notice(f"{count} {'run' if count == 1 else 'runs'} imported from {target}.")
+
+
+@click.command("download", cls=Command)
+@click.option(
+    "-l",
+    "--link-file",
+    required=True,
+    metavar="LINK",
+    type=click.Path(path_type=Path),
+    help="The link that `history promote` wrote: assets/NAME.link.",
+)
+@download_options
+def download_asset_command(link_file: Path, directory: Path, overwrite: bool) -> None:
+    """Copy the file that a link leads to, checked against the digest in the link."""
+    click.echo(download_asset(current_project(), link_file, directory, overwrite))

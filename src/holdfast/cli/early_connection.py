@@ -1,0 +1,113 @@
+"""Looking at a command line before click is loaded, for one thing: does it submit to another machine, or follow a run
+there? Then the connection is begun first. What is not understood here at once is left to the command itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from holdfast.frozen import dataclass
+
+if TYPE_CHECKING:
+    from holdfast.workbench.submitting.early_login import Ahead
+
+AHEAD = "holdfast.ahead"
+"""Where a command finds, in click's `meta`, the connection that was begun for it."""
+SUBMITS = (["submit"], ["experiment", "submit"])
+FOLLOWS = (["logs"], ["experiment", "logs"])
+WITH_VALUE = frozenset(
+    (
+        "-c",
+        "--run-configuration",
+        "-t",
+        "--target",
+        "--time-limit",
+        "--grace",
+        "--secret",
+        "-d",
+        "--conda-file",
+        "-s",
+        "--spark-file",
+        "--sync-outputs",
+        "--environment-of",
+        "--gpus",
+        "--min-gpu-memory",
+        "--stop-if-idle",
+        "--quiet-after",
+        "-o",
+        "--output",
+        "--query",
+    )
+)
+BUILDING = ("--upgrade", "--rebuild", "--ship-packages")
+FLAGS = frozenset(("-a", "--async", "--wait", "--no-outputs", "--require-gpu", *BUILDING, "--verbose", "--debug"))
+
+
+@dataclass(frozen=True)
+class Place:
+    """What `-c` and `-t` say."""
+
+    run_configuration: str | None
+    target: str | None
+
+
+def begin(arguments: Sequence[str]) -> Ahead | None:
+    words = list(arguments)
+    place, run = submitted_to(words), followed(words)
+    if (place in (None, Place(None, None)) and run is None) or not _has_streams():
+        return None
+    from holdfast.cli.command_context import current_context
+    from holdfast.errors import HoldfastError
+    from holdfast.workbench.submitting.early_login import connect_ahead, connect_to_run
+
+    try:
+        if place is not None:
+            return connect_ahead(place.run_configuration, place.target, current_context())
+        return connect_to_run(run or "", current_context())
+    except HoldfastError:
+        return None
+
+
+def followed(arguments: list[str]) -> str | None:
+    """The run that `logs -f` follows; None where it is something else, or more is said."""
+    words = next((arguments[len(each) :] for each in FOLLOWS if arguments[: len(each)] == each), None)
+    run, is_following = "last", False
+    while words:
+        word = words.pop(0)
+        if word in ("-r", "--run") and words:
+            run = words.pop(0)
+        elif word in ("-f", "--follow"):
+            is_following = True
+        else:
+            return None
+    return run if is_following else None
+
+
+def _has_streams() -> bool:
+    """Where the caller has closed one, what is opened next would get its number."""
+    try:
+        return all(os.fstat(number) for number in (0, 1, 2))
+    except OSError:
+        return False
+
+
+def submitted_to(arguments: list[str]) -> Place | None:
+    """None: it is no submission, or not one that can be understood without the command itself."""
+    words = next((arguments[len(each) :] for each in SUBMITS if arguments[: len(each)] == each), None)
+    found: dict[str, str] = {}
+    while words:
+        word = words.pop(0)
+        if not word.startswith("-"):
+            named = word if word.endswith(".runconfig") else None
+            return Place(
+                found.get("-c", found.get("--run-configuration", named)), found.get("-t", found.get("--target"))
+            )
+        option, has_value, value = word.partition("=")
+        if option in WITH_VALUE and option.startswith("--") and has_value:
+            found[option] = value
+        elif word in WITH_VALUE and words:
+            found[word] = words.pop(0)
+        elif word not in FLAGS:
+            return None
+    return None

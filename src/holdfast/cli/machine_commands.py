@@ -1,0 +1,334 @@
+"""Looking at what is there: `check`, `computetarget check`, `environment check`, and `computetarget gpus`, once or
+again and again."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any, TextIO
+
+import click
+
+from holdfast.cli import terminal
+from holdfast.cli.command_context import current_context, current_project, one_name, read_target
+from holdfast.cli.options import configuration_options, target_names
+from holdfast.cli.output_format import Command, Output, output_options, page_options
+from holdfast.cli.screen import show_until, working
+from holdfast.cli.tables import draw_page
+from holdfast.errors import ExitCode, HostError
+from holdfast.hosts.gpu_report import Device, Look
+from holdfast.presenting.environment_page import checked_as_dict, checked_text, fixed_text, remark_line
+from holdfast.presenting.lines import one_line
+from holdfast.presenting.machine_page import as_dict, rows, user_rows, users_document
+from holdfast.workbench.environments import suitability
+from holdfast.workbench.machines import gpu_users
+from holdfast.workbench.machines.attach import Checked, check
+from holdfast.workbench.machines.check import check_this_machine
+
+EVERY = 2.0
+"""Seconds between two looks."""
+
+
+@click.command("check", cls=Command)
+@click.argument("target", required=False, metavar="NAME", shell_complete=target_names)
+@click.option("-n", "--name", metavar="NAME", shell_complete=target_names, help="The same as NAME.")
+@page_options
+def check_command(target: str | None, name: str | None, output: Output) -> None:
+    """Look at a compute target again, as `attach` did, and write nothing.
+
+    Connects, shows what the machine has, and proves that runs outlive the connection; of a target with containers it
+    tries one as runs have it, if the image is there, and shows those of ours that are left. Ends with 245 when runs
+    would not work there.
+    """
+    context = current_context()
+    wanted = one_name(target, name)
+    project = current_project(context)
+    read_target(project, wanted)
+    checked = show_until(check(project, wanted, context), Checked)
+    stops = next((each for each in checked.findings if each.stops_runs), None)
+    if output.query is not None or output.format not in (None, "table"):
+        output.show(as_dict(checked.facts, checked.findings, checked.engine))
+    else:
+        shown = [each for each in checked.findings if each is not stops]  # that one is the error
+        draw_page(rows(checked.facts, shown, checked.engine), sys.stdout)
+    if stops is not None:
+        raise HostError(stops.message, stops.remedy)
+    terminal.notice(f"Runs will work on `{wanted}`{', if it can fetch the image' if checked.lacks_image else ''}.")
+
+
+@click.command("check", cls=Command)
+@configuration_options
+@click.option("--fix", is_flag=True, help="Write the replacements into the files; comments stay.")
+@click.option(
+    "--gpu", is_flag=True, help="Runs are to use a GPU. [default: if the machine has one, or the configuration asks]"
+)
+@output_options
+def check_environment_command(
+    run_configuration: str | None, target: str | None, conda_file: str | None, fix: bool, gpu: bool, output: Output
+) -> int:
+    """Look for what will not work: names that are gone, wheels for another system, builds that do not fit the GPU.
+
+    Looks at the file of packages, and at what is installed on the target: in the environment that the file has there if
+    it is built, or in your own Python where that is used. Ends with 241 when there are errors.
+    """
+    context = current_context()
+    question = suitability.Question(run_configuration, target, conda_file, fix, gpu)
+    with working("looking at the environment …"):
+        checked = suitability.check(current_project(context), question, context)
+    if output.query is not None or output.chosen_format() != "table":
+        output.show(checked_as_dict(checked))
+    else:
+        for change in checked.fixed:
+            terminal.notice(one_line(fixed_text(change)))
+        for remark in checked.remarks:
+            line = remark_line(remark)
+            click.echo("\n    ".join([line.text, *map(one_line, line.remedy.splitlines())]))
+        terminal.notice(one_line(checked_text(checked)))
+    if checked.unasked is not None:
+        terminal.warning(one_line(f"What is installed was not looked at: {checked.unasked.message}"))
+        terminal.hint("\n".join(map(one_line, checked.unasked.hint.splitlines())))
+    if checked.has_errors:
+        return ExitCode.CONFIGURATION
+    return checked.unasked.exit_code if isinstance(checked.unasked, HostError) else 0
+
+
+@click.command("gpus", cls=Command)
+@click.argument("target", required=False, metavar="NAME", shell_complete=target_names)
+@click.option("-n", "--name", metavar="NAME", shell_complete=target_names, help="The same as NAME.")
+@click.option("--watch", "again", is_flag=True, help="Look again every 2 seconds, until Ctrl-C.")
+@page_options
+def gpus_command(target: str | None, name: str | None, again: bool, output: Output) -> None:
+    """Show who uses the GPUs of a machine: your runs, other people's, and processes that are no run's.
+
+    A GPU that a run has leased (`submit --gpus`) is not given to another run there; those that wait are
+    listed in their order, with their runs. Asks the machine over one connection. `-o tsv` has a line for each GPU:
+    number, UUID, name, state, whose run and user, per cent busy, bytes used and in all, degrees, watts, processes.
+    """
+    context = current_context()
+    found = read_target(current_project(context), one_name(target, name))
+    is_on_screen = _is_page(output) and terminal.is_terminal(sys.stdout) and os.environ.get("TERM") != "dumb"
+    try:
+        with contextlib.closing(gpu_users.watch(found, context)) as looks:
+            if not again:
+                with working(f"asking {found.name} …"):
+                    look = next(looks)
+                _show(look, output, sys.stdout)
+            elif is_on_screen:
+                _watch_on_screen(_paced(looks, found.name))
+            else:
+                _watch_in_blocks(_paced(looks, found.name), output)
+    except Ended as ended:
+        ended.die()
+
+
+def _is_page(output: Output) -> bool:
+    return output.query is None and output.format in (None, "table")
+
+
+def _show(look: Look, output: Output, stream: TextIO) -> None:
+    if _is_page(output):
+        draw_page(user_rows(look), stream)
+    elif output.format == "tsv" and output.query is None:
+        output.show([_flat(each) for each in look.devices], stream=stream)
+    else:
+        output.show(users_document(look), stream=stream)
+
+
+def _flat(device: Device) -> dict[str, Any]:
+    """A line of a table: names and numbers only. A device that is cut has as many leases as parts."""
+    found = [device.lease, *(part.lease for part in device.instances)]
+    leases = [each for each in found if each is not None]
+    used = {None: "unknown", True: "in use", False: "free"}[device.is_used]
+    state = device.state if device.state != "ok" else "leased" if leases else used
+    return {
+        "number": device.number,
+        "uuid": device.uuid,
+        "name": device.name,
+        "state": state,
+        "run": ",".join(dict.fromkeys(each.run for each in leases if each.run)),
+        "user": ",".join(dict.fromkeys(each.user for each in leases if each.user)),
+        "utilization": device.utilization,
+        "memory_used": device.memory_used,
+        "memory_total": device.memory_total,
+        "temperature": device.temperature,
+        "power": device.power,
+        "processes": None if device.processes is None else len(device.processes),
+    }
+
+
+def _watch_in_blocks(looks: Iterator[Look], output: Output) -> None:
+    """One below the other, for a file or a pipe."""
+    with contextlib.suppress(KeyboardInterrupt):
+        for look in looks:
+            if _is_page(output):
+                sys.stdout.write(_time("%Y-%m-%d %H:%M:%S", look) + "\n")
+            _show(look, output, sys.stdout)
+            if _is_page(output):
+                sys.stdout.write("\n")
+            sys.stdout.flush()
+
+
+def _watch_on_screen(looks: Iterator[Look]) -> None:
+    shown = ""
+    with contextlib.suppress(KeyboardInterrupt), OtherScreen(sys.stdout) as screen:
+        for look in looks:
+            page = _Page(sys.stdout)
+            draw_page(user_rows(look), page)
+            shown = page.getvalue()
+            screen.show(f"{_time('%H:%M:%S', look)}, every {EVERY:g} s; Ctrl-C ends it", shown)
+    sys.stdout.write(shown)  # what was seen last stays, where one can copy from it
+
+
+class _Page(io.StringIO):
+    """A page that is written as on the terminal it is for, and shown at once."""
+
+    def __init__(self, terminal_stream: TextIO) -> None:
+        super().__init__()
+        self._terminal = terminal_stream
+
+    def isatty(self) -> bool:
+        return True
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]  # of a file in memory it is None
+        return getattr(self._terminal, "encoding", None) or "utf-8"
+
+
+def _time(form: str, look: Look) -> str:
+    """By the machine's clock."""
+    return "time unknown" if look.time is None else time.strftime(form, time.localtime(look.time))
+
+
+def _paced(looks: Iterator[Look], name: str) -> Iterator[Look]:
+    """For the first one a connection has to be made, which may take a while."""
+    began = time.monotonic()
+    with working(f"asking {name} …"):
+        look = next(looks, None)
+    while look is not None:
+        yield look
+        time.sleep(max(0.0, began + EVERY - time.monotonic()))
+        began = time.monotonic()
+        look = next(looks, None)
+
+
+@click.command("check", cls=Command)
+@output_options
+def here_command(output: Output) -> None:
+    """Look at this machine: system, Pythons, disk, Docker, GPUs, and what is wrong with them.
+
+    Needs no project. A GPU driver that hangs is given up after ten seconds.
+    """
+    with working("looking at this machine; a driver that hangs is given up after ten seconds …"):
+        checked = check_this_machine(current_context())
+    if output.query is None and output.chosen_format() == "table":
+        draw_page(rows(checked.facts, checked.findings, checked.engine), sys.stdout)
+    else:
+        output.show(as_dict(checked.facts, checked.findings, checked.engine))
+
+
+Handler = Callable[[int, FrameType | None], None]
+
+BEGIN, END = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
+"""Another screen, without a cursor, and the old one as it was."""
+
+
+class Ended(BaseException):
+    """The command was ended by a signal: to be answered by dying of it, when all is put away."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+    def die(self) -> None:
+        signal.signal(self.number, signal.SIG_DFL)
+        signal.raise_signal(self.number)
+
+
+class OtherScreen:
+    """Appears with the first lines that are shown. A context: leave it, and the old one is back. Inside of it SIGTERM
+    and SIGHUP raise Ended; Ctrl-Z works as everywhere."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._shown = ""
+        self._handlers = contextlib.ExitStack()
+
+    def __enter__(self) -> OtherScreen:
+        ends: dict[str, Handler] = {"SIGTERM": _end, "SIGHUP": _end}
+        answers = {**ends, "SIGTSTP": self._stop, "SIGCONT": self._go_on}
+        for name, answer in answers.items():
+            number = getattr(signal, name, None)  # Windows has fewer
+            before = None if number is None else signal.getsignal(number)
+            if number is None or before in (None, signal.SIG_IGN):  # `nohup`
+                continue
+            signal.signal(number, answer)
+            self._handlers.callback(signal.signal, number, before)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._handlers:
+            if self._shown:
+                with contextlib.suppress(OSError, ValueError):  # a window that was closed takes nothing any more
+                    self._stream.write(END)
+                    self._stream.flush()
+
+    def show(self, title: str, page: str) -> None:
+        """Written over what was there, line by line: nothing flickers. What does not fit is said."""
+        lines = "".join(f"{line}\x1b[K\r\n" for line in _fitting(title, page.splitlines()))
+        begin, self._shown = "" if self._shown else BEGIN, f"\x1b[H{lines}\x1b[J"
+        self._stream.write(begin + self._shown)
+        self._stream.flush()
+
+    def _stop(self, number: int, _frame: FrameType | None) -> None:
+        if self._shown:
+            self._write(END)
+        before = signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+        signal.signal(number, before)  # from here on it goes on
+        self._go_on(number, None)
+
+    def _go_on(self, _number: int, _frame: FrameType | None) -> None:
+        """Who was stopped does not know what the terminal shows by now."""
+        if self._shown:
+            self._write(BEGIN + self._shown)
+
+    def _write(self, text: str) -> None:
+        """Past the stream: a signal comes at any time, and that may be writing just now."""
+        with contextlib.suppress(OSError, ValueError):
+            data = text.encode(self._stream.encoding or "utf-8", "backslashreplace")
+            while data:
+                data = data[os.write(self._stream.fileno(), data) :]
+
+
+def _end(number: int, _frame: FrameType | None) -> None:
+    raise Ended(number)
+
+
+def _fitting(title: str, lines: list[str]) -> Iterator[str]:
+    """A line that is broken by the terminal would push the first ones out of it."""
+    columns, height = shutil.get_terminal_size((80, 24))
+    room = max(1, height - 2)
+    if len(lines) > room:
+        lines = [*lines[: room - 1], f"… {len(lines) - room + 1} more lines: make the window higher"]
+    yield from (_cut(line, columns) for line in [title, *lines])
+
+
+def _cut(line: str, columns: int) -> str:
+    """Colours have no width."""
+    kept, used = "", 0
+    for part in _COLOURS.split(line):
+        shown = part if part.startswith("\x1b") else part[: columns - used]
+        used += 0 if part.startswith("\x1b") else len(shown)
+        kept += shown
+    return kept
+
+
+_COLOURS = re.compile(r"(\x1b\[[\d;]*m)")

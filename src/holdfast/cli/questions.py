@@ -1,0 +1,120 @@
+"""Putting ssh's questions to the person at the terminal: passwords and codes without echo, host keys by fingerprint."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from holdfast.hosts.ssh_questions import Ask, Question
+
+
+def asker() -> Ask | None:
+    """None where no person is there to answer: input or messages go to a file or a pipe."""
+    return ask if _is_terminal(sys.stdin) and _is_terminal(sys.stderr) else None
+
+
+def ask(question: Question) -> str | None:
+    """The answer as it was typed; None for none (Ctrl-D)."""
+    from holdfast.cli import terminal
+    from holdfast.presenting.lines import one_line
+
+    sys.stderr.write("\r\x1b[K")  # a line about progress may stand there
+    try:
+        match question.kind:
+            case "notice":
+                terminal.notice(one_line(question.text))
+                return None
+            case "host-key":
+                return _confirm(question)
+            case _:
+                if question.is_repeated:
+                    terminal.notice("That was not accepted.")
+                with _echo_kept():
+                    return hidden(f"{one_line(question.text.rstrip())} ")
+    except EOFError:
+        terminal.notice("")
+        return None
+
+
+def hidden(prompt: str) -> str:
+    """One line, not shown while it is typed."""
+    import getpass
+
+    return getpass.getpass(prompt, stream=sys.stderr)
+
+
+def agreed(question: str, refusal: str) -> bool:
+    """Whether the person at the terminal says yes. Raises UsageError, with the sentence `refusal`, where no person is
+    there."""
+    import click
+
+    from holdfast.cli import terminal
+    from holdfast.errors import UsageError
+
+    if not terminal.is_terminal(sys.stdin):
+        raise UsageError(refusal, "In a script: --yes")
+    if click.confirm(question, default=False, err=True):
+        return True
+    terminal.notice("Nothing was done.")
+    return False
+
+
+def _confirm(question: Question) -> str:
+    """`yes`, the fingerprint itself, or `no`. ssh compares a fingerprint with the key, too."""
+    from holdfast.cli import terminal
+
+    if not question.fingerprint:  # ssh asks once more because it took the answer for none
+        return "no"
+    terminal.notice(f"The host key of {question.host or 'the machine'} is not known here. Its fingerprint:")
+    terminal.notice(f"  {question.fingerprint}")
+    terminal.hint("Compare it with what the machine's owner says, or type that one here.")
+    while True:
+        sys.stderr.write("Is it the right machine? (yes/no/fingerprint) ")
+        sys.stderr.flush()
+        line = sys.stdin.readline()
+        answer = line.strip()
+        if answer.lower() in ("y", "yes"):
+            return "yes"
+        if not line or answer.lower() in ("n", "no"):
+            return "no"
+        if answer == question.fingerprint:
+            return answer
+        if answer.startswith(("SHA256:", "MD5:")):
+            terminal.warning(
+                "That is not the fingerprint of this machine's key: it is another machine, or another key."
+            )
+            return "no"
+        terminal.notice("Answer yes or no, or with the fingerprint that it should have.")
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:  # closed by the caller
+        return False
+
+
+@contextlib.contextmanager
+def _echo_kept() -> Iterator[None]:
+    """A question may be asked in a thread; if Ctrl-C ends the program meanwhile, what is typed must show again."""
+    try:
+        import atexit
+        import termios
+    except ImportError:
+        yield
+        return
+    before: list[Any] = termios.tcgetattr(sys.stdin.fileno())
+
+    def restore() -> None:
+        with contextlib.suppress(termios.error, ValueError, OSError):
+            termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, before)
+
+    atexit.register(restore)
+    try:
+        yield
+    finally:
+        restore()
+        atexit.unregister(restore)

@@ -1,0 +1,96 @@
+"""`experiment shell` and `experiment forward`: into where a run runs, and its ports to here; `environment shell`."""
+
+from __future__ import annotations
+
+import click
+
+from holdfast.cli import terminal
+from holdfast.cli.command_context import current_context, current_project
+from holdfast.cli.options import (
+    environment_ids,
+    environment_target,
+    run_names,
+    run_option,
+    runconfig_names,
+    target_option,
+)
+from holdfast.cli.output_format import Command
+from holdfast.errors import UsageError
+from holdfast.presenting.event_lines import lines
+from holdfast.presenting.lines import one_line
+from holdfast.workbench.environments.inventory import host_of_target
+from holdfast.workbench.machines import shell_session
+from holdfast.workbench.machines.port_forward import forward
+from holdfast.workbench.reach import events
+
+PORT = click.IntRange(1, 65535)
+
+
+@click.command(
+    "shell",
+    cls=Command,
+    context_settings={"allow_interspersed_args": False},
+    epilog="With -c or -t and no run: in the account's home, as a run with that configuration would begin.",
+)
+@click.option(
+    "-r", "--run", "run", metavar="RUN", shell_complete=run_names, help="Run id, its beginning or end, or `last`."
+)
+@click.option("-c", "--run-configuration", metavar="NAME", shell_complete=runconfig_names, help="Run configuration.")
+@target_option("Compute target.")
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[COMMAND]…")
+def shell_command(run: str | None, run_configuration: str | None, target: str | None, words: tuple[str, ...]) -> int:
+    """Open a shell where a run runs: in its folder, with its variables and its Python.
+
+    With COMMAND it is run instead, such as `nvidia-smi`: a program and its words; for pipes and variables write
+    `sh -c "…"`. The exit code is passed on. Values of secrets are not there.
+    """
+    context = current_context()
+    project = current_project(context)
+    if run is not None:
+        if run_configuration is not None:
+            raise UsageError("A run has its configuration already.", "Leave out -c, or leave out -r.")
+        return shell_session.enter_run(project, run, words, context)
+    if run_configuration is None and target is None:
+        raise UsageError("Say where.", "holdfast experiment shell -r RUN, or -t TARGET.")
+    return shell_session.enter_target(project, run_configuration, target, words, context)
+
+
+@click.command("forward", cls=Command, epilog="Example: holdfast experiment forward -r last 6006")
+@run_option(required=False)
+@click.option("--local", "near_port", type=PORT, metavar="PORT", help="Port of this machine. [default: the same]")
+@click.argument("port", type=PORT)
+def forward_command(run: str, near_port: int | None, port: int) -> int:
+    """Bring PORT of a run's machine (TensorBoard, a debugger) to this one, until Ctrl-C.
+
+    Reaches what listens on 127.0.0.1 over there, whether it does already or not. Prints the address here: the same
+    port, or a free one where that is taken. A link that breaks is taken up again.
+    """
+    context = current_context()
+    try:
+        for event in forward(current_project(context), run, port, near_port, context):
+            if isinstance(event, (events.PortOpened, events.ConnectionLost, events.Warned)):
+                for line in lines(event, context.now()):
+                    terminal.show(line)
+    except KeyboardInterrupt:
+        terminal.end_of_line()
+    return 0
+
+
+@click.command("shell", cls=Command, context_settings={"allow_interspersed_args": False})
+@environment_target
+@click.argument("name", metavar="ID", shell_complete=environment_ids)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[COMMAND]…")
+def environment_shell_command(target: str | None, name: str, words: tuple[str, ...]) -> int:
+    """Open a shell in an environment, or run COMMAND in it: `python`, `pip` and the like are its own.
+
+    The beginning of an ID is enough. The environment cannot be removed meanwhile, and its files are read-only.
+    """
+    if words and words[0] != "--" and words[0].startswith("-"):
+        given = one_line(" ".join(words[:2]) if words[0] in ("-t", "--target") else words[0])
+        raise UsageError(
+            f"`{given}` stands after the id, where the command is expected.",
+            f"Options come first: holdfast environment shell {given} {one_line(name)}",
+        )
+    context = current_context()
+    host = host_of_target(current_project(context), target, context)
+    return shell_session.enter_environment(host, name, words[words[:1] == ("--",) :], context)

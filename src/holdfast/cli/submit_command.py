@@ -1,0 +1,278 @@
+"""`experiment submit`: run a script, follow it, and end as it did; `experiment prepare`: build its environment only."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from holdfast.cli import terminal
+from holdfast.cli.command_context import current_context, current_project
+from holdfast.cli.early_connection import AHEAD
+from holdfast.cli.misplaced import SubmitCommand, warn_misplaced
+from holdfast.cli.options import (
+    DURATION,
+    build_options,
+    conda_file_option,
+    configuration_options,
+    environment_options,
+    gpu_options,
+    other_target,
+    run_configuration_option,
+)
+from holdfast.cli.output_format import Command, Output, output_options
+from holdfast.cli.screen import READ, Screen
+from holdfast.errors import ExitCode, UsageError
+from holdfast.history import journal_fold as journals
+from holdfast.history.queries import run_as_dict
+from holdfast.history.records import read_run
+from holdfast.history.run_folder import RunFolders
+from holdfast.model import Run
+from holdfast.presenting.environment_page import short_id
+from holdfast.presenting.lines import one_line
+from holdfast.presenting.plan_page import plan_text
+from holdfast.presenting.run_words import ending_lines
+from holdfast.project.folder import Project
+from holdfast.project.gpu_wishes import GpuWishes
+from holdfast.workbench.reach import events
+from holdfast.workbench.reach.context import Context
+from holdfast.workbench.submitting import submit
+from holdfast.workbench.submitting.run_plan import EnvironmentWishes, Request
+
+
+@click.command(
+    "submit",
+    cls=SubmitCommand,
+    context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
+    epilog="Everything after SCRIPT goes to it as it is; options of submit come before it. "
+    "Ctrl-C only detaches: the run goes on.",
+)
+@run_configuration_option
+@other_target
+@click.option("-a", "--async", "detached", is_flag=True, help="Return at once; prints the run id.")
+@click.option("--wait", "quiet", is_flag=True, help="Wait for the end without showing the script's output.")
+@click.option(
+    "--time-limit", type=DURATION, metavar="DURATION", help="End the script after this time, e.g. 90s, 2h30m."
+)
+@click.option(
+    "--grace",
+    type=DURATION,
+    metavar="DURATION",
+    help="Time between SIGTERM and SIGKILL, for checkpoints. [default: 10s]",
+)
+@click.option(
+    "--secret", "secrets", multiple=True, metavar="NAME", help="Pass this variable; its value is never written."
+)
+@conda_file_option("Conda environment file")
+@click.option(
+    "-s",
+    "--spark-file",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Spark dependencies, instead of the run configuration's.",
+)
+@click.option(
+    "--sync-outputs",
+    type=DURATION,
+    metavar="EVERY",
+    help="Bring outputs home so often while the run is followed, e.g. 10m; at its end always.",
+)
+@click.option("--no-outputs", is_flag=True, help="Leave outputs on the machine; `history download` fetches them.")
+@environment_options
+@gpu_options
+@click.option("--dry-run", is_flag=True, help="Show the plan and stop.")
+@click.argument("script", type=click.Path())
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@output_options
+def submit_command(
+    run_configuration: str | None,
+    target: str | None,
+    detached: bool,
+    quiet: bool,
+    time_limit: float | None,
+    grace: float | None,
+    secrets: tuple[str, ...],
+    conda_file: str | None,
+    spark_file: str | None,
+    sync_outputs: float | None,
+    no_outputs: bool,
+    wishes: EnvironmentWishes,
+    gpu: GpuWishes,
+    dry_run: bool,
+    script: str,
+    arguments: tuple[str, ...],
+    output: Output,
+) -> int:
+    """Run SCRIPT with ARGUMENTS on a compute target.
+
+    The project is copied as it is now; a later edit does not reach the run. `outputs/` comes home by itself. Exits
+    with the script's own exit code; Holdfast's own failures are 240 to 254.
+
+    SCRIPT may also be a run configuration, `NAME.runconfig`: its `ArgumentVector` then names the script, and
+    ARGUMENTS follow its own.
+    """
+    context = current_context()
+    if script.endswith(".runconfig") and run_configuration is not None:
+        raise UsageError("A run configuration is named twice.", "Leave out -c, or name a script.")
+    _check_waiting(detached, quiet, time_limit)
+    _check_outputs(sync_outputs, no_outputs)
+    _check_wishes(wishes, conda_file)
+    named, chosen = (None, script) if script.endswith(".runconfig") else (script, run_configuration)
+    files = (conda_file, spark_file)
+    outputs = (sync_outputs, not no_outputs)
+    request = Request(named, arguments, chosen, target, time_limit, grace, secrets, *files, *outputs, wishes, gpu)
+    project = current_project(context)
+    warn_misplaced(project, request, context)
+    if dry_run:
+        return _show_plan(project, request, context, output)
+    return _submit(project, request, context, detached, quiet, output)
+
+
+def _check_waiting(detached: bool, quiet: bool, time_limit: float | None) -> None:
+    if detached and quiet:
+        raise UsageError("-a does not wait, and --wait does.", "Leave out one of them.")
+    if time_limit == 0:
+        raise UsageError("A time limit of 0 leaves no time.", "Leave out --time-limit for none.")
+
+
+def _check_outputs(sync: float | None, are_left: bool) -> None:
+    if sync is not None and are_left:
+        raise UsageError("--sync-outputs brings outputs home, and --no-outputs leaves them.", "Leave out one of them.")
+    if sync is not None and sync < 1:
+        raise UsageError("Outputs are fetched at most once a second.", "Give a longer time: --sync-outputs 30s")
+
+
+def _check_wishes(wishes: EnvironmentWishes, conda_file: str | None) -> None:
+    if wishes.of_run is not None and wishes.upgrade:
+        raise UsageError("--environment-of wants the same packages, and --upgrade others.", "Leave out one of them.")
+    if wishes.of_run is not None and conda_file is not None:
+        raise UsageError("--environment-of takes packages from a run, and -d from a file.", "Leave out one of them.")
+
+
+def _show_plan(project: Project, request: Request, context: Context, output: Output) -> int:
+    screen = Screen(only=READ)
+    for event in submit.dry_run(project, request, context):
+        if isinstance(event, events.Planned):
+            if output.chosen_format() == "table":
+                sys.stdout.write(plan_text(event.plan))
+            else:
+                output.show(event.plan.as_json())
+        else:
+            screen.show(event)
+    return 0
+
+
+def _submit(project: Project, request: Request, context: Context, detached: bool, quiet: bool, output: Output) -> int:
+    wants_record = output.format is not None or output.query is not None
+    destination = None if quiet else (sys.stderr if wants_record else sys.stdout)
+    screen = Screen(destination, frame=not detached)
+    run_id, code, is_started = "", 0, False
+    try:
+        ahead = click.get_current_context().meta.get(AHEAD)
+        for event in submit.submit(project, request, context, wait=not detached, ahead=ahead):
+            if isinstance(event, events.RunCreated):  # before it is shown: Ctrl-C may come in between
+                run_id = event.run_id
+            elif isinstance(event, events.RunStarted):
+                is_started = True
+            screen.show(event)
+            if isinstance(event, events.Ended):
+                code = event.run.ending.exit_code if event.run.ending else 0
+                if wants_record:
+                    _show_record(event.run, output)
+    except KeyboardInterrupt:
+        screen.finish_line()
+        return say_detached(run_id) if is_started else say_interrupted(run_id)
+    if detached:
+        _show_started(project, run_id, output) if wants_record else click.echo(run_id)
+        terminal.hint(f"Follow it: holdfast logs -f -r {run_id}\nCancel it: holdfast cancel -r {run_id}")
+    return code
+
+
+def _show_started(project: Project, run_id: str, output: Output) -> None:
+    _show_record(read_run(RunFolders(project.state_directory), run_id), output)
+
+
+def say_interrupted(run_id: str, what: str = "run") -> int:
+    """Before it is known that the host has it. `what` is being done there."""
+    if run_id:
+        terminal.notice(f"Interrupted while the {what} was being started; it may have begun: {run_id}")
+        terminal.hint(f"Whether it did: holdfast status -r {run_id}")
+    else:
+        terminal.notice(f"Interrupted before the {what} was created.")
+    return ExitCode.DETACHED
+
+
+def say_detached(run_id: str) -> int:
+    terminal.notice(f"Detached. The run goes on: {run_id}")
+    terminal.hint(f"Follow it again: holdfast logs -f -r {run_id}\nCancel it:       holdfast cancel -r {run_id}")
+    return ExitCode.DETACHED
+
+
+def _show_record(run: Run, output: Output) -> None:
+    output.show(run_as_dict(run))
+
+
+@click.command("prepare", cls=Command)
+@configuration_options
+@build_options
+def prepare_command(
+    run_configuration: str | None, target: str | None, conda_file: str | None, wishes: EnvironmentWishes
+) -> int:
+    """Build the environment that a run with this configuration would use, and run nothing.
+
+    An environment that is there costs a moment. A failure ends with 250, as it would for a run.
+    """
+    request = Request(
+        run_configuration=run_configuration,
+        target=target,
+        conda_file=conda_file,
+        environment=wishes,
+        prepare_only=True,
+    )
+    return _prepare(request, current_context())
+
+
+def _prepare(request: Request, context: Context) -> int:
+    screen = Screen()
+    run_id, is_started, ready = "", False, None
+    try:
+        ahead = click.get_current_context().meta.get(AHEAD)
+        for event in submit.submit(current_project(context), request, context, ahead=ahead):
+            match event:
+                case events.Recorded(event=journals.EnvironmentUsed() as used) if used.id:
+                    ready = used
+                case events.Ended():
+                    screen.finish_line()
+                    if event.run.ending is None or event.run.ending.exit_code != 0:
+                        for line in ending_lines(event.run):
+                            terminal.show(line)
+                        return ExitCode.INTERNAL if event.run.ending is None else event.run.ending.exit_code
+                    terminal.notice(_is_ready(event.run, ready))
+                case events.RunCreated() | events.RunStarted():
+                    is_new = not run_id
+                    run_id, is_started = event.run_id, isinstance(event, events.RunStarted)
+                    screen.show(event)
+                    if is_new:
+                        screen.finish_line()
+                        terminal.notice(f"RunId: {run_id}")
+                case _:
+                    screen.show(event)
+    except KeyboardInterrupt:
+        screen.finish_line()
+        return _say_build_detached(run_id) if is_started else say_interrupted(run_id, "build")
+    return 0
+
+
+def _is_ready(run: Run, ready: journals.EnvironmentUsed | None) -> str:
+    count = f"{len(run.packages)} package{'' if len(run.packages) == 1 else 's'}"
+    was_built = ready is not None and ready.built
+    how = f", built in {ready.seconds:.1f} s" if ready is not None and was_built else ""
+    verb = "is" if was_built else "was"
+    name = short_id(run.environment or "")
+    return one_line(f"Environment {name} {verb} ready: Python {run.python}, {count}{how}.")
+
+
+def _say_build_detached(run_id: str) -> int:
+    terminal.notice("Detached. The environment goes on being built.")
+    terminal.hint(f"How far it is: holdfast status -r {run_id}\nEnd it:        holdfast cancel -r {run_id}")
+    return ExitCode.DETACHED

@@ -1,1 +1,0 @@
-"""Who starts the supervisor of a run and owns it."""

@@ -1,0 +1,278 @@
+"""Choosing packages here for a machine that reaches no index: uv resolves for its platform and its Python, and says
+where the files are."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote, urljoin, urlsplit
+
+from holdfast.environments.project_locks import FORMAT, Lock
+from holdfast.errors import NotAvailable, PreparationError
+from holdfast.farside.environments import drivers
+from holdfast.farside.environments.installer_errors import NETWORK, explain
+from holdfast.farside.environments.locks import package_lines, torch_backend
+from holdfast.farside.environments.settings import translated
+from holdfast.frozen import dataclass, replace
+from holdfast.plan import EnvironmentPlan
+from holdfast.project.pyproject import parse_toml
+
+_WANTED, _LIMITS, _LOCK, _FILES = "requirements.in", "constraints.in", "requirements.txt", "pylock.toml"
+_NO_WHEEL = ("no usable wheels", "no wheels with a matching", "building source distributions", "download and build")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What packages are chosen for: `platform` as the far side names it, `python` a full version, `driver` that of
+    NVIDIA's GPUs, if there is one."""
+
+    platform: str
+    python: str
+    driver: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.platform} with Python {self.python}"
+
+
+@dataclass(frozen=True)
+class Installer:
+    """uv on this machine: its `program`, its `variables`, the `secrets` that the spec's addresses need beside them, and
+    the `project` that local wheels are in."""
+
+    program: str
+    variables: Mapping[str, str]
+    secrets: Mapping[str, str]
+    project: Path
+
+    def __repr__(self) -> str:
+        return f"Installer({self.program})"
+
+
+def resolve_for(machine: Machine, plan: EnvironmentPlan, uv: Installer) -> Lock:
+    """The lock of what `plan` asks for. Versions that its spec has on other machines are kept where they fit."""
+    backend = ""
+    if plan.locked:
+        text = "\n".join(line for line in plan.locked.splitlines() if not line.startswith("-"))
+    elif plan.requirements:
+        text = _compiled(machine, plan, uv, [])
+        if machine.driver and drivers.torch_is_too_new(package_lines(text), drivers.Machine(driver=machine.driver)):
+            fitting = replace(uv, variables={**uv.variables, "UV_CUDA_DRIVER_VERSION": machine.driver})
+            backend = "auto"
+            text = _compiled(machine, plan, fitting, ["--torch-backend", backend])
+    else:
+        text = ""
+    lock = {"format": FORMAT, "spec": plan.spec, "platform": machine.platform, "python": machine.python}
+    return lock | {"requirements": text, "conda": [], "backend": backend}
+
+
+def wheel_files(lock: Lock, machine: Machine, plan: EnvironmentPlan, uv: Installer) -> tuple[WheelFile, ...]:
+    """Where the packages of a lock are; asks the indexes. Not those that lie in the project."""
+    text = str(lock["requirements"])
+    if not text.strip():
+        return ()
+    _refuse_repositories(text)
+    with tempfile.TemporaryDirectory(prefix="holdfast-") as made:
+        folder = Path(made).resolve()
+        _write(folder / _LOCK, [*plan.options, text])
+        words = [*torch_backend(dict(lock)), "--no-deps", "--format", "pylock.toml", "--output-file", _FILES]
+        _run(uv, folder, [_LOCK, *words, *_arguments(machine, plan)], plan, machine)
+        return read_wheel_files((folder / _FILES).read_text(encoding="utf-8"), text, folder, uv.project)
+
+
+def _compiled(machine: Machine, plan: EnvironmentPlan, uv: Installer, more: Sequence[str]) -> str:
+    with tempfile.TemporaryDirectory(prefix="holdfast-") as made:
+        folder = Path(made).resolve()
+        _write(folder / _WANTED, [*plan.options, *(text for text, _ in plan.requirements)])
+        words = [_WANTED, *more, "--generate-hashes", "--no-header", "--output-file", _LOCK]
+        if plan.constraints:
+            _write(folder / _LIMITS, [text for text, _ in plan.constraints])
+            words += ["--constraint", _LIMITS]
+        if plan.locks and not plan.upgrade:
+            _write(folder / _LOCK, [str(plan.locks[0]["requirements"])])
+        _run(uv, folder, [*words, *_arguments(machine, plan)], plan, machine)
+        return (folder / _LOCK).read_text(encoding="utf-8")
+
+
+def _arguments(machine: Machine, plan: EnvironmentPlan) -> list[str]:
+    target = ["--python-platform", uv_platform(machine.platform), "--python-version", machine.python]
+    own = ["--python", sys.executable, "--no-python-downloads", "--quiet"]
+    several = any(each.startswith("--extra-index-url") for each in plan.options)
+    strategy = ["--index-strategy", "unsafe-best-match"] if several else []
+    return [*target, "--only-binary", ":all:", *own, *strategy, *plan.arguments]
+
+
+def _refuse_repositories(requirements: str) -> None:
+    found = re.search(r"^(?P<name>\S+) @ git\+", requirements, re.MULTILINE)
+    if found:
+        raise PreparationError(
+            f"The package `{found['name']}` comes out of a repository of Git's, and only wheels can be sent.",
+            "Build a wheel of it (uv build --wheel), put it into the project and name its path.",
+        )
+
+
+def _write(path: Path, lines: Sequence[str]) -> None:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def _run(uv: Installer, folder: Path, words: Sequence[str], plan: EnvironmentPlan, machine: Machine) -> None:
+    own = {"HOLDFAST_FILES": os.fspath(uv.project), "UV_NO_PROJECT": "1", "NO_COLOR": "1"}
+    command, variables = [uv.program, "pip", "compile", *words], {**uv.variables, **own, **uv.secrets}
+    done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
+    if done.returncode:
+        output = done.stderr
+        for value in filter(None, uv.secrets.values()):
+            output = output.replace(value, "***")
+        raise _failure(output, plan, machine)
+
+
+def _failure(output: str, plan: EnvironmentPlan, machine: Machine) -> PreparationError:
+    found, low = explain(output, [list(each) for each in plan.requirements]), output.lower()
+    place = f" (asked for in {found.where})" if found.where else ""
+    reason = f"{found.reason.rstrip('. ')}{place}."
+    hints = [line.partition(":")[2].strip() for line in output.splitlines() if line.lower().startswith("hint:")]
+    if any(word in low for word in _NO_WHEEL):
+        said = f"{hints[0].rstrip('.')}. " if hints and "no-build" not in hints[0] else ""
+        return PreparationError(
+            f"There is no wheel for {machine}: {reason}",
+            f"{said}Ask for a version that has one, pin another Python, or build a wheel yourself (uv build --wheel), "
+            "put it into the project and name its path.",
+        )
+    if any(word in low for word in NETWORK) and "no solution found" not in low:
+        return PreparationError(
+            f"This machine does not reach the package index: {reason}",
+            "Check its network, and the settings that pip and uv go by: HTTPS_PROXY, SSL_CERT_FILE, pip.conf, uv.toml.",
+        )
+    return PreparationError(f"The packages cannot be chosen for {machine}: {reason}", found.remedy)
+
+
+_HASH = re.compile(r"--hash[= ]sha256:([0-9a-f]{64})")
+_WHEEL = re.compile(r"[^-]+-[^-]+(?:-(?P<build>\d[^-]*))?-(?P<python>[^-]+)-(?P<abi>[^-]+)-(?P<platform>[^-]+)\.whl")
+
+
+@dataclass(frozen=True)
+class WheelFile:
+    """`name` is the file's; `url` may lead to a file of this machine. `size` None: the index does not say it."""
+
+    package: str
+    name: str
+    url: str
+    sha256: str
+    size: int | None = None
+
+
+def read_wheel_files(pylock: str, requirements: str, folder: Path, project: Path) -> tuple[WheelFile, ...]:
+    """One for each package of the lock `requirements`, without those that lie in the project: they travel with it.
+
+    `pylock` was written into `folder`. Raises PreparationError for a package that is no wheel, or not the
+    lock's.
+    """
+    hashes = set(_HASH.findall(requirements))
+    found = (_file_of(package, folder, hashes) for package in parse_toml(pylock).get("packages", []))
+    local = _of_project(requirements, project)
+    return tuple(each for each in found if each.url not in local)
+
+
+def _of_project(requirements: str, project: Path) -> set[str]:
+    """The wheels that the lock names by their path in the project."""
+    inside = project.resolve().as_uri() + "/"
+    named = re.findall(r"^(?:\S+ @ )?\$\{HOLDFAST_FILES\}/(\S+)", requirements, re.MULTILINE)
+    return {urljoin(inside, quote(each.partition("[")[0])) for each in named}
+
+
+def _file_of(package: Mapping[str, Any], folder: Path, hashes: Collection[str]) -> WheelFile:
+    name = f"{package['name']} {package.get('version', '')}".strip()
+    candidates = [each for each in _candidates(package, folder) if each.name.endswith(".whl")]
+    if not candidates:
+        raise PreparationError(
+            f"The package `{name}` is no wheel, and only wheels can be sent.",
+            f"Build one (uv build --wheel, or pip wheel {package['name']}), put it into the project and name its "
+            "path in the environment's file.",
+        )
+    known = [each for each in candidates if each.sha256 in hashes]
+    if not known:
+        raise PreparationError(
+            f"The index has other files of `{name}` than the lock names.", "To choose packages anew: --upgrade"
+        )
+    return max(known, key=lambda each: _rank(each.name))
+
+
+def _candidates(package: Mapping[str, Any], folder: Path) -> Iterator[WheelFile]:
+    rows = list(package.get("wheels", []))
+    if "archive" in package:
+        rows.append(package["archive"])
+    for row in rows:
+        url = row["url"] if "url" in row else (folder / row["path"]).resolve().as_uri()
+        name = row.get("name") or unquote(urlsplit(url).path.rpartition("/")[2])
+        yield WheelFile(package["name"], name, url, str(row.get("hashes", {}).get("sha256", "")), row.get("size"))
+
+
+def _rank(name: str) -> tuple[Any, ...]:
+    """As installers choose: compiled for this Python before compiled for several, both before pure Python; the newest
+    system, the highest build number."""
+    parts = _WHEEL.fullmatch(name)
+    if parts is None:
+        return (False, False, False, 0, (0, 0), 0)
+    abi, platform = parts["abi"], parts["platform"]
+    versions = [int(each) for each in re.findall(r"(?:py|cp)\d(\d*)", parts["python"]) if each]
+    systems = [(int(major), int(minor)) for major, minor in re.findall(r"linux_(\d+)_(\d+)_", platform)]
+    build = re.match(r"\d+", parts["build"] or "")
+    return (
+        platform != "any",
+        abi not in ("none", "abi3"),
+        abi == "abi3",
+        max(versions, default=0),
+        max(systems, default=(0, 0)),
+        int(build[0]) if build else 0,
+    )
+
+
+def index_variables(environment: Mapping[str, str], user_home: Path) -> dict[str, str]:
+    """What has to be set beside `environment` so that uv goes by pip's settings too. May hold passwords: it goes into
+    uv's environment and nowhere else."""
+    known = dict(environment)
+    known.setdefault("HOME", os.fspath(user_home))
+    own = _own_file(environment, user_home)
+    if not environment.get("PIP_CONFIG_FILE") and own is not None and own.is_file():
+        known["PIP_CONFIG_FILE"] = os.fspath(own)
+    return translated(known)
+
+
+def _own_file(environment: Mapping[str, str], user_home: Path) -> Path | None:
+    """Where pip keeps its settings on systems other than Linux."""
+    if sys.platform == "win32":
+        return Path(environment.get("APPDATA") or user_home / "AppData" / "Roaming") / "pip" / "pip.ini"
+    if sys.platform == "darwin":
+        return user_home / "Library" / "Application Support" / "pip" / "pip.conf"
+    return None
+
+
+_ARCHITECTURES = ("x86_64", "aarch64")
+_GLIBC = (17, 28, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40)
+"""The minor versions that uv has a name for; there are next to no packages for those between."""
+
+
+def uv_platform(name: str) -> str:
+    """`x86_64-manylinux_2_36` for `linux-x86_64-glibc2.36`: the newest that runs there."""
+    found = re.fullmatch(r"linux-(?P<architecture>\w+)-(?:musl|glibc2\.(?P<minor>\d+))", name)
+    if found is None or found["architecture"] not in _ARCHITECTURES:
+        raise _unknown(name)
+    if found["minor"] is None:
+        return f"{found['architecture']}-unknown-linux-musl"
+    fitting = [minor for minor in _GLIBC if minor <= int(found["minor"])]
+    if not fitting:
+        raise _unknown(name)
+    return f"{found['architecture']}-manylinux_2_{fitting[-1]}"
+
+
+def _unknown(name: str) -> NotAvailable:
+    return NotAvailable(
+        f"Packages cannot be chosen here for a machine that is `{name}`.",
+        "Leave out --ship-packages where the machine reaches an index, or use its own Python: "
+        "`userManagedEnvironment: true` in its .compute file.",
+    )

@@ -1,0 +1,99 @@
+"""What a `uv.lock` says, in the installer's own words: `uv export`, asked once for each content of the lock.
+
+Every package in it has its hash, so it does not matter which of the project's indexes it comes from.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import subprocess
+from pathlib import Path
+
+from holdfast.errors import ConfigurationError, NotAvailable
+from holdfast.frozen import replace
+from holdfast.project.environment_spec import EnvironmentSpec, Requirement
+from holdfast.project.problems import Problem, errors_in
+from holdfast.project.pyproject import read_indexes
+from holdfast.project.requirement_lines import Misspelt, logical_lines, parse_package
+from holdfast.project.requirements import Place
+from holdfast.project.uv_lock import project_of
+from holdfast.whole_files import write_whole
+
+SECONDS = 60
+_FORMAT = 1
+
+
+def export_lock(spec: EnvironmentSpec, root: Path, uv: str, cache: Path) -> EnvironmentSpec:
+    """The spec with what its lock says in `pip` and `locked`. For any other spec: the spec itself.
+
+    `uv` is the program; `cache` a folder for what it said, by content: an unchanged lock is not exported again. Raises
+    ConfigurationError where the lock cannot be used.
+    """
+    if not spec.lock_file:
+        return spec
+    text = _cached(spec, root, uv, cache)
+    lines, _, _ = read_indexes(root, project_of(spec.lock_file))
+    indexes = len(lines.pip)
+    where = _lines_by_name(root / spec.lock_file)
+    for _, line in logical_lines(text):
+        package = parse_package(line)
+        name = "" if isinstance(package, Misspelt) else package.name
+        lines.take(line, Place(spec.lock_file, where.get(name, 0)))
+    lines.check_hashes()
+    if errors_in(lines.problems):
+        raise ConfigurationError(errors_in(lines.problems))
+    return replace(
+        spec,
+        pip=tuple(lines.pip),
+        files=tuple(lines.files),
+        # A lock without packages says that none is wanted; one with a package of Git's has no hash for it.
+        locked=_text(tuple(lines.pip)) if lines.are_locked or len(lines.pip) == indexes else "",
+        lock_file="",
+        credentials=lines.concealer.taken(),
+    )
+
+
+def _text(lines: tuple[Requirement, ...]) -> str:
+    return "".join(f"{each.text}\n" for each in lines) or "# no packages\n"
+
+
+def _cached(spec: EnvironmentSpec, root: Path, uv: str, cache: Path) -> str:
+    import hashlib
+
+    digest = hashlib.sha256(b"%d\0" % _FORMAT)
+    for file in (spec.lock_file, project_of(spec.lock_file)):
+        digest.update((root / file).read_bytes() + b"\0")
+    kept = cache / f"{digest.hexdigest()}.txt"
+    try:
+        return kept.read_text(encoding="utf-8")
+    except OSError:
+        pass
+    text = _exported(spec, root, uv)
+    with contextlib.suppress(OSError):  # it is asked again the next time
+        cache.mkdir(parents=True, exist_ok=True)
+        write_whole(kept, text.encode())
+    return text
+
+
+def _exported(spec: EnvironmentSpec, root: Path, uv: str) -> str:
+    folder = (root / spec.lock_file).parent
+    words = ["--frozen", "--no-emit-project", "--no-dev", "--no-header", "--no-annotate", "--offline", "--quiet"]
+    command = [uv, "export", "--project", os.fspath(folder), "--format", "requirements-txt", *words]
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        remedy = "Install uv beside Holdfast (pip install uv), or name `pyproject.toml` instead of the lock."
+        raise NotAvailable(f"`uv export`, which reads {spec.lock_file}, could not be run: {error}.", remedy) from error
+    if done.returncode:
+        said = " ".join(re.sub(r"^(?:error|cause|hint):\s*", "", line.strip()) for line in done.stderr.splitlines())
+        message = f"uv cannot read it: {said[:300].rstrip('.') or 'it gave no reason'}"
+        raise ConfigurationError([Problem(spec.lock_file, 0, "", message, "Make it anew: uv lock")])
+    return done.stdout
+
+
+def _lines_by_name(lock: Path) -> dict[str, int]:
+    text = lock.read_text(encoding="utf-8", errors="replace")
+    found = (re.fullmatch(r'name = "([^"]+)"', line) for line in text.splitlines())
+    return {each[1]: number for number, each in reversed(list(enumerate(found, 1))) if each}

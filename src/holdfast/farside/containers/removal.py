@@ -1,0 +1,144 @@
+"""The end of a run's container where the process that stood for it is gone: for the guardian, for listings of the
+run later, and for the supervisor; and the processes by which an engine without a daemon keeps containers."""
+
+import json
+import os
+import time
+from typing import Any, Callable, Dict, List, Optional, Set
+
+from holdfast.farside.containers.daemon import Docker
+from holdfast.farside.containers.docker_options import HOME_LABEL, PROJECT_LABEL, RUN_LABEL
+from holdfast.farside.containers.launcher import EVENTS, IN, LOCK, STATUS
+from holdfast.farside.system import kernel
+from holdfast.farside.system.layout import CONTAINER, ENGINE_NAMES, FIFO, INSIDE
+from holdfast.farside.system.refusal import Refused
+
+LAST_WORDS = 5.0
+"""Seconds for the launcher to end everything in the container, once no process owns the run any more."""
+PATIENCE = 30.0
+SETTLING = 3.0
+"""Seconds in which a container may still appear that Docker was told to make by a process that is gone."""
+ROOM_FIFO = "room.fifo"
+"""What the container lives by in which an environment is built."""
+_BETWEEN = 0.25
+
+Pause = Callable[[float], None]
+
+
+def end(folder: str, pause: Pause) -> None:
+    """Of the run in `folder`. Nothing runs in its containers when this returns, unless Docker does not answer
+    either."""
+    inside = os.path.join(folder, INSIDE)
+    has_room = os.path.lexists(os.path.join(folder, ROOM_FIFO))
+    if not wait_for_launcher(inside, LAST_WORDS, pause) or has_room:
+        remove(folder)
+        wait_for_launcher(inside, LAST_WORDS, pause)
+
+
+def remove(folder: str, patience: float = PATIENCE, settling: float = 0.0) -> None:
+    """All containers of the run in `folder`, by their labels: one that has its name may be another's. None is
+    success. What Docker does not remove within `patience` seconds is found later. Where the run's own was never up, one
+    may be in the making: for `settling` seconds it is waited for."""
+    container = planned(folder)
+    if container is None:
+        return
+    tidy(folder)
+    deadline = time.monotonic() + (0.0 if os.path.exists(os.path.join(folder, CONTAINER)) else settling)
+    try:
+        docker = Docker(str(container["program"]))
+        while _is_asked(docker, _labels(folder, container), patience) and time.monotonic() < deadline:
+            time.sleep(_BETWEEN)
+    except Refused:
+        pass
+
+
+def remove_late(folder: str) -> None:
+    """After a stop, which may have ended the process that told Docker to make one: it may come yet."""
+    if not os.path.exists(os.path.join(folder, CONTAINER)):
+        remove(folder, settling=SETTLING)
+
+
+def _labels(folder: str, container: Dict[str, Any]) -> List[str]:
+    home = os.path.dirname(os.path.dirname(os.path.dirname(folder)))
+    named = ["%s=%s" % (label, container["labels"][label]) for label in (RUN_LABEL, PROJECT_LABEL)]
+    return ["%s=%s" % (HOME_LABEL, home)] + named
+
+
+def _is_asked(docker: Docker, labels: List[str], patience: float) -> bool:
+    """Whether Docker answers at all. What has these labels is gone then."""
+    filters = [word for label in labels for word in ("--filter", "label=" + label)]
+    found = docker.call(["ps", "-a", "-q", "--no-trunc"] + filters, patience)
+    if not found.is_good or not found.output.split():
+        return found.is_good
+    return docker.call(["rm", "-f", "-v"] + found.output.split(), patience).code is not None
+
+
+def swept(folder: str) -> List[List[Any]]:
+    """Of the run in `folder`: what the launcher ended, as far as it wrote it down."""
+    try:
+        with open(os.path.join(folder, INSIDE, STATUS)) as source:
+            return [list(each) for each in json.load(source)["swept"]]
+    except (OSError, ValueError, KeyError):
+        return []
+
+
+def tidy(folder: str) -> None:
+    """Take away what only a living container needs: readers of a pipe of the run's folder would wait for ever."""
+    names = [FIFO, ROOM_FIFO] + [os.path.join(INSIDE, name) for name in (IN, EVENTS, "passwd", "group")]
+    for name in names:
+        try:
+            os.unlink(os.path.join(folder, name))
+        except OSError:
+            pass
+
+
+def is_launcher_alive(inside: str) -> bool:
+    """By its lock, which no death leaves behind. It is the container's first process: all others end with it."""
+    return kernel.lock_holder(os.path.join(inside, LOCK), 0) is not None
+
+
+def wait_for_launcher(inside: str, seconds: float, pause: Pause) -> bool:
+    """Whether it has ended within that time."""
+    deadline = time.monotonic() + seconds
+    while is_launcher_alive(inside):
+        if time.monotonic() > deadline:
+            return False
+        pause(0.01)
+    return True
+
+
+def planned(folder: str) -> Optional[Dict[str, Any]]:
+    """The container of the run's plan; None for a run without."""
+    try:
+        with open(os.path.join(folder, "plan.json")) as source:
+            found: Optional[Dict[str, Any]] = json.load(source).get("container")
+    except (OSError, ValueError, AttributeError):
+        return None
+    return found
+
+
+MONITOR = "conmon"
+
+
+def monitors(folder: str) -> Set[int]:
+    """Their pids, for the run in `folder`. To end one is to end its container: that is the engine's own affair."""
+    container = planned(folder)
+    if container is None:
+        return set()
+    name = str(container["name"])
+    return {int(entry) for entry in os.listdir("/proc") if entry.isdigit() and _is_monitor(entry, name)}
+
+
+def _is_monitor(entry: str, name: str) -> bool:
+    """The one of a container says whose it is; its helpers are only below a run that has a container."""
+    try:
+        with open("/proc/%s/comm" % entry) as source:
+            called = source.read().rstrip("\n")
+        if called != MONITOR:
+            return called in ENGINE_NAMES
+        with open("/proc/%s/cmdline" % entry, "rb") as source:
+            words = [os.fsdecode(word) for word in source.read().split(b"\0")]
+    except (OSError, UnicodeDecodeError):
+        return False
+    named = words[words.index("-n") + 1] if "-n" in words[:-1] else ""
+    return named == name or named.startswith(name + "-")

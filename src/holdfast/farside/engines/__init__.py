@@ -1,0 +1,1 @@
+"""Who starts a supervisor and owns it."""

@@ -1,0 +1,169 @@
+"""One environment on this host: built once, under a lock, at its final path, marked complete last; never resumed, and
+read-only to the runs that use it."""
+
+import json
+import os
+import stat
+import time
+from typing import Any, Callable, Dict, List
+
+from holdfast.farside.environments.locks import Lock, write_lock
+from holdfast.farside.environments.workshop import Tell
+from holdfast.farside.system import kernel
+from holdfast.farside.system.files import names_in, remove_tree, write_whole
+from holdfast.farside.system.layout import BUILD_BYTE, USE_BYTE, Home
+from holdfast.farside.system.refusal import Refused
+
+COMPLETE = ".complete"
+LOCK = "environment.json"
+CACHED = "__pycache__"
+_BYTECODE = ".bytecode"
+_WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
+
+Build = Callable[[], Dict[str, Any]]
+"""Fills the folder, and returns what the mark is to say."""
+
+
+class Environment:
+    """Used by this process until it leaves it or ends: the shared lock keeps `clean` away from it."""
+
+    def __init__(self, home: Home, name: str) -> None:
+        self.id = name
+        self.path = home.environment(name)
+        for folder in (home.environments(), home.cache(), home.pythons()):
+            os.makedirs(folder, exist_ok=True)
+        self._lock = os.open(self.path + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    def use(self, also_after_exec: bool = False) -> bool:
+        """True where it is complete: it is held from now on; `also_after_exec`: by the program that this process
+        becomes, too."""
+        if not self.is_complete() or not kernel.lock(self._lock, USE_BYTE, shared=True):
+            return False  # the process that holds it alone is removing it, or building it anew
+        if not self.is_complete():  # removed between the look and the lock
+            self.leave()
+            return False
+        os.utime(self.path + ".lock")
+        os.set_inheritable(self._lock, also_after_exec)
+        return True
+
+    def leave(self) -> None:
+        kernel.unlock(self._lock, USE_BYTE)
+
+    def ensure(self, build: Build, anew: bool, wait: Callable[[float], None], tell: Tell) -> bool:
+        """True if it was built just now. `anew`: also where it is complete."""
+        waited = False
+        while not kernel.lock(self._lock, BUILD_BYTE):
+            if not waited:
+                tell("phase", name="environment", text="waiting for another run that builds the same environment")
+            waited = True
+            wait(0.25)
+        try:
+            is_needed = (anew and not waited) or not self.is_complete()
+            if is_needed:
+                self._require_alone()
+                self._build(build)
+            kernel.lock(self._lock, USE_BYTE, shared=True)  # from alone to together without a gap
+            os.utime(self.path + ".lock")
+            return is_needed
+        except BaseException:
+            self.leave()  # a process that waited for it may try
+            raise
+        finally:
+            kernel.unlock(self._lock, BUILD_BYTE)
+
+    def is_complete(self) -> bool:
+        return is_whole(self.path)
+
+    def mark(self) -> Dict[str, Any]:
+        return read_mark(self.path)
+
+    def _require_alone(self) -> None:
+        if not kernel.lock(self._lock, USE_BYTE):
+            raise Refused("preparation", "it cannot be built anew while others use it")
+
+    def _build(self, build: Build) -> None:
+        remove_tree(self.path)
+        began = time.time()
+        try:
+            said = build()
+            make_read_only(self.path)
+            os.mkdir(bytecode(self.path))
+        except BaseException:
+            remove_tree(self.path)
+            raise
+        seconds = round(time.time() - began, 3)
+        path = os.path.join(self.path, COMPLETE)
+        mark = dict(said, format=1, built=began, seconds=seconds)
+        write_whole(path, json.dumps(mark), mode=0o444, is_durable=True)
+        os.chmod(self.path, stat.S_IMODE(os.stat(self.path).st_mode) & ~_WRITABLE)  # last: the mark had to get in
+
+
+def is_whole(path: str) -> bool:
+    """Marked, and its Python is still there: on this machine, or in the image that it was made with, whose files
+    never change."""
+    if not os.path.exists(os.path.join(path, COMPLETE)):
+        return False
+    python = os.path.join(path, "bin", "python")
+    return os.path.exists(python) or (os.path.islink(python) and bool(read_mark(path).get("image")))
+
+
+def read_mark(path: str) -> Dict[str, Any]:
+    """What was written when the environment was complete."""
+    try:
+        with open(os.path.join(path, COMPLETE)) as source:
+            found = json.load(source)
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def bytecode(path: str) -> str:
+    """Where root in a container keeps bytecode, for whom all else of the environment is read-only."""
+    return os.path.join(path, _BYTECODE)
+
+
+def keep_lock(path: str, lock: Lock) -> None:
+    write_lock(os.path.join(path, LOCK), lock)
+
+
+def leave_word(path: str) -> None:
+    """An environment without pip would find that of another Python, which then installs where it is not meant to."""
+    for name in ("pip", "pip3"):
+        program = os.path.join(path, "bin", name)
+        if not os.path.lexists(program):
+            with open(program, "w") as target:
+                target.write(_NO_PIP)
+            os.chmod(program, 0o755)  # noqa: S103 - as all programs of an environment
+
+
+_NO_PIP = """#!/bin/sh
+echo "This environment is shared between runs and read-only. Add the package to the file that it is made from," >&2
+echo "and submit again. What is installed: holdfast environment show" >&2
+exit 1
+"""
+
+
+def make_read_only(folder: str) -> None:
+    """All below it. Its files are the package cache's as well: to change one would change it for all. Python may
+    still keep bytecode, in folders that are made for it here."""
+    with os.scandir(folder) as found:
+        entries = list(found)
+    names = {entry.name for entry in entries}
+    if CACHED not in names and any(name.endswith(".py") for name in names):
+        os.mkdir(os.path.join(folder, CACHED))
+    for entry in entries:
+        is_folder = entry.is_dir(follow_symlinks=False)
+        if entry.name == CACHED or not (is_folder or entry.is_file(follow_symlinks=False)):
+            continue
+        if is_folder:
+            make_read_only(entry.path)
+        mode = entry.stat(follow_symlinks=False).st_mode
+        if mode & _WRITABLE:
+            os.chmod(entry.path, stat.S_IMODE(mode) & ~_WRITABLE)
+
+
+def names(home: Home) -> List[str]:
+    """Of all environments, without hidden ones: those are being removed."""
+    folder = home.environments()
+    found = names_in(folder, is_strict=True)
+    return [name for name in found if not name.startswith(".") and os.path.isdir(os.path.join(folder, name))]

@@ -1,0 +1,1 @@
+"""The verdict: whether a run used its GPUs, and why not. Pure."""

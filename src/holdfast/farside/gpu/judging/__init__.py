@@ -1,1 +1,0 @@
-"""Whether a run used the GPUs: pure functions of what was known and seen."""

@@ -1,0 +1,1 @@
+"""Who has which GPU: leases, and the queue for them."""

@@ -1,1 +1,0 @@
-"""Which run has which GPU."""

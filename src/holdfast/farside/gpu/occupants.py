@@ -1,0 +1,93 @@
+"""Who a process on a GPU is, as far as this machine lets see."""
+
+import os
+import pwd
+import re
+from typing import Iterable, NamedTuple, Optional, Sequence, Tuple
+
+_MOST = 60
+MPS_SERVER = "nvidia-cuda-mps"
+"""How the name of the process begins by which several share a device. It computes nothing of its own."""
+_INTERPRETER = re.compile(r"(?:python|pypy|perl|ruby|julia|node|Rscript|lua|bash|sh)[\d.]*\Z")
+_FLAGS = re.compile(r"-[bBdEiIOPqRsSuvx]+\Z")
+"""Python's options without a value, alone or together."""
+
+
+class Occupant(NamedTuple):
+    """Empty, or None, where it is not to be seen: another container's, or another user's where those are hidden.
+    `command` is the program and its script: options are private, and may be secrets."""
+
+    pid: int
+    uid: Optional[int]
+    user: str
+    name: str
+    command: str
+
+    @property
+    def text(self) -> str:
+        """`process 4242 (alice, python train.py)`."""
+        known = ", ".join(each for each in (self.user, self.command or self.name) if each)
+        return "process %d (%s)" % (self.pid, known or "which cannot be seen from here")
+
+
+def strangers(pids: Iterable[int]) -> Tuple[Occupant, ...]:
+    """Those that compute something of their own."""
+    found = [occupant(each) for each in pids]
+    return tuple(each for each in found if not each.name.startswith(MPS_SERVER))
+
+
+def occupant(pid: int) -> Occupant:
+    status = dict(line.split(":", 1) for line in _read(pid, "status").split("\n") if ":" in line)
+    uids = status.get("Uid", "").split()
+    uid = int(uids[0]) if uids else None
+    name = _printable(status.get("Name", "").strip())
+    command = _printable(shown(_read(pid, "cmdline").split("\0"), name))
+    cut = command if len(command) <= _MOST else command[: _MOST - 1] + "…"
+    return Occupant(pid, uid, "" if uid is None else user_name(uid), name, cut)
+
+
+def shown(words: Sequence[str], name: str) -> str:
+    """Of a command line what others may read: `python train.py`. Only of an interpreter is the first word that is no
+    option known to be a script, and only behind options that take no value. `name` is the kernel's for the process,
+    for one that has written a line of its own in place of its words."""
+    if not words or not words[0]:
+        return ""
+    program = os.path.basename(words[0]) or words[0]
+    if len(words[0].split()) != 1:
+        return (name.split() or [""])[0]
+    if not _INTERPRETER.match(program):
+        return program
+    rest = list(words[1:])
+    while rest and _FLAGS.match(rest[0]):
+        rest.pop(0)
+    if rest[:1] == ["-m"]:
+        rest.pop(0)
+    script = os.path.basename(rest[0]) if rest else ""
+    return program if not script or script.startswith("-") or "=" in script else "%s %s" % (program, script)
+
+
+def user_name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def variable(pid: int, name: str) -> str:
+    """Of the environment that it was started with; empty for another user's process."""
+    prefix = name + "="
+    found = [each for each in _read(pid, "environ").split("\0") if each.startswith(prefix)]
+    return found[0][len(prefix) :] if found else ""
+
+
+def _read(pid: int, name: str) -> str:
+    try:
+        with open("/proc/%d/%s" % (pid, name), "rb") as source:
+            return source.read(1 << 20).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _printable(text: str) -> str:
+    """Another user's words go to a terminal."""
+    return "".join(each if each.isprintable() else "?" for each in text)

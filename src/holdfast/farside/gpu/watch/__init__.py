@@ -1,0 +1,1 @@
+"""Looking at GPUs while a script runs."""

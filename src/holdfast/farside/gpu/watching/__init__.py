@@ -1,1 +1,0 @@
-"""What the GPUs do while a run is on them."""

@@ -1,0 +1,133 @@
+"""Who uses the GPUs of this machine, for people who ask: the answer of the operation `gpus`.
+
+    {"state", "problem", "code", "driver", "cuda",        as in `machine.gpus`
+     "time": seconds since the epoch,
+     "devices": [{…a device of the report (`machine.nvml`), with "utilization", "power", "temperature"…,
+                  "number", "lease": {"uid", "user", "run", "pid"} | null,
+                  "is_used": whether a process computes on it, which keeps it from being handed out | null,
+                  "instances": [{…, "number", "lease", "is_used"}],
+                  "processes": [{"pid", "uid", "user", "name", "command", "memory", "kind", "instance",
+                                 "whose": "mine" | "run" | "stranger", "run", "project"}] | null}],
+     "queue": [{"gpus", "pid", "uid", "user", "run", "waited": seconds, "devices": [UUID, …]}]}   the first is next
+
+A device that is not NVIDIA's has the state `named`, and nothing more is known of it. `whose`: a run of this user's,
+with its project; another user's run, known by its lease; any other process. What is not to be seen is null. `command`
+is the program and its script (`python train.py`), of all processes: options may be secrets.
+"""
+
+import os
+import time
+from typing import Any, Dict, List, Optional, Tuple
+
+from holdfast.farside.gpu.devices import name_others
+from holdfast.farside.gpu.gpu_facts import Device
+from holdfast.farside.gpu.lease import registry
+from holdfast.farside.gpu.lease.registry import Holder, State
+from holdfast.farside.gpu.occupants import Occupant, occupant, strangers, user_name, variable
+from holdfast.farside.gpu.units import conditions
+from holdfast.farside.machine import gpus
+from holdfast.farside.system import processes
+from holdfast.farside.system.children import inherited_environment
+from holdfast.farside.system.layout import Home
+
+MINE, RUN, STRANGER = "mine", "run", "stranger"
+LONGEST = 60.0
+_MOST_ANCESTORS = 100
+
+Row = Dict[str, Any]
+
+
+def look(home: Home, message: Dict[str, Any]) -> Row:
+    """`timeout` in the message: seconds for the driver."""
+    timeout = min(max(float(message.get("timeout", gpus.TIMEOUT)), 0.1), LONGEST)
+    report = gpus.ask(inherited_environment(), timeout)
+    if report["state"] == gpus.NO_DRIVER:
+        report = dict(report, devices=[_named(each) for each in name_others()])
+    return answer(report, registry.read())
+
+
+def answer(report: gpus.Report, state: State) -> Row:
+    used = {uuid: bool(strangers(each.pids)) for uuid, each in conditions(report).items()}
+    devices = [_device(each, state, used) for each in report["devices"]]
+    return dict(report, time=time.time(), devices=devices, queue=_queue(state, report))
+
+
+def _named(device: Device) -> Row:
+    """One that is not NVIDIA's: there is no driver to ask."""
+    found: Row = {"index": device.number, "uuid": device.uuid or None, "name": device.name, "state": device.state}
+    unknown = dict.fromkeys(
+        ("memory_total", "memory_used", "memory_free", "utilization", "power", "temperature", "mig")
+    )
+    about = "not NVIDIA's, so neither looked into nor leased"
+    return dict(found, problem=about, instances=[], processes=None, **unknown)
+
+
+def _device(device: Row, state: State, used: Dict[str, bool]) -> Row:
+    def with_state(each: Row) -> Row:
+        is_used = None if device["processes"] is None else used[str(each["uuid"])]
+        return dict(each, number=each["index"], lease=_lease(each["uuid"], state), is_used=is_used)
+
+    found = dict(with_state(device), instances=[with_state(each) for each in device["instances"]])
+    if device["processes"] is None:
+        return found
+    rows: Dict[int, Row] = {}
+    for each in device["processes"]:
+        holder = _holder(device, each.get("instance"), state)
+        rows.setdefault(each["pid"], dict(each, **_about(occupant(each["pid"]), holder)))
+    return dict(found, processes=list(rows.values()))
+
+
+def _lease(uuid: Optional[str], state: State) -> Optional[Row]:
+    if uuid is None or uuid not in state.taken:
+        return None
+    holder = state.holder(uuid)
+    if holder is None:
+        return {"uid": None, "user": "", "run": "", "pid": None}
+    return {"uid": holder.uid, "user": user_name(holder.uid), "run": holder.run, "pid": holder.pid}
+
+
+def _holder(device: Row, instance: Optional[int], state: State) -> Optional[Holder]:
+    """Of the lease on what the process is on."""
+    for part in device["instances"]:
+        if instance is not None and part.get("gpu_instance") == instance:
+            return state.holder(str(part["uuid"]))
+    return state.holder(str(device["uuid"]))
+
+
+def _about(who: Occupant, holder: Optional[Holder]) -> Row:
+    run, project = _own_run(who)
+    whose = MINE if run else STRANGER
+    if not run and holder is not None and who.uid == holder.uid:
+        run, whose = holder.run, MINE if who.uid == os.getuid() else RUN
+    known = {"uid": who.uid, "user": who.user or None, "name": who.name or None, "command": who.command or None}
+    return dict(known, whose=whose, run=run or None, project=project or None)
+
+
+def _own_run(who: Occupant) -> Tuple[str, str]:
+    """Run and project by what the run's processes have in their environment; one that has cleared it, by what the
+    processes above it have. Those of other users may not be read."""
+    pid, steps = who.pid, 0
+    while pid > 1 and steps < _MOST_ANCESTORS and who.uid == os.getuid():
+        run = variable(pid, "HOLDFAST_RUN_ID")
+        if run:
+            return run, variable(pid, "HOLDFAST_PROJECT")
+        process = processes.look(pid)
+        pid, steps = 0 if process is None else process.parent, steps + 1
+    return "", ""
+
+
+def _queue(state: State, report: gpus.Report) -> List[Row]:
+    """Those that wait for devices of this machine."""
+    here = {each["uuid"] for each in report["devices"]}
+    here |= {part["uuid"] for each in report["devices"] for part in each["instances"]}
+    rows = []
+    for ticket in state.tickets:
+        if not ticket.usable & here:
+            continue
+        uid = occupant(ticket.pid).uid if registry.is_here(ticket) else None
+        if uid is None:  # hidden, or in a container: then as it says itself
+            uid = ticket.uid
+        waited = max(0.0, (registry.now() - ticket.time) / 1e9)
+        row: Row = {"gpus": ticket.gpus, "pid": ticket.pid, "uid": uid, "user": None if uid is None else user_name(uid)}
+        rows.append(dict(row, run=ticket.run or None, waited=waited, devices=sorted(ticket.usable)))
+    return rows

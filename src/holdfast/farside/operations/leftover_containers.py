@@ -1,0 +1,94 @@
+"""Containers of this home whose run is over: what a supervisor that was killed could not remove any more."""
+
+import calendar
+import json
+import os
+import re
+import time
+from typing import Any, Dict, Iterator, List
+
+from holdfast.farside.containers.daemon import Docker
+from holdfast.farside.containers.docker_errors import explain
+from holdfast.farside.containers.docker_options import HOME_LABEL, PROJECT_LABEL, RUN_LABEL, SHELL_LABEL
+from holdfast.farside.run.liveness import is_alive
+from holdfast.farside.system.layout import Home
+from holdfast.farside.system.refusal import Refused
+
+PATIENCE = 60.0
+YOUNG = 600.0
+"""Seconds in which a container that is no run's may be at work."""
+_LIVING = ("running", "paused", "restarting")
+_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:\.\d+)?(?:Z| ?([+-])(\d\d):?(\d\d))?")
+
+
+def find(home: Home) -> List[Dict[str, str]]:
+    """`name`, `run`, `project`, `state`, `image` of each. None where no run of this home ever had a container; Docker
+    is not asked then."""
+    if not home.had_containers():
+        return []
+    docker = Docker()
+    return list(_over(home, docker, _listed(home, docker)))
+
+
+def remove(home: Home) -> List[str]:
+    """Names of those that are gone now. A Docker that is not there has none."""
+    try:
+        found = [each["name"] for each in find(home)]
+    except Refused:
+        return []
+    docker = Docker()
+    return [name for name in found if docker.call(["rm", "-f", "-v", name], PATIENCE).is_good]
+
+
+def _listed(home: Home, docker: Docker) -> List[Dict[str, Any]]:
+    """Podman and Docker agree about `inspect` more than about lists."""
+    names = docker.call(["ps", "-a", "-q", "--no-trunc", "--filter", "label=%s=%s" % (HOME_LABEL, home.path)], PATIENCE)
+    if not names.is_good:
+        raise explain(names)
+    if not names.output.split():
+        return []
+    answer = docker.call(["inspect"] + names.output.split(), PATIENCE)  # fails for one that has gone meanwhile
+    try:
+        found: List[Dict[str, Any]] = json.loads(answer.output)
+    except ValueError:
+        raise explain(answer) from None
+    return found
+
+
+def _over(home: Home, docker: Docker, rows: List[Dict[str, Any]]) -> Iterator[Dict[str, str]]:
+    for row in rows:
+        config = row.get("Config") or {}
+        labels = config.get("Labels") or {}
+        run, project = str(labels.get(RUN_LABEL, "")), str(labels.get(PROJECT_LABEL, ""))
+        state = str((row.get("State") or {}).get("Status", ""))
+        if SHELL_LABEL in labels and state in _LIVING:
+            continue  # a person is in it, for as long as that may be
+        if _is_at_work(home, project, run, str(row.get("Created", ""))):
+            continue
+        yield {
+            "name": str(row.get("Name", "")).lstrip("/"),
+            "run": run,
+            "project": project,
+            "state": state,
+            "image": str(config.get("Image", "")),
+        }
+
+
+def _is_at_work(home: Home, project: str, run: str, created: str) -> bool:
+    if not run or not project:
+        return time.time() - _seconds(created) < YOUNG
+    try:
+        folder = home.run(project, run)
+    except Refused:
+        return True  # not one of ours, whatever it says
+    return os.path.isdir(folder) and is_alive(folder)
+
+
+def _seconds(created: str) -> float:
+    """Docker says when in UTC, Podman in the machine's own time with its distance. What cannot be read is now."""
+    found = _MOMENT.match(created)
+    if found is None:
+        return time.time()
+    moment, sign, hours, minutes = found.groups()
+    distance = int(sign + "1") * (int(hours) * 3600 + int(minutes) * 60) if sign else 0
+    return float(calendar.timegm(time.strptime(moment.replace(" ", "T"), "%Y-%m-%dT%H:%M:%S")) - distance)

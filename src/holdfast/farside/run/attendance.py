@@ -1,0 +1,104 @@
+"""What all steps of a run share: its journal, waiting while requests to stop are heard, and the end of processes."""
+
+import json
+import os
+import signal
+from typing import Callable, Optional, Set
+
+from holdfast.farside.environments.workshop import Supervision
+from holdfast.farside.system import processes
+from holdfast.farside.system.children import Attendant, Stop
+from holdfast.farside.system.journal import Journal
+from holdfast.farside.system.layout import CANCEL, JOURNAL, RESERVE, Home
+from holdfast.farside.system.output import Pump
+from holdfast.farside.system.processes import other_guardians
+from holdfast.farside.system.signals import Exit, Signals
+
+BRIEF_GRACE = 2.0
+LEFT_FOR_THE_END = 16384
+
+
+class Stopped(Exception):
+    """The run is to end before its command was started."""
+
+
+class Attendance:
+    """`helpers` are processes that the supervisor itself started, `monitors` those of a container's engine: none is
+    ended with the run's. `tells_swept`: what had to be ended was the user's."""
+
+    def __init__(self, home: Home, folder: str, grace: float) -> None:
+        self.home, self.folder = home, folder
+        self.journal = Journal(os.path.join(folder, JOURNAL), os.path.join(folder, RESERVE))
+        signals = Signals((signal.SIGUSR1, signal.SIGTERM, signal.SIGINT))
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        self.attendant = Attendant(signals, grace, self._cancel_request)
+        self.helpers: Callable[[], Set[int]] = set
+        self.monitors: Callable[[], Set[int]] = set
+        self.tells_swept = True
+
+    def supervision(self) -> Supervision:
+        """What the makers of environments and containers are lent."""
+        return Supervision(
+            self.folder, self._attend, self._sweep_briefly, self.check_stop, self.wait, self.journal.append
+        )
+
+    def hear_earlier_cancel(self) -> None:
+        """One that was asked for before there was a supervisor to hear it."""
+        if os.path.exists(os.path.join(self.folder, CANCEL)):
+            self.attendant.stop = self._cancel_request()
+
+    def check_stop(self) -> None:
+        self.wait(0)
+
+    def wait(self, seconds: float) -> None:
+        self.attendant.wait(seconds, None)
+        if self.attendant.stop is not None:
+            raise Stopped()
+
+    def sweep(self, grace: float, pump: Optional[Pump] = None) -> None:
+        """End every process of the run."""
+
+        def own() -> Set[int]:
+            return self.helpers() - set(self.attendant.exits)
+
+        def spared() -> Set[int]:
+            return other_guardians(self.home, self.folder) | self.monitors()
+
+        ended = processes.sweep(grace, lambda seconds: self.attendant.wait(seconds, pump), spared, own=own)
+        if ended and self.tells_swept:
+            self.journal.append("swept", processes=[list(each) for each in ended[:100]], count=len(ended))
+
+    def finish_output(self, pump: Pump) -> None:
+        """On a full disk the last output gets the reserve; what is more waits for room, as the script did. `cancel`
+        ends the waiting."""
+        pump.move()
+        if pump.blocked:
+            self.journal.shrink_reserve(LEFT_FOR_THE_END)
+            pump.move()
+        if pump.blocked:
+            self.journal.append("note", text="The disk is full; the last output waits for room.")
+        while pump.blocked and self.attendant.stop is None:
+            self.attendant.wait(1.0, pump)
+        lost = pump.finish()
+        if lost:
+            self.journal.append("note", text="%d bytes of output were lost because the disk is full." % lost)
+
+    def tell_stopping(self, stop: Stop) -> None:
+        self.journal.append("ending", cause=stop.cause, grace=self.attendant.grace, detail=stop.detail)
+
+    def _attend(self, pid: int, pump: Pump) -> Exit:
+        self.attendant.expect(pid)
+        return self.attendant.attend(pid, pump, None, self.tell_stopping)
+
+    def _sweep_briefly(self) -> None:
+        self.sweep(BRIEF_GRACE)
+
+    def _cancel_request(self) -> Optional[Stop]:
+        try:
+            with open(os.path.join(self.folder, CANCEL)) as source:
+                request = json.load(source)
+        except (OSError, ValueError):
+            return None
+        if request.get("grace") is not None:
+            self.attendant.grace = float(request["grace"])
+        return Stop("cancel", str(request.get("detail", "")))

@@ -1,0 +1,256 @@
+"""Files of the host: written whole, listed, walked and removed; the run's own copy of the snapshot, and what the script
+did to it."""
+
+import contextlib
+import errno
+import json
+import os
+import stat
+import time
+from typing import IO, Any, Callable, Dict, Iterator, List, Optional, Tuple
+
+from holdfast.farside.system.digests import sha256
+from holdfast.farside.system.layout import object_path, relative_parts
+from holdfast.farside.system.refusal import Refused
+
+OUTPUTS = "outputs"
+MOST_LISTED = 1000
+_FICLONE = 0x40049409
+
+Stamp = Tuple[int, int]
+Listing = List[List[Any]]
+
+
+def write_whole(path: str, text: str, mode: Optional[int] = None, is_durable: bool = False) -> None:
+    """Put `text` at `path`, as `whole` does."""
+    with whole(path, mode, is_durable) as target:
+        target.write(text.encode("utf-8", "surrogateescape"))
+
+
+@contextlib.contextmanager
+def whole(path: str, mode: Optional[int] = None, is_durable: bool = False) -> Iterator[IO[bytes]]:
+    """What is written in the block is at `path` after it: others see the old content or the new one. Where that fails,
+    as on a full disk, the old one stays and nothing is left beside it. `mode`: else the umask decides. `is_durable`:
+    waits until the disk has it."""
+    new = "%s.new-%d-%s" % (path, os.getpid(), os.urandom(4).hex())
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    try:
+        with os.fdopen(os.open(new, flags, 0o666 if mode is None else mode), "wb") as target:
+            if mode is not None:
+                os.fchmod(target.fileno(), mode)
+            yield target
+            if is_durable:
+                target.flush()
+                os.fsync(target.fileno())
+        os.rename(new, path)
+    except BaseException:
+        unlink(new)
+        raise
+
+
+def unlink(path: str) -> None:
+    """Gone already, or not to be removed, is success."""
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
+
+
+def names_in(folder: str, is_strict: bool = False) -> List[str]:
+    """Sorted; none where there is no such folder, or one that cannot be read. `is_strict`: raises OSError for the
+    latter, whose content must not be taken for none."""
+    try:
+        return sorted(os.listdir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError:
+        if is_strict:
+            raise
+        return []
+
+
+def find_object(stores: List[str], digest: str) -> Optional[str]:
+    for store in stores:
+        path = object_path(store, digest)
+        if os.path.exists(path):
+            return path
+    return None
+
+
+def materialise(snapshot: str, stores: List[str], work: str) -> Dict[str, Stamp]:
+    """Write the snapshot's files below `work`, as copies (or reflinks), never hard links. Returns each file's stamp."""
+    manifest = json.loads(_read_object(stores, snapshot).decode("utf-8"))
+    stamps: Dict[str, Stamp] = {}
+    folders = set()
+    clone = True
+    links = []
+    for path, kind, detail, size in manifest["files"]:
+        parts = relative_parts(path)
+        target = os.path.join(work, *parts)
+        parent = os.path.dirname(target)
+        if parent not in folders:
+            os.makedirs(parent, exist_ok=True)
+            folders.add(parent)
+        if kind == "l":
+            links.append((target, detail))
+            continue
+        reader = _open_object(stores, detail)
+        if reader is None:
+            raise Refused("storage", "The contents of `%s` are missing in the store." % path)
+        try:
+            clone, digest, stamp = _copy(reader, target, 0o755 if kind == "x" else 0o644, clone)
+        finally:
+            os.close(reader)
+        if digest != detail or stamp[0] != size:
+            raise Refused("storage", "The contents of `%s` are damaged in the store." % path)
+        stamps[path] = stamp
+    for target, detail in links:  # last, so that no file is written through a link
+        os.symlink(detail, target)
+        status = os.lstat(target)
+        stamps[os.path.relpath(target, work)] = (status.st_size, status.st_mtime_ns)
+    os.makedirs(os.path.join(work, OUTPUTS), exist_ok=True)
+    return stamps
+
+
+def written(work: str, stamps: Dict[str, Stamp]) -> Tuple[Listing, Listing, int]:
+    """What the script wrote: in `outputs/`, elsewhere (at most MOST_LISTED), and how many elsewhere."""
+    outputs: Listing = []
+    others: Listing = []
+    count = 0
+    for path, status in walk(work, []):
+        if path.startswith(OUTPUTS + "/"):
+            outputs.append([path, status.st_size])
+        elif stamps.get(path) != (status.st_size, status.st_mtime_ns) and "__pycache__" not in path.split("/"):
+            count += 1
+            if len(others) < MOST_LISTED:
+                others.append([path, status.st_size])
+    return outputs, others, count
+
+
+def walk(root: str, problems: List[str], beat: Callable[[], None] = lambda: None) -> List[Tuple[str, os.stat_result]]:
+    """Files and links below `root` by relative path, sorted; links are not followed. A folder that the script closed to
+    itself is opened again: it is the user's. What still cannot be looked at is added to `problems`. `beat` is called
+    all the time."""
+    found = []
+
+    def note(error: OSError) -> None:
+        if os.path.exists(root):
+            problems.append("`%s` cannot be looked at: %s." % (error.filename, error.strerror))
+
+    for folder, folders, names in os.walk(root, onerror=note):
+        for name in folders:
+            _open_folder(os.path.join(folder, name))
+        linked = [name for name in folders if os.path.islink(os.path.join(folder, name))]
+        for name in names + linked:
+            full = os.path.join(folder, name)
+            beat()
+            try:
+                found.append((os.path.relpath(full, root), os.lstat(full)))
+            except OSError:
+                continue
+    return sorted(found, key=lambda each: each[0])
+
+
+def _open_folder(path: str) -> None:
+    try:
+        status = os.lstat(path)
+        if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_IRWXU != stat.S_IRWXU:
+            os.chmod(path, status.st_mode | stat.S_IRWXU)
+    except OSError:
+        pass
+
+
+def _read_object(stores: List[str], digest: str) -> bytes:
+    path = find_object(stores, digest)
+    if path is None:
+        raise Refused("storage", "The snapshot `%s` is not in the store." % digest)
+    with open(path, "rb") as source:
+        return source.read()
+
+
+def _open_object(stores: List[str], digest: str) -> Optional[int]:
+    for store in stores:
+        try:
+            return os.open(object_path(store, digest), os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
+    return None
+
+
+def _copy(reader: int, target: str, mode: int, clone: bool) -> Tuple[bool, str, Stamp]:
+    """Copy one file; returns whether it is worth trying a reflink for the next one, the digest of what was copied and
+    the copy's stamp."""
+    total = sha256(size=os.fstat(reader).st_size)
+    writer = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        cloned = clone and _reflink(reader, writer)
+        while True:
+            data = os.read(reader, 1 << 20)
+            if not data:
+                break
+            total.update(data)
+            while data and not cloned:
+                data = data[os.write(writer, data) :]
+        status = os.fstat(writer)
+        return cloned, total.hexdigest(), (status.st_size, status.st_mtime_ns)
+    finally:
+        os.close(writer)
+
+
+def _reflink(reader: int, writer: int) -> bool:
+    import fcntl
+
+    try:
+        fcntl.ioctl(writer, _FICLONE, reader)
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise
+        return False
+    return True
+
+
+def remove_tree(path: str) -> None:
+    """Delete a folder, also where the script took away its own permissions; links are removed, never followed."""
+    import shutil
+
+    aside = os.path.join(os.path.dirname(path), ".removing-%s-%d" % (os.path.basename(path), int(time.time() * 1000)))
+    try:
+        os.rename(path, aside)  # whole or gone: a half-removed folder is never seen under its name
+    except FileNotFoundError:
+        return
+    os.chmod(aside, 0o700)
+    for folder, folders, _ in os.walk(aside):
+        for name in folders:
+            full = os.path.join(folder, name)
+            if not os.path.islink(full):
+                os.chmod(full, 0o700)
+    shutil.rmtree(aside)
+
+
+def remove_path(path: str) -> None:
+    """A folder with all that is in it; of a link the link alone. Gone already is success."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        remove_tree(path)
+    elif os.path.lexists(path):
+        os.unlink(path)
+
+
+def size_freed(path: str) -> int:
+    """Bytes that removing it would free: a hard link into a cache or an environment frees nothing."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return 0
+    if stat.S_ISDIR(status.st_mode):
+        return sum(each.st_size for _, each in walk(path, []) if each.st_nlink == 1)
+    return status.st_size if status.st_nlink == 1 else 0
+
+
+def read_json(path: str) -> Optional[Dict[str, Any]]:
+    """An object in a file; None if there is none, or it cannot be read."""
+    try:
+        with open(path, "rb") as source:
+            found = json.loads(source.read().decode("utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None

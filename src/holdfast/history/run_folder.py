@@ -1,0 +1,299 @@
+"""The near folders of runs: given an id, written whole, found again.
+
+A run folder is made in two steps. `reserve` takes the id by making `runs/<id>.new`, which no other process
+can make too; `commit` writes the files there and renames the folder to `runs/<id>`: it is whole or not there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from holdfast.codec import encode
+from holdfast.errors import StorageError, UnknownName, UsageError, nearest
+from holdfast.history.values import UnreadableError, submission_from_json
+from holdfast.model import RECORD_FORMAT, Place, Submission
+from holdfast.whole_files import move, storage_error, sync_folder, write_durably, write_whole
+
+SUBMISSION = "submission.json"
+PLAN = "plan.json"
+CONFIGURATION = "configuration.json"
+HOST = "host.json"
+"""Where the run may have been started, written before it is; and what was measured of that host: how far its clock is
+off."""
+COLLECTED = "collected.json"
+"""Written last of all by the process that copies: the run has ended and its outputs are at home."""
+ABANDONED = "abandoned.json"
+"""The run is not waited for any more, since when, and why its host could not be asked."""
+NEWEST = 5
+"""So many runs are named where one is not found."""
+
+
+class RunFolders:
+    """All runs of one project. `state` is the project's `.holdfast`; it need not exist before a run."""
+
+    def __init__(self, state: Path) -> None:
+        self.state = state
+        self.root = state / "runs"
+
+    def reserve(self, prefix: str, now: float) -> str:
+        """Take a new run id, `<prefix>_<epoch ms>`. No two callers get the same, whatever the process."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            self._remove_leftovers(now)
+            milliseconds = int(now * 1000)
+            while True:
+                run_id = f"{_safe(prefix)}_{milliseconds}"
+                if self._take(run_id):
+                    return run_id
+                milliseconds += 1
+        except OSError as error:
+            raise storage_error(error, "make a folder for the run", self.root) from error
+
+    def claim(self, run_id: str) -> bool:
+        """Take an id that was given elsewhere, for a run that is brought here. False when it is here already, or
+        another process is bringing it."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            return self._take(run_id)
+        except OSError as error:
+            raise storage_error(error, "make a folder for the run", self.root) from error
+
+    def commit(
+        self, run_id: str, submission: Submission, plan: Mapping[str, Any], configuration: Mapping[str, Any]
+    ) -> Path:
+        """Write the run's files and let the folder appear. When this raises, nothing of the run is left."""
+        draft = self.draft(run_id)
+        values = {SUBMISSION: encode(submission), PLAN: plan, CONFIGURATION: configuration}
+        contents = {name: json.dumps(value, indent=1).encode("ascii") for name, value in values.items()}
+        try:
+            for name, data in contents.items():
+                write_durably(draft / name, data + b"\n")
+            sync_folder(draft)
+            move(draft, self.path(run_id))
+        except OSError as error:
+            self.abandon(run_id)
+            raise storage_error(error, f"write the record of run `{run_id}`", draft) from error
+        sync_folder(self.root)
+        return self.path(run_id)
+
+    def abandon(self, run_id: str) -> None:
+        """Give a reserved id back. Not there any more is success; a committed run is not touched."""
+        _remove_tree(self.draft(run_id))
+
+    def path(self, run_id: str) -> Path:
+        return self.root / run_id
+
+    def all_ids(self) -> tuple[str, ...]:
+        """Every run, oldest first."""
+        return tuple(sorted(self.names(), key=_age))
+
+    def names(self) -> frozenset[str]:
+        """Every run in no order: half the time of `all_ids`, for thousands of them."""
+        try:
+            found = os.listdir(self.root)
+        except (FileNotFoundError, NotADirectoryError):
+            return frozenset()
+        except OSError as error:
+            raise storage_error(error, "list the runs", self.root) from error
+        return frozenset(name for name in found if not (name.endswith(".new") or name[0] == "."))
+
+    def resolve(self, text: str) -> str:
+        """The run that a person means: a whole id, the beginning or the end of exactly one, or `last`."""
+        ids = self.all_ids()
+        if text in ids:
+            return text
+        if text == "last" and ids:
+            return next((each for each in reversed(ids) if not self._is_preparation(each)), ids[-1])
+        found = [each for each in ids if text and (each.startswith(text) or each.endswith(text))]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            shown = ", ".join(found[-5:][::-1]) + (" …" if len(found) > 5 else "")
+            raise UsageError(f"`{text}` could be any of {len(found)} runs.", f"Give more of the id: {shown}")
+        raise _unknown(text, ids)
+
+    def newest(self) -> str | None:
+        """Preparations too, which `last` does not mean."""
+        return next(reversed(self.all_ids()), None)
+
+    def _is_preparation(self, run_id: str) -> bool:
+        """Whether an environment was all that was wanted: that is not meant by the last run."""
+        try:
+            data = json.loads((self.path(run_id) / SUBMISSION).read_bytes())
+        except (OSError, ValueError):
+            return False
+        return isinstance(data, dict) and data.get("script_name") == ""
+
+    def is_collected(self, run_id: str) -> bool:
+        return (self.path(run_id) / COLLECTED).exists()
+
+    def outputs_are_left(self, run_id: str) -> bool:
+        """Whether the outputs of a run that is collected are on its host only."""
+        try:
+            data = json.loads((self.path(run_id) / COLLECTED).read_bytes())
+        except (OSError, ValueError):
+            return False
+        return isinstance(data, dict) and data.get("outputs_left") is True
+
+    def why_abandoned(self, run_id: str) -> str | None:
+        """Why the host could not be asked when the run was given up; None where it was not."""
+        try:
+            data = json.loads((self.path(run_id) / ABANDONED).read_bytes())
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, RecursionError):
+            data = None
+        why = data.get("why") if isinstance(data, dict) else None
+        return why if isinstance(why, str) and why else "no reason is known"
+
+    def write_abandoned(self, run_id: str, why: str, now: float) -> None:
+        """The run is given up here. Nothing of what its host wrote is touched. A repeat keeps the newer reason."""
+        path = self.path(run_id) / ABANDONED
+        try:
+            write_whole(path, json.dumps({"format": RECORD_FORMAT, "t": now, "why": why}).encode("ascii") + b"\n")
+        except OSError as error:
+            raise storage_error(error, f"write the record of run `{run_id}`", path) from error
+
+    def take_up_again(self, run_id: str) -> None:
+        """The host was heard after all, so that its word counts. One that was not given up is success."""
+        with contextlib.suppress(OSError):
+            (self.path(run_id) / ABANDONED).unlink(missing_ok=True)
+
+    def clock_offset(self, run_id: str) -> float | None:
+        """Seconds by which the clock of the run's host was ahead of this machine's; None where it is this machine's."""
+        offset = self._host(run_id).get("clock_offset")
+        return float(offset) if isinstance(offset, int | float) and not isinstance(offset, bool) else None
+
+    def place(self, run_id: str) -> Place | None:
+        """The only place where the run can have been started; None: it was never sent, or what its machine said of
+        itself was not enough."""
+        data = self._host(run_id)
+        words = [data.get(name, "") for name in ("machine", "folder", "node")]
+        if not all(isinstance(word, str) for word in words) or not words[0]:
+            return None
+        return Place(*words)
+
+    def write_place(self, run_id: str, host: str, place: Place) -> None:
+        """Raises StorageError: a run whose place is not known is not to be started."""
+        about = {"host": host, "machine": place.machine, "folder": place.folder, "node": place.node}
+        try:
+            self._write_host(run_id, about)
+        except OSError as error:
+            raise storage_error(error, f"write the record of run `{run_id}`", self.path(run_id)) from error
+
+    def write_clock(self, run_id: str, host: str, offset: float, uncertainty: float) -> None:
+        """Of a host that is not this machine. Where it cannot be written, times are shown as the host has them."""
+        with contextlib.suppress(OSError):
+            self._write_host(run_id, {"host": host, "clock_offset": offset, "uncertainty": uncertainty})
+
+    def submission(self, run_id: str) -> Submission:
+        data = self._read(run_id, SUBMISSION)
+        try:
+            return submission_from_json(data)
+        except UnreadableError as error:
+            raise _damaged(self.path(run_id) / SUBMISSION, str(error), data) from error
+
+    def plan(self, run_id: str) -> dict[str, Any]:
+        return self._object(run_id, PLAN)
+
+    def configuration(self, run_id: str) -> dict[str, Any]:
+        return self._object(run_id, CONFIGURATION)
+
+    def draft(self, run_id: str) -> Path:
+        """Where a reserved run is being written; `commit` renames it."""
+        return self.root / f"{run_id}.new"
+
+    def _host(self, run_id: str) -> dict[str, Any]:
+        try:
+            data = json.loads((self.path(run_id) / HOST).read_bytes())
+        except (OSError, ValueError, RecursionError):
+            return {}
+        return data if isinstance(data, dict) else {}
+
+    def _write_host(self, run_id: str, about: Mapping[str, Any]) -> None:
+        """Beside what is known already; whole or not at all."""
+        path = self.path(run_id) / HOST
+        data = {**self._host(run_id), "format": RECORD_FORMAT, **about}
+        write_whole(path, json.dumps(data).encode("ascii") + b"\n")
+
+    def _take(self, run_id: str) -> bool:
+        draft = self.draft(run_id)
+        try:
+            draft.mkdir()
+        except FileExistsError:
+            return False
+        # Looked at only now: while the draft is ours no other process can commit this id, so the answer stays true.
+        if self.path(run_id).exists():
+            draft.rmdir()
+            return False
+        return True
+
+    def _remove_leftovers(self, now: float) -> None:
+        """Drafts of processes that died between `reserve` and `commit`."""
+        for entry in os.scandir(self.root):
+            if entry.name.endswith(".new"):
+                with contextlib.suppress(OSError):  # another process may be removing it, too
+                    if entry.stat(follow_symlinks=False).st_mtime < now - _LEFTOVER_AGE:
+                        _remove_tree(self.root / entry.name)
+
+    def _object(self, run_id: str, name: str) -> dict[str, Any]:
+        data = self._read(run_id, name)
+        if not isinstance(data, dict):
+            raise _damaged(self.path(run_id) / name, "it is not a JSON object", data)
+        return data
+
+    def _read(self, run_id: str, name: str) -> object:
+        path = self.path(run_id) / name
+        try:
+            return json.loads(path.read_bytes())
+        except (FileNotFoundError, NotADirectoryError) as error:
+            if not self.path(run_id).is_dir():
+                raise _unknown(run_id, self.all_ids()) from error
+            raise _damaged(path, "it is missing", None) from error
+        except OSError as error:
+            raise storage_error(error, f"read the record of run `{run_id}`", path) from error
+        except (ValueError, RecursionError) as error:
+            raise _damaged(path, "it is not JSON", None) from error
+
+
+_LEFTOVER_AGE = 24 * 3600.0
+
+
+def _safe(prefix: str) -> str:
+    """Run ids become names of folders and of containers: letters, digits, `-`, `_`, and dots inside."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", prefix).strip("._-")[:48] or "run"
+
+
+def _age(run_id: str) -> tuple[int, str]:
+    """Sorts ids by their milliseconds, whatever the prefix; a folder that is no run of ours comes first."""
+    digits = run_id.rpartition("_")[2]
+    return (int(digits) if digits.isdecimal() and digits.isascii() and len(digits) < 20 else 0, run_id)
+
+
+def _remove_tree(path: Path) -> None:
+    import shutil  # rarely needed
+
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def _unknown(text: str, ids: tuple[str, ...]) -> UnknownName:
+    if not ids:
+        return UnknownName("run", text, (), "Nothing has been run yet: holdfast experiment submit SCRIPT")
+    guess = nearest(text, ids)
+    shown = {*ids[-NEWEST:], *([guess] if guess else [])}
+    return UnknownName("run", text, shown, f"{len(ids)} in all: holdfast history list")
+
+
+def _damaged(path: Path, why: str, data: object) -> StorageError:
+    version = data.get("format") if isinstance(data, dict) else None
+    if isinstance(version, int) and version > RECORD_FORMAT:
+        hint = f"A later version of Holdfast wrote it (format {version}, not {RECORD_FORMAT}): update Holdfast."
+    else:
+        hint = "The run's other files may still be good; they are plain files in the same folder."
+    return StorageError(f"`{path}` cannot be read: {why}.", hint)

@@ -1,0 +1,143 @@
+"""The far side as it is shipped: a few source files, named together by their content.
+
+To read and to hash them takes longer than what else a command does before it connects, so the name is remembered with
+the stat of every file, as git does it. The contents are read where a host does not have them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from holdfast.errors import HostError
+from holdfast.frozen import dataclass
+from holdfast.whole_files import write_whole
+
+PACKAGE = Path(__file__).parent.parent
+COMPLETE = ".complete"
+"""Written last; it names the files."""
+_SETTLED = 2_000_000_000
+"""Nanoseconds: of a file that was changed later than that, another change may not show in its times."""
+
+
+@dataclass(frozen=True)
+class FarSide:
+    """`sources` maps paths as they are laid out over there (`holdfast/farside/agent.py`) to the files here."""
+
+    digest: str
+    sources: tuple[tuple[str, str], ...]
+
+    def contents(self) -> list[tuple[str, bytes]]:
+        """Raises HostError where they are not what the digest stands for: no version gets another's name."""
+        found = _contents(self.sources)
+        if _digest(found) != self.digest:
+            raise HostError("Holdfast's own files were changed while this command ran.", "Try again.")
+        return found
+
+
+def far_side(home: Path) -> FarSide:
+    """What runs over there: `farside/`, and `__init__.py`, the in-run API. In `home` its name is remembered."""
+    memory, sources = home / "shipped", tuple(sorted(_sources()))
+    state, newest = _state([path for _, path in sources])
+    digest = _recall(memory, state)
+    if digest is None:
+        digest = _digest(_contents(sources))
+        if newest < time.time_ns() - _SETTLED:
+            _remember(memory, f"{digest}\n{state}")
+    return FarSide(digest, sources)
+
+
+def _sources() -> list[tuple[str, str]]:
+    root = os.fspath(PACKAGE)
+    found = [("holdfast/__init__.py", os.path.join(root, "__init__.py"))]
+    folders = [os.path.join(root, "farside")]
+    for folder in folders:
+        there = "holdfast" + folder[len(root) :].replace(os.sep, "/")
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name.endswith(".py"):
+                    found.append((f"{there}/{entry.name}", entry.path))
+                elif entry.name != "__pycache__" and entry.is_dir():
+                    folders.append(entry.path)
+    return found
+
+
+def _state(paths: Sequence[str]) -> tuple[str, int]:
+    """What shows that a file is another than before, and when the last one was changed."""
+    stats = [os.stat(path) for path in paths]
+    rows = ((each.st_size, each.st_mtime_ns, each.st_ctime_ns, each.st_ino) for each in stats)
+    return repr(sorted(zip(paths, rows, strict=True))), max(each.st_ctime_ns for each in stats)
+
+
+def _recall(memory: Path, state: str) -> str | None:
+    try:
+        digest, then = _read(os.fspath(memory)).decode().split("\n", 1)
+    except (OSError, ValueError):
+        return None
+    return digest if then == state else None
+
+
+def _remember(memory: Path, text: str) -> None:
+    """Where that cannot be, the next command reads the files again."""
+    with contextlib.suppress(OSError):
+        memory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_whole(memory, text.encode())
+
+
+def _contents(sources: Sequence[tuple[str, str]]) -> list[tuple[str, bytes]]:
+    return [(name, _read(path)) for name, path in sources]
+
+
+def _digest(contents: Sequence[tuple[str, bytes]]) -> str:
+    import hashlib
+
+    total = hashlib.sha256()
+    for name, content in contents:
+        total.update(f"{name}\0{len(content)}\0".encode())
+        total.update(content)
+    return total.hexdigest()[:16]
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb", buffering=0) as source:
+        return source.read()
+
+
+def install(shipped: FarSide, home: Path) -> Path:
+    """Unpack it below the home's `farside/`, whole or not at all; returns its folder. A repeat changes nothing."""
+    final = home / "farside" / shipped.digest
+    if _is_whole(final, shipped):
+        return final
+    contents = shipped.contents()
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    new = home / "farside" / f".new-{shipped.digest}-{os.getpid()}"
+    try:
+        for name, content in (*contents, (COMPLETE, "\n".join(name for name, _ in contents).encode())):
+            target = new / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())  # a power cut must not leave empty files under the right name
+        if final.is_dir() and not _is_whole(final, shipped):
+            final.rename(new.with_name(f"{new.name}-old"))
+            _remove(new.with_name(f"{new.name}-old"))
+        new.rename(final)
+    except OSError:
+        _remove(new)
+        if not final.is_dir():
+            raise
+    return final
+
+
+def _is_whole(folder: Path, shipped: FarSide) -> bool:
+    """Some systems remove single files that were not used for a while."""
+    return (folder / COMPLETE).exists() and all((folder / name).exists() for name, _ in shipped.sources)
+
+
+def _remove(folder: Path) -> None:
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)

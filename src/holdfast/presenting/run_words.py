@@ -1,0 +1,178 @@
+"""Words about one run: where it is, how it ended, whether it used its GPUs, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from holdfast.history.values import in_words
+from holdfast.model import Reason, Run, Status, UseState, Verdict
+from holdfast.presenting.amounts import clock_time, metric_text
+from holdfast.presenting.lines import Line, Mark, Role, one_line
+from holdfast.project.quantities import format_size, short_duration
+from holdfast.signal_names import signal_name
+from holdfast.workbench.records.silence import Silence
+
+TOLD_BY_THE_OUTPUT = (Reason.EXIT_CODE, Reason.SIGNAL)
+"""Endings of which nothing more can be said than that the cause is in the output."""
+METRICS_SHOWN, OUTPUTS_SHOWN, PROCESSES_SHOWN, OTHERS_SHOWN = 8, 5, 5, 8
+METRIC_DIGITS, METRIC_LENGTH = 6, 60
+
+STATUS_ROLES: Mapping[Status, Role] = {
+    Status.SUBMITTED: Role.QUIET,
+    Status.QUEUED: Role.QUIET,
+    Status.PREPARING: Role.ACTIVE,
+    Status.RUNNING: Role.ACTIVE,
+    Status.COMPLETED: Role.GOOD,
+    Status.FAILED: Role.BAD,
+    Status.CANCELED: Role.QUIET,
+    Status.ABANDONED: Role.DOUBTFUL,
+}
+VERDICT_ROLES: Mapping[UseState, Role] = {
+    UseState.USED: Role.GOOD,
+    UseState.PARTLY_USED: Role.DOUBTFUL,
+    UseState.NOT_USED: Role.BAD,
+    UseState.NOT_ASKED: Role.QUIET,
+    UseState.NOT_AVAILABLE: Role.BAD,
+    UseState.UNKNOWN: Role.DOUBTFUL,
+}
+
+
+def status_mark(run: Run, silence: Silence | None, now: float) -> Mark:
+    """The last known status, and that it is no more than that where the host could not be asked."""
+    status = run.status.value
+    if silence is None:
+        return Mark(status, STATUS_ROLES[run.status])
+    reason = silence.reason if silence.needs_login else f"unreachable since {clock_time(silence.since, now)}"
+    return Mark(f"{status}, {reason}", Role.DOUBTFUL)
+
+
+def status_sentence(run: Run) -> str:
+    """Of a run that has ended: what became of it, after how long, and why."""
+    took = "" if run.duration is None else f" after {short_duration(run.duration)}"
+    return f"Status: {run.status.value}{took}. {run.how_it_ended()}"
+
+
+def queued_words(said: str) -> str:
+    """Of a run that an engine has and does not run yet: what the engine says."""
+    return f"queued: {said}" if said else "queued"
+
+
+def ended_by(run: Run) -> str:
+    """A few words: nothing for a success, the phase while it goes on. What a run waits for, or why it is ended, is a
+    sentence of which the beginning is enough."""
+    ending = run.ending
+    if ending is None:
+        return run.phase.partition(":")[0] if run.phase.startswith(("waiting for ", "being ")) else run.phase
+    match ending.reason:
+        case Reason.COMPLETED:
+            return ""
+        case Reason.EXIT_CODE:
+            return f"exit code {ending.code}"
+        case Reason.SIGNAL:
+            return signal_name(ending.signal)
+        case Reason.ABANDONED:
+            return "not known"
+        case _:
+            return str(ending.reason.value).replace("-", " ")
+
+
+def script_and_target(run: Run) -> str:
+    """What a person knows a run by: `train.py on gpu1`."""
+    return one_line(f"{run.submission.script_name or 'a preparation'} on {run.submission.target}")
+
+
+def verdict_mark(verdict: Verdict | None) -> Mark | None:
+    """In a few words, for a column; None where there is nothing to say."""
+    if verdict is None or verdict.state is UseState.NOT_ASKED:
+        return None
+    words, role = in_words(verdict.state), VERDICT_ROLES[verdict.state]
+    if verdict.state is UseState.USED:
+        means = [each.mean for each in verdict.devices if each.first_use is not None and each.mean is not None]
+        return Mark(f"{words} {sum(means) / len(means):.0f} %" if means else words, role)
+    return Mark(words, role)
+
+
+def verdict_text(run: Run) -> str:
+    """The sentence and what to do; empty where there is nothing to say."""
+    if run.gpu is None or run.gpu.state is UseState.NOT_ASKED:
+        return ""
+    return f"{run.gpu.sentence} {verdict_remedy(run)}".strip()
+
+
+def verdict_remedy(run: Run) -> str:
+    """What to do about the verdict; empty where its sentence, or how the run ended, has said so."""
+    verdict, ending = run.gpu, run.ending
+    is_said = ending is not None and ending.reason is Reason.NO_GPU and bool(ending.detail)
+    return "" if verdict is None or is_said or verdict.remedy in verdict.sentence else verdict.remedy
+
+
+def notes_of(run: Run) -> list[str]:
+    """Without those that the verdict repeats."""
+    return [each for each in run.notes if not _is_repeated(each, run)]
+
+
+def ending_lines(
+    run: Run, missing_file: str = "", noted: Collection[str] = (), has_output: bool = False
+) -> Iterator[Line]:
+    """How a run ended, in a few lines; none while it has not. `noted` are the notes that have been seen; `has_output`:
+    the script's output was, and need not be led to."""
+    ending = run.ending
+    if ending is None:
+        return
+    is_told = has_output and ending.reason in TOLD_BY_THE_OUTPUT
+    yield Line(status_sentence(run), remedy=missing_file or ("" if is_told else run.remedy()))
+    if run.metrics:
+        yield Line(_metrics(run))
+    if run.outputs:
+        yield Line(_outputs(run))
+    if run.ended_processes:
+        names = [f"{each.name} ({each.pid}, {each.signal})" for each in run.ended_processes]
+        yield Line(f"Processes left behind were ended: {_first(names, PROCESSES_SHOWN, len(names))}")
+    if run.other_files_count:
+        yield _others(run)
+    yield from (Line(f"note: {each}") for each in notes_of(run) if each not in noted)
+    if run.gpu is not None and run.gpu.state is not UseState.NOT_ASKED:
+        is_known = any(_is_repeated(each, run) for each in noted)
+        yield _verdict(run.gpu, "" if is_known else verdict_remedy(run))
+
+
+def _metrics(run: Run) -> str:
+    shown = [
+        f"{name} {one_line(metric_text(value, METRIC_DIGITS))[:METRIC_LENGTH]}"
+        for name, value in sorted(run.metrics.items())
+    ]
+    return "Metrics: " + ", ".join(shown[:METRICS_SHOWN]) + (" …" if len(shown) > METRICS_SHOWN else "")
+
+
+def _outputs(run: Run) -> str:
+    names = _first([one_line(each.path) for each in run.outputs], OUTPUTS_SHOWN, len(run.outputs))
+    total = format_size(sum(each.size for each in run.outputs))
+    where = "on the run's machine" if run.outputs_left else f"in .holdfast/runs/{run.run_id}/"
+    return f"Outputs: {names} ({total}, {where})"
+
+
+def _others(run: Run) -> Line:
+    names = [one_line(each.path) for each in run.other_files]
+    shown = _first(names, OTHERS_SHOWN, run.other_files_count)
+    fetch = f"holdfast history download -r {run.run_id} -d DIR --artifact {names[0]}"
+    return Line(f"Written outside outputs/ (kept until `clean`): {shown}", remedy=fetch)
+
+
+def _first(names: list[str], count: int, total: int) -> str:
+    more = total - len(names[:count])
+    return ", ".join(names[:count]) + (f" and {more} more" if more > 0 else "")
+
+
+def _verdict(verdict: Verdict, remedy: str) -> Line:
+    """The last word about a run."""
+    claim, colon, why = one_line(verdict.sentence).partition(":")
+    return Line(colon + why, remedy=remedy, mark=Mark(claim, VERDICT_ROLES[verdict.state]))
+
+
+def _is_repeated(note: str, run: Run) -> bool:
+    """Whether the verdict says what a note said before the script started: the same check's sentence and remedy."""
+    verdict = run.gpu
+    if verdict is None or verdict.state is UseState.NOT_ASKED or not verdict.remedy:
+        return False
+    said = f"{verdict.sentence.partition(': ')[2]} {verdict.remedy}"
+    return note[1:] == said[1:] and note[:1].lower() == said[:1].lower()  # behind the colon it goes on in small letters

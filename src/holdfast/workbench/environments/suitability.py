@@ -1,0 +1,151 @@
+"""Whether an environment is the right one: what its file asks for, and what is installed for the machine it is on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.environments.fixes import apply_fixes
+from holdfast.environments.replacements import find_replacements
+from holdfast.environments.spec_findings import Finding
+from holdfast.errors import ConfigurationError, HostError, NotAvailable
+from holdfast.frozen import dataclass
+from holdfast.hosts.client import Client
+from holdfast.hosts.host import Host
+from holdfast.hosts.replies import Installed
+from holdfast.project.configuration import Configuration, load_configuration, managed_environment
+from holdfast.project.environment_spec import EnvironmentSpec
+from holdfast.project.folder import Project
+from holdfast.project.problems import Problem, errors_in
+from holdfast.project.spec_files import read_environment_spec
+from holdfast.workbench.environments.planned import planned_container, planned_environment
+from holdfast.workbench.reach.context import Context
+from holdfast.workbench.reach.targets import host_of
+from holdfast.workbench.submitting.environment_choice import exported_spec
+from holdfast.workbench.submitting.interpreter import find_python
+from holdfast.workbench.submitting.submit import from_here
+
+
+@dataclass(frozen=True)
+class Question:
+    """What was typed. `gpu`: runs are to use one, whether the machine has one or not."""
+
+    run_configuration: str | None = None
+    target: str | None = None
+    conda_file: str | None = None
+    fix: bool = False
+    gpu: bool = False
+
+
+@dataclass(frozen=True)
+class Remark:
+    """One thing that is wrong: of the file with its line, of what is installed without."""
+
+    severity: str
+    kind: str
+    package: str
+    sentence: str
+    remedy: str
+    file: str = ""
+    line: int = 0
+    replacement: str | None = None
+
+
+@dataclass(frozen=True)
+class Checked:
+    """`file` is empty where there is none, `is_used` False where the target runs on the user's own Python. `there`
+    None: the host could not be asked, and `unasked` is why. `fixed` is what was written into files."""
+
+    file: str
+    lines: int
+    is_used: bool
+    remarks: tuple[Remark, ...]
+    there: Installed | None
+    unasked: HostError | NotAvailable | None
+    fixed: tuple[Finding, ...] = ()
+    target: str = ""
+
+    @property
+    def has_errors(self) -> bool:
+        return any(each.severity == "error" for each in self.remarks)
+
+
+def check(project: Project, question: Question, context: Context) -> Checked:
+    """Raises ConfigurationError for files that cannot be read, or cannot be fixed."""
+    configuration, spec = _read(project, question, context)
+    fixed: tuple[Finding, ...] = ()
+    if question.fix and spec is not None:
+        found = find_replacements(spec, wants_gpu=_asks_for_gpu(question, configuration))
+        fixed = tuple(each for each in found if each.replacement is not None)
+        if apply_fixes(project.root, fixed):
+            configuration, spec = _read(project, question, context)
+    remarks = [_of_file(each) for each in configuration.warnings if spec is not None and each.file == spec.file]
+    asks = _asks_for_gpu(question, configuration)
+    there: Installed | None = None
+    unasked: HostError | NotAvailable | None = None
+    try:
+        there = _look(project, configuration, asks, context)
+    except (HostError, NotAvailable) as error:
+        unasked = error
+    if spec is not None:
+        wants_gpu = asks or (there is not None and there.wants_gpu and not _refuses_gpus(configuration))
+        remarks += [_of_spec(each) for each in find_replacements(spec, wants_gpu=wants_gpu)]
+    for each in there.findings if there is not None else ():
+        remarks.append(Remark(each.severity, each.kind, each.package, each.sentence, each.remedy))
+    file, lines = (spec.file, len(spec.conda) + len(spec.pip)) if spec is not None else ("", 0)
+    is_used = managed_environment(configuration) is not None
+    return Checked(file, lines, is_used, tuple(remarks), there, unasked, fixed, configuration.target.name)
+
+
+def _asks_for_gpu(question: Question, configuration: Configuration) -> bool:
+    """Whether the user wrote it, be the machine as it may: then `--fix` writes builds for CUDA too."""
+    wishes = configuration.run.gpu
+    if question.gpu or wishes.gpus is not None:
+        return question.gpu or wishes.gpus != 0
+    return bool(wishes.require) or wishes.stop_if_idle is not None or configuration.target.nvidia_docker is True
+
+
+def _refuses_gpus(configuration: Configuration) -> bool:
+    return configuration.run.gpu.gpus == 0 or configuration.target.nvidia_docker is False
+
+
+def _read(project: Project, question: Question, context: Context) -> tuple[Configuration, EnvironmentSpec | None]:
+    """Also a file that the target makes no use of: another may."""
+    file = from_here(question.conda_file, project, context)
+    configuration = load_configuration(project, question.run_configuration, question.target, file)
+    spec = managed_environment(configuration)
+    name = configuration.run.conda_dependencies_file
+    if spec is None and (file is not None or (project.root / name).exists()):
+        spec, problems = read_environment_spec(project.root, name)
+        if errors_in(problems):
+            raise ConfigurationError(errors_in(problems))
+    return configuration, exported_spec(project, spec)
+
+
+def _of_file(problem: Problem) -> Remark:
+    key = f"{problem.key}: " if problem.key else ""
+    sentence = f"{key}{problem.message}."
+    return Remark(problem.severity, "file", "", sentence, problem.remedy, problem.file, problem.line)
+
+
+def _of_spec(found: Finding) -> Remark:
+    about = (found.severity, found.kind, found.package, found.sentence, found.remedy)
+    return Remark(*about, found.file, found.line, found.replacement)
+
+
+def _look(project: Project, configuration: Configuration, gpu: bool, context: Context) -> Installed:
+    target = configuration.target
+    host = host_of(target, context)
+    fields = {"gpu": gpu, **_where(project, configuration, host, context)}
+    with host.connect() as connection:
+        return Client(connection).environment_check(fields)
+
+
+def _where(project: Project, configuration: Configuration, host: Host, context: Context) -> dict[str, Any]:
+    location = configuration.target.python_location
+    container = planned_container(project, configuration)
+    fields: dict[str, Any] = {} if container is None else {"container": container}
+    plan = planned_environment(project, configuration, host, context)
+    if plan is not None:
+        return {**fields, "plan": plan, "python": location}
+    is_found_here = host.is_here and container is None
+    return {**fields, "python": find_python(location, project.root, context) if is_found_here else location}

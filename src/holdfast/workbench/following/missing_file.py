@@ -1,0 +1,111 @@
+"""When a script dies on a missing file that is in the project: which ignore rule left it out of the snapshot, and
+which lines let it in. When it dies on a module that the user's own Python does not have: where to name its package."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from holdfast.model import Reason, Run
+from holdfast.project.folder import CONFIGURATION_FOLDER
+
+_TAIL = 16384
+_MISSING = (
+    r"No such file or directory: b?'((?:[^'\\\n]|\\.)+)'",
+    r"can't open file '([^'\n]+)'",
+    r"([^\s'\":]+): No such file or directory",
+)
+_MODULE = r"No module named '([A-Za-z0-9_.]+)'"
+_NO_MODULE_AT_LAST = rf"\nModuleNotFoundError: {_MODULE}\s*\Z"
+
+
+def missing_file_sentence(root: Path, folder: Path, run: Run, environment: Mapping[str, str] | None = None) -> str:
+    """Empty when the run did not fail, or missed nothing that something can be said of. `environment` is for git."""
+    if run.ending is None or run.ending.reason is not Reason.EXIT_CODE:
+        return ""
+    text = _tail(folder / "driver_log")
+    for relative in _candidates(text, run.run_id):
+        if os.path.exists(root / relative):
+            found = _rule(root, relative, environment)
+            if found:
+                return found
+    missed = re.search(_NO_MODULE_AT_LAST, text)
+    is_own_python = run.environment is None and run.image is None
+    return _missing_package(root, folder, run, missed[1].split(".")[0]) if missed and is_own_python else ""
+
+
+def _missing_package(root: Path, folder: Path, run: Run, module: str) -> str:
+    """Empty for a module that is somewhere in the project: it is not a matter of packages."""
+    target = run.submission.target
+    if any(list(root.glob(f"{below}{module}{end}")) for below in ("", "*/") for end in ("", ".py")):
+        return ""
+    file = f"{CONFIGURATION_FOLDER}/{target}.compute"
+    setting = "`userManagedEnvironment: false`"
+    setting = setting if (root / file).exists() else f"`type: local` and {setting}"
+    return (
+        f"The target `{target}` runs on your own Python, which has no `{module}`. Install it there, or have an "
+        f"environment built: name its package in {_packages_file(folder)}, and write {setting} into {file}."
+    )
+
+
+def _packages_file(folder: Path) -> str:
+    """As the run was submitted."""
+    import json
+
+    from holdfast.project.runconfig import CONDA_FILE
+
+    try:
+        configuration = json.loads((folder / "configuration.json").read_bytes())
+        return str(configuration["run_configuration"]["conda_dependencies_file"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return CONDA_FILE
+
+
+def _rule(root: Path, relative: str, environment: Mapping[str, str] | None) -> str:
+    from holdfast.snapshots.ignore import explain
+
+    rule = explain(root, relative, environment)
+    if rule is None:
+        return ""
+    where = rule.source if rule.line is None else f"{rule.source}:{rule.line}"
+    left_out = f"`{relative}` is in the project, but `{rule.pattern}` ({where}) left it out of the snapshot."
+    return f"{left_out} {way_in(root, relative, environment)}"
+
+
+def way_in(root: Path, relative: str, environment: Mapping[str, str] | None = None) -> str:
+    """What to do so that a path that a rule leaves out ships after all."""
+    from holdfast.snapshots.inclusion import lines_to_ship
+
+    match lines_to_ship(root, relative, environment):
+        case ():
+            return "No rule can let it in: copy it to another place in the project."
+        case (line,):
+            return f"To ship it, write into .amlignore: {line}"
+        case lines:
+            return "To ship it, write at the end of .amlignore:\n" + "\n".join(lines)
+
+
+def _tail(path: Path) -> str:
+    try:
+        with path.open("rb") as source:
+            source.seek(max(0, source.seek(0, os.SEEK_END) - _TAIL))
+            return source.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _candidates(text: str, run_id: str) -> list[str]:
+    """Paths relative to the project that the output's last words may mean, the last mentioned first."""
+    found: list[str] = []
+    for pattern in _MISSING:
+        for name in re.findall(pattern, text):
+            inside = name.partition("/".join(("", run_id, "work", "")))[2] or name
+            normal = os.path.normpath(inside)
+            if not os.path.isabs(normal) and not normal.startswith(".."):
+                found.append(normal)
+    for module in re.findall(_MODULE, text):
+        path = module.replace(".", "/")
+        found += [f"{path}.py", f"{path}/__init__.py", path, path.split("/")[0]]
+    return found[::-1]

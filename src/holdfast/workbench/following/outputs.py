@@ -1,0 +1,244 @@
+"""Bringing a run's outputs home, while it runs and after its end: each file whole or not at all, and what is here
+already is not fetched again."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import stat
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from holdfast.errors import FarSideError, HostError, StorageError
+from holdfast.history.run_folder import COLLECTED
+from holdfast.hosts.client import Client
+from holdfast.hosts.connection import Connection, Push
+from holdfast.hosts.replies import FilePage, FileRow
+from holdfast.model import Reason, Run
+from holdfast.project.file_names import unstorable
+from holdfast.whole_files import set_executable, write_whole
+from holdfast.workbench.following.transfer import PARTS, FarRun, Receiver, Wanted, make_way
+from holdfast.workbench.reach import events, pulse
+
+OUTPUTS, UPLOADS = "work/outputs", "uploads"
+ROOTS = {OUTPUTS: "outputs", UPLOADS: "uploads"}
+"""Folders of a run on its host, and what they are called at home."""
+SAME_TIME = 2000
+"""Nanoseconds: some systems keep times no finer."""
+
+
+class TooLarge(Exception):
+    """What has to come home has `size` bytes, more than were allowed; nothing was fetched."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.size = size
+
+
+def collect(
+    connect: Callable[[], Connection],
+    is_here: bool,
+    folder: Path,
+    run: Run,
+    limit: int | None = None,
+    require_place: Callable[[], None] = lambda: None,
+) -> Iterator[events.Event]:
+    """For the run's one writer, after its end. Marks the folder as collected last: a broken attempt is made again.
+    Raises TooLarge where more than `limit` bytes would have to travel. `require_place` raises where a host that does
+    not have the run is not the one that had it."""
+    notes: list[str] = []
+    are_left = False
+    if run.ending is None or run.ending.reason not in (Reason.NOT_STARTED, Reason.LOST):
+        far = FarRun(run.submission.project_id, run.run_id, True, run.submission.target)
+        collector = Collector(connect(), is_here, far, folder)
+        try:
+            wanted = tuple(ROOTS) if run.submission.fetch_outputs else (UPLOADS,)
+            are_left = yield from collector.bring(wanted, run.submission.sync_outputs is not None, limit)
+        except FarSideError as error:
+            if error.kind != "not-found":
+                raise
+            require_place()
+            collector.notes.append(error.message)  # `clean` elsewhere was quicker
+        except StorageError as error:
+            raise cannot_store(error.message, run.run_id) from error
+        except OSError as error:
+            raise cannot_store(f"{folder}: {error.strerror}", run.run_id) from error
+        notes = collector.notes
+        if collector.errors:
+            raise cannot_store("; ".join(collector.errors[:5]), run.run_id)
+    mark_collected(folder, notes, are_left)
+    for note in notes:
+        yield events.Noted(note, run.run_id)
+
+
+class FarFile(NamedTuple):
+    """A file (`f`) or link (`l`) of a run, as its host lists it; `near` is its path at home."""
+
+    path: str
+    kind: str
+    size: int
+    mtime_ns: int
+    target: str
+    is_executable: bool
+    near: str
+
+
+class Collector:
+    """Brings files of one run home over one connection. `other` takes what is pushed meanwhile."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        is_here: bool,
+        run: FarRun,
+        folder: Path,
+        other: Callable[[Push], object] = lambda push: None,
+    ) -> None:
+        self._connection, self._is_here, self._run, self._folder = connection, is_here, run, folder
+        self._receiver = Receiver(connection, run, folder / PARTS, other)
+        self.notes: list[str] = []
+        self.errors = self._receiver.errors
+
+    def bring(
+        self, roots: tuple[str, ...], is_exact: bool = False, limit: int | None = None
+    ) -> Generator[events.Event, None, bool]:
+        """Fetch what differs from home in size or time, of the folders `roots`; returns whether others have something.
+        `is_exact`: what an earlier look brought and is not there any more is removed here too."""
+        listed = self._list()
+        chosen = [each for each in listed if each.path.startswith(tuple(f"{root}/" for root in roots))]
+        is_whole = not self.notes
+        files = [each for each in chosen if each.kind == "f" and not self._is_at_home(each)]
+        size = sum(each.size for each in files)
+        if limit is not None and size > limit and not self._is_here:
+            raise TooLarge(size)
+        wanted = [Wanted(each.path, self._folder / each.near, each.size, self._folder) for each in files]
+        yield from self._link_files(wanted) if self._is_here else self._receiver.receive(wanted)
+        self.notes += self._receiver.notes
+        for each in chosen:  # last: no file is written through a link
+            if each.kind == "l":
+                self._make_link(each)
+        if is_exact and is_whole:
+            self._remove_others({each.near for each in chosen}, [ROOTS[root] for root in roots])
+        return len(chosen) < len(listed)
+
+    def _list(self) -> list[FarFile]:
+        found: list[FarFile] = []
+        begin = 0
+        while True:
+            page = self._page(begin)
+            if begin == 0:
+                self.notes += page.problems
+            for row in page.files:
+                self._add(row, found)
+            begin += len(page.files)
+            if begin >= page.total or not page.files:
+                return self._storable(found)
+
+    def _page(self, begin: int) -> FilePage:
+        far, run = Client(self._connection), self._run.fields()
+        if self._is_here:
+            return far.list(run, tuple(ROOTS), begin, None).wait()
+        return pulse.wait(far.list(run, tuple(ROOTS), begin, pulse.PULSE), self._connection, self._run.host)
+
+    def _add(self, row: FileRow, found: list[FarFile]) -> None:
+        path = row.path
+        root = next((each for each in ROOTS if path.startswith(f"{each}/")), None)
+        if root is None or not is_below(path) or row.kind not in ("f", "l"):
+            self.notes.append(f"The machine names a file `{path}` that cannot be one of the run's: not fetched.")
+            return
+        name = path[len(root) + 1 :]
+        # `holdfast.upload` writes under a name of its own first; a kill can leave one behind.
+        if root == UPLOADS and name.startswith(".unfinished-"):
+            return
+        found.append(FarFile(*row, f"{ROOTS[root]}/{name}"))
+
+    def _storable(self, listed: list[FarFile]) -> list[FarFile]:
+        refused = unstorable(each.near for each in listed)
+        self.notes += [f"`{path}` stays on its machine: {reason}." for path, reason in refused.items()]
+        return [each for each in listed if each.near not in refused]
+
+    def _is_at_home(self, each: FarFile) -> bool:
+        try:
+            status = os.lstat(self._folder / each.near)
+        except (OSError, ValueError):
+            return False
+        is_same = status.st_size == each.size and abs(status.st_mtime_ns - each.mtime_ns) < SAME_TIME
+        if not stat.S_ISREG(status.st_mode) or not is_same:
+            return False
+        set_executable(self._folder / each.near, each.is_executable)
+        return True
+
+    def _link_files(self, files: list[Wanted]) -> Iterator[events.Event]:
+        """On the same machine: the far side puts each file here itself."""
+        total, done = sum(each.size for each in files), 0
+        for each in files:
+            make_way(each.destination, each.root)
+            try:
+                Client(self._connection).link(self._run.fields(), each.path, os.fspath(each.destination))
+            except FarSideError as error:
+                if error.kind not in ("not-found", "refused"):
+                    raise
+                self.notes.append(error.message)
+            done += each.size
+            yield events.Fetched(self._run.run_id, each.path, done, total)
+
+    def _make_link(self, each: FarFile) -> None:
+        """Links inside the folder come along; one that leaves it would mean something else here."""
+        top, _, name = each.near.partition("/")
+        near, destination = self._folder / top, self._folder / each.near
+        resolved = os.path.normpath(os.path.join(destination.parent, each.target))
+        inside = resolved == os.fspath(near) or resolved.startswith(os.fspath(near) + os.sep)
+        if os.path.isabs(each.target) or not inside:
+            self.notes.append(f"`{name}` is a link to `{each.target}`, outside the folder: not fetched.")
+            return
+        try:
+            make_way(destination, self._folder)
+            if destination.is_symlink() and os.readlink(destination) == each.target:
+                return
+            destination.unlink(missing_ok=True)
+            os.symlink(each.target, destination)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            self.notes.append(f"`{name}`, a link to `{each.target}`, cannot be made here: {reason}.")
+
+    def _remove_others(self, listed: set[str], tops: list[str]) -> None:
+        for top in tops:
+            for place, _, names in os.walk(self._folder / top, topdown=False):
+                for name in names:
+                    if (Path(place) / name).relative_to(self._folder).as_posix() not in listed:
+                        (Path(place) / name).unlink()
+                with contextlib.suppress(OSError):
+                    Path(place).rmdir()  # unless something is left in it
+
+
+def is_below(path: str) -> bool:
+    """Whether a path from the far side stays below the folder it is put into. What means something else on this system
+    (a backslash, a drive) is one that `unstorable` knows."""
+    return not any(part in ("", ".", "..") or "\0" in part for part in path.split("/"))
+
+
+def checked(path: str) -> str:
+    """The path of a file that is asked for by name, if it can be one of a run's and can be kept here."""
+    if not is_below(path):
+        raise HostError(f"The far side names a file `{path}` that leaves the run's folder; nothing was written.")
+    for reason in unstorable([path]).values():
+        raise StorageError(f"`{path}` cannot be fetched: {reason}.", "Fetch it on another system, or rename it there.")
+    return path
+
+
+def mark_collected(folder: Path, notes: list[str], outputs_left: bool) -> None:
+    """`outputs_left`: what the script wrote to `outputs/` is on its host only, as was asked for."""
+    content = json.dumps({"format": 1, "notes": notes, "outputs_left": outputs_left})
+    try:
+        write_whole(folder / COLLECTED, content.encode() + b"\n")
+    except OSError as error:
+        raise StorageError(f"`{folder}` cannot be written: {error.strerror}.", "Make room there.") from error
+
+
+def cannot_store(reason: str, run_id: str) -> StorageError:
+    return StorageError(
+        f"The outputs of `{run_id}` cannot be brought home: {reason}.",
+        f"They are kept on their machine. Make room, then: holdfast logs -r {run_id}",
+    )

@@ -1,0 +1,363 @@
+"""Attaching a machine: get in, look at it, prove that runs will live there, in a container if that is wanted, and only
+then write its files. `check` repeats the look at any time."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from holdfast.errors import ConfigurationError, FarSideError, HostError, StorageError, UsageError
+from holdfast.frozen import dataclass, field, replace
+from holdfast.hosts.bootstrap import DEFAULT_HOME
+from holdfast.hosts.client import Client
+from holdfast.hosts.connection import Connection
+from holdfast.hosts.host import Host
+from holdfast.hosts.local import Local
+from holdfast.hosts.machine_report import DockerReport, Facts
+from holdfast.hosts.secret import Secret
+from holdfast.hosts.ssh import Destination
+from holdfast.project import compute
+from holdfast.project.compute import (
+    CONTAINER_TYPES,
+    ComputeTarget,
+    Mistake,
+    examine_compute,
+    home_mistake,
+    parse_address,
+    read_compute,
+    user_mistake,
+)
+from holdfast.project.container_keys import DEFAULT_IMAGE, image_mistake
+from holdfast.project.documents import set_value_in_file
+from holdfast.project.folder import (
+    BUILTIN,
+    CONFIGURATION_FOLDER,
+    IDENTITY_FILE,
+    Project,
+    ensure_identity,
+    file_stems,
+    share_identity,
+)
+from holdfast.workbench.machines.answers import Ways
+from holdfast.workbench.machines.check import check_host
+from holdfast.workbench.machines.docker_check import Docked, Wish, examine
+from holdfast.workbench.machines.first_login import Door, Entered, Entrance, check_key_file
+from holdfast.workbench.machines.machine_findings import Finding, findings
+from holdfast.workbench.machines.target_files import refuse_existing, write_target
+from holdfast.workbench.machines.usability import Found, Look, Seen, look, look_again
+from holdfast.workbench.reach import events
+from holdfast.workbench.reach.context import PASSWORD_VARIABLE, Context
+from holdfast.workbench.reach.targets import host_of
+
+
+@dataclass(frozen=True)
+class Remote:
+    """What `attach remote` and `attach remotedocker` were given."""
+
+    name: str
+    address: str
+    username: str | None = None
+    home: str | None = None
+    ways: Ways = field(default_factory=Ways)
+    type: str = "remote"
+    image: str | None = None
+
+
+class Attached(NamedTuple):
+    """The last event of an attach: what was written, and what the machine has. `engine` None: runs need no Docker."""
+
+    files: tuple[str, ...]
+    target: ComputeTarget
+    facts: Facts
+    findings: tuple[Finding, ...]
+    engine: DockerReport | None = None
+
+
+class Checked(NamedTuple):
+    """The last event of a check: runs will work there unless a finding stops them. `engine` None: runs need no Docker,
+    or it cannot be used; `lacks_image`: no container could be tried yet."""
+
+    target: ComputeTarget
+    facts: Facts
+    findings: tuple[Finding, ...]
+    engine: DockerReport | None = None
+    lacks_image: bool = False
+
+
+def attach_remote(project: Project, wanted: Remote, context: Context) -> Iterator[events.Event | Attached]:
+    """Nothing is asked, of a person or of the machine, before what was given makes sense; nothing is written, here or
+    there, unless runs will work."""
+    destination = _destination(wanted)
+    if wanted.name == BUILTIN:
+        raise UsageError("`local` is this machine, and every project has it.", "Give the machine a name of its own.")
+    if wanted.image is not None:
+        _check_image(wanted.image)
+    existing = _same_already(project, wanted, destination)
+    if existing is None:
+        refuse_existing(project, wanted.name)
+    else:
+        wanted = replace(wanted, home=wanted.home or existing.home)
+    wanted = replace(wanted, ways=_ways(wanted.ways, context))
+    is_new = not project.state_directory.exists()
+    if wanted.ways.shows_key or wanted.ways.private_key is None:
+        project = ensure_identity(project, context.user_home)  # a key of ours is named after it
+    try:
+        yield from _attach(project, wanted, destination, existing, context)
+    except BaseException:
+        if is_new and not wanted.ways.shows_key:  # the same command again is to find the key that was shown
+            _remove_unused_state(project)
+        raise
+
+
+def attach_docker(
+    project: Project, name: str, image: str | None, context: Context
+) -> Iterator[events.Event | Attached]:
+    """Containers on this machine. Nothing is written unless runs will work."""
+    if name == BUILTIN:
+        raise UsageError("`local` is this machine without containers.", "Give the target a name of its own.")
+    if image is not None:
+        _check_image(image)
+    existing = _of_type(project, name, "docker")
+    if existing is None:
+        refuse_existing(project, name)
+    wanted = _in_image(existing or ComputeTarget(name, "docker"), image)
+    host = Local(context.home, context.environment)
+    yield events.Doing("looking at this machine …")
+    with host.connect() as connection:
+        facts = Client(connection).facts()
+        found = findings(facts, in_container=True)
+        _refuse_stopping(found)
+        docked = yield from examine(connection, host.name, facts, Wish(wanted, attaches=True))
+    _refuse_stopping(docked.findings)
+    target = _with_gpus(wanted, docked)
+    files = write_target(project, target) if existing is None else _renew(project, existing, target)
+    yield Attached(tuple(files), target, facts, (*docked.findings, *found), docked.engine)
+
+
+def check(project: Project, name: str, context: Context) -> Iterator[events.Event | Checked]:
+    """Look again at a target that is attached, and write nothing. HostError and others say why it cannot be used."""
+    target, problems = read_compute(project.root, name)
+    if target is None:
+        raise ConfigurationError(problems)
+    host, in_container = host_of(target, context), target.type in CONTAINER_TYPES
+    if host.is_here:
+        yield events.Doing("looking at this machine …")
+        seen = check_host(host, context, in_container=in_container)
+    else:
+        try:
+            seen = yield from look_again(host, partial(_connected, host.alone()), Look(context.now, in_container))
+        except StorageError as error:  # for a check this is an answer about the machine, as all others
+            raise HostError(error.message, error.hint) from error
+    if host.is_here and not in_container:
+        yield Checked(target, seen.facts, seen.findings)
+        return
+    with _connected(host) as connection:
+        if in_container:
+            yield from _check_container(connection, host, target, seen)
+        else:
+            yield Checked(target, seen.facts, (*_about_python(connection, target), *seen.findings))
+
+
+def _attach(
+    project: Project, wanted: Remote, destination: Destination, existing: ComputeTarget | None, context: Context
+) -> Iterator[events.Event | Attached]:
+    ways, door = wanted.ways, Door(destination, wanted.home or DEFAULT_HOME, wanted.name, project.id)
+    entrance = Entrance(door, ways, context)
+    entered = yield from entrance.enter()
+    in_container, found, docked = wanted.type in CONTAINER_TYPES, None, None
+    try:
+        how = Look(context.now, in_container)
+        found = yield from look(replace(entered.host, home=door.home), entrance.connected, how)
+        target = _target(wanted, entered, found, context)
+        if in_container:
+            tried = _in_image(existing or target, wanted.image)
+            with entrance.connected(found.host) as connection:
+                docked = yield from examine(connection, found.host.name, found.facts, Wish(tried, attaches=True))
+            _refuse_stopping(docked.findings)
+            target = _with_gpus(replace(target, base_docker_image=tried.base_docker_image, shared_volumes=True), docked)
+        files = write_target(project, target) if existing is None else _renew(project, existing, target)
+        share_identity(project)
+    except BaseException:
+        entrance.forget(entered, found is not None and found.sets_start)
+        raise
+    if ways.private_key is None and entered.key is None and entrance.was_asked_for_passphrase:
+        yield events.Warned(
+            "Your key asks for its passphrase at each new connection.",
+            "Let ssh-agent remember it (ssh-add), else history and status say `login needed`.",
+        )
+    if docked is None:
+        yield Attached(tuple(files), target, found.facts, found.findings)
+    else:
+        yield Attached(tuple(files), target, found.facts, (*docked.findings, *found.findings), docked.engine)
+
+
+def _refuse_stopping(found: Iterable[Finding]) -> None:
+    for finding in found:
+        if finding.stops_runs:
+            raise HostError(finding.message, finding.remedy)
+
+
+def _check_container(
+    connection: Connection, host: Host, target: ComputeTarget, seen: Seen
+) -> Iterator[events.Event | Checked]:
+    """What keeps this user from Docker is an answer about the machine, beside all others."""
+    try:
+        docked = yield from examine(connection, host.name, seen.facts, Wish(target))
+    except FarSideError as error:
+        yield Checked(target, seen.facts, (Finding(error.message, error.hint, True), *seen.findings))
+        return
+    found = sorted((*docked.findings, *seen.findings), key=lambda each: not each.stops_runs)
+    yield Checked(target, seen.facts, tuple(found), docked.engine, docked.trial is None)
+
+
+def _remove_unused_state(project: Project) -> None:
+    """What `ensure_identity` has made, unless something was put beside it."""
+    folder, ours = project.state_directory, (IDENTITY_FILE, ".gitignore")
+    with contextlib.suppress(OSError):
+        if all(each.name in ours for each in folder.iterdir()):
+            for name in ours:
+                (folder / name).unlink(missing_ok=True)
+            folder.rmdir()
+
+
+def _about_python(connection: Connection, target: ComputeTarget) -> Iterator[Finding]:
+    if target.python_location is not None:
+        why = Client(connection).has_python(target.python_location)
+        if why:
+            yield Finding(
+                f"Runs would not start: {why}.", f"Fix `pythonLocation` in {target.file}, or remove the line.", True
+            )
+
+
+@contextlib.contextmanager
+def _connected(host: Host) -> Iterator[Connection]:
+    connection = host.connect()
+    try:
+        yield connection
+    finally:
+        connection.finish()
+
+
+def _same_already(project: Project, wanted: Remote, destination: Destination) -> ComputeTarget | None:
+    """The target of this name, if it is this very account: a project that came from another laptop has its file, and
+    this one needs a way in of its own."""
+    found = _of_type(project, wanted.name, wanted.type)
+    if found is None:
+        return None
+    same = (found.address, found.port) == (destination.address, destination.port)
+    return found if same and destination.username in (None, found.username) else None
+
+
+def _of_type(project: Project, name: str, kind: str) -> ComputeTarget | None:
+    """The target that has a file, if it is of that type."""
+    if name not in file_stems(project.root, compute.SUFFIX):
+        return None
+    found, _ = examine_compute(project.root, name)
+    return found if found is not None and found.type == kind else None
+
+
+def _renew(project: Project, existing: ComputeTarget, target: ComputeTarget) -> list[str]:
+    """Only what is different on this laptop, and what was not said; whatever else was written into the file
+    stays."""
+    file = f"{CONFIGURATION_FOLDER}/{existing.name}{compute.SUFFIX}"
+    changes: list[tuple[str, str | bool]] = []
+    if target.private_key is not None and target.private_key != existing.private_key:
+        changes.append(("privateKey", target.private_key))
+    if target.base_docker_image is not None and target.base_docker_image != existing.base_docker_image:
+        changes.append(("baseDockerImage", target.base_docker_image))
+    if target.nvidia_docker and existing.nvidia_docker is None:
+        changes.append(("nvidiaDocker", True))
+    for key, value in changes:
+        set_value_in_file(project.root, file, key, value)
+    return [file] if changes else []
+
+
+def _destination(wanted: Remote) -> Destination:
+    address = parse_address(wanted.address)
+    if isinstance(address, Mistake):
+        raise UsageError(f"--address: {address.message}.", _remedy(address))
+    for option, value, mistake_in in (
+        ("--username", wanted.username, user_mistake),
+        ("--home", wanted.home, home_mistake),
+    ):
+        mistake = mistake_in(value) if value is not None else None
+        if mistake is not None:
+            raise UsageError(f"{option}: {mistake.message}.", _remedy(mistake))
+    return Destination(address[0], address[1], wanted.username)
+
+
+def _remedy(mistake: Mistake) -> str:
+    return mistake.remedy.replace("Write it as `username:`.", "Give it as --username.")
+
+
+def _ways(ways: Ways, context: Context) -> Ways:
+    """With a password from the environment where none was given, and nothing else either."""
+    given = [
+        option
+        for option, is_given in (
+            ("--password", ways.password is not None),
+            ("--private-key-file", ways.private_key is not None),
+            ("-k", ways.shows_key),
+        )
+        if is_given
+    ]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} are two ways to get in.", "Give one of them.")
+    if ways.passphrase is not None and ways.private_key is None:
+        raise UsageError("A passphrase belongs to a key.", "Name it: --private-key-file F")
+    for fingerprint in ways.accepted:
+        if not fingerprint.startswith(("SHA256:", "MD5:")):
+            raise UsageError(f"`{fingerprint}` is not a fingerprint.", "It looks like SHA256:zrKLy1…")
+    if ways.private_key is not None:
+        path = context.directory / ways.private_key.expanduser()
+        return replace(ways, private_key=check_key_file(path))
+    password = context.environment.get(PASSWORD_VARIABLE)
+    return replace(ways, password=Secret(password)) if password and not given else ways
+
+
+def _target(wanted: Remote, entered: Entered, found: Found, context: Context) -> ComputeTarget:
+    destination = entered.host.destination
+    key = destination.private_key
+    is_bare = wanted.type == "remote"
+    return ComputeTarget(
+        wanted.name,
+        wanted.type,
+        destination.address,
+        destination.port,
+        destination.username,
+        _below_home(key, context.user_home) if key is not None else None,
+        python_location=found.python if is_bare else None,
+        user_managed_environment=is_bare,
+        home=wanted.home or found.home,
+    )
+
+
+def _in_image(target: ComputeTarget, image: str | None) -> ComputeTarget:
+    """With what runs are to be in: what was asked for, else what the file says, else the usual image."""
+    return replace(
+        target,
+        base_docker_image=image or target.base_docker_image or DEFAULT_IMAGE,
+        shared_volumes=True,
+        file=target.file or f"{CONFIGURATION_FOLDER}/{target.name}{compute.SUFFIX}",
+    )
+
+
+def _with_gpus(target: ComputeTarget, docked: Docked) -> ComputeTarget:
+    return replace(target, nvidia_docker=True if docked.gives_gpus else None)
+
+
+def _check_image(written: str) -> None:
+    mistake = image_mistake(written)
+    if mistake is not None:
+        raise UsageError(f"--image: {mistake.message}.", mistake.remedy)
+
+
+def _below_home(path: Path, user_home: Path) -> str:
+    """As a person would write it."""
+    try:
+        return f"~/{path.relative_to(user_home).as_posix()}"
+    except ValueError:
+        return str(path)

@@ -1,0 +1,1 @@
+"""Getting at machines and runs: targets, what is known of a host, reconnecting, reading replies, events."""

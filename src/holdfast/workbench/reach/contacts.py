@@ -1,0 +1,118 @@
+"""What this project knows of each host from the last time: when it was reached, which snapshot it was sent. Knowledge
+that saves work and fills a column; a file that is damaged or cannot be written is knowledge that is not there."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from holdfast.frozen import asdict, dataclass, field, field_names, replace
+from holdfast.model import Place
+from holdfast.project.folder import Project
+from holdfast.whole_files import write_whole
+
+FORMAT = 1
+CLOCK_OFF = 60.0
+"""Seconds by which a host's clock may be off before the user is told."""
+
+
+@dataclass(frozen=True)
+class Contact:
+    """Times are this machine's. `snapshot`: the last one that the host has whole. `unreachable_since`: the first try
+    that failed, None when the last one did not; `reason` is why. `clock_offset`: seconds by which the host's clock is
+    ahead of this machine's. `machine`, `folder` and `node`: who answered when something was sent. `elsewhere`: runs
+    that another machine or folder has than the one that answers, each with the time since and the reason."""
+
+    snapshot: str | None = None
+    reached: float | None = None
+    unreachable_since: float | None = None
+    reason: str = ""
+    clock_offset: float | None = None
+    machine: str = ""
+    folder: str = ""
+    node: str = ""
+    elsewhere: Mapping[str, tuple[float, str]] = field(default_factory=dict)
+
+    @property
+    def place(self) -> Place | None:
+        return Place(self.machine, self.folder, self.node) if self.machine and self.folder else None
+
+
+def read(project: Project, host: str) -> Contact:
+    """`host` is the name of a `Host`."""
+    try:
+        data: Any = json.loads(_file(project, host).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return Contact()
+    if not isinstance(data, dict) or data.get("format") != FORMAT or data.get("host") != host:
+        return Contact()
+    known = {name: data[name] for name in field_names(Contact) if _fits(name, data.get(name))}
+    return Contact(**{**known, "elsewhere": _elsewhere(data.get("elsewhere"))})
+
+
+def write(project: Project, host: str, contact: Contact) -> None:
+    """Whole or not at all; two who write at once: the later one stands."""
+    file = _file(project, host)
+    data = json.dumps({"format": FORMAT, "host": host, **asdict(contact)}, indent=1)
+    with contextlib.suppress(OSError):
+        file.parent.mkdir(exist_ok=True)
+        write_whole(file, data.encode("ascii") + b"\n")
+
+
+def reached(project: Project, host: str, now: float) -> None:
+    write(project, host, replace(read(project, host), reached=now, unreachable_since=None, reason=""))
+
+
+def unreachable(project: Project, host: str, now: float, reason: str) -> float:
+    """Since when: the first of the tries that failed one after another."""
+    known = read(project, host)
+    since = now if known.unreachable_since is None else known.unreachable_since
+    write(project, host, replace(known, unreachable_since=since, reason=reason))
+    return since
+
+
+def sent(
+    project: Project, host: str, snapshot: str, clock_offset: float, now: float, place: Place | None = None
+) -> None:
+    """The host has this snapshot whole, and was reached; `place` is who answered."""
+    where = (place.machine, place.folder, place.node) if place is not None else ("", "", "")
+    elsewhere = read(project, host).elsewhere
+    write(project, host, Contact(snapshot, now, None, "", clock_offset, *where, elsewhere))
+
+
+def found(project: Project, host: str, elsewhere: Mapping[str, str], others: Iterable[str], now: float) -> float:
+    """What a look at the host's runs found: those that are elsewhere, each with the reason, and the `others`, which are
+    there. Since when the first of them is."""
+    known = read(project, host)
+    asked = {*elsewhere, *others}
+    kept = {run: about for run, about in known.elsewhere.items() if run not in asked}
+    since = {run: known.elsewhere[run][0] if run in known.elsewhere else now for run in elsewhere}
+    runs = {**kept, **{run: (since[run], reason) for run, reason in elsewhere.items()}}
+    if runs != known.elsewhere:
+        write(project, host, replace(known, elsewhere=runs))
+    return min(since.values(), default=now)
+
+
+def _file(project: Project, host: str) -> Path:
+    import hashlib  # a name may hold anything, and two must not become one file
+
+    safe = "".join(each if each.isascii() and (each.isalnum() or each in "@-_") else "_" for each in host)
+    return project.state_directory / "hosts" / f"{safe[:40]}-{hashlib.sha256(host.encode()).hexdigest()[:8]}.json"
+
+
+def _elsewhere(value: object) -> dict[str, tuple[float, str]]:
+    rows = value.items() if isinstance(value, dict) else ()
+    return {
+        run: (float(about[0]), about[1])
+        for run, about in rows
+        if isinstance(about, list) and len(about) == 2 and _fits("reached", about[0]) and isinstance(about[1], str)
+    }
+
+
+def _fits(name: str, value: object) -> bool:
+    if name in ("snapshot", "reason", "machine", "folder", "node"):
+        return isinstance(value, str)
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,70 @@
+"""The context of a command: the one place where the environment, the home folder and the clock are read."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holdfast.errors import ProjectError, UsageError
+from holdfast.frozen import dataclass
+
+if TYPE_CHECKING:
+    from holdfast.hosts.ssh_questions import Ask
+
+PASSWORD_VARIABLE = "HOLDFAST_PASSWORD"  # noqa: S105 - the name of a variable, no secret
+
+
+@dataclass(frozen=True)
+class Context:
+    """`home` is Holdfast's folder on this machine, `environment` the variables, `directory` where the command was
+    typed, `ask` who answers questions of ssh (None: there is no one to ask)."""
+
+    home: Path
+    environment: Mapping[str, str]
+    directory: Path
+    user_home: Path
+    now: Callable[[], float] = time.time
+    ask: Ask | None = None
+
+    def for_children(self) -> dict[str, str]:
+        """The variables without what no child may see."""
+        return {name: value for name, value in self.environment.items() if name != PASSWORD_VARIABLE}
+
+
+def read_context() -> Context:
+    environment = dict(os.environ)
+    user_home = _user_home(environment)
+    named = environment.get("HOLDFAST_HOME")
+    home = Path(named).expanduser() if named else user_home / ".holdfast"
+    if not home.is_absolute():
+        raise UsageError(
+            f"HOLDFAST_HOME is `{named}`, which means another folder in every folder.", "Give it an absolute path."
+        )
+    return Context(home, environment, current_directory(), user_home)
+
+
+def current_directory() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise ProjectError("The current folder does not exist any more.", "Change to a folder that does.") from None
+
+
+def _user_home(environment: Mapping[str, str]) -> Path:
+    """HOME where it says something, else the account's own. Windows' ssh and all else there goes by
+    USERPROFILE."""
+    named = Path(environment.get("USERPROFILE" if sys.platform == "win32" else "HOME") or "")
+    if named.is_absolute():
+        return named
+    if sys.platform == "win32":
+        raise UsageError("USERPROFILE names no folder.", "Set it to your own, such as C:\\Users\\me.")
+    import pwd  # only where HOME is missing or strange
+
+    try:
+        return Path(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError:
+        raise UsageError("This account has no home folder.", "Set HOLDFAST_HOME to a folder of yours.") from None

@@ -1,0 +1,62 @@
+"""From a run's id to the product that it was submitted to: its record names the compute target."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.errors import ConfigurationError
+from holdfast.history.run_folder import RunFolders
+from holdfast.hosts.connection import Connection
+from holdfast.hosts.host import Carrier
+from holdfast.project.compute import BUILTIN_LOCAL, REMOTE_TYPES, ComputeTarget, read_compute
+from holdfast.project.folder import Project
+from holdfast.workbench.reach.context import Context
+from holdfast.workbench.reach.targets import Product, product_of
+
+
+class Detached:
+    """The host of a target that is not attached any more: what is at home can be read, and nothing can be asked."""
+
+    is_here = False
+
+    def __init__(self, name: str, problems: Sequence[object]) -> None:
+        self.name, self._problems = name, problems
+
+    def connect(self, may_ask: bool = True) -> Connection:
+        raise ConfigurationError(self._problems)
+
+    def in_terminal(self, words: Sequence[str]) -> list[str]:
+        raise ConfigurationError(self._problems)
+
+    def carrier(self, port: int) -> Carrier | None:
+        raise ConfigurationError(self._problems)
+
+    def alone(self) -> Detached:
+        return self
+
+
+def product_for(project: Project, run_id: str, context: Context) -> Product:
+    return Products(project, context).of_run(run_id)
+
+
+class Products:
+    """What the compute targets of a project stand for; the file of each is read once, however many runs it has."""
+
+    def __init__(self, project: Project, context: Context) -> None:
+        self._project, self._context = project, context
+        self._folders = RunFolders(project.state_directory)
+        self._known: dict[str, tuple[ComputeTarget, Product]] = {}
+
+    def of_run(self, run_id: str) -> Product:
+        submission = self._folders.submission(run_id)
+        if submission.target_type not in REMOTE_TYPES:  # this machine needs no file to be found again
+            return product_of(BUILTIN_LOCAL, self._context)
+        return self.of_target(submission.target)[1]
+
+    def of_target(self, name: str) -> tuple[ComputeTarget, Product]:
+        if name not in self._known:
+            target, problems = read_compute(self._project.root, name)
+            if target is None:
+                raise ConfigurationError(problems)
+            self._known[name] = target, product_of(target, self._context)
+        return self._known[name]

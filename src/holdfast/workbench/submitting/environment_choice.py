@@ -1,0 +1,162 @@
+"""The environment of a run as it is planned here: the spec, the locks that are known for it, and who builds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.containers.container import Exact
+from holdfast.environments.environment_plan import Wishes, plan_environment, summary_of
+from holdfast.environments.project_locks import locks_of, read_lock
+from holdfast.errors import ProjectError, StateError
+from holdfast.history.records import read_run
+from holdfast.history.run_folder import RunFolders
+from holdfast.model import Reason
+from holdfast.plan import EnvironmentPlan, Hole, Text, text
+from holdfast.project.compute import CONTAINER_TYPES
+from holdfast.project.configuration import Configuration, managed_environment
+from holdfast.project.environment_spec import EnvironmentSpec, spec_digest, variables_in
+from holdfast.project.folder import Project
+from holdfast.workbench.reach.context import Context
+from holdfast.workbench.submitting.interpreter import find_python
+from holdfast.workbench.submitting.tools import find_uv, uv_name
+
+LOCK = "environment.json"
+"""In a run's folder: the lock of what it ran in."""
+EXPORTS = "exports"
+UNPINNED = "not pinned"
+"""Which Python a container gets then: its image's own, or one that is brought."""
+
+
+def plan_environment_of(
+    project: Project, configuration: Configuration, is_here: bool, wishes: Wishes, context: Context
+) -> EnvironmentPlan | None:
+    """None: the run uses the user's own Python as it is. `is_here`: it finds the programs that are found here."""
+    spec = exported_spec(project, managed_environment(configuration))
+    if spec is None:
+        return None
+    digest = spec_digest(spec, project.root)
+    program, tools = _program(is_here)
+    python = _interpreter(project, configuration, is_here, context)
+    locks = locks_of(project.state_directory, digest)
+    plan = plan_environment(spec, digest, python, program, locks, wishes)
+    if configuration.target.type in CONTAINER_TYPES:
+        plan = plan._replace(summary=summary_of(spec, UNPINNED))
+    return plan._replace(tools=tools, secrets=tuple(build_secrets(spec, context)))
+
+
+def exported_spec(project: Project, spec: EnvironmentSpec | None) -> EnvironmentSpec | None:
+    """Of a `uv.lock` with what it says; any other as it is."""
+    if spec is None or not spec.lock_file:
+        return spec
+    from holdfast.environments.uv_export import export_lock
+
+    return export_lock(spec, project.root, find_uv(), project.state_directory / EXPORTS)
+
+
+def secrets_of(configuration: Configuration, context: Context) -> Mapping[str, str]:
+    """What the installer has to know and no file may: passwords out of addresses, variables that addresses name."""
+    spec = managed_environment(configuration)
+    return {} if spec is None else build_secrets(spec, context)
+
+
+def build_secrets(spec: EnvironmentSpec, context: Context) -> dict[str, str]:
+    named = {name: context.environment[name] for name in variables_in(spec) if context.environment.get(name)}
+    return {**named, **spec.credentials}
+
+
+def plan_environment_of_run(
+    project: Project, run: str, configuration: Configuration, is_here: bool, rebuild: bool, context: Context
+) -> EnvironmentPlan | None:
+    """What another run ran in, for `--environment-of`: its packages, and the indexes that they came from. None: what it
+    ran in was its image and nothing else, and so will this one."""
+    folders = RunFolders(project.state_directory)
+    run_id = folders.resolve(run)
+    if configuration.target.type in CONTAINER_TYPES:
+        image = image_of_run(project, run_id)
+        if image is not None and image.python is not None:
+            return None
+    lock = read_lock(folders.path(run_id) / LOCK)
+    before = folders.plan(run_id).get("environment")
+    if lock is None or not isinstance(before, dict):
+        record = read_run(folders, run_id)
+        if record.ending is not None and record.ending.reason is Reason.PREPARATION:
+            raise StateError(
+                f"The run `{run_id}` has no environment that could be used again. {record.ending.sentence()}",
+                record.remedy(),
+            )
+        if record.image and not isinstance(before, dict) and configuration.target.type not in CONTAINER_TYPES:
+            raise ProjectError(
+                f"The run `{run_id}` ran on the Python of its image {record.image}, and the target "
+                f"`{configuration.target.name}` has no container.",
+                f"Name the target that it ran on, or another one with containers: -t {record.submission.target}",
+            )
+        raise _nothing_to_use_again(run_id)
+    python, (program, tools) = _interpreter(project, configuration, is_here, context), _program(is_here)
+    exact = Wishes(lock, False, rebuild)
+    plan = plan_environment(EnvironmentSpec(), "", python, program, (), exact)._replace(tools=tools)
+    return plan._replace(
+        summary=str(before.get("summary", "")),
+        requirements=_pairs(before.get("requirements")),
+        options=_texts(before.get("options")),
+        arguments=_texts(before.get("arguments")),
+        channels=_texts(before.get("channels")),
+        conda=_pairs(before.get("conda")),
+        secrets=tuple(_secrets_of_plan(before, configuration, context)),
+    )
+
+
+def image_of_run(project: Project, run: str) -> Exact | None:
+    """The image that another run ran in; None where it ran in none."""
+    folders = RunFolders(project.state_directory)
+    run_id = folders.resolve(run)
+    before = folders.plan(run_id).get("container")
+    if not isinstance(before, dict):
+        return None
+    record = read_run(folders, run_id)
+    if record.image_id is None:
+        raise _nothing_to_use_again(run_id)
+    python = before.get("python")
+    return Exact(record.image_id, record.image or record.image_id, python if isinstance(python, str) else None)
+
+
+def _nothing_to_use_again(run_id: str) -> StateError:
+    return StateError(
+        f"The run `{run_id}` has no environment that could be used again.",
+        f"It ran on the user's own Python, or its record is not at home yet: holdfast experiment status -r {run_id}",
+    )
+
+
+def secrets_of_run(project: Project, run: str, configuration: Configuration, context: Context) -> Mapping[str, str]:
+    """As `secrets_of`, of what another run was made from: as far as their values are known here."""
+    folders = RunFolders(project.state_directory)
+    before = folders.plan(folders.resolve(run)).get("environment")
+    return _secrets_of_plan(before, configuration, context) if isinstance(before, dict) else {}
+
+
+def _secrets_of_plan(before: Mapping[str, Any], configuration: Configuration, context: Context) -> Mapping[str, str]:
+    known = {**context.environment, **secrets_of(configuration, context)}
+    return {name: known[name] for name in _texts(before.get("secrets")) if known.get(name)}
+
+
+def _pairs(value: Any) -> tuple[tuple[str, str], ...]:
+    return tuple((str(each[0]), str(each[1])) for each in value or () if isinstance(each, list) and len(each) == 2)
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(str(each) for each in value or ())
+
+
+def _program(is_here: bool) -> tuple[Text, tuple[str, ...]]:
+    """The installer as the plan names it, and what has to be sent for it."""
+    uv = find_uv()
+    if is_here:
+        return text(uv), ()
+    name = uv_name(uv)
+    return text(Hole.HOME, f"/tools/{name}-", Hole.ARCHITECTURE, "/uv"), (name,)
+
+
+def _interpreter(project: Project, configuration: Configuration, is_here: bool, context: Context) -> Text:
+    if not is_here:
+        return text(Hole.PYTHON)
+    return text(find_python(configuration.target.python_location, project.root, context))

@@ -1,0 +1,212 @@
+"""Launching a run: snapshot, record, start, follow. Nothing is started before the record is on disk."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+from collections.abc import Generator, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from holdfast.codec import encode
+from holdfast.errors import PROBLEMS_SHOWN, ProjectError
+from holdfast.frozen import asdict, replace
+from holdfast.history.index import Index
+from holdfast.history.run_folder import RunFolders
+from holdfast.hosts.connection import Connection
+from holdfast.model import Submission
+from holdfast.plan import Plan
+from holdfast.project.configuration import managed_environment
+from holdfast.project.folder import Project, run_prefix
+from holdfast.snapshots.editable import editable_warnings
+from holdfast.snapshots.take import Snapshot, take_snapshot
+from holdfast.workbench.following.follower import Follower
+from holdfast.workbench.following.mirror import writer_lock
+from holdfast.workbench.reach import events
+from holdfast.workbench.reach.context import Context
+from holdfast.workbench.submitting.gpu_request import in_force
+from holdfast.workbench.submitting.interpreter import find_python
+from holdfast.workbench.submitting.run_plan import Identity, Intent, Job, make_plan
+from holdfast.workbench.submitting.start import Order, start
+
+NO_RUN_YET = "<run>"
+
+
+def rehearse(intent: Intent, context: Context) -> Iterator[events.Event]:
+    """Up to the plan, which is shown and not carried out."""
+    yield from _warnings(intent, context)
+    snapshot = yield from _snapshot(intent, context)
+    yield events.Planned(make_plan(intent, Identity(NO_RUN_YET, NO_RUN_YET, snapshot.digest), context))
+
+
+def launch(
+    intent: Intent, connection: Connection, secrets: Mapping[str, str], context: Context, wait: bool
+) -> Iterator[events.Event]:
+    yield from _warnings(intent, context)
+    snapshot = yield from _snapshot(intent, context)
+    if intent.request.environment.ship_packages:
+        from holdfast.workbench.submitting.ship_packages import ship
+
+        intent = yield from ship(intent, connection, secrets, context)
+    folders = RunFolders(intent.project.state_directory)
+    run_id = folders.reserve(run_prefix(intent.project.name), context.now())
+    with contextlib.ExitStack() as stack:
+        order = _record(intent, folders, run_id, snapshot, context, stack)
+        yield events.RunCreated(run_id)
+        follower = Follower(intent.project, run_id, intent.product, context)
+        stack.enter_context(follower.writing(held=True))
+        follower.share(connection)
+        queued = yield from start(follower, order, secrets, context, wait)
+        yield events.RunStarted(run_id, queued)
+        if wait:
+            yield from follower.follow()
+
+
+def _record(
+    intent: Intent,
+    folders: RunFolders,
+    run_id: str,
+    snapshot: Snapshot,
+    context: Context,
+    stack: contextlib.ExitStack,
+) -> Order:
+    """Write the run's folder, whole or not at all. It appears with its writer's lock held, on `stack`, so that no
+    other process takes it for one whose submission was cut."""
+    try:
+        stack.enter_context(writer_lock(folders.draft(run_id)))
+        plan = make_plan(intent, Identity(run_id, os.urandom(16).hex(), snapshot.digest), context)
+        submission, configuration = _submission(intent, plan, context), _configuration_record(intent)
+        folders.commit(run_id, submission, plan.as_json(), configuration)
+    except BaseException:
+        folders.abandon(run_id)
+        raise
+    return Order(plan, encode(submission), configuration)
+
+
+def _warnings(intent: Intent, context: Context) -> Iterator[events.Event]:
+    configuration = intent.configuration
+    for problem in configuration.warnings[:PROBLEMS_SHOWN]:
+        yield events.Warned(str(problem))
+    if len(configuration.warnings) > PROBLEMS_SHOWN:
+        yield events.Warned(f"{len(configuration.warnings) - PROBLEMS_SHOWN} more like these.")
+    if configuration.run.ignored:
+        names = ", ".join(f"`{name}`" for name in configuration.run.ignored)
+        verb, are = ("belongs", "is") if len(configuration.run.ignored) == 1 else ("belong", "are")
+        yield events.Warned(f"{configuration.run.file}: {names} {verb} to data preparation and {are} ignored.")
+    spec = managed_environment(configuration)
+    if spec is not None and spec.credentials:
+        yield events.Warned(
+            f"`{spec.file}` has a password in an address. It is hidden from the record, but the file is part of the "
+            "snapshot, which is kept.",
+            "Write a variable instead, as https://${TOKEN}@host/simple, and set it in the shell.",
+        )
+    if intent.product.is_this_system and spec is None:
+        python = find_python(configuration.target.python_location, intent.project.root, context)
+        for warning in editable_warnings(Path(python), intent.project.root, context.user_home):
+            yield events.Warned(warning.message, warning.remedy)
+
+
+def _snapshot(intent: Intent, context: Context) -> Generator[events.Event, None, Snapshot]:
+    project = intent.project
+    snapshot = yield from _in_background(project, context)
+    for warning in snapshot.warnings:
+        yield events.Warned(f"{warning.path}: {warning.message}" if warning.path else warning.message, warning.remedy)
+    if not intent.request.prepare_only:
+        _require_script(project, snapshot, intent.job, context)
+    yield events.SnapshotTaken(snapshot.digest, snapshot.files, snapshot.bytes, snapshot.new_objects)
+    return snapshot
+
+
+def _in_background(project: Project, context: Context) -> Generator[events.Event, None, Snapshot]:
+    """Take the snapshot in a thread, so that a large one can tell how far it is."""
+    done: list[Snapshot] = []
+    failed: list[BaseException] = []
+    progress = [(0, 0)]
+
+    def tell(files: int, size: int) -> None:
+        progress[0] = (files, size)
+
+    def take() -> None:
+        try:
+            done.append(take_snapshot(project.root, project.state_directory, tell, context.environment))
+        except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
+            failed.append(error)
+
+    worker = threading.Thread(target=take, daemon=True)
+    worker.start()
+    while worker.is_alive():
+        worker.join(0.5)
+        if worker.is_alive():
+            yield events.SnapshotProgressed(*progress[0])
+    if failed:
+        raise failed[0]
+    return done[0]
+
+
+def _require_script(project: Project, snapshot: Snapshot, job: Job, context: Context) -> None:
+    from holdfast.snapshots.store import ObjectStore
+
+    manifest = ObjectStore(project.state_directory / "objects").read(snapshot.digest)
+    if b"[" + json.dumps(job.script).encode() + b"," in manifest:  # an entry begins with its path
+        return
+    from holdfast.snapshots.ignore import explain
+    from holdfast.workbench.following.missing_file import way_in
+
+    rule = explain(project.root, job.script, context.environment)
+    where = f" by `{rule.pattern}` ({rule.source}:{rule.line})" if rule and rule.line else ""
+    raise ProjectError(
+        f"The script `{job.script}` is left out of the snapshot{where}.",
+        way_in(project.root, job.script, context.environment),
+    )
+
+
+def _submission(intent: Intent, plan: Plan, context: Context) -> Submission:
+    project, configuration, job = intent.project, intent.configuration, intent.job
+    number = Index(project.state_directory).next_run_number(job.script, plan.run_id)
+    return Submission(
+        run_id=plan.run_id,
+        run_number=number,
+        project_id=project.id,
+        project_name=project.name,
+        script_name=job.script,
+        arguments=job.arguments,
+        run_configuration=configuration.run.name,
+        target=configuration.target.name,
+        target_type=configuration.target.type,
+        snapshot=plan.snapshot,
+        created=context.now(),
+        generation=plan.generation,
+        parent_run_id=context.environment.get("HOLDFAST_RUN_ID") or None,
+        tracked=configuration.run.tracked_run and not intent.request.prepare_only,
+        properties=_properties(intent),
+        sync_outputs=intent.request.sync_outputs,
+        fetch_outputs=intent.request.fetch_outputs,
+    )
+
+
+def _properties(intent: Intent) -> dict[str, str]:
+    from holdfast import __version__
+    from holdfast.snapshots.revision import revision
+
+    found, of_run = revision(intent.project.root), intent.request.environment.of_run
+    known = {"holdfast": __version__, **({"commit": found} if found else {})}
+    if of_run is not None:
+        known["environment_of"] = RunFolders(intent.project.state_directory).resolve(of_run)
+    return known
+
+
+def _configuration_record(intent: Intent) -> Mapping[str, Any]:
+    """For comparison, so with what was typed in place of what is written. Values of variables are the user's own words
+    in a file of the project, so they are kept here too."""
+    configuration = intent.configuration
+    gpu = in_force(intent.request.gpu, configuration.run.gpu)
+    return {
+        "run_configuration": _plain(asdict(replace(configuration.run, gpu=gpu))),
+        "compute_target": _plain(asdict(configuration.target)),
+    }
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}

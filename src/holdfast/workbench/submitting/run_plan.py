@@ -1,0 +1,344 @@
+"""From what the user asked for to the plan of a run. Looks at the project's files and at nothing over there."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Mapping
+from pathlib import Path
+
+from holdfast.containers.container import Names
+from holdfast.errors import NotAvailable, ProjectError, UsageError
+from holdfast.frozen import dataclass, replace
+from holdfast.plan import Command, ContainerPlan, EnvironmentPlan, GpuPlan, Hole, Limits, Plan, Text, text
+from holdfast.project.compute import CONTAINER_TYPES
+from holdfast.project.configuration import Configuration, managed_environment
+from holdfast.project.folder import Project
+from holdfast.project.gpu_wishes import GpuWishes
+from holdfast.workbench.reach.context import Context
+from holdfast.workbench.reach.targets import Product
+from holdfast.workbench.submitting.gpu_request import gpu_plan
+from holdfast.workbench.submitting.interpreter import find_python
+
+DEFAULT_GRACE = 10.0
+SHORTEST_SECRET = 4
+
+
+@dataclass(frozen=True)
+class EnvironmentWishes:
+    """What was typed about the environment: that of another run, resolved anew, built anew, its packages sent."""
+
+    of_run: str | None = None
+    upgrade: bool = False
+    rebuild: bool = False
+    ship_packages: bool = False
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was typed. `script` None: the run configuration's `ArgumentVector` names it, before `arguments`."""
+
+    script: str | None = None
+    arguments: tuple[str, ...] = ()
+    run_configuration: str | None = None
+    target: str | None = None
+    time_limit: float | None = None
+    grace: float | None = None
+    secrets: tuple[str, ...] = ()
+    conda_file: str | None = None
+    spark_file: str | None = None
+    sync_outputs: float | None = None
+    fetch_outputs: bool = True
+    environment: EnvironmentWishes = EnvironmentWishes()
+    gpu: GpuWishes = GpuWishes()
+    prepare_only: bool = False
+    """Nothing is run: the environment is wanted, and the user sees it being made."""
+
+
+@dataclass(frozen=True)
+class Intent:
+    """The request, read against the project: what it names exists, and can be run by this version."""
+
+    project: Project
+    request: Request
+    configuration: Configuration
+    job: Job
+    product: Product
+    shipped: EnvironmentPlan | None = None
+    """The environment with packages that this machine sends, once they are known."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What will run: the script by its path in the project, and what it is given."""
+
+    script: str
+    words: tuple[str, ...]
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What tells this run from every other; made when its id was reserved."""
+
+    run_id: str
+    generation: str
+    snapshot: str
+
+
+def find_job(project: Project, request: Request, configuration: Configuration, context: Context) -> Job:
+    """The words after `python`, with `$file` replaced. The script must lie inside the project and exist."""
+    if request.prepare_only:
+        return Job("", (), ())
+    vector = configuration.run.argument_vector
+    if request.script is None:
+        if vector and vector[0] == "$file" and request.arguments:
+            named = replace(request, script=request.arguments[0], arguments=request.arguments[1:])
+            return find_job(project, named, configuration, context)
+        if not vector or vector[0] == "$file":
+            raise UsageError(
+                "No script is named.",
+                "Write it after the options: holdfast submit -c CONFIGURATION train.py, or into `ArgumentVector`.",
+            )
+        script = _inside(project, vector[0], project.root)
+        arguments = (*vector[1:], *request.arguments)
+        return Job(script, (script, *arguments), arguments)
+    script = _inside(project, request.script, context.directory)
+    if "$file" not in vector:  # the vector is for another script: what was typed stands alone
+        return Job(script, (script, *request.arguments), request.arguments)
+    words = (*(script if word == "$file" else word for word in vector), *request.arguments)
+    return Job(script, words, words[vector.index("$file") + 1 :])
+
+
+def make_plan(intent: Intent, identity: Identity, context: Context) -> Plan:
+    project, request, configuration = intent.project, intent.request, intent.configuration
+    run, target = configuration.run, configuration.target
+    if run.framework == "PySpark":
+        raise _spark(configuration)
+    is_here = intent.product.host.is_here
+    gpu = GpuPlan() if request.prepare_only else gpu_plan(request.gpu, configuration)
+    container = container_plan(intent, Names(identity.run_id, project.id, project.name), gpu.gpus)
+    environment = intent.shipped or intended_environment(intent, context)
+    if container is not None and environment is not None:
+        container = replace(container, python=None)  # also where the target would use the image's own
+    share = _share(target.native_shared_directory, project, is_here)
+    shown = Text((*share.parts, "/")) if container is None else text(container.share)
+    variables = _variables(project, configuration, identity, shown, environment is not None)
+    command = _command(intent, variables, environment is not None, context)
+    grace = next(each for each in (request.grace, run.grace_time, DEFAULT_GRACE) if each is not None)
+    return Plan(
+        run_id=identity.run_id,
+        project_id=project.id,
+        generation=identity.generation,
+        snapshot=identity.snapshot,
+        stores=_stores(intent),
+        share=share,
+        command=None if request.prepare_only else command,
+        limits=Limits(grace, request.time_limit if request.time_limit is not None else run.time_limit),
+        environment=environment,
+        prepare=run.prepare_environment or request.prepare_only,
+        secrets=wanted_secrets(request, configuration),
+        python=None if is_here and container is None else target.python_location,
+        container=container,
+        gpu=gpu,
+        engine=intent.product.engine,
+    )
+
+
+def container_plan(intent: Intent, names: Names, gpus: int | str | None = None) -> ContainerPlan | None:
+    """With the image of the run whose environment is wanted, if one is; `gpus` as the run asks for them."""
+    container, of_run = intent.product.container, intent.request.environment.of_run
+    if of_run is None or not container.has_image:
+        return container.plan(names, gpus=gpus)
+    from holdfast.workbench.submitting.environment_choice import image_of_run
+
+    return container.plan(names, image_of_run(intent.project, of_run), gpus)
+
+
+def _command(intent: Intent, variables: dict[str, Text], is_managed: bool, context: Context) -> Command:
+    if is_managed:
+        interpreter = text(Hole.ENVIRONMENT, "/bin/python")
+    else:
+        interpreter = _interpreter(intent, context)
+    words = intent.job.words
+    if words and words[0].startswith("-"):  # a script of such a name would be an option of Python
+        words = (f"./{words[0]}", *words[1:])
+    return Command((interpreter, *(text(word) for word in words)), variables, text(Hole.WORK), interpreter)
+
+
+def require_environment(request: Request, configuration: Configuration) -> None:
+    """Refuse wishes about an environment where none is made."""
+    wishes = request.environment
+    is_anew = (wishes.rebuild or wishes.ship_packages) and wishes.of_run is None
+    is_wanted = request.prepare_only or wishes.upgrade or is_anew
+    if is_wanted and managed_environment(configuration) is None:
+        raise _nothing_to_prepare(configuration)
+
+
+def _nothing_to_prepare(configuration: Configuration) -> ProjectError:
+    target = configuration.target
+    where = target.file or f"a compute target of its own: holdfast computetarget attach local --name {target.name}2"
+    whose = "the image's" if target.type in CONTAINER_TYPES else "your"
+    return ProjectError(
+        f"The target `{target.name}` runs on {whose} own Python as it is: there is no environment to prepare.",
+        f"To have one built, write `userManagedEnvironment: false` into {where}.",
+    )
+
+
+def wanted_secrets(request: Request, configuration: Configuration) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*configuration.run.secrets, *request.secrets)))
+
+
+def secret_values(names: tuple[str, ...], job: Job, context: Context) -> Mapping[str, str]:
+    """The values, out of the variables of the shell. They go to the far side in memory and nowhere else."""
+    values = {}
+    for name in names:
+        if not name.isidentifier():  # `--secret TOKEN=value`: the value must not be shown once more
+            variable = name.partition("=")[0]
+            known = variable if variable.isidentifier() else "TOKEN"
+            raise UsageError(
+                "`--secret` takes the name of a variable, not its value.",
+                f"Set it first: read -rs {known} && export {known}; then: --secret {known}. What was typed is in the "
+                "shell's history now.",
+            )
+        value = context.environment.get(name)
+        if not value:
+            raise UsageError(
+                f"The secret `{name}` has no value in this shell.", f"Set it first: read -rs {name} && export {name}"
+            )
+        if len(value) < SHORTEST_SECRET:
+            raise UsageError(
+                f"The value of the secret `{name}` is shorter than {SHORTEST_SECRET} characters: "
+                "it could not be taken out of the output.",
+                "Pass something that short under EnvironmentVariables instead.",
+            )
+        if any(value in argument for argument in job.arguments):
+            raise UsageError(
+                f"The value of the secret `{name}` stands in the script's arguments, which are recorded.",
+                f'Let the script read it: os.environ["{name}"]',
+            )
+        values[name] = value
+    return values
+
+
+def _inside(project: Project, script: str, base: Path) -> str:
+    full = Path(os.path.normpath(base / Path(script).expanduser()))
+    try:
+        relative = full.relative_to(project.root)
+    except ValueError:
+        raise ProjectError(
+            f"The script `{script}` lies outside the project `{project.root}`.",
+            "Move it into the project's folder, or submit from the folder that it belongs to.",
+        ) from None
+    if not full.is_file():
+        raise _no_script(script, full)
+    return relative.as_posix()
+
+
+def _no_script(script: str, full: Path) -> ProjectError:
+    from holdfast.errors import nearest
+
+    if full.is_dir():
+        inside = [f"{script.rstrip('/')}/{name}" for name in _python_files(full)]
+        hint = (
+            f"Name the script in it: {', '.join(inside[:10])}"
+            if inside
+            else "In that folder there are no Python files."
+        )
+        return ProjectError(f"`{script}` is a folder, not a script.", hint)
+    names = _python_files(full.parent)
+    guess = nearest(full.stem, [name[:-3] for name in names])
+    shown = ", ".join(names[:10]) or "no Python files"
+    return ProjectError(
+        f"There is no script `{script}`.",
+        f"Did you mean `{guess}.py`?" if guess else f"In that folder there are: {shown}",
+    )
+
+
+def _python_files(folder: Path) -> list[str]:
+    return sorted(each.name for each in folder.glob("*.py")) if folder.is_dir() else []
+
+
+def _spark(configuration: Configuration) -> NotAvailable:
+    run = configuration.run
+    if run.framework_was_missing:
+        return NotAvailable(
+            f"`{run.file}` has no `Framework` line, which means PySpark, and that does not work in this version yet.",
+            "If the script is plain Python, add the line: Framework: Python",
+        )
+    return NotAvailable(
+        f"`{run.file}` says `Framework: PySpark`, which does not work in this version yet.",
+        "If the script is plain Python, write: Framework: Python",
+    )
+
+
+def _interpreter(intent: Intent, context: Context) -> Text:
+    """The user's own Python: found here for runs here, by the far side for runs there and in images."""
+    if not intent.product.is_this_system:
+        return text(Hole.PYTHON)
+    return text(find_python(intent.configuration.target.python_location, intent.project.root, context))
+
+
+def intended_environment(intent: Intent, context: Context) -> EnvironmentPlan | None:
+    """None: the user's own Python, or that of the image, is used as it is."""
+    wishes = intent.request.environment
+    if managed_environment(intent.configuration) is None and wishes.of_run is None:
+        return None
+    # Only here: a run on one's own Python starts 20 ms sooner.
+    from holdfast.environments.environment_plan import Wishes
+    from holdfast.workbench.submitting.environment_choice import plan_environment_of, plan_environment_of_run
+
+    project, configuration, is_here = intent.project, intent.configuration, intent.product.is_this_system
+    if wishes.of_run is not None:
+        return plan_environment_of_run(project, wishes.of_run, configuration, is_here, wishes.rebuild, context)
+    return plan_environment_of(project, configuration, is_here, Wishes(None, wishes.upgrade, wishes.rebuild), context)
+
+
+def _stores(intent: Intent) -> tuple[Text, ...]:
+    """Where the far side finds contents: a host on this disk reads the project's own store, others what was sent."""
+    there = text(Hole.HOME, "/objects")
+    if not intent.product.host.is_here:
+        return (there,)
+    return (text(os.fspath(intent.project.state_directory / "objects")), there)
+
+
+def _share(directory: str | None, project: Project, is_here: bool) -> Text:
+    """The folder shared between a project's runs. A base that the user names keeps projects apart by their id."""
+    if directory is None:
+        return text(Hole.HOME, "/share/", project.id)
+    if not is_here and (directory == "~" or directory.startswith("~/")):
+        return text(Hole.ACCOUNT, f"{directory[1:].rstrip('/')}/{project.id}")
+    return text(posixpath.join(os.path.expanduser(directory) if is_here else directory, project.id))
+
+
+def _variables(
+    project: Project, configuration: Configuration, identity: Identity, share: Text, is_managed: bool
+) -> dict[str, Text]:
+    given = {name: text(value) for name, value in configuration.run.environment_variables.items()}
+    own_path = configuration.run.environment_variables.get("PYTHONPATH", "")
+    variables = {
+        **given,
+        "HOLDFAST_RUN_ID": text(identity.run_id),
+        "HOLDFAST_GENERATION": text(identity.generation),
+        "HOLDFAST_RUN_DIRECTORY": text(Hole.RUN),
+        "HOLDFAST_PROJECT": text(project.name),
+        "HOLDFAST_TARGET": text(configuration.target.name),
+        "HOLDFAST_RUN_CONFIGURATION": text(configuration.run.name),
+        "AZUREML_RUN_ID": text(identity.run_id),
+        "AZUREML_NATIVE_SHARE_DIRECTORY": share,
+        "PYTHONUNBUFFERED": given.get("PYTHONUNBUFFERED", text("1")),
+        "PYTHONFAULTHANDLER": given.get("PYTHONFAULTHANDLER", text("1")),
+        "PYTHONIOENCODING": given.get("PYTHONIOENCODING", text("utf-8")),
+        "PYTHONPATH": text(
+            Hole.FARSIDE,
+            ":",  # of the machine that runs it, which is Linux; not of this one
+            Hole.FARSIDE,
+            "/holdfast/farside/shim",
+            f":{own_path}" if own_path else "",
+            Hole.PYTHONPATH,
+        ),
+    }
+    if is_managed:
+        variables["VIRTUAL_ENV"] = text(Hole.ENVIRONMENT)
+        variables["PATH"] = given.get("PATH", text(Hole.ENVIRONMENT, "/bin:", Hole.PATH))
+    return variables

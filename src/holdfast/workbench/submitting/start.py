@@ -1,0 +1,285 @@
+"""Starting a run on its host: what the host lacks, the start and the wish to follow travel together, and a link that
+breaks meanwhile is settled by trying again: a run starts once, however often it is asked for.
+
+The run's record says where it may start before it is sent, and nothing but that place starts it: a later client
+knows whom to ask."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from holdfast.errors import ElsewhereError, FarSideError, HoldfastError, HostError, StorageError
+from holdfast.hosts.client import Client, Reply
+from holdfast.hosts.connection import Connection
+from holdfast.hosts.replies import Hello, Started
+from holdfast.model import Place
+from holdfast.plan import Plan
+from holdfast.snapshots.store import ObjectStore
+from holdfast.workbench.following.follower import Follower
+from holdfast.workbench.reach import contacts, events
+from holdfast.workbench.reach.contacts import CLOCK_OFF
+from holdfast.workbench.reach.context import Context
+from holdfast.workbench.reach.reconnection import TRIES, Patience, run_goes_on
+from holdfast.workbench.reach.whereabouts import require_same
+from holdfast.workbench.submitting.send import Sender
+
+
+class Order(NamedTuple):
+    """What is to be started, and the run's records as JSON, which the host keeps for clients that did not submit it.
+    `place`: the only one that may start it, None for whichever answers."""
+
+    plan: Plan
+    submission: Mapping[str, Any]
+    configuration: Mapping[str, Any]
+    place: Place | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        place = {} if self.place is None else {"place": [self.place.machine, self.place.folder]}
+        return {
+            "plan": self.plan.as_json(),
+            "submission": self.submission,
+            "configuration": self.configuration,
+            **place,
+        }
+
+
+def start(
+    follower: Follower, order: Order, secrets: Mapping[str, str], context: Context, wait: bool
+) -> Generator[events.Event, None, str | None]:
+    """Returns when the host owns the run: what its engine says of a run that waits for it, None of any other. A run
+    that certainly did not start is written down as that, and the error raised. `wait`: it will be followed, over the
+    same connection."""
+    attempt = _Attempt(follower, order, secrets, context, wait)
+    tries = None if wait and not follower.product.host.is_here else len(TRIES)
+    patience = Patience(tries, run_goes_on(follower.run_id))
+    while True:
+        try:
+            yield from attempt.make()
+        except ElsewhereError:
+            raise
+        except (FarSideError, StorageError) as error:
+            if attempt.may_have_started(error):
+                if _has_begun(follower, error):
+                    return None
+            else:  # the far side has answered: it did not start
+                _never_started(follower, error)
+            raise
+        except HostError as error:
+            if not attempt.was_reached:
+                _never_started(follower, error)
+                raise
+            follower.disconnect()
+            pause = _pause(patience, error, follower.run_id)
+            yield events.ConnectionLost(follower.run_id, error.message, pause)
+            time.sleep(pause)
+        else:
+            return attempt.queued
+
+
+def _never_started(follower: Follower, error: HoldfastError) -> None:
+    """Written down for good: the host need not be asked about it again."""
+    follower.write_end("not-started", error.message)
+    for _ in follower.finish():
+        pass
+
+
+def _has_begun(follower: Follower, error: HoldfastError) -> bool:
+    """It was asked for before, and no answer came: only the host can say. Where it has not begun it never will, and the
+    host writes that down. Raises the error, and how to settle it later, where the host cannot be asked now."""
+    try:
+        follower.require_place()
+        if not follower.give_up(error.message):
+            return True
+        follower.copy()
+    except (HostError, StorageError):
+        error.hint = f"{error.hint}\nWhether it started: holdfast status -r {follower.run_id}".strip()
+        raise error from None
+    return False
+
+
+def _pause(patience: Patience, error: HostError, run_id: str) -> float:
+    try:
+        return patience.pause(error)
+    except HostError as refusal:
+        raise HostError(
+            f"The connection broke while the run was being started: {refusal.message}",
+            f"Whether it started: holdfast status -r {run_id}",
+        ) from refusal
+
+
+class _Attempt:
+    def __init__(
+        self, follower: Follower, order: Order, secrets: Mapping[str, str], context: Context, wait: bool
+    ) -> None:
+        self._follower, self._order, self._secrets, self._context, self._wait = follower, order, secrets, context, wait
+        self._attempts = 0
+        self._asked: Reply[Started] | None = None
+        self._is_unanswered = False  # a start of this attempt
+        self._is_open = False  # one of an earlier attempt
+        self.queued: str | None = None
+        self.was_reached = False
+        """Whether the run may have started, or the host could be sent to: then it is worth trying again."""
+
+    def may_have_started(self, error: HoldfastError) -> bool:
+        """In spite of `error`: an earlier attempt may have, or the far side itself does not know."""
+        kind = error.kind if isinstance(error, FarSideError) else ""
+        return kind == "unsettled" or (self._is_open and kind != "exists")
+
+    def make(self) -> Iterator[events.Event]:
+        self._attempts += 1
+        self._is_open = self._is_open or self._is_unanswered
+        self._asked, self._is_unanswered = None, False
+        host, connection = self._follower.product.host, self._follower.connection()
+        if host.is_here:
+            yield from self._start_here(connection)
+            return
+        project, snapshot = self._follower.project, self._order.plan.snapshot
+        contact = contacts.read(project, host.name)
+        sender = Sender(connection, ObjectStore(project.state_directory / "objects"), snapshot, contact.snapshot)
+        hello = Client(connection).hello()  # raises where the host cannot be reached
+        self.was_reached = True
+        meeting = _Meeting(hello, self._context.now)
+        try:
+            is_announced = sender.announce()
+            self._choose_place(contact.place, meeting)
+            if is_announced:
+                self._ask(connection)
+            self._confirm_place(connection, meeting.greeting().place)
+            yield from self._send_rest(connection, sender)
+        except (FarSideError, StorageError):
+            if self._asked is None or not self._was_started(connection):
+                raise
+        self._follower.folders.write_clock(self._follower.run_id, host.name, meeting.offset, meeting.uncertainty)
+        contacts.sent(project, host.name, snapshot, meeting.offset, self._context.now(), self._order.place)
+        yield from meeting.warnings(host.name)
+
+    def _start_here(self, connection: Connection) -> Iterator[events.Event]:
+        """This machine is no other one at the next attempt; its folder may be, for a later look."""
+        self._ask(connection)
+        hello = Client(connection).hello()
+        yield from self._await_sending(connection, {"tools"})
+        with contextlib.suppress(FarSideError, StorageError):  # it has started
+            self._set_place(hello.wait().place)
+
+    def _choose_place(self, last: Place | None, meeting: _Meeting) -> None:
+        """The only one that may start the run. At first the one that answered the last time, so that nothing has to be
+        waited for; where none did, and after a broken attempt, the one that answers now."""
+        if self._is_open:
+            now, host = meeting.greeting().place, self._follower.product.host
+            require_same(self._order.place, now, host, self._follower.submission)
+        elif last is not None and self._attempts == 1:
+            self._set_place(last)
+        else:
+            self._set_place(meeting.greeting().place)
+
+    def _confirm_place(self, connection: Connection, now: Place | None) -> None:
+        """Where another one answers than the last time, it has refused to start: nothing was begun anywhere."""
+        place = self._order.place
+        if place is None or (now is not None and place.is_same(now)):
+            return
+        if self._asked is not None:
+            try:
+                self._await(connection)
+            except FarSideError as error:
+                if error.kind != "elsewhere":
+                    raise
+            if self._wait:
+                self._follower.heard()  # that the run is not there
+        self._set_place(now)
+
+    def _set_place(self, place: Place | None) -> None:
+        if place is not None:
+            self._follower.folders.write_place(self._follower.run_id, self._follower.product.host.name, place)
+        self._order = self._order._replace(place=place)
+
+    def _send_rest(self, connection: Connection, sender: Sender) -> Iterator[events.Event]:
+        yield from sender.complete()
+        if self._asked is None:
+            self._ask(connection)
+        sender.confirm()
+        yield from self._await_sending(connection, {"incomplete", "tools", "packages"})
+
+    def _await_sending(self, connection: Connection, lacks: set[str]) -> Iterator[events.Event]:
+        """Wait for the start; what is refused because one of `lacks` is not there is asked for again, with it."""
+        while True:
+            try:
+                self._await(connection)
+            except FarSideError as error:
+                if error.kind not in lacks:
+                    raise
+                lacks.remove(error.kind)  # each is sent once
+                if self._wait:
+                    self._follower.heard()  # that the run is not there yet
+                yield from self._send_lacking(connection, error.kind)
+                self._ask(connection)
+            else:
+                return
+
+    def _send_lacking(self, connection: Connection, kind: str) -> Iterator[events.Event]:
+        """What a host may lack beside the snapshot: it stays there for later runs."""
+        if kind == "tools":
+            from holdfast.workbench.submitting.tools import send_uv
+
+            yield from send_uv(connection, self._context, self._follower.product.host.is_here)
+        environment = self._order.plan.environment
+        if kind == "packages" and environment is not None and environment.packages is not None:
+            from holdfast.workbench.submitting.ship_packages import send_packages
+
+            yield from send_packages(connection, environment.packages, self._context)
+
+    def _ask(self, connection: Connection) -> None:
+        self.was_reached = self._is_unanswered = True
+        self._asked = Client(connection).start(self._order.as_json(), self._secrets)
+        if self._wait:
+            self._follower.ask()
+
+    def _await(self, connection: Connection) -> None:
+        reply, self._asked = self._asked, None
+        if reply is None:
+            return
+        try:
+            self.queued = reply.wait().queued
+        except (FarSideError, StorageError):
+            self._is_unanswered = False
+            raise
+        self._is_unanswered = False
+
+    def _was_started(self, connection: Connection) -> bool:
+        """Something before the start was refused: the answer to the start itself is what counts."""
+        try:
+            self._await(connection)
+        except (FarSideError, StorageError):
+            return False
+        return True
+
+
+class _Meeting:
+    """The first words with a host, which are waited for when they are needed. They tell how far its clock is off: its
+    time against the middle between question and answer."""
+
+    def __init__(self, reply: Reply[Hello], now: Callable[[], float]) -> None:
+        self._reply, self._now = reply, now
+        self._asked = now()
+        self._greeting: Hello | None = None
+        self.offset = self.uncertainty = 0.0
+
+    def greeting(self) -> Hello:
+        if self._greeting is None:
+            self._greeting = self._reply.wait()
+            answered = self._now()
+            self.uncertainty = round(max(0.0, answered - self._asked) / 2, 6)
+            self.offset = round(self._greeting.time - (self._asked + answered) / 2, 6)
+        return self._greeting
+
+    def warnings(self, host: str) -> Iterator[events.Event]:
+        if abs(self.offset) - self.uncertainty > CLOCK_OFF:
+            from holdfast.project.quantities import format_duration
+
+            way = "ahead of" if self.offset > 0 else "behind"
+            yield events.Warned(
+                f"The clock of {host} is {format_duration(round(abs(self.offset)))} {way} this machine's.",
+                "Times of the run are that machine's. Its administrator can fix it: timedatectl set-ntp true",
+            )
