@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
 from holdfast.farside.containers import docker_options, keeper, outfit
 from holdfast.farside.containers.daemon import Docker, forget
-from holdfast.farside.containers.docker_errors import DOCKER, NO_GPUS, NO_PROGRAM, UNREACHABLE, explain
+from holdfast.farside.containers.docker_errors import DOCKER, NO_GPUS, NO_PROGRAM
 from holdfast.farside.containers.docker_options import Around, Volume, Wanted
 from holdfast.farside.containers.images import Image, find
 from holdfast.farside.containers.launcher import EVENTS, IN, LOCK
 from holdfast.farside.containers.outfit import Furniture, require_gpus, require_python, require_sources, traced
-from holdfast.farside.containers.removal import LAST_WORDS, is_launcher_alive, tidy, wait_for_launcher
+from holdfast.farside.containers.removal import LAST_WORDS, is_launcher_alive, remove_named, tidy, wait_for_launcher
 from holdfast.farside.containers.run_command import RunCommand
 from holdfast.farside.environments.built_environment import bytecode
 from holdfast.farside.environments.workshop import Supervision
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 SHORTEST_GRACE, LONGEST_GRACE = 2.0, 10.0
 """Seconds for what a script leaves behind when it ends by itself."""
-REMOVE_PATIENCE = 60.0
-_BETWEEN = 0.5
 
 
 class Contained:
@@ -171,20 +169,11 @@ class Contained:
             wait_for_launcher(self.inside, LAST_WORDS, time.sleep)
 
     def remove(self, patience: float = 0.0) -> None:
-        """With what it had of its own. Gone already is success. A daemon that is away, as while it is restarted, is
-        waited for `patience` seconds; what it leaves is found by `clean`."""
+        """With what it had of its own. Gone already is success. What Docker does not remove within `patience` seconds
+        is found by `clean`."""
         tidy(self.folder)
-        deadline = time.monotonic() + patience
-        while self._is_made:
-            try:
-                answer = self.docker.call(["rm", "-f", "-v", self.wanted.name], REMOVE_PATIENCE)
-            except Refused:
-                return
-            self._is_made = not answer.is_good
-            is_away = answer.code is None or explain(answer).kind == UNREACHABLE
-            if not is_away or time.monotonic() > deadline:
-                return
-            time.sleep(_BETWEEN)
+        if self._is_made:
+            self._is_made = not remove_named(self.docker, self.wanted.name, patience)
 
     def drop_bytecode(self) -> None:
         """That of the run's own modules, which are not imported again."""

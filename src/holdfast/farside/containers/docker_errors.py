@@ -53,6 +53,11 @@ def words(answer: Finished) -> str:
     return text.rstrip(".") + "." if text else ""
 
 
+def is_gone(answer: Finished) -> bool:
+    """Whether Docker says that there is no such container."""
+    return re.search(r"no (?:such )?container", words(answer), re.IGNORECASE) is not None
+
+
 def missing(program: str) -> Refused:
     return Refused(
         DOCKER,

@@ -7,6 +7,7 @@ import time
 from typing import Any, Callable, Dict, List, Optional, Set
 
 from holdfast.farside.containers.daemon import Docker
+from holdfast.farside.containers.docker_errors import is_gone
 from holdfast.farside.containers.docker_options import HOME_LABEL, PROJECT_LABEL, RUN_LABEL
 from holdfast.farside.containers.launcher import EVENTS, IN, LOCK, STATUS
 from holdfast.farside.system import kernel
@@ -16,6 +17,8 @@ from holdfast.farside.system.refusal import Refused
 LAST_WORDS = 5.0
 """Seconds for the launcher to end everything in the container, once no process owns the run any more."""
 PATIENCE = 30.0
+REMOVE_PATIENCE = 60.0
+"""Seconds for one call that removes the container of a run that has ended: it is in no one's way."""
 SETTLING = 3.0
 """Seconds in which a container may still appear that Docker was told to make by a process that is gone."""
 ROOM_FIFO = "room.fifo"
@@ -50,6 +53,22 @@ def remove(folder: str, patience: float = PATIENCE, settling: float = 0.0) -> No
             time.sleep(_BETWEEN)
     except Refused:
         pass
+
+
+def remove_named(docker: Docker, name: str, patience: float) -> bool:
+    """Whether it is gone, removed by this or before. Tried again for `patience` seconds, whatever Docker says: while
+    it stops or starts it refuses in many ways."""
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            answer = docker.call(["rm", "-f", "-v", name], REMOVE_PATIENCE)
+        except Refused:
+            return False
+        if answer.is_good or is_gone(answer):
+            return True
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_BETWEEN)
 
 
 def remove_late(folder: str) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -116,6 +117,33 @@ def test_a_container_that_docker_is_making_yet_is_waited_for(run, engine, monkey
     removal.remove(str(run), settling=20.0)
     assert made.removed() == removed
     assert made.listed == []
+
+
+IN_PROGRESS = Finished(1, "", "Error response from daemon: removal of container r_1 is already in progress\n")
+AWAY = Finished(1, "", "Cannot connect to the Docker daemon at unix:///x. Is the docker daemon running?\n")
+NO_SUCH = Finished(1, "", "Error response from daemon: No such container: r_1\n")
+
+
+@pytest.mark.parametrize(
+    ("answers", "patience", "is_removed", "calls"),
+    [
+        ([AWAY, IN_PROGRESS, Finished(1, "", "unexpected EOF\n"), Finished(0, "r_1\n", "")], 60.0, True, 4),
+        ([IN_PROGRESS, NO_SUCH], 60.0, True, 2),
+        ([IN_PROGRESS], 0.0, False, 1),
+    ],
+    ids=["a daemon that stops and starts", "another removed it", "out of time"],
+)
+def test_a_container_is_removed_through_a_restart_of_docker(monkeypatch, answers, patience, is_removed, calls):
+    monkeypatch.setattr(removal, "_BETWEEN", 0.0)
+    asked: list[list[str]] = []
+
+    def call(words: list[str], patience: float) -> Finished:
+        asked.append(words)
+        return answers[len(asked) - 1]
+
+    docker: Any = SimpleNamespace(call=call)
+    assert removal.remove_named(docker, "r_1", patience) is is_removed
+    assert asked == [["rm", "-f", "-v", "r_1"]] * calls
 
 
 def test_a_room_is_removed_before_the_end_is_told(run, engine):
