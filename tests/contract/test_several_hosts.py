@@ -79,7 +79,8 @@ def test_since_when_a_machine_is_silent_is_since_the_first_try_that_failed(lapto
     assert laptop.look() == [events.HostSilent("gpu1", NOON, "No route to host")]
     assert silences(laptop.project, [run], laptop.context)[run].since == NOON
     boxes["gpu1"].trouble = None
-    assert laptop.look() == []
+    # The run itself goes on meanwhile, so the look may find it changed.
+    assert [each for each in laptop.look() if not isinstance(each, events.RunChanged)] == []
     assert silences(laptop.project, [run], laptop.context) == {}
 
 
