@@ -35,10 +35,12 @@ def take(size):
         data += more
     return data
 def make(path):
-    if not os.path.isdir(path):
+    try:
         os.makedirs(path, 0o700)
-        with open(os.path.join(path, ".holdfast-home"), "w") as marker:
-            marker.write('{"format": 1}\\n')
+    except FileExistsError:
+        return
+    with open(os.path.join(path, ".holdfast-home"), "w") as marker:
+        marker.write('{"format": 1}\\n')
 def write(path, text):
     os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
     with open(path, "w", encoding="utf-8", newline="") as target:

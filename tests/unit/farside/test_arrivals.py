@@ -151,3 +151,16 @@ def test_the_parts_of_two_connections_have_two_names(home, monkeypatch):
     for content in (b"1", b"2"):
         Arrivals(home).put({"digest": hashlib.sha256(content).hexdigest()}, content)
     assert len(names) == 2
+
+
+def test_two_connections_make_the_folder_of_what_arrives_at_the_same_moment(home, first, monkeypatch):
+    make = os.mkdir
+
+    def outrun(path: str, mode: int = 0o777) -> None:
+        make(path, mode)  # by the other one
+        make(path, mode)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "mkdir", outrun)
+        put(first, 0)
+    assert os.listdir(objects.incoming(home)) == [DIGEST]

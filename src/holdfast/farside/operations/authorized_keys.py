@@ -55,8 +55,7 @@ def add_line(path: str, line: str) -> bool:
     if not _KEY_BODY.match(body):
         raise Refused("refused", "That is not the line of a public key.")
     folder = os.path.dirname(path)
-    if not os.path.isdir(folder):
-        os.makedirs(folder, mode=0o700)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
     with _Held(folder):
         before = _read(path)
         if any(_has_key(each, body) for each in before.split(b"\n")):

@@ -185,8 +185,7 @@ class Arrivals:
 
     def _part(self, name: str) -> str:
         folder = incoming(self._home)
-        if not os.path.isdir(folder):
-            os.makedirs(folder, mode=0o700)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
         return os.path.join(folder, name)
 
     def _parts(self, digests: Iterable[str]) -> Dict[str, int]:
