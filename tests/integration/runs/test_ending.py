@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 
+from holdfast.farside.containers.removal import is_launcher_alive
 from kit.waiting import wait_for
 
 from .conftest import is_gone
@@ -225,6 +226,8 @@ def test_a_run_that_is_gone_from_its_machine_is_lost_and_not_completed(bench):
     bench.run("status", "-r", run_id)
     bench.kill_owners(run_id)
     wait_for(lambda: is_gone(script), what="the script ends with its supervisor")
+    inside = bench.far(run_id) / "inside"
+    wait_for(lambda: not is_launcher_alive(str(inside)), what="the launcher of its container writes no more")
     shutil.rmtree(bench.far(run_id))
     assert bench.record(run_id)["reason"] == "lost"
 
