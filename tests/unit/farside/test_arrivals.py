@@ -154,6 +154,7 @@ def test_the_parts_of_two_connections_have_two_names(home, monkeypatch):
 
 
 def test_two_connections_make_the_folder_of_what_arrives_at_the_same_moment(home, first, monkeypatch):
+    os.rmdir(objects.incoming(home))
     make = os.mkdir
 
     def outrun(path: str, mode: int = 0o777) -> None:
