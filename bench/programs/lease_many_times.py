@@ -4,7 +4,7 @@ import os
 import time
 
 from holdfast.farside.gpu.lease import leases, registry
-from holdfast.farside.gpu.request import Request
+from holdfast.farside.gpu.request import GpuRequest
 
 
 def device(number: int, mark: str) -> dict[str, object]:
@@ -16,9 +16,9 @@ def main() -> None:
     mark = os.urandom(6).hex()
     report = {"state": "ok", "problem": "", "devices": [device(number, mark) for number in range(4)]}
     others = [registry.queue_up(1, [f"GPU-{number}-other-{mark}" for number in range(4)]) for _ in range(100)]
-    who = leases.Holder(os.getuid(), "profiled", os.getpid())
+    who = leases.LeaseHolder(os.getuid(), "profiled", os.getpid())
     for _ in range(200):
-        found = leases.lease(Request(gpus=1), report, lambda: report, print, time.sleep, who)
+        found = leases.lease(GpuRequest(gpus=1), report, lambda: report, print, time.sleep, who)
         registry.close(found.sockets)
     print(len(others), "waited")
 

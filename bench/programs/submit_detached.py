@@ -7,12 +7,12 @@ from collections import deque
 
 from holdfast.project.folder import find_project
 from holdfast.workbench.reach.context import read_context
-from holdfast.workbench.submitting.run_plan import Request
+from holdfast.workbench.submitting.run_plan import SubmitRequest
 from holdfast.workbench.submitting.submit import submit
 
 count, *configurations = sys.argv[1:]
 context = read_context()
 for configuration in configurations:
     for _ in range(int(count)):
-        request = Request("s.py", run_configuration=configuration)
+        request = SubmitRequest("s.py", run_configuration=configuration)
         deque(submit(find_project(context.directory), request, context, wait=False), maxlen=0)

@@ -9,13 +9,13 @@ from holdfast.history.index import Index
 from holdfast.project.folder import find_project
 from holdfast.workbench.reach.context import read_context
 from holdfast.workbench.records.refresh import refresh
-from holdfast.workbench.submitting.run_plan import Request
+from holdfast.workbench.submitting.run_plan import SubmitRequest
 from holdfast.workbench.submitting.submit import submit
 
 count = int(sys.argv[1])
 context = read_context()
 for _ in range(count):
-    deque(submit(find_project(context.directory), Request("s.py"), context, wait=False), maxlen=0)
+    deque(submit(find_project(context.directory), SubmitRequest("s.py"), context, wait=False), maxlen=0)
 project = find_project(context.directory)
 index = Index(project.state_directory)
 while index.unfinished():

@@ -151,7 +151,7 @@ class EnginePlan(NamedTuple):
     name: str = DIRECT
 
 
-class Limits(NamedTuple):
+class RunLimits(NamedTuple):
     grace: float = 10.0
     time: float | None = None
 
@@ -168,7 +168,7 @@ class Plan:
     share: Text
     command: Command | None
     """None: the environment is prepared, and nothing is run in it."""
-    limits: Limits
+    limits: RunLimits
     environment: EnvironmentPlan | None = None
     prepare: bool = True
     secrets: tuple[str, ...] = ()

@@ -69,6 +69,10 @@ PURE = {"presenting": {"__future__", "collections", "enum", "errno", "json", "ma
 """What layers that make words may have of Python: values in, words out, and no terminal, file or process."""
 INNER_IMPORTS = 292
 """Imports inside functions, at most; may only go down (docs/decisions/0019-lazy-imports-at-a-few-doors.md)."""
+TWINS = {"EndedProcess", "Verdict", "Volume"}
+"""Public classes that both sides have: one value, as it is written there and as it is read here, field by field."""
+SAME_SEAM = {"main"}
+"""Names of modules that may be used twice: the entry of a program."""
 TEMPLATES = ("project", "templates")  # what a user's project starts from: a user's code, not ours
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -247,6 +251,32 @@ def _own_nodes(function: Function) -> Iterator[ast.AST]:
         if not isinstance(node, Function):
             yield node
             left += ast.iter_child_nodes(node)
+
+
+def repeated_names(modules: list[Module]) -> list[str]:
+    """Public classes and modules that share a name; `TWINS` may, if they have the same fields."""
+    classes: dict[str, list[tuple[Module, tuple[str, ...]]]] = {}
+    files: dict[str, list[Module]] = {}
+    for module in modules:
+        if module.path.name != "__init__.py" and module.parts[-1] not in SAME_SEAM:
+            files.setdefault(module.parts[-1], []).append(module)
+        for node in module.tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                classes.setdefault(node.name, []).append((module, _fields(node)))
+    return [
+        f"{name} is a class of {' and '.join(module.name for module, _ in found)}"
+        for name, found in classes.items()
+        if len(found) > 1 and (name not in TWINS or len({fields for _, fields in found}) > 1)
+    ] + [
+        f"{name} is the name of {' and '.join(module.name for module in found)}"
+        for name, found in files.items()
+        if len(found) > 1
+    ]
+
+
+def _fields(node: ast.ClassDef) -> tuple[str, ...]:
+    annotated = (each.target for each in node.body if isinstance(each, ast.AnnAssign))
+    return tuple(target.id for target in annotated if isinstance(target, ast.Name))
 
 
 def slow_values(modules: list[Module]) -> list[str]:

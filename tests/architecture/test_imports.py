@@ -22,6 +22,7 @@ RULES: list[Callable[[list[Module]], list[str]]] = [
     source_rules.prints,
     source_rules.impure_imports,
     source_rules.inner_imports,
+    source_rules.repeated_names,
     source_rules.slow_values,
     source_rules.undocumented,
 ]
@@ -93,6 +94,13 @@ BROKEN = [
     ("impure_imports", {"presenting/a.py": "import click"}, "presenting.a may not import click"),
     ("forbidden_arrows", {"presenting/a.py": "from holdfast.cli import b"}, "presenting.a may not import"),
     ("inner_imports", {"cli/a.py": "def f():\n" + "    import json\n" * 400}, "400 imports are inside functions"),
+    ("repeated_names", {"cli/a.py": "class A: ...", "hosts/b.py": "class A: ..."}, "A is a class of holdfast.cli.a"),
+    (
+        "repeated_names",
+        {"plan.py": "class Volume:\n    source: str", "farside/system/b.py": "class Volume:\n    target: str"},
+        "Volume is a class of",
+    ),
+    ("repeated_names", {"cli/a.py": "", "hosts/a.py": ""}, "a is the name of holdfast.cli.a and holdfast.hosts.a"),
     ("undocumented", {"workbench/a.py": "x = 1"}, "holdfast.workbench.a has no docstring"),
 ]
 
@@ -107,12 +115,12 @@ def test_a_rule_notices_what_breaks_it(rule: str, files: dict[str, str], complai
 ALLOWED = {
     "__init__.py": '"""Doc."""\nimport json',
     "errors.py": '"""Doc."""',
-    "hosts/a.py": '"""Doc."""\nfrom holdfast.farside.system import frames\nfrom holdfast import errors',
-    "environments/a.py": '"""Doc."""\nfrom holdfast.farside.environments.locks import b',
+    "hosts/h.py": '"""Doc."""\nfrom holdfast.farside.system import frames\nfrom holdfast import errors',
+    "environments/e.py": '"""Doc."""\nfrom holdfast.farside.environments.locks import b',
     "farside/environments/locks.py": '"""Doc."""',
     "farside/system/frames.py": '"""Doc."""\nimport zlib\nfrom holdfast.farside.system import b\nfrom . import b as c',
     "farside/system/b.py": '"""Doc."""',
-    "farside/gpu/watch/a.py": '"""Doc."""\nfrom holdfast.farside.gpu import b\nfrom ..judge import b as c',
+    "farside/gpu/watch/w.py": '"""Doc."""\nfrom holdfast.farside.gpu import b\nfrom ..judge import b as c',
     "farside/shim/azureml/logging.py": '"""Doc."""\nimport holdfast\nfrom holdfast import log',
     "cli/a.py": '"""Doc."""\nimport click\n@group.command()\ndef f(a, b, c, d, e, f, g): print(a)',
     "project/templates/digits/train.py": "import sklearn\nprint(1)",

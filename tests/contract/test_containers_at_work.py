@@ -19,7 +19,7 @@ from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.records.cancel import cancel
 from holdfast.workbench.submitting import submit as submitting
-from holdfast.workbench.submitting.run_plan import Request
+from holdfast.workbench.submitting.run_plan import SubmitRequest
 from integration.docker.conftest import docker, docker_template, shared_docker  # noqa: F401 - fixtures
 from integration.runs.conftest import end_what_is_left
 from kit.docker.images import PYTHON
@@ -44,7 +44,7 @@ class Place:
 
     def begin(self, script: str, wait: bool = True, **request: Any) -> Run:
         (self.root / "t.py").write_text(script)
-        *_, last = submitting.submit(self.project, Request("t.py", **request), self.context, wait=wait)
+        *_, last = submitting.submit(self.project, SubmitRequest("t.py", **request), self.context, wait=wait)
         return self.read() if not wait else _ended(last)
 
     def read(self) -> Run:

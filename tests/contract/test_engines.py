@@ -14,7 +14,7 @@ import pytest
 from holdfast.farside.engines import direct, engine
 from holdfast.farside.engines.owners import engine_named, owner_of
 from holdfast.farside.run import liveness, run_start
-from holdfast.farside.system.journal import Journal
+from holdfast.farside.system.journal import JournalWriter
 from holdfast.farside.system.kernel import lock_holder
 from holdfast.farside.system.layout import JOURNAL, Home
 from holdfast.farside.system.refusal import Refused
@@ -73,7 +73,7 @@ class Ground:
         return self.home.run("p", "r_1")
 
     def events(self) -> list[dict[str, Any]]:
-        return Journal(os.path.join(self.folder, JOURNAL)).events()
+        return JournalWriter(os.path.join(self.folder, JOURNAL)).events()
 
     def ended(self) -> dict[str, Any]:
         return wait_for(lambda: next((each for each in self.events() if each["e"] == "ended"), None))
@@ -81,7 +81,7 @@ class Ground:
     def until_begun(self) -> None:
         wait_for(lambda: Path(self.folder, "driver_log").read_text() == "begun\n")
 
-    def seen(self) -> engine.Seen:
+    def seen(self) -> engine.EngineLook:
         owner = owner_of(self.folder)
         return self.engine.look([owner])[owner]
 

@@ -97,7 +97,7 @@ def test_a_file_outside_outputs_is_fetched_later_also_over_a_link_that_breaks(be
     bench.write("t.py", "import os\nopen('model.bin', 'wb').write(os.urandom(3 << 20))\nopen('b', 'w').write('2')\n")
     run = bench.run()
     bench.host.cuts.append(Cut(down=5 << 19))
-    asked = artifacts.Download(run.run_id, tmp_path / "here", ("model.bin", "b"))
+    asked = artifacts.DownloadRequest(run.run_id, tmp_path / "here", ("model.bin", "b"))
     with pytest.raises(HostError):
         list(artifacts.download(bench.project, asked, bench.context))
     before = bench.host.connections
@@ -118,7 +118,7 @@ def test_programs_among_the_outputs_are_programs_at_home(anywhere, tmp_path):
     )
     run = anywhere.run()
     assert _executables(anywhere.near(run) / "outputs") == {"tool": True, "data": False}
-    asked = artifacts.Download(run.run_id, tmp_path / "copies", ("outputs/tool", "outputs/data", "aside"))
+    asked = artifacts.DownloadRequest(run.run_id, tmp_path / "copies", ("outputs/tool", "outputs/data", "aside"))
     downloaded = artifacts.download(anywhere.project, asked, anywhere.context)
     copied = {each.destination.name: each.destination for each in downloaded if isinstance(each, artifacts.Copied)}
     assert {name: os.access(path, os.X_OK) for name, path in copied.items()} == {
@@ -159,7 +159,7 @@ def test_two_downloads_of_one_file_at_once_both_bring_it_whole(bench, tmp_path):
 
     def download(name: str) -> Path:
         together.wait(60)
-        asked = artifacts.Download(run.run_id, tmp_path / name, ("model.bin",))
+        asked = artifacts.DownloadRequest(run.run_id, tmp_path / name, ("model.bin",))
         (copied,) = artifacts.download(bench.project, asked, bench.context)
         assert isinstance(copied, artifacts.Copied)
         return copied.destination
@@ -182,7 +182,7 @@ def test_outputs_that_were_left_there_come_when_they_are_asked_for(bench, tmp_pa
     assert (near / "uploads/u").read_text() == "up"
     assert not (near / "outputs").exists()
     assert any("--no-outputs" in note for note in run.notes)
-    one = artifacts.Download(run.run_id, tmp_path / "one", ("outputs/1",))
+    one = artifacts.DownloadRequest(run.run_id, tmp_path / "one", ("outputs/1",))
     assert [each.path for each in artifacts.download(bench.project, one, bench.context)] == ["outputs/1"]
     assert not (near / "outputs").exists(), "only what was asked for"
     list(bring_outputs_home(bench.project, run.run_id, bench.context))

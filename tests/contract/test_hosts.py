@@ -23,7 +23,7 @@ from holdfast.snapshots.store import ObjectStore
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import Product
 from holdfast.workbench.submitting import submit as submitting
-from holdfast.workbench.submitting.run_plan import Request
+from holdfast.workbench.submitting.run_plan import SubmitRequest
 from holdfast.workbench.submitting.send import Sender
 from integration.interpreters import FOUND
 from kit.homes import furnish
@@ -87,7 +87,7 @@ def test_a_run_on_a_host_gets_its_files_and_sends_everything_home(host, tmp_path
     )
     context = Context(tmp_path / "home", {**os.environ, "PATH": os.path.dirname(sys.executable)}, root, tmp_path)
     monkeypatch.setattr(submitting, "product_of", lambda target, context: Product(host, EnginePlan(), Bare()))
-    run = ended(submitting.submit(find_project(root), Request("t.py"), context))
+    run = ended(submitting.submit(find_project(root), SubmitRequest("t.py"), context))
     assert run.ending.reason is Reason.COMPLETED, run
     folder = root / ".holdfast" / "runs" / run.run_id
     outside = None if host.name == "this machine" and "LC_ALL" not in os.environ else os.environ.get("LC_ALL")

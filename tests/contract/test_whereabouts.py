@@ -25,7 +25,7 @@ from holdfast.workbench.records.cancel import cancel
 from holdfast.workbench.records.clean import Rubbish, clean
 from holdfast.workbench.records.silence import silences
 from holdfast.workbench.submitting import submit
-from holdfast.workbench.submitting.run_plan import Request
+from holdfast.workbench.submitting.run_plan import SubmitRequest
 from kit.laptops import NOON, Behind, Box, Laptop, ended, removed
 from kit.waiting import wait_for
 
@@ -60,7 +60,7 @@ def runs_on(box: Box) -> list[Path]:
 
 def submitted(laptop: Laptop, happened: list[events.Event], wait: bool = False) -> None:
     """What happened, also before an error."""
-    request = Request("train.py", ("gpu1",), None, "gpu1")
+    request = SubmitRequest("train.py", ("gpu1",), None, "gpu1")
     happened.extend(submit.submit(laptop.project, request, laptop.context, wait=wait))
 
 
@@ -238,7 +238,7 @@ def test_a_run_on_this_machine_is_not_lost_to_whoever_has_another_home(laptop, m
     (laptop.root / "train.py").write_text(
         "import os, time\nwhile not os.path.exists('../go'): time.sleep(0.01)\nopen('outputs/x', 'w').write('y')\n"
     )
-    happened = list(submit.submit(laptop.project, Request("train.py"), laptop.context, wait=False))
+    happened = list(submit.submit(laptop.project, SubmitRequest("train.py"), laptop.context, wait=False))
     run = run_of(happened)
     home = laptop.context.home
     object.__setattr__(laptop.context, "home", tmp_path / "another home")

@@ -6,17 +6,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from holdfast.farside.environments.build_findings import Finding
-from holdfast.farside.gpu.gpu_facts import NOTHING, Device, End, Facts
-from holdfast.farside.gpu.request import Request
+from holdfast.farside.environments.build_findings import BuildFinding
+from holdfast.farside.gpu.gpu_facts import NOTHING, DeviceFacts, End, GpuFacts
+from holdfast.farside.gpu.request import GpuRequest
 from holdfast.farside.gpu.samples import Row, Samples, Tick, Watched
 from holdfast.history.gpu_series import Point, Series
 
 START = 1_000_000.0
 GIB = 1 << 30
 OWN, STRANGER = 4000, 7000
-ASKED = Request(asked=True, by="`--gpus 1`")
-CPU_BUILD = Finding(
+ASKED = GpuRequest(asked=True, by="`--gpus 1`")
+CPU_BUILD = BuildFinding(
     *(
         "cpu-build",
         "torch",
@@ -24,20 +24,20 @@ CPU_BUILD = Finding(
     ),
     *("Take `+cpu` out where it stands.", "error"),
 )
-TOO_OLD = Finding("driver-too-old", "torch", "PyTorch was built for CUDA 13.", "Update the driver.", "error")
-NO_CODE = Finding("no-code-for-gpu", "torch", "PyTorch has no code for Tesla K80.", "Take an older one.", "error")
-MISMATCH = Finding("plugin-mismatch", "jax-cuda12-plugin", "JAX will not use it.", "Write `jax[cuda12]`.", "error")
+TOO_OLD = BuildFinding("driver-too-old", "torch", "PyTorch was built for CUDA 13.", "Update the driver.", "error")
+NO_CODE = BuildFinding("no-code-for-gpu", "torch", "PyTorch has no code for Tesla K80.", "Take an older one.", "error")
+MISMATCH = BuildFinding("plugin-mismatch", "jax-cuda12-plugin", "JAX will not use it.", "Write `jax[cuda12]`.", "error")
 
 
 def uuid(number: int) -> str:
     return f"GPU-{number:08x}-0000-4000-8000-000000000000"
 
 
-def device(number: int = 0, **other: Any) -> Device:
-    return Device(number, uuid(number), "Tesla K80", 12 * GIB, 12 * GIB, "ok", False, ())._replace(**other)
+def device(number: int = 0, **other: Any) -> DeviceFacts:
+    return DeviceFacts(number, uuid(number), "Tesla K80", 12 * GIB, 12 * GIB, "ok", False, ())._replace(**other)
 
 
-def facts(*devices: Device, **other: Any) -> Facts:
+def facts(*devices: DeviceFacts, **other: Any) -> GpuFacts:
     """One device and a run that asked, if nothing else is said."""
     known = NOTHING._replace(
         request=ASKED, driver_state="ok", driver="470.82.01", cuda="11.4", devices=devices or (device(),)
@@ -45,7 +45,7 @@ def facts(*devices: Device, **other: Any) -> Facts:
     return known._replace(file="my_dsvm.compute", has_machine_pids=True)._replace(**other)
 
 
-def leasing(count: int, of: int = 0, **other: Any) -> Facts:
+def leasing(count: int, of: int = 0, **other: Any) -> GpuFacts:
     """The first `count` of `of` devices are leased."""
     devices = [device(number) for number in range(of or count)]
     return facts(*devices, leased=tuple(uuid(number) for number in range(count)), **other)

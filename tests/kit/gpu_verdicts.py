@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from holdfast.farside.environments.build_findings import Finding
-from holdfast.farside.gpu.gpu_facts import NOTHING, End, Facts, Left
-from holdfast.farside.gpu.request import Request
+from holdfast.farside.environments.build_findings import BuildFinding
+from holdfast.farside.gpu.gpu_facts import NOTHING, End, GpuFacts, Left
+from holdfast.farside.gpu.request import GpuRequest
 from holdfast.farside.gpu.samples import Loss, Samples
 from kit.gpu_values import (
     ASKED,
@@ -29,8 +29,8 @@ from kit.gpu_values import (
 )
 
 MIG = "MIG-00000000-0000-4000-8000-000000000000"
-NOBODY = Request()
-REQUIRED = Request(asked=True, require=True, by="`--require-gpu`")
+NOBODY = GpuRequest()
+REQUIRED = GpuRequest(asked=True, require=True, by="`--require-gpu`")
 QUIET = [[row()]] * 10
 HIDDEN_PIDS = row(0, 60, memory=GIB, unmatched=1)
 ONE_MIG = facts(device(mig=True, name="A100"))
@@ -38,20 +38,20 @@ LEFT = (Left(4000, "python", uuid(0), GIB),)
 BLIND = holding(own_utilisation=None)
 OWN_NUMBERS = {"has_machine_pids": False}
 """The run's processes have other numbers than the driver gives, as in a container."""
-LXML = Finding("other-python", "lxml", "`lxml` 5.0 was built for another Python.", "Build it again.", "error")
+LXML = BuildFinding("other-python", "lxml", "`lxml` 5.0 was built for another Python.", "Build it again.", "error")
 ONNX = TOO_OLD._replace(package="onnxruntime-gpu", sentence="ONNX Runtime was built for CUDA 12.")
 SLEPT = {"at": lambda place: place if place < 8 else place + 60.0}
 
 
 class Case(NamedTuple):
-    facts: Facts
+    facts: GpuFacts
     end: End
     samples: Samples
     state: str
     reason: str
 
 
-def case(known: Facts, ended: End, seen: Samples, said: str) -> Case:
+def case(known: GpuFacts, ended: End, seen: Samples, said: str) -> Case:
     state, _, reason = said.partition("/")
     return Case(known, ended, seen, state, reason)
 

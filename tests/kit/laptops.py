@@ -27,7 +27,7 @@ from holdfast.workbench.reach.targets import Product
 from holdfast.workbench.records import refresh
 from holdfast.workbench.records.refresh import Looking
 from holdfast.workbench.submitting import submit
-from holdfast.workbench.submitting.run_plan import Request
+from holdfast.workbench.submitting.run_plan import SubmitRequest
 from kit.homes import furnish
 
 SCRIPT = """
@@ -105,7 +105,7 @@ class Laptop:
         return find_project(self.root)
 
     def start(self, target: str, *arguments: str) -> str:
-        request = Request("train.py", arguments or (target,), None, target)
+        request = SubmitRequest("train.py", arguments or (target,), None, target)
         happened = list(submit.submit(self.project, request, self.context, wait=False))
         self.boxes[target].connections.clear()
         return next(each.run_id for each in happened if isinstance(each, events.RunCreated))

@@ -20,7 +20,7 @@ import time
 from typing import Any, Callable, Dict, List, Union
 
 from holdfast.farside.gpu.lease import leases, registry
-from holdfast.farside.gpu.request import Request
+from holdfast.farside.gpu.request import GpuRequest
 from holdfast.farside.machine import gpus
 
 BOOTTIME = 7
@@ -87,8 +87,8 @@ def _one_run(report: gpus.Report, run: str, wanted: Union[int, str], seconds: fl
         row["waited"] = now()
         time.sleep(limit * IMPATIENCE)
 
-    who = leases.Holder(os.getuid(), run, os.getpid())
-    lease = leases.lease(Request(gpus=wanted), report, lambda: report, tell, wait, who)
+    who = leases.LeaseHolder(os.getuid(), run, os.getpid())
+    lease = leases.lease(GpuRequest(gpus=wanted), report, lambda: report, tell, wait, who)
     row.update(begin=now(), uuids=lease.uuids)
     time.sleep(seconds)
     row["end"] = now()
@@ -121,8 +121,8 @@ def hold(given: Dict[str, Any]) -> None:
 
 
 def _supervise(given: Dict[str, Any], report: gpus.Report, guardian: int, to_guardian: socket.socket) -> None:
-    who = leases.Holder(os.getuid(), given["run"], guardian)
-    lease = leases.lease(Request(gpus=given["gpus"]), report, lambda: report, lambda text: None, time.sleep, who)
+    who = leases.LeaseHolder(os.getuid(), given["run"], guardian)
+    lease = leases.lease(GpuRequest(gpus=given["gpus"]), report, lambda: report, lambda text: None, time.sleep, who)
     assert registry.hand_over(to_guardian, lease.sockets)
     child = subprocess.Popen(["sleep", "3600"], start_new_session=True, close_fds=False) if given.get("child") else None
     say(guardian=guardian, supervisor=os.getpid(), child=child.pid if child else None, uuids=lease.uuids)
@@ -133,8 +133,8 @@ def _supervise(given: Dict[str, Any], report: gpus.Report, guardian: int, to_gua
 def wait(given: Dict[str, Any]) -> None:
     """As the supervisor of a run does."""
     ask = functools.partial(gpus.ask, dict(os.environ), given["patience"])
-    who = leases.Holder(os.getuid(), given["run"], os.getpid())
-    request = Request(gpus=given["gpus"], min_memory=given.get("min_memory"))
+    who = leases.LeaseHolder(os.getuid(), given["run"], os.getpid())
+    request = GpuRequest(gpus=given["gpus"], min_memory=given.get("min_memory"))
     told = lambda text: say(told=text)  # noqa: E731 - it is passed on only
     lease = leases.lease(request, ask(), ask, told, time.sleep, who)
     say(had=now(), uuids=lease.uuids)

@@ -32,7 +32,7 @@ class Engine(engine.Engine):
             raise Refused(engine.ENGINE, orders["refuses"], "Ask for less.")
         while self._orders().get("delays"):
             time.sleep(0.01)
-        where = engine.Where(sys.executable, ENTRY, run.home.path)
+        where = engine.HostPaths(sys.executable, ENTRY, run.home.path)
         token = run.plan["generation"]
         number = 1 + len(os.listdir(os.path.join(self.place, "jobs")))
         job = {"token": token, "script": self.script(run.plan, where), "state": engine.QUEUED, "said": orders["says"]}
@@ -43,10 +43,10 @@ class Engine(engine.Engine):
             raise Refused(engine.UNANSWERED, "The queue did not answer.")
         return str(number)
 
-    def look(self, owners: Sequence[engine.Owner]) -> Dict[engine.Owner, engine.Seen]:
+    def look(self, owners: Sequence[engine.Owner]) -> Dict[engine.Owner, engine.EngineLook]:
         self._called("look %d" % len(owners))
         if "sick" in self._orders():
-            return {owner: engine.Seen(engine.UNKNOWN, self._orders()["sick"]) for owner in owners}
+            return {owner: engine.EngineLook(engine.UNKNOWN, self._orders()["sick"]) for owner in owners}
         return {owner: self._seen(owner) for owner in owners}
 
     def end(self, owner: engine.Owner, grace: float) -> None:
@@ -60,14 +60,14 @@ class Engine(engine.Engine):
         if job["pid"]:
             tell(job["pid"], signal.SIGTERM)
 
-    def _seen(self, owner: engine.Owner) -> engine.Seen:
+    def _seen(self, owner: engine.Owner) -> engine.EngineLook:
         number, job = self._find(owner)
         if job is None:
-            return engine.Seen(engine.GONE)
+            return engine.EngineLook(engine.GONE)
         state = job["state"]
         if state == engine.RUNNING and not is_there(job["pid"]):
             state, job["said"] = engine.GONE, "the job ended"
-        return engine.Seen(state, job["said"], number)
+        return engine.EngineLook(state, job["said"], number)
 
     def _find(self, owner: engine.Owner) -> Tuple[str, Optional[Dict[str, Any]]]:
         for name in os.listdir(os.path.join(self.place, "jobs")):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.codec import decode
-from holdfast.hosts.gpu_report import Look
-from holdfast.hosts.machine_report import Facts, Gpus
+from holdfast.hosts.gpu_report import GpuInventory
+from holdfast.hosts.machine_report import Gpus, MachineFacts
 
 _FOLDER = ("path", "file_system", "mount_point", "source", "network", "noexec", "writable", "total", "free")
 _GPU = (
@@ -17,7 +17,7 @@ _INSTANCE = ("name", "uuid", "memory_total", "memory_used", "memory_free", "leas
 _PROCESS = ("user", "name", "command", "memory", "run", "project")
 
 
-def facts_of(**said: Any) -> Facts:
+def facts_of(**said: Any) -> MachineFacts:
     """A machine of which nothing is known but this."""
     answer: dict[str, Any] = {
         "time": 0.0,
@@ -40,15 +40,15 @@ def facts_of(**said: Any) -> Facts:
         name: {**value, **said[name]} if isinstance(value, dict) and name in said else said.get(name, value)
         for name, value in answer.items()
     }
-    return decode(Facts, {**merged, "gpus": _driver(merged["gpus"])})
+    return decode(MachineFacts, {**merged, "gpus": _driver(merged["gpus"])})
 
 
 def gpus_of(**said: Any) -> Gpus:
     return decode(Gpus, _driver(said))
 
 
-def look_of(answer: dict[str, Any]) -> Look:
-    return decode(Look, full_look(answer))
+def look_of(answer: dict[str, Any]) -> GpuInventory:
+    return decode(GpuInventory, full_look(answer))
 
 
 def full_look(answer: dict[str, Any]) -> dict[str, Any]:

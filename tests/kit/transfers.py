@@ -22,7 +22,7 @@ from holdfast.workbench.reach import events, products, reconnection
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import Product
 from holdfast.workbench.submitting import submit as submitting
-from holdfast.workbench.submitting.run_plan import Request
+from holdfast.workbench.submitting.run_plan import SubmitRequest
 from holdfast.workbench.submitting.send import Sender
 from kit.relay import Relayed
 
@@ -62,7 +62,7 @@ class Bench:
         sender.confirm()
 
     def submit(self, script: str = "t.py", **asked: Any) -> Iterator[events.Event]:
-        return submitting.submit(self.project, Request(script, **asked), self.context)
+        return submitting.submit(self.project, SubmitRequest(script, **asked), self.context)
 
     def run(self, script: str = "t.py", **asked: Any) -> Run:
         ended = list(self.submit(script, **asked))[-1]

@@ -11,7 +11,7 @@ import click
 from holdfast.cli import terminal
 from holdfast.cli.command_context import current_context, current_project, one_name, read_target
 from holdfast.cli.options import target_names, target_types
-from holdfast.cli.output_format import Command, Output, output_options
+from holdfast.cli.output_format import CliCommand, Output, output_options
 from holdfast.cli.questions import agreed
 from holdfast.cli.screen import show_until
 from holdfast.cli.tables import draw_page
@@ -26,14 +26,14 @@ from holdfast.project.folder import Project
 from holdfast.project.quantities import format_size
 from holdfast.workbench.machines import detach
 from holdfast.workbench.machines.answers import Ways
-from holdfast.workbench.machines.attach import Attached, Remote, attach_docker, attach_remote
+from holdfast.workbench.machines.attach import Attached, AttachRequest, attach_docker, attach_remote
 from holdfast.workbench.machines.target_files import attach_local, require_target, target_type
 from holdfast.workbench.reach.context import Context
 
 OVER_SSH, IN_CONTAINERS = ("remote", "remotedocker"), ("docker", "remotedocker")
 
 
-@click.command("attach", cls=Command)
+@click.command("attach", cls=CliCommand)
 @click.argument("type", required=False, metavar="[TYPE]", shell_complete=target_types)
 @click.option(
     "--type",
@@ -121,7 +121,7 @@ def attach_command(
     project = current_project(context)
     ways = _ways(password, private_key_file, private_key_passphrase, use_azureml_ssh_key, accepted)
     if kind in OVER_SSH and address:
-        _attach_remote(project, Remote(name, address, username, home, ways, kind, image), context)
+        _attach_remote(project, AttachRequest(name, address, username, home, ways, kind, image), context)
         return
     if address or username or home:
         message = f"A `{kind}` target is this machine: it has no address, user or folder of its own."
@@ -129,7 +129,7 @@ def attach_command(
     _attach_here(project, name, kind, image, context)
 
 
-@click.command("show", cls=Command)
+@click.command("show", cls=CliCommand)
 @click.argument("target", required=False, metavar="NAME", shell_complete=target_names)
 @click.option("-n", "--name", metavar="NAME", shell_complete=target_names, help="The same as NAME.")
 @output_options
@@ -151,7 +151,7 @@ def show_command(target: str | None, name: str | None, output: Output) -> None:
         click.echo(f"\n{_page(there)}\n{_how_many_runs(there)}")
 
 
-@click.command("detach", cls=Command)
+@click.command("detach", cls=CliCommand)
 @click.argument("target", required=False, metavar="NAME", shell_complete=target_names)
 @click.option("-n", "--name", metavar="NAME", shell_complete=target_names, help="The same as NAME.")
 @click.option(
@@ -181,7 +181,7 @@ def detach_command(target: str | None, name: str | None, force: bool, purge: boo
         checked, there = detach.before_purge(project, wanted, context, force)
         if not _confirm_purge(checked.name, there, yes):
             return ExitCode.DECLINED
-    ended = show_until(detach.detach(project, wanted, context, force, purge), detach.Detached)
+    ended = show_until(detach.detach(project, wanted, context, force, purge), detach.TargetDetached)
     for file in ended.removed:
         terminal.notice(f"removed aml_config/{file}")
     if ended.others:
@@ -234,7 +234,7 @@ def _ways(
     )
 
 
-def _attach_remote(project: Project, wanted: Remote, context: Context) -> None:
+def _attach_remote(project: Project, wanted: AttachRequest, context: Context) -> None:
     ways = wanted.ways
     if ways.password is not None or ways.passphrase is not None:
         terminal.warning("What was typed on the command line stays in the shell's history.")

@@ -16,19 +16,19 @@ from holdfast.cli.options import (
     target_of_run,
     target_option,
 )
-from holdfast.cli.output_format import Command
+from holdfast.cli.output_format import CliCommand
 from holdfast.cli.screen import Screen, drain
 from holdfast.errors import StorageError, UsageError
 from holdfast.history.run_folder import RunFolders
 from holdfast.presenting.lines import one_line
 from holdfast.project.quantities import format_size
 from holdfast.workbench.following.fetch import bring_outputs_home
-from holdfast.workbench.records.artifacts import Copied, Download, download
+from holdfast.workbench.records.artifacts import Copied, DownloadRequest, download
 from holdfast.workbench.records.import_runs import import_runs
 from holdfast.workbench.records.promotion import download_asset, promote
 
 
-@click.command("download", cls=Command)
+@click.command("download", cls=CliCommand)
 @run_option()
 @target_of_run()
 @download_options
@@ -56,7 +56,7 @@ def download_command(run: str, target: str | None, directory: Path, overwrite: b
         if were_left:
             terminal.notice(f"The outputs are at home now: .holdfast/runs/{run_id}/outputs; this is a copy of them:")
     try:
-        for event in download(project, Download(run_id, directory, wanted, overwrite), context):
+        for event in download(project, DownloadRequest(run_id, directory, wanted, overwrite), context):
             if isinstance(event, Copied):
                 click.echo(one_line(str(event.destination)))
                 count, total = count + 1, total + event.size
@@ -70,7 +70,7 @@ def download_command(run: str, target: str | None, directory: Path, overwrite: b
         tell_if_shipped(project, directory, context)
 
 
-@click.command("promote", cls=Command)
+@click.command("promote", cls=CliCommand)
 @run_option()
 @click.option(
     "-ap",
@@ -91,7 +91,7 @@ def promote_command(run: str, artifact_path: str, name: str) -> None:
     terminal.hint(f"Fetch it: holdfast asset download -l {done.file.relative_to(project.root)} -d DIR")
 
 
-@click.command("import", cls=Command)
+@click.command("import", cls=CliCommand)
 @target_option("Compute target to ask.", required=True)
 @click.option("--project", "wanted", metavar="PROJECT", help="Of this project, by name or id. [default: this one]")
 @click.option("--all", "everything", is_flag=True, help="Of every project that has runs there.")
@@ -111,7 +111,7 @@ def import_command(target: str, wanted: str | None, everything: bool) -> None:
     terminal.notice(f"{count} {'run' if count == 1 else 'runs'} imported from {target}.")
 
 
-@click.command("download", cls=Command)
+@click.command("download", cls=CliCommand)
 @click.option(
     "-l",
     "--link-file",

@@ -45,7 +45,7 @@ FLAGS = frozenset(("-a", "--async", "--wait", "--no-outputs", "--require-gpu", *
 
 
 @dataclass(frozen=True)
-class Place:
+class TypedTarget:
     """What `-c` and `-t` say."""
 
     run_configuration: str | None
@@ -55,7 +55,7 @@ class Place:
 def begin(arguments: Sequence[str]) -> Ahead | None:
     words = list(arguments)
     place, run = submitted_to(words), followed(words)
-    if (place in (None, Place(None, None)) and run is None) or not _has_streams():
+    if (place in (None, TypedTarget(None, None)) and run is None) or not _has_streams():
         return None
     from holdfast.cli.command_context import current_context
     from holdfast.errors import HoldfastError
@@ -92,7 +92,7 @@ def _has_streams() -> bool:
         return False
 
 
-def submitted_to(arguments: list[str]) -> Place | None:
+def submitted_to(arguments: list[str]) -> TypedTarget | None:
     """None: it is no submission, or not one that can be understood without the command itself."""
     words = next((arguments[len(each) :] for each in SUBMITS if arguments[: len(each)] == each), None)
     found: dict[str, str] = {}
@@ -100,7 +100,7 @@ def submitted_to(arguments: list[str]) -> Place | None:
         word = words.pop(0)
         if not word.startswith("-"):
             named = word if word.endswith(".runconfig") else None
-            return Place(
+            return TypedTarget(
                 found.get("-c", found.get("--run-configuration", named)), found.get("-t", found.get("--target"))
             )
         option, has_value, value = word.partition("=")

@@ -9,12 +9,12 @@ import click
 from holdfast.cli import questions, terminal
 from holdfast.cli.command_context import current_context, current_project
 from holdfast.cli.options import environment_ids, environment_target
-from holdfast.cli.output_format import Command, Output, output_options
+from holdfast.cli.output_format import CliCommand, Output, output_options
 from holdfast.cli.screen import working
 from holdfast.cli.tables import draw_page
 from holdfast.errors import ExitCode, StateError, UsageError
 from holdfast.hosts.host import Host
-from holdfast.hosts.replies import Listed
+from holdfast.hosts.replies import ListedEnvironment
 from holdfast.presenting.environment_page import (
     columns,
     listed_as_dict,
@@ -36,7 +36,7 @@ WORTH_A_WORD = 50_000_000
 """Bytes that removing does not free, since the package cache has them too."""
 
 
-@click.command("list", cls=Command)
+@click.command("list", cls=CliCommand)
 @environment_target
 @output_options
 def list_command(target: str | None, output: Output) -> None:
@@ -55,7 +55,7 @@ def list_command(target: str | None, output: Output) -> None:
     output.show([listed_as_dict(each) for each in found], _columns(context.now()))
 
 
-@click.command("show", cls=Command)
+@click.command("show", cls=CliCommand)
 @click.argument("name", metavar="ID", shell_complete=environment_ids)
 @environment_target
 @output_options
@@ -72,7 +72,7 @@ def show_command(name: str, target: str | None, output: Output) -> None:
         output.show(shown_as_dict(shown))
 
 
-@click.command("remove", cls=Command)
+@click.command("remove", cls=CliCommand)
 @click.argument("names", nargs=-1, metavar="[ID]…", shell_complete=environment_ids)
 @click.option("--all", "everything", is_flag=True, help="All that no run is using.")
 @environment_target
@@ -131,7 +131,7 @@ def _columns(now: float) -> list[Column]:
     return [*columns(now), Column("summary", "Asked for", format=lambda value: at_most(str(value), room))]
 
 
-def _is_sure(found: list[Listed], host: Host) -> bool:
+def _is_sure(found: list[ListedEnvironment], host: Host) -> bool:
     for each in found:
         text = f"  {each.id}  {format_size(each.own):>8}  {each.state:<10}  {at_most(each.summary, SUMMARY_SHOWN)}"
         terminal.notice(one_line(text))

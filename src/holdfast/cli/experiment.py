@@ -12,7 +12,7 @@ from holdfast.cli.command_context import current_context, current_project
 from holdfast.cli.early_connection import AHEAD
 from holdfast.cli.find_run import asked_about, find_run, only_going_on
 from holdfast.cli.options import DURATION, run_option, target_of_run
-from holdfast.cli.output_format import Column, Command, Output, output_options
+from holdfast.cli.output_format import CliCommand, Column, Output, output_options
 from holdfast.cli.questions import agreed
 from holdfast.cli.screen import Screen, working
 from holdfast.cli.submit_command import say_detached
@@ -57,7 +57,7 @@ _STATUS_COLUMNS = [
 ]
 
 
-@click.command("status", cls=Command)
+@click.command("status", cls=CliCommand)
 @run_option(required=False)
 @target_of_run()
 @output_options
@@ -83,7 +83,7 @@ def status_command(run: str, target: str | None, output: Output) -> None:
         output.show(record if silence is None else record | {"host_state": host_state(silence)})
 
 
-@click.command("logs", cls=Command)
+@click.command("logs", cls=CliCommand)
 @run_option(required=False)
 @target_of_run()
 @click.option("-f", "--follow", "following", is_flag=True, help="Stay until the run ends; exits with its code.")
@@ -137,7 +137,7 @@ def _say_what_output_does_not(follower: Follower) -> None:
             terminal.hint(f"What was done before that: holdfast logs --control -r {run.run_id}")
 
 
-@click.command("cancel", cls=Command)
+@click.command("cancel", cls=CliCommand)
 @run_option(required=False, otherwise="the only one that has not ended; machines are asked where several may be meant")
 @target_of_run()
 @click.option("--grace", type=DURATION, metavar="DURATION", help="Time between SIGTERM and SIGKILL, for this once.")
@@ -185,7 +185,9 @@ def _leave(follower: Follower) -> int:
     try:
         for event in follower.follow():
             told = event.event if isinstance(event, events.Recorded) else event
-            if not isinstance(told, (events.Ended, events.Noted, journals.EndingBegan, journals.Noted)):  # it is past
+            if not isinstance(
+                told, (events.Ended, events.Noted, journals.EndingBegan, journals.JournalNote)
+            ):  # it is past
                 screen.show(event)
     finally:
         screen.finish_line()
@@ -241,7 +243,7 @@ def _say_interrupted(run_id: str, is_asked: bool) -> int:
 
 @click.command(
     "stacks",
-    cls=Command,
+    cls=CliCommand,
     epilog="Ask twice, some seconds apart: a line that stays the same is where the run hangs.",
 )
 @run_option(required=False)

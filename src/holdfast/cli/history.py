@@ -16,7 +16,7 @@ from holdfast.cli.find_run import ask_hosts
 from holdfast.cli.options import (
     target_option,
 )
-from holdfast.cli.output_format import Command, Output, output_options
+from holdfast.cli.output_format import CliCommand, Output, output_options
 from holdfast.cli.tables import fitting, left_out
 from holdfast.history.index import EVERY, Filter, Index
 from holdfast.history.queries import metric_conditions
@@ -30,7 +30,7 @@ TABLE_ROWS = 50
 """A table without --limit shows this many: more does not fit a screen. JSON has all, as `az` had."""
 
 
-@click.command("list", cls=Command)
+@click.command("list", cls=CliCommand)
 @click.option(
     "--limit",
     type=click.IntRange(min=1),
@@ -125,7 +125,7 @@ def _say_what_is_unreadable(names: tuple[str, ...]) -> None:
         terminal.hint(f"Why: holdfast history info -r {one_line(name)}")
 
 
-@click.command("rebuild", cls=Command)
+@click.command("rebuild", cls=CliCommand)
 def rebuild_command() -> None:
     """Make the index of the runs anew from their folders."""
     state = current_project().state_directory

@@ -7,7 +7,7 @@ import sys
 import click
 
 from holdfast.cli.command_context import current_project
-from holdfast.cli.comparison_drawing import draw_comparison
+from holdfast.cli.comparison_table import draw_comparison
 from holdfast.cli.find_run import up_to_date
 from holdfast.cli.gpu_plot import gpus_over_time
 from holdfast.cli.history import with_host_states
@@ -17,7 +17,7 @@ from holdfast.cli.options import (
     run_option,
     target_of_run,
 )
-from holdfast.cli.output_format import Column, Command, Output, output_options
+from holdfast.cli.output_format import CliCommand, Column, Output, output_options
 from holdfast.cli.tables import draw_page
 from holdfast.errors import UsageError
 from holdfast.presenting import comparison_page, run_page
@@ -26,14 +26,14 @@ from holdfast.workbench.records.comparison import compare
 from holdfast.workbench.records.inspection import inspect
 
 
-@click.command("last", cls=Command)
+@click.command("last", cls=CliCommand)
 @output_options
 def last_command(output: Output) -> None:
     """Show the newest run: the same as `info -r last`."""
     _show_run("last", output)
 
 
-@click.command("info", cls=Command)
+@click.command("info", cls=CliCommand)
 @run_option(required=False)
 @target_of_run()
 @click.option(
@@ -60,7 +60,7 @@ def info_command(run: str, target: str | None, artifact: str | None, output: Out
     sys.stdout.buffer.flush()
 
 
-@click.command("compare", cls=Command)
+@click.command("compare", cls=CliCommand)
 @click.argument("runs", nargs=-1, metavar="[A B]", shell_complete=run_names)
 @click.option(
     "-r",

@@ -20,24 +20,24 @@ import click
 from holdfast.cli import terminal
 from holdfast.cli.command_context import current_context, current_project, one_name, read_target
 from holdfast.cli.options import configuration_options, target_names
-from holdfast.cli.output_format import Command, Output, output_options, page_options
+from holdfast.cli.output_format import CliCommand, Output, output_options, page_options
 from holdfast.cli.screen import show_until, working
 from holdfast.cli.tables import draw_page
 from holdfast.errors import ExitCode, HostError
-from holdfast.hosts.gpu_report import Device, Look
+from holdfast.hosts.gpu_report import Device, GpuInventory
 from holdfast.presenting.environment_page import checked_as_dict, checked_text, fixed_text, remark_line
 from holdfast.presenting.lines import one_line
 from holdfast.presenting.machine_page import as_dict, rows, user_rows, users_document
 from holdfast.workbench.environments import suitability
 from holdfast.workbench.machines import gpu_users
-from holdfast.workbench.machines.attach import Checked, check
+from holdfast.workbench.machines.attach import AttachCheck, check
 from holdfast.workbench.machines.check import check_this_machine
 
 EVERY = 2.0
 """Seconds between two looks."""
 
 
-@click.command("check", cls=Command)
+@click.command("check", cls=CliCommand)
 @click.argument("target", required=False, metavar="NAME", shell_complete=target_names)
 @click.option("-n", "--name", metavar="NAME", shell_complete=target_names, help="The same as NAME.")
 @page_options
@@ -52,7 +52,7 @@ def check_command(target: str | None, name: str | None, output: Output) -> None:
     wanted = one_name(target, name)
     project = current_project(context)
     read_target(project, wanted)
-    checked = show_until(check(project, wanted, context), Checked)
+    checked = show_until(check(project, wanted, context), AttachCheck)
     stops = next((each for each in checked.findings if each.stops_runs), None)
     if output.query is not None or output.format not in (None, "table"):
         output.show(as_dict(checked.facts, checked.findings, checked.engine))
@@ -64,7 +64,7 @@ def check_command(target: str | None, name: str | None, output: Output) -> None:
     terminal.notice(f"Runs will work on `{wanted}`{', if it can fetch the image' if checked.lacks_image else ''}.")
 
 
-@click.command("check", cls=Command)
+@click.command("check", cls=CliCommand)
 @configuration_options
 @click.option("--fix", is_flag=True, help="Write the replacements into the files; comments stay.")
 @click.option(
@@ -80,7 +80,7 @@ def check_environment_command(
     it is built, or in your own Python where that is used. Ends with 241 when there are errors.
     """
     context = current_context()
-    question = suitability.Question(run_configuration, target, conda_file, fix, gpu)
+    question = suitability.EnvironmentCheckRequest(run_configuration, target, conda_file, fix, gpu)
     with working("looking at the environment …"):
         checked = suitability.check(current_project(context), question, context)
     if output.query is not None or output.chosen_format() != "table":
@@ -100,7 +100,7 @@ def check_environment_command(
     return checked.unasked.exit_code if isinstance(checked.unasked, HostError) else 0
 
 
-@click.command("gpus", cls=Command)
+@click.command("gpus", cls=CliCommand)
 @click.argument("target", required=False, metavar="NAME", shell_complete=target_names)
 @click.option("-n", "--name", metavar="NAME", shell_complete=target_names, help="The same as NAME.")
 @click.option("--watch", "again", is_flag=True, help="Look again every 2 seconds, until Ctrl-C.")
@@ -125,7 +125,7 @@ def gpus_command(target: str | None, name: str | None, again: bool, output: Outp
                 _watch_on_screen(_paced(looks, found.name))
             else:
                 _watch_in_blocks(_paced(looks, found.name), output)
-    except Ended as ended:
+    except EndedBySignal as ended:
         ended.die()
 
 
@@ -133,7 +133,7 @@ def _is_page(output: Output) -> bool:
     return output.query is None and output.format in (None, "table")
 
 
-def _show(look: Look, output: Output, stream: TextIO) -> None:
+def _show(look: GpuInventory, output: Output, stream: TextIO) -> None:
     if _is_page(output):
         draw_page(user_rows(look), stream)
     elif output.format == "tsv" and output.query is None:
@@ -164,7 +164,7 @@ def _flat(device: Device) -> dict[str, Any]:
     }
 
 
-def _watch_in_blocks(looks: Iterator[Look], output: Output) -> None:
+def _watch_in_blocks(looks: Iterator[GpuInventory], output: Output) -> None:
     """One below the other, for a file or a pipe."""
     with contextlib.suppress(KeyboardInterrupt):
         for look in looks:
@@ -176,7 +176,7 @@ def _watch_in_blocks(looks: Iterator[Look], output: Output) -> None:
             sys.stdout.flush()
 
 
-def _watch_on_screen(looks: Iterator[Look]) -> None:
+def _watch_on_screen(looks: Iterator[GpuInventory]) -> None:
     shown = ""
     with contextlib.suppress(KeyboardInterrupt), OtherScreen(sys.stdout) as screen:
         for look in looks:
@@ -202,12 +202,12 @@ class _Page(io.StringIO):
         return getattr(self._terminal, "encoding", None) or "utf-8"
 
 
-def _time(form: str, look: Look) -> str:
+def _time(form: str, look: GpuInventory) -> str:
     """By the machine's clock."""
     return "time unknown" if look.time is None else time.strftime(form, time.localtime(look.time))
 
 
-def _paced(looks: Iterator[Look], name: str) -> Iterator[Look]:
+def _paced(looks: Iterator[GpuInventory], name: str) -> Iterator[GpuInventory]:
     """For the first one a connection has to be made, which may take a while."""
     began = time.monotonic()
     with working(f"asking {name} …"):
@@ -219,7 +219,7 @@ def _paced(looks: Iterator[Look], name: str) -> Iterator[Look]:
         look = next(looks, None)
 
 
-@click.command("check", cls=Command)
+@click.command("check", cls=CliCommand)
 @output_options
 def here_command(output: Output) -> None:
     """Look at this machine: system, Pythons, disk, Docker, GPUs, and what is wrong with them.
@@ -240,7 +240,7 @@ BEGIN, END = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 """Another screen, without a cursor, and the old one as it was."""
 
 
-class Ended(BaseException):
+class EndedBySignal(BaseException):
     """The command was ended by a signal: to be answered by dying of it, when all is put away."""
 
     def __init__(self, number: int) -> None:
@@ -309,7 +309,7 @@ class OtherScreen:
 
 
 def _end(number: int, _frame: FrameType | None) -> None:
-    raise Ended(number)
+    raise EndedBySignal(number)
 
 
 def _fitting(title: str, lines: list[str]) -> Iterator[str]:

@@ -15,7 +15,7 @@ import click
 
 from holdfast.cli import terminal
 from holdfast.cli.early_connection import AHEAD
-from holdfast.cli.output_format import Command, Group
+from holdfast.cli.output_format import CliCommand, Group
 from holdfast.errors import ExitCode
 from holdfast.frozen import dataclass, field
 
@@ -29,108 +29,112 @@ READER_GONE = 128 + 13
 
 
 @dataclass(frozen=True)
-class Entry:
+class CommandEntry:
     """A command (`place`: `module:name`) or a group of them, and what it does, in one line; `about` is a group's own
     help, where that says more."""
 
     help: str
     place: str = ""
-    commands: Mapping[str, Entry] = field(default_factory=dict)
+    commands: Mapping[str, CommandEntry] = field(default_factory=dict)
     about: str = ""
 
 
-GROUPS: Mapping[str, Entry] = {
-    "project": Entry(
+GROUPS: Mapping[str, CommandEntry] = {
+    "project": CommandEntry(
         "Create projects, restore a run's code.",
         commands={
-            "create": Entry("Create a project in a new folder.", "project:create_command"),
-            "restore": Entry("Write the files of a run's snapshot to a folder.", "project:restore_command"),
-            "sample": Entry(
+            "create": CommandEntry("Create a project in a new folder.", "project:create_command"),
+            "restore": CommandEntry("Write the files of a run's snapshot to a folder.", "project:restore_command"),
+            "sample": CommandEntry(
                 "What projects can be made from.",
-                commands={"list": Entry("List the templates.", "project:sample_list_command")},
+                commands={"list": CommandEntry("List the templates.", "project:sample_list_command")},
             ),
         },
     ),
-    "experiment": Entry(
+    "experiment": CommandEntry(
         "Submit, follow, cancel and clean runs.",
         commands={
-            "submit": Entry("Run a script on a compute target.", "submit_command:submit_command"),
-            "prepare": Entry("Build a run's environment, and run nothing.", "submit_command:prepare_command"),
-            "status": Entry("Show where a run is, after asking its machine.", "experiment:status_command"),
-            "logs": Entry("Print the output of a run, from its first byte.", "experiment:logs_command"),
-            "cancel": Entry("End a run and every process of it.", "experiment:cancel_command"),
-            "stacks": Entry("Show what a run's Python processes are doing now.", "experiment:stacks_command"),
-            "shell": Entry("Open a shell where a run runs.", "shell_command:shell_command"),
-            "forward": Entry("Bring a port of a run's machine to this one.", "shell_command:forward_command"),
-            "clean": Entry("Remove what ended runs left on their machine.", "upkeep:clean_command"),
-            "diagnostics": Entry("Write a zip for a bug report; no secrets.", "upkeep:diagnostics_command"),
+            "submit": CommandEntry("Run a script on a compute target.", "submit_command:submit_command"),
+            "prepare": CommandEntry("Build a run's environment, and run nothing.", "submit_command:prepare_command"),
+            "status": CommandEntry("Show where a run is, after asking its machine.", "experiment:status_command"),
+            "logs": CommandEntry("Print the output of a run, from its first byte.", "experiment:logs_command"),
+            "cancel": CommandEntry("End a run and every process of it.", "experiment:cancel_command"),
+            "stacks": CommandEntry("Show what a run's Python processes are doing now.", "experiment:stacks_command"),
+            "shell": CommandEntry("Open a shell where a run runs.", "shell_command:shell_command"),
+            "forward": CommandEntry("Bring a port of a run's machine to this one.", "shell_command:forward_command"),
+            "clean": CommandEntry("Remove what ended runs left on their machine.", "upkeep:clean_command"),
+            "diagnostics": CommandEntry("Write a zip for a bug report; no secrets.", "upkeep:diagnostics_command"),
         },
     ),
-    "history": Entry(
+    "history": CommandEntry(
         "List, inspect, compare and download runs.",
         commands={
-            "list": Entry("List the runs of this project, newest first.", "history:list_command"),
-            "last": Entry("Show the newest run.", "info_command:last_command"),
-            "info": Entry("Show everything that is known about a run.", "info_command:info_command"),
-            "compare": Entry("Show what differs between two runs.", "info_command:compare_command"),
-            "download": Entry("Copy the files of a run to a folder.", "download_command:download_command"),
-            "promote": Entry("Name a file of a run, in a link to commit.", "download_command:promote_command"),
-            "import": Entry("Bring home runs that other machines submitted.", "download_command:import_command"),
-            "rebuild": Entry("Make the index anew from the runs' folders.", "history:rebuild_command"),
+            "list": CommandEntry("List the runs of this project, newest first.", "history:list_command"),
+            "last": CommandEntry("Show the newest run.", "info_command:last_command"),
+            "info": CommandEntry("Show everything that is known about a run.", "info_command:info_command"),
+            "compare": CommandEntry("Show what differs between two runs.", "info_command:compare_command"),
+            "download": CommandEntry("Copy the files of a run to a folder.", "download_command:download_command"),
+            "promote": CommandEntry("Name a file of a run, in a link to commit.", "download_command:promote_command"),
+            "import": CommandEntry("Bring home runs that other machines submitted.", "download_command:import_command"),
+            "rebuild": CommandEntry("Make the index anew from the runs' folders.", "history:rebuild_command"),
         },
     ),
-    "computetarget": Entry(
+    "computetarget": CommandEntry(
         "Attach, list and detach compute targets.",
         commands={
-            "attach": Entry("Attach a machine as a compute target.", "computetarget:attach_command"),
-            "list": Entry("List the compute targets.", "project:list_targets_command"),
-            "show": Entry("Show a target's file, and its machine's disk use.", "computetarget:show_command"),
-            "check": Entry("Look at a target's machine again, and write nothing.", "machine_commands:check_command"),
-            "gpus": Entry("Show who uses the GPUs of a machine.", "machine_commands:gpus_command"),
-            "detach": Entry("Remove a target; past runs stay in the history.", "computetarget:detach_command"),
+            "attach": CommandEntry("Attach a machine as a compute target.", "computetarget:attach_command"),
+            "list": CommandEntry("List the compute targets.", "project:list_targets_command"),
+            "show": CommandEntry("Show a target's file, and its machine's disk use.", "computetarget:show_command"),
+            "check": CommandEntry(
+                "Look at a target's machine again, and write nothing.", "machine_commands:check_command"
+            ),
+            "gpus": CommandEntry("Show who uses the GPUs of a machine.", "machine_commands:gpus_command"),
+            "detach": CommandEntry("Remove a target; past runs stay in the history.", "computetarget:detach_command"),
         },
         about="Attach, list, check and detach compute targets.",
     ),
-    "environment": Entry(
+    "environment": CommandEntry(
         "List, check, enter and remove environments.",
         commands={
-            "list": Entry("List a machine's environments, last used first.", "environment:list_command"),
-            "show": Entry("Show one environment: packages, source, users.", "environment:show_command"),
-            "remove": Entry("Remove environments from a machine.", "environment:remove_command"),
-            "shell": Entry(
+            "list": CommandEntry("List a machine's environments, last used first.", "environment:list_command"),
+            "show": CommandEntry("Show one environment: packages, source, users.", "environment:show_command"),
+            "remove": CommandEntry("Remove environments from a machine.", "environment:remove_command"),
+            "shell": CommandEntry(
                 "Open a shell, or run a command, in an environment.", "shell_command:environment_shell_command"
             ),
-            "check": Entry(
+            "check": CommandEntry(
                 "Find packages that will not work on a machine.", "machine_commands:check_environment_command"
             ),
         },
         about="List, show, check, enter and remove the environments that runs are given.",
     ),
-    "runconfiguration": Entry(
+    "runconfiguration": CommandEntry(
         "Create, list and delete run configurations.",
         commands={
-            "create": Entry("Write a run configuration for a target.", "project:create_runconfiguration_command"),
-            "list": Entry("List the run configurations.", "project:list_runconfigurations_command"),
-            "delete": Entry("Remove a run configuration.", "project:delete_runconfiguration_command"),
+            "create": CommandEntry(
+                "Write a run configuration for a target.", "project:create_runconfiguration_command"
+            ),
+            "list": CommandEntry("List the run configurations.", "project:list_runconfigurations_command"),
+            "delete": CommandEntry("Remove a run configuration.", "project:delete_runconfiguration_command"),
         },
     ),
-    "asset": Entry(
+    "asset": CommandEntry(
         "Download what was promoted from a run.",
         commands={
-            "download": Entry(
+            "download": CommandEntry(
                 "Copy a promoted file, checked against its digest.", "download_command:download_asset_command"
             )
         },
     ),
-    "check": Entry("Show what this machine has, and what is wrong with it.", "machine_commands:here_command"),
-    "completion": Entry("Print the completion script for a shell.", "main:completion_command"),
+    "check": CommandEntry("Show what this machine has, and what is wrong with it.", "machine_commands:here_command"),
+    "completion": CommandEntry("Print the completion script for a shell.", "main:completion_command"),
 }
 
-SHORT_FORMS: Mapping[str, Entry] = {
-    "submit": Entry("Short for `experiment submit`.", "submit_command:submit_command"),
-    "status": Entry("Short for `experiment status`.", "experiment:status_command"),
-    "logs": Entry("Short for `experiment logs`.", "experiment:logs_command"),
-    "cancel": Entry("Short for `experiment cancel`.", "experiment:cancel_command"),
+SHORT_FORMS: Mapping[str, CommandEntry] = {
+    "submit": CommandEntry("Short for `experiment submit`.", "submit_command:submit_command"),
+    "status": CommandEntry("Short for `experiment status`.", "experiment:status_command"),
+    "logs": CommandEntry("Short for `experiment logs`.", "experiment:logs_command"),
+    "cancel": CommandEntry("Short for `experiment cancel`.", "experiment:cancel_command"),
 }
 
 
@@ -166,7 +170,7 @@ def command_tree() -> Group:
 class _Family(Group):
     """Commands of a table: names and helps come from it, and a command's module is imported when it is asked for."""
 
-    def __init__(self, name: str, entry: Entry) -> None:
+    def __init__(self, name: str, entry: CommandEntry) -> None:
         super().__init__(name, help=entry.about or entry.help)
         self._commands = entry.commands
 
@@ -220,18 +224,18 @@ class _Root(Group):
         return _completions(self, ctx, incomplete, {**GROUPS, **SHORT_FORMS})
 
 
-def _command(name: str, entry: Entry | None) -> click.Command | None:
+def _command(name: str, entry: CommandEntry | None) -> click.Command | None:
     if entry is None:
         return None
     return _load(entry.place) if entry.place else _Family(name, entry)
 
 
-def _format(formatter: click.HelpFormatter, title: str, entries: Mapping[str, Entry]) -> None:
+def _format(formatter: click.HelpFormatter, title: str, entries: Mapping[str, CommandEntry]) -> None:
     with formatter.section(title):
         formatter.write_dl([(name, entry.help) for name, entry in entries.items()])
 
 
-def _completions(group: Group, ctx: click.Context, incomplete: str, entries: Mapping[str, Entry]) -> list[Any]:
+def _completions(group: Group, ctx: click.Context, incomplete: str, entries: Mapping[str, CommandEntry]) -> list[Any]:
     from click.shell_completion import CompletionItem
 
     if incomplete.startswith("-"):
@@ -335,7 +339,7 @@ _PLACES = {
 }
 
 
-@click.command("completion", cls=Command)
+@click.command("completion", cls=CliCommand)
 @click.argument("shell", type=click.Choice(list(_PLACES)))
 def completion_command(shell: str) -> None:
     """Print the completion script for a shell.

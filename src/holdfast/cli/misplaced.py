@@ -11,14 +11,14 @@ from typing import NamedTuple
 import click
 
 from holdfast.cli import terminal
-from holdfast.cli.output_format import Command
+from holdfast.cli.output_format import CliCommand
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.project.compute import compute_names
 from holdfast.project.configuration import load_configuration
 from holdfast.project.folder import Project
 from holdfast.project.runconfig import runconfig_names
 from holdfast.workbench.reach.context import Context
-from holdfast.workbench.submitting.run_plan import Request, find_job
+from holdfast.workbench.submitting.run_plan import SubmitRequest, find_job
 from holdfast.workbench.submitting.submit import from_here
 
 WHERE = ("run_configuration", "target")
@@ -28,7 +28,7 @@ _TYPED = "holdfast.typed"
 _END = "--"
 
 
-class SubmitCommand(Command):
+class SubmitCommand(CliCommand):
     """Remembers what was typed, and says where options of the script go."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -44,7 +44,7 @@ class SubmitCommand(Command):
             ) from None
 
 
-class Found(NamedTuple):
+class MisplacedOption(NamedTuple):
     """An option of submit among the arguments: the words `begin` to `end` of them."""
 
     name: str
@@ -52,7 +52,7 @@ class Found(NamedTuple):
     end: int
 
 
-def warn_misplaced(project: Project, request: Request, context: Context) -> None:
+def warn_misplaced(project: Project, request: SubmitRequest, context: Context) -> None:
     """`submit train.py --gpus 1` gives `--gpus 1` to the script: worth a word where the script does not know it."""
     invocation = click.get_current_context()
     typed: tuple[str, ...] = invocation.meta[_TYPED]
@@ -89,14 +89,14 @@ def _options(invocation: click.Context) -> Mapping[str, click.Option]:
     return {name: option for option in options for name in option.opts}
 
 
-def _misplaced(arguments: Sequence[str], options: Mapping[str, click.Option], root: Path) -> Iterator[Found]:
+def _misplaced(arguments: Sequence[str], options: Mapping[str, click.Option], root: Path) -> Iterator[MisplacedOption]:
     """Long names, and one-letter forms of `WHERE`: other letters are too often the script's own."""
     index = 0
     while index < len(arguments) and arguments[index] != _END:
         end = _end_of_option(arguments, index, options)
         name = arguments[index].partition("=")[0]
         if name in options and (name.startswith("--") or _is_place(arguments[index:end], options[name], root)):
-            yield Found(name, index, end)
+            yield MisplacedOption(name, index, end)
         index = end
 
 
@@ -111,7 +111,7 @@ def _is_place(words: Sequence[str], option: click.Option, root: Path) -> bool:
     return known is not None and len(words) == 2 and words[1] in known(root)
 
 
-def _text_of_script(project: Project, request: Request, context: Context) -> str:
+def _text_of_script(project: Project, request: SubmitRequest, context: Context) -> str:
     """Empty where there is none: the submit will say why, after the warning."""
     try:
         files = [from_here(each, project, context) for each in (request.conda_file, request.spark_file)]

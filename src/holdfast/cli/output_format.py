@@ -1,4 +1,4 @@
-"""What every command shares: `Group` and `Command`, and `-o/--output` and `--query` on everything that reads.
+"""What every command shares: `Group` and `CliCommand`, and `-o/--output` and `--query` on everything that reads.
 
 group = Group("history", help="…")
 
@@ -94,7 +94,7 @@ def _with_options(command: Callable[..., Any], default: str) -> Callable[..., An
     return form(query(with_output))
 
 
-class Command(click.Command):
+class CliCommand(click.Command):
     """A command with `--verbose` and `--debug`, which may stand anywhere on the line."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -103,9 +103,9 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A group whose commands are `Command`s, and which names the nearest when there is no such one."""
+    """A group whose commands are `CliCommand`s, and which names the nearest when there is no such one."""
 
-    command_class = Command
+    command_class = CliCommand
     group_class = type  # a group inside a group is a `Group` too
 
     def __init__(self, *arguments: Any, **options: Any) -> None:

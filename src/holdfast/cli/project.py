@@ -10,7 +10,7 @@ import click
 from holdfast.cli import terminal
 from holdfast.cli.command_context import current_context, current_project, tell_if_shipped
 from holdfast.cli.options import RUN_HELP, run_names, runconfig_names, target_names, template_names
-from holdfast.cli.output_format import Column, Command, Output, output_options
+from holdfast.cli.output_format import CliCommand, Column, Output, output_options
 from holdfast.errors import UsageError
 from holdfast.history.run_folder import RunFolders
 from holdfast.project.compute import render_address
@@ -21,7 +21,7 @@ from holdfast.snapshots.store import ObjectStore
 from holdfast.workbench.machines.target_files import create_runconfig, delete_runconfig, list_runconfigs, list_targets
 
 
-@click.command("create", cls=Command)
+@click.command("create", cls=CliCommand)
 @click.argument("name", required=False)
 @click.option("-n", "--name", "named", metavar="NAME", help="The same as NAME.")
 @click.option(
@@ -50,7 +50,7 @@ def create_command(name: str | None, named: str | None, template: str, path: Pat
     terminal.hint(f"Run it: cd {_typed(project.root, here)} && holdfast submit -c local train.py")
 
 
-@click.command("list", cls=Command)
+@click.command("list", cls=CliCommand)
 @output_options
 def sample_list_command(output: Output) -> None:
     """List the templates."""
@@ -58,7 +58,7 @@ def sample_list_command(output: Output) -> None:
     output.show(rows, [Column("name", "Name"), Column("description", "Description")])
 
 
-@click.command("restore", cls=Command)
+@click.command("restore", cls=CliCommand)
 @click.option(
     "--run-id",
     "-r",
@@ -103,7 +103,7 @@ def _typed(path: Path, here: Path) -> str:
         return shlex.quote(str(path))
 
 
-@click.command("list", cls=Command)
+@click.command("list", cls=CliCommand)
 @output_options
 def list_targets_command(output: Output) -> None:
     """List the compute targets; a file with problems is named, with them."""
@@ -130,7 +130,7 @@ _NAME = click.option(
 )
 
 
-@click.command("create", cls=Command)
+@click.command("create", cls=CliCommand)
 @_NAME
 @click.option(
     "-t",
@@ -146,7 +146,7 @@ def create_runconfiguration_command(name: str, target: str) -> None:
         click.echo(file)
 
 
-@click.command("list", cls=Command)
+@click.command("list", cls=CliCommand)
 @output_options
 def list_runconfigurations_command(output: Output) -> None:
     """List the run configurations; a file with problems is named, with them."""
@@ -172,7 +172,7 @@ def list_runconfigurations_command(output: Output) -> None:
     output.show(rows, columns)
 
 
-@click.command("delete", cls=Command)
+@click.command("delete", cls=CliCommand)
 @_NAME
 def delete_runconfiguration_command(name: str) -> None:
     """Remove aml_config/NAME.runconfig. Runs that used it keep their own copy of it."""

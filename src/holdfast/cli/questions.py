@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
-    from holdfast.hosts.ssh_questions import Ask, Question
+    from holdfast.hosts.ssh_questions import Ask, SshQuestion
 
 
 def asker() -> Ask | None:
@@ -16,7 +16,7 @@ def asker() -> Ask | None:
     return ask if _is_terminal(sys.stdin) and _is_terminal(sys.stderr) else None
 
 
-def ask(question: Question) -> str | None:
+def ask(question: SshQuestion) -> str | None:
     """The answer as it was typed; None for none (Ctrl-D)."""
     from holdfast.cli import terminal
     from holdfast.presenting.lines import one_line
@@ -62,7 +62,7 @@ def agreed(question: str, refusal: str) -> bool:
     return False
 
 
-def _confirm(question: Question) -> str:
+def _confirm(question: SshQuestion) -> str:
     """`yes`, the fingerprint itself, or `no`. ssh compares a fingerprint with the key, too."""
     from holdfast.cli import terminal
 

@@ -81,7 +81,7 @@ class Screen:
                 self._end(event)
             case _:
                 noted = event.event if isinstance(event, events.Recorded) else event
-                if isinstance(noted, (events.Noted, journals.Noted)):
+                if isinstance(noted, (events.Noted, journals.JournalNote)):
                     self._noted.add(noted.text)
                 self._say_all(lines(event, time.time()))
 

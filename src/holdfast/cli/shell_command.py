@@ -14,7 +14,7 @@ from holdfast.cli.options import (
     runconfig_names,
     target_option,
 )
-from holdfast.cli.output_format import Command
+from holdfast.cli.output_format import CliCommand
 from holdfast.errors import UsageError
 from holdfast.presenting.event_lines import lines
 from holdfast.presenting.lines import one_line
@@ -28,7 +28,7 @@ PORT = click.IntRange(1, 65535)
 
 @click.command(
     "shell",
-    cls=Command,
+    cls=CliCommand,
     context_settings={"allow_interspersed_args": False},
     epilog="With -c or -t and no run: in the account's home, as a run with that configuration would begin.",
 )
@@ -55,7 +55,7 @@ def shell_command(run: str | None, run_configuration: str | None, target: str | 
     return shell_session.enter_target(project, run_configuration, target, words, context)
 
 
-@click.command("forward", cls=Command, epilog="Example: holdfast experiment forward -r last 6006")
+@click.command("forward", cls=CliCommand, epilog="Example: holdfast experiment forward -r last 6006")
 @run_option(required=False)
 @click.option("--local", "near_port", type=PORT, metavar="PORT", help="Port of this machine. [default: the same]")
 @click.argument("port", type=PORT)
@@ -76,7 +76,7 @@ def forward_command(run: str, near_port: int | None, port: int) -> int:
     return 0
 
 
-@click.command("shell", cls=Command, context_settings={"allow_interspersed_args": False})
+@click.command("shell", cls=CliCommand, context_settings={"allow_interspersed_args": False})
 @environment_target
 @click.argument("name", metavar="ID", shell_complete=environment_ids)
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[COMMAND]…")

@@ -20,7 +20,7 @@ from holdfast.cli.options import (
     other_target,
     run_configuration_option,
 )
-from holdfast.cli.output_format import Command, Output, output_options
+from holdfast.cli.output_format import CliCommand, Output, output_options
 from holdfast.cli.screen import READ, Screen
 from holdfast.errors import ExitCode, UsageError
 from holdfast.history import journal_fold as journals
@@ -37,7 +37,7 @@ from holdfast.project.gpu_wishes import GpuWishes
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.submitting import submit
-from holdfast.workbench.submitting.run_plan import EnvironmentWishes, Request
+from holdfast.workbench.submitting.run_plan import EnvironmentWishes, SubmitRequest
 
 
 @click.command(
@@ -120,7 +120,7 @@ def submit_command(
     named, chosen = (None, script) if script.endswith(".runconfig") else (script, run_configuration)
     files = (conda_file, spark_file)
     outputs = (sync_outputs, not no_outputs)
-    request = Request(named, arguments, chosen, target, time_limit, grace, secrets, *files, *outputs, wishes, gpu)
+    request = SubmitRequest(named, arguments, chosen, target, time_limit, grace, secrets, *files, *outputs, wishes, gpu)
     project = current_project(context)
     warn_misplaced(project, request, context)
     if dry_run:
@@ -149,7 +149,7 @@ def _check_wishes(wishes: EnvironmentWishes, conda_file: str | None) -> None:
         raise UsageError("--environment-of takes packages from a run, and -d from a file.", "Leave out one of them.")
 
 
-def _show_plan(project: Project, request: Request, context: Context, output: Output) -> int:
+def _show_plan(project: Project, request: SubmitRequest, context: Context, output: Output) -> int:
     screen = Screen(only=READ)
     for event in submit.dry_run(project, request, context):
         if isinstance(event, events.Planned):
@@ -162,7 +162,9 @@ def _show_plan(project: Project, request: Request, context: Context, output: Out
     return 0
 
 
-def _submit(project: Project, request: Request, context: Context, detached: bool, quiet: bool, output: Output) -> int:
+def _submit(
+    project: Project, request: SubmitRequest, context: Context, detached: bool, quiet: bool, output: Output
+) -> int:
     wants_record = output.format is not None or output.query is not None
     destination = None if quiet else (sys.stderr if wants_record else sys.stdout)
     screen = Screen(destination, frame=not detached)
@@ -212,7 +214,7 @@ def _show_record(run: Run, output: Output) -> None:
     output.show(run_as_dict(run))
 
 
-@click.command("prepare", cls=Command)
+@click.command("prepare", cls=CliCommand)
 @configuration_options
 @build_options
 def prepare_command(
@@ -222,7 +224,7 @@ def prepare_command(
 
     An environment that is there costs a moment. A failure ends with 250, as it would for a run.
     """
-    request = Request(
+    request = SubmitRequest(
         run_configuration=run_configuration,
         target=target,
         conda_file=conda_file,
@@ -232,7 +234,7 @@ def prepare_command(
     return _prepare(request, current_context())
 
 
-def _prepare(request: Request, context: Context) -> int:
+def _prepare(request: SubmitRequest, context: Context) -> int:
     screen = Screen()
     run_id, is_started, ready = "", False, None
     try:

@@ -10,7 +10,7 @@ import click
 from holdfast.cli import questions, terminal
 from holdfast.cli.command_context import current_context, current_project
 from holdfast.cli.options import DURATION, SIZE, ignored_target, run_names, run_option, target_option
-from holdfast.cli.output_format import Command
+from holdfast.cli.output_format import CliCommand
 from holdfast.cli.screen import READ, Screen
 from holdfast.errors import ExitCode, HostError, UsageError
 from holdfast.history.run_folder import RunFolders
@@ -20,7 +20,7 @@ from holdfast.workbench.records import clean
 from holdfast.workbench.records.diagnostics import write_diagnostics
 
 
-@click.command("clean", cls=Command)
+@click.command("clean", cls=CliCommand)
 @click.option(
     "-r", "--run", "runs", multiple=True, metavar="RUN", shell_complete=run_names, help="This run; may be repeated."
 )
@@ -77,7 +77,7 @@ def clean_command(
         return ExitCode.DECLINED
     context = current_context()
     wanted = clean.Rubbish(
-        None if everything else runs, target, environments, discard_outputs, clean.Limits(older_than, keep)
+        None if everything else runs, target, environments, discard_outputs, clean.CleanLimits(older_than, keep)
     )
     _tell(clean.clean(current_project(context), wanted, context))
     return 0
@@ -107,7 +107,7 @@ def _is_sure(target: str | None) -> bool:
     )
 
 
-@click.command("diagnostics", cls=Command)
+@click.command("diagnostics", cls=CliCommand)
 @run_option()
 @ignored_target()
 @click.option("--file", "destination", type=click.Path(path_type=Path), help="Where to write it. [default: RUN.zip]")

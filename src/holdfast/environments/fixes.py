@@ -14,7 +14,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Literal
 
-from holdfast.environments.spec_findings import Finding
+from holdfast.environments.spec_findings import SpecFinding
 from holdfast.errors import ConfigurationError, StorageError
 from holdfast.frozen import dataclass
 from holdfast.project.credentials import without_credentials
@@ -25,13 +25,13 @@ from holdfast.project.pyproject import parse_toml
 from holdfast.project.requirement_lines import Misspelt, in_one_spelling, logical_lines, parse_options
 
 
-def apply_fixes(root: Path, findings: Iterable[Finding]) -> tuple[str, ...]:
+def apply_fixes(root: Path, findings: Iterable[SpecFinding]) -> tuple[str, ...]:
     """The files that were changed. Findings without a replacement are left to a person.
 
     Raises ConfigurationError where a line is no longer what the finding says, or cannot be changed without touching
     others, and StorageError where a file cannot be written; then no file is changed.
     """
-    by_file: dict[str, list[Finding]] = {}
+    by_file: dict[str, list[SpecFinding]] = {}
     for each in findings:
         if each.replacement is not None and each not in by_file.setdefault(each.file, []):
             by_file[each.file].append(each)
@@ -55,10 +55,10 @@ def apply_fixes(root: Path, findings: Iterable[Finding]) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _changed(text: str, file: str, findings: Sequence[Finding]) -> str | Finding:
+def _changed(text: str, file: str, findings: Sequence[SpecFinding]) -> str | SpecFinding:
     """The new text, or the finding that could not be applied."""
     items, others = _read(text, file)
-    wanted: dict[int, list[Finding]] = {}
+    wanted: dict[int, list[SpecFinding]] = {}
     for each in findings:
         at = _index(items, each)
         if at is None:
@@ -152,7 +152,7 @@ def _lines(text: str, kind: Literal["line", "version"]) -> Iterator[_Item]:
         yield _Item(kind, line, number, starts[first] + start, starts[last] + end)
 
 
-def _index(items: Sequence[_Item], finding: Finding) -> int | None:
+def _index(items: Sequence[_Item], finding: SpecFinding) -> int | None:
     if not finding.original and (finding.replacement or "").startswith("python="):
         return 0 if items and items[0].kind == "conda" else None
     for at, each in enumerate(items):
@@ -161,7 +161,7 @@ def _index(items: Sequence[_Item], finding: Finding) -> int | None:
     return None
 
 
-def _is_meant(item: _Item, finding: Finding) -> bool:
+def _is_meant(item: _Item, finding: SpecFinding) -> bool:
     """Whether the item, as it stands in the file, is the finding's and nothing else."""
     if not finding.original:
         return item.kind in ("pip", "line")

@@ -28,7 +28,7 @@ _NO_WHEEL = ("no usable wheels", "no wheels with a matching", "building source d
 
 
 @dataclass(frozen=True)
-class Machine:
+class ForeignMachine:
     """What packages are chosen for: `platform` as the far side names it, `python` a full version, `driver` that of
     NVIDIA's GPUs, if there is one."""
 
@@ -54,14 +54,16 @@ class Installer:
         return f"Installer({self.program})"
 
 
-def resolve_for(machine: Machine, plan: EnvironmentPlan, uv: Installer) -> Lock:
+def resolve_for(machine: ForeignMachine, plan: EnvironmentPlan, uv: Installer) -> Lock:
     """The lock of what `plan` asks for. Versions that its spec has on other machines are kept where they fit."""
     backend = ""
     if plan.locked:
         text = "\n".join(line for line in plan.locked.splitlines() if not line.startswith("-"))
     elif plan.requirements:
         text = _compiled(machine, plan, uv, [])
-        if machine.driver and drivers.torch_is_too_new(package_lines(text), drivers.Machine(driver=machine.driver)):
+        if machine.driver and drivers.torch_is_too_new(
+            package_lines(text), drivers.EnvironmentMachine(driver=machine.driver)
+        ):
             fitting = replace(uv, variables={**uv.variables, "UV_CUDA_DRIVER_VERSION": machine.driver})
             backend = "auto"
             text = _compiled(machine, plan, fitting, ["--torch-backend", backend])
@@ -71,7 +73,7 @@ def resolve_for(machine: Machine, plan: EnvironmentPlan, uv: Installer) -> Lock:
     return lock | {"requirements": text, "conda": [], "backend": backend}
 
 
-def wheel_files(lock: Lock, machine: Machine, plan: EnvironmentPlan, uv: Installer) -> tuple[WheelFile, ...]:
+def wheel_files(lock: Lock, machine: ForeignMachine, plan: EnvironmentPlan, uv: Installer) -> tuple[WheelFile, ...]:
     """Where the packages of a lock are; asks the indexes. Not those that lie in the project."""
     text = str(lock["requirements"])
     if not text.strip():
@@ -85,7 +87,7 @@ def wheel_files(lock: Lock, machine: Machine, plan: EnvironmentPlan, uv: Install
         return read_wheel_files((folder / _FILES).read_text(encoding="utf-8"), text, folder, uv.project)
 
 
-def _compiled(machine: Machine, plan: EnvironmentPlan, uv: Installer, more: Sequence[str]) -> str:
+def _compiled(machine: ForeignMachine, plan: EnvironmentPlan, uv: Installer, more: Sequence[str]) -> str:
     with tempfile.TemporaryDirectory(prefix="holdfast-") as made:
         folder = Path(made).resolve()
         _write(folder / _WANTED, [*plan.options, *(text for text, _ in plan.requirements)])
@@ -99,7 +101,7 @@ def _compiled(machine: Machine, plan: EnvironmentPlan, uv: Installer, more: Sequ
         return (folder / _LOCK).read_text(encoding="utf-8")
 
 
-def _arguments(machine: Machine, plan: EnvironmentPlan) -> list[str]:
+def _arguments(machine: ForeignMachine, plan: EnvironmentPlan) -> list[str]:
     target = ["--python-platform", uv_platform(machine.platform), "--python-version", machine.python]
     own = ["--python", sys.executable, "--no-python-downloads", "--quiet"]
     several = any(each.startswith("--extra-index-url") for each in plan.options)
@@ -120,7 +122,7 @@ def _write(path: Path, lines: Sequence[str]) -> None:
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
-def _run(uv: Installer, folder: Path, words: Sequence[str], plan: EnvironmentPlan, machine: Machine) -> None:
+def _run(uv: Installer, folder: Path, words: Sequence[str], plan: EnvironmentPlan, machine: ForeignMachine) -> None:
     own = {"HOLDFAST_FILES": os.fspath(uv.project), "UV_NO_PROJECT": "1", "NO_COLOR": "1"}
     command, variables = [uv.program, "pip", "compile", *words], {**uv.variables, **own, **uv.secrets}
     done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
@@ -131,7 +133,7 @@ def _run(uv: Installer, folder: Path, words: Sequence[str], plan: EnvironmentPla
         raise _failure(output, plan, machine)
 
 
-def _failure(output: str, plan: EnvironmentPlan, machine: Machine) -> PreparationError:
+def _failure(output: str, plan: EnvironmentPlan, machine: ForeignMachine) -> PreparationError:
     found, low = explain(output, [list(each) for each in plan.requirements]), output.lower()
     place = f" (asked for in {found.where})" if found.where else ""
     reason = f"{found.reason.rstrip('. ')}{place}."

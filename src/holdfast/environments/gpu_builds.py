@@ -13,10 +13,10 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote
 
-from holdfast.environments.spec_findings import Finding
+from holdfast.environments.spec_findings import SpecFinding
 from holdfast.environments.version_ranges import Need, allowed_minors, allows, release
 from holdfast.project.environment_spec import EnvironmentSpec, Requirement
-from holdfast.project.requirement_lines import Package, parse_wheel_name
+from holdfast.project.requirement_lines import RequiredPackage, parse_wheel_name
 
 EMPTY = "2.12.0"
 OLDEST_WITH_CUDA = 9
@@ -38,7 +38,7 @@ _WHEELS = (
 """The wheels for Linux on the package index: versions, and the first and last minor version of Python 3."""
 
 
-def find_tensorflow_gpu(spec: EnvironmentSpec, line: Requirement, package: Package) -> list[Finding]:
+def find_tensorflow_gpu(spec: EnvironmentSpec, line: Requirement, package: RequiredPackage) -> list[SpecFinding]:
     """For `tensorflow-gpu` and `tf-nightly-gpu` by name, where the empty one would be chosen."""
     if not allows(package.specifier, EMPTY):
         return []
@@ -47,10 +47,10 @@ def find_tensorflow_gpu(spec: EnvironmentSpec, line: Requirement, package: Packa
     if wanted is not None and package.marker:
         wanted = f"{wanted} ; {package.marker}"
     place = (line.file, line.line, wanted, line.text)
-    return [Finding("gone", package.name, sentence, remedy, "error", *place)]
+    return [SpecFinding("gone", package.name, sentence, remedy, "error", *place)]
 
 
-def need_of_tensorflow_gpu(line: Requirement, package: Package) -> Need | None:
+def need_of_tensorflow_gpu(line: Requirement, package: RequiredPackage) -> Need | None:
     """Which Pythons the real ones are for, of those that the line allows."""
     if package.name != "tensorflow-gpu" or allows(package.specifier, EMPTY) or "python" in package.marker:
         return None
@@ -58,7 +58,7 @@ def need_of_tensorflow_gpu(line: Requirement, package: Package) -> Need | None:
     return Need(line, f"tensorflow-gpu{package.specifier}", tuple(sorted(minors))) if minors else None
 
 
-def _wanted(spec: EnvironmentSpec, package: Package) -> tuple[str | None, str]:
+def _wanted(spec: EnvironmentSpec, package: RequiredPackage) -> tuple[str | None, str]:
     successor = "tf-nightly[and-cuda]" if package.name.startswith("tf-nightly") else "tensorflow[and-cuda]"
     minors = allowed_minors(spec)
     if not minors or max(minors) >= OLDEST_WITH_CUDA:
@@ -91,7 +91,7 @@ FIRST_WITH_EXTRA = (2, 14)
 """The release of TensorFlow that brings CUDA with the extra `and-cuda`; the ones before take the machine's."""
 
 
-def find_cpu_build(spec: EnvironmentSpec, line: Requirement, package: Package) -> list[Finding]:
+def find_cpu_build(spec: EnvironmentSpec, line: Requirement, package: RequiredPackage) -> list[SpecFinding]:
     """Of a Python package: by its version (`+cpu`), its name or its extra."""
     if package.location:
         return _of_wheel(line, package)
@@ -116,7 +116,7 @@ def find_cpu_build(spec: EnvironmentSpec, line: Requirement, package: Package) -
     return [_finding(line, package.name, what, f"Write `{wanted}`.", _whole(wanted, package))]
 
 
-def find_conda_cpu_build(line: Requirement, name: str) -> list[Finding]:
+def find_conda_cpu_build(line: Requirement, name: str) -> list[SpecFinding]:
     """Of a conda package: `cpuonly`, a name that ends so, or the string of a build."""
     if name == "cpuonly":
         return [_finding(line, name, "`cpuonly` keeps PyTorch to its builds for the CPU", "Remove the line.", "")]
@@ -135,7 +135,7 @@ def find_conda_cpu_build(line: Requirement, name: str) -> list[Finding]:
     return [_finding(line, name, f"`{line.text}` is a build for the CPU", f"Write `{text}`.", text)]
 
 
-def find_cpu_index(option: Requirement) -> list[Finding]:
+def find_cpu_index(option: Requirement) -> list[SpecFinding]:
     """PyTorch's index of builds for the CPU, as an index or as a page of links."""
     found = re.search(r"//download\.pytorch\.org/whl/((?:nightly|test)/)?cpu(?=[/\s]|$)", option.text)
     if not found:
@@ -159,7 +159,7 @@ _CONDA_NAMES = {
 }
 
 
-def _of_wheel(line: Requirement, package: Package) -> list[Finding]:
+def _of_wheel(line: Requirement, package: RequiredPackage) -> list[SpecFinding]:
     wheel = parse_wheel_name(unquote(package.file_name))
     if wheel is None or not re.search(_LOCAL, wheel.version):
         return []
@@ -170,7 +170,7 @@ def _of_wheel(line: Requirement, package: Package) -> list[Finding]:
     return [_finding(line, wheel.name, what, f"Write `{wanted}`.", _whole(wanted, package))]
 
 
-def _tensorflow(spec: EnvironmentSpec, package: Package) -> str:
+def _tensorflow(spec: EnvironmentSpec, package: RequiredPackage) -> str:
     """As for what is installed: before 2.0 there was a package of its own, since 2.14 CUDA is an extra."""
     name, minors = _TENSORFLOW[package.name], allowed_minors(spec)
     bound = re.search(r"(==|~=|<=?)\s*([\d.]+)", package.specifier)
@@ -183,14 +183,14 @@ def _tensorflow(spec: EnvironmentSpec, package: Package) -> str:
     return f"{name}{f'[{extras}]' if extras else ''}{package.specifier}"
 
 
-def _whole(wanted: str, package: Package) -> str | None:
+def _whole(wanted: str, package: RequiredPackage) -> str | None:
     """Hashes belong to the build that they were made of: with them a person has to choose."""
     if package.hashes:
         return None
     return f"{wanted} ; {package.marker}" if package.marker else wanted
 
 
-def _finding(line: Requirement, name: str, what: str, remedy: str, replacement: str | None) -> Finding:
+def _finding(line: Requirement, name: str, what: str, remedy: str, replacement: str | None) -> SpecFinding:
     sentence = f"{what}: the GPU would stay idle."
     place = (line.file, line.line, replacement, line.text)
-    return Finding("cpu-build", name, sentence, remedy, "error", *place)
+    return SpecFinding("cpu-build", name, sentence, remedy, "error", *place)

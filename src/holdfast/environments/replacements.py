@@ -16,7 +16,7 @@ from holdfast.environments.gpu_builds import (
     find_tensorflow_gpu,
     need_of_tensorflow_gpu,
 )
-from holdfast.environments.spec_findings import Finding, Kind
+from holdfast.environments.spec_findings import Kind, SpecFinding
 from holdfast.environments.version_ranges import (
     CNTK,
     CNTK_VERSIONS,
@@ -29,14 +29,14 @@ from holdfast.environments.version_ranges import (
 from holdfast.frozen import dataclass, replace
 from holdfast.project.environment_spec import EnvironmentSpec, Requirement, is_option
 from holdfast.project.problems import Severity
-from holdfast.project.requirement_lines import Misspelt, Package, normalised, parse_package, parse_wheel_name
+from holdfast.project.requirement_lines import Misspelt, RequiredPackage, normalised, parse_package, parse_wheel_name
 
 
-def find_replacements(spec: EnvironmentSpec, system: str = "linux", wants_gpu: bool = False) -> tuple[Finding, ...]:
+def find_replacements(spec: EnvironmentSpec, system: str = "linux", wants_gpu: bool = False) -> tuple[SpecFinding, ...]:
     """In the order of the lines. `system` is the target's, as in `sys.platform`; `wants_gpu`: builds for the CPU will
     not do."""
     asked = replace(_asked(spec, system), wants_gpu=wants_gpu)
-    found: list[Finding] = []
+    found: list[SpecFinding] = []
     for rule in _RULES:
         found += rule(asked)
     going = {(each.file, each.line, each.original) for each in found if each.original and each.replacement is not None}
@@ -55,7 +55,7 @@ class _Line:
     """A line of the spec and what it is made of; `is_conda` for a conda package, of which the name alone is known."""
 
     line: Requirement
-    package: Package
+    package: RequiredPackage
     is_conda: bool = False
 
     @property
@@ -86,9 +86,9 @@ class _Asked:
         )
 
 
-def _finding(kind: Kind, line: _Line, sentence: str, remedy: str, replacement: str | None) -> Finding:
+def _finding(kind: Kind, line: _Line, sentence: str, remedy: str, replacement: str | None) -> SpecFinding:
     name = line.package.name or line.package.file_name
-    return Finding(kind, name, sentence, remedy, "error", *line.place, replacement, line.line.text)
+    return SpecFinding(kind, name, sentence, remedy, "error", *line.place, replacement, line.line.text)
 
 
 _DEFAULT_INDEX = r"//(?:[^/\s]*@)?pypi(?:\.python)?\.org/"
@@ -99,12 +99,12 @@ def _asked(spec: EnvironmentSpec, system: str) -> _Asked:
     lines = []
     for each in spec.pip:
         package = Misspelt("", "") if is_option(each) else parse_package(each.text)
-        if isinstance(package, Package) and not _is_for_another(package.marker, system):
+        if isinstance(package, RequiredPackage) and not _is_for_another(package.marker, system):
             lines.append(_Line(each, package))
     for each in spec.conda:
         found = re.match(r"(?:\S+::)?([A-Za-z0-9_.-]+)", each.text)
         if found:
-            lines.append(_Line(each, Package(normalised(found[1])), is_conda=True))
+            lines.append(_Line(each, RequiredPackage(normalised(found[1])), is_conda=True))
     return _Asked(spec, system, tuple(lines), tuple(each for each in spec.pip if is_option(each)))
 
 
@@ -131,7 +131,7 @@ def _needs(asked: _Asked, taken: set[tuple[str, int, str]]) -> Iterator[Need]:
                 yield need
 
 
-def _cntk(asked: _Asked) -> Iterator[Finding]:
+def _cntk(asked: _Asked) -> Iterator[SpecFinding]:
     """Wheels at an address that is no more, and versions that the index never had."""
     needs_gpu = any(
         each.package.name == "cntk-gpu"
@@ -154,13 +154,13 @@ def _cntk(asked: _Asked) -> Iterator[Finding]:
         yield _finding("gone", each, sentence, f"Write `{wanted}`, with `python=3.6`.", _with_marker(wanted, each))
 
 
-def _tensorflow(asked: _Asked) -> Iterator[Finding]:
+def _tensorflow(asked: _Asked) -> Iterator[SpecFinding]:
     for each in asked.pip:
         if each.package.name in ("tensorflow-gpu", "tf-nightly-gpu") and not each.package.location:
             yield from find_tensorflow_gpu(asked.spec, each.line, each.package)
 
 
-def _stand_ins(asked: _Asked) -> Iterator[Finding]:
+def _stand_ins(asked: _Asked) -> Iterator[SpecFinding]:
     """Names on the index that install nothing but an error."""
     for each in asked.pip:
         wanted = _STAND_INS.get(each.package.name)
@@ -180,11 +180,11 @@ _STAND_INS = {
 """The name to write, and the version that does not refuse: `sklearn==0.0` still installs scikit-learn."""
 
 
-def _installs(package: Package, version: str) -> bool:
+def _installs(package: RequiredPackage, version: str) -> bool:
     return bool(version) and allows(package.specifier, version) and not allows(package.specifier, f"{version}.post12")
 
 
-def _other_names(asked: _Asked) -> Iterator[Finding]:
+def _other_names(asked: _Asked) -> Iterator[SpecFinding]:
     if asked.has_other_index:
         return
     for each in asked.pip:
@@ -213,7 +213,7 @@ _OTHER_NAMES = {
 """Names of conda packages and of modules, none of which the index has."""
 
 
-def _old_product(asked: _Asked) -> Iterator[Finding]:
+def _old_product(asked: _Asked) -> Iterator[SpecFinding]:
     remedy = "Remove the line: `azureml.logging` is there in every run."
     for each in asked.lines:
         if each.package.name in _OLD_PRODUCT:
@@ -230,7 +230,7 @@ def _old_product(asked: _Asked) -> Iterator[Finding]:
         else:
             continue
         place = (option.file, option.line)
-        yield Finding("not-needed", "", sentence, remedy, "warning", *place, "", option.text)
+        yield SpecFinding("not-needed", "", sentence, remedy, "warning", *place, "", option.text)
 
 
 _STILL_THERE = frozenset(("azure-ml-api-sdk",))
@@ -244,7 +244,7 @@ _OLD_PRODUCT = _STILL_THERE | {
 }
 
 
-def _torch_indexes(asked: _Asked) -> Iterator[Finding]:
+def _torch_indexes(asked: _Asked) -> Iterator[SpecFinding]:
     """`torch==2.1.0+cu118` is on PyTorch's own index only. One line is enough for all packages of a build."""
     seen: set[str] = set()
     for each in asked.pip:
@@ -262,10 +262,10 @@ def _torch_indexes(asked: _Asked) -> Iterator[Finding]:
             remedy = f"Add `[[tool.uv.index]]` with the `url` {text.partition(' ')[2]}."
             yield _finding("missing-index", each, sentence, remedy, None)
         else:
-            yield Finding("missing-index", each.package.name, sentence, remedy, "error", *each.place, text)
+            yield SpecFinding("missing-index", each.package.name, sentence, remedy, "error", *each.place, text)
 
 
-def _other_systems(asked: _Asked) -> Iterator[Finding]:
+def _other_systems(asked: _Asked) -> Iterator[SpecFinding]:
     for each in asked.pip:
         wheel = None if is_old_cntk(each.package.location) else parse_wheel_name(each.package.file_name)
         if wheel is None or any(_fits(tag, asked.system) for tag in wheel.platforms):
@@ -284,7 +284,7 @@ def _fits(tag: str, system: str) -> bool:
     return not found or known[found[1]] == system
 
 
-def _shadowed(asked: _Asked) -> Iterator[Finding]:
+def _shadowed(asked: _Asked) -> Iterator[SpecFinding]:
     by_name: dict[str, list[_Line]] = {}
     for each in asked.lines:
         if not each.package.marker and not is_old_cntk(each.package.location):
@@ -310,7 +310,7 @@ _SHADOWS = (
 """The first is the build for the CPU, or the plain one."""
 
 
-def _cpu_builds(asked: _Asked) -> Iterator[Finding]:
+def _cpu_builds(asked: _Asked) -> Iterator[SpecFinding]:
     if not asked.wants_gpu:
         return
     for each in asked.lines:
@@ -322,7 +322,7 @@ def _cpu_builds(asked: _Asked) -> Iterator[Finding]:
         yield from find_cpu_index(option)
 
 
-_RULES: tuple[Callable[[_Asked], Iterator[Finding]], ...] = (
+_RULES: tuple[Callable[[_Asked], Iterator[SpecFinding]], ...] = (
     _cntk,
     _tensorflow,
     _stand_ins,
@@ -342,7 +342,7 @@ def _with_marker(text: str, line: _Line) -> str:
     return f"{text} ; {line.package.marker}" if line.package.marker else text
 
 
-def _each_package_once(found: list[Finding], asked: _Asked) -> Iterator[Finding]:
+def _each_package_once(found: list[SpecFinding], asked: _Asked) -> Iterator[SpecFinding]:
     """A replacement that another line says already, or will say, removes its line: installers refuse a package that
     is asked for twice."""
     changed = {(each.file, each.line, each.original) for each in found if each.replacement is not None}
@@ -366,7 +366,7 @@ def _each_package_once(found: list[Finding], asked: _Asked) -> Iterator[Finding]
             yield each
 
 
-def _each_line_once(found: Iterable[Finding]) -> Iterator[Finding]:
+def _each_line_once(found: Iterable[SpecFinding]) -> Iterator[SpecFinding]:
     """Two findings may be about one line, or both want a Python: only the first is written by `--fix`."""
     taken: set[tuple[str, int, str]] = set()
     for each in found:
@@ -377,7 +377,7 @@ def _each_line_once(found: Iterable[Finding]) -> Iterator[Finding]:
         taken.add(target)
 
 
-def _by_hand(found: Finding) -> Finding:
+def _by_hand(found: SpecFinding) -> SpecFinding:
     """A lock is made by a program: writing into it would leave hashes that belong to nothing."""
     remedy = f"{found.remedy} Then make the lock anew."
-    return Finding(found.kind, found.package, found.sentence, remedy, found.severity, found.file, found.line)
+    return SpecFinding(found.kind, found.package, found.sentence, remedy, found.severity, found.file, found.line)

@@ -21,7 +21,7 @@ KINDS: tuple[str, ...] = get_args(Kind)
 
 
 @dataclass(frozen=True)
-class Finding:
+class SpecFinding:
     """`sentence` and `remedy` are for people; `file` is relative to the project.
 
     `replacement` is what `--fix` writes instead of `original`, which stands in `line`: empty to remove it, None where a

@@ -17,7 +17,7 @@ from holdfast.project.environment_spec import EnvironmentSpec, Requirement
 from holdfast.project.problems import Problem, errors_in
 from holdfast.project.pyproject import read_indexes
 from holdfast.project.requirement_lines import Misspelt, logical_lines, parse_package
-from holdfast.project.requirements import Place
+from holdfast.project.requirements import RequirementSource
 from holdfast.project.uv_lock import project_of
 from holdfast.whole_files import write_whole
 
@@ -40,7 +40,7 @@ def export_lock(spec: EnvironmentSpec, root: Path, uv: str, cache: Path) -> Envi
     for _, line in logical_lines(text):
         package = parse_package(line)
         name = "" if isinstance(package, Misspelt) else package.name
-        lines.take(line, Place(spec.lock_file, where.get(name, 0)))
+        lines.take(line, RequirementSource(spec.lock_file, where.get(name, 0)))
     lines.check_hashes()
     if errors_in(lines.problems):
         raise ConfigurationError(errors_in(lines.problems))

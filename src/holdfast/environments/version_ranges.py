@@ -6,11 +6,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from holdfast.environments.spec_findings import Finding
+from holdfast.environments.spec_findings import SpecFinding
 from holdfast.frozen import dataclass
 from holdfast.project.environment_spec import EnvironmentSpec, Requirement
 from holdfast.project.problems import Severity
-from holdfast.project.requirement_lines import Package, parse_wheel_name
+from holdfast.project.requirement_lines import RequiredPackage, parse_wheel_name
 
 _Release = tuple[int, ...]
 
@@ -91,7 +91,7 @@ class Need:
     is_wheel: bool = False
 
 
-def find_other_pythons(spec: EnvironmentSpec, needs: Sequence[Need]) -> list[Finding]:
+def find_other_pythons(spec: EnvironmentSpec, needs: Sequence[Need]) -> list[SpecFinding]:
     """Nothing where every Python that the spec allows suits all; a warning where only some do.
 
     The fix is the newest Python that suits all needs as the pin. A person has to choose where there is none, and where
@@ -105,7 +105,7 @@ def find_other_pythons(spec: EnvironmentSpec, needs: Sequence[Need]) -> list[Fin
     return found
 
 
-def needs_of_wheels(lines: Sequence[tuple[Requirement, Package]]) -> list[Need]:
+def needs_of_wheels(lines: Sequence[tuple[Requirement, RequiredPackage]]) -> list[Need]:
     """Of CNTK, and of wheels that a line names."""
     found: list[Need] = []
     for line, package in lines:
@@ -117,12 +117,12 @@ def needs_of_wheels(lines: Sequence[tuple[Requirement, Package]]) -> list[Need]:
     return found
 
 
-def _unsuited(spec: EnvironmentSpec, need: Need, wanted: set[int], suiting: set[int]) -> Finding:
+def _unsuited(spec: EnvironmentSpec, need: Need, wanted: set[int], suiting: set[int]) -> SpecFinding:
     says = f"the spec says {spec.python}" if spec.python else "the spec names no Python"
     only = " only" if need.is_wheel else ""  # of the others there are wheels for Python 2.7 too
     sentence = f"`{need.package}` is built for Python {_listed(need.minors)}{only}; {says}."
     severity: Severity = "warning" if wanted & set(need.minors) else "error"
-    found = Finding("other-python", need.package, sentence, "", severity)
+    found = SpecFinding("other-python", need.package, sentence, "", severity)
     place = (need.line.file, need.line.line, None, need.line.text)
     if need.is_wheel and severity == "error":
         remedy = f"Name the wheel for Python {spec.python}, or pin Python 3.{max(need.minors)}."
@@ -130,7 +130,7 @@ def _unsuited(spec: EnvironmentSpec, need: Need, wanted: set[int], suiting: set[
         remedy = "No Python suits all packages of which this is said: keep those that one Python suits."
     else:
         return _pinned(spec, need.line, found, f"3.{max(suiting & wanted or suiting)}")
-    return Finding(found.kind, found.package, sentence, remedy, severity, *place)
+    return SpecFinding(found.kind, found.package, sentence, remedy, severity, *place)
 
 
 def allowed_minors(spec: EnvironmentSpec) -> set[int]:
@@ -156,17 +156,17 @@ def _is_too_old(spec: EnvironmentSpec) -> bool:
     return bool(spec.pip) and ((minor is not None and minor < OLDEST) or (spec.python or "").startswith("2"))
 
 
-def _too_old(spec: EnvironmentSpec, minor: int) -> Finding:
+def _too_old(spec: EnvironmentSpec, minor: int) -> SpecFinding:
     """`minor` is the oldest that suits all packages."""
     sentence = f"Python {spec.python} is too old: packages can be installed for Python 3.{OLDEST} and newer."
     line = spec.python_from or Requirement("", 0, spec.file)
     if (spec.python or "").startswith("2"):  # the script has to change too: a person decides that
         remedy = f"Write `python=3.{minor}` or newer, and see that the script runs with it."
-        return Finding("other-python", "python", sentence, remedy, "error", line.file, line.line, None, line.text)
-    return _pinned(spec, line, Finding("other-python", "python", sentence, ""), f"3.{minor}")
+        return SpecFinding("other-python", "python", sentence, remedy, "error", line.file, line.line, None, line.text)
+    return _pinned(spec, line, SpecFinding("other-python", "python", sentence, ""), f"3.{minor}")
 
 
-def _pinned(spec: EnvironmentSpec, line: Requirement, found: Finding, pin: str) -> Finding:
+def _pinned(spec: EnvironmentSpec, line: Requirement, found: SpecFinding, pin: str) -> SpecFinding:
     """The finding at the place where the pin is to be written, with the text for that kind of file."""
     stands = spec.python_from
     if stands is None and spec.file.endswith((".yml", ".yaml")):
@@ -184,7 +184,7 @@ def _pinned(spec: EnvironmentSpec, line: Requirement, found: Finding, pin: str) 
     else:
         remedy = f"Write `{pin}` into a file `.python-version` beside {stands.file}."
         place = (stands.file, stands.line, None, stands.text)
-    return Finding(found.kind, found.package, found.sentence, remedy, found.severity, *place)
+    return SpecFinding(found.kind, found.package, found.sentence, remedy, found.severity, *place)
 
 
 def _minors(pythons: Iterable[str], abis: Sequence[str]) -> tuple[int, ...]:

@@ -44,11 +44,11 @@ _INDEXES = ("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL"
 class _Store(Protocol):
     """Contents by their sha256."""
 
-    def put_stream(self, stream: Download, /) -> tuple[str, int]: ...
+    def put_stream(self, stream: PackageDownload, /) -> tuple[str, int]: ...
 
 
 @dataclass(frozen=True)
-class Progress:
+class DownloadProgress:
     """`total` bytes as far as they are known."""
 
     files: int
@@ -57,11 +57,13 @@ class Progress:
     total: int
 
 
-def download(files: Sequence[WheelFile], access: Access, store: _Store) -> Iterator[Progress]:
+def download(files: Sequence[WheelFile], access: Access, store: _Store) -> Iterator[DownloadProgress]:
     """Until all are in the store. Raises PreparationError for the first that cannot be had, StorageError where there
     is no room; then, and when the caller stops iterating, nothing more is fetched."""
     is_over = threading.Event()
-    all_of_them = [Download(each, access, is_over.is_set) for each in sorted(files, key=lambda each: -(each.size or 0))]
+    all_of_them = [
+        PackageDownload(each, access, is_over.is_set) for each in sorted(files, key=lambda each: -(each.size or 0))
+    ]
     left, failures = deque(all_of_them), list[BaseException]()
 
     def work() -> None:
@@ -85,7 +87,7 @@ def download(files: Sequence[WheelFile], access: Access, store: _Store) -> Itera
         while not failures and (alive := [thread for thread in threads if thread.is_alive()]):
             alive[0].join(EVERY)
             done, total = sum(each.done for each in all_of_them), sum(each.size for each in all_of_them)
-            yield Progress(sum(each.is_whole for each in all_of_them), len(files), done, max(done, total))
+            yield DownloadProgress(sum(each.is_whole for each in all_of_them), len(files), done, max(done, total))
     finally:
         is_over.set()
         for thread in threads:
@@ -105,7 +107,7 @@ class _Answer(Protocol):
     def close(self) -> None: ...
 
 
-class Download:
+class PackageDownload:
     """A file as something to read, once. At its end it has been checked: the reader who gets there has all of it."""
 
     def __init__(

@@ -41,7 +41,7 @@ EVERY = Filter()
 
 
 @dataclass(frozen=True)
-class Listing:
+class RunListing:
     """`total` counts all runs that match; `unreadable` names the folders that are no readable run.
 
     `has_unfinished`: some run of the project, matching or not, has not ended or is not at home.
@@ -55,7 +55,7 @@ class Listing:
 
 @dataclass(frozen=True)
 class Documents:
-    """Runs as the dicts of `queries.run_as_dict`, for `-o json` and `--query`; the rest as in `Listing`."""
+    """Runs as the dicts of `queries.run_as_dict`, for `-o json` and `--query`; the rest as in `RunListing`."""
 
     documents: tuple[dict[str, Any], ...]
     unreadable: tuple[str, ...] = ()
@@ -86,18 +86,18 @@ class Index:
 
         return self._database.write(take)
 
-    def look(self, limit: int | None = None, only: Filter = EVERY) -> Listing:
+    def look(self, limit: int | None = None, only: Filter = EVERY) -> RunListing:
         """The newest tracked runs, without `packages` and `other_files`: `records.read_run` has them."""
         condition, values = _condition(only)
 
-        def select(connection: sqlite3.Connection) -> Listing:
+        def select(connection: sqlite3.Connection) -> RunListing:
             unreadable = self._synchronize(connection)
             matching = f"FROM runs WHERE tracked = 1{condition}"
             newest = f"SELECT record {matching} ORDER BY created DESC, run_id DESC LIMIT ?"
             rows = connection.execute(newest, (*values, -1 if limit is None else limit)).fetchall()
             total = connection.execute(f"SELECT count(*) {matching}", values).fetchone()[0]
             runs = tuple(_run(record) for (record,) in rows)
-            return Listing(runs, int(total), unreadable, _has_unfinished(connection))
+            return RunListing(runs, int(total), unreadable, _has_unfinished(connection))
 
         return self._database.read(select)
 

@@ -101,7 +101,7 @@ class FilesListed:
 
 
 @dataclass(frozen=True)
-class Noted:
+class JournalNote:
     time: float
     text: str = ""
 
@@ -134,7 +134,7 @@ JournalEvent: TypeAlias = (
     | ScriptExited
     | ProcessesEnded
     | FilesListed
-    | Noted
+    | JournalNote
     | GpusJudged
     | RunEnded
 )
@@ -212,6 +212,6 @@ _KINDS: Mapping[str, type[JournalEvent]] = {
     "ending": EndingBegan,
     "exited": ScriptExited,
     "files": FilesListed,
-    "note": Noted,
+    "note": JournalNote,
     "ended": RunEnded,
 }

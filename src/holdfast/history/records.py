@@ -17,7 +17,7 @@ from holdfast.history.journal_fold import (
     GpusJudged,
     Journal,
     JournalEvent,
-    Noted,
+    JournalNote,
     PhaseBegan,
     ProcessesEnded,
     Queued,
@@ -135,7 +135,7 @@ def _apply(run: Run, event: JournalEvent) -> Run:
             return _with_ended_processes(run, event)
         case FilesListed():
             return replace(run, outputs=event.outputs, other_files=event.others, other_files_count=event.others_count)
-        case Noted():
+        case JournalNote():
             return _with_note(run, event.text)
         case GpusJudged():  # by the supervisor; where that died before it said the end, once more by the guardian
             return run if run.gpu is not None else replace(run, gpu=event.verdict)

@@ -14,8 +14,8 @@ from holdfast.codec import Malformed, decode
 from holdfast.errors import HostError
 from holdfast.hosts import replies
 from holdfast.hosts.connection import Connection, encode_secrets
-from holdfast.hosts.gpu_report import Look
-from holdfast.hosts.machine_report import DockerReport, Facts, Trial
+from holdfast.hosts.gpu_report import GpuInventory
+from holdfast.hosts.machine_report import DockerReport, MachineFacts, Trial
 
 FACTS_TIMEOUT = 10.0
 """Seconds that the far side gives each program that it asks."""
@@ -65,10 +65,12 @@ class Client:
 
     # Sending a snapshot, starting and following a run
 
-    def prepare(self, snapshot: str, base: str | None = None, difference: bytes = b"") -> Reply[replies.Prepared]:
+    def prepare(
+        self, snapshot: str, base: str | None = None, difference: bytes = b""
+    ) -> Reply[replies.MissingContents]:
         """Announce a snapshot: as what changed since `base`, or, without one, by a manifest that was put before."""
         fields = {"snapshot": snapshot} | ({} if base is None else {"base": base})
-        return self._send("prepare", replies.Prepared, fields, difference)
+        return self._send("prepare", replies.MissingContents, fields, difference)
 
     def pack(self, count: int, fields: Fields, body: bytes) -> Reply[Any]:
         """Store `count` small contents that come as one body; `z` in `fields`: it is compressed. Raises FarSideError
@@ -182,9 +184,9 @@ class Client:
         """Their names."""
         return self._request("environments", tuple[str, ...])
 
-    def environment_list(self, sizes: bool) -> tuple[replies.Listed, ...]:
+    def environment_list(self, sizes: bool) -> tuple[replies.ListedEnvironment, ...]:
         """The one that was used last first."""
-        return self._request("environment-list", tuple[replies.Listed, ...], {"sizes": sizes})
+        return self._request("environment-list", tuple[replies.ListedEnvironment, ...], {"sizes": sizes})
 
     def environment_show(self, environment: str) -> replies.Shown:
         return self._request("environment-show", replies.Shown, {"environment": environment})
@@ -203,13 +205,13 @@ class Client:
 
     # The machine and the account
 
-    def facts(self, timeout: float = FACTS_TIMEOUT) -> Facts:
+    def facts(self, timeout: float = FACTS_TIMEOUT) -> MachineFacts:
         """What there is. Takes a moment, and at most `timeout` seconds more where something there does not answer."""
-        return self._request("facts", Facts, {"timeout": timeout})
+        return self._request("facts", MachineFacts, {"timeout": timeout})
 
-    def gpus(self) -> Look:
+    def gpus(self) -> GpuInventory:
         """Who uses the GPUs."""
-        return self._request("gpus", Look)
+        return self._request("gpus", GpuInventory)
 
     def docker(self) -> DockerReport:
         """Raises FarSideError with what keeps this user from Docker, and what to do about it."""

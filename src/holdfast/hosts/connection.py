@@ -43,7 +43,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Remote:
+class RemoteLink:
     """What a connection needs where another machine is in between.
 
     `others`: what to start instead when the first (then the next) leads nowhere, or nothing was heard within `patience`
@@ -68,7 +68,7 @@ class Connection:
         argv: Sequence[str],
         nonce: str,
         environment: Mapping[str, str] | None = None,
-        remote: Remote | None = None,
+        remote: RemoteLink | None = None,
     ) -> None:
         self._nonce, self._environment, self._remote = nonce, environment, remote
         # Bounded, so that a far side that sends faster than it is taken waits, and memory stays small.

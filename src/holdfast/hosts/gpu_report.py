@@ -27,7 +27,7 @@ class Holder:
 
 
 @dataclass(frozen=True)
-class Process:
+class GpuOccupant:
     """`memory` in bytes; `kind` is `compute`, `graphics` or `mps`; `project` is known of one's own runs."""
 
     pid: int
@@ -70,12 +70,12 @@ class Device:
     power: float | None
     lease: Holder | None
     instances: tuple[Instance, ...]
-    processes: tuple[Process, ...] | None
+    processes: tuple[GpuOccupant, ...] | None
     is_used: bool | None = None
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitingRun:
     """A run that waits for so many GPUs; `waited` is for how many seconds. The beginning of a long `run` may be
     `~`."""
 
@@ -87,7 +87,7 @@ class Waiting:
 
 
 @dataclass(frozen=True)
-class Look:
+class GpuInventory:
     """`problem` is in the driver's words; `time` is the machine's; the first of the `queue` is next."""
 
     state: GpuState
@@ -96,4 +96,4 @@ class Look:
     cuda: str | None
     time: Seconds | None
     devices: tuple[Device, ...]
-    queue: tuple[Waiting, ...]
+    queue: tuple[WaitingRun, ...]

@@ -150,7 +150,7 @@ class Gpus:
 
 
 @dataclass(frozen=True)
-class Facts:
+class MachineFacts:
     """`python` runs the far side; `pythons` are all that were found there. `time` is the machine's own clock."""
 
     time: float

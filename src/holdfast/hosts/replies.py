@@ -34,7 +34,7 @@ class Hello:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class MissingContents:
     """Which contents of a snapshot the host lacks, as ranges of its sorted digests, and how much of some has arrived.
     `needs`: it has not got the manifest."""
 
@@ -87,7 +87,7 @@ class Streaming:
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedEnvironment:
     """One environment. `size` is all of it, `own` what removing it frees; `used` and `built` are the host's times."""
 
     id: str
@@ -115,7 +115,7 @@ class EnvironmentUser(NamedTuple):
 class Shown:
     """All about one. `lock` is None where it was made by hand or is damaged."""
 
-    listed: Listed
+    listed: ListedEnvironment
     path: str
     packages: tuple[str, ...]
     lock: Mapping[str, Any] | None

@@ -14,10 +14,10 @@ from holdfast.farside.system.digests import sha256
 from holdfast.frozen import dataclass, field, replace
 from holdfast.hosts import shared_connection
 from holdfast.hosts.bootstrap import DEFAULT_HOME, archive, for_any_shell, remote_line
-from holdfast.hosts.connection import Asked, Connection, Remote, new_nonce
+from holdfast.hosts.connection import Asked, Connection, RemoteLink, new_nonce
 from holdfast.hosts.far_end import Said
 from holdfast.hosts.shipment import far_side
-from holdfast.hosts.ssh_errors import Where, explain, refused, silent
+from holdfast.hosts.ssh_errors import SshAddress, explain, refused, silent
 
 if TYPE_CHECKING:  # loaded where the user may be asked
     from holdfast.hosts.host import Carrier
@@ -110,7 +110,7 @@ class Ssh:
         calls = [self.argv([line], options, way.options) for way in ways]
         where = self._where()
         whole = ASKED_PATIENCE if ask else QUIET_PATIENCE
-        remote = Remote(
+        remote = RemoteLink(
             others=calls[1:],
             patience=[SHARED_PATIENCE if way.is_open else whole for way in ways],
             supply=lambda: archive(far),
@@ -253,8 +253,8 @@ class Ssh:
     def _explain(self, said: Said) -> HoldfastError:
         return self._with_key(explain(self._where(), said))
 
-    def _where(self) -> Where:
-        return Where(self.name, self.destination.by_hand())
+    def _where(self) -> SshAddress:
+        return SshAddress(self.name, self.destination.by_hand())
 
     def _with_key(self, error: HoldfastError) -> HoldfastError:
         """A project that was copied here names a key of the laptop where its target was attached."""

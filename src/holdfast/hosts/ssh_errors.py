@@ -26,14 +26,14 @@ _NOISE = r"^(Warning: Permanently added|Identity file .* not accessible|Pseudo-t
 
 
 @dataclass(frozen=True)
-class Where:
+class SshAddress:
     """A machine for people: `me@gpu1:2222`, and what they would type to get there."""
 
     name: str
     by_hand: str
 
 
-def explain(host: Where, said: Said) -> HostError:
+def explain(host: SshAddress, said: Said) -> HostError:
     """Why there is no far side at the other end."""
     text = said.stderr
     if "REMOTE HOST IDENTIFICATION HAS CHANGED" in text or "Host key verification failed" in text:
@@ -61,7 +61,7 @@ def explain(host: Where, said: Said) -> HostError:
     return Unreachable(f"The connection to {host.name} ended without a word.", "Try again.")
 
 
-def refused(host: Where, word: str, rest: str) -> HostError | StorageError:
+def refused(host: SshAddress, word: str, rest: str) -> HostError | StorageError:
     """The other end's python3 answered, and said why it cannot be the far side."""
     if word == "old":
         return HostError(
@@ -81,7 +81,7 @@ def refused(host: Where, word: str, rest: str) -> HostError | StorageError:
     return HostError(f"{host.name} answered with `{word}`, which this version does not know.", "Update Holdfast.")
 
 
-def cannot_write(host: Where, number: int, path: str) -> StorageError:
+def cannot_write(host: SshAddress, number: int, path: str) -> StorageError:
     """A sentence of its own for each way in which a folder over there refuses to be written."""
     another = "or give Holdfast another folder there: holdfast computetarget attach … --home DIR"
     sentences = {  # by Linux's numbers, which this system's own need not be
@@ -94,14 +94,14 @@ def cannot_write(host: Where, number: int, path: str) -> StorageError:
     return StorageError(f"`{path}` on {host.name} {what}.", remedy)
 
 
-def silent(host: Where, seconds: float) -> Unreachable:
+def silent(host: SshAddress, seconds: float) -> Unreachable:
     return Unreachable(
         f"{host.name} did not answer within {seconds:g} s.",
         f"Is it up, and is its login quick? Try: {host.by_hand} true",
     )
 
 
-def _host_key(host: Where, text: str) -> HostKeyRefused:
+def _host_key(host: SshAddress, text: str) -> HostKeyRefused:
     shown = re.search(_FINGERPRINT, text)
     fingerprint = f" (now {shown[1]})" if shown else ""
     offending = re.search(_OFFENDING, text)
@@ -120,7 +120,7 @@ def _host_key(host: Where, text: str) -> HostKeyRefused:
     )
 
 
-def _denied(host: Where, methods: str) -> LoginNeeded:
+def _denied(host: SshAddress, methods: str) -> LoginNeeded:
     offered = f" It takes: {methods.replace(',', ', ')}." if methods else ""
     return LoginNeeded(
         f"{host.name} refused the login: no key or answer was accepted.{offered}",
@@ -130,7 +130,7 @@ def _denied(host: Where, methods: str) -> LoginNeeded:
     )
 
 
-def _reach_hint(host: Where, text: str) -> str:
+def _reach_hint(host: SshAddress, text: str) -> str:
     if "Could not resolve" in text:
         return "Check `address`: a host name, an IP address, or a name of ~/.ssh/config."
     return f"Is it up, and the port right? Try: {host.by_hand} true"

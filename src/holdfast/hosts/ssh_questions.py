@@ -26,7 +26,7 @@ _HOST = r"host '([^' ]+)(?: \(([^)]*)\))?"
 _QUESTION_LIMIT = 1 << 16
 
 
-class Question(NamedTuple):
+class SshQuestion(NamedTuple):
     """`kind` is `password`, `passphrase`, `host-key`, `notice` (nothing to answer: a key wants to be touched) or
     `other` (a code); `fingerprint` and `host` are filled for host keys; `is_repeated`: ssh has asked the same just
     before, so that answer was not accepted."""
@@ -38,7 +38,7 @@ class Question(NamedTuple):
     is_repeated: bool = False
 
 
-Ask = Callable[[Question], "str | None"]
+Ask = Callable[[SshQuestion], "str | None"]
 """The answer, or None for none: ssh then goes on as if there were nothing to say. A host key is confirmed by `yes` or
 by its fingerprint, which ssh compares itself."""
 
@@ -46,7 +46,7 @@ by its fingerprint, which ssh compares itself."""
 class Pending(NamedTuple):
     """A question that waits. `answer` must be called once."""
 
-    question: Question
+    question: SshQuestion
     answer: Callable[[str | None], None]
 
 
@@ -120,20 +120,20 @@ class Askpass:
                 return  # ssh went away, or it was not ssh
 
 
-def understand(text: str, hint: str = "") -> Question:
+def understand(text: str, hint: str = "") -> SshQuestion:
     """What ssh wants to know, from its words."""
     low = text.lower()
     if hint == "none":
-        return Question("notice", text)
+        return SshQuestion("notice", text)
     if "(yes/no" in low or "fingerprint" in low:
         fingerprint, host = re.search(_FINGERPRINT, text), re.search(_HOST, text)
         name = "" if host is None else host[1] if host[2] in (None, host[1]) else f"{host[1]} ({host[2]})"
-        return Question("host-key", text, fingerprint[0] if fingerprint else "", name)
+        return SshQuestion("host-key", text, fingerprint[0] if fingerprint else "", name)
     if "passphrase" in low:
-        return Question("passphrase", text)
+        return SshQuestion("passphrase", text)
     if "password" in low:
-        return Question("password", text)
-    return Question("other", text)
+        return SshQuestion("password", text)
+    return SshQuestion("other", text)
 
 
 def _forget_dead(runtime: Path) -> None:

@@ -12,16 +12,16 @@ from holdfast.presenting.lines import Column, Line, Row, counted, one_line
 from holdfast.project.quantities import format_size
 
 if TYPE_CHECKING:
-    from holdfast.environments.spec_findings import Finding
-    from holdfast.hosts.replies import Framework, Installed, Listed, Shown
-    from holdfast.workbench.environments.suitability import Checked, Remark
+    from holdfast.environments.spec_findings import SpecFinding
+    from holdfast.hosts.replies import Framework, Installed, ListedEnvironment, Shown
+    from holdfast.workbench.environments.suitability import EnvironmentCheck, Remark
 
 PACKAGES_SHOWN, USERS_SHOWN = 40, 5
 ID_LENGTH, ID_SHOWN = 16, 8
 """Characters of an id, and how many of them are shown: the beginning is enough for every command."""
 
 
-def listed_as_dict(listed: Listed) -> dict[str, Any]:
+def listed_as_dict(listed: ListedEnvironment) -> dict[str, Any]:
     return {
         "id": listed.id,
         "state": listed.state,
@@ -83,7 +83,7 @@ def rows(shown: Shown, now: float) -> Iterator[Row]:
         yield "Packages", f"… {len(shown.packages) - PACKAGES_SHOWN} more: -o json"
 
 
-def checked_as_dict(checked: Checked) -> dict[str, Any]:
+def checked_as_dict(checked: EnvironmentCheck) -> dict[str, Any]:
     return {
         "file": checked.file or None,
         "findings": [asdict(each) | {"file": each.file or None, "line": each.line or None} for each in checked.remarks],
@@ -99,7 +99,7 @@ def remark_line(remark: Remark) -> Line:
     return Line(one_line(f"{place}{remark.severity}: {remark.sentence}"), remedy=remark.remedy)
 
 
-def fixed_text(change: Finding) -> str:
+def fixed_text(change: SpecFinding) -> str:
     place = f"{change.file}:{change.line}"
     if not change.original:
         return f"{place}: added `{change.replacement}`"
@@ -108,7 +108,7 @@ def fixed_text(change: Finding) -> str:
     return f"{place}: `{change.original}` → `{change.replacement}`"
 
 
-def checked_text(checked: Checked) -> str:
+def checked_text(checked: EnvironmentCheck) -> str:
     """How much was found, and in what: who reads it shall know what was not looked at."""
     errors = sum(1 for each in checked.remarks if each.severity == "error")
     warnings = len(checked.remarks) - errors
@@ -128,7 +128,7 @@ def _looked_at(target: str, there: Installed) -> dict[str, Any]:
     return found | {"frameworks": [each._asdict() for each in there.frameworks]}
 
 
-def _places(checked: Checked) -> Iterator[str]:
+def _places(checked: EnvironmentCheck) -> Iterator[str]:
     if checked.file:
         unused = "" if checked.is_used else ", which the target makes no use of"
         yield f"{counted(checked.lines, 'line')} of {checked.file}{unused}"

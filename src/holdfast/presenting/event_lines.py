@@ -153,7 +153,7 @@ WORDS: Mapping[type[events.Event | journals.JournalEvent], Callable[[Any], Line 
     journals.ScriptExited: _nothing,
     journals.ProcessesEnded: _nothing,  # this and what follows is said when the run has ended
     journals.FilesListed: _nothing,
-    journals.Noted: lambda event: Line(f"note: {event.text}"),
+    journals.JournalNote: lambda event: Line(f"note: {event.text}"),
     journals.GpusJudged: _nothing,
     journals.RunEnded: _nothing,
 }

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from holdfast.frozen import asdict
-from holdfast.hosts.gpu_report import Device, Instance, Look, Process, Waiting, Whose
-from holdfast.hosts.machine_report import DeviceState, DockerReport, Facts, Folder, Gpu, GpuState
+from holdfast.hosts.gpu_report import Device, GpuInventory, GpuOccupant, Instance, WaitingRun, Whose
+from holdfast.hosts.machine_report import DeviceState, DockerReport, Folder, Gpu, GpuState, MachineFacts
 from holdfast.presenting.amounts import gibibytes, size_text
 from holdfast.presenting.lines import Row, at_most
 from holdfast.project.quantities import format_size, short_duration
-from holdfast.workbench.machines.machine_findings import Finding
+from holdfast.workbench.machines.machine_findings import MachineFinding
 
 ROWS_SHOWN = 5
 """Of Pythons and of a device's processes. `-o json` has all of them."""
@@ -20,7 +20,9 @@ PROCESSES_SHOWN, COMMAND_SHOWN = 10, 40
 """Of each device, where it is about who uses it, and characters of each."""
 
 
-def as_dict(facts: Facts, findings: Sequence[Finding] = (), engine: DockerReport | None = None) -> dict[str, Any]:
+def as_dict(
+    facts: MachineFacts, findings: Sequence[MachineFinding] = (), engine: DockerReport | None = None
+) -> dict[str, Any]:
     """For JSON and queries. `engine`: of a machine that runs containers for us."""
     plain: dict[str, Any] = json.loads(json.dumps(asdict(facts)))  # queries know lists, and not tuples
     if engine is not None:
@@ -28,7 +30,9 @@ def as_dict(facts: Facts, findings: Sequence[Finding] = (), engine: DockerReport
     return {**plain, "findings": [each._asdict() for each in findings]}
 
 
-def rows(facts: Facts, findings: Sequence[Finding] = (), engine: DockerReport | None = None) -> Iterator[Row]:
+def rows(
+    facts: MachineFacts, findings: Sequence[MachineFinding] = (), engine: DockerReport | None = None
+) -> Iterator[Row]:
     """What the machine has, then what was found."""
     yield from _facts(facts, engine)
     for number, finding in enumerate(findings, 1):
@@ -38,7 +42,7 @@ def rows(facts: Facts, findings: Sequence[Finding] = (), engine: DockerReport | 
             yield title, finding.remedy
 
 
-def _facts(facts: Facts, engine: DockerReport | None) -> Iterator[Row]:
+def _facts(facts: MachineFacts, engine: DockerReport | None) -> Iterator[Row]:
     library = f"glibc {facts.glibc}" if facts.glibc else "without glibc"
     yield "Machine", f"{facts.host}, as {facts.user}"
     yield "System", f"{facts.system}, Linux {facts.kernel}, {facts.architecture}, {library}"
@@ -70,7 +74,7 @@ def _engine(engine: DockerReport) -> str:
     return ", ".join([engine.version, *kinds, f"images in {engine.root}{room}"])
 
 
-def _cores(facts: Facts) -> str:
+def _cores(facts: MachineFacts) -> str:
     cores = facts.cores
     text = "unknown" if cores.usable is None else str(cores.usable)
     if cores.online is not None and cores.usable is not None and cores.usable < cores.online:
@@ -78,7 +82,7 @@ def _cores(facts: Facts) -> str:
     return text + (f", a share of {cores.quota:g}" if cores.quota is not None else "")
 
 
-def _memory(facts: Facts) -> str:
+def _memory(facts: MachineFacts) -> str:
     memory = facts.memory
     text = f"{size_text(memory.available)} of {size_text(memory.total)} available"
     return text + (f", limited to {format_size(memory.limit)}" if memory.limit is not None else "")
@@ -137,12 +141,12 @@ def _clock(value: int | None) -> str:
     return "unknown" if value is None else str(value)
 
 
-def users_document(look: Look) -> dict[str, Any]:
+def users_document(look: GpuInventory) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(json.dumps(asdict(look)))  # queries know lists, and not tuples
     return found
 
 
-def user_rows(look: Look) -> Iterator[Row]:
+def user_rows(look: GpuInventory) -> Iterator[Row]:
     """Who uses the GPUs."""
     yield "Driver", _driver(look.state, look.driver, look.cuda, look.problem)
     for device in look.devices:
@@ -188,7 +192,7 @@ def _state(unit: Device | Instance) -> str:
     return "in use without a lease: not handed out" if unit.is_used else "free"
 
 
-def _waiting(waiting: Waiting) -> str:
+def _waiting(waiting: WaitingRun) -> str:
     who = _run(waiting.run, waiting.user) if waiting.run else f"process {waiting.pid} of {waiting.user or 'unknown'}"
     count = "1 GPU" if waiting.gpus == 1 else f"{waiting.gpus} GPUs"
     since = f", since {short_duration(waiting.waited)}" if waiting.waited is not None else ""
@@ -204,7 +208,7 @@ def _ordinal(place: int) -> str:
     return f"{place}{ending}"
 
 
-def _process(process: Process) -> str:
+def _process(process: GpuOccupant) -> str:
     what = process.command or process.name or "unknown"
     user = f" of {process.user}" if process.user else ""
     match process.whose:

@@ -9,9 +9,9 @@ from pathlib import Path
 from holdfast.project.documents import read_document
 from holdfast.project.environment_spec import EnvironmentSpec, Requirement, parse_python
 from holdfast.project.fields import Fields
-from holdfast.project.nodes import Entry, ListNode, MapNode, Scalar
+from holdfast.project.nodes import ListNode, MapNode, MappingEntry, Scalar
 from holdfast.project.problems import Problem, errors_in
-from holdfast.project.requirements import Place, RequirementLines
+from holdfast.project.requirements import RequirementLines, RequirementSource
 
 KEYS = ("name", "channels", "dependencies", "prefix", "variables", "platforms")
 """`prefix` is what `conda env export` adds; it says nothing about what is needed."""
@@ -80,7 +80,7 @@ def _read_items(fields: Fields, items: _Items) -> None:
             _take(fields, item, items)
 
 
-def _read_pip(fields: Fields, entries: Iterable[Entry], items: _Items) -> None:
+def _read_pip(fields: Fields, entries: Iterable[MappingEntry], items: _Items) -> None:
     for entry in entries:
         if entry.name != "pip":
             message = f"`{entry.name}:` is not understood here"
@@ -92,7 +92,7 @@ def _read_pip(fields: Fields, entries: Iterable[Entry], items: _Items) -> None:
             if not item.text.strip() or not item.text.isprintable():
                 fields.error("pip", "an item is empty or holds a line break", "Write one package per line.", item)
             else:
-                items.lines.take(item.text, Place(fields.document.file, item.place.line, "pip"))
+                items.lines.take(item.text, RequirementSource(fields.document.file, item.place.line, "pip"))
 
 
 def _take(fields: Fields, item: Scalar, items: _Items) -> None:

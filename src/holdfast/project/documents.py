@@ -12,7 +12,7 @@ from pathlib import Path
 
 from holdfast.errors import ConfigurationError, StorageError
 from holdfast.frozen import dataclass
-from holdfast.project.nodes import Entry, ListNode, MapNode, Node, Scalar, parse_nodes
+from holdfast.project.nodes import ListNode, MapNode, MappingEntry, Node, Scalar, parse_nodes
 from holdfast.project.plain import parse_plain
 from holdfast.project.problems import Problem
 from holdfast.whole_files import write_whole
@@ -30,7 +30,7 @@ class Document:
     file: str
     root: MapNode
 
-    def entry(self, key: str) -> Entry | None:
+    def entry(self, key: str) -> MappingEntry | None:
         return next((each for each in self.root.entries if each.name == key), None)
 
 
@@ -154,7 +154,7 @@ def _is_empty(node: Node) -> bool:
     return isinstance(node, Scalar) and node.is_null and not node.text
 
 
-def _replace(text: str, entry: Entry, value: Value) -> str | None:
+def _replace(text: str, entry: MappingEntry, value: Value) -> str | None:
     node, key_end = entry.value, entry.key.place.end
     start, end = node.place.start, node.place.end
     end = start + len(text[start:end].rstrip())  # block text ends, for the parser, after its line break

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from holdfast.errors import nearest
 from holdfast.project.documents import Document
-from holdfast.project.nodes import Entry, ListNode, MapNode, Node, Scalar
+from holdfast.project.nodes import ListNode, MapNode, MappingEntry, Node, Scalar
 from holdfast.project.problems import Problem, Severity
 
 TRUE = frozenset(("true", "yes", "on"))
@@ -107,7 +107,7 @@ class Fields:
                 found.append(item)
         return found
 
-    def pairs(self, key: str) -> tuple[Entry, ...]:
+    def pairs(self, key: str) -> tuple[MappingEntry, ...]:
         """The entries of a mapping; empty when it is missing or null."""
         value = self._value(key)
         if value is None:

@@ -27,7 +27,7 @@ NULLS = frozenset(("", "~", "null", "Null", "NULL"))
 
 
 @dataclass(frozen=True)
-class Place:
+class TextPosition:
     """`line` and `column` count from 1 and 0; `start` and `end` are indexes into the text."""
 
     line: int
@@ -40,7 +40,7 @@ class Place:
 class Scalar:
     """`text` is the value as written, whatever YAML would make of it; `style` is empty for a plain one."""
 
-    place: Place
+    place: TextPosition
     text: str
     style: str = ""
     tag: str | None = None
@@ -56,7 +56,7 @@ class Scalar:
 
 @dataclass(frozen=True)
 class ListNode:
-    place: Place
+    place: TextPosition
     items: tuple[Node, ...]
     is_flow: bool
     size: int
@@ -64,7 +64,7 @@ class ListNode:
 
 
 @dataclass(frozen=True)
-class Entry:
+class MappingEntry:
     key: Scalar
     value: Node
     is_alias: bool = False
@@ -80,8 +80,8 @@ class Entry:
 
 @dataclass(frozen=True)
 class MapNode:
-    place: Place
-    entries: tuple[Entry, ...]
+    place: TextPosition
+    entries: tuple[MappingEntry, ...]
     is_flow: bool
     size: int
     depth: int
@@ -185,7 +185,7 @@ class _Builder:
             return ListNode(place, tuple(child for child, _ in begun.children), is_flow, size, depth)
         return MapNode(place, tuple(self._entries(begun.children)), is_flow, size, depth)
 
-    def _entries(self, children: list[tuple[Node, bool]]) -> Iterable[Entry]:
+    def _entries(self, children: list[tuple[Node, bool]]) -> Iterable[MappingEntry]:
         seen: dict[str, int] = {}
         for (key, _), (value, is_alias) in zip(children[::2], children[1::2], strict=True):
             line = key.place.line
@@ -198,7 +198,7 @@ class _Builder:
                 self._problem(line, key.text, f"is written twice, first in line {first}", "Remove one of the two.")
             else:
                 seen[key.text] = line
-                yield Entry(key, value, is_alias)
+                yield MappingEntry(key, value, is_alias)
 
     def _alias(self, event: Any) -> None:
         node = self._anchors.get(event.anchor)
@@ -224,9 +224,9 @@ class _Builder:
         raise _Refused(Problem(self.file, event.start_mark.line + 1, "", message, remedy))
 
 
-def _place(first: Any, last: Any) -> Place:
+def _place(first: Any, last: Any) -> TextPosition:
     mark = first.start_mark
-    return Place(mark.line + 1, mark.column, mark.index, last.end_mark.index)
+    return TextPosition(mark.line + 1, mark.column, mark.index, last.end_mark.index)
 
 
 def _tag(event: Any) -> str | None:

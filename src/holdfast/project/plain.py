@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 
 from holdfast.frozen import dataclass
-from holdfast.project.nodes import Entry, ListNode, MapNode, Node, Place, Scalar
+from holdfast.project.nodes import ListNode, MapNode, MappingEntry, Node, Scalar, TextPosition
 
 MAXIMUM_LINES = 1000
 
@@ -80,11 +80,11 @@ class _Line:
         style = text[0] if text[0] in "\"'" else ""
         return Scalar(self.place(*self.match.span(group)), text[1:-1] if style else text, style)
 
-    def place(self, begin: int, end: int) -> Place:
-        return Place(self.number, begin, self.start + begin, self.start + end)
+    def place(self, begin: int, end: int) -> TextPosition:
+        return TextPosition(self.number, begin, self.start + begin, self.start + end)
 
 
-def _entry(head: _Line, *below: _Line) -> Entry | None:
+def _entry(head: _Line, *below: _Line) -> MappingEntry | None:
     key = head.scalar("key")
     value: Node | None = head.value
     if below:
@@ -92,7 +92,7 @@ def _entry(head: _Line, *below: _Line) -> Entry | None:
     elif value is None:
         after = head.match.end("key") + 1
         value = Scalar(head.place(after, after), "")
-    return None if value is None else Entry(key, value)
+    return None if value is None else MappingEntry(key, value)
 
 
 def _collection(lines: Sequence[_Line]) -> Node | None:
@@ -119,7 +119,7 @@ def _list(lines: Sequence[_Line]) -> ListNode | None:
     found = tuple(each for each in items if each is not None)
     if len(found) < len(items):
         return None
-    place = Place(first.number, first.indent, first.start + first.indent, found[-1].place.end)
+    place = TextPosition(first.number, first.indent, first.start + first.indent, found[-1].place.end)
     size, depth = 1 + sum(each.size for each in found), 1 + max(each.depth for each in found)
     return ListNode(place, found, False, size, depth)
 
@@ -131,14 +131,14 @@ def _item(head: _Line, *below: _Line) -> Node | None:
     if not below or below[0].indent < head.match.start("inner") or any(line.match["inner"] for line in below):
         return None
     inner = _list(below)
-    return None if inner is None else _mapping([Entry(head.scalar("inner"), inner)])
+    return None if inner is None else _mapping([MappingEntry(head.scalar("inner"), inner)])
 
 
-def _mapping(entries: Sequence[Entry]) -> MapNode | None:
+def _mapping(entries: Sequence[MappingEntry]) -> MapNode | None:
     """None where a key is there twice, which is a problem to be told, or there is none."""
     if not entries or len({each.name for each in entries}) < len(entries):
         return None
     begin, end = entries[0].key.place, entries[-1].value.place.end
     size = 1 + sum(each.key.size + each.value.size for each in entries)
     depth = 1 + max(each.value.depth for each in entries)
-    return MapNode(Place(begin.line, begin.column, begin.start, end), tuple(entries), False, size, depth)
+    return MapNode(TextPosition(begin.line, begin.column, begin.start, end), tuple(entries), False, size, depth)

@@ -18,8 +18,8 @@ from typing import Any
 from holdfast.project.documents import BYTE_ORDER_MARK, read_text
 from holdfast.project.environment_spec import EnvironmentSpec, Requirement, parse_python
 from holdfast.project.problems import Problem, Severity, errors_in
-from holdfast.project.requirement_lines import Misspelt, Package, normalised, parse_package
-from holdfast.project.requirements import Place, RequirementLines, read_python_version
+from holdfast.project.requirement_lines import Misspelt, RequiredPackage, normalised, parse_package
+from holdfast.project.requirements import RequirementLines, RequirementSource, read_python_version
 
 Table = Mapping[str, Any]
 """What is inside a TOML file, as its parser gives it; nothing of it leaves this module."""
@@ -74,12 +74,12 @@ class PyprojectFile:
             found = found.get(key, {}) if isinstance(found, Mapping) else {}
         return found if isinstance(found, Mapping) else {}
 
-    def place(self, written: str, key: str, constrains: bool = False) -> Place:
+    def place(self, written: str, key: str, constrains: bool = False) -> RequirementSource:
         """A TOML parser tells no lines: the first one that has the words."""
         numbered = list(enumerate(self.text.splitlines(), 1))
         exact = [number for number, line in numbered if re.search(rf"[\"']{re.escape(written)}[\"']", line)]
         near = [number for number, line in numbered if written in line] if written else []
-        return Place(self.relative, (exact or near or [0])[0], key, (), constrains)
+        return RequirementSource(self.relative, (exact or near or [0])[0], key, (), constrains)
 
     def problem(self, written: str, key: str, message: str, remedy: str, severity: Severity = "error") -> None:
         self.lines.problem(self.place(written, key), message, remedy, severity)
@@ -137,7 +137,7 @@ def _texts(file: PyprojectFile, value: object, key: str) -> list[str]:
     return []
 
 
-def _source(file: PyprojectFile, package: Package) -> Table | None:
+def _source(file: PyprojectFile, package: RequiredPackage) -> Table | None:
     sources = file.table("tool", "uv", "sources")
     found = next((each for name, each in sources.items() if normalised(name) == package.name), None)
     if isinstance(found, Mapping):
@@ -147,7 +147,7 @@ def _source(file: PyprojectFile, package: Package) -> Table | None:
     return {"several": ""} if found is not None else None
 
 
-def _take_source(file: PyprojectFile, package: Package, source: Table, place: Place) -> None:
+def _take_source(file: PyprojectFile, package: RequiredPackage, source: Table, place: RequirementSource) -> None:
     extras = f"[{package.extras}]" if package.extras else ""
     marker = f" ; {package.marker}" if package.marker else ""
     if "index" in source:

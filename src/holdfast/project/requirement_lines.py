@@ -35,7 +35,7 @@ ARCHIVES = (".whl", ".tar.gz", ".zip", ".tar.bz2", ".tgz", ".tar.xz")
 
 
 @dataclass(frozen=True)
-class Package:
+class RequiredPackage:
     """`name` is normalised, empty where only an address says what it is; `location` is an address or a path."""
 
     name: str
@@ -131,7 +131,7 @@ def parse_options(line: str) -> tuple[Option, ...] | Misspelt:
     return tuple(found)
 
 
-def parse_package(line: str) -> Package | Misspelt:
+def parse_package(line: str) -> RequiredPackage | Misspelt:
     """A line that does not begin with `-`."""
     body, *hashes = re.split(r"\s--hash(?:=|\s+)", line)
     stray = re.search(r"\s(--?[A-Za-z][\w-]*)", " ".join((body, *hashes)))
@@ -141,7 +141,7 @@ def parse_package(line: str) -> Package | Misspelt:
     package = _parse_body(body)
     if isinstance(package, Misspelt):
         return package
-    return Package(
+    return RequiredPackage(
         package.name,
         package.extras,
         package.specifier,
@@ -212,22 +212,22 @@ def _split_marker(body: str) -> tuple[str, str]:
     return (body[: found.start()].rstrip(), body[found.end() :].strip()) if found else (body, "")
 
 
-def _parse_body(body: str) -> Package | Misspelt:
+def _parse_body(body: str) -> RequiredPackage | Misspelt:
     named = re.match(r"([A-Za-z0-9][A-Za-z0-9._-]*)\s*(\[[^\]]*\])?\s*@\s*(\S.*)$", body)
     if named:
-        return Package(normalised(named[1]), _extras(named[2]), "", named[3])
+        return RequiredPackage(normalised(named[1]), _extras(named[2]), "", named[3])
     if _is_location(body):
         split = re.fullmatch(r"(.*?)(\[[\w\s,.-]*\])?", body, re.DOTALL)
         location, extras = (split[1], _extras(split[2])) if split else (body, "")
-        package = Package("", extras, "", location)
+        package = RequiredPackage("", extras, "", location)
         wheel = parse_wheel_name(package.file_name)
-        return Package(wheel.name if wheel else _egg(location), extras, "", location)
+        return RequiredPackage(wheel.name if wheel else _egg(location), extras, "", location)
     found = re.fullmatch(r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(\[[^\]]*\])?\s*(.*)", body)
     if not found:
         return Misspelt(f"`{body}` is not a package", "Write it like `numpy` or `numpy==2.1.0`.")
     specifier = found[3].strip()
     wrong = _wrong_specifier(found[1], found[2] or "", specifier)
-    return wrong or Package(normalised(found[1]), _extras(found[2]), specifier.strip("()").strip())
+    return wrong or RequiredPackage(normalised(found[1]), _extras(found[2]), specifier.strip("()").strip())
 
 
 def _extras(written: str | None) -> str:

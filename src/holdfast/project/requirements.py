@@ -20,7 +20,7 @@ from holdfast.project.requirement_lines import (
     ARCHIVES,
     Misspelt,
     Option,
-    Package,
+    RequiredPackage,
     in_one_spelling,
     logical_lines,
     parse_options,
@@ -66,7 +66,7 @@ def read_python_version(root: Path, folder: str) -> tuple[Requirement | None, li
 
 
 @dataclass(frozen=True)
-class Place:
+class RequirementSource:
     """Where a line stands; `key` is `pip` in a conda file; `chain` are the files that led there, `file` the last."""
 
     file: str
@@ -88,9 +88,9 @@ class RequirementLines:
         self.arguments: list[str] = []
         self.concealer = Concealer()
         self.are_locked = False
-        self._packages: list[tuple[Package, Place]] = []
-        self._hashes_required: Place | None = None
-        self._index: tuple[str, Place] | None = None
+        self._packages: list[tuple[RequiredPackage, RequirementSource]] = []
+        self._hashes_required: RequirementSource | None = None
+        self._index: tuple[str, RequirementSource] | None = None
         self._read: set[tuple[str, bool]] = set()
 
     def take_file(self, relative: str, constrains: bool = False, chain: tuple[str, ...] = ()) -> None:
@@ -100,9 +100,9 @@ class RequirementLines:
         text, problems = _read(self.root, relative)
         self.problems += problems
         for number, line in logical_lines(text or ""):
-            self.take(line, Place(relative, number, "", (*chain, relative), constrains))
+            self.take(line, RequirementSource(relative, number, "", (*chain, relative), constrains))
 
-    def take(self, written: str, place: Place) -> None:
+    def take(self, written: str, place: RequirementSource) -> None:
         """One line. Nothing below this sees a password: it is out of the text from here on."""
         line = in_one_spelling(self.concealer.conceal(written))
         if not line:
@@ -136,10 +136,10 @@ class RequirementLines:
                 message = f"`{package.name or package.location}` has no exact version with hashes"
                 self.problem(place, message, "Write `--hash=sha256:…` behind it, or remove `--require-hashes`.")
 
-    def problem(self, place: Place, message: str, remedy: str, severity: Severity = "error") -> None:
+    def problem(self, place: RequirementSource, message: str, remedy: str, severity: Severity = "error") -> None:
         self.problems.append(Problem(place.file, place.line, place.key, message, remedy, severity))
 
-    def _take_option(self, option: Option, place: Place) -> None:
+    def _take_option(self, option: Option, place: RequirementSource) -> None:
         match option.name:
             case "--requirement" | "--constraint":
                 self._include(option, place)
@@ -162,7 +162,7 @@ class RequirementLines:
             case _:
                 self._add(option.text, place)
 
-    def _take_index(self, option: Option, place: Place) -> None:
+    def _take_index(self, option: Option, place: RequirementSource) -> None:
         if not re.match(r"https?://|file:///|\$\{", option.value, re.IGNORECASE):
             message = f"`{option.value}` is not the address of an index"
             self.problem(place, message, f"Write `{option.name} https://…`; for a folder with wheels `--find-links`.")
@@ -176,7 +176,7 @@ class RequirementLines:
             self._index = (option.value, place)
         self._add(option.text, place)
 
-    def _take_links(self, option: Option, place: Place) -> None:
+    def _take_links(self, option: Option, place: RequirementSource) -> None:
         # An address, or a folder of the machine that builds.
         if re.match(r"https?://|file:///|/|\$\{", option.value, re.IGNORECASE):
             self._add(option.text, place)
@@ -186,7 +186,7 @@ class RequirementLines:
             self._note(found)
             self._add(f"--find-links {FILES}/{found}".removesuffix("/."), place)
 
-    def _include(self, option: Option, place: Place) -> None:
+    def _include(self, option: Option, place: RequirementSource) -> None:
         if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", option.value):
             self.problem(place, f"`{option.text}` names a file elsewhere", "Save it in the project, and name that.")
             return
@@ -200,14 +200,14 @@ class RequirementLines:
         chain = place.chain or (place.file,)
         self.take_file(found, place.constrains or option.name == "--constraint", chain)
 
-    def _refuse_editable(self, option: Option, place: Place) -> None:
+    def _refuse_editable(self, option: Option, place: RequirementSource) -> None:
         remedy = "Remove the line, and import the folder: the script's folder is its working directory."
         if "://" in option.value:
             address, _, egg = option.value.partition("#egg=")
             remedy = f"Write `{egg.partition('&')[0] or 'NAME'} @ {address}`."
         self.problem(place, f"`{option.text}` cannot be installed editable: environments are shared", remedy)
 
-    def _take_package(self, package: Package, line: str, place: Place) -> None:
+    def _take_package(self, package: RequiredPackage, line: str, place: RequirementSource) -> None:
         if not package.location or package.location.startswith("${"):
             text: str | None = line
         elif package.is_remote:
@@ -222,7 +222,7 @@ class RequirementLines:
         self._packages.append((package, place))
         self._add(text, place)
 
-    def _is_reachable(self, package: Package, place: Place) -> bool:
+    def _is_reachable(self, package: RequiredPackage, place: RequirementSource) -> bool:
         scheme = package.location.partition("://")[0].lower()
         if scheme in ("http", "https", "git+https", "git+http", "git+ssh", "git+git", "git+file"):
             return True
@@ -230,7 +230,7 @@ class RequirementLines:
         self.problem(place, f"the installer knows no addresses that begin with `{scheme}:`", remedy)
         return False
 
-    def _local(self, package: Package, place: Place) -> str | None:
+    def _local(self, package: RequiredPackage, place: RequirementSource) -> str | None:
         if not package.file_name.endswith(ARCHIVES):
             self._refuse_location(package, place)
             return None
@@ -245,7 +245,7 @@ class RequirementLines:
         text += f" ; {package.marker}" if package.marker else ""
         return text + "".join(f" --hash={each}" for each in package.hashes)
 
-    def _refuse_location(self, package: Package, place: Place) -> None:
+    def _refuse_location(self, package: RequiredPackage, place: RequirementSource) -> None:
         location = package.location
         scheme = re.match(r"git\+[^/\s]+@([^:/\s]+):(.+)", location)
         if scheme:
@@ -258,7 +258,7 @@ class RequirementLines:
             remedy = "Build a wheel of it (uv build --wheel FOLDER) and name that, or import the folder as it is."
             self.problem(place, f"`{location}` is a folder, not a wheel", remedy)
 
-    def _locate(self, written: str, place: Place, name: str = "") -> str | None:
+    def _locate(self, written: str, place: RequirementSource, name: str = "") -> str | None:
         """The path in the project of a file that is there: beside the file that names it, else from the top."""
         path = re.sub(r"^file:(?://(?:localhost)?(?=/))?", "", written).replace("\\", "/")
         path = path.removeprefix("./") or "."
@@ -292,7 +292,7 @@ class RequirementLines:
         if relative not in self.files:
             self.files.append(relative)
 
-    def _add(self, text: str, place: Place) -> None:
+    def _add(self, text: str, place: RequirementSource) -> None:
         self.pip.append(Requirement(text, place.line, place.file))
 
 

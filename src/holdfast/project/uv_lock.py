@@ -15,7 +15,7 @@ from holdfast.project.documents import MAXIMUM_BYTES
 from holdfast.project.environment_spec import EnvironmentSpec
 from holdfast.project.problems import Problem, errors_in
 from holdfast.project.pyproject import open_pyproject, parse_toml, read_indexes
-from holdfast.project.requirement_lines import Package, normalised, parse_package
+from holdfast.project.requirement_lines import RequiredPackage, normalised, parse_package
 
 MAXIMUM_LOCK = 50 * MAXIMUM_BYTES
 
@@ -61,7 +61,7 @@ def _other_wishes(root: Path, relative: str) -> list[Problem]:
         return []
     sources = {normalised(each) for each in file.table("tool", "uv", "sources")}
     parsed = [parse_package(each) for each in project.get("dependencies", ()) if isinstance(each, str)]
-    wanted = [each for each in parsed if isinstance(each, Package)]
+    wanted = [each for each in parsed if isinstance(each, RequiredPackage)]
     new = {_wish(each.name, "" if each.location else each.specifier, sources) for each in wanted}
     old = {_wish(name, specifier, sources) for name, specifier in locked}
     if len(wanted) < len(parsed) or new == old:

@@ -60,7 +60,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Listing:
+class FileListing:
     """Relative paths as `os.fsdecode` gives them, in no order. Some may be gone by the time they are read.
 
     `fingerprint` names git's answer, where that alone decides and nothing is to be warned of; else empty.
@@ -80,10 +80,10 @@ class PendingListing:
         self._project = project
         self._asked = asked
 
-    def finish(self) -> Listing:
-        return self.finish_unless("") or Listing((), ())  # no answer has an empty fingerprint
+    def finish(self) -> FileListing:
+        return self.finish_unless("") or FileListing((), ())  # no answer has an empty fingerprint
 
-    def finish_unless(self, fingerprint: str) -> Listing | None:
+    def finish_unless(self, fingerprint: str) -> FileListing | None:
         """The listing, or None when it is the one that had this fingerprint."""
         project, found = self._project, ""
         answer = None
@@ -119,7 +119,7 @@ def begin_listing(root: Path, environment: Mapping[str, str] | None = None, more
         return PendingListing(project, None)
 
 
-def list_files(root: Path, environment: Mapping[str, str] | None = None, more_rules: bytes = b"") -> Listing:
+def list_files(root: Path, environment: Mapping[str, str] | None = None, more_rules: bytes = b"") -> FileListing:
     """Every file that ships. Raises ProjectError when `root` is not a folder."""
     return begin_listing(root, environment, more_rules).finish()
 
@@ -166,11 +166,11 @@ class _Project:
         patterns += parse_rules(ALWAYS, "built in", numbered=False)
         self.own = Layer(self.root + b"/", RuleSet(patterns))
 
-    def listing(self, fingerprint: str) -> Listing:
+    def listing(self, fingerprint: str) -> FileListing:
         joined = os.fsdecode(b"\0".join(self._files))  # one conversion for all names: none of them can hold a NUL
         paths = tuple(joined.split("\0")) if joined else ()
         executable = {os.fsdecode(path): known for path, known in self._executable.items()}
-        return Listing(paths, tuple(self.warnings), "" if self.warnings else fingerprint, executable)
+        return FileListing(paths, tuple(self.warnings), "" if self.warnings else fingerprint, executable)
 
     def add_git_files(self, prefix: bytes, answer: GitFiles) -> None:
         """`prefix` is empty, or the folder of a repository inside the project with a slash at its end."""

@@ -20,7 +20,7 @@ Row = Sequence[Any]
 
 
 @dataclass(frozen=True)
-class Entry:
+class ManifestEntry:
     """`kind`: `f` file or `x` executable file, `detail` is the sha256; `l` link, `detail` is its target."""
 
     path: str
@@ -31,7 +31,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Manifest:
-    entries: tuple[Entry, ...]
+    entries: tuple[ManifestEntry, ...]
 
 
 def encode(manifest: Manifest) -> bytes:
@@ -62,7 +62,7 @@ def decode(data: bytes) -> Manifest:
     _check_shapes(rows)
     _check_paths([row[0] for row in rows])
     _check_details(rows)
-    return Manifest(tuple([Entry(*row) for row in rows]))
+    return Manifest(tuple([ManifestEntry(*row) for row in rows]))
 
 
 _PART_THAT_LEADS_AWAY = re.compile(r"(?:\A|/)\.{0,2}(?:/|\Z)")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from holdfast.errors import ProjectError, StorageError
 from holdfast.project.file_names import unstorable
-from holdfast.snapshots.manifest import Entry, decode
+from holdfast.snapshots.manifest import ManifestEntry, decode
 from holdfast.snapshots.store import ObjectStore, cannot_write, copy_stream, damaged, digest_of_stream
 from holdfast.snapshots.warnings import shown
 from holdfast.whole_files import whole
@@ -59,7 +59,7 @@ def require_room(destination: Path) -> None:
         )
 
 
-def _require_storable(entries: tuple[Entry, ...]) -> None:
+def _require_storable(entries: tuple[ManifestEntry, ...]) -> None:
     for path, reason in unstorable(entry.path for entry in entries).items():
         raise StorageError(
             f"{shown(path)} cannot be restored on this system: {reason}.", "Restore the run on a Linux machine."
@@ -83,7 +83,7 @@ class _Unchanged:
     def __init__(self, base: str) -> None:
         self._base = base
 
-    def holds(self, entry: Entry) -> bool:
+    def holds(self, entry: ManifestEntry) -> bool:
         place = f"{self._base}/{entry.path}"
         if _link_above(self._base, entry.path) is not None:
             return False
@@ -100,7 +100,7 @@ class _Unchanged:
             return False
 
 
-def _differing(entries: tuple[Entry, ...], base: str) -> Iterator[tuple[str, bool]]:
+def _differing(entries: tuple[ManifestEntry, ...], base: str) -> Iterator[tuple[str, bool]]:
     """What is in the way: its path, and whether it is a folder."""
     same = _Unchanged(base)
     seen: set[str] = set()
@@ -159,7 +159,7 @@ def _make_folders(base: str, path: str) -> None:
                 os.mkdir(place)
 
 
-def _write(store: ObjectStore, entry: Entry, place: str) -> None:
+def _write(store: ObjectStore, entry: ManifestEntry, place: str) -> None:
     """Beside its place first and then renamed over it: an interruption leaves the old file or the new one."""
     with whole(Path(place)) as temporary:
         if entry.kind == "l":
@@ -168,7 +168,7 @@ def _write(store: ObjectStore, entry: Entry, place: str) -> None:
             _copy(store, entry, os.fspath(temporary))
 
 
-def _link(entry: Entry, place: str) -> None:
+def _link(entry: ManifestEntry, place: str) -> None:
     try:
         os.symlink(entry.detail, place)
     except OSError as error:
@@ -180,7 +180,7 @@ def _link(entry: Entry, place: str) -> None:
         ) from error
 
 
-def _copy(store: ObjectStore, entry: Entry, place: str) -> None:
+def _copy(store: ObjectStore, entry: ManifestEntry, place: str) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
     descriptor = os.open(place, flags, 0o777 if entry.kind == "x" else 0o666)  # less what the umask takes
     with store.open(entry.detail) as source, open(descriptor, "wb") as target:

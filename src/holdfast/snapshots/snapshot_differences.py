@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from holdfast.frozen import dataclass
 from holdfast.project.quantities import format_size
-from holdfast.snapshots.manifest import Entry, decode
+from holdfast.snapshots.manifest import ManifestEntry, decode
 from holdfast.snapshots.store import ObjectStore
 from holdfast.snapshots.warnings import shown
 
@@ -44,11 +44,11 @@ def unified_diff(store: ObjectStore, a: str, b: str, max_bytes: int = TEXT_LIMIT
     return "".join(line + "\n" for line in lines)
 
 
-def _entries(store: ObjectStore, digest: str) -> dict[str, Entry]:
+def _entries(store: ObjectStore, digest: str) -> dict[str, ManifestEntry]:
     return {entry.path: entry for entry in decode(store.read(digest)).entries}
 
 
-def _difference(before: dict[str, Entry], after: dict[str, Entry]) -> SnapshotDifference:
+def _difference(before: dict[str, ManifestEntry], after: dict[str, ManifestEntry]) -> SnapshotDifference:
     return SnapshotDifference(
         added=tuple(sorted(after.keys() - before.keys())),
         removed=tuple(sorted(before.keys() - after.keys())),
@@ -56,7 +56,9 @@ def _difference(before: dict[str, Entry], after: dict[str, Entry]) -> SnapshotDi
     )
 
 
-def _file_diff(store: ObjectStore, old: Entry | None, new: Entry | None, max_bytes: int) -> Iterator[str]:
+def _file_diff(
+    store: ObjectStore, old: ManifestEntry | None, new: ManifestEntry | None, max_bytes: int
+) -> Iterator[str]:
     entry = new or old
     if entry is None:
         return
@@ -81,7 +83,7 @@ def _file_diff(store: ObjectStore, old: Entry | None, new: Entry | None, max_byt
 _KINDS = {"f": "a file", "x": "an executable file", "l": "a link"}
 
 
-def _content(store: ObjectStore, entry: Entry | None) -> bytes:
+def _content(store: ObjectStore, entry: ManifestEntry | None) -> bytes:
     if entry is None:
         return b""
     return entry.detail.encode("utf-8", "surrogateescape") if entry.kind == "l" else store.read(entry.detail)

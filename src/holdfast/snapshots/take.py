@@ -13,7 +13,7 @@ from typing import BinaryIO
 from holdfast.frozen import dataclass
 from holdfast.snapshots.cache import Cache, CacheWriter, Known, load_cache, writing_cache
 from holdfast.snapshots.contents import LFS_POINTER, LFS_POINTER_LIMIT, Row, content_warnings
-from holdfast.snapshots.ignore import Listing, begin_listing, special_file
+from holdfast.snapshots.ignore import FileListing, begin_listing, special_file
 from holdfast.snapshots.manifest import encode_rows
 from holdfast.snapshots.patterns import literal, with_slashes
 from holdfast.snapshots.store import ObjectStore, is_digest
@@ -213,7 +213,7 @@ def _as_before(cache: Cache, warnings: tuple[SnapshotWarning, ...]) -> Snapshot:
 
 
 def _assemble(
-    reading: _Reading, listing: Listing, cache: Cache, reused: dict[str, Known], stored: set[str]
+    reading: _Reading, listing: FileListing, cache: Cache, reused: dict[str, Known], stored: set[str]
 ) -> Snapshot:
     """Put old and new together, store the manifest, and write the cache."""
     rows: list[Row] = [(path, known[4], known[5], 0 if known[4] == "l" else known[2]) for path, known in reused.items()]

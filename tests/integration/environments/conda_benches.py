@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.farside.environments import conda_requests
 from holdfast.farside.environments.conda_channels import Settings, channel_urls, read_settings
-from holdfast.farside.environments.conda_requests import Done, Prefix, Problem, Progress
+from holdfast.farside.environments.conda_requests import CondaDone, CondaProblem, CondaProgress, Prefix
 
 UV = Path(sys.executable).with_name("uv")
 PLATFORM = "linux-x86_64-glibc2.36"
@@ -45,24 +45,26 @@ class Bench:
         process.stdin.close()
         return process
 
-    def finish(self, process: subprocess.Popen[str]) -> tuple[Done | Problem, list[Progress]]:
+    def finish(self, process: subprocess.Popen[str]) -> tuple[CondaDone | CondaProblem, list[CondaProgress]]:
         assert process.stdout
         with process.stdout:
             output = process.stdout.read()
         code = process.wait()
         answers = [answer for answer in map(conda_requests.read_line, output.splitlines()) if answer is not None]
-        if not answers or isinstance(answers[-1], Progress):
+        if not answers or isinstance(answers[-1], CondaProgress):
             return conda_requests.ended_early(code, output), []
-        return answers[-1], [each for each in answers if isinstance(each, Progress)]
+        return answers[-1], [each for each in answers if isinstance(each, CondaProgress)]
 
-    def solve(self, names: list[str], *specs: str, cuda: str = "", locked: tuple[Any, ...] = ()) -> Done | Problem:
+    def solve(
+        self, names: list[str], *specs: str, cuda: str = "", locked: tuple[Any, ...] = ()
+    ) -> CondaDone | CondaProblem:
         channels = channel_urls(names, specs, self.settings)
         request = conda_requests.solve_request(specs, channels, PLATFORM, cuda, locked, str(self.cache))
         return self.finish(self.start(request))[0]
 
     def packages(self, names: list[str], *specs: str, cuda: str = "") -> tuple[Any, ...]:
         solved = self.solve(names, *specs, cuda=cuda)
-        assert isinstance(solved, Done), solved
+        assert isinstance(solved, CondaDone), solved
         return solved.packages
 
     def request(self, packages: tuple[Any, ...], name: str, names: tuple[str, ...] = (), **options: Any) -> str:
@@ -73,7 +75,7 @@ class Bench:
 
     def install(
         self, packages: tuple[Any, ...], name: str, *names: str, **options: Any
-    ) -> tuple[Done | Problem, list[Progress]]:
+    ) -> tuple[CondaDone | CondaProblem, list[CondaProgress]]:
         return self.finish(self.start(self.request(packages, name, names, **options)))
 
 

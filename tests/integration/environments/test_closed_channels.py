@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.environments.conda_requests import Done
+from holdfast.farside.environments.conda_requests import CondaDone
 from integration.environments.conda_benches import conda_bench  # noqa: F401 - a fixture
 from kit.conda_channel import Channel, Content, Package, archive
 
@@ -66,7 +66,7 @@ def test_a_closed_channel_opens_and_its_secret_stays_out_of_all_files(bench, clo
     packages = bench.packages([name], "x", f"{name}::x")
     done, progress = bench.install(packages, "p", name)
 
-    assert done == Done(packages)
+    assert done == CondaDone(packages)
     assert packages[0]["url"] == f"http://127.0.0.1:{closed}/c/noarch/x-1.0-0.tar.bz2"
     assert progress[-1].bytes == progress[-1].total == packages[0]["size"] > 300_000
     assert (bench.folder / "p/x.txt").read_text() == "right"

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.farside.environments import conda_requests
 from holdfast.farside.environments.conda_channels import read_settings
-from holdfast.farside.environments.conda_requests import Done, Problem, Progress
+from holdfast.farside.environments.conda_requests import CondaDone, CondaProblem, CondaProgress
 from integration.environments.conda_benches import MACHINE, UV, Bench, conda_bench  # noqa: F401 - a fixture
 from kit.conda_channel import PLACEHOLDER, Channel, Content, Package, archive, python_module, python_package
 from kit.waiting import wait_for
@@ -59,8 +59,8 @@ def test_an_environment_is_solved_installed_and_runs(bench, channel):
 
     assert [name.split("=")[0] for name in names(packages)] == ["base-lib", "greet", "python"]
     assert conda_requests.python_packages(packages) == ["greet==2.0"]
-    assert done == Done(packages)
-    assert (progress[0].phase, progress[-1]) == ("download", Progress("link", 3, 3, 0, 0))
+    assert done == CondaDone(packages)
+    assert (progress[0].phase, progress[-1]) == ("download", CondaProgress("link", 3, 3, 0, 0))
     prefix = bench.folder / "p"
     assert said(prefix / "bin/greet") == "2.0\n"
     assert said(prefix / "bin/python", "-c", "import sys, ssl, sqlite3; print(sys.prefix)") == f"{prefix}\n"
@@ -91,7 +91,7 @@ def test_the_build_fits_the_targets_driver_and_c_library(bench, channel):
     assert names(bench.packages([channel.url], "gpu-lib", cuda="12.4")) == ["gpu-lib=1.0=cuda_1"]
     assert names(bench.packages([channel.url], "gpu-lib", cuda="11.8")) == ["gpu-lib=1.0=cpu_0"]
     refused = bench.solve([channel.url], "new-lib")
-    assert isinstance(refused, Problem)
+    assert isinstance(refused, CondaProblem)
     assert (refused.kind, refused.spec) == ("unsatisfiable", "new-lib")
     assert "__glibc >=2.99" in refused.message
 
@@ -102,7 +102,7 @@ def test_locked_packages_are_preferred_where_they_fit(bench, channel):
     again = bench.solve([channel.url], "greet", "python", locked=locked)
     newer = bench.solve([channel.url], "greet>=2", "python", locked=locked)
 
-    assert again == Done(locked)
+    assert again == CondaDone(locked)
     assert "greet=2.0=py_0" in names(newer.packages)
 
 
@@ -131,7 +131,7 @@ def test_specs_are_written_as_conda_users_write_them(bench, channel, spec, build
 def test_an_unsatisfiable_spec_has_the_solvers_reason(bench, channel, specs, spec, word):
     problem = bench.solve([channel.url], *specs)
 
-    assert isinstance(problem, Problem)
+    assert isinstance(problem, CondaProblem)
     assert (problem.kind, problem.spec) == ("unsatisfiable", spec)
     assert word in problem.message
 
@@ -224,9 +224,9 @@ def test_a_worker_that_is_killed_leaves_a_cache_that_works(bench, channel):
 
     problem, _ = bench.finish(process)
 
-    assert isinstance(problem, Problem) and (problem.kind, problem.spec) == ("other", "")
+    assert isinstance(problem, CondaProblem) and (problem.kind, problem.spec) == ("other", "")
     assert problem.message.endswith("signal 9")
-    assert isinstance(bench.install(packages, "p")[0], Done)
+    assert isinstance(bench.install(packages, "p")[0], CondaDone)
     assert said(bench.folder / "p/bin/greet") == "2.0\n"
 
 
@@ -236,7 +236,7 @@ def test_a_prefix_that_has_packages_is_never_gone_on_with(bench, channel):
 
     problem, _ = bench.install(packages, "p")
 
-    assert problem == Problem("storage", f"`{bench.folder}/p` has packages already", "")
+    assert problem == CondaProblem("storage", f"`{bench.folder}/p` has packages already", "")
 
 
 def test_two_installations_share_a_cache_at_the_same_time(bench, channel):
@@ -244,7 +244,7 @@ def test_two_installations_share_a_cache_at_the_same_time(bench, channel):
 
     running = [bench.start(bench.request(packages, name)) for name in ("one", "two", "three")]
 
-    assert [bench.finish(each)[0] for each in running] == [Done(packages)] * 3
+    assert [bench.finish(each)[0] for each in running] == [CondaDone(packages)] * 3
     assert [said(bench.folder / name / "bin/greet") for name in ("one", "two", "three")] == ["2.0\n"] * 3
     inodes = {(bench.folder / name / "bin/python").stat().st_ino for name in ("one", "two", "three")}
     assert len(inodes) == 1  # hard links: three environments cost the disk one
@@ -261,7 +261,7 @@ def test_a_folder_that_cannot_be_written_is_a_problem_of_storage(bench, channel)
 def test_scripts_of_packages_run_and_their_output_disturbs_nobody(bench, channel):
     done, _ = bench.install(bench.packages([channel.url], "scripted"), "p")
 
-    assert isinstance(done, Done)
+    assert isinstance(done, CondaDone)
     assert (bench.folder / "p/linked").read_text() == "linked\n"
     problem, _ = bench.install(bench.packages([channel.url], "broken"), "p2")
-    assert problem == Problem("other", "the script of `broken` that runs after its installation failed", "")
+    assert problem == CondaProblem("other", "the script of `broken` that runs after its installation failed", "")

@@ -15,14 +15,14 @@ import pytest
 
 from holdfast.environments.environment_plan import Wishes, plan_environment
 from holdfast.environments.foreign_resolution import (
+    ForeignMachine,
     Installer,
-    Machine,
     WheelFile,
     index_variables,
     resolve_for,
     wheel_files,
 )
-from holdfast.environments.wheel_download import Access, Download
+from holdfast.environments.wheel_download import Access, PackageDownload
 from holdfast.errors import PreparationError
 from holdfast.plan import EnvironmentPlan, text
 from holdfast.project.environment_spec import EnvironmentSpec, Requirement
@@ -32,8 +32,8 @@ from kit.link import Link
 from kit.package_server import package_index
 from kit.wheels import make_wheel
 
-NEW, OLD = Machine("linux-x86_64-glibc2.36", "3.11.2"), Machine("linux-x86_64-glibc2.17", "3.8.18")
-ARM = Machine("linux-aarch64-glibc2.31", "3.10.4")
+NEW, OLD = ForeignMachine("linux-x86_64-glibc2.36", "3.11.2"), ForeignMachine("linux-x86_64-glibc2.17", "3.8.18")
+ARM = ForeignMachine("linux-aarch64-glibc2.31", "3.10.4")
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def asked(*lines: str, locks: tuple[dict[str, object], ...] = ()) -> Environment
     [(NEW, "cp311-cp311-manylinux"), (OLD, "cp38-cp38-manylinux_2_17_x86_64"), (ARM, "manylinux_2_17_aarch64")],
     ids=str,
 )
-def test_the_wheel_is_for_the_other_machine(uv: Installer, machine: Machine, tag: str) -> None:
+def test_the_wheel_is_for_the_other_machine(uv: Installer, machine: ForeignMachine, tag: str) -> None:
     plan = asked("markupsafe==2.1.5")
     lock = resolve_for(machine, plan, uv)
     (found,) = wheel_files(lock, machine, plan, uv)
@@ -88,7 +88,7 @@ def test_a_name_that_nobody_has_is_said_in_uvs_words(uv: Installer) -> None:
 
 def read_all(access: Access, url: str, content: bytes) -> bytes:
     file = WheelFile("thing", "thing-1.0-py3-none-any.whl", url, hashlib.sha256(content).hexdigest())
-    download = Download(file, access, sleep=lambda _: None)
+    download = PackageDownload(file, access, sleep=lambda _: None)
     return b"".join(iter(lambda: download.read(1 << 20), b""))
 
 

@@ -12,7 +12,7 @@ import pytest
 from holdfast.project.folder import find_project
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.events import RunCreated
-from holdfast.workbench.submitting.run_plan import Request
+from holdfast.workbench.submitting.run_plan import SubmitRequest
 from holdfast.workbench.submitting.submit import submit
 from kit.waiting import wait_for
 
@@ -72,6 +72,6 @@ def test_a_jump_of_the_clock_neither_ends_a_run_early_nor_makes_its_duration_neg
 def _submit(bench, clock: dict[str, str]) -> str:
     """Only the host has the strange clock: the far side and the script inherit it, this process does not."""
     context = Context(bench.home, {**os.environ, **clock}, bench.root, bench.root.parent)
-    request = Request("t.py", time_limit=600.0)
+    request = SubmitRequest("t.py", time_limit=600.0)
     happened = list(submit(find_project(bench.root), request, context, wait=False))
     return next(event.run_id for event in happened if isinstance(event, RunCreated))

@@ -77,7 +77,7 @@ def hanging(run: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
         process.communicate()
 
 
-def begin(argv: Sequence[object], run: Path, hanging: list[subprocess.Popen[bytes]]) -> list[stacks.Answer]:
+def begin(argv: Sequence[object], run: Path, hanging: list[subprocess.Popen[bytes]]) -> list[stacks.ProcessStack]:
     """The answers of all its processes once the script waits."""
     words = [str(word) for word in argv]
     process = subprocess.Popen([*words, run / "t.py"], env=variables(run, SHIM), stdout=subprocess.PIPE)

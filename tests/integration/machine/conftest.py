@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.hosts.client import Client
 from holdfast.hosts.local import Local
-from holdfast.hosts.machine_report import Facts
+from holdfast.hosts.machine_report import MachineFacts
 from kit.nvml import Device, Simulated
 
 
@@ -27,10 +27,10 @@ def simulated(tmp_path: Path, needs: Callable[..., None]) -> Callable[..., Simul
 
 
 @pytest.fixture
-def facts_of() -> Callable[..., Facts]:
+def facts_of() -> Callable[..., MachineFacts]:
     """`facts_of(gpus)`: what the far side of this machine finds, with these GPUs or none."""
 
-    def ask(gpus: Simulated | None = None, timeout: float = 30.0, **variables: str) -> Facts:
+    def ask(gpus: Simulated | None = None, timeout: float = 30.0, **variables: str) -> MachineFacts:
         nothing = {"HOLDFAST_NVML": "/nowhere"}
         environment = {**os.environ, **(gpus.environment if gpus else nothing), **variables}
         with Local(Path(os.environ["HOLDFAST_HOME"]), environment).connect() as connection:

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.farside.gpu.samples import Watched
 from holdfast.farside.gpu.watch.nvml_source import CALLS, NvmlSource
-from holdfast.farside.gpu.watch.source import Look, Lost, Unusable
+from holdfast.farside.gpu.watch.source import DeviceLook, Lost, Unusable
 from kit.nvml import DRIVER_NOT_LOADED, GIB, NO_PERMISSION, UNKNOWN, Device, Instance, Process, Simulated
 
 COMPUTE = "nvmlDeviceGetComputeRunningProcesses"
@@ -27,7 +27,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
     return make
 
 
-def looks(source: NvmlSource, gpus: Simulated, count: int = 4, number: int = 0) -> list[Look]:
+def looks(source: NvmlSource, gpus: Simulated, count: int = 4, number: int = 0) -> list[DeviceLook]:
     """Several, none of which makes too many calls."""
     found = []
     for _ in range(count):
@@ -42,7 +42,7 @@ def test_a_look_learns_who_computes_and_the_rest_in_turn(simulated, opened: Open
     gpus = simulated(Device(temperature=81, power=149_000, processes=[busy, Process(4243, None)], utilization=9))
     source = opened(gpus)
     assert source.devices() == (Watched(0, gpus.uuids()[0], "Tesla K80", 11_996_954_624, False),)
-    always = Look(utilisation=69, processes={4242: GIB, 4243: None}, shares={4242: 60, 4243: 0})
+    always = DeviceLook(utilisation=69, processes={4242: GIB, 4243: None}, shares={4242: 60, 4243: 0})
     used = GIB + (64 << 20)
     assert looks(source, gpus) == [
         always._replace(power=149.0, memory=used),  # its memory is known from the start
@@ -90,7 +90,7 @@ def test_what_the_driver_does_not_support_is_unknown(simulated, opened: Opened) 
     kepler = {"nvmlDeviceGetProcessUtilization", "nvmlDeviceGetUtilizationRates", "nvmlDeviceGetPowerUsage"}
     gpus = simulated(Device(processes=[Process(7, GIB)], unsupported=kepler))
     first = looks(opened(gpus), gpus, 1)[0]
-    assert first == Look(memory=GIB + (64 << 20), processes={7: GIB})
+    assert first == DeviceLook(memory=GIB + (64 << 20), processes={7: GIB})
 
 
 def test_nobody_who_computes_is_an_answer_and_not_unknown(simulated, opened: Opened) -> None:

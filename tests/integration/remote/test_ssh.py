@@ -16,7 +16,7 @@ import pytest
 from holdfast.errors import HostError, HostKeyRefused, LoginNeeded, StorageError, Unreachable
 from holdfast.hosts import shared_connection
 from holdfast.hosts.ssh import Destination, Login, Near, Ssh
-from holdfast.hosts.ssh_questions import Question
+from holdfast.hosts.ssh_questions import SshQuestion
 from kit.boxes import Box, Boxes
 from kit.sshd import Alias, Client, Options
 from kit.waiting import wait_for
@@ -183,9 +183,9 @@ def test_a_new_host_key_is_shown_and_confirmed_once(
 ) -> None:
     gpu1 = box()
     Path(client.known_hosts).write_text("")
-    asked: list[Question] = []
+    asked: list[SshQuestion] = []
 
-    def ask(question: Question) -> str:
+    def ask(question: SshQuestion) -> str:
         asked.append(question)
         return "yes" if answer == "yes" else question.fingerprint
 

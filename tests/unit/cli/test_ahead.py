@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from holdfast.cli.early_connection import FLAGS, WITH_VALUE, Place, followed, submitted_to
+from holdfast.cli.early_connection import FLAGS, WITH_VALUE, TypedTarget, followed, submitted_to
 from holdfast.cli.submit_command import submit_command
 
 
@@ -23,11 +23,11 @@ def test_every_option_of_submit_is_known():
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("submit -c gpu1 train.py -t other", Place("gpu1", None)),
-        ("experiment submit --target=gpu2 -a --grace 5s train.py", Place(None, "gpu2")),
-        ("submit --run-configuration gpu1 -t gpu2 train.py", Place("gpu1", "gpu2")),
-        ("submit gpu1.runconfig", Place("gpu1.runconfig", None)),
-        ("submit train.py", Place(None, None)),
+        ("submit -c gpu1 train.py -t other", TypedTarget("gpu1", None)),
+        ("experiment submit --target=gpu2 -a --grace 5s train.py", TypedTarget(None, "gpu2")),
+        ("submit --run-configuration gpu1 -t gpu2 train.py", TypedTarget("gpu1", "gpu2")),
+        ("submit gpu1.runconfig", TypedTarget("gpu1.runconfig", None)),
+        ("submit train.py", TypedTarget(None, None)),
         ("submit -c gpu1 --dry-run train.py", None),
         ("submit -c", None),
         ("submit -c gpu1", None),

@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 from holdfast.cli.options import environment_ids
-from holdfast.environments.spec_findings import Finding
+from holdfast.environments.spec_findings import SpecFinding
 from holdfast.errors import HostError
 from holdfast.frozen import replace
 from holdfast.history.journal_fold import EnvironmentUsed
-from holdfast.hosts.replies import Framework, Installed, Listed
+from holdfast.hosts.replies import Framework, Installed, ListedEnvironment
 from holdfast.model import Ending, Reason, Run, Status, Submission
 from holdfast.workbench.environments.inventory import _one
-from holdfast.workbench.environments.suitability import Checked, Remark
+from holdfast.workbench.environments.suitability import EnvironmentCheck, Remark
 from holdfast.workbench.reach import events
-from holdfast.workbench.records.clean import Limits, Rubbish
-from holdfast.workbench.submitting.run_plan import EnvironmentWishes, Request
+from holdfast.workbench.records.clean import CleanLimits, Rubbish
+from holdfast.workbench.submitting.run_plan import EnvironmentWishes, SubmitRequest
 
 SUBMISSION = Submission("p_1", 1, "p", "p", "", (), "local", "local", "local", "a" * 64, 5.0, "g")
 RUN = Run(SUBMISSION, Status.COMPLETED, Ending(Reason.COMPLETED, 0), environment="0123456789abcdef", python="3.11.2")
@@ -33,17 +33,17 @@ def environment_used(packages: int, built: bool, seconds: float) -> events.Recor
     return events.Recorded("iris_1", EnvironmentUsed(0.0, "0123456789abcdef", ("a",) * packages, built, seconds))
 
 
-def listed(name: str, state: str = "ready") -> Listed:
-    return Listed(name, state, "Python 3.11: numpy", "3.11.2", 12, 2_000_000, 1_000, 1e9, 1e9, 3.2)
+def listed(name: str, state: str = "ready") -> ListedEnvironment:
+    return ListedEnvironment(name, state, "Python 3.11: numpy", "3.11.2", 12, 2_000_000, 1_000, 1e9, 1e9, 3.2)
 
 
 @pytest.fixture
-def submitted(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Request], list[events.Event]]:
+def submitted(monkeypatch: pytest.MonkeyPatch) -> tuple[list[SubmitRequest], list[events.Event]]:
     """What was asked for, and what then happens."""
-    asked: list[Request] = []
+    asked: list[SubmitRequest] = []
     happening: list[events.Event] = []
 
-    def submit(_project: Any, request: Request, *_: Any, **__: Any) -> Iterator[events.Event]:
+    def submit(_project: Any, request: SubmitRequest, *_: Any, **__: Any) -> Iterator[events.Event]:
         asked.append(request)
         yield from happening
 
@@ -58,7 +58,7 @@ def test_prepare_asks_for_an_environment_and_nothing_else(submitted, command):
     outcome = command("experiment", "prepare", "-c", "gpu", "-t", "box", "-d", "e.yml", "--rebuild", "--upgrade")
     assert outcome == (0, "", "Environment 01234567 is ready: Python 3.11.2, 2 packages, built in 3.2 s.\n")
     wishes = EnvironmentWishes(None, upgrade=True, rebuild=True)
-    request = Request(None, (), "gpu", "box", conda_file="e.yml", environment=wishes, prepare_only=True)
+    request = SubmitRequest(None, (), "gpu", "box", conda_file="e.yml", environment=wishes, prepare_only=True)
     assert asked == [request]
 
 
@@ -96,9 +96,9 @@ def test_ctrl_c_leaves_a_build_that_has_begun_alone(monkeypatch, command):
 
 
 def test_wishes_of_submit_reach_the_plan_and_contradictions_do_not(monkeypatch, command):
-    asked: list[Request] = []
+    asked: list[SubmitRequest] = []
 
-    def dry_run(_project: Any, request: Request, _context: Any) -> tuple[()]:
+    def dry_run(_project: Any, request: SubmitRequest, _context: Any) -> tuple[()]:
         asked.append(request)
         return ()
 
@@ -107,7 +107,7 @@ def test_wishes_of_submit_reach_the_plan_and_contradictions_do_not(monkeypatch, 
     assert command(*of_last, "--rebuild", "t.py", "--upgrade").code == 0
     assert command(*of_last, "--upgrade", "t.py").code == 240
     assert command(*of_last, "-d", "e.yml", "t.py").code == 240
-    assert asked == [Request("t.py", ("--upgrade",), environment=EnvironmentWishes("last", False, True))]
+    assert asked == [SubmitRequest("t.py", ("--upgrade",), environment=EnvironmentWishes("last", False, True))]
 
 
 def test_where_nothing_was_removed_nothing_is_said_to_be_freed(removed, command, monkeypatch):
@@ -130,7 +130,7 @@ def removed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             gone.append(name)
             yield events.Removed(f"environment {name}", 1000)
 
-    def find(_host: Any, names: tuple[str, ...]) -> list[Listed]:
+    def find(_host: Any, names: tuple[str, ...]) -> list[ListedEnvironment]:
         there = [listed("abc1"), listed("abd2", "in use")]
         return [_one(there, name) for name in names] if names else there
 
@@ -176,12 +176,20 @@ THERE = Installed(True, (), None, "", False, "0123456789abcdef", "/e", "3.11.2",
 @pytest.mark.parametrize(
     ("checked", "code", "out"),
     [
-        (Checked("e.yml", 3, True, (), THERE, None), 0, ""),
-        (Checked("e.yml", 3, True, (REMARK,), THERE, None), 241, "e.yml:7: error: It is gone.\n    Write `x`.\n"),
-        (Checked("uv.lock", 3, True, (OLD,), THERE, None), 0, "uv.lock: warning: Old.\n    Anew.\n"),
-        (Checked("e.yml", 3, True, (), None, OFF), 245, ""),
-        (Checked("e.yml", 3, True, (REMARK,), None, OFF), 241, "e.yml:7: error: It is gone.\n    Write `x`.\n"),
-        (Checked("", 0, False, (TWICE,), THERE, None), 0, "warning: Both.\n    Keep one.\n"),
+        (EnvironmentCheck("e.yml", 3, True, (), THERE, None), 0, ""),
+        (
+            EnvironmentCheck("e.yml", 3, True, (REMARK,), THERE, None),
+            241,
+            "e.yml:7: error: It is gone.\n    Write `x`.\n",
+        ),
+        (EnvironmentCheck("uv.lock", 3, True, (OLD,), THERE, None), 0, "uv.lock: warning: Old.\n    Anew.\n"),
+        (EnvironmentCheck("e.yml", 3, True, (), None, OFF), 245, ""),
+        (
+            EnvironmentCheck("e.yml", 3, True, (REMARK,), None, OFF),
+            241,
+            "e.yml:7: error: It is gone.\n    Write `x`.\n",
+        ),
+        (EnvironmentCheck("", 0, False, (TWICE,), THERE, None), 0, "warning: Both.\n    Keep one.\n"),
     ],
 )
 def test_check_ends_by_what_was_found(checked, code, out, command, monkeypatch):
@@ -197,9 +205,9 @@ def test_what_a_machine_says_of_itself_does_not_steer_the_terminal(command, monk
     remarks = (Remark("error", "gone", "x", STEERING, STEERING), Remark(STEERING, "x", "x", "x", "x"))
     without = replace(Installed(*about), gpus=(), problem=STEERING)
     for checked in (
-        Checked("", 0, True, remarks, Installed(*about), None),
-        Checked("", 0, True, (), without, None),
-        Checked("", 0, True, (), None, HostError(STEERING, STEERING)),
+        EnvironmentCheck("", 0, True, remarks, Installed(*about), None),
+        EnvironmentCheck("", 0, True, (), without, None),
+        EnvironmentCheck("", 0, True, (), None, HostError(STEERING, STEERING)),
     ):
         monkeypatch.setattr("holdfast.workbench.environments.suitability.check", lambda *_, checked=checked: checked)
         outcome = command("environment", "check", "-o", "table")
@@ -240,7 +248,7 @@ def cleaned(monkeypatch: pytest.MonkeyPatch) -> list[Rubbish]:
 def test_clean_takes_limits_for_environments_and_for_nothing_else(command, cleaned):
     assert command("experiment", "clean", "--environments", "--older-than", "30d", "--keep", "20GB").code == 0
     assert command("experiment", "clean", "--all", "--environments", "--yes").code == 0
-    limits = Limits(30 * 86400.0, 20_000_000_000)
+    limits = CleanLimits(30 * 86400.0, 20_000_000_000)
     assert cleaned == [Rubbish((), None, True, limits=limits), Rubbish(None, None, True)]
     for words in (["--all", "--keep", "1GB"], ["--environments", "--keep", "much"], []):
         assert command("experiment", "clean", *words).code == 240
@@ -290,9 +298,9 @@ def test_what_is_in_use_is_said_once_with_the_command_that_tells_by_whom(command
 
 
 def test_after_a_fix_nothing_else_was_found(command, monkeypatch):
-    change = Finding("gone", "sklearn", "", "", "error", "e.yml", 3, "scikit-learn", "sklearn")
+    change = SpecFinding("gone", "sklearn", "", "", "error", "e.yml", 3, "scikit-learn", "sklearn")
     for fixed, sentence in (((change,), "Nothing else found. "), ((), "Nothing found. ")):
-        checked = Checked("e.yml", 3, True, (), THERE, None, fixed)
+        checked = EnvironmentCheck("e.yml", 3, True, (), THERE, None, fixed)
         monkeypatch.setattr("holdfast.workbench.environments.suitability.check", lambda *_, checked=checked: checked)
         assert sentence in command("environment", "check", "--fix", "-o", "table").err
 

@@ -27,7 +27,7 @@ from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.records import inspection
 from holdfast.workbench.records.inspection import inspect
-from holdfast.workbench.submitting.run_plan import Request
+from holdfast.workbench.submitting.run_plan import SubmitRequest
 from holdfast.workbench.submitting.submit import dry_run
 from kit.gpu_values import GIB, series
 
@@ -284,7 +284,10 @@ def test_a_preparation_asks_for_no_gpu_whatever_the_file_says(tmp_path, configur
     project = Project(tmp_path, "0" * 32, "iris", is_bare=False)
     plans = [
         next(each.plan for each in dry_run(project, request, context) if isinstance(each, events.Planned)).gpu
-        for request in (Request("train.py", run_configuration="x"), Request(run_configuration="x", prepare_only=True))
+        for request in (
+            SubmitRequest("train.py", run_configuration="x"),
+            SubmitRequest(run_configuration="x", prepare_only=True),
+        )
     ]
     assert (plans[0].gpus, plans[0].require) == (2, True)
     assert plans[1] == GpuPlan()

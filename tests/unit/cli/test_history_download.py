@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.errors import StorageError
 from holdfast.snapshots.ignore import explain, list_files
-from holdfast.snapshots.manifest import Entry, Manifest, encode
+from holdfast.snapshots.manifest import Manifest, ManifestEntry, encode
 from holdfast.snapshots.restore import restore_snapshot
 from holdfast.snapshots.store import ObjectStore
 
@@ -113,7 +113,7 @@ def restorable(recorded):
     """A run whose code is `train.py`; where it came from is the project's folder."""
     run_id = recorded.add()
     store = ObjectStore(recorded.root / ".holdfast" / "objects")
-    entry = Entry("train.py", "f", store.put_bytes(b"old\n"), 4)
+    entry = ManifestEntry("train.py", "f", store.put_bytes(b"old\n"), 4)
     snapshot = store.put_bytes(encode(Manifest((entry,))))
     file = recorded.folders.path(run_id) / "submission.json"
     file.write_text(file.read_text().replace("a" * 64, snapshot))

@@ -17,7 +17,7 @@ import pytest
 
 from holdfast.cli import main as entry
 from holdfast.cli import terminal
-from holdfast.cli.output_format import Command, Group, Output, output_options
+from holdfast.cli.output_format import CliCommand, Group, Output, output_options
 from holdfast.errors import ExitCode, ProjectError
 
 from .conftest import Terminal
@@ -38,7 +38,7 @@ def run(monkeypatch, capsys):
             del number, output
             return action()
 
-        monkeypatch.setattr(entry, "GROUPS", {**entry.GROUPS, "history": entry.Entry("History.", "made:up")})
+        monkeypatch.setattr(entry, "GROUPS", {**entry.GROUPS, "history": entry.CommandEntry("History.", "made:up")})
         monkeypatch.setattr(entry, "_load", lambda _place: group)
         return entry.main(list(arguments or ("history", "do"))), *capsys.readouterr()
 
@@ -172,8 +172,8 @@ def test_a_broken_pipe_to_another_process_is_not_taken_for_ours(run, monkeypatch
 def test_a_reader_that_has_seen_enough_is_no_error(unbuffered):
     """The output is longer than a pipe holds, so the writer is still at it when the reader goes."""
     code = (
-        "import sys; from holdfast.cli import main as m; from holdfast.cli.output_format import Command, Output; "
-        "m._load = lambda place: Command('x', callback=lambda: Output('json').show(['y' * 2_000_000], [])); "
+        "import sys; from holdfast.cli import main as m; from holdfast.cli.output_format import CliCommand, Output; "
+        "m._load = lambda place: CliCommand('x', callback=lambda: Output('json').show(['y' * 2_000_000], [])); "
         "sys.exit(m.main(['check']))"
     )
     environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
@@ -279,7 +279,7 @@ def test_commands_and_groups_inside_a_group_are_ours():
     def do() -> None: ...
 
     assert isinstance(inner, Group)
-    assert isinstance(do, Command)
+    assert isinstance(do, CliCommand)
 
 
 @pytest.mark.parametrize(

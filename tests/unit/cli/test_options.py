@@ -11,15 +11,15 @@ import pytest
 
 from holdfast.cli.main import command_tree, main
 from holdfast.cli.options import artifact_names, run_names, runconfig_names, target_names, target_types, template_names
-from holdfast.workbench.submitting.run_plan import Request
+from holdfast.workbench.submitting.run_plan import SubmitRequest
 
 
 @pytest.fixture
-def requests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Request]:
+def requests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[SubmitRequest]:
     """What `submit --dry-run` asked the workbench for."""
-    asked: list[Request] = []
+    asked: list[SubmitRequest] = []
 
-    def dry_run(_project: Any, request: Request, _context: Any) -> Iterator[Any]:
+    def dry_run(_project: Any, request: SubmitRequest, _context: Any) -> Iterator[Any]:
         asked.append(request)
         return iter(())
 
@@ -30,12 +30,12 @@ def requests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Request]:
 
 def test_submit_hands_on_every_file_that_stands_in_for_the_run_configurations(requests):
     assert main(["submit", "--dry-run", "-c", "gpu", "-d", "c.yml", "-s", "s.yml", "t.py", "-s", "x"]) == 0
-    assert requests == [Request("t.py", ("-s", "x"), "gpu", conda_file="c.yml", spark_file="s.yml")]
+    assert requests == [SubmitRequest("t.py", ("-s", "x"), "gpu", conda_file="c.yml", spark_file="s.yml")]
 
 
 def test_a_run_configuration_in_the_place_of_the_script_takes_arguments(requests):
     assert main(["submit", "--dry-run", "gpu.runconfig", "--epochs", "3"]) == 0
-    assert requests == [Request(None, ("--epochs", "3"), "gpu.runconfig")]
+    assert requests == [SubmitRequest(None, ("--epochs", "3"), "gpu.runconfig")]
     assert main(["submit", "--dry-run", "-c", "other", "gpu.runconfig"]) == 240
 
 

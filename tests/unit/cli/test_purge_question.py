@@ -81,7 +81,7 @@ def test_what_else_is_wrong_in_a_file_does_not_keep_from_a_purge(command, config
         return there(1)
 
     monkeypatch.setattr(detach, "inventory", inventory)
-    monkeypatch.setattr(detach, "detach", lambda *_: iter([detach.Detached(("gpu1.compute",), ())]))
+    monkeypatch.setattr(detach, "detach", lambda *_: iter([detach.TargetDetached(("gpu1.compute",), ())]))
     done = command("computetarget", "detach", "gpu1", "--purge", "--yes")
     assert done.code == 0, done.err
     assert asked == ["gpu1"]

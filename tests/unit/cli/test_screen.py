@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from holdfast.cli import terminal
-from holdfast.cli.comparison_drawing import draw_comparison
+from holdfast.cli.comparison_table import draw_comparison
 from holdfast.cli.screen import Screen
 from holdfast.errors import Unreachable
 from holdfast.frozen import replace

@@ -15,7 +15,7 @@ from holdfast.cli import machine_commands, screen
 from holdfast.cli.main import main
 from holdfast.cli.tables import draw_page
 from holdfast.errors import Unreachable
-from holdfast.hosts.gpu_report import Look
+from holdfast.hosts.gpu_report import GpuInventory
 from holdfast.presenting.machine_page import user_rows
 from holdfast.workbench.machines import gpu_users
 from kit.reports import full_look, look_of
@@ -163,7 +163,7 @@ def machine(monkeypatch, tmp_path):
         answer = ANSWER
         before = staticmethod(lambda: None)
 
-        def watch(self, *_: object) -> Iterator[Look]:
+        def watch(self, *_: object) -> Iterator[GpuInventory]:
             self.open = True
             self.connections += 1
             self.before()

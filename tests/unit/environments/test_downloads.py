@@ -14,7 +14,7 @@ from urllib.error import HTTPError, URLError
 import pytest
 
 from holdfast.environments.foreign_resolution import WheelFile
-from holdfast.environments.wheel_download import PAUSES, Access, Download, Progress, download
+from holdfast.environments.wheel_download import PAUSES, Access, DownloadProgress, PackageDownload, download
 from holdfast.errors import PreparationError, StorageError
 from holdfast.snapshots.store import ObjectStore
 
@@ -57,7 +57,7 @@ def wheel(content: bytes = CONTENT, name: str = "a-1-py3-none-any.whl", size: in
 
 
 def fetched(server: Server, store: ObjectStore, slept: Callable[[float], None] = lambda _: None) -> tuple[str, int]:
-    return store.put_stream(Download(wheel(), cast(Access, server), sleep=slept))
+    return store.put_stream(PackageDownload(wheel(), cast(Access, server), sleep=slept))
 
 
 def refusal(code: int) -> HTTPError:
@@ -142,7 +142,7 @@ def test_one_that_fails_ends_all_and_leaves_nothing_half_written(store):
 
 def test_a_full_disk_is_said_as_that(tmp_path):
     class Full:
-        def put_stream(self, stream: Download, /) -> tuple[str, int]:
+        def put_stream(self, stream: PackageDownload, /) -> tuple[str, int]:
             stream.read(10)
             raise StorageError("There is no room left.")
 
@@ -157,7 +157,7 @@ def test_whoever_stops_watching_ends_the_downloads(store):
             answer.read = lambda size, /: b"x"  # type: ignore[method-assign]  # never comes to an end
             return answer
 
-    watching = cast(Generator[Progress, None, None], download([wheel()], cast(Access, Endless()), store))
+    watching = cast(Generator[DownloadProgress, None, None], download([wheel()], cast(Access, Endless()), store))
     next(watching)
     watching.close()
     assert files(store) == []

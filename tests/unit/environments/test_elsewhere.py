@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from holdfast.environments.environment_plan import Wishes, plan_environment
-from holdfast.environments.foreign_resolution import Installer, Machine, resolve_for, uv_platform, wheel_files
+from holdfast.environments.foreign_resolution import ForeignMachine, Installer, resolve_for, uv_platform, wheel_files
 from holdfast.errors import NotAvailable, PreparationError
 from holdfast.plan import EnvironmentPlan, text
 from holdfast.project.environment_spec import EnvironmentSpec, Requirement
 from unit.farside.programs import program
 
-MACHINE = Machine("linux-x86_64-glibc2.31", "3.10.4", "450.80.02")
+MACHINE = ForeignMachine("linux-x86_64-glibc2.31", "3.10.4", "450.80.02")
 PROGRAM = """\
 #!{python}
 import json, os, sys
@@ -60,7 +60,7 @@ def test_a_build_of_pytorch_that_the_driver_there_does_not_run_is_not_chosen(uv)
 
 @pytest.mark.parametrize("driver", ["", "580.65.06"])
 def test_the_usual_build_is_chosen_where_it_runs_or_nobody_knows(uv, driver):
-    lock = resolve_for(Machine(MACHINE.platform, MACHINE.python, driver), plan("torch"), uv)
+    lock = resolve_for(ForeignMachine(MACHINE.platform, MACHINE.python, driver), plan("torch"), uv)
     assert lock["requirements"].startswith("torch==2.9.0\n")
     assert lock["backend"] == ""
 

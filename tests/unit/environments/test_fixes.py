@@ -8,12 +8,12 @@ import pytest
 
 from holdfast.environments.fixes import apply_fixes
 from holdfast.environments.replacements import find_replacements
-from holdfast.environments.spec_findings import Finding
+from holdfast.environments.spec_findings import SpecFinding
 from holdfast.errors import ConfigurationError, StorageError
 from holdfast.project.spec_files import read_environment_spec
 
 
-def found(root: Path, file: str) -> tuple[Finding, ...]:
+def found(root: Path, file: str) -> tuple[SpecFinding, ...]:
     spec, problems = read_environment_spec(root, file)
     assert spec is not None, problems
     return find_replacements(spec)

@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.environments.fixes import apply_fixes
 from holdfast.environments.replacements import find_replacements
-from holdfast.environments.spec_findings import KINDS, Finding
+from holdfast.environments.spec_findings import KINDS, SpecFinding
 from holdfast.project.spec_files import read_environment_spec
 
 CASES = Path(__file__).parents[2] / "cases" / "specs"
@@ -44,7 +44,7 @@ def test_every_kind_of_finding_has_a_case_and_some_cases_are_silent():
     assert sum(not case for case in found) >= 8
 
 
-def findings(root: Path) -> tuple[Finding, ...]:
+def findings(root: Path) -> tuple[SpecFinding, ...]:
     name = next(each for each in SPECS if (root / each).exists())
     spec, problems = read_environment_spec(root, name)
     assert spec is not None and problems == [], problems

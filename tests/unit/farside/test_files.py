@@ -10,13 +10,15 @@ import pytest
 
 from holdfast.farside.system.files import materialise, written
 from holdfast.farside.system.refusal import Refused
-from holdfast.snapshots.manifest import Entry, Manifest, encode
+from holdfast.snapshots.manifest import Manifest, ManifestEntry, encode
 from holdfast.snapshots.store import ObjectStore
 
 
 def _snapshot(store: ObjectStore, *entries: tuple[str, Literal["f", "x", "l"], str]) -> str:
     made = [
-        Entry(path, kind, text, 0) if kind == "l" else Entry(path, kind, store.put_bytes(text.encode()), len(text))
+        ManifestEntry(path, kind, text, 0)
+        if kind == "l"
+        else ManifestEntry(path, kind, store.put_bytes(text.encode()), len(text))
         for path, kind, text in entries
     ]
     return store.put_bytes(encode(Manifest(tuple(sorted(made, key=lambda each: each.path)))))
@@ -41,7 +43,7 @@ def test_files_are_copies_and_never_hard_links_to_the_store(store, work):
     assert (work / "deep/run.sh").stat().st_mode & 0o111
     assert (work / "link").readlink() == Path("a.py")
     (work / "a.py").write_text("changed by the script")
-    assert store.read(Entry("", "f", store.put_bytes(b"one"), 3).detail) == b"one"
+    assert store.read(ManifestEntry("", "f", store.put_bytes(b"one"), 3).detail) == b"one"
 
 
 def test_what_the_script_wrote_is_told_from_what_it_was_given(store, work):

@@ -14,7 +14,7 @@ import pytest
 from holdfast.farside.engines import direct
 from holdfast.farside.engines.engine import UNANSWERED
 from holdfast.farside.run import run_files, run_start
-from holdfast.farside.system.journal import Journal
+from holdfast.farside.system.journal import JournalWriter
 from holdfast.farside.system.layout import JOURNAL, Home
 from holdfast.farside.system.refusal import Refused
 from kit.waiting import wait_for
@@ -69,7 +69,7 @@ def test_a_guardian_that_comes_after_its_time_finds_the_name_taken(home, slow):
     assert caught.value.kind == UNANSWERED
     (slow / "gate").touch()
     assert "not empty" in wait_for((slow / "told").read_text)
-    ended = Journal(os.path.join(home.run("p", "run_1"), JOURNAL)).ended()
+    ended = JournalWriter(os.path.join(home.run("p", "run_1"), JOURNAL)).ended()
     assert ended is not None
     assert ended["reason"] == "not-started"
     assert "did not answer" in ended["detail"]
@@ -86,7 +86,7 @@ def test_a_guardian_that_was_quicker_than_the_giving_up_has_the_run(home, slow, 
 
     monkeypatch.setattr(run_start, "give_up", late)
     assert run_start.start_or_give_up(home, PLAN, {}, {})
-    assert Journal(os.path.join(home.run("p", "run_1"), JOURNAL)).ended() is None
+    assert JournalWriter(os.path.join(home.run("p", "run_1"), JOURNAL)).ended() is None
 
 
 def test_where_the_name_cannot_be_taken_nobody_says_that_it_failed(home, slow, monkeypatch):

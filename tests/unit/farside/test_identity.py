@@ -13,7 +13,7 @@ from holdfast.farside.machine import identity
 from holdfast.farside.operations import storage
 from holdfast.farside.run import liveness
 from holdfast.farside.system import kernel
-from holdfast.farside.system.journal import Journal
+from holdfast.farside.system.journal import JournalWriter
 from holdfast.farside.system.layout import JOURNAL, Home
 from holdfast.farside.system.refusal import Refused
 
@@ -28,12 +28,14 @@ def run_in(home: Home, **created: object) -> str:
     """A run that has begun and whose guardian is not to be seen."""
     folder = home.run("project", "run_1")
     os.makedirs(folder)
-    Journal(os.path.join(folder, JOURNAL)).append("created", run="run_1", project="project", generation="ab", **created)
+    JournalWriter(os.path.join(folder, JOURNAL)).append(
+        "created", run="run_1", project="project", generation="ab", **created
+    )
     return folder
 
 
 def reason_of(folder: str) -> str | None:
-    ended = Journal(os.path.join(folder, JOURNAL)).ended()
+    ended = JournalWriter(os.path.join(folder, JOURNAL)).ended()
     return None if ended is None else str(ended["reason"])
 
 
@@ -86,7 +88,7 @@ def test_a_run_of_another_machine_that_shares_the_home_is_left_alone(home, monke
 def test_a_run_of_another_machine_that_has_ended_is_like_any_other(home, monkeypatch):
     on_machine(monkeypatch, "two", "node2", "boot2")
     folder = run_in(home, boot="boot1", host="node1", machine="another")
-    Journal(os.path.join(folder, JOURNAL)).append("ended", reason="completed", code=0)
+    JournalWriter(os.path.join(folder, JOURNAL)).append("ended", reason="completed", code=0)
     assert not liveness.is_alive(folder)
     assert storage.remove(home, {"project": "project", "run": "run_1"})["removed"] > 0
 

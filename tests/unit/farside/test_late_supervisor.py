@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 
 from holdfast.farside.environments.built_environment import Environment
-from holdfast.farside.environments.prepare import Prepared
+from holdfast.farside.environments.prepare import PreparedEnvironment
 from holdfast.farside.operations import storage
 from holdfast.farside.run import run_files
 from holdfast.farside.run.liveness import adjudicate, is_alive
@@ -86,7 +86,7 @@ def test_an_environment_is_free_before_its_run_is_said_to_have_ended(folder):
         def _run(self) -> dict[str, Any]:
             environment = Environment(self.home, "abc")
             environment.ensure(_build(environment), False, _nothing, _nothing)
-            self.prepared = cast(Prepared, SimpleNamespace(environment=environment))
+            self.prepared = cast(PreparedEnvironment, SimpleNamespace(environment=environment))
             assert _is_held(environment)
             return super()._run()
 

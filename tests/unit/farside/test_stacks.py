@@ -64,11 +64,11 @@ def start(file: Path) -> Iterator[Started]:
         process.communicate()
 
 
-def asked(file: Path, *pids: int) -> list[stacks.Answer]:
+def asked(file: Path, *pids: int) -> list[stacks.ProcessStack]:
     return ask(file, *map(seen, pids))
 
 
-def ask(file: Path, *found: Process) -> list[stacks.Answer]:
+def ask(file: Path, *found: Process) -> list[stacks.ProcessStack]:
     with stacks._File(str(file), "digits_1") as opened:
         return list(stacks.ask(list(found), opened))
 

@@ -13,7 +13,14 @@ import pytest
 from holdfast.errors import ProjectError, StorageError, UnknownName, UsageError
 from holdfast.project.folder import Project
 from holdfast.workbench.reach.context import Context
-from holdfast.workbench.records.artifacts import Copied, Download, LinkLeftOut, artifacts, download, find_artifact
+from holdfast.workbench.records.artifacts import (
+    Copied,
+    DownloadRequest,
+    LinkLeftOut,
+    artifacts,
+    download,
+    find_artifact,
+)
 from holdfast.workbench.records.promotion import download_asset, promote, read_link
 
 AROUND = Context(Path("/nowhere/home"), {}, Path("/nowhere"), Path("/nowhere"))
@@ -56,7 +63,7 @@ def test_what_is_no_artifact_is_an_unknown_name(project, run_id, path):
 
 def test_a_download_copies_everything_under_its_path(project, run_id, tmp_path):
     target = tmp_path / "copy"
-    events = list(download(project, Download(run_id, target), AROUND))
+    events = list(download(project, DownloadRequest(run_id, target), AROUND))
     assert tree(target) == {"outputs/a/b.txt": "b", "outputs/model.pkl": "model", "uploads/note": "hi"}
     assert events[-1] == Copied("uploads/note", target / "uploads/note", 2, 3, 3)
 
@@ -66,9 +73,9 @@ def test_a_file_in_the_way_stops_the_download_before_anything_is_copied(project,
     (target / "uploads").mkdir(parents=True)
     (target / "uploads" / "note").write_text("mine")
     with pytest.raises(UsageError, match="--overwrite"):
-        list(download(project, Download(run_id, target), AROUND))
+        list(download(project, DownloadRequest(run_id, target), AROUND))
     assert tree(target) == {"uploads/note": "mine"}
-    list(download(project, Download(run_id, target, overwrite=True), AROUND))
+    list(download(project, DownloadRequest(run_id, target, overwrite=True), AROUND))
     assert tree(target)["uploads/note"] == "hi"
 
 
@@ -77,7 +84,7 @@ def test_links_inside_the_run_are_copied_as_files_and_others_left_out(project, r
     (outputs / "latest").symlink_to("model.pkl")
     (outputs / "secret").symlink_to("/etc/hostname")
     (outputs / "nowhere").symlink_to("gone")
-    events = list(download(project, Download(run_id, tmp_path / "copy"), AROUND))
+    events = list(download(project, DownloadRequest(run_id, tmp_path / "copy"), AROUND))
     assert [each.path for each in events if isinstance(each, LinkLeftOut)] == ["outputs/nowhere", "outputs/secret"]
     assert tree(tmp_path / "copy")["outputs/latest"] == "model"
     assert not (tmp_path / "copy" / "outputs" / "latest").is_symlink()
@@ -89,7 +96,7 @@ def test_a_full_disk_leaves_no_half_copied_file(project, run_id, tmp_path, monke
 
     monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(StorageError, match="Make room"):
-        list(download(project, Download(run_id, tmp_path / "copy", ("model.pkl",)), AROUND))
+        list(download(project, DownloadRequest(run_id, tmp_path / "copy", ("model.pkl",)), AROUND))
     assert tree(tmp_path / "copy") == {}
 
 
@@ -105,7 +112,7 @@ def test_a_file_outside_of_outputs_is_fetched_from_the_host(project, run_id, tmp
         yield fetch
 
     monkeypatch.setattr("holdfast.workbench.following.fetch.fetching", fetching)
-    events = list(download(project, Download(run_id, tmp_path / "copy", ("scratch.bin",)), AROUND))
+    events = list(download(project, DownloadRequest(run_id, tmp_path / "copy", ("scratch.bin",)), AROUND))
     assert asked == [(run_id, "scratch.bin", AROUND)]
     assert tree(tmp_path / "copy") == {"scratch.bin": "far"}
     assert events == [Copied("scratch.bin", tmp_path / "copy" / "scratch.bin", 3, 1, 1)]

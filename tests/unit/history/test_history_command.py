@@ -15,7 +15,7 @@ from holdfast.history.index import Index
 from holdfast.history.records import read_run
 from holdfast.model import Ending, Reason
 from holdfast.presenting.run_table import table
-from holdfast.snapshots.manifest import Entry, Manifest, encode
+from holdfast.snapshots.manifest import Manifest, ManifestEntry, encode
 from holdfast.snapshots.store import ObjectStore
 
 A, B = "iris_1521077190506", "iris_1521077190507"
@@ -43,7 +43,9 @@ def history(in_utc, tmp_path, monkeypatch, capfd):
 
 def snapshot(archive, files: dict[str, str]) -> str:
     store = ObjectStore(archive.state / "objects")
-    entries = tuple(Entry(path, "f", store.put_bytes(text.encode()), len(text)) for path, text in sorted(files.items()))
+    entries = tuple(
+        ManifestEntry(path, "f", store.put_bytes(text.encode()), len(text)) for path, text in sorted(files.items())
+    )
     return store.put_bytes(encode(Manifest(entries)))
 
 

@@ -10,7 +10,7 @@ import pytest
 from holdfast.cli.main import main
 from holdfast.cli.screen import drain
 from holdfast.frozen import replace
-from holdfast.hosts.ssh_errors import Where, silent
+from holdfast.hosts.ssh_errors import SshAddress, silent
 from holdfast.presenting.amounts import clock_time
 from holdfast.project.folder import find_project
 from holdfast.workbench.reach import contacts, events
@@ -124,5 +124,5 @@ def test_of_a_sentence_only_the_reason_is_kept(message, reason):
 
 
 def test_of_a_machine_that_did_not_answer_all_but_its_name_is_kept():
-    message = silent(Where("me@gpu1", "ssh me@gpu1"), 10.0).message
+    message = silent(SshAddress("me@gpu1", "ssh me@gpu1"), 10.0).message
     assert f"me@gpu1 {short_reason(message, 'me@gpu1')}." == message

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.hosts.ssh_questions import Askpass, Pending, Question, understand
+from holdfast.hosts.ssh_questions import Askpass, Pending, SshQuestion, understand
 
 HOST_KEY = """The authenticity of host '[gpu1]:2222 ([10.0.0.1]:2222)' can't be established.
 ED25519 key fingerprint is SHA256:abc+/DEF123.
@@ -34,14 +34,14 @@ def test_what_ssh_asks_is_understood_from_its_words(text, hint, kind):
 
 
 def test_the_question_for_a_host_key_carries_host_and_fingerprint():
-    assert understand(HOST_KEY) == Question(
+    assert understand(HOST_KEY) == SshQuestion(
         "host-key", HOST_KEY, "SHA256:abc+/DEF123.".rstrip("."), "[gpu1]:2222 ([10.0.0.1]:2222)"
     )
 
 
-def ask(home: Path, short: Path, text: str, answer: str | None, **changes: str) -> tuple[int, str, list[Question]]:
+def ask(home: Path, short: Path, text: str, answer: str | None, **changes: str) -> tuple[int, str, list[SshQuestion]]:
     """How the program that ssh starts ends, what it prints, and which questions were delivered."""
-    asked: list[Question] = []
+    asked: list[SshQuestion] = []
 
     def deliver(pending: Pending) -> None:
         asked.append(pending.question)
@@ -55,7 +55,7 @@ def ask(home: Path, short: Path, text: str, answer: str | None, **changes: str) 
 
 
 def test_the_program_that_ssh_starts_prints_the_answer(tmp_path, short):
-    question = Question("password", "me@gpu1's password: ")
+    question = SshQuestion("password", "me@gpu1's password: ")
     assert ask(tmp_path, short, question.text, "geheim é") == (0, "geheim é\n", [question])
     assert list(short.iterdir()) == []
 

@@ -8,9 +8,9 @@ import pytest
 
 from holdfast.errors import HostError, HostKeyRefused, LoginNeeded, StorageError, Unreachable
 from holdfast.hosts.far_end import Said
-from holdfast.hosts.ssh_errors import Where, cannot_write, explain, refused, silent
+from holdfast.hosts.ssh_errors import SshAddress, cannot_write, explain, refused, silent
 
-GPU1 = Where("me@gpu1:2222", "ssh -p 2222 me@gpu1")
+GPU1 = SshAddress("me@gpu1:2222", "ssh -p 2222 me@gpu1")
 
 CHANGED = """@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@
 @    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @

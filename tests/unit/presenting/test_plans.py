@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.containers.container import Exact, Names
 from holdfast.containers.docker import Docker
-from holdfast.plan import Command, ContainerPlan, GpuPlan, Hole, Limits, Plan, text
+from holdfast.plan import Command, ContainerPlan, GpuPlan, Hole, Plan, RunLimits, text
 from holdfast.presenting.plan_page import plan_text
 from holdfast.project.compute import ComputeTarget
 
@@ -46,7 +46,7 @@ command      <python> train.py
 def page(container: ContainerPlan) -> str:
     command = Command((text(Hole.PYTHON), text("train.py")), {"A": text("1")}, text(Hole.WORK), text(Hole.PYTHON))
     share = text(Hole.HOME, "/share/p")
-    plan = Plan("<run>", "p", "g", "s", (), share, command, Limits(), container=container)
+    plan = Plan("<run>", "p", "g", "s", (), share, command, RunLimits(), container=container)
     return plan_text(plan)
 
 
@@ -96,11 +96,11 @@ def test_the_image_of_another_run_is_shown_by_name_and_id():
 )
 def test_what_is_asked_of_the_gpus_is_shown_with_who_asks(gpu, shown):
     command = Command((text(Hole.PYTHON), text("train.py")), {}, text(Hole.WORK), text(Hole.PYTHON))
-    lines = plan_text(Plan("<run>", "p", "g", "s", (), text("/"), command, Limits(), gpu=gpu)).splitlines()
+    lines = plan_text(Plan("<run>", "p", "g", "s", (), text("/"), command, RunLimits(), gpu=gpu)).splitlines()
     begin = lines.index("secrets      none") + 1
     assert lines[begin : begin + len(shown)] == shown
     assert lines[begin + len(shown)].startswith("environment  ")
 
 
 def test_a_preparation_asks_nothing_of_gpus():
-    assert "GPUs" not in plan_text(Plan("<run>", "p", "g", "s", (), text("/"), None, Limits()))
+    assert "GPUs" not in plan_text(Plan("<run>", "p", "g", "s", (), text("/"), None, RunLimits()))

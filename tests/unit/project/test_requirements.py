@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from holdfast.project.conda_file import read_conda
 from holdfast.project.environment_spec import EnvironmentSpec, Requirement, variables_in
 from holdfast.project.problems import Problem
-from holdfast.project.requirement_lines import Misspelt, Package, logical_lines, parse_package, parse_wheel_name
+from holdfast.project.requirement_lines import Misspelt, RequiredPackage, logical_lines, parse_package, parse_wheel_name
 from holdfast.project.requirements import read_requirements
 
 HASH = "sha256:" + "ab" * 32
@@ -51,24 +51,27 @@ def test_comments_and_continued_lines_are_read_as_pip_reads_them():
 @pytest.mark.parametrize(
     ("line", "package"),
     [
-        ("numpy", Package("numpy")),
-        ("NumPy >= 1.0 , < 2", Package("numpy", specifier=">= 1.0 , < 2")),
-        ("a_b.c[x, y]==1.*", Package("a-b-c", "x,y", "==1.*")),
-        ("six (>=1.0)", Package("six", specifier=">=1.0")),
-        ("six===1.0+local", Package("six", specifier="===1.0+local")),
-        ('six~=1.0; python_version < "3.9"', Package("six", specifier="~=1.0", marker='python_version < "3.9"')),
-        (f"six==1.0 --hash={HASH}", Package("six", specifier="==1.0", hashes=(HASH,))),
-        ("six @ https://h.example/six-1.0.zip", Package("six", location="https://h.example/six-1.0.zip")),
+        ("numpy", RequiredPackage("numpy")),
+        ("NumPy >= 1.0 , < 2", RequiredPackage("numpy", specifier=">= 1.0 , < 2")),
+        ("a_b.c[x, y]==1.*", RequiredPackage("a-b-c", "x,y", "==1.*")),
+        ("six (>=1.0)", RequiredPackage("six", specifier=">=1.0")),
+        ("six===1.0+local", RequiredPackage("six", specifier="===1.0+local")),
+        (
+            'six~=1.0; python_version < "3.9"',
+            RequiredPackage("six", specifier="~=1.0", marker='python_version < "3.9"'),
+        ),
+        (f"six==1.0 --hash={HASH}", RequiredPackage("six", specifier="==1.0", hashes=(HASH,))),
+        ("six @ https://h.example/six-1.0.zip", RequiredPackage("six", location="https://h.example/six-1.0.zip")),
         (
             "https://h.example/My_Pkg-1.0-py3-none-any.whl ; sys_platform == 'linux'",
-            Package(
+            RequiredPackage(
                 "my-pkg", location="https://h.example/My_Pkg-1.0-py3-none-any.whl", marker="sys_platform == 'linux'"
             ),
         ),
-        ("git+https://h.example/x.git@v1#egg=x", Package("x", location="git+https://h.example/x.git@v1#egg=x")),
-        ("./w/a-1-py3-none-any.whl[gpu]", Package("a", "gpu", location="./w/a-1-py3-none-any.whl")),
-        ("a-1-py3-none-any.whl", Package("a", location="a-1-py3-none-any.whl")),
-        ("w\\a-1-py3-none-any.whl", Package("a", location="w\\a-1-py3-none-any.whl")),
+        ("git+https://h.example/x.git@v1#egg=x", RequiredPackage("x", location="git+https://h.example/x.git@v1#egg=x")),
+        ("./w/a-1-py3-none-any.whl[gpu]", RequiredPackage("a", "gpu", location="./w/a-1-py3-none-any.whl")),
+        ("a-1-py3-none-any.whl", RequiredPackage("a", location="a-1-py3-none-any.whl")),
+        ("w\\a-1-py3-none-any.whl", RequiredPackage("a", location="w\\a-1-py3-none-any.whl")),
     ],
 )
 def test_a_package_is_taken_apart(line, package):

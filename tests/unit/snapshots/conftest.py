@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.snapshots.manifest import Entry, decode
+from holdfast.snapshots.manifest import ManifestEntry, decode
 from holdfast.snapshots.store import ObjectStore
 from holdfast.snapshots.take import Snapshot, take_snapshot
 
@@ -74,7 +74,7 @@ def tree(request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.fixture
-def entries(state: Path) -> Callable[[Snapshot], dict[str, Entry]]:
+def entries(state: Path) -> Callable[[Snapshot], dict[str, ManifestEntry]]:
     """`entries(snapshot)`: what its manifest has, by path."""
     store = ObjectStore(state / "objects")
     return lambda snapshot: {each.path: each for each in decode(store.read(snapshot.digest)).entries}

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Literal
 
-from holdfast.snapshots.manifest import Entry, Manifest, encode
+from holdfast.snapshots.manifest import Manifest, ManifestEntry, encode
 from holdfast.snapshots.snapshot_differences import SnapshotDifference, compare_snapshots, unified_diff
 from holdfast.snapshots.store import ObjectStore
 
 
 def snapshot(store: ObjectStore, files: dict[str, bytes], kind: Literal["f", "x", "l"] = "f") -> str:
     rows = [
-        Entry(path, "l", content.decode(), 0)
+        ManifestEntry(path, "l", content.decode(), 0)
         if kind == "l"
-        else Entry(path, kind, store.put_bytes(content), len(content))
+        else ManifestEntry(path, kind, store.put_bytes(content), len(content))
         for path, content in files.items()
     ]
     return store.put_bytes(encode(Manifest(tuple(rows))))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import HoldfastError
-from holdfast.snapshots.manifest import Entry, Manifest, decode, encode
+from holdfast.snapshots.manifest import Manifest, ManifestEntry, decode, encode
 
 DIGEST = "ab" * 32
 
@@ -21,9 +21,9 @@ def document(*files: Any, version: Any = 1) -> bytes:
 
 
 def test_the_bytes_are_the_documented_ones_whatever_the_order_of_entries():
-    manifest = Manifest((Entry("b", "l", "a", 0), Entry("a", "x", DIGEST, 3)))
+    manifest = Manifest((ManifestEntry("b", "l", "a", 0), ManifestEntry("a", "x", DIGEST, 3)))
     assert encode(manifest) == f'{{"format":1,"files":[["a","x","{DIGEST}",3],["b","l","a",0]]}}'.encode()
-    entries = tuple(Entry(name, "f", DIGEST, 1) for name in ("a/b", "a-b", "a.b", "é", "\udcff", "\U0001f600"))
+    entries = tuple(ManifestEntry(name, "f", DIGEST, 1) for name in ("a/b", "a-b", "a.b", "é", "\udcff", "\U0001f600"))
     assert encode(Manifest(entries)) == encode(Manifest(entries[::-1]))
     assert {entry.path for entry in decode(encode(Manifest(entries))).entries} == {entry.path for entry in entries}
     assert decode(encode(Manifest(()))) == Manifest(())
@@ -34,8 +34,8 @@ NAMES = st.binary(min_size=1, max_size=6).filter(lambda name: name not in (b".",
 
 @given(st.sets(NAMES, max_size=6), st.binary(min_size=1).filter(lambda target: 0 not in target))
 def test_any_file_name_survives_the_way_there_and_back(names, target):
-    entries = [Entry("folder/" + os.fsdecode(name), "f", DIGEST, 7) for name in names]
-    entries.append(Entry("link", "l", os.fsdecode(target), 0))
+    entries = [ManifestEntry("folder/" + os.fsdecode(name), "f", DIGEST, 7) for name in names]
+    entries.append(ManifestEntry("link", "l", os.fsdecode(target), 0))
     manifest = Manifest(tuple(sorted(entries, key=lambda entry: entry.path)))
     assert decode(encode(manifest)) == manifest
 

@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.snapshots import cache as cache_module
 from holdfast.snapshots import contents
-from holdfast.snapshots.manifest import Entry
+from holdfast.snapshots.manifest import ManifestEntry
 from holdfast.snapshots.store import ObjectStore
 from holdfast.snapshots.take import open_regular, take_snapshot, take_with
 
@@ -48,9 +48,9 @@ def test_files_links_and_executables_are_in_the_manifest(project, state, take, w
     snapshot = take()
     found = entries(snapshot)
     digest = hashlib.sha256(b"train.py").hexdigest()
-    assert found["train.py"] == Entry("train.py", "f", digest, 8)
+    assert found["train.py"] == ManifestEntry("train.py", "f", digest, 8)
     assert found["run.sh"].kind == "x"
-    assert found["link"] == Entry("link", "l", "train.py", 0)
+    assert found["link"] == ManifestEntry("link", "l", "train.py", 0)
     assert sorted(found) == ["link", "run.sh", "sub/a b", "train.py"]
     assert (snapshot.files, snapshot.bytes, snapshot.new_objects, snapshot.warnings) == (4, 8 + 7 + 10, 3, ())
     assert ObjectStore(state / "objects").read(digest) == b"train.py"

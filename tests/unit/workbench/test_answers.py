@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from holdfast.hosts.secret import Secret
-from holdfast.hosts.ssh_questions import Question, understand
-from holdfast.workbench.machines.answers import Answers, Machine, Ways
+from holdfast.hosts.ssh_questions import SshQuestion, understand
+from holdfast.workbench.machines.answers import Answers, SshAccount, Ways
 
-GPU1 = Machine("me", "gpu1", is_behind_another=True)
+GPU1 = SshAccount("me", "gpu1", is_behind_another=True)
 HOST_KEY = (
     "The authenticity of host 'gpu1 (10.0.0.1)' can't be established.\nED25519 key fingerprint is SHA256:abc.\n"
     "Are you sure you want to continue connecting (yes/no/[fingerprint])? "
@@ -25,7 +25,7 @@ class Person:
         self.answers = list(answers)
         self.asked: list[str] = []
 
-    def __call__(self, question: Question) -> str | None:
+    def __call__(self, question: SshQuestion) -> str | None:
         self.asked.append(question.text)
         return self.answers.pop(0)
 
@@ -43,7 +43,7 @@ def test_a_password_goes_once_and_to_the_machine_it_is_for():
 def test_a_prompt_without_a_name_is_trusted_only_where_nothing_is_in_between():
     behind = Answers(Ways(Secret("given")), GPU1, None)
     assert behind(understand("Password: ")) is None
-    direct = Answers(Ways(Secret("given")), Machine("me", "gpu1", is_behind_another=False), None)
+    direct = Answers(Ways(Secret("given")), SshAccount("me", "gpu1", is_behind_another=False), None)
     assert direct(understand("Password: ")) == "given"
     assert Answers(Ways(Secret("given")), GPU1, None)(understand("(me@gpu1) Password: ")) == "given"
 
@@ -73,7 +73,7 @@ def test_a_person_is_asked_once_per_question_and_again_when_it_was_wrong():
     answers.begin()
     assert answers(OF_THE_DOOR) == "first", "a new connection gets the same"
     assert answers(OF_THE_DOOR) == "second", "asked twice in one connection: it was wrong"
-    code = Question("other", "Verification code: ")
+    code = SshQuestion("other", "Verification code: ")
     assert [answers(code), answers(code)] == ["code 1", "code 2"], "codes are new each time"
 
 

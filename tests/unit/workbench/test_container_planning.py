@@ -17,7 +17,7 @@ from holdfast.project.folder import find_project
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import product_of
 from holdfast.workbench.submitting import environment_choice, run_plan
-from holdfast.workbench.submitting.run_plan import EnvironmentWishes, Identity, Intent, Job, Request, make_plan
+from holdfast.workbench.submitting.run_plan import EnvironmentWishes, Identity, Intent, Job, SubmitRequest, make_plan
 
 ID = "sha256:" + "ab" * 32
 USER_MANAGED = "userManagedEnvironment: true\n"
@@ -43,7 +43,7 @@ def planned(root: Path, compute: str, **wishes: Any) -> Plan:
     (root / "aml_config" / "gpu.runconfig").write_text("Target: gpu\nFramework: Python\n")
     project, context = find_project(root), Context(root / "home", {}, root, root)
     configuration = load_configuration(project, "gpu", None)
-    request = Request("train.py", run_configuration="gpu", environment=EnvironmentWishes(**wishes))
+    request = SubmitRequest("train.py", run_configuration="gpu", environment=EnvironmentWishes(**wishes))
     job = Job("train.py", ("train.py",), ())
     intent = Intent(project, request, configuration, job, product_of(configuration.target, context))
     return make_plan(intent, Identity("iris_1", "g", "s" * 64), context)

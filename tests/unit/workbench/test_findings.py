@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.hosts.machine_report import Facts
-from holdfast.workbench.machines.machine_findings import Finding, findings
+from holdfast.hosts.machine_report import MachineFacts
+from holdfast.workbench.machines.machine_findings import MachineFinding, findings
 from kit.reports import facts_of
 
 HEALTHY: dict[str, Any] = {
@@ -35,14 +35,14 @@ HEALTHY: dict[str, Any] = {
 FULL = {"used": 90, "limit": 100, "files": 0, "files_limit": None}
 
 
-def machine(**changes: Any) -> Facts:
+def machine(**changes: Any) -> MachineFacts:
     """Healthy but for the changes; a change of a part names its keys only."""
     parts = {name: value for name, value in HEALTHY.items() if isinstance(value, dict)}
     changed = {name: {**parts[name], **value} if name in parts else value for name, value in changes.items()}
     return facts_of(**{**HEALTHY, **changed})
 
 
-def one(facts: Facts) -> Finding:
+def one(facts: MachineFacts) -> MachineFinding:
     (found,) = findings(facts)
     return found
 

@@ -7,8 +7,8 @@ import pytest
 from holdfast.containers.container import Names
 from holdfast.containers.docker import Docker
 from holdfast.errors import UsageError
-from holdfast.farside.gpu.request import Request, parse
-from holdfast.plan import GpuPlan, Limits, Plan, text
+from holdfast.farside.gpu.request import GpuRequest, parse
+from holdfast.plan import GpuPlan, Plan, RunLimits, text
 from holdfast.project.compute import ComputeTarget
 from holdfast.project.configuration import Configuration
 from holdfast.project.gpu_wishes import GpuWishes
@@ -125,6 +125,6 @@ def test_a_container_has_gpus_where_the_run_asks_for_some_whatever_the_target_sa
 
 def test_the_far_side_reads_what_the_near_side_writes():
     plan = gpu_plan(GpuWishes(2, True, 5, 60.0), configured())
-    whole = Plan("r", "p", "g", "s", (), text("/"), None, Limits(), gpu=plan)
-    assert parse(whole.as_json()["gpu"]) == Request(2, True, 5, 60.0, 600.0, True, "`--gpus 2`")
-    assert parse(None) == Request() == parse(GpuPlan()._asdict())
+    whole = Plan("r", "p", "g", "s", (), text("/"), None, RunLimits(), gpu=plan)
+    assert parse(whole.as_json()["gpu"]) == GpuRequest(2, True, 5, 60.0, 600.0, True, "`--gpus 2`")
+    assert parse(None) == GpuRequest() == parse(GpuPlan()._asdict())

@@ -9,13 +9,13 @@ import pytest
 from holdfast.project.folder import find_project
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
-from holdfast.workbench.submitting.run_plan import Request
+from holdfast.workbench.submitting.run_plan import SubmitRequest
 from holdfast.workbench.submitting.submit import submit
 
 BUILTIN = "`type: local` and `userManagedEnvironment: false`, as two lines of aml_config/local.compute, would build it."
 
 
-def first_event(root: Path, request: Request) -> events.Event:
+def first_event(root: Path, request: SubmitRequest) -> events.Event:
     context = Context(root / "home", {}, root, root / "account")
     happening = submit(find_project(root), request, context)
     try:
@@ -34,7 +34,7 @@ def test_the_builtin_target_too_says_that_it_uses_no_conda_file(tmp_path, comput
     (tmp_path / "aml_config" / "conda_dependencies.yml").write_text("dependencies: []\n")
     if compute is not None:
         (tmp_path / "aml_config" / "local.compute").write_text(compute)
-    noted = first_event(tmp_path, Request("train.py"))
+    noted = first_event(tmp_path, SubmitRequest("train.py"))
     assert isinstance(noted, events.Noted)
     assert noted.text.endswith(f"aml_config/conda_dependencies.yml is not used; {what_to_do}")
 
@@ -42,7 +42,7 @@ def test_the_builtin_target_too_says_that_it_uses_no_conda_file(tmp_path, comput
 def test_a_file_that_was_typed_is_said_to_be_of_no_use_there(tmp_path):
     (tmp_path / "train.py").write_text("")
     (tmp_path / "needs.txt").write_text("six\n")
-    noted = first_event(tmp_path, Request("train.py", conda_file="needs.txt"))
+    noted = first_event(tmp_path, SubmitRequest("train.py", conda_file="needs.txt"))
     assert isinstance(noted, events.Noted)
     assert noted.text.startswith("The target `local` ")
     assert noted.text.endswith(f" your own Python, so needs.txt is not used; {BUILTIN}")

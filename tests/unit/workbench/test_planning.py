@@ -9,12 +9,20 @@ import pytest
 
 from holdfast.errors import ProjectError, UsageError
 from holdfast.frozen import replace
-from holdfast.plan import Limits, Plan, text
+from holdfast.plan import Plan, RunLimits, text
 from holdfast.project.configuration import load_configuration
 from holdfast.project.folder import find_project
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import product_of
-from holdfast.workbench.submitting.run_plan import Identity, Intent, Job, Request, find_job, make_plan, secret_values
+from holdfast.workbench.submitting.run_plan import (
+    Identity,
+    Intent,
+    Job,
+    SubmitRequest,
+    find_job,
+    make_plan,
+    secret_values,
+)
 
 
 def job(root: Path, vector: str, script: str | None, *arguments: str) -> Job:
@@ -22,10 +30,10 @@ def job(root: Path, vector: str, script: str | None, *arguments: str) -> Job:
     (root / "aml_config").mkdir()
     (root / "train.py").write_text("")
     (root / "aml_config" / "x.runconfig").write_text(f"Target: local\nFramework: Python\nArgumentVector: {vector}\n")
-    return found(root, Request(script, arguments, "x.runconfig"))
+    return found(root, SubmitRequest(script, arguments, "x.runconfig"))
 
 
-def found(root: Path, request: Request) -> Job:
+def found(root: Path, request: SubmitRequest) -> Job:
     project = find_project(root)
     configuration = load_configuration(project, request.run_configuration, None)
     return find_job(project, request, configuration, Context(root / "home", {}, root, root))
@@ -64,11 +72,11 @@ def test_of_a_folder_only_scripts_that_exist_are_suggested(tmp_path, files, hint
         (tmp_path / name).write_text("")
     for typed in ("data", "data/"):
         with pytest.raises(ProjectError, match="is a folder, not a script") as raised:
-            found(tmp_path, Request(typed))
+            found(tmp_path, SubmitRequest(typed))
         assert raised.value.hint == hint
 
 
-def planned(root: Path, lines: str, request: Request, job: Job = Job("train.py", ("train.py",), ())) -> Plan:  # noqa: B008 - frozen
+def planned(root: Path, lines: str, request: SubmitRequest, job: Job = Job("train.py", ("train.py",), ())) -> Plan:  # noqa: B008 - frozen
     """The plan of a run on this machine, with these lines in its run configuration."""
     (root / "aml_config").mkdir()
     (root / "aml_config" / "x.runconfig").write_text(f"Target: local\nFramework: Python\n{lines}")
@@ -81,19 +89,19 @@ def planned(root: Path, lines: str, request: Request, job: Job = Job("train.py",
 @pytest.mark.parametrize(
     ("lines", "typed", "limits"),
     [
-        ("", {}, Limits(10.0, None)),
-        ("TimeLimit: 1h\nGraceTime: 30s\n", {}, Limits(30.0, 3600.0)),
-        ("TimeLimit: 1h\nGraceTime: 30s\n", {"time_limit": 60.0, "grace": 5.0}, Limits(5.0, 60.0)),
-        ("TimeLimit: 1h\nGraceTime: 30s\n", {"grace": 0.0}, Limits(0.0, 3600.0)),
-        ("GraceTime: 0s\n", {}, Limits(0.0, None)),
+        ("", {}, RunLimits(10.0, None)),
+        ("TimeLimit: 1h\nGraceTime: 30s\n", {}, RunLimits(30.0, 3600.0)),
+        ("TimeLimit: 1h\nGraceTime: 30s\n", {"time_limit": 60.0, "grace": 5.0}, RunLimits(5.0, 60.0)),
+        ("TimeLimit: 1h\nGraceTime: 30s\n", {"grace": 0.0}, RunLimits(0.0, 3600.0)),
+        ("GraceTime: 0s\n", {}, RunLimits(0.0, None)),
     ],
 )
 def test_limits_that_are_typed_count_more_than_those_of_the_file(tmp_path, lines, typed, limits):
-    assert planned(tmp_path, lines, replace(Request("train.py"), **typed)).limits == limits
+    assert planned(tmp_path, lines, replace(SubmitRequest("train.py"), **typed)).limits == limits
 
 
 def test_a_script_that_looks_like_an_option_is_none(tmp_path: Path) -> None:
-    plan = planned(tmp_path, "", Request("./-x.py"), Job("-x.py", ("-x.py", "-v"), ("-v",)))
+    plan = planned(tmp_path, "", SubmitRequest("./-x.py"), Job("-x.py", ("-x.py", "-v"), ("-v",)))
     assert plan.command is not None
     assert plan.command.argv[1:] == (text("./-x.py"), text("-v"))
 

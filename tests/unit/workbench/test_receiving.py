@@ -19,8 +19,8 @@ from holdfast.hosts.connection import Push
 from holdfast.project.file_names import unstorable
 from holdfast.workbench.following import outputs
 from holdfast.workbench.following.outputs import OUTPUTS, Collector, is_below
-from holdfast.workbench.following.parts import Part
-from holdfast.workbench.following.transfer import FarRun, Receiver, Wanted
+from holdfast.workbench.following.parts import PartialFile
+from holdfast.workbench.following.transfer import FarRun, Receiver, WantedFile
 from kit.speaking import Speaking
 
 RUN = FarRun("p", "r", True)
@@ -59,7 +59,7 @@ def whole(data: bytes, digest: str | None = None, size: int | None = None, **mor
 def receive(tmp_path: Path) -> Any:
     def run(connection: Any, has_ended: bool = True) -> Receiver:
         receiver = Receiver(connection, FarRun("p", "r", has_ended), tmp_path / "parts")
-        wanted = Wanted("work/outputs/x", tmp_path / "home" / "outputs" / "x", 3, tmp_path / "home")
+        wanted = WantedFile("work/outputs/x", tmp_path / "home" / "outputs" / "x", 3, tmp_path / "home")
         list(receiver.receive([wanted]))
         return receiver
 
@@ -183,10 +183,10 @@ def test_a_file_that_vanished_is_a_note_and_one_that_cannot_be_read_an_error(rec
 def test_a_disk_that_is_full_here_ends_the_stream_over_there(receive, monkeypatch):
     connection = Lying([piece(b"ab"), piece(b"c", 2), whole(b"abc")])
 
-    def full(part: Part, offset: int, data: bytes) -> None:
+    def full(part: PartialFile, offset: int, data: bytes) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(Part, "write", full)
+    monkeypatch.setattr(PartialFile, "write", full)
     with pytest.raises(OSError, match="No space left"):
         receive(connection)
     assert connection.asked[-1] == [], "a stream without files"

@@ -15,7 +15,7 @@ import pytest
 
 from holdfast.hosts.connection import Push
 from holdfast.workbench.following import parts as arriving
-from holdfast.workbench.following.transfer import FarRun, Receiver, Wanted
+from holdfast.workbench.following.transfer import FarRun, Receiver, WantedFile
 from kit.speaking import Speaking
 
 NAME = "work/model.bin"
@@ -53,7 +53,7 @@ def parts(tmp_path: Path) -> Path:
 
 def fetch(parts: Path, target: Path, far: Any) -> tuple[Receiver, Any]:
     receiver = Receiver(far, FarRun("p", "r", True), parts)
-    return receiver, receiver.receive([Wanted(NAME, target, len(CONTENT), target.parent)])
+    return receiver, receiver.receive([WantedFile(NAME, target, len(CONTENT), target.parent)])
 
 
 @pytest.mark.parametrize("steps", [1, 3, 9])

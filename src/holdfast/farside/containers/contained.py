@@ -7,9 +7,9 @@ import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
 from holdfast.farside.containers import docker_options, keeper, outfit
-from holdfast.farside.containers.daemon import Docker, forget
+from holdfast.farside.containers.daemon import DockerClient, forget
 from holdfast.farside.containers.docker_errors import DOCKER, NO_GPUS, NO_PROGRAM
-from holdfast.farside.containers.docker_options import Around, Volume, Wanted
+from holdfast.farside.containers.docker_options import Around, Volume, WantedContainer
 from holdfast.farside.containers.images import Image, find
 from holdfast.farside.containers.launcher import EVENTS, IN, LOCK
 from holdfast.farside.containers.outfit import Furniture, require_gpus, require_python, require_sources, traced
@@ -25,7 +25,7 @@ from holdfast.farside.system.refusal import Refused
 
 if TYPE_CHECKING:
     from holdfast.farside.containers.images import InImage
-    from holdfast.farside.containers.room import Container
+    from holdfast.farside.containers.room import RoomContainer
 
 SHORTEST_GRACE, LONGEST_GRACE = 2.0, 10.0
 """Seconds for what a script leaves behind when it ends by itself."""
@@ -34,14 +34,14 @@ SHORTEST_GRACE, LONGEST_GRACE = 2.0, 10.0
 class Contained:
     """One run's. `bound` is the plan's container with its holes filled."""
 
-    def __init__(self, home: Home, folder: str, bound: Dict[str, Any], docker: Docker) -> None:
+    def __init__(self, home: Home, folder: str, bound: Dict[str, Any], docker: DockerClient) -> None:
         self.home, self.folder, self.docker, self._bound = home, folder, docker, bound
-        self.wanted: Wanted = docker_options.parse(bound)
+        self.wanted: WantedContainer = docker_options.parse(bound)
         self.inside = os.path.join(folder, INSIDE)
         self.account = outfit.own_account()
         self.begun = 0.0
         self.way = self._prefix = ""
-        self.devices: Optional[Tuple[docker_options.Gpu, ...]] = None
+        self.devices: Optional[Tuple[docker_options.ContainerGpu, ...]] = None
         """Those that it gets, if it gets any; None: all."""
         self.said: List[Dict[str, Any]] = []
         self._told, self._rest = -1, b""
@@ -150,11 +150,11 @@ class Contained:
         if is_gone and self._told < 0:
             raise Refused(DOCKER, "The process that starts the container ended without a word; control_log has more.")
 
-    def room(self) -> "Container":
+    def room(self) -> "RoomContainer":
         """Where the environment is built."""
-        from holdfast.farside.containers.room import Container
+        from holdfast.farside.containers.room import RoomContainer
 
-        return Container(self.docker, self.image, self.wanted, self.home, self.folder)
+        return RoomContainer(self.docker, self.image, self.wanted, self.home, self.folder)
 
     def place(self) -> "InImage":
         """What the environment is for."""

@@ -6,7 +6,7 @@ import os
 from typing import Any, Dict, List, Optional
 
 from holdfast.farside.containers import docker_options
-from holdfast.farside.containers.daemon import Docker
+from holdfast.farside.containers.daemon import DockerClient
 from holdfast.farside.containers.image_probe import SHELL, whose_words
 from holdfast.farside.containers.images import Image, find, inspect
 from holdfast.farside.containers.outfit import (
@@ -56,7 +56,7 @@ def of_run(folder: str, command: Dict[str, Any]) -> Optional[Entry]:
 def of_image(home: Home, bound: Dict[str, Any], prefix: str, variables: Dict[str, str]) -> Entry:
     """In a new container, which is gone when the shell ends, made as that of a run would be. `bound` is a plan's
     container with its holes filled, `prefix` the folder of an environment, or empty."""
-    docker, wanted = Docker(str(bound["program"])), docker_options.parse(bound)
+    docker, wanted = DockerClient(str(bound["program"])), docker_options.parse(bound)
     daemon = docker.daemon(home)
     if inspect(docker, wanted.image) is None:
         message = "The image `%s` is not on the machine." % wanted.known_as
@@ -96,14 +96,14 @@ def nothing_but(image: str) -> Dict[str, Any]:
 
 def become(entry: Entry, words: List[str], has_terminal: bool) -> None:
     """Never returns, unless the program is not there."""
-    docker = Docker(str(entry["program"]))
+    docker = DockerClient(str(entry["program"]))
     argv = list(entry["before"]) + (["-t"] if has_terminal else []) + list(entry["after"])
     argv += [SHELL, "-c", _STARTED, "sh"] + words if words else [SHELL, "-i"]
     argv = docker.argv(argv)
     os.execvpe(argv[0], argv, docker.environment)  # noqa: S606 - there is no shell on purpose
 
 
-def _way(docker: Docker, ways: List[str], image: str) -> str:
+def _way(docker: DockerClient, ways: List[str], image: str) -> str:
     """The first that works: a person in the shell cannot be asked to try again."""
     for way in ways[:-1]:
         words = (
@@ -114,7 +114,7 @@ def _way(docker: Docker, ways: List[str], image: str) -> str:
     return ways[-1]
 
 
-def _mounts(furniture: Furniture, image: Image, wanted: docker_options.Wanted) -> List[docker_options.Volume]:
+def _mounts(furniture: Furniture, image: Image, wanted: docker_options.WantedContainer) -> List[docker_options.Volume]:
     home = furniture.home
     os.makedirs(home.container_home(), exist_ok=True)
     accounts = os.path.join(home.images(), image.short)

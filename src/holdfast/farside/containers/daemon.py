@@ -106,7 +106,7 @@ def _podman(found: Dict[str, Any]) -> Daemon:
     )
 
 
-class Docker:
+class DockerClient:
     """`attended` for a process that must not be kept from its other duties by a daemon that does not answer."""
 
     def __init__(
@@ -118,9 +118,9 @@ class Docker:
         self._socket: Optional[str] = None
         self._foreseen: Dict[Tuple[str, ...], Program] = {}
 
-    def attended_by(self, attended: Optional[Attended]) -> "Docker":
+    def attended_by(self, attended: Optional[Attended]) -> "DockerClient":
         """The same, called by another process or at another time."""
-        return Docker(self.program, self.environment, attended)
+        return DockerClient(self.program, self.environment, attended)
 
     def argv(self, arguments: Sequence[str]) -> List[str]:
         """For callers that start it in another way, in `environment`."""

@@ -20,7 +20,7 @@ class Volume(NamedTuple):
     is_writable: bool
 
 
-class Wanted(NamedTuple):
+class WantedContainer(NamedTuple):
     """The plan's container with its holes filled: `plan.ContainerPlan` as it arrives."""
 
     image: str
@@ -45,7 +45,7 @@ class Account(NamedTuple):
     groups: Tuple[int, ...]
 
 
-class Gpu(NamedTuple):
+class ContainerGpu(NamedTuple):
     """One that a container gets: as CDI calls it, and as all others do."""
 
     cdi: str
@@ -68,13 +68,13 @@ class Around(NamedTuple):
     grace: float
     directory: str
     entry: Tuple[str, ...]
-    gpus: Optional[Tuple[Gpu, ...]] = None
+    gpus: Optional[Tuple[ContainerGpu, ...]] = None
 
 
-def parse(found: Dict[str, Any]) -> Wanted:
+def parse(found: Dict[str, Any]) -> WantedContainer:
     """From `plan["container"]`, bound."""
     volumes = [Volume(str(each["source"]), str(each["target"]), bool(each["is_writable"])) for each in found["volumes"]]
-    return Wanted(
+    return WantedContainer(
         image=str(found["image"]),
         known_as=str(found.get("known_as") or found["image"]),
         gpus=found["gpus"],
@@ -89,7 +89,7 @@ def parse(found: Dict[str, Any]) -> Wanted:
     )
 
 
-def run_words(wanted: Wanted, around: Around) -> List[str]:
+def run_words(wanted: WantedContainer, around: Around) -> List[str]:
     """All of it, after `docker`. What the user wrote comes after what it may change and before what it may not."""
     words = ["run", "--shm-size", around.shm, "--log-driver", "json-file", "--log-opt", "max-size=1m"]
     words += ["--no-healthcheck", "--stop-signal", "SIGTERM", "--stop-timeout", "%d" % (around.grace + 1)]
@@ -139,7 +139,7 @@ def mount(source: str, target: str, writable: bool) -> List[str]:
     return ["--mount", ",".join(_field(each) for each in fields)]
 
 
-def gpus(way: str, devices: Optional[Sequence[Gpu]] = None) -> List[str]:
+def gpus(way: str, devices: Optional[Sequence[ContainerGpu]] = None) -> List[str]:
     """All of them, or these and no others; none at all without a way, or where `devices` is empty."""
     if not way or (devices is not None and not devices):
         return ["-e", VOID]

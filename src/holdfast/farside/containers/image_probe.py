@@ -5,7 +5,7 @@ import re
 from typing import Dict, List, NamedTuple
 
 from holdfast.farside.containers import docker_options
-from holdfast.farside.containers.daemon import Daemon, Docker
+from holdfast.farside.containers.daemon import Daemon, DockerClient
 from holdfast.farside.containers.docker_errors import explain
 from holdfast.farside.containers.pull import UNFIT
 from holdfast.farside.system.layout import Home
@@ -64,7 +64,7 @@ class Probed(NamedTuple):
     release: str
 
 
-def look(docker: Docker, image: str, home: Home) -> Probed:
+def look(docker: DockerClient, image: str, home: Home) -> Probed:
     """Raises Refused where there is no shell or no C library that is known."""
     mark = "holdfast-" + os.urandom(8).hex()
     name = "holdfast-look-" + os.urandom(6).hex()
@@ -82,7 +82,7 @@ def look(docker: Docker, image: str, home: Home) -> Probed:
     return _probed(image, found)
 
 
-def common_words(docker: Docker, home: Home) -> List[str]:
+def common_words(docker: DockerClient, home: Home) -> List[str]:
     """Of every container beside the run's own: who it is, whose it is, and no GPU."""
     return whose_words(docker.daemon(home), home) + docker_options.gpus("")
 

@@ -10,13 +10,13 @@ import os
 import posixpath
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from holdfast.farside.containers.daemon import Docker
+from holdfast.farside.containers.daemon import DockerClient
 from holdfast.farside.containers.docker_errors import DOCKER, NO_ROOM, explain
 from holdfast.farside.containers.image_probe import Probed, is_of_environment, look
 from holdfast.farside.containers.pull import UNKNOWN, pull
 from holdfast.farside.environments import interpreters
 from holdfast.farside.environments.interpreters import Interpreter
-from holdfast.farside.environments.place import CONDA, Place, is_of
+from holdfast.farside.environments.place import CONDA, BuildPlace, is_of
 from holdfast.farside.environments.platforms import platform_name
 from holdfast.farside.environments.workshop import Supervision
 from holdfast.farside.machine.pythons import version_by_place
@@ -96,7 +96,7 @@ class Described(NamedTuple):
     entrypoint: Tuple[str, ...]
 
 
-def find(docker: Docker, container: Dict[str, Any], home: Home, owner: Optional[Supervision]) -> Image:
+def find(docker: DockerClient, container: Dict[str, Any], home: Home, owner: Optional[Supervision]) -> Image:
     """The image of a plan, fetched if need be. `owner` is what the supervisor lends; without one nothing is fetched.
     Raises Refused with file, key and remedy."""
     try:
@@ -114,7 +114,7 @@ def find(docker: Docker, container: Dict[str, Any], home: Home, owner: Optional[
     return _image(described, name, probed)
 
 
-def inspect(docker: Docker, name: str) -> Optional[Described]:
+def inspect(docker: DockerClient, name: str) -> Optional[Described]:
     """None where it is not on this host."""
     answer = docker.call(["image", "inspect", name], PATIENCE)
     if not answer.is_good:
@@ -143,7 +143,7 @@ def _described(row: Dict[str, Any]) -> Described:
     )
 
 
-def _fetched(docker: Docker, container: Dict[str, Any], owner: Optional[Supervision]) -> Described:
+def _fetched(docker: DockerClient, container: Dict[str, Any], owner: Optional[Supervision]) -> Described:
     name = str(container["image"])
     if container.get("is_exact"):
         message = "The image %s (`%s`), in which the other run ran, is not on the machine any more."
@@ -159,7 +159,7 @@ def _fetched(docker: Docker, container: Dict[str, Any], owner: Optional[Supervis
     return found
 
 
-def _pull(docker: Docker, container: Dict[str, Any], owner: Supervision) -> None:
+def _pull(docker: DockerClient, container: Dict[str, Any], owner: Supervision) -> None:
     def tell(text: str) -> None:
         owner.tell("phase", name="image", text=text)
 
@@ -204,7 +204,7 @@ def _refused(container: Dict[str, Any], message: str, remedy: str = "", kind: st
     return Refused(kind, "%s%s%s" % (message, where, " " + remedy if remedy else ""))
 
 
-def _known(docker: Docker, described: Described, home: Home) -> Probed:
+def _known(docker: DockerClient, described: Described, home: Home) -> Probed:
     """What a look inside has told; an image is looked into once."""
     folder = os.path.join(home.path, "images")
     path = os.path.join(folder, described.id.rpartition(":")[2] + ".json")
@@ -243,7 +243,7 @@ def _image(described: Described, name: str, probed: Probed) -> Image:
     )
 
 
-class InImage(Place):
+class InImage(BuildPlace):
     """Environments made with a Python of the image are for this image alone; those with one that uv brought, or with
     one out of conda's channels, for all images and machines of the same platform."""
 
@@ -308,8 +308,8 @@ class InImage(Place):
         return path.startswith(self.home.pythons() + os.sep)
 
 
-def place_asked(home: Home, container: Optional[Dict[str, Any]]) -> Place:
+def place_asked(home: Home, container: Optional[Dict[str, Any]]) -> BuildPlace:
     """Of a question about a container, or about the machine. An image that is not here is not fetched."""
     if container is None:
-        return Place(home)
-    return InImage(find(Docker(str(container["program"])), container, home, None), home)
+        return BuildPlace(home)
+    return InImage(find(DockerClient(str(container["program"])), container, home, None), home)

@@ -12,7 +12,7 @@ import sys
 import time
 from typing import Any, Dict, NamedTuple, Sequence, Tuple
 
-from holdfast.farside.containers.daemon import Docker
+from holdfast.farside.containers.daemon import DockerClient
 from holdfast.farside.containers.docker_errors import NAME_TAKEN, NO_GPUS, explain, words
 from holdfast.farside.containers.launcher import EVENTS, IN
 from holdfast.farside.system import kernel
@@ -40,7 +40,7 @@ class Task(NamedTuple):
     """`folder` is the launcher's, with its pipes; `first` is what it is told first, secrets and all; `root` is where
     Docker keeps its images."""
 
-    docker: Docker
+    docker: DockerClient
     name: str
     attempts: Tuple[Attempt, ...]
     folder: str

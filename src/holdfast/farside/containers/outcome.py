@@ -21,7 +21,7 @@ _VANISHING = 1.5
 _GIVEN_UP = 10.0
 
 
-class Outcome(NamedTuple):
+class ContainerOutcome(NamedTuple):
     """`exit` is the script's own. `ending` is the journal's last line where the exit alone does not tell it."""
 
     exit: Exit
@@ -31,14 +31,14 @@ class Outcome(NamedTuple):
     notes: List[str]
 
 
-class State(NamedTuple):
+class ContainerState(NamedTuple):
     """What Docker says of a container. `word`: its state, or one of those above."""
 
     word: str
     is_out_of_memory: bool
 
 
-def finish(contained: Contained, pause: Pause, is_stopped: bool) -> Outcome:
+def finish(contained: Contained, pause: Pause, is_stopped: bool) -> ContainerOutcome:
     """When the process that stands for the script has ended. Nothing runs in the container when this returns.
     `is_stopped`: the run was asked to end, so that what comes from outside explains nothing."""
     seen = time.time()
@@ -55,16 +55,16 @@ def finish(contained: Contained, pause: Pause, is_stopped: bool) -> Outcome:
     if kills:
         notes.append("The kernel ended %s of the run because memory ran out. %s" % (_processes(kills), limit))
     if is_stopped:
-        return Outcome(ended, None, swept, total, notes)
+        return ContainerOutcome(ended, None, swept, total, notes)
     if number == signal.SIGKILL and not status["owned"]:
         detail = "The process that stands for the container on the machine was gone."
-        return Outcome(ended, {"reason": "killed", "signal": number, "detail": detail}, swept, total, notes)
+        return ContainerOutcome(ended, {"reason": "killed", "signal": number, "detail": detail}, swept, total, notes)
     if number == signal.SIGKILL and kills:
-        return Outcome(ended, {"reason": "out-of-memory", "signal": number, "detail": limit}, swept, total, [])
+        return ContainerOutcome(ended, {"reason": "out-of-memory", "signal": number, "detail": limit}, swept, total, [])
     if status["outside"] is not None:
         ending = dict(_stopped(contained, _written(contained, seen)), code=code, signal=number)
-        return Outcome(ended, ending, swept, total, notes)
-    return Outcome(ended, None, swept, total, notes)
+        return ContainerOutcome(ended, ending, swept, total, notes)
+    return ContainerOutcome(ended, None, swept, total, notes)
 
 
 def _last_words(contained: Contained) -> Optional[Dict[str, Any]]:
@@ -85,7 +85,7 @@ def _awaited(contained: Contained, pause: Pause) -> Optional[Dict[str, Any]]:
     return _last_words(contained)
 
 
-def _without_words(contained: Contained, pause: Pause, is_stopped: bool, end: float) -> Outcome:
+def _without_words(contained: Contained, pause: Pause, is_stopped: bool, end: float) -> ContainerOutcome:
     """The launcher is dead, or frozen and will be: it was killed together with all that ran in the container."""
     ended = Exit(None, int(signal.SIGKILL))
     state = ask(contained)
@@ -93,34 +93,34 @@ def _without_words(contained: Contained, pause: Pause, is_stopped: bool, end: fl
         contained.remove()
         if not wait_for_launcher(contained.inside, _GIVEN_UP, pause):
             note = "Processes of the container `%s` could not be ended." % contained.wanted.name
-            return Outcome(ended, None if is_stopped else {"reason": "killed"}, [], 0, [note])
+            return ContainerOutcome(ended, None if is_stopped else {"reason": "killed"}, [], 0, [note])
     if is_stopped:
-        return Outcome(ended, None, [], 0, [])
+        return ContainerOutcome(ended, None, [], 0, [])
     if state.is_out_of_memory:
         detail = _limit(contained, None)
-        return Outcome(ended, {"reason": "out-of-memory", "signal": 9, "detail": detail}, [], 0, [])
+        return ContainerOutcome(ended, {"reason": "out-of-memory", "signal": 9, "detail": detail}, [], 0, [])
     deadline = time.monotonic() + _VANISHING
     while state.word not in (GONE, AWAY, SILENT) and time.monotonic() < deadline:
         pause(0.1)
         state = ask(contained)
-    return Outcome(ended, dict(_reason(contained, state, end), signal=9), [], 0, [])
+    return ContainerOutcome(ended, dict(_reason(contained, state, end), signal=9), [], 0, [])
 
 
-def ask(contained: Contained) -> State:
+def ask(contained: Contained) -> ContainerState:
     try:
         answer = contained.docker.call(["inspect", "--format", "{{json .State}}", contained.wanted.name], ASK_PATIENCE)
     except Refused:
-        return State(SILENT, False)
+        return ContainerState(SILENT, False)
     if not answer.is_good:
         if answer.code is not None and explain(answer).kind == UNREACHABLE:
-            return State(AWAY, False)
-        return State(GONE if "no such" in words(answer).lower() else SILENT, False)
+            return ContainerState(AWAY, False)
+        return ContainerState(GONE if "no such" in words(answer).lower() else SILENT, False)
     try:
         found = json.loads(answer.output)
     except ValueError:
-        return State(SILENT, False)
+        return ContainerState(SILENT, False)
     word = GONE if found.get("Dead") or found.get("Status") == "removing" else str(found.get("Status"))
-    return State(word, bool(found.get("OOMKilled")))
+    return ContainerState(word, bool(found.get("OOMKilled")))
 
 
 def _written(contained: Contained, seen: float) -> float:
@@ -139,7 +139,7 @@ def _stopped(contained: Contained, end: float) -> Dict[str, Any]:
     return ending
 
 
-def _reason(contained: Contained, state: State, end: float) -> Dict[str, Any]:
+def _reason(contained: Contained, state: ContainerState, end: float) -> Dict[str, Any]:
     if state.word == AWAY or _ends_with_daemon(contained, end):
         return {"reason": "docker-stopped", "detail": ""}
     if state.word == SILENT:

@@ -8,7 +8,7 @@ from typing import Dict, List, NamedTuple, Tuple
 from holdfast.farside.containers import docker_options
 from holdfast.farside.containers.daemon import Daemon
 from holdfast.farside.containers.docker_errors import DOCKER
-from holdfast.farside.containers.docker_options import Account, Volume, Wanted
+from holdfast.farside.containers.docker_options import Account, Volume, WantedContainer
 from holdfast.farside.containers.images import Image
 from holdfast.farside.environments.built_environment import bytecode
 from holdfast.farside.machine import gpus as machine_gpus
@@ -73,7 +73,7 @@ def under_real_names(volumes: List[Volume]) -> List[Volume]:
     return found
 
 
-def shm(wanted: Wanted) -> str:
+def shm(wanted: WantedContainer) -> str:
     return wanted.shm or docker_options.default_shm(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
 
 
@@ -107,7 +107,7 @@ def _group(account: Account) -> str:
         return account.name
 
 
-def require_sources(wanted: Wanted) -> None:
+def require_sources(wanted: WantedContainer) -> None:
     """An old Docker makes a folder that is missing, as root."""
     for place, volume in enumerate(wanted.volumes):
         if not os.path.exists(volume.source):
@@ -119,7 +119,7 @@ def require_sources(wanted: Wanted) -> None:
             )
 
 
-def require_gpus(wanted: Wanted, environment: Dict[str, str], asked_by: str = "") -> None:
+def require_gpus(wanted: WantedContainer, environment: Dict[str, str], asked_by: str = "") -> None:
     """`asked_by` says where GPUs are asked for, if it is not the target."""
     if wanted.gpus and not machine_gpus.is_present(environment):
         raise Refused(
@@ -131,7 +131,7 @@ def require_gpus(wanted: Wanted, environment: Dict[str, str], asked_by: str = ""
         )
 
 
-def require_python(wanted: Wanted, found: str) -> None:
+def require_python(wanted: WantedContainer, found: str) -> None:
     """`found`: what the image has of it, empty for nothing."""
     if not found:
         raise Refused(
@@ -143,7 +143,7 @@ def require_python(wanted: Wanted, found: str) -> None:
         )
 
 
-def traced(refusal: Refused, wanted: Wanted) -> Refused:
+def traced(refusal: Refused, wanted: WantedContainer) -> Refused:
     """Of what Docker itself refused: with the file and the key where the cause is written."""
     for place, volume in enumerate(wanted.volumes):
         if "`%s`" % volume.source in refusal.message:

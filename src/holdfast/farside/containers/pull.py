@@ -4,7 +4,7 @@ import re
 import time
 from typing import Callable, Dict, Optional, Tuple
 
-from holdfast.farside.containers.daemon import Docker
+from holdfast.farside.containers.daemon import DockerClient
 from holdfast.farside.containers.docker_errors import NO_ROOM, UNREACHABLE, explain
 from holdfast.farside.system.programs import Finished, Listener
 from holdfast.farside.system.refusal import Refused
@@ -81,10 +81,12 @@ _REASONS: Tuple[Tuple[Tuple[str, ...], str, str, str], ...] = (
 )
 
 
-def pull(docker: Docker, name: str, tell: Callable[[str], None], log: Optional[Callable[[str], None]] = None) -> None:
+def pull(
+    docker: DockerClient, name: str, tell: Callable[[str], None], log: Optional[Callable[[str], None]] = None
+) -> None:
     """Fetch `name`, or raise Refused: the kinds are above. `tell` hears how far it is, about once a second. `log` gets
     each line that docker says."""
-    progress = Progress(name, tell)
+    progress = PullProgress(name, tell)
 
     def hear(line: str) -> None:
         progress.hear(line)
@@ -143,7 +145,7 @@ def complaint(said: str) -> str:
     return text if len(text) <= _LONGEST else text[:_LONGEST] + " …"
 
 
-class Progress:
+class PullProgress:
     """Layers of an image as they come, from the lines of `docker pull`."""
 
     def __init__(self, name: str, tell: Callable[[str], None]) -> None:
@@ -178,5 +180,5 @@ def _with_replacement(name: str, text: str, hint: str) -> Tuple[str, str]:
     return "The image `%s` is gone: %s." % (name, instead[1]), "Use a modern one instead: %s" % instead[0]
 
 
-def _is_there(docker: Docker, name: str) -> bool:
+def _is_there(docker: DockerClient, name: str) -> bool:
     return docker.call(["image", "inspect", "--format", "{{.Id}}", name]).is_good

@@ -6,7 +6,7 @@ import os
 import time
 from typing import Any, Callable, Dict, List, Optional, Set
 
-from holdfast.farside.containers.daemon import Docker
+from holdfast.farside.containers.daemon import DockerClient
 from holdfast.farside.containers.docker_errors import is_gone
 from holdfast.farside.containers.docker_options import HOME_LABEL, PROJECT_LABEL, RUN_LABEL
 from holdfast.farside.containers.launcher import EVENTS, IN, LOCK, STATUS
@@ -48,14 +48,14 @@ def remove(folder: str, patience: float = PATIENCE, settling: float = 0.0) -> No
     tidy(folder)
     deadline = time.monotonic() + (0.0 if os.path.exists(os.path.join(folder, CONTAINER)) else settling)
     try:
-        docker = Docker(str(container["program"]))
+        docker = DockerClient(str(container["program"]))
         while _is_asked(docker, _labels(folder, container), patience) and time.monotonic() < deadline:
             time.sleep(_BETWEEN)
     except Refused:
         pass
 
 
-def remove_named(docker: Docker, name: str, patience: float) -> bool:
+def remove_named(docker: DockerClient, name: str, patience: float) -> bool:
     """Whether it is gone, removed by this or before. Tried again for `patience` seconds, whatever Docker says: while
     it stops or starts it refuses in many ways."""
     deadline = time.monotonic() + patience
@@ -83,7 +83,7 @@ def _labels(folder: str, container: Dict[str, Any]) -> List[str]:
     return ["%s=%s" % (HOME_LABEL, home)] + named
 
 
-def _is_asked(docker: Docker, labels: List[str], patience: float) -> bool:
+def _is_asked(docker: DockerClient, labels: List[str], patience: float) -> bool:
     """Whether Docker answers at all. What has these labels is gone then."""
     filters = [word for label in labels for word in ("--filter", "label=" + label)]
     found = docker.call(["ps", "-a", "-q", "--no-trunc"] + filters, patience)

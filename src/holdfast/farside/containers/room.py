@@ -11,7 +11,7 @@ from typing import Any, Dict, List, Optional, Sequence
 from urllib.parse import unquote
 
 from holdfast.farside.containers import docker_options
-from holdfast.farside.containers.daemon import Docker
+from holdfast.farside.containers.daemon import DockerClient
 from holdfast.farside.containers.docker_errors import NAME_TAKEN, NO_ROOM, explain
 from holdfast.farside.containers.image_probe import SHELL, common_words
 from holdfast.farside.containers.images import Image
@@ -39,10 +39,12 @@ _OF_THE_MACHINE = ("UV_PYTHON", "UV_CACHE_DIR", "UV_PYTHON_INSTALL_DIR", "UV_PRO
 _SYSTEM = re.compile(r"/(?:bin|boot|dev|etc|home|lib\w*|media|mnt|opt|proc|root|run|sbin|srv|sys|tmp|usr|var)?/*\Z")
 
 
-class Container(Room):
+class RoomContainer(Room):
     """`folder` is the run's. Entered as a block; the container is made when the first command is run."""
 
-    def __init__(self, docker: Docker, image: Image, wanted: docker_options.Wanted, home: Home, folder: str) -> None:
+    def __init__(
+        self, docker: DockerClient, image: Image, wanted: docker_options.WantedContainer, home: Home, folder: str
+    ) -> None:
         self._docker, self._image, self._wanted, self._home = docker, image, wanted, home
         self._fifo = os.path.join(folder, FIFO)
         self._name = wanted.name + "-room"
@@ -51,7 +53,7 @@ class Container(Room):
         self._files: Dict[str, bool] = {}
         self._named: List[str] = []
 
-    def __enter__(self) -> "Container":
+    def __enter__(self) -> "RoomContainer":
         return self
 
     def __exit__(self, kind: Any, problem: Any, trace: Any) -> None:

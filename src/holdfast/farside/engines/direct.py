@@ -14,18 +14,18 @@ from holdfast.farside.engines.engine import (
     UNANSWERED,
     UNKNOWN,
     Engine,
+    EngineLook,
+    HostPaths,
     NewRun,
     Owner,
     Plan,
     Request,
-    Seen,
-    Where,
     Work,
 )
 from holdfast.farside.machine import identity
 from holdfast.farside.system import kernel
 from holdfast.farside.system.files import write_whole
-from holdfast.farside.system.journal import Journal
+from holdfast.farside.system.journal import JournalWriter
 from holdfast.farside.system.layout import ENTRY, GUARDIAN_BYTE, GUARDIAN_NAME, JOURNAL, SUPERVISOR_BYTE, Home
 from holdfast.farside.system.refusal import Refused
 
@@ -43,7 +43,7 @@ class Direct(Engine):
 
     needs_folder = False
 
-    def script(self, plan: Plan, where: Where = SHOWN) -> str:
+    def script(self, plan: Plan, where: HostPaths = SHOWN) -> str:
         return ""
 
     def start(self, run: NewRun) -> str:
@@ -60,7 +60,7 @@ class Direct(Engine):
         why = answer or "its guardian died"
         raise Refused("storage", "The run could not be created in `%s`: %s" % (run.home.path, why))
 
-    def look(self, owners: Sequence[Owner]) -> Dict[Owner, Seen]:
+    def look(self, owners: Sequence[Owner]) -> Dict[Owner, EngineLook]:
         return {owner: self._look(self._folder(owner)) for owner in owners}
 
     def end(self, owner: Owner, grace: float) -> None:
@@ -75,11 +75,11 @@ class Direct(Engine):
     def _folder(self, owner: Owner) -> str:
         return os.path.join(self.home.runs(), *owner.handle.split("/")[-2:])
 
-    def _look(self, folder: str) -> Seen:
+    def _look(self, folder: str) -> EngineLook:
         if is_held(folder):
-            return Seen(RUNNING)
+            return EngineLook(RUNNING)
         machine = elsewhere(self.home, folder)
-        return Seen(UNKNOWN, machine) if machine else Seen(GONE)
+        return EngineLook(UNKNOWN, machine) if machine else EngineLook(GONE)
 
 
 def handle_of(folder: str) -> str:
@@ -95,7 +95,7 @@ def is_held(folder: str) -> bool:
 
 def elsewhere(home: Home, folder: str) -> str:
     """The name of the machine on which the run of this folder may be alive, if that is not this one."""
-    events = Journal(os.path.join(folder, JOURNAL)).events()
+    events = JournalWriter(os.path.join(folder, JOURNAL)).events()
     created = next((event for event in events if event["e"] == "created"), None)
     if created is None or any(event["e"] == "ended" for event in events):
         return ""

@@ -28,7 +28,7 @@ class Owner(NamedTuple):
     handle: str = ""
 
 
-class Seen(NamedTuple):
+class EngineLook(NamedTuple):
     """What an engine says of a run, `said` in its own words. `handle`: what it calls it, if it knows it."""
 
     state: str
@@ -47,7 +47,7 @@ class NewRun(NamedTuple):
     guardian: Work
 
 
-class Where(NamedTuple):
+class HostPaths(NamedTuple):
     """What a script for an engine names of the host."""
 
     python: str
@@ -55,10 +55,10 @@ class Where(NamedTuple):
     home: str
 
 
-SHOWN = Where("<python>", "<farside>/holdfast/farside/main.py", "<home>")
+SHOWN = HostPaths("<python>", "<farside>/holdfast/farside/main.py", "<home>")
 
 
-def job_script(plan: Plan, where: Where = SHOWN) -> str:
+def job_script(plan: Plan, where: HostPaths = SHOWN) -> str:
     """A script that becomes the run's guardian."""
     import shlex
 
@@ -78,7 +78,7 @@ class Engine:
     def __init__(self, home: Home) -> None:
         self.home = home
 
-    def script(self, plan: Plan, where: Where = SHOWN) -> str:
+    def script(self, plan: Plan, where: HostPaths = SHOWN) -> str:
         """What the engine is given to run, pure; empty where there is no such thing. `--dry-run` shows it."""
         return job_script(plan, where)
 
@@ -87,7 +87,7 @@ class Engine:
         Refused of kind UNANSWERED: it may have."""
         raise NotImplementedError
 
-    def look(self, owners: Sequence[Owner]) -> Dict[Owner, Seen]:
+    def look(self, owners: Sequence[Owner]) -> Dict[Owner, EngineLook]:
         """The state of each, with one question for all of them; one without a handle is found by its token. "Could not
         ask" is a state: this does not raise."""
         raise NotImplementedError

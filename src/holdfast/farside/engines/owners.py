@@ -5,7 +5,7 @@ import os
 from typing import Dict, List, Optional, Sequence
 
 from holdfast.farside.engines.direct import Direct, handle_of
-from holdfast.farside.engines.engine import DIRECT, ENGINE, UNKNOWN, Engine, Owner, Plan, Seen
+from holdfast.farside.engines.engine import DIRECT, ENGINE, UNKNOWN, Engine, EngineLook, Owner, Plan
 from holdfast.farside.system.files import read_json, write_whole
 from holdfast.farside.system.layout import OWNER, Home, checked
 from holdfast.farside.system.refusal import Refused
@@ -56,16 +56,16 @@ def write_owner(folder: str, owner: Owner, is_kept: bool = True) -> None:
     write_whole(os.path.join(folder, OWNER), text, is_durable=is_kept)
 
 
-def look(home: Home, folders: Sequence[str]) -> Dict[str, Seen]:
+def look(home: Home, folders: Sequence[str]) -> Dict[str, EngineLook]:
     """What their engines say of the runs in these folders: one question to each engine."""
     owners = {folder: owner_of(folder) for folder in folders}
-    found: Dict[str, Seen] = {}
+    found: Dict[str, EngineLook] = {}
     for name in sorted({owner.engine for owner in owners.values()}):
         asked = {folder: owner for folder, owner in owners.items() if owner.engine == name}
         try:
             seen = engine_named(home, name).look(list(asked.values()))
         except Refused as refusal:
-            seen = {owner: Seen(UNKNOWN, refusal.message) for owner in asked.values()}
+            seen = {owner: EngineLook(UNKNOWN, refusal.message) for owner in asked.values()}
         found.update((folder, seen[owner]) for folder, owner in asked.items())
     return found
 

@@ -12,12 +12,12 @@ from holdfast.farside.environments.conda_build import PYTHON as FOR_RATTLER
 from holdfast.farside.environments.conda_build import CondaPart, python_version
 from holdfast.farside.environments.conda_requests import python_packages
 from holdfast.farside.environments.drivers import machine_of
-from holdfast.farside.environments.find import Found, Known
+from holdfast.farside.environments.find import FoundEnvironment, Known
 from holdfast.farside.environments.installed import compiled, lines, packages_of_prefix
 from holdfast.farside.environments.installer_errors import explain, reason_of
 from holdfast.farside.environments.interpreters import Interpreter, satisfies
 from holdfast.farside.environments.locks import Lock, lock_digest, make_lock, minor, package_lines, torch_backend
-from holdfast.farside.environments.place import CONDA, Place
+from holdfast.farside.environments.place import CONDA, BuildPlace
 from holdfast.farside.environments.resolve import Resolver
 from holdfast.farside.environments.uv import path_of
 from holdfast.farside.environments.workshop import Workshop
@@ -62,7 +62,7 @@ _NO_TOOL = (
 
 
 class _NoPython(Refused):
-    def __init__(self, place: Place, pin: str, found: str, reason: str) -> None:
+    def __init__(self, place: BuildPlace, pin: str, found: str, reason: str) -> None:
         self.short = "%s has no Python %s (it has: %s), and uv could not bring one" % (_large(place.words), pin, found)
         self.reason = reason.rstrip(".")
         remedy = "Install it there, name a channel that has it under `channels:`, or pin another one."
@@ -77,7 +77,7 @@ class Maker:
         self._uv_variables: Optional[Dict[str, str]] = None
         self._conda = CondaPart(known, shop, self._tool_python, self._machine.cuda or "")
 
-    def make(self) -> Tuple[Found, bool]:
+    def make(self) -> Tuple[FoundEnvironment, bool]:
         """And whether it was built just now: another run may have been quicker."""
         self._shop.room.reach(self._named())
         if not os.path.exists(self._plan["uv"]):
@@ -88,7 +88,7 @@ class Maker:
         finally:
             self._conda.leave()
         self._write_note(lock, environment.id)
-        return Found(environment, lock), built
+        return FoundEnvironment(environment, lock), built
 
     def _made(self, lock: Lock, interpreter: Interpreter) -> Tuple[Environment, bool]:
         """The one that all places share, or this place's own where that was compiled at another."""
@@ -216,7 +216,7 @@ class Maker:
         return Interpreter(path, version)
 
     def _bring(self, pin: str, found: List[Interpreter]) -> Interpreter:
-        progress = uv.Progress(self._shop.phase, "downloading Python %s" % pin)
+        progress = uv.UvProgress(self._shop.phase, "downloading Python %s" % pin)
         result = self._shop.run(uv.bring_command(self._plan["uv"], pin), self._variables(), progress.hear)
         if result.code == 0:
             chosen = interpreters.choose(pin, self._place.brought())
@@ -273,7 +273,7 @@ class Maker:
             self._run([venv], "making the environment", 0)
 
     def _run(self, commands: List[List[str]], what: str, count: int) -> None:
-        progress = uv.Progress(self._shop.phase, what, count)
+        progress = uv.UvProgress(self._shop.phase, what, count)
         result = self._shop.run_all(commands, self._variables(), progress.hear)
         if result.code != 0:
             raise Refused("preparation", explain(result.output, self._plan["requirements"], result.signal).sentence())

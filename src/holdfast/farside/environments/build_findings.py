@@ -9,7 +9,14 @@ import re
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 from holdfast.farside.environments import drivers, platforms
-from holdfast.farside.environments.drivers import Device, Machine, machine_of, minimum_driver, newest_major, numbers
+from holdfast.farside.environments.drivers import (
+    EnvironmentMachine,
+    GpuModel,
+    machine_of,
+    minimum_driver,
+    newest_major,
+    numbers,
+)
 from holdfast.farside.environments.fatbin import capability
 from holdfast.farside.environments.frameworks import (
     CNTK,
@@ -23,7 +30,7 @@ from holdfast.farside.environments.frameworks import (
     framework_of,
     read_environment,
 )
-from holdfast.farside.environments.installed import WHEEL, Package
+from holdfast.farside.environments.installed import WHEEL, InstalledPackage
 from holdfast.farside.environments.platforms import platform_name
 
 ERROR, WARNING = "error", "warning"
@@ -63,7 +70,7 @@ _FRAMEWORKS = {"torch", "jaxlib", "tensorflow", "tensorflow-cpu", "onnxruntime",
 _MOST_NAMES = 5
 
 
-class Finding(NamedTuple):
+class BuildFinding(NamedTuple):
     """One thing that is wrong, as it is told."""
 
     kind: str
@@ -73,7 +80,9 @@ class Finding(NamedTuple):
     severity: str
 
 
-def judge(packages: Sequence[Package], builds: Sequence[Build], machine: Machine, wants_gpu: bool) -> List[Finding]:
+def judge(
+    packages: Sequence[InstalledPackage], builds: Sequence[Build], machine: EnvironmentMachine, wants_gpu: bool
+) -> List[BuildFinding]:
     """Errors first. Without `wants_gpu` no framework is asked whether it can use one."""
     crowds = _crowds(packages, machine)
     found = [_crowded(module, group, builds, wants_gpu) for module, group in crowds.items()]
@@ -86,7 +95,7 @@ def judge(packages: Sequence[Package], builds: Sequence[Build], machine: Machine
     return sorted(found, key=lambda each: each.severity != ERROR)
 
 
-def _unfit(build: Build, builds: Sequence[Build], machine: Machine) -> List[Finding]:
+def _unfit(build: Build, builds: Sequence[Build], machine: EnvironmentMachine) -> List[BuildFinding]:
     """At most one: the first reason for which it will not compute on the GPU."""
     if build.is_cpu:
         return [_cpu_build(build, builds, machine)]
@@ -97,30 +106,30 @@ def _unfit(build: Build, builds: Sequence[Build], machine: Machine) -> List[Find
     return _without_code(build, machine)
 
 
-def _cpu_build(build: Build, builds: Sequence[Build], machine: Machine) -> Finding:
+def _cpu_build(build: Build, builds: Sequence[Build], machine: EnvironmentMachine) -> BuildFinding:
     """No more than a warning where another framework can use the GPU: this one may be there for something else."""
     why = "has no CUDA plugin beside it" if build.framework == JAX else "was built without CUDA"
     sentence = "%s %s: it computes on the CPU and leaves the GPU idle." % (_named(build), why)
     severity = WARNING if any(each.is_cpu is False and not each.other for each in builds) else ERROR
-    return Finding(CPU_BUILD, build.package, sentence, _for_gpu(build, machine), severity)
+    return BuildFinding(CPU_BUILD, build.package, sentence, _for_gpu(build, machine), severity)
 
 
-def _other_device(build: Build, machine: Machine) -> Finding:
+def _other_device(build: Build, machine: EnvironmentMachine) -> BuildFinding:
     devices = " and ".join(sorted({device.name for device in machine.devices}))
     sentence = "%s was built for %s; the machine has %s." % (_named(build), build.other, devices)
-    return Finding(OTHER_DEVICE, build.package, sentence, _for_gpu(build, machine), ERROR)
+    return BuildFinding(OTHER_DEVICE, build.package, sentence, _for_gpu(build, machine), ERROR)
 
 
-def _driver_too_old(build: Build, cuda: str, machine: Machine) -> Finding:
+def _driver_too_old(build: Build, cuda: str, machine: EnvironmentMachine) -> BuildFinding:
     here = "driver %s" % machine.driver if machine.driver else "driver"
     supported = ", which supports up to CUDA %s" % machine.cuda if machine.cuda else ""
     needed = drivers.minimum_driver(cuda)
     rule = "; CUDA %s needs driver %s or newer" % (cuda, needed) if needed else ""
     sentence = "%s was built for CUDA %s; the machine has %s%s%s." % (_named(build), cuda, here, supported, rule)
-    return Finding(DRIVER_TOO_OLD, build.package, sentence, _for_driver(build, cuda, machine), ERROR)
+    return BuildFinding(DRIVER_TOO_OLD, build.package, sentence, _for_driver(build, cuda, machine), ERROR)
 
 
-def _without_code(build: Build, machine: Machine) -> List[Finding]:
+def _without_code(build: Build, machine: EnvironmentMachine) -> List[BuildFinding]:
     fitness = [(drivers.fitness(build.architectures, build.ptx_cuda, each, machine), each) for each in machine.devices]
     unfit = [(word, device) for word, device in fitness if word in (drivers.NO_CODE, drivers.PTX_TOO_NEW)]
     if not unfit:
@@ -134,10 +143,10 @@ def _without_code(build: Build, machine: Machine) -> List[Finding]:
         sentence = "%s has no code for %s (sm_%d%d); it has %s." % (_named(build), device.name, *number, known)
         remedy = _for_device(build, number, machine)
     severity = ERROR if len(unfit) == len(fitness) else WARNING  # it can run on the others
-    return [Finding(NO_CODE, build.package, sentence, remedy, severity)]
+    return [BuildFinding(NO_CODE, build.package, sentence, remedy, severity)]
 
 
-def _about_ptx(build: Build, device: Device, number: Tuple[int, int], machine: Machine) -> Tuple[str, str]:
+def _about_ptx(build: Build, device: GpuModel, number: Tuple[int, int], machine: EnvironmentMachine) -> Tuple[str, str]:
     sentence = (
         "%s has no machine code for %s (sm_%d%d), only PTX of CUDA %s, and the driver compiles PTX up to CUDA %s."
     )
@@ -146,7 +155,7 @@ def _about_ptx(build: Build, device: Device, number: Tuple[int, int], machine: M
     return sentence % (_named(build), device.name, *number, build.ptx_cuda, machine.cuda), remedy
 
 
-def _mismatched_plugins(packages: Sequence[Package]) -> List[Finding]:
+def _mismatched_plugins(packages: Sequence[InstalledPackage]) -> List[BuildFinding]:
     """JAX leaves a plugin of another version aside, with a warning in the log, and computes on the CPU."""
     library = next((each for each in packages if each.name == "jaxlib" and each.source == WHEEL), None)
     found = []
@@ -158,14 +167,14 @@ def _mismatched_plugins(packages: Sequence[Package]) -> List[Finding]:
         line = "jax[%s]==%s" % (each.name.split("-")[1], library.version)
         remedy = "Write `%s` and take the lines of `jaxlib` and `%s` out." % (line, each.name)
         text = sentence % (each.name, each.version, library.version)
-        found.append(Finding(PLUGIN_MISMATCH, each.name, text, remedy, ERROR))
+        found.append(BuildFinding(PLUGIN_MISMATCH, each.name, text, remedy, ERROR))
     return found
 
 
-def _foreign(packages: Sequence[Package], machine: Machine) -> List[Finding]:
+def _foreign(packages: Sequence[InstalledPackage], machine: EnvironmentMachine) -> List[BuildFinding]:
     """One finding for all that are for the same other system or Python: where one is, often all are. It is named after
     a framework where one is among them."""
-    groups: Dict[str, List[Package]] = {}
+    groups: Dict[str, List[InstalledPackage]] = {}
     for each in sorted(packages, key=lambda one: not framework_of(one.name)):
         what = platforms.mismatch(each.tags, each.modules, machine.platform, machine.python)
         if what is not None:
@@ -173,7 +182,7 @@ def _foreign(packages: Sequence[Package], machine: Machine) -> List[Finding]:
     return [_foreign_finding(what, groups[what], machine) for what in sorted(groups)]
 
 
-def _foreign_finding(what: str, packages: List[Package], machine: Machine) -> Finding:
+def _foreign_finding(what: str, packages: List[InstalledPackage], machine: EnvironmentMachine) -> BuildFinding:
     names = ["`%s` %s" % (each.name, each.version) for each in packages[:_MOST_NAMES]]
     more = len(packages) - len(names)
     who = ", ".join(names) + (" and %d more" % more if more else "")
@@ -184,19 +193,19 @@ def _foreign_finding(what: str, packages: List[Package], machine: Machine) -> Fi
         meant = re.match(r"cp(\d)(\d+)-", tag)
         other = ", or write `python=%s.%s`" % meant.groups() if meant else ""
         remedy = "Build the environment again for the Python it is used with%s." % other
-        return Finding(OTHER_PYTHON, packages[0].name, sentence, remedy, ERROR)
+        return BuildFinding(OTHER_PYTHON, packages[0].name, sentence, remedy, ERROR)
     sentence = "%s %s built for another system (`%s`); this one is %s." % (who, verb, tag, machine.platform)
     if what == platforms.LIBC:
         remedy = "Use a newer image or system, or a release of `%s` for an older C library." % packages[0].name
-        return Finding(OTHER_SYSTEM, packages[0].name, sentence, remedy, WARNING)
+        return BuildFinding(OTHER_SYSTEM, packages[0].name, sentence, remedy, WARNING)
     line = "%s==%s" % (packages[0].name, packages[0].version)
     remedy = "Write `%s` instead of the address or file of a wheel: then the right one is chosen." % line
-    return Finding(OTHER_SYSTEM, packages[0].name, sentence, remedy, ERROR)
+    return BuildFinding(OTHER_SYSTEM, packages[0].name, sentence, remedy, ERROR)
 
 
-def _crowds(packages: Sequence[Package], machine: Machine) -> Dict[str, List[Package]]:
+def _crowds(packages: Sequence[InstalledPackage], machine: EnvironmentMachine) -> Dict[str, List[InstalledPackage]]:
     """Packages that write the same module, by that module, where there are several."""
-    groups: Dict[str, Dict[str, Package]] = {}
+    groups: Dict[str, Dict[str, InstalledPackage]] = {}
     for each in packages:
         module = next((module for module, names in _SHARED.items() if each.name in names), "")
         if each.name.startswith(("cupy-cuda", "cupy-rocm")) or each.name == CUPY:
@@ -207,20 +216,20 @@ def _crowds(packages: Sequence[Package], machine: Machine) -> Dict[str, List[Pac
     return {module: list(group.values()) for module, group in groups.items() if len(group) > 1}
 
 
-def _crowded(module: str, group: Sequence[Package], builds: Sequence[Build], wants_gpu: bool) -> Finding:
+def _crowded(module: str, group: Sequence[InstalledPackage], builds: Sequence[Build], wants_gpu: bool) -> BuildFinding:
     """An error only where the build that won is known to be the wrong one."""
     shown = " and ".join("`%s` %s" % (each.name, each.version) for each in group)
     is_cpu = wants_gpu and any(each.framework == module and each.is_cpu for each in builds)
     what = "what was installed last is what runs" + (", here the build without CUDA" if is_cpu else "")
     sentence = "%s are installed together and write the same module `%s`: %s." % (shown, module, what)
     remedy = _keep_one([each.name for each in group], wants_gpu)
-    return Finding(SHADOWED, group[0].name, sentence, remedy, ERROR if is_cpu else WARNING)
+    return BuildFinding(SHADOWED, group[0].name, sentence, remedy, ERROR if is_cpu else WARNING)
 
 
-def _twice(packages: Sequence[Package]) -> List[Finding]:
+def _twice(packages: Sequence[InstalledPackage]) -> List[BuildFinding]:
     """A framework in two versions: in one folder that is a broken installation, in two the first is used."""
     found = []
-    first: Dict[str, Package] = {}
+    first: Dict[str, InstalledPackage] = {}
     for each in packages:
         if each.source != WHEEL or each.name not in _FRAMEWORKS:
             continue
@@ -231,11 +240,11 @@ def _twice(packages: Sequence[Package]) -> List[Finding]:
             sentence = "`%s` is installed twice in one folder, as %s and %s: its files are a mixture."
             text = sentence % (each.name, other.version, each.version)
             remedy = "Build the environment again: `holdfast experiment prepare --rebuild`."
-            found.append(Finding(SHADOWED, each.name, text, remedy, ERROR))
+            found.append(BuildFinding(SHADOWED, each.name, text, remedy, ERROR))
         else:
             sentence = "`%s` is installed twice: %s in `%s` is used, %s in `%s` is not."
             text = sentence % (each.name, other.version, other.folder, each.version, each.folder)
-            found.append(Finding(SHADOWED, each.name, text, "Uninstall the one that is not wanted.", WARNING))
+            found.append(BuildFinding(SHADOWED, each.name, text, "Uninstall the one that is not wanted.", WARNING))
     return found
 
 
@@ -261,7 +270,7 @@ _FOR_CUDA: Dict[Tuple[str, int], str] = {
 """What has builds for one major version of CUDA on the package index."""
 
 
-def _for_gpu(build: Build, machine: Machine) -> str:
+def _for_gpu(build: Build, machine: EnvironmentMachine) -> str:
     """Of a framework that was built without CUDA, or for GPUs of another maker."""
     version = build.version.partition("+")[0]
     same = "==" + version if version else ""
@@ -279,7 +288,7 @@ def _for_gpu(build: Build, machine: Machine) -> str:
     return "Write `%s` instead of `%s`." % (line, "jax" if build.framework == JAX else build.package)
 
 
-def _for_driver(build: Build, cuda: str, machine: Machine) -> str:
+def _for_driver(build: Build, cuda: str, machine: EnvironmentMachine) -> str:
     """Of a framework whose CUDA the driver does not run."""
     needed = minimum_driver(cuda)
     update = "Update the NVIDIA driver of the machine" + (" to %s or newer" % needed if needed else "")
@@ -292,7 +301,7 @@ def _for_driver(build: Build, cuda: str, machine: Machine) -> str:
     return "%s, or take a release of `%s` that was built for an older CUDA." % (update, build.package)
 
 
-def _for_device(build: Build, device: Tuple[int, int], machine: Machine) -> str:
+def _for_device(build: Build, device: Tuple[int, int], machine: EnvironmentMachine) -> str:
     """Of a framework without code for a GPU."""
     known = [capability(each) or (0, 0) for each in build.architectures]
     age = "newer" if max(known) < device else "older" if device < min(known) else "other"
@@ -310,7 +319,7 @@ def _keep_one(names: List[str], wants_gpu: bool) -> str:
     return "Keep `%s` and take %s out of the environment's file, then build it again." % (kept, others)
 
 
-def _torch_index(machine: Machine) -> str:
+def _torch_index(machine: EnvironmentMachine) -> str:
     """CUDA 12.8 and later have no code for GPUs before 7.5, earlier ones none for those from 10.0 on."""
     major = newest_major(machine)
     if major == 11:
@@ -338,7 +347,9 @@ def _is_for_gpu(name: str) -> bool:
     return name not in ("onnxruntime", "cntk") and "-cpu" not in name
 
 
-def looked_at(prefix: str, python: str, gpus: Dict[str, Any], platform: str = "") -> Tuple[List[Finding], List[str]]:
+def looked_at(
+    prefix: str, python: str, gpus: Dict[str, Any], platform: str = ""
+) -> Tuple[List[BuildFinding], List[str]]:
     """What speaks against it, and the frameworks that are there; nothing where there is no GPU. `platform` is that of
     the place where the script runs, if it is not this machine itself."""
     if not any(device.get("state") == "ok" for device in gpus.get("devices") or []):

@@ -87,7 +87,7 @@ class CondaPart:
             ],
         ]
         for step in steps:
-            progress = uv.Progress(
+            progress = uv.UvProgress(
                 self._shop.phase, "fetching %s, which installs conda packages" % conda_requests.RATTLER
             )
             result = self._shop.run(step, variables, progress.hear)
@@ -96,12 +96,12 @@ class CondaPart:
         said = {"packages": [conda_requests.RATTLER], "summary": "py-rattler, which installs conda packages"}
         return dict(said, **self._place.about(python))
 
-    def _ask(self, request: str) -> conda_requests.Done:
+    def _ask(self, request: str) -> conda_requests.CondaDone:
         answers: List[Any] = []
 
         def hear(line: str) -> None:
             answer = conda_requests.read_line(line)
-            if isinstance(answer, conda_requests.Progress):
+            if isinstance(answer, conda_requests.CondaProgress):
                 self._tell(answer)
             elif answer is not None:
                 answers.append(answer)
@@ -109,17 +109,17 @@ class CondaPart:
         argv = conda_requests.worker_command(self.tool_python())
         result = self._shop.run(argv, self._variables(), hear, request)
         answer = answers[-1] if answers else conda_requests.ended_early(result.code, result.output)
-        if isinstance(answer, conda_requests.Problem):
+        if isinstance(answer, conda_requests.CondaProblem):
             raise Refused("preparation", self._sentence(answer))
-        done: conda_requests.Done = answer
+        done: conda_requests.CondaDone = answer
         return done
 
-    def _tell(self, progress: conda_requests.Progress) -> None:
+    def _tell(self, progress: conda_requests.CondaProgress) -> None:
         if time.monotonic() - self._told >= _EVERY:
             self._told = time.monotonic()
             self._shop.phase(progress.text)
 
-    def _sentence(self, problem: conda_requests.Problem) -> str:
+    def _sentence(self, problem: conda_requests.CondaProblem) -> str:
         name = package_name(problem.spec) if problem.spec else ""
         places = [where for text, where in self._plan["conda"] if name and package_name(text) == name]
         asked = " (asked for in %s)" % places[0] if places else ""

@@ -70,7 +70,7 @@ class Prefix(NamedTuple):
     seen_as: str
 
 
-class Progress(NamedTuple):
+class CondaProgress(NamedTuple):
     """`total` is 0 where nothing is downloaded."""
 
     phase: str
@@ -86,11 +86,11 @@ class Progress(NamedTuple):
         return _PHASES.get(self.phase, self.phase) + counts + megabytes
 
 
-class Done(NamedTuple):
+class CondaDone(NamedTuple):
     packages: Tuple[Package, ...]
 
 
-class Problem(NamedTuple):
+class CondaProblem(NamedTuple):
     """`kind` is one of the words above; `message` is rattler's own reason; `spec` may be empty."""
 
     kind: str
@@ -98,7 +98,7 @@ class Problem(NamedTuple):
     spec: str
 
 
-Answer = Union[Progress, Done, Problem]
+Answer = Union[CondaProgress, CondaDone, CondaProblem]
 
 
 def worker_command(python: str) -> List[str]:
@@ -168,22 +168,22 @@ def read_line(line: str) -> Optional[Answer]:
     try:
         said = json.loads(line)
         if "ok" in said:
-            return Done(tuple(dict(each) for each in said["ok"]["packages"]))
+            return CondaDone(tuple(dict(each) for each in said["ok"]["packages"]))
         if "error" in said:
             error = said["error"]
             kind = error["kind"] if error["kind"] in _KINDS else OTHER
-            return Problem(kind, without_secrets(str(error["message"])), str(error["spec"]))
-        return Progress(said["phase"], said["done"], said["of"], said["bytes"], said["total"])
+            return CondaProblem(kind, without_secrets(str(error["message"])), str(error["spec"]))
+        return CondaProgress(said["phase"], said["done"], said["of"], said["bytes"], said["total"])
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
-def ended_early(code: Optional[int], output: str) -> Problem:
+def ended_early(code: Optional[int], output: str) -> CondaProblem:
     """For a worker that ended without an answer; `code` is negative after a signal, `output` what else it wrote."""
     how = "was ended by signal %d" % -code if code is not None and code < 0 else "ended with exit code %s" % code
     lines = [line.strip() for line in output.splitlines() if line.strip() and read_line(line) is None]
     last = ": %s" % without_secrets(lines[-1]) if lines else ""
-    return Problem(OTHER, "the installer of conda packages %s%s" % (how, last), "")
+    return CondaProblem(OTHER, "the installer of conda packages %s%s" % (how, last), "")
 
 
 def python_packages(packages: Sequence[Package]) -> List[str]:

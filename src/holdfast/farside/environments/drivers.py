@@ -24,12 +24,12 @@ _MINIMUM: Dict[Numbers, str] = {
 _RUNTIME = re.compile(r"nvidia-cuda-runtime(?:-cu\d+)?==(\d+)(?:\.(\d+))?")
 
 
-class Device(NamedTuple):
+class GpuModel(NamedTuple):
     name: str
     capability: Optional[Tuple[int, int]] = None
 
 
-class Machine(NamedTuple):
+class EnvironmentMachine(NamedTuple):
     """Where the environment will run. What is not known is empty or None, and is held against nothing."""
 
     platform: str = ""
@@ -38,17 +38,17 @@ class Machine(NamedTuple):
     driver: Optional[str] = None
     cuda: Optional[str] = None
     """The newest CUDA that the driver supports, as it says itself."""
-    devices: Tuple[Device, ...] = ()
+    devices: Tuple[GpuModel, ...] = ()
 
 
-def machine_of(report: Dict[str, Any], platform: str, python: str) -> Machine:
+def machine_of(report: Dict[str, Any], platform: str, python: str) -> EnvironmentMachine:
     """From what `machine.gpus` found."""
     devices = []
     for row in report.get("devices") or []:
         found = row.get("capability")
         known = (int(found[0]), int(found[1])) if found else None
-        devices.append(Device(str(row.get("name") or "the GPU"), known))
-    return Machine(platform, python, report.get("driver"), report.get("cuda"), tuple(devices))
+        devices.append(GpuModel(str(row.get("name") or "the GPU"), known))
+    return EnvironmentMachine(platform, python, report.get("driver"), report.get("cuda"), tuple(devices))
 
 
 def minimum_driver(cuda: str) -> Optional[str]:
@@ -59,7 +59,7 @@ def minimum_driver(cuda: str) -> Optional[str]:
     return _MINIMUM[until[-1]] if until else None
 
 
-def is_too_old(machine: Machine, cuda: str) -> bool:
+def is_too_old(machine: EnvironmentMachine, cuda: str) -> bool:
     """Whether the driver is known to be too old for programs built with this CUDA."""
     wanted, supported = numbers(cuda), numbers(machine.cuda)
     if not wanted or (supported and supported >= wanted):
@@ -72,7 +72,7 @@ def is_too_old(machine: Machine, cuda: str) -> bool:
     return bool(supported) and supported < wanted
 
 
-def torch_is_too_new(packages: Sequence[str], machine: Machine) -> bool:
+def torch_is_too_new(packages: Sequence[str], machine: EnvironmentMachine) -> bool:
     """Whether PyTorch is among the packages of a lock, in a build that the driver is known not to run."""
     runtimes = [found for found in map(_RUNTIME.match, packages) if found]
     if not runtimes or not machine.driver or not any(line.startswith("torch==") for line in packages):
@@ -80,14 +80,16 @@ def torch_is_too_new(packages: Sequence[str], machine: Machine) -> bool:
     return is_too_old(machine, "%s.%s" % (runtimes[0].group(1), runtimes[0].group(2) or "0"))
 
 
-def newest_major(machine: Machine) -> Optional[int]:
+def newest_major(machine: EnvironmentMachine) -> Optional[int]:
     """The newest CUDA that surely runs here, None if there is none or it is not known."""
     if not machine.driver and not machine.cuda:
         return None
     return next((major for major in (13, 12, 11) if not is_too_old(machine, str(major))), None)
 
 
-def fitness(architectures: Sequence[str], ptx_cuda: Optional[str], device: Device, machine: Machine) -> str:
+def fitness(
+    architectures: Sequence[str], ptx_cuda: Optional[str], device: GpuModel, machine: EnvironmentMachine
+) -> str:
     """Whether code for these architectures runs on the device: one of the words above."""
     if not architectures or device.capability is None:
         return UNKNOWN

@@ -14,14 +14,14 @@ from holdfast.farside.environments.locks import (
     package_lines,
     read_locks,
 )
-from holdfast.farside.environments.place import Place
+from holdfast.farside.environments.place import BuildPlace
 from holdfast.farside.system.layout import Home
 from holdfast.farside.system.refusal import Refused
 
 Plan = Dict[str, Any]
 
 
-class Found(NamedTuple):
+class FoundEnvironment(NamedTuple):
     """An environment that this process holds from now on, and the lock that it was made from."""
 
     environment: Environment
@@ -32,14 +32,14 @@ class Known:
     """`plan` is the plan's environment with its holes filled, `gpus` what is known of those that the script will see,
     `place` where it will run; None: on this machine itself."""
 
-    def __init__(self, home: Home, plan: Plan, gpus: Dict[str, Any], place: Optional[Place] = None) -> None:
+    def __init__(self, home: Home, plan: Plan, gpus: Dict[str, Any], place: Optional[BuildPlace] = None) -> None:
         self.home, self.plan, self.gpus = home, plan, gpus
-        self.place = place or Place(home)
+        self.place = place or BuildPlace(home)
         self.platform = self.place.platform
         self.shipped: Optional[str] = plan.get("packages")
         """The manifest of packages that were sent: then nothing is asked over the net."""
 
-    def find(self) -> Optional[Found]:
+    def find(self) -> Optional[FoundEnvironment]:
         """One that is complete, by what was noted when it was built; nothing is started."""
         for lock in self.locks():
             try:
@@ -49,7 +49,7 @@ class Known:
                 continue
             if environment.use():
                 if self.place.can_use(environment.mark()):
-                    return Found(environment, lock)
+                    return FoundEnvironment(environment, lock)
                 environment.leave()
         return self._made_before() if self.plan["exact"] else None
 
@@ -91,7 +91,7 @@ class Known:
         """Where the name of the environment that this lock became is noted, for the Python that is asked for."""
         return note_path(self.home, lock, self.place.noted_as(self.pin(), self.plan["interpreter"]))
 
-    def _made_before(self) -> Optional[Found]:
+    def _made_before(self) -> Optional[FoundEnvironment]:
         """Of another run: whichever was made from its lock with its Python, wherever that was found."""
         lock = self.plan["locks"][0]
         for name in names(self.home):
@@ -99,7 +99,7 @@ class Known:
             mark = environment.mark()
             is_same = (mark.get("lock"), mark.get("python")) == (lock_digest(lock), lock["python"])
             if is_same and self.place.can_use(mark) and environment.use():
-                return Found(environment, lock)
+                return FoundEnvironment(environment, lock)
         return None
 
     def _require_fitting(self, near: List[Lock]) -> None:

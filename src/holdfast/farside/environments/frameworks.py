@@ -12,7 +12,7 @@ from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 from holdfast.farside.environments.fatbin import Fatbins, capability, cuda_of_ptx, order, read_fatbins
 from holdfast.farside.environments.installed import (
     CONDA,
-    Package,
+    InstalledPackage,
     conda_packages,
     has_conda,
     packages_of_folders,
@@ -59,10 +59,10 @@ class Build(NamedTuple):
     """The devices of another maker that it is for instead, as `ROCm`."""
 
 
-class Environment(NamedTuple):
+class EnvironmentContents(NamedTuple):
     """All that is read from one environment."""
 
-    packages: Tuple[Package, ...]
+    packages: Tuple[InstalledPackage, ...]
     builds: Tuple[Build, ...]
 
 
@@ -72,14 +72,14 @@ def framework_of(package: str) -> str:
     return next(found, "")
 
 
-def read_environment(prefix: str, folders: Optional[Sequence[str]] = None) -> Environment:
+def read_environment(prefix: str, folders: Optional[Sequence[str]] = None) -> EnvironmentContents:
     """The packages and the builds of a prefix. `folders`: where its Python looks, if not in its own `site-packages`."""
     places = list(site_folders(prefix) if folders is None else folders)
     packages = conda_packages(prefix) + packages_of_folders(places, has_conda(prefix))
-    return Environment(tuple(packages), tuple(_read_builds(prefix, places, packages)))
+    return EnvironmentContents(tuple(packages), tuple(_read_builds(prefix, places, packages)))
 
 
-def _read_builds(prefix: str, folders: Sequence[str], packages: Sequence[Package]) -> List[Build]:
+def _read_builds(prefix: str, folders: Sequence[str], packages: Sequence[InstalledPackage]) -> List[Build]:
     site = _Site(prefix, folders, packages)
     return [build for build in (read(site) for read in _READERS) if build is not None]
 
@@ -87,7 +87,7 @@ def _read_builds(prefix: str, folders: Sequence[str], packages: Sequence[Package
 class _Site:
     """Where the framework's files are."""
 
-    def __init__(self, prefix: str, folders: Sequence[str], packages: Sequence[Package]) -> None:
+    def __init__(self, prefix: str, folders: Sequence[str], packages: Sequence[InstalledPackage]) -> None:
         self.prefix = prefix
         self._folders = folders
         self._packages = packages
@@ -97,7 +97,7 @@ class _Site:
         paths = [os.path.join(folder, name) for folder in self._folders for name in names]
         return next((path for path in paths if os.path.exists(path)), "")
 
-    def package(self, pattern: str, source: Optional[str] = None) -> Optional[Package]:
+    def package(self, pattern: str, source: Optional[str] = None) -> Optional[InstalledPackage]:
         expression = re.compile(r"(?:%s)\Z" % pattern)
         found = (each for each in self._packages if expression.match(each.name) and source in (None, each.source))
         return next(found, None)

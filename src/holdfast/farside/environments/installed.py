@@ -14,7 +14,7 @@ _LONGEST = 1 << 22
 _OF_ONE_MACHINE = re.compile(r"-linux_\w+\Z")
 
 
-class Package(NamedTuple):
+class InstalledPackage(NamedTuple):
     """One installed package. What conda installed for Python is there twice: as conda's package and as Python's."""
 
     name: str
@@ -32,22 +32,22 @@ class Package(NamedTuple):
     """Conda's word for it, as `cuda126py312h01e8fe5_200`."""
 
 
-def packages_of_prefix(prefix: str) -> List[Package]:
+def packages_of_prefix(prefix: str) -> List[InstalledPackage]:
     """All of a prefix: a virtual environment, a Python's own, or one of conda."""
     return conda_packages(prefix) + packages_of_folders(site_folders(prefix), has_conda(prefix))
 
 
-def packages_of_folders(folders: Iterable[str], beside_conda: bool = False) -> List[Package]:
+def packages_of_folders(folders: Iterable[str], beside_conda: bool = False) -> List[InstalledPackage]:
     """Of folders as they stand in `sys.path`, in that order, each sorted by name."""
     return [each for folder in folders for each in _packages(folder, beside_conda)]
 
 
-def conda_packages(prefix: str) -> List[Package]:
+def conda_packages(prefix: str) -> List[InstalledPackage]:
     found = []
     for file in names_in(os.path.join(prefix, "conda-meta")):
         parts = file[: -len(".json")].rsplit("-", 2)
         if file.endswith(".json") and len(parts) == 3:
-            found.append(Package(normalized(parts[0]), parts[1], prefix, CONDA, build=parts[2]))
+            found.append(InstalledPackage(normalized(parts[0]), parts[1], prefix, CONDA, build=parts[2]))
     return found
 
 
@@ -71,12 +71,12 @@ def site_folders(prefix: str) -> List[str]:
     return found
 
 
-def lines(packages: Iterable[Package]) -> List[str]:
+def lines(packages: Iterable[InstalledPackage]) -> List[str]:
     """`name==version` of each, for a record."""
     return sorted({"%s==%s" % (each.name, each.version) for each in packages})
 
 
-def compiled(packages: Iterable[Package]) -> List[str]:
+def compiled(packages: Iterable[InstalledPackage]) -> List[str]:
     """Names of those that a compiler of the machine made, with what it found there: by the tags of wheels that are for
     one machine only."""
     return sorted({each.name for each in packages if any(_OF_ONE_MACHINE.search(tag) for tag in each.tags)})
@@ -97,7 +97,7 @@ def read_text(path: str, longest: int = _LONGEST) -> str:
         return ""
 
 
-def _packages(folder: str, beside_conda: bool) -> List[Package]:
+def _packages(folder: str, beside_conda: bool) -> List[InstalledPackage]:
     found = []
     for name in sorted(names_in(folder), key=str.lower):
         if not name.endswith(_METADATA_ENDINGS):
@@ -108,7 +108,7 @@ def _packages(folder: str, beside_conda: bool) -> List[Package]:
         metadata = os.path.join(folder, name)
         tags = _tags(metadata, beside_conda) if name.endswith(".dist-info") else ()
         modules = _modules(metadata) if tags and _are_odd(tags, folder) else None
-        found.append(Package(known[0], known[1], folder, WHEEL, tags, modules))
+        found.append(InstalledPackage(known[0], known[1], folder, WHEEL, tags, modules))
     return found
 
 

@@ -15,7 +15,7 @@ CONDA = "conda"
 """In place of a Python: one out of the channels, which an environment has inside."""
 
 
-class Place:
+class BuildPlace:
     """This machine. What is the inside of an image overrides all of it.
 
     `platform` as in a lock; `tag` stands in the names of what is of use at this place only, and is empty here; `words`

@@ -37,8 +37,8 @@ _BOTH = ("universal2", "universal", "intel", "fat", "fat64", "fat32")
 
 
 def mismatch(tags: Sequence[str], modules: Optional[Sequence[str]], platform: str, python: str) -> Optional[str]:
-    """What the wheel is not for, or None if it fits or it is not known. The modules (see `installed.Package`) are
-    asked before it is held against a wheel that it is for another Python: some that run on all say one."""
+    """What the wheel is not for, or None if it fits or it is not known. The modules (see `InstalledPackage`) are asked
+    before it is held against a wheel that it is for another Python: some that run on all say one."""
     split = [tuple((tag.split("-", 2) + ["", ""])[:3]) for tag in tags]
     rows = [
         (python_tag, abi, platform_tag)

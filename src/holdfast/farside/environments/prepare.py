@@ -13,7 +13,7 @@ from holdfast.farside.system.layout import ENVIRONMENT
 from holdfast.farside.system.refusal import Refused
 
 
-class Prepared(NamedTuple):
+class PreparedEnvironment(NamedTuple):
     environment: Environment
     lock: Lock
     packages: List[str]
@@ -22,7 +22,7 @@ class Prepared(NamedTuple):
     seconds: float
 
 
-def prepare(known: Known, shop: Workshop, may_build: bool) -> Prepared:
+def prepare(known: Known, shop: Workshop, may_build: bool) -> PreparedEnvironment:
     """The run's folder gets the lock."""
     began = time.monotonic()
     os.makedirs(known.home.locks(), exist_ok=True)
@@ -38,4 +38,4 @@ def prepare(known: Known, shop: Workshop, may_build: bool) -> Prepared:
     packages = [str(each) for each in mark.get("packages", [])]
     seconds = round(time.monotonic() - began, 3)
     write_lock(os.path.join(shop.folder, ENVIRONMENT), found.lock)
-    return Prepared(found.environment, found.lock, packages, str(mark.get("python", "")), built, seconds)
+    return PreparedEnvironment(found.environment, found.lock, packages, str(mark.get("python", "")), built, seconds)

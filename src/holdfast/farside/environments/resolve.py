@@ -6,7 +6,7 @@ import re
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from holdfast.farside.environments import uv
-from holdfast.farside.environments.drivers import Machine, torch_is_too_new
+from holdfast.farside.environments.drivers import EnvironmentMachine, torch_is_too_new
 from holdfast.farside.environments.installer_errors import explain
 from holdfast.farside.environments.locks import Lock, is_lock, lock_path, package_lines, read_locks, write_lock
 from holdfast.farside.environments.workshop import Workshop
@@ -23,7 +23,7 @@ class Resolver:
     """`machine` tells which driver there is: a build of PyTorch that it cannot run is not taken."""
 
     def __init__(
-        self, home: Home, plan: Dict[str, Any], shop: Workshop, variables: Dict[str, str], machine: Machine
+        self, home: Home, plan: Dict[str, Any], shop: Workshop, variables: Dict[str, str], machine: EnvironmentMachine
     ) -> None:
         self._home, self._plan, self._shop, self._variables, self._machine = home, plan, shop, variables, machine
 
@@ -89,7 +89,7 @@ class Resolver:
             arguments += ["--constraint", named]
         self._write_preferences(target)
         argv = uv.compile_command(self._plan["uv"], source, target, arguments)
-        progress = uv.Progress(self._shop.phase, "resolving the packages")
+        progress = uv.UvProgress(self._shop.phase, "resolving the packages")
         result = self._shop.run(argv, dict(self._variables, **variables), progress.hear)
         if result.code != 0:
             raise Refused("preparation", explain(result.output, wanted).sentence() + self._about_variables())

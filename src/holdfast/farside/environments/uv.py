@@ -81,7 +81,7 @@ def bring_command(uv: str, pin: str) -> List[str]:
     return [uv, "python", "install", pin]
 
 
-class Progress:
+class UvProgress:
     """Turns the installer's lines into phases for people, at most a few a second: how many packages, how many bytes,
     since when."""
 

@@ -8,9 +8,9 @@ import os
 import sys
 from typing import Any, Callable, Dict, Optional, Tuple
 
-from holdfast.farside.gpu.gpu_facts import NAMELESS, OK, Device, Facts
+from holdfast.farside.gpu.gpu_facts import NAMELESS, OK, DeviceFacts, GpuFacts
 from holdfast.farside.gpu.occupants import strangers
-from holdfast.farside.gpu.request import Request
+from holdfast.farside.gpu.request import GpuRequest
 from holdfast.farside.gpu.units import computing
 from holdfast.farside.machine import gpus
 from holdfast.farside.system.files import names_in
@@ -25,7 +25,7 @@ _LISTS = ("usr/share/hwdata/pci.ids", "usr/share/misc/pci.ids")
 
 def name_others(
     root: str = "/", platform: str = sys.platform, ask: Optional[Callable[[], str]] = None
-) -> Tuple[Device, ...]:
+) -> Tuple[DeviceFacts, ...]:
     """`ask` says what a Mac's processor is called."""
     if platform == "darwin":
         chip = (ask or _chip)()
@@ -34,8 +34,8 @@ def name_others(
     return tuple(_named(number, pci, name) for number, (pci, name) in enumerate(found))
 
 
-def _named(number: int, uuid: str, name: str) -> Device:
-    return Device(number, uuid, name, None, None, STATE, False, ())
+def _named(number: int, uuid: str, name: str) -> DeviceFacts:
+    return DeviceFacts(number, uuid, name, None, None, STATE, False, ())
 
 
 def _cards(root: str) -> Dict[str, str]:
@@ -90,7 +90,7 @@ _FIRST_NAMESPACE = "pid:[4026531836]"
 """Of processes: the kernel gives the machine's own always this number."""
 
 
-def gather(request: Request, report: gpus.Report, is_amd_watched: bool = False) -> Facts:
+def gather(request: GpuRequest, report: gpus.Report, is_amd_watched: bool = False) -> GpuFacts:
     """Of the machine alone: the caller adds what is about the run. Devices that can only be named are
     looked for where no driver answers. `is_amd_watched`: those of AMD are more than a name, and what is to be known of
     them is in the samples."""
@@ -100,7 +100,7 @@ def gather(request: Request, report: gpus.Report, is_amd_watched: bool = False) 
     if is_amd_watched:
         ours = [each for each in devices if each.name.startswith("AMD ")]
         devices, state = tuple(each._replace(number=number, state=OK) for number, each in enumerate(ours)), ""
-    return Facts(
+    return GpuFacts(
         request=request,
         driver_state=state,
         problem=str(report["problem"]),
@@ -125,8 +125,8 @@ def _has_machine_pids() -> bool:
         return False
 
 
-def _device(found: Dict[str, Any]) -> Device:
-    return Device(
+def _device(found: Dict[str, Any]) -> DeviceFacts:
+    return DeviceFacts(
         number=int(found["index"]),
         uuid=str(found["uuid"] or ""),
         name=str(found["name"] or NAMELESS),

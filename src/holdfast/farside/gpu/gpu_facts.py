@@ -4,9 +4,9 @@ beside the samples. Pure; `as_json` and `parse` are the file `gpu.json` of the r
 import re
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from holdfast.farside.environments.build_findings import Finding
+from holdfast.farside.environments.build_findings import BuildFinding
 from holdfast.farside.gpu import request as requests
-from holdfast.farside.gpu.request import Request
+from holdfast.farside.gpu.request import GpuRequest
 
 OK, NAMED = "ok", "named"
 NAMELESS = "unknown"
@@ -16,7 +16,7 @@ _MIG = "MIG-"
 _NUMBER = re.compile(r"\s*\+?(\d{1,9})(?!\d)")
 
 
-class Device(NamedTuple):
+class DeviceFacts(NamedTuple):
     """As the driver said at the start. `state` is `ok`, `lost` or `failed`, or `named` where nothing more is known of
     it than its name."""
 
@@ -31,24 +31,24 @@ class Device(NamedTuple):
     """Compute processes on it before the run had any."""
 
 
-class Facts(NamedTuple):
+class GpuFacts(NamedTuple):
     """`driver_state` is that of a report (`machine.gpus`), with `problem` in the driver's words. `container` None: the
     script sees the machine; else how its container gets GPUs, empty for not at all. `refuses`: the user wrote that none
     are wanted. `leased` are UUIDs; `visible` is CUDA_VISIBLE_DEVICES as the script gets it. `findings` and `frameworks`
     are those of its environment; `file` is where the target is described. `has_machine_pids`: processes have the
     numbers here that the driver gives them, and not those of a container."""
 
-    request: Request
+    request: GpuRequest
     driver_state: str
     problem: str
     driver: Optional[str]
     cuda: Optional[str]
-    devices: Tuple[Device, ...]
+    devices: Tuple[DeviceFacts, ...]
     container: Optional[str]
     refuses: bool
     leased: Tuple[str, ...]
     visible: Optional[str]
-    findings: Tuple[Finding, ...]
+    findings: Tuple[BuildFinding, ...]
     frameworks: Tuple[str, ...]
     file: str
     has_machine_pids: bool = False
@@ -101,11 +101,11 @@ class End(NamedTuple):
         return self.code is not None or self.signal is not None
 
 
-NOTHING = Facts(Request(), "", "", None, None, (), None, False, (), None, (), (), "")
+NOTHING = GpuFacts(GpuRequest(), "", "", None, None, (), None, False, (), None, (), (), "")
 """Of a run of which nothing is known."""
 
 
-def seen(facts: Facts) -> Tuple[Device, ...]:
+def seen(facts: GpuFacts) -> Tuple[DeviceFacts, ...]:
     """The devices that the script can see, of those that work: what the container gives it, what is leased, and what
     CUDA_VISIBLE_DEVICES leaves of them."""
     if facts.container == "":
@@ -116,14 +116,14 @@ def seen(facts: Facts) -> Tuple[Device, ...]:
     return tuple(there if facts.visible is None else _chosen(facts.visible, there))
 
 
-def is_hidden(facts: Facts) -> bool:
+def is_hidden(facts: GpuFacts) -> bool:
     """Whether CUDA_VISIBLE_DEVICES leaves the script none of the devices that it would have."""
     if facts.visible is None or not any(each.state == OK for each in facts.devices):
         return False
     return not seen(facts._replace(container=facts.container or None))
 
 
-def as_json(facts: Facts) -> Dict[str, Any]:
+def as_json(facts: GpuFacts) -> Dict[str, Any]:
     found = dict(facts._asdict(), format=FORMAT)
     found["request"] = dict(facts.request._asdict())
     found["devices"] = [dict(each._asdict(), strangers=list(each.strangers)) for each in facts.devices]
@@ -132,10 +132,10 @@ def as_json(facts: Facts) -> Dict[str, Any]:
     return found
 
 
-def parse(found: Any) -> Facts:
+def parse(found: Any) -> GpuFacts:
     """ValueError where it is not what `as_json` makes. Unknown keys are left out."""
     try:
-        return Facts(
+        return GpuFacts(
             request=_request(found["request"]),
             driver_state=str(found["driver_state"]),
             problem=str(found["problem"]),
@@ -146,7 +146,7 @@ def parse(found: Any) -> Facts:
             refuses=bool(found["refuses"]),
             leased=_texts(found["leased"]),
             visible=_text(found["visible"]),
-            findings=tuple(Finding(*_texts(each)) for each in found["findings"]),
+            findings=tuple(BuildFinding(*_texts(each)) for each in found["findings"]),
             frameworks=_texts(found["frameworks"]),
             file=str(found["file"]),
             has_machine_pids=bool(found.get("has_machine_pids", False)),
@@ -155,10 +155,10 @@ def parse(found: Any) -> Facts:
         raise ValueError("these are no facts about GPUs: %s" % error)
 
 
-def _chosen(visible: str, devices: Sequence[Device]) -> List[Device]:
+def _chosen(visible: str, devices: Sequence[DeviceFacts]) -> List[DeviceFacts]:
     """As CUDA reads it: the list ends at the first entry that is no device. A number counts the devices, a UUID may be
     cut short as long as only one begins so."""
-    chosen: List[Device] = []
+    chosen: List[DeviceFacts] = []
     for entry in visible.split(","):
         named = _named(entry.strip(), devices)
         if not named:
@@ -167,7 +167,7 @@ def _chosen(visible: str, devices: Sequence[Device]) -> List[Device]:
     return chosen
 
 
-def _named(entry: str, devices: Sequence[Device]) -> List[Device]:
+def _named(entry: str, devices: Sequence[DeviceFacts]) -> List[DeviceFacts]:
     number = _NUMBER.match(entry)
     if number:
         return list(devices[int(number.group(1)) :][:1])
@@ -181,10 +181,10 @@ def _named(entry: str, devices: Sequence[Device]) -> List[Device]:
     return beginning if len(beginning) == 1 else []
 
 
-def _request(found: Any) -> Request:
+def _request(found: Any) -> GpuRequest:
     request = requests.parse(dict(found))
     gpus = request.gpus
-    return Request(
+    return GpuRequest(
         gpus=gpus if gpus is None or gpus == requests.ALL else int(gpus),
         require=bool(request.require),
         min_memory=_integer(request.min_memory),
@@ -195,8 +195,8 @@ def _request(found: Any) -> Request:
     )
 
 
-def _device(found: Dict[str, Any]) -> Device:
-    return Device(
+def _device(found: Dict[str, Any]) -> DeviceFacts:
+    return DeviceFacts(
         number=int(found["number"]),
         uuid=str(found["uuid"]),
         name=str(found["name"]),

@@ -2,22 +2,22 @@
 
 from typing import Optional, Sequence, Tuple
 
-from holdfast.farside.gpu.gpu_facts import NAMELESS, Device
+from holdfast.farside.gpu.gpu_facts import NAMELESS, DeviceFacts
 
 MOST_NAMES = 4
 GB, MB = 10**9, 10**6
 GIB, MIB = float(1 << 30), float(1 << 20)
 
 
-def device(each: Device) -> str:
+def device(each: DeviceFacts) -> str:
     return named(each.name, each.uuid, each.number)
 
 
-def devices(found: Sequence[Device]) -> str:
+def devices(found: Sequence[DeviceFacts]) -> str:
     return listed([device(each) for each in found])
 
 
-def states(found: Sequence[Device]) -> str:
+def states(found: Sequence[DeviceFacts]) -> str:
     return listed(["%s is %s" % (device(each), each.state) for each in found])
 
 

@@ -6,7 +6,7 @@ ALL = "all"
 QUIET_AFTER = 600.0
 
 
-class Request(NamedTuple):
+class GpuRequest(NamedTuple):
     """`gpus` None: what the script sees is left alone, and watched. `asked`: the run is meant to use one. `by` says
     where that is written, for people; empty where it is not. Memory in bytes, times in seconds."""
 
@@ -23,7 +23,7 @@ class Request(NamedTuple):
         return self.gpus is not None and self.gpus != 0
 
 
-def parse(found: Optional[Dict[str, Any]]) -> Request:
+def parse(found: Optional[Dict[str, Any]]) -> GpuRequest:
     """Of a plan that was made before there were such requests: one that asks for nothing."""
-    known = {} if found is None else {name: found[name] for name in Request._fields if name in found}
-    return Request(**known)
+    known = {} if found is None else {name: found[name] for name in GpuRequest._fields if name in found}
+    return GpuRequest(**known)

@@ -174,12 +174,12 @@ def _which(program: str, environment: Dict[str, str]) -> Optional[str]:
 _UNLIMITED = 1 << 60
 
 
-class Limits(NamedTuple):
+class MachineLimits(NamedTuple):
     cores: Optional[float]
     memory: Optional[int]
 
 
-def limits(root: str = "/") -> Limits:
+def limits(root: str = "/") -> MachineLimits:
     """The narrowest of this process's group and all above it; None is no limit."""
     cores: List[float] = []
     memory: List[int] = []
@@ -195,7 +195,7 @@ def limits(root: str = "/") -> Limits:
                 period = _read(os.path.join(folder, "cpu.cfs_period_us"))
                 cores += _quota("%s %s" % (_read(os.path.join(folder, "cpu.cfs_quota_us")), period))
                 memory += _bytes(_read(os.path.join(folder, "memory.limit_in_bytes")))
-    return Limits(min(cores) if cores else None, min(memory) if memory else None)
+    return MachineLimits(min(cores) if cores else None, min(memory) if memory else None)
 
 
 def _groups(root: str) -> Dict[str, str]:

@@ -42,7 +42,7 @@ class NvmlError(Exception):
         self.code = code
 
 
-class Memory(ctypes.Structure):
+class NvmlMemory(ctypes.Structure):
     _fields_ = (("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong))
 
 
@@ -274,7 +274,7 @@ def _fill(found: Device, asking: _Asking, nvml: Nvml, handle: Handle) -> None:
     found["pci"] = None if bus is None else _bus_id(bus.id)
     capability = value(nvml.pair, "nvmlDeviceGetCudaComputeCapability", handle)
     found["capability"] = None if capability is None else list(capability)
-    found.update(_memory(value(nvml.value, Memory, "nvmlDeviceGetMemoryInfo", handle)))
+    found.update(_memory(value(nvml.value, NvmlMemory, "nvmlDeviceGetMemoryInfo", handle)))
     found["sm_clock"] = value(nvml.number, "nvmlDeviceGetClockInfo", handle, _SM)
     found["sm_clock_max"] = value(nvml.number, "nvmlDeviceGetMaxClockInfo", handle, _SM)
     found["memory_clock"] = value(nvml.number, "nvmlDeviceGetClockInfo", handle, _MEMORY)
@@ -292,7 +292,7 @@ def _bus_id(text: bytes) -> str:
     return "%s:%s" % (domain[4:] if len(domain) == 8 and domain.startswith("0000") else domain, rest)
 
 
-def _memory(memory: Optional[Memory]) -> Dict[str, Optional[int]]:
+def _memory(memory: Optional[NvmlMemory]) -> Dict[str, Optional[int]]:
     names = ("total", "used", "free")
     return {"memory_" + name: None if memory is None else int(getattr(memory, name)) for name in names}
 
@@ -320,7 +320,7 @@ def _instances(asking: _Asking, nvml: Nvml, handle: Handle) -> List[Device]:
         row: Device = {"index": number, "name": asking.value(nvml.text, "nvmlDeviceGetName", instance)}
         row["uuid"] = asking.value(nvml.text, "nvmlDeviceGetUUID", instance)
         row["gpu_instance"] = asking.value(nvml.number, "nvmlDeviceGetGpuInstanceId", instance)
-        row.update(_memory(asking.value(nvml.value, Memory, "nvmlDeviceGetMemoryInfo", instance)))
+        row.update(_memory(asking.value(nvml.value, NvmlMemory, "nvmlDeviceGetMemoryInfo", instance)))
         found.append(row)
     return found
 

@@ -10,7 +10,7 @@ from holdfast.farside.operations.known_runs import all_runs
 from holdfast.farside.run.liveness import is_alive
 from holdfast.farside.system import kernel
 from holdfast.farside.system.files import walk
-from holdfast.farside.system.journal import Journal
+from holdfast.farside.system.journal import JournalWriter
 from holdfast.farside.system.layout import BUILD_BYTE, JOURNAL, USE_BYTE, Home
 from holdfast.farside.system.refusal import Refused
 
@@ -63,7 +63,7 @@ def _users(home: Home, name: str) -> Iterator[Tuple[str, str, bool, float]]:
     """Runs that are here and ran in it; last the time."""
     for project, run in all_runs(home):
         folder = home.run(project, run)
-        for event in Journal(os.path.join(folder, JOURNAL)).events():
+        for event in JournalWriter(os.path.join(folder, JOURNAL)).events():
             if event["e"] == "environment" and event.get("id") == name:
                 yield project, run, is_alive(folder), float(event.get("t", 0.0))
 

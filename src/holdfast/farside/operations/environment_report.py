@@ -9,11 +9,11 @@ from holdfast.farside.environments.build_findings import judge
 from holdfast.farside.environments.built_environment import read_mark
 from holdfast.farside.environments.drivers import machine_of
 from holdfast.farside.environments.find import Known
-from holdfast.farside.environments.frameworks import Environment as Contents
+from holdfast.farside.environments.frameworks import EnvironmentContents as Contents
 from holdfast.farside.environments.frameworks import read_environment
 from holdfast.farside.environments.installed import lines
 from holdfast.farside.environments.own_python import find_python
-from holdfast.farside.environments.place import Place
+from holdfast.farside.environments.place import BuildPlace
 from holdfast.farside.environments.platforms import build_name, platform_name
 from holdfast.farside.machine import gpus
 from holdfast.farside.system.children import CannotStart, inherited_environment
@@ -29,7 +29,7 @@ _QUESTION = "import json, sys; print(json.dumps(['%d.%d.%d' % sys.version_info[:
 Message = Dict[str, Any]
 
 
-class Where(NamedTuple):
+class PackageLocation(NamedTuple):
     """Where packages are: `environment` is empty for the user's own Python. `folders` None: the prefix's own."""
 
     environment: str
@@ -79,7 +79,7 @@ def _given(container: Dict[str, Any], report: gpus.Report) -> gpus.Report:
     return report if container.get("gpus") else gpus.no_driver()
 
 
-def _place(home: Home, container: Optional[Dict[str, Any]]) -> Optional[Place]:
+def _place(home: Home, container: Optional[Dict[str, Any]]) -> Optional[BuildPlace]:
     if container is None:
         return None
     from holdfast.farside.containers.images import place_asked
@@ -87,16 +87,16 @@ def _place(home: Home, container: Optional[Dict[str, Any]]) -> Optional[Place]:
     return place_asked(home, container)
 
 
-def _planned(home: Home, message: Message, report: gpus.Report) -> Optional[Where]:
+def _planned(home: Home, message: Message, report: gpus.Report) -> Optional[PackageLocation]:
     name = find(home, message, report)
     if not name:
         return None
     path = home.environment(name)
     mark = read_mark(path)
-    return Where(name, path, mark.get("python", ""), None, str(mark.get("platform", "")))
+    return PackageLocation(name, path, mark.get("python", ""), None, str(mark.get("platform", "")))
 
 
-def _own(message: Message) -> Where:
+def _own(message: Message) -> PackageLocation:
     """It is started once, to say where it looks: that is decided by more than its folder."""
     if message.get("container") is not None:
         image = message["container"].get("known_as") or message["container"]["image"]
@@ -111,7 +111,7 @@ def _own(message: Message) -> Where:
         version, prefix, folders = json.loads(asked.text().strip().splitlines()[-1])
     except (ValueError, IndexError):
         raise Refused("cannot-start", "The Python `%s` does not say where it looks for packages." % path)
-    return Where("", str(prefix), str(version), _folders(folders))
+    return PackageLocation("", str(prefix), str(version), _folders(folders))
 
 
 def _folders(said: Sequence[Any]) -> List[str]:

@@ -20,9 +20,9 @@ import time
 from typing import Any, Dict, List, Optional, Tuple
 
 from holdfast.farside.gpu.devices import name_others
-from holdfast.farside.gpu.gpu_facts import Device
+from holdfast.farside.gpu.gpu_facts import DeviceFacts
 from holdfast.farside.gpu.lease import registry
-from holdfast.farside.gpu.lease.registry import Holder, State
+from holdfast.farside.gpu.lease.registry import LeaseHolder, LeaseState
 from holdfast.farside.gpu.occupants import Occupant, occupant, strangers, user_name, variable
 from holdfast.farside.gpu.units import conditions
 from holdfast.farside.machine import gpus
@@ -46,13 +46,13 @@ def look(home: Home, message: Dict[str, Any]) -> Row:
     return answer(report, registry.read())
 
 
-def answer(report: gpus.Report, state: State) -> Row:
+def answer(report: gpus.Report, state: LeaseState) -> Row:
     used = {uuid: bool(strangers(each.pids)) for uuid, each in conditions(report).items()}
     devices = [_device(each, state, used) for each in report["devices"]]
     return dict(report, time=time.time(), devices=devices, queue=_queue(state, report))
 
 
-def _named(device: Device) -> Row:
+def _named(device: DeviceFacts) -> Row:
     """One that is not NVIDIA's: there is no driver to ask."""
     found: Row = {"index": device.number, "uuid": device.uuid or None, "name": device.name, "state": device.state}
     unknown = dict.fromkeys(
@@ -62,7 +62,7 @@ def _named(device: Device) -> Row:
     return dict(found, problem=about, instances=[], processes=None, **unknown)
 
 
-def _device(device: Row, state: State, used: Dict[str, bool]) -> Row:
+def _device(device: Row, state: LeaseState, used: Dict[str, bool]) -> Row:
     def with_state(each: Row) -> Row:
         is_used = None if device["processes"] is None else used[str(each["uuid"])]
         return dict(each, number=each["index"], lease=_lease(each["uuid"], state), is_used=is_used)
@@ -77,7 +77,7 @@ def _device(device: Row, state: State, used: Dict[str, bool]) -> Row:
     return dict(found, processes=list(rows.values()))
 
 
-def _lease(uuid: Optional[str], state: State) -> Optional[Row]:
+def _lease(uuid: Optional[str], state: LeaseState) -> Optional[Row]:
     if uuid is None or uuid not in state.taken:
         return None
     holder = state.holder(uuid)
@@ -86,7 +86,7 @@ def _lease(uuid: Optional[str], state: State) -> Optional[Row]:
     return {"uid": holder.uid, "user": user_name(holder.uid), "run": holder.run, "pid": holder.pid}
 
 
-def _holder(device: Row, instance: Optional[int], state: State) -> Optional[Holder]:
+def _holder(device: Row, instance: Optional[int], state: LeaseState) -> Optional[LeaseHolder]:
     """Of the lease on what the process is on."""
     for part in device["instances"]:
         if instance is not None and part.get("gpu_instance") == instance:
@@ -94,7 +94,7 @@ def _holder(device: Row, instance: Optional[int], state: State) -> Optional[Hold
     return state.holder(str(device["uuid"]))
 
 
-def _about(who: Occupant, holder: Optional[Holder]) -> Row:
+def _about(who: Occupant, holder: Optional[LeaseHolder]) -> Row:
     run, project = _own_run(who)
     whose = MINE if run else STRANGER
     if not run and holder is not None and who.uid == holder.uid:
@@ -116,7 +116,7 @@ def _own_run(who: Occupant) -> Tuple[str, str]:
     return "", ""
 
 
-def _queue(state: State, report: gpus.Report) -> List[Row]:
+def _queue(state: LeaseState, report: gpus.Report) -> List[Row]:
     """Those that wait for devices of this machine."""
     here = {each["uuid"] for each in report["devices"]}
     here |= {part["uuid"] for each in report["devices"] for part in each["instances"]}

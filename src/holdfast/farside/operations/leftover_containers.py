@@ -7,7 +7,7 @@ import re
 import time
 from typing import Any, Dict, Iterator, List
 
-from holdfast.farside.containers.daemon import Docker
+from holdfast.farside.containers.daemon import DockerClient
 from holdfast.farside.containers.docker_errors import explain
 from holdfast.farside.containers.docker_options import HOME_LABEL, PROJECT_LABEL, RUN_LABEL, SHELL_LABEL
 from holdfast.farside.run.liveness import is_alive
@@ -26,7 +26,7 @@ def find(home: Home) -> List[Dict[str, str]]:
     is not asked then."""
     if not home.had_containers():
         return []
-    docker = Docker()
+    docker = DockerClient()
     return list(_over(home, docker, _listed(home, docker)))
 
 
@@ -36,11 +36,11 @@ def remove(home: Home) -> List[str]:
         found = [each["name"] for each in find(home)]
     except Refused:
         return []
-    docker = Docker()
+    docker = DockerClient()
     return [name for name in found if docker.call(["rm", "-f", "-v", name], PATIENCE).is_good]
 
 
-def _listed(home: Home, docker: Docker) -> List[Dict[str, Any]]:
+def _listed(home: Home, docker: DockerClient) -> List[Dict[str, Any]]:
     """Podman and Docker agree about `inspect` more than about lists."""
     names = docker.call(["ps", "-a", "-q", "--no-trunc", "--filter", "label=%s=%s" % (HOME_LABEL, home.path)], PATIENCE)
     if not names.is_good:
@@ -55,7 +55,7 @@ def _listed(home: Home, docker: Docker) -> List[Dict[str, Any]]:
     return found
 
 
-def _over(home: Home, docker: Docker, rows: List[Dict[str, Any]]) -> Iterator[Dict[str, str]]:
+def _over(home: Home, docker: DockerClient, rows: List[Dict[str, Any]]) -> Iterator[Dict[str, str]]:
     for row in rows:
         config = row.get("Config") or {}
         labels = config.get("Labels") or {}

@@ -10,7 +10,7 @@ from holdfast.farside.environments.find import Known
 from holdfast.farside.environments.interpreters import Interpreter, satisfies
 from holdfast.farside.environments.locks import Lock, is_lock, minor, note_path, read_locks
 from holdfast.farside.environments.own_python import find_python
-from holdfast.farside.environments.place import Place
+from holdfast.farside.environments.place import BuildPlace
 from holdfast.farside.machine import gpus
 from holdfast.farside.system.children import inherited_environment
 from holdfast.farside.system.layout import Home
@@ -58,15 +58,15 @@ def describe(home: Home, message: Message) -> Dict[str, Any]:
     }
 
 
-def _place(home: Home, container: Optional[Dict[str, Any]]) -> Place:
+def _place(home: Home, container: Optional[Dict[str, Any]]) -> BuildPlace:
     if container is None:
-        return Place(home)
+        return BuildPlace(home)
     from holdfast.farside.containers.images import place_asked
 
     return place_asked(home, container)
 
 
-def _chosen(place: Place, pin: str, known: List[Lock], found: List[Interpreter]) -> Optional[Interpreter]:
+def _chosen(place: BuildPlace, pin: str, known: List[Lock], found: List[Interpreter]) -> Optional[Interpreter]:
     """As a build chooses: rather the Python that packages were chosen for before."""
     for lock in known:
         same = place.choose(minor(lock["python"]), found)

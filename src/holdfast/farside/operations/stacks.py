@@ -47,7 +47,7 @@ _DEAF = (
 )
 
 
-class Answer(NamedTuple):
+class ProcessStack(NamedTuple):
     """`stack` as Python writes it, or None and `why`."""
 
     process: Process
@@ -65,7 +65,7 @@ def stacks(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
         return {"processes": [_as_json(each) for each in ask(found, file)]}
 
 
-def ask(found: List[Process], file: "_File") -> Iterator[Answer]:
+def ask(found: List[Process], file: "_File") -> Iterator[ProcessStack]:
     """One after the other: what a process has written then is its own."""
     deadline = time.monotonic() + IN_ALL
     for process in found:
@@ -76,7 +76,7 @@ def ask(found: List[Process], file: "_File") -> Iterator[Answer]:
             why = _settled(process, file.key) or _signal(process)
         if not why:
             stack, why = file.answer(process, begin)
-        yield Answer(process, command, stack or None, why)
+        yield ProcessStack(process, command, stack or None, why)
 
 
 def hindrance(process: Process, key: Optional[Tuple[int, int]]) -> str:
@@ -310,7 +310,7 @@ def _command(process: Process) -> str:
     return " ".join(word.decode("utf-8", "replace") for word in words)
 
 
-def _as_json(answer: Answer) -> Dict[str, Any]:
+def _as_json(answer: ProcessStack) -> Dict[str, Any]:
     process = answer.process
     return {
         "pid": process.pid,

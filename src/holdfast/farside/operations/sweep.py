@@ -15,7 +15,7 @@ from holdfast.farside.operations.objects import incoming
 from holdfast.farside.run.liveness import adjudicate, is_alive
 from holdfast.farside.system import kernel
 from holdfast.farside.system.files import names_in, read_json, remove_path, size_freed
-from holdfast.farside.system.journal import Journal
+from holdfast.farside.system.journal import JournalWriter
 from holdfast.farside.system.layout import BUILD_BYTE, JOURNAL, SHIPPED, Home, object_path
 from holdfast.farside.system.refusal import Refused
 
@@ -149,7 +149,7 @@ def _snapshots(home: Home) -> Iterator[str]:
 
 
 def _has_ended(run: str) -> bool:
-    return Journal(os.path.join(run, JOURNAL)).ended() is not None and not is_alive(run)
+    return JournalWriter(os.path.join(run, JOURNAL)).ended() is not None and not is_alive(run)
 
 
 def _contents(home: Home, snapshot: str) -> Iterable[str]:
@@ -208,7 +208,7 @@ def _words_of_users(home: Home) -> str:
     for project, run in all_runs(home):
         folder = home.run(project, run)
         adjudicate(folder)
-        journal = Journal(os.path.join(folder, JOURNAL))
+        journal = JournalWriter(os.path.join(folder, JOURNAL))
         if journal.ended() is None or is_alive(folder):
             words += [str(event.get("farside")) for event in journal.events() if event["e"] == "created"]
     for process in os.listdir("/proc"):

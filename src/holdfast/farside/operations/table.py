@@ -71,8 +71,8 @@ OPERATIONS: Dict[str, Operation] = {
     # The machine and the account
     "facts": _message("machine.facts", "facts", "timeout?"),
     "gpus": _message("operations.gpu_inventory", "look", "timeout?"),
-    "docker": Operation("operations.docker_check", "look", (), TELL),
-    "docker-try": Operation("operations.docker_check", "attempt", ("container", "pull?", "gpus?"), TELL),
+    "docker": Operation("operations.docker_report", "look", (), TELL),
+    "docker-try": Operation("operations.docker_report", "attempt", ("container", "pull?", "gpus?"), TELL),
     "places": Operation("operations.account", "places"),
     "settle": Operation("operations.account", "settle"),
     "authorize": Operation("operations.authorized_keys", "authorize", ("line",)),

@@ -8,7 +8,7 @@ from typing import Callable, Optional, Set
 from holdfast.farside.environments.workshop import Supervision
 from holdfast.farside.system import processes
 from holdfast.farside.system.children import Attendant, Stop
-from holdfast.farside.system.journal import Journal
+from holdfast.farside.system.journal import JournalWriter
 from holdfast.farside.system.layout import CANCEL, JOURNAL, RESERVE, Home
 from holdfast.farside.system.output import Pump
 from holdfast.farside.system.processes import other_guardians
@@ -28,7 +28,7 @@ class Attendance:
 
     def __init__(self, home: Home, folder: str, grace: float) -> None:
         self.home, self.folder = home, folder
-        self.journal = Journal(os.path.join(folder, JOURNAL), os.path.join(folder, RESERVE))
+        self.journal = JournalWriter(os.path.join(folder, JOURNAL), os.path.join(folder, RESERVE))
         signals = Signals((signal.SIGUSR1, signal.SIGTERM, signal.SIGINT))
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         self.attendant = Attendant(signals, grace, self._cancel_request)

@@ -14,8 +14,8 @@ from holdfast.farside.system.signals import Exit
 
 if TYPE_CHECKING:
     from holdfast.farside.containers.run_command import RunCommand
-    from holdfast.farside.environments.build_findings import Finding
-    from holdfast.farside.environments.place import Place
+    from holdfast.farside.environments.build_findings import BuildFinding
+    from holdfast.farside.environments.place import BuildPlace
     from holdfast.farside.gpu.units import Unit
 
 Ending = Dict[str, Any]
@@ -52,11 +52,11 @@ class BareRun:
         """Where the environment is built."""
         return Room("/")
 
-    def place(self) -> "Place":
+    def place(self) -> "BuildPlace":
         """What the environment is for."""
-        from holdfast.farside.environments.place import Place
+        from holdfast.farside.environments.place import BuildPlace
 
-        return Place(self._home)
+        return BuildPlace(self._home)
 
     def tell_python(self, python: str) -> bool:
         """Of a command without an environment of ours. False: that is told when it starts."""
@@ -76,7 +76,7 @@ class BareRun:
         self._attendant.expect(pid)
         return pid
 
-    def learned(self) -> Tuple[List["Finding"], List[str]]:
+    def learned(self) -> Tuple[List["BuildFinding"], List[str]]:
         """What was found at the start, and the frameworks that are there."""
         return [], []
 

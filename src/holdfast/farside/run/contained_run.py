@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
-from holdfast.farside.containers.daemon import Docker
+from holdfast.farside.containers.daemon import DockerClient
 from holdfast.farside.environments.workshop import Supervision
 from holdfast.farside.run.bare_run import BareRun, Ending
 from holdfast.farside.system.children import Attendant, Stop
@@ -13,9 +13,9 @@ from holdfast.farside.system.signals import Exit
 
 if TYPE_CHECKING:
     from holdfast.farside.containers.images import InImage
-    from holdfast.farside.containers.room import Container
+    from holdfast.farside.containers.room import RoomContainer
     from holdfast.farside.containers.run_command import RunCommand
-    from holdfast.farside.environments.build_findings import Finding
+    from holdfast.farside.environments.build_findings import BuildFinding
     from holdfast.farside.gpu.units import Unit
 
 REMOVING = 20.0
@@ -32,7 +32,7 @@ class ContainedRun(BareRun):
     def __init__(self, home: Home, supervision: Supervision, attendant: Attendant, bound: Dict[str, Any]) -> None:
         super().__init__(home, supervision, attendant)
         self._is_ending = False
-        docker = Docker(str(bound["program"]), attended=Attended(self._wait_for_docker, attendant.exits))
+        docker = DockerClient(str(bound["program"]), attended=Attended(self._wait_for_docker, attendant.exits))
         docker.foresee(["image", "inspect", str(bound["image"])])
         from holdfast.farside.containers.contained import Contained  # takes as long as Docker does for its answer
 
@@ -52,7 +52,7 @@ class ContainedRun(BareRun):
             self._contained.require_python(facts["python"])
         return facts
 
-    def room(self) -> "Container":
+    def room(self) -> "RoomContainer":
         return self._contained.room()
 
     def place(self) -> "InImage":
@@ -67,19 +67,19 @@ class ContainedRun(BareRun):
 
     def give(self, units: Optional[Sequence["Unit"]]) -> str:
         if units is not None:
-            from holdfast.farside.containers.docker_options import Gpu
+            from holdfast.farside.containers.docker_options import ContainerGpu
 
-            self._contained.devices = tuple(Gpu(each.cdi, each.uuid) for each in units)
+            self._contained.devices = tuple(ContainerGpu(each.cdi, each.uuid) for each in units)
         return self._contained.gpu_way()
 
-    def learned(self) -> Tuple[List["Finding"], List[str]]:
+    def learned(self) -> Tuple[List["BuildFinding"], List[str]]:
         """By the launcher, in the image's own Python."""
         said = [event for event in self._contained.said if event["e"] == "frameworks"]
         if not said:
             return [], []
-        from holdfast.farside.environments.build_findings import Finding
+        from holdfast.farside.environments.build_findings import BuildFinding
 
-        findings = [Finding(*each) for event in said for each in event["findings"]]
+        findings = [BuildFinding(*each) for event in said for each in event["findings"]]
         return findings, [str(name) for event in said for name in event["names"]]
 
     def start(self, command: "RunCommand", pump: Pump, output: int) -> int:

@@ -2,15 +2,15 @@
 
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Set
 
-from holdfast.farside.gpu.request import Request
+from holdfast.farside.gpu.request import GpuRequest
 from holdfast.farside.machine import gpus
 from holdfast.farside.run.gpu_watch import GpuWatch
 from holdfast.farside.system.children import Attendant
 
 if TYPE_CHECKING:
-    from holdfast.farside.environments.build_findings import Finding
+    from holdfast.farside.environments.build_findings import BuildFinding
     from holdfast.farside.environments.workshop import Supervision
-    from holdfast.farside.gpu.watch.watchdog import Watchdog
+    from holdfast.farside.gpu.watch.watchdog import GpuWatchdog
     from holdfast.farside.system.signals import Exit
 
 
@@ -25,7 +25,7 @@ class GpuStep:
         return self._watch.report
 
     @property
-    def request(self) -> Request:
+    def request(self) -> GpuRequest:
         return self._watch.request
 
     @property
@@ -106,10 +106,10 @@ class GpusChecked(GpuStep):
 
 
 class GpusWatched(GpuStep):
-    def learn(self, findings: Sequence["Finding"], frameworks: Sequence[str]) -> None:
+    def learn(self, findings: Sequence["BuildFinding"], frameworks: Sequence[str]) -> None:
         """What was found when the script started."""
         self._watch.learn(findings, frameworks)
 
-    def watchdog(self) -> Optional["Watchdog"]:
+    def watchdog(self) -> Optional["GpuWatchdog"]:
         """When the script has started."""
         return self._watch.watchdog()

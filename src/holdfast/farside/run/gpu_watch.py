@@ -6,7 +6,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
-from holdfast.farside.gpu.request import ALL, Request, parse
+from holdfast.farside.gpu.request import ALL, GpuRequest, parse
 from holdfast.farside.gpu.watch.device_header import DeviceHeader, lines
 from holdfast.farside.machine import gpus
 from holdfast.farside.system.children import Attendant, CannotStart, inherited_environment
@@ -15,12 +15,12 @@ from holdfast.farside.system.layout import GPU_FACTS, OUTPUT
 from holdfast.farside.system.refusal import Refused
 
 if TYPE_CHECKING:
-    from holdfast.farside.environments.build_findings import Finding
+    from holdfast.farside.environments.build_findings import BuildFinding
     from holdfast.farside.environments.workshop import Supervision
-    from holdfast.farside.gpu.gpu_facts import Facts, Left
+    from holdfast.farside.gpu.gpu_facts import GpuFacts, Left
     from holdfast.farside.gpu.lease.leases import Lease
     from holdfast.farside.gpu.watch.sampler_child import Sampling
-    from holdfast.farside.gpu.watch.watchdog import Watchdog
+    from holdfast.farside.gpu.watch.watchdog import GpuWatchdog
     from holdfast.farside.system.signals import Exit
 
 REFUSED = "gpu"
@@ -40,7 +40,7 @@ class GpuWatch:
     any."""
 
     def __init__(self, plan: Dict[str, Any], owner: "Supervision", attendant: Attendant, given: Any) -> None:
-        self.request: Request = parse(plan.get("gpu"))
+        self.request: GpuRequest = parse(plan.get("gpu"))
         container = plan.get("container")
         self._run, self._owner, self._attendant, self._given = str(plan["run"]), owner, attendant, given
         self._gives = None if container is None else container["gpus"]
@@ -50,7 +50,7 @@ class GpuWatch:
         self.is_present = gpus.is_present(self._environment)
         self._devices = DeviceHeader(attendant, self._note if self.is_given else _unsaid)
         self._lease: Optional[Lease] = None
-        self._findings: List[Finding] = []
+        self._findings: List[BuildFinding] = []
         self._frameworks: List[str] = []
         self._visible: Optional[str] = None
         self._way = ""
@@ -96,7 +96,7 @@ class GpuWatch:
             for each in found:
                 self._note("%s %s" % (each.sentence, each.remedy))
 
-    def learn(self, findings: Sequence["Finding"], frameworks: Sequence[str]) -> None:
+    def learn(self, findings: Sequence["BuildFinding"], frameworks: Sequence[str]) -> None:
         self._findings += findings
         self._frameworks += frameworks
 
@@ -115,7 +115,7 @@ class GpuWatch:
             return
         from holdfast.farside.gpu.lease import leases, registry
 
-        holder = leases.Holder(os.getuid(), self._run, os.getppid())
+        holder = leases.LeaseHolder(os.getuid(), self._run, os.getppid())
         wait = self._owner.wait
         self._lease = leases.lease(self.request, self.report, self._ask, self._tell_waiting, wait, holder)
         registry.hand_over(self._given, self._lease.sockets)
@@ -190,7 +190,7 @@ class GpuWatch:
         except (CannotStart, OSError) as problem:
             self._note("The GPUs cannot be watched: %s." % problem)
 
-    def watchdog(self) -> Optional["Watchdog"]:
+    def watchdog(self) -> Optional["GpuWatchdog"]:
         """When the script has started."""
         self._started = time.time()
         facts = self._keep_facts() if self.matters else None  # again: more may have been learned of a container by now
@@ -198,9 +198,9 @@ class GpuWatch:
             if self.request.stop_if_idle:
                 self._note("There is no GPU of this run's to watch, so --stop-if-idle does not end it.")
             return None
-        from holdfast.farside.gpu.watch.watchdog import Watchdog
+        from holdfast.farside.gpu.watch.watchdog import GpuWatchdog
 
-        return Watchdog(self._owner.folder, facts, self._run, self._note)
+        return GpuWatchdog(self._owner.folder, facts, self._run, self._note)
 
     def spared(self) -> Set[int]:
         """Processes that are not the script's."""
@@ -254,7 +254,7 @@ class GpuWatch:
 
         return not self.is_present and kind(self._environment) == AMDSMI
 
-    def _keep_facts(self) -> "Facts":
+    def _keep_facts(self) -> "GpuFacts":
         """For the verdict, whichever process makes it."""
         from holdfast.farside.gpu.gpu_facts import as_json
 
@@ -266,7 +266,7 @@ class GpuWatch:
             pass  # only a guardian whose supervisor died would miss it
         return facts
 
-    def _gather(self) -> "Facts":
+    def _gather(self) -> "GpuFacts":
         from holdfast.farside.gpu.devices import gather
 
         lease = self._lease

@@ -16,7 +16,7 @@ from holdfast.farside.run.run_files import create_folder, take_secrets, write_cr
 from holdfast.farside.run.supervisor import Supervisor
 from holdfast.farside.system import kernel, processes
 from holdfast.farside.system.files import remove_tree
-from holdfast.farside.system.journal import Journal
+from holdfast.farside.system.journal import JournalWriter
 from holdfast.farside.system.layout import (
     CONTROL,
     FIFO,
@@ -79,7 +79,7 @@ def become_owned(home: Home, project: str, run: str, token: str) -> None:
         if time.monotonic() > deadline:
             os._exit(75)
         time.sleep(0.02)
-    journal = Journal(os.path.join(folder, JOURNAL), os.path.join(folder, RESERVE))
+    journal = JournalWriter(os.path.join(folder, JOURNAL), os.path.join(folder, RESERVE))
     if not queued_by(journal.events()):
         if journal.ended() is None:
             detail = "Its engine started it a second time, and a run is started once."
@@ -136,7 +136,7 @@ class Guardian:
         self.home, self.folder, self.secrets = home, folder, secrets
         self.is_contained = plan.get("container") is not None
         self.held, self.given = _holding(plan)
-        self.journal = Journal(os.path.join(folder, JOURNAL), os.path.join(folder, RESERVE))
+        self.journal = JournalWriter(os.path.join(folder, JOURNAL), os.path.join(folder, RESERVE))
 
     def main(self) -> None:
         pipe = make_fifo(os.path.join(self.folder, FIFO)) if self.is_contained else make_pipe()

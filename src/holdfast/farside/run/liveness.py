@@ -7,11 +7,11 @@ from typing import Any, Dict, List, Optional, Sequence, Set
 
 from holdfast.farside.engines import direct
 from holdfast.farside.engines.direct import is_held
-from holdfast.farside.engines.engine import DIRECT, GONE, PREEMPTED, QUEUED, RUNNING, UNKNOWN, Seen
+from holdfast.farside.engines.engine import DIRECT, GONE, PREEMPTED, QUEUED, RUNNING, UNKNOWN, EngineLook
 from holdfast.farside.engines.owners import look, owner_of, queued_by, write_owner
 from holdfast.farside.run.run_files import take_secrets
 from holdfast.farside.system import kernel
-from holdfast.farside.system.journal import Journal
+from holdfast.farside.system.journal import JournalWriter
 from holdfast.farside.system.layout import (
     CANCEL,
     FIFO,
@@ -71,17 +71,17 @@ def home_of(folder: str) -> Home:
     return Home(os.path.dirname(os.path.dirname(os.path.dirname(folder))))
 
 
-def _look(folders: Sequence[str]) -> Dict[str, Seen]:
+def _look(folders: Sequence[str]) -> Dict[str, EngineLook]:
     """One that is being handed to its engine in this moment is about to run, whatever the engine says."""
     found = look(home_of(folders[0]), folders) if folders else {}
     for folder, seen in found.items():
         path = os.path.join(folder, "lock")
         if seen.state == GONE and kernel.lock_holder(path, STARTER_BYTE) is not None:
-            found[folder] = Seen(RUNNING)
+            found[folder] = EngineLook(RUNNING)
     return found
 
 
-def _settle(folder: str, seen: Seen) -> None:
+def _settle(folder: str, seen: EngineLook) -> None:
     if seen.state == RUNNING:
         return
     journal = _journal(folder)
@@ -106,7 +106,7 @@ def _settle(folder: str, seen: Seen) -> None:
         os.close(descriptor)
 
 
-def _note_waiting(folder: str, journal: Journal, seen: Seen) -> None:
+def _note_waiting(folder: str, journal: JournalWriter, seen: EngineLook) -> None:
     """What the engine says, where that is news."""
     owner = owner_of(folder)
     if seen.handle and not owner.handle:
@@ -117,7 +117,7 @@ def _note_waiting(folder: str, journal: Journal, seen: Seen) -> None:
         journal.append("queued", engine=owner.engine, text=said)
 
 
-def _write_engines_end(folder: str, journal: Journal, seen: Seen) -> None:
+def _write_engines_end(folder: str, journal: JournalWriter, seen: EngineLook) -> None:
     """Of a run that its engine has no more, and that did not say how it ended."""
     owner, has_begun = owner_of(folder), not queued_by(journal.events())
     take_secrets(folder)
@@ -146,7 +146,7 @@ def read_request(folder: str, name: str) -> Optional[Dict[str, Any]]:
     return found if isinstance(found, dict) else None
 
 
-def _write_end(folder: str, journal: Journal) -> None:
+def _write_end(folder: str, journal: JournalWriter) -> None:
     created = next((event for event in journal.events() if event["e"] == "created"), {})
     boot = created.get("boot")
     if boot and boot != kernel.boot_id():
@@ -159,7 +159,7 @@ def _write_end(folder: str, journal: Journal) -> None:
     journal.append("ended", reason="supervisor-died", code=None, signal=None, detail=detail, by="agent")
 
 
-def _end_what_is_left(folder: str, journal: Journal) -> None:
+def _end_what_is_left(folder: str, journal: JournalWriter) -> None:
     generation = next((str(event.get("generation")) for event in journal.events() if event["e"] == "created"), "")
     killed: List[List[Any]] = []
     if generation:
@@ -177,8 +177,8 @@ def _is_contained(folder: str) -> bool:
     return any(os.path.lexists(os.path.join(folder, name)) for name in (FIFO, INSIDE))
 
 
-def _journal(folder: str) -> Journal:
-    return Journal(os.path.join(folder, JOURNAL), os.path.join(folder, RESERVE))
+def _journal(folder: str) -> JournalWriter:
+    return JournalWriter(os.path.join(folder, JOURNAL), os.path.join(folder, RESERVE))
 
 
 def _ended_inside(folder: str) -> List[List[Any]]:

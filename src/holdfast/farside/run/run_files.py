@@ -6,7 +6,7 @@ import os
 from typing import Any, Dict
 
 from holdfast.farside.system import kernel
-from holdfast.farside.system.journal import Journal
+from holdfast.farside.system.journal import JournalWriter
 from holdfast.farside.system.layout import CONTROL, JOURNAL, OUTPUT, RESERVE, SECRETS, SHIPPED, STACKS
 
 _RESERVE_SIZE = 1 << 16
@@ -33,7 +33,7 @@ def create_folder(path: str, plan: Dict[str, Any], records: Dict[str, Any]) -> N
 
 def write_created(folder: str, plan: Dict[str, Any], machine: str, **more: str) -> None:
     """`engine`, of `more`: the run waits for that one."""
-    Journal(os.path.join(folder, JOURNAL)).append(
+    JournalWriter(os.path.join(folder, JOURNAL)).append(
         "created",
         format=plan["format"],
         run=plan["run"],

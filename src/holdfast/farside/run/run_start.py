@@ -13,7 +13,7 @@ from holdfast.farside.run.liveness import adjudicate
 from holdfast.farside.run.run_files import create_folder, write_created, write_secrets
 from holdfast.farside.system import kernel
 from holdfast.farside.system.files import remove_tree
-from holdfast.farside.system.journal import Journal
+from holdfast.farside.system.journal import JournalWriter
 from holdfast.farside.system.layout import JOURNAL, STARTER_BYTE, Home
 from holdfast.farside.system.refusal import Refused
 
@@ -50,7 +50,7 @@ def queued(home: Home, plan: Plan) -> Optional[str]:
     """What the engine says of a run that waits for it; None for one that does not."""
     if engine_name(plan) == DIRECT:
         return None
-    events = Journal(os.path.join(home.run(plan["project"], plan["run"]), JOURNAL)).events()
+    events = JournalWriter(os.path.join(home.run(plan["project"], plan["run"]), JOURNAL)).events()
     texts = [str(event.get("text", "")) for event in events if event["e"] == "queued"]
     return (texts or [""])[-1] if queued_by(events) else None
 
@@ -62,7 +62,7 @@ def is_started(final: str, plan: Dict[str, Any]) -> bool:
     except FileNotFoundError:
         return False
     except ValueError:  # a power cut took it; the journal had been kept before
-        created = [event for event in Journal(os.path.join(final, JOURNAL)).events() if event["e"] == "created"]
+        created = [event for event in JournalWriter(os.path.join(final, JOURNAL)).events() if event["e"] == "created"]
         there = created[0] if created else {}
     if there.get("generation") != plan["generation"]:
         raise Refused("exists", "There is another run `%s` on this host." % plan["run"])
@@ -163,7 +163,7 @@ def give_up(home: Home, message: Dict[str, Any]) -> bool:
     new = home.new_run(plan["project"], plan["generation"] + "-given-up-%d" % os.getpid())
     create_folder(new, dict(plan, format=1, given_up=True), {})
     write_created(new, dict(plan, format=1), identity.machine_id(home))
-    Journal(os.path.join(new, JOURNAL)).append(
+    JournalWriter(os.path.join(new, JOURNAL)).append(
         "ended", reason="not-started", code=None, signal=None, detail=str(message.get("detail", ""))[:2000], by="agent"
     )
     os.close(os.open(os.path.join(new, "lock"), os.O_WRONLY | os.O_CREAT, 0o600))

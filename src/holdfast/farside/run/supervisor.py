@@ -26,7 +26,7 @@ from holdfast.farside.system.refusal import Refused
 from holdfast.farside.system.signals import Exit
 
 if TYPE_CHECKING:
-    from holdfast.farside.environments.prepare import Prepared
+    from holdfast.farside.environments.prepare import PreparedEnvironment
 
 LONGEST_GRACE = 10.0
 """For what the script left behind when it ended by itself; a run's own grace time is for its checkpoints."""
@@ -49,7 +49,7 @@ class Supervisor:
         self.stamps: Dict[str, files.Stamp] = {}
         self.gpus: Optional[GpuStep] = None
         self.exited: Optional[Tuple[float, Exit]] = None
-        self.prepared: Optional[Prepared] = None
+        self.prepared: Optional[PreparedEnvironment] = None
         """Keeps the environment in use until nothing of the run needs it any more."""
 
     def main(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional
 Event = Dict[str, Any]
 
 
-class Journal:
+class JournalWriter:
     """One writer at a time: the supervisor, after its death the guardian, after both the agent that holds the locks."""
 
     def __init__(self, path: str, reserve: Optional[str] = None) -> None:

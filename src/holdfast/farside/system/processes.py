@@ -22,7 +22,7 @@ class Process(NamedTuple):
     parent: int
 
 
-class Ended(NamedTuple):
+class EndedProcess(NamedTuple):
     """`signal` is what ended it: SIGTERM, SIGKILL, or `survived` for one that the kernel would not let go."""
 
     pid: int
@@ -104,13 +104,13 @@ def send(process: Process, number: int) -> bool:
 
 def sweep(
     grace: float, tick: Callable[[float], None], spared: Spared, patience: float = 20.0, own: Spared = set
-) -> List[Ended]:
+) -> List[EndedProcess]:
     """End every descendant of this process, which must be a subreaper. SIGTERM first, SIGKILL after `grace` seconds.
 
     `tick(seconds)` waits at most that long, reaps children and drains output; it returns early when a child ended.
     Returns what had to be ended; what is still there after `patience` more seconds is in the list as `survived`.
     """
-    ended: Dict[Tuple[int, str], Ended] = {}
+    ended: Dict[Tuple[int, str], EndedProcess] = {}
     kill_at = time.monotonic() + grace
     give_up = kill_at + patience
     pause = 0.002
@@ -121,7 +121,7 @@ def sweep(
             return list(ended.values())
         if now > give_up:
             for process in living:
-                ended[(process.pid, process.start)] = Ended(process.pid, process.name, "survived")
+                ended[(process.pid, process.start)] = EndedProcess(process.pid, process.name, "survived")
             return list(ended.values())
         _signal_each(living, ended, kill=now >= kill_at)
         tick(pause if now >= kill_at else min(max(kill_at - now, 0.001), 0.1))
@@ -144,14 +144,14 @@ def _has_children() -> bool:
     return True
 
 
-def _signal_each(living: List[Process], ended: Dict[Tuple[int, str], Ended], kill: bool) -> None:
+def _signal_each(living: List[Process], ended: Dict[Tuple[int, str], EndedProcess], kill: bool) -> None:
     for process in living:
         key = (process.pid, process.start)
         if kill:
             if send(process, signal.SIGKILL):
-                ended[key] = Ended(process.pid, process.name, "SIGKILL")
+                ended[key] = EndedProcess(process.pid, process.name, "SIGKILL")
         elif key not in ended and send(process, signal.SIGTERM):
-            ended[key] = Ended(process.pid, process.name, "SIGTERM")
+            ended[key] = EndedProcess(process.pid, process.name, "SIGTERM")
 
 
 def carrying(mark: bytes) -> List[Process]:

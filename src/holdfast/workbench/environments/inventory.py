@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from holdfast.errors import FarSideError, UnknownName, UsageError
 from holdfast.hosts.client import Client
 from holdfast.hosts.host import Host
-from holdfast.hosts.replies import Listed, Shown
+from holdfast.hosts.replies import ListedEnvironment, Shown
 from holdfast.project.compute import BUILTIN_LOCAL, compute_names
 from holdfast.project.folder import Project
 from holdfast.workbench.reach import events
@@ -26,7 +26,7 @@ def host_of_target(project: Project, target: str | None, context: Context) -> Ho
     return Products(project, context).of_target(target)[1].host
 
 
-def list_environments(host: Host) -> list[Listed]:
+def list_environments(host: Host) -> list[ListedEnvironment]:
     """The one that was used last first."""
     with host.connect() as connection:
         return list(Client(connection).environment_list(sizes=True))
@@ -39,7 +39,7 @@ def show_environment(host: Host, name: str) -> Shown:
         return far.environment_show(_one(far.environment_list(sizes=False), name).id)
 
 
-def find_environments(host: Host, names: Sequence[str]) -> list[Listed]:
+def find_environments(host: Host, names: Sequence[str]) -> list[ListedEnvironment]:
     """Those that the names mean, each once; without names all. Raises UnknownName and UsageError."""
     found = list_environments(host)
     return list(dict.fromkeys(_one(found, name) for name in names)) if names else found
@@ -65,7 +65,7 @@ def remove_environments(host: Host, names: Sequence[str]) -> Iterator[events.Rem
             yield events.Removed(f"environment {name}", removed)
 
 
-def _one(found: Sequence[Listed], name: str) -> Listed:
+def _one(found: Sequence[ListedEnvironment], name: str) -> ListedEnvironment:
     same = [each for each in found if each.id == name] or [each for each in found if name and each.id.startswith(name)]
     if len(same) == 1:
         return same[0]

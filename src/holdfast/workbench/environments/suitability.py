@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.environments.fixes import apply_fixes
 from holdfast.environments.replacements import find_replacements
-from holdfast.environments.spec_findings import Finding
+from holdfast.environments.spec_findings import SpecFinding
 from holdfast.errors import ConfigurationError, HostError, NotAvailable
 from holdfast.frozen import dataclass
 from holdfast.hosts.client import Client
@@ -26,7 +26,7 @@ from holdfast.workbench.submitting.submit import from_here
 
 
 @dataclass(frozen=True)
-class Question:
+class EnvironmentCheckRequest:
     """What was typed. `gpu`: runs are to use one, whether the machine has one or not."""
 
     run_configuration: str | None = None
@@ -51,7 +51,7 @@ class Remark:
 
 
 @dataclass(frozen=True)
-class Checked:
+class EnvironmentCheck:
     """`file` is empty where there is none, `is_used` False where the target runs on the user's own Python. `there`
     None: the host could not be asked, and `unasked` is why. `fixed` is what was written into files."""
 
@@ -61,7 +61,7 @@ class Checked:
     remarks: tuple[Remark, ...]
     there: Installed | None
     unasked: HostError | NotAvailable | None
-    fixed: tuple[Finding, ...] = ()
+    fixed: tuple[SpecFinding, ...] = ()
     target: str = ""
 
     @property
@@ -69,10 +69,10 @@ class Checked:
         return any(each.severity == "error" for each in self.remarks)
 
 
-def check(project: Project, question: Question, context: Context) -> Checked:
+def check(project: Project, question: EnvironmentCheckRequest, context: Context) -> EnvironmentCheck:
     """Raises ConfigurationError for files that cannot be read, or cannot be fixed."""
     configuration, spec = _read(project, question, context)
-    fixed: tuple[Finding, ...] = ()
+    fixed: tuple[SpecFinding, ...] = ()
     if question.fix and spec is not None:
         found = find_replacements(spec, wants_gpu=_asks_for_gpu(question, configuration))
         fixed = tuple(each for each in found if each.replacement is not None)
@@ -93,10 +93,10 @@ def check(project: Project, question: Question, context: Context) -> Checked:
         remarks.append(Remark(each.severity, each.kind, each.package, each.sentence, each.remedy))
     file, lines = (spec.file, len(spec.conda) + len(spec.pip)) if spec is not None else ("", 0)
     is_used = managed_environment(configuration) is not None
-    return Checked(file, lines, is_used, tuple(remarks), there, unasked, fixed, configuration.target.name)
+    return EnvironmentCheck(file, lines, is_used, tuple(remarks), there, unasked, fixed, configuration.target.name)
 
 
-def _asks_for_gpu(question: Question, configuration: Configuration) -> bool:
+def _asks_for_gpu(question: EnvironmentCheckRequest, configuration: Configuration) -> bool:
     """Whether the user wrote it, be the machine as it may: then `--fix` writes builds for CUDA too."""
     wishes = configuration.run.gpu
     if question.gpu or wishes.gpus is not None:
@@ -108,7 +108,9 @@ def _refuses_gpus(configuration: Configuration) -> bool:
     return configuration.run.gpu.gpus == 0 or configuration.target.nvidia_docker is False
 
 
-def _read(project: Project, question: Question, context: Context) -> tuple[Configuration, EnvironmentSpec | None]:
+def _read(
+    project: Project, question: EnvironmentCheckRequest, context: Context
+) -> tuple[Configuration, EnvironmentSpec | None]:
     """Also a file that the target makes no use of: another may."""
     file = from_here(question.conda_file, project, context)
     configuration = load_configuration(project, question.run_configuration, question.target, file)
@@ -127,7 +129,7 @@ def _of_file(problem: Problem) -> Remark:
     return Remark(problem.severity, "file", "", sentence, problem.remedy, problem.file, problem.line)
 
 
-def _of_spec(found: Finding) -> Remark:
+def _of_spec(found: SpecFinding) -> Remark:
     about = (found.severity, found.kind, found.package, found.sentence, found.remedy)
     return Remark(*about, found.file, found.line, found.replacement)
 

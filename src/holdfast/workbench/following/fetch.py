@@ -14,7 +14,7 @@ from holdfast.hosts.client import Client
 from holdfast.project.folder import Project
 from holdfast.workbench.following.follower import follower_of
 from holdfast.workbench.following.outputs import OUTPUTS, Collector, cannot_store, checked, mark_collected
-from holdfast.workbench.following.transfer import PARTS, FarRun, Receiver, Wanted
+from holdfast.workbench.following.transfer import PARTS, FarRun, Receiver, WantedFile
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 
@@ -36,7 +36,7 @@ def fetching(project: Project, run_id: str, context: Context) -> Iterator[Fetch]
                 Client(follower.connection()).link(far.fields(), f"work/{name}", os.fspath(destination))
             else:
                 receiver = Receiver(follower.connection(), far, parts)
-                for _ in receiver.receive([Wanted(f"work/{name}", destination, 0, destination.parent)]):
+                for _ in receiver.receive([WantedFile(f"work/{name}", destination, 0, destination.parent)]):
                     pass
                 _require_arrived(receiver, path, follower.run_id)
         except FarSideError as error:

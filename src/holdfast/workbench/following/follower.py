@@ -35,7 +35,7 @@ from holdfast.workbench.following.transfer import FarRun
 from holdfast.workbench.following.view import View
 from holdfast.workbench.reach import events, pulse
 from holdfast.workbench.reach.context import Context
-from holdfast.workbench.reach.products import Detached, product_for
+from holdfast.workbench.reach.products import DetachedHost, product_for
 from holdfast.workbench.reach.reconnection import TRIES, Patience, run_goes_on
 from holdfast.workbench.reach.targets import Product, product_of
 from holdfast.workbench.reach.whereabouts import require_same
@@ -56,7 +56,7 @@ def follower_of(project: Project, run: str, context: Context) -> Follower:
         if not folders.is_collected(run_id):
             raise
         here = product_of(BUILTIN_LOCAL, context)
-        product = replace(here, host=Detached(folders.submission(run_id).target, error.problems))
+        product = replace(here, host=DetachedHost(folders.submission(run_id).target, error.problems))
     return Follower(project, run_id, product, context)
 
 

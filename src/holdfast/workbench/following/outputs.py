@@ -19,7 +19,7 @@ from holdfast.hosts.replies import FilePage, FileRow
 from holdfast.model import Reason, Run
 from holdfast.project.file_names import unstorable
 from holdfast.whole_files import set_executable, write_whole
-from holdfast.workbench.following.transfer import PARTS, FarRun, Receiver, Wanted, make_way
+from holdfast.workbench.following.transfer import PARTS, FarRun, Receiver, WantedFile, make_way
 from holdfast.workbench.reach import events, pulse
 
 OUTPUTS, UPLOADS = "work/outputs", "uploads"
@@ -113,7 +113,7 @@ class Collector:
         size = sum(each.size for each in files)
         if limit is not None and size > limit and not self._is_here:
             raise TooLarge(size)
-        wanted = [Wanted(each.path, self._folder / each.near, each.size, self._folder) for each in files]
+        wanted = [WantedFile(each.path, self._folder / each.near, each.size, self._folder) for each in files]
         yield from self._link_files(wanted) if self._is_here else self._receiver.receive(wanted)
         self.notes += self._receiver.notes
         for each in chosen:  # last: no file is written through a link
@@ -170,7 +170,7 @@ class Collector:
         set_executable(self._folder / each.near, each.is_executable)
         return True
 
-    def _link_files(self, files: list[Wanted]) -> Iterator[events.Event]:
+    def _link_files(self, files: list[WantedFile]) -> Iterator[events.Event]:
         """On the same machine: the far side puts each file here itself."""
         total, done = sum(each.size for each in files), 0
         for each in files:

@@ -41,7 +41,7 @@ def parts_folder(shared: Path) -> Iterator[Path]:
         os.close(descriptor)
 
 
-class Part:
+class PartialFile:
     """What is here of a file that is arriving. Opened when something comes."""
 
     def __init__(self, path: Path) -> None:

@@ -18,7 +18,7 @@ from holdfast.hosts.client import Client
 from holdfast.hosts.connection import PIECE, Connection, Push
 from holdfast.hosts.replies import Streaming
 from holdfast.whole_files import move, set_executable
-from holdfast.workbench.following.parts import Part, parts_folder
+from holdfast.workbench.following.parts import PartialFile, parts_folder
 from holdfast.workbench.reach import events, pulse
 
 PARTS = ".incoming"
@@ -41,7 +41,7 @@ class FarRun(NamedTuple):
         return {"project": self.project_id, "run": self.run_id, "ended": self.has_ended}
 
 
-class Wanted(NamedTuple):
+class WantedFile(NamedTuple):
     """`path` is below the run's folder over there; `size` as its host listed it, for progress. What stands in the way
     of `destination` below `root` is a copy of ours and makes room."""
 
@@ -62,11 +62,11 @@ class Receiver:
         """What did not come and never will: it is gone, or cannot be a file here."""
         self.errors: list[str] = []
         """What did not come and may the next time."""
-        self._waiting: dict[str, tuple[Wanted, Part]] = {}
-        self._again: list[Wanted] = []
+        self._waiting: dict[str, tuple[WantedFile, PartialFile]] = {}
+        self._again: list[WantedFile] = []
         self._done = self._total = 0
 
-    def receive(self, files: Sequence[Wanted]) -> Iterator[events.Fetched]:
+    def receive(self, files: Sequence[WantedFile]) -> Iterator[events.Fetched]:
         """An event for each piece. Raises HostError when the link is gone, OSError when it cannot be stored here."""
         if not files:
             return
@@ -80,8 +80,8 @@ class Receiver:
         for each in self._again:
             self.errors.append(f"`{each.path}` arrived damaged twice")
 
-    def _receive_some(self, files: Sequence[Wanted], folder: Path) -> Iterator[events.Fetched]:
-        self._waiting = {each.path: (each, Part(folder / _name(each.path))) for each in files}
+    def _receive_some(self, files: Sequence[WantedFile], folder: Path) -> Iterator[events.Fetched]:
+        self._waiting = {each.path: (each, PartialFile(folder / _name(each.path))) for each in files}
         asked = [[path, part.length, part.digest()] for path, (_, part) in self._waiting.items()]
         has_pulse = self._ask_for(asked).alive is not None
         try:
@@ -131,7 +131,7 @@ class Receiver:
         text = str(reason.get("message", f"`{push.file}` cannot be read."))
         (self.errors if reason.get("kind") == "storage" else self.notes).append(text.rstrip("."))
 
-    def _finish(self, wanted: Wanted, part: Part, push: Push) -> None:
+    def _finish(self, wanted: WantedFile, part: PartialFile, push: Push) -> None:
         end = _json(push)
         if not part.is_whole(push.offset, end.get("sha256")):
             self._done -= part.length

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from holdfast.frozen import dataclass
 from holdfast.hosts.secret import Secret
-from holdfast.hosts.ssh_questions import Ask, Question
+from holdfast.hosts.ssh_questions import Ask, SshQuestion
 
 _WHOSE = re.compile(r"(?:^|\()([^\s()@]+)@([^\s()]+?)(?:'s password|\))")
 
@@ -28,7 +28,7 @@ class Ways:
 
 
 @dataclass(frozen=True)
-class Machine:
+class SshAccount:
     """The account as ssh itself names it when it asks."""
 
     user: str
@@ -36,18 +36,18 @@ class Machine:
     is_behind_another: bool
 
 
-def machine_of(settings: Mapping[str, str]) -> Machine | None:
+def machine_of(settings: Mapping[str, str]) -> SshAccount | None:
     """What ssh makes of a name (`hosts.resolving.settings`). None: it could not be asked."""
     if not settings:
         return None
     through = settings.get("proxyjump", "none"), settings.get("proxycommand", "none")
-    return Machine(settings.get("user", ""), settings.get("hostname", ""), any(each != "none" for each in through))
+    return SshAccount(settings.get("user", ""), settings.get("hostname", ""), any(each != "none" for each in through))
 
 
 class Answers:
     """`ssh` asks this (`hosts.asking.Ask`). Remembers what was asked, and what a person said, for one attach."""
 
-    def __init__(self, ways: Ways, machine: Machine | None, ask: Ask | None) -> None:
+    def __init__(self, ways: Ways, machine: SshAccount | None, ask: Ask | None) -> None:
         self._ways, self._machine, self._ask = ways, machine, ask
         self._accepted = set(ways.accepted)
         self._remembered: dict[str, Secret] = {}
@@ -58,7 +58,7 @@ class Answers:
         self.has_asked_passphrase = False
         """For whichever key."""
         self._has_told_of_key = False
-        self.unconfirmed: Question | None = None
+        self.unconfirmed: SshQuestion | None = None
         """A host key that was not confirmed."""
         self.has_withheld = False
         """A password was given and not used, because it is not known which machine asks."""
@@ -67,7 +67,7 @@ class Answers:
         """A new connection: what was right in the last one may be given again."""
         self._answered.clear()
 
-    def __call__(self, question: Question) -> str | None:
+    def __call__(self, question: SshQuestion) -> str | None:
         if question.kind == "host-key":
             return self._confirm(question)
         if question.kind == "notice":
@@ -89,9 +89,9 @@ class Answers:
             return
         self._has_told_of_key = True
         why = ": its passphrase was not right, or it is not accepted" if "passphrase" in self.asked else ""
-        self._ask(Question("notice", f"The key {key} alone does not open {host}{why}."))
+        self._ask(SshQuestion("notice", f"The key {key} alone does not open {host}{why}."))
 
-    def _confirm(self, question: Question) -> str | None:
+    def _confirm(self, question: SshQuestion) -> str | None:
         if question.fingerprint and question.fingerprint in self._accepted:
             return question.fingerprint
         answer = self._ask(question) if self._ask is not None else None
@@ -101,7 +101,7 @@ class Answers:
         self._accepted.add(question.fingerprint)
         return answer
 
-    def _is_ours(self, question: Question) -> bool:
+    def _is_ours(self, question: SshQuestion) -> bool:
         """A machine on the way asks too, and is not to get the password of the one behind it. Where it is not known,
         the question counts as the machine's, so that a key is left there when a person answers."""
         if question.kind == "passphrase":
@@ -113,7 +113,7 @@ class Answers:
             return not self._machine.is_behind_another
         return (whose[1], whose[2]) == (self._machine.user, self._machine.host)
 
-    def _given_answer(self, question: Question) -> str | None:
+    def _given_answer(self, question: SshQuestion) -> str | None:
         """Where ssh could not be asked which machine is which, no password is sent: a jump host may be asking."""
         secret = {"password": self._ways.password, "passphrase": self._ways.passphrase}.get(question.kind)
         if secret is None or id(secret) in self._given:
@@ -124,7 +124,7 @@ class Answers:
         self._given.add(id(secret))
         return secret.reveal()
 
-    def _persons_answer(self, question: Question) -> str | None:
+    def _persons_answer(self, question: SshQuestion) -> str | None:
         if question.kind != "other" and question.text in self._remembered and question.text not in self._answered:
             self._answered.add(question.text)
             return self._remembered[question.text].reveal()

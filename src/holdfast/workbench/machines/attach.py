@@ -16,7 +16,7 @@ from holdfast.hosts.client import Client
 from holdfast.hosts.connection import Connection
 from holdfast.hosts.host import Host
 from holdfast.hosts.local import Local
-from holdfast.hosts.machine_report import DockerReport, Facts
+from holdfast.hosts.machine_report import DockerReport, MachineFacts
 from holdfast.hosts.secret import Secret
 from holdfast.hosts.ssh import Destination
 from holdfast.project import compute
@@ -45,16 +45,16 @@ from holdfast.workbench.machines.answers import Ways
 from holdfast.workbench.machines.check import check_host
 from holdfast.workbench.machines.docker_check import Docked, Wish, examine
 from holdfast.workbench.machines.first_login import Door, Entered, Entrance, check_key_file
-from holdfast.workbench.machines.machine_findings import Finding, findings
+from holdfast.workbench.machines.machine_findings import MachineFinding, findings
 from holdfast.workbench.machines.target_files import refuse_existing, write_target
-from holdfast.workbench.machines.usability import Found, Look, Seen, look, look_again
+from holdfast.workbench.machines.usability import LookSettings, MachineLook, UsableMachine, look, look_again
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import PASSWORD_VARIABLE, Context
 from holdfast.workbench.reach.targets import host_of
 
 
 @dataclass(frozen=True)
-class Remote:
+class AttachRequest:
     """What `attach remote` and `attach remotedocker` were given."""
 
     name: str
@@ -71,23 +71,23 @@ class Attached(NamedTuple):
 
     files: tuple[str, ...]
     target: ComputeTarget
-    facts: Facts
-    findings: tuple[Finding, ...]
+    facts: MachineFacts
+    findings: tuple[MachineFinding, ...]
     engine: DockerReport | None = None
 
 
-class Checked(NamedTuple):
+class AttachCheck(NamedTuple):
     """The last event of a check: runs will work there unless a finding stops them. `engine` None: runs need no Docker,
     or it cannot be used; `lacks_image`: no container could be tried yet."""
 
     target: ComputeTarget
-    facts: Facts
-    findings: tuple[Finding, ...]
+    facts: MachineFacts
+    findings: tuple[MachineFinding, ...]
     engine: DockerReport | None = None
     lacks_image: bool = False
 
 
-def attach_remote(project: Project, wanted: Remote, context: Context) -> Iterator[events.Event | Attached]:
+def attach_remote(project: Project, wanted: AttachRequest, context: Context) -> Iterator[events.Event | Attached]:
     """Nothing is asked, of a person or of the machine, before what was given makes sense; nothing is written, here or
     there, unless runs will work."""
     destination = _destination(wanted)
@@ -137,7 +137,7 @@ def attach_docker(
     yield Attached(tuple(files), target, facts, (*docked.findings, *found), docked.engine)
 
 
-def check(project: Project, name: str, context: Context) -> Iterator[events.Event | Checked]:
+def check(project: Project, name: str, context: Context) -> Iterator[events.Event | AttachCheck]:
     """Look again at a target that is attached, and write nothing. HostError and others say why it cannot be used."""
     target, problems = read_compute(project.root, name)
     if target is None:
@@ -148,28 +148,30 @@ def check(project: Project, name: str, context: Context) -> Iterator[events.Even
         seen = check_host(host, context, in_container=in_container)
     else:
         try:
-            seen = yield from look_again(host, partial(_connected, host.alone()), Look(context.now, in_container))
+            seen = yield from look_again(
+                host, partial(_connected, host.alone()), LookSettings(context.now, in_container)
+            )
         except StorageError as error:  # for a check this is an answer about the machine, as all others
             raise HostError(error.message, error.hint) from error
     if host.is_here and not in_container:
-        yield Checked(target, seen.facts, seen.findings)
+        yield AttachCheck(target, seen.facts, seen.findings)
         return
     with _connected(host) as connection:
         if in_container:
             yield from _check_container(connection, host, target, seen)
         else:
-            yield Checked(target, seen.facts, (*_about_python(connection, target), *seen.findings))
+            yield AttachCheck(target, seen.facts, (*_about_python(connection, target), *seen.findings))
 
 
 def _attach(
-    project: Project, wanted: Remote, destination: Destination, existing: ComputeTarget | None, context: Context
+    project: Project, wanted: AttachRequest, destination: Destination, existing: ComputeTarget | None, context: Context
 ) -> Iterator[events.Event | Attached]:
     ways, door = wanted.ways, Door(destination, wanted.home or DEFAULT_HOME, wanted.name, project.id)
     entrance = Entrance(door, ways, context)
     entered = yield from entrance.enter()
     in_container, found, docked = wanted.type in CONTAINER_TYPES, None, None
     try:
-        how = Look(context.now, in_container)
+        how = LookSettings(context.now, in_container)
         found = yield from look(replace(entered.host, home=door.home), entrance.connected, how)
         target = _target(wanted, entered, found, context)
         if in_container:
@@ -194,23 +196,23 @@ def _attach(
         yield Attached(tuple(files), target, found.facts, (*docked.findings, *found.findings), docked.engine)
 
 
-def _refuse_stopping(found: Iterable[Finding]) -> None:
+def _refuse_stopping(found: Iterable[MachineFinding]) -> None:
     for finding in found:
         if finding.stops_runs:
             raise HostError(finding.message, finding.remedy)
 
 
 def _check_container(
-    connection: Connection, host: Host, target: ComputeTarget, seen: Seen
-) -> Iterator[events.Event | Checked]:
+    connection: Connection, host: Host, target: ComputeTarget, seen: MachineLook
+) -> Iterator[events.Event | AttachCheck]:
     """What keeps this user from Docker is an answer about the machine, beside all others."""
     try:
         docked = yield from examine(connection, host.name, seen.facts, Wish(target))
     except FarSideError as error:
-        yield Checked(target, seen.facts, (Finding(error.message, error.hint, True), *seen.findings))
+        yield AttachCheck(target, seen.facts, (MachineFinding(error.message, error.hint, True), *seen.findings))
         return
     found = sorted((*docked.findings, *seen.findings), key=lambda each: not each.stops_runs)
-    yield Checked(target, seen.facts, tuple(found), docked.engine, docked.trial is None)
+    yield AttachCheck(target, seen.facts, tuple(found), docked.engine, docked.trial is None)
 
 
 def _remove_unused_state(project: Project) -> None:
@@ -223,11 +225,11 @@ def _remove_unused_state(project: Project) -> None:
             folder.rmdir()
 
 
-def _about_python(connection: Connection, target: ComputeTarget) -> Iterator[Finding]:
+def _about_python(connection: Connection, target: ComputeTarget) -> Iterator[MachineFinding]:
     if target.python_location is not None:
         why = Client(connection).has_python(target.python_location)
         if why:
-            yield Finding(
+            yield MachineFinding(
                 f"Runs would not start: {why}.", f"Fix `pythonLocation` in {target.file}, or remove the line.", True
             )
 
@@ -241,7 +243,7 @@ def _connected(host: Host) -> Iterator[Connection]:
         connection.finish()
 
 
-def _same_already(project: Project, wanted: Remote, destination: Destination) -> ComputeTarget | None:
+def _same_already(project: Project, wanted: AttachRequest, destination: Destination) -> ComputeTarget | None:
     """The target of this name, if it is this very account: a project that came from another laptop has its file, and
     this one needs a way in of its own."""
     found = _of_type(project, wanted.name, wanted.type)
@@ -275,7 +277,7 @@ def _renew(project: Project, existing: ComputeTarget, target: ComputeTarget) -> 
     return [file] if changes else []
 
 
-def _destination(wanted: Remote) -> Destination:
+def _destination(wanted: AttachRequest) -> Destination:
     address = parse_address(wanted.address)
     if isinstance(address, Mistake):
         raise UsageError(f"--address: {address.message}.", _remedy(address))
@@ -318,7 +320,7 @@ def _ways(ways: Ways, context: Context) -> Ways:
     return replace(ways, password=Secret(password)) if password and not given else ways
 
 
-def _target(wanted: Remote, entered: Entered, found: Found, context: Context) -> ComputeTarget:
+def _target(wanted: AttachRequest, entered: Entered, found: UsableMachine, context: Context) -> ComputeTarget:
     destination = entered.host.destination
     key = destination.private_key
     is_bare = wanted.type == "remote"

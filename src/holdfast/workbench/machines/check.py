@@ -9,42 +9,42 @@ from holdfast.hosts.client import FACTS_TIMEOUT, Client
 from holdfast.hosts.connection import Connection
 from holdfast.hosts.host import Host
 from holdfast.hosts.local import Local
-from holdfast.hosts.machine_report import DockerReport, Facts
+from holdfast.hosts.machine_report import DockerReport, MachineFacts
 from holdfast.workbench.machines.docker_check import engine_findings
-from holdfast.workbench.machines.machine_findings import Finding, findings
-from holdfast.workbench.machines.usability import Seen
+from holdfast.workbench.machines.machine_findings import MachineFinding, findings
+from holdfast.workbench.machines.usability import MachineLook
 from holdfast.workbench.reach.context import Context
 
 
-class Checked(NamedTuple):
+class MachineCheck(NamedTuple):
     """`engine` None: there is no Docker, or it cannot be used."""
 
-    facts: Facts
-    findings: tuple[Finding, ...]
+    facts: MachineFacts
+    findings: tuple[MachineFinding, ...]
     engine: DockerReport | None
 
 
-def check_this_machine(context: Context, timeout: float = FACTS_TIMEOUT) -> Checked:
+def check_this_machine(context: Context, timeout: float = FACTS_TIMEOUT) -> MachineCheck:
     """Raises StorageError when Holdfast's folder cannot be written, NotAvailable where this is not Linux."""
     with Local(context.home, context.environment).connect() as connection:
         facts = Client(connection).facts(timeout)
         found = findings(facts, context.now())
         engine, about = _docker(connection) if facts.docker.version else (None, [])
-    return Checked(facts, (*found, *about), engine)
+    return MachineCheck(facts, (*found, *about), engine)
 
 
-def check_host(host: Host, context: Context, timeout: float = FACTS_TIMEOUT, in_container: bool = False) -> Seen:
+def check_host(host: Host, context: Context, timeout: float = FACTS_TIMEOUT, in_container: bool = False) -> MachineLook:
     """The same look at any machine, as runs without containers need it unless `in_container`. Raises what `connect` and
     a request raise."""
     with host.connect() as connection:
         facts = Client(connection).facts(timeout)
-    return Seen(facts, tuple(findings(facts, context.now(), in_container=in_container)))
+    return MachineLook(facts, tuple(findings(facts, context.now(), in_container=in_container)))
 
 
-def _docker(connection: Connection) -> tuple[DockerReport | None, list[Finding]]:
+def _docker(connection: Connection) -> tuple[DockerReport | None, list[MachineFinding]]:
     """Runs without containers need none of it, so nothing of it stops runs."""
     try:
         engine = Client(connection).docker()
     except FarSideError as error:
-        return None, [Finding(error.message, f"{error.hint} Only targets with containers need it.".strip())]
+        return None, [MachineFinding(error.message, f"{error.hint} Only targets with containers need it.".strip())]
     return engine, [each._replace(stops_runs=False) for each in engine_findings(engine)]

@@ -28,7 +28,7 @@ KEY_STAYS = "key-stays"
 
 
 @dataclass(frozen=True)
-class Detached:
+class TargetDetached:
     """The last event of a detach. `others` are run configurations that still name the target."""
 
     removed: tuple[str, ...]
@@ -56,7 +56,7 @@ def before_purge(project: Project, name: str, context: Context, force: bool) -> 
 
 def detach(
     project: Project, name: str, context: Context, force: bool = False, purge: bool = False
-) -> Iterator[events.Event | Detached]:
+) -> Iterator[events.Event | TargetDetached]:
     """Refused while runs of this project on it are unfinished, unless forced; a purge is refused while any run lives
     there. A machine that cannot be reached keeps our key, and that is said; a purge of it is an error."""
     target_files.require_target(project, name)
@@ -67,7 +67,7 @@ def detach(
         _refuse_unfinished(project, name, force)
         yield from _leave(project, target, context, purge)
     removed, others = target_files.detach(project, name)
-    yield Detached(tuple(removed), tuple(others))
+    yield TargetDetached(tuple(removed), tuple(others))
 
 
 def _refuse_living(project: Project, name: str, there: Inventory) -> None:

@@ -11,12 +11,12 @@ from holdfast.errors import FarSideError, Unreachable
 from holdfast.frozen import dataclass
 from holdfast.hosts.client import Client, Reply
 from holdfast.hosts.connection import Connection
-from holdfast.hosts.machine_report import DockerReport, Facts, GpuState, Trial
+from holdfast.hosts.machine_report import DockerReport, GpuState, MachineFacts, Trial
 from holdfast.plan import container_json
 from holdfast.project.compute import ComputeTarget
 from holdfast.project.container_keys import DEFAULT_IMAGE
 from holdfast.project.quantities import format_size
-from holdfast.workbench.machines.machine_findings import Finding
+from holdfast.workbench.machines.machine_findings import MachineFinding
 from holdfast.workbench.reach import events
 
 LITTLE_ROOM, NO_ROOM = 5_000_000_000, 200_000_000
@@ -36,7 +36,7 @@ class Docked:
 
     engine: DockerReport
     trial: Trial | None
-    findings: tuple[Finding, ...]
+    findings: tuple[MachineFinding, ...]
 
     @property
     def gives_gpus(self) -> bool:
@@ -65,7 +65,9 @@ class Wish:
         return self.target.nvidia_docker
 
 
-def examine(connection: Connection, name: str, facts: Facts, wish: Wish) -> Generator[events.Event, None, Docked]:
+def examine(
+    connection: Connection, name: str, facts: MachineFacts, wish: Wish
+) -> Generator[events.Event, None, Docked]:
     """`name` is the host's, for people. Where no container could work there, an attach raises FarSideError, and a check
     has a finding that says so."""
     yield events.Doing(f"looking at Docker on {name} …")
@@ -87,7 +89,7 @@ def examine(connection: Connection, name: str, facts: Facts, wish: Wish) -> Gene
         elif wish.attaches:
             raise
         else:
-            return Docked(engine, None, (Finding(error.message, error.hint, True), *found))
+            return Docked(engine, None, (MachineFinding(error.message, error.hint, True), *found))
     else:
         yield events.Done(f"A container on {name} writes to Holdfast's folder there, and its files are yours.")
         if trial.gpus:
@@ -96,22 +98,22 @@ def examine(connection: Connection, name: str, facts: Facts, wish: Wish) -> Gene
     return Docked(engine, trial, tuple(sorted(found, key=lambda each: not each.stops_runs)))
 
 
-def engine_findings(engine: DockerReport) -> Iterator[Finding]:
+def engine_findings(engine: DockerReport) -> Iterator[MachineFinding]:
     if engine.kind == "docker" and _version(engine.version) < OLDEST:
-        yield Finding(
+        yield MachineFinding(
             f"Docker {engine.version} is too old: containers are started with words that it does not know.",
             f"Its administrator has to install a newer one: {OLDEST[0]}.{OLDEST[1]:02} or later, better 23 or later.",
             stops_runs=True,
         )
     if engine.free is not None and engine.free < LITTLE_ROOM:
-        yield Finding(
+        yield MachineFinding(
             f"There is little room for images in `{engine.root}`: {format_size(engine.free)} free.",
             f"Remove what is not needed there: {engine.kind} image prune (unused layers), {engine.kind} system df "
             "shows what takes the room.",
             stops_runs=engine.free < NO_ROOM,
         )
     if engine.is_rootless and engine.lingers is False:
-        yield Finding(
+        yield MachineFinding(
             f"{engine.title} is the account's own there (rootless), and ends when `{engine.user}` logs out, with every "
             "container.",
             f"Over there, once: loginctl enable-linger (or, its administrator: sudo loginctl enable-linger "
@@ -120,16 +122,16 @@ def engine_findings(engine: DockerReport) -> Iterator[Finding]:
     if engine.leftovers:
         names = [each.name for each in engine.leftovers]
         shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
-        yield Finding(
+        yield MachineFinding(
             f"Containers of runs that are over are left there: {shown}.",
             f"Over there: {engine.kind} rm -f {' '.join(names)}. `holdfast experiment clean --all` removes them too.",
         )
 
 
-def gpu_findings(engine: DockerReport, trial: Trial | None, has_gpus: bool, wish: Wish) -> Iterator[Finding]:
+def gpu_findings(engine: DockerReport, trial: Trial | None, has_gpus: bool, wish: Wish) -> Iterator[MachineFinding]:
     """Of a machine whose GPUs a container does not get, and of a target that does not want what it could have."""
     if wish.nvidia and not has_gpus:
-        yield Finding(
+        yield MachineFinding(
             f"`nvidiaDocker: true` in {wish.file} asks for GPUs, and the machine has none that works.",
             "Write `nvidiaDocker: false` there, or fix the machine's NVIDIA driver.",
             stops_runs=True,
@@ -137,13 +139,13 @@ def gpu_findings(engine: DockerReport, trial: Trial | None, has_gpus: bool, wish
     if trial is None or not has_gpus or wish.nvidia is False:
         return
     if not trial.gpus:
-        yield Finding(
+        yield MachineFinding(
             _sentence(f"The machine has GPUs, and {engine.title} cannot give them to a container: {trial.problem}"),
             f"{_toolkit(engine)} {_then(wish)}",
             stops_runs=bool(wish.nvidia),
         )
     elif wish.nvidia is None and not wish.attaches:
-        yield Finding(
+        yield MachineFinding(
             "The machine has GPUs that containers could have; runs use the CPU.",
             f"Write `nvidiaDocker: true` into {wish.file}; `false` if that is meant.",
         )
@@ -168,13 +170,13 @@ def _toolkit(engine: DockerReport) -> str:
     return f"{install}: sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker"
 
 
-def _without_image(error: FarSideError, wish: Wish) -> Finding:
+def _without_image(error: FarSideError, wish: Wish) -> MachineFinding:
     if error.kind == "image-absent":
-        return Finding(f"The image `{wish.image}` is not on the machine.", "The first run fetches it.")
+        return MachineFinding(f"The image `{wish.image}` is not on the machine.", "The first run fetches it.")
     other = f"Or name another image in {wish.file} (`baseDockerImage`)."
     again = f"Then look again: holdfast computetarget check {wish.target.name}"
     remedy = " ".join([*([_sentence(error.hint)] if error.hint else []), other, again])
-    return Finding(f"{_sentence(error.message)} No container could be tried.", remedy)
+    return MachineFinding(f"{_sentence(error.message)} No container could be tried.", remedy)
 
 
 def _spoken(connection: Connection, asked: Reply[Trial]) -> Generator[events.Event, None, Trial]:
@@ -192,7 +194,7 @@ def _spoken(connection: Connection, asked: Reply[Trial]) -> Generator[events.Eve
     return asked.wait()
 
 
-def _has_gpus(facts: Facts) -> bool:
+def _has_gpus(facts: MachineFacts) -> bool:
     return facts.gpus.state is GpuState.OK and bool(facts.gpus.devices)
 
 

@@ -8,11 +8,11 @@ from typing import NamedTuple
 from holdfast.hosts.machine_report import (
     DeviceState,
     DockerFound,
-    Facts,
     Folder,
     Gpu,
     Gpus,
     GpuState,
+    MachineFacts,
     Memory,
     TemporaryFolder,
 )
@@ -29,7 +29,7 @@ _DRIVER_NOT_LOADED, _VERSION_MISMATCH = 9, 18
 _ELSEWHERE = "Put it elsewhere: HOLDFAST_HOME for this machine, `computetarget attach --home` for another."
 
 
-class Finding(NamedTuple):
+class MachineFinding(NamedTuple):
     """`stops_runs`: no run can work there until it is fixed."""
 
     message: str
@@ -37,7 +37,9 @@ class Finding(NamedTuple):
     stops_runs: bool = False
 
 
-def findings(facts: Facts, now: float | None = None, here: str = "", in_container: bool = False) -> list[Finding]:
+def findings(
+    facts: MachineFacts, now: float | None = None, here: str = "", in_container: bool = False
+) -> list[MachineFinding]:
     """What keeps runs from working comes first. `now` is the clock here at the moment when the facts were asked for,
     `here` the architecture of this machine where the facts are another's. Runs in containers have a C library of their
     own, and whether Docker works for them is found by trying it (`docker.py`)."""
@@ -54,82 +56,90 @@ def findings(facts: Facts, now: float | None = None, here: str = "", in_containe
     return sorted(found, key=lambda each: not each.stops_runs)
 
 
-def _of_folder(folder: Folder) -> Iterator[Finding]:
+def _of_folder(folder: Folder) -> Iterator[MachineFinding]:
     if folder.writable is False:
-        yield Finding(f"Holdfast's folder `{folder.path}` cannot be written.", _ELSEWHERE, stops_runs=True)
+        yield MachineFinding(f"Holdfast's folder `{folder.path}` cannot be written.", _ELSEWHERE, stops_runs=True)
     free = _least(folder.free, None if folder.quota is None else _left(folder.quota.limit, folder.quota.used))
     if free is not None and free < LITTLE_DISK:
         why = "" if free == folder.free else " by the quota"
         message = f"There is little room for `{folder.path}`: {format_size(free)} free{why}."
-        yield Finding(message, "Make room (`holdfast experiment clean`), or " + _lower(_ELSEWHERE), free < NO_DISK)
+        yield MachineFinding(
+            message, "Make room (`holdfast experiment clean`), or " + _lower(_ELSEWHERE), free < NO_DISK
+        )
     inodes = _least(
         folder.inodes_free, None if folder.quota is None else _left(folder.quota.files_limit, folder.quota.files)
     )
     if inodes is not None and inodes < FEW_INODES:
         message = f"Only {inodes} more files fit where `{folder.path}` is, however small."
-        yield Finding(message, "Remove old files and environments there, or " + _lower(_ELSEWHERE), inodes < NO_INODES)
+        yield MachineFinding(
+            message, "Remove old files and environments there, or " + _lower(_ELSEWHERE), inodes < NO_INODES
+        )
     if folder.network:
-        yield Finding(
+        yield MachineFinding(
             f"Holdfast's folder `{folder.path}` is on a network file system ({folder.file_system}): it is slow with "
             "many small files, and locks may fail.",
             "Put it on a local disk, such as scratch: HOLDFAST_HOME, or `computetarget attach --home`.",
         )
     if folder.noexec:
-        yield Finding(
+        yield MachineFinding(
             f"Programs in `{folder.path}` may not be started (noexec): environments that are built there do not work.",
             _ELSEWHERE,
         )
 
 
-def _of_temporary(folder: TemporaryFolder) -> Iterator[Finding]:
+def _of_temporary(folder: TemporaryFolder) -> Iterator[MachineFinding]:
     if folder.writable is False:
-        yield Finding(f"The temporary folder `{folder.path}` cannot be written.", "Set TMPDIR to a folder of yours.")
+        yield MachineFinding(
+            f"The temporary folder `{folder.path}` cannot be written.", "Set TMPDIR to a folder of yours."
+        )
     elif folder.noexec:
-        yield Finding(
+        yield MachineFinding(
             f"Programs in the temporary folder `{folder.path}` may not be started (noexec): packages that build or "
             "unpack programs there fail.",
             "Set TMPDIR to a folder where they may: EnvironmentVariables of the run configuration.",
         )
 
 
-def _of_architecture(there: str, here: str) -> Iterator[Finding]:
+def _of_architecture(there: str, here: str) -> Iterator[MachineFinding]:
     if there and here and _SAME.get(there, there) != _SAME.get(here.lower(), here.lower()):
-        yield Finding(
+        yield MachineFinding(
             f"The machine's architecture is {there}, the one here is {here}: programs and compiled modules (`.so`) "
             "that a project carries along do not work there.",
             "Scripts and data do. Keep what is compiled out of the project (.amlignore) and install it over there.",
         )
 
 
-def _of_library(glibc: str | None) -> Iterator[Finding]:
+def _of_library(glibc: str | None) -> Iterator[MachineFinding]:
     if glibc is None:
-        yield Finding(
+        yield MachineFinding(
             "The system has another C library than glibc: most packages with native code do not install.",
             "Use a container with an ordinary distribution in it.",
         )
     elif _version(glibc) < OLD_GLIBC:
-        yield Finding(
+        yield MachineFinding(
             f"The system's glibc is {glibc}: newer packages with native code want {OLD_GLIBC[0]}.{OLD_GLIBC[1]}.",
             "Pin older versions of packages that do not install, or use a container.",
         )
 
 
-def _of_memory(memory: Memory) -> Iterator[Finding]:
+def _of_memory(memory: Memory) -> Iterator[MachineFinding]:
     least = _least(memory.available, memory.limit)
     if least is not None and least < LITTLE_MEMORY:
-        yield Finding(f"There is little memory: {format_size(least)} available.", "See what uses it: top -o %MEM")
+        yield MachineFinding(
+            f"There is little memory: {format_size(least)} available.", "See what uses it: top -o %MEM"
+        )
 
 
-def _of_clock(time: float, now: float | None) -> Iterator[Finding]:
+def _of_clock(time: float, now: float | None) -> Iterator[MachineFinding]:
     if now is not None and abs(time - now) > CLOCK_OFF:
         way = "ahead of" if time > now else "behind"
-        yield Finding(
+        yield MachineFinding(
             f"The machine's clock is {abs(time - now):.0f} s {way} the one here; times of its runs are its own.",
             "Let it be set by the network: timedatectl set-ntp true",
         )
 
 
-def _of_docker(docker: DockerFound, user: str) -> Iterator[Finding]:
+def _of_docker(docker: DockerFound, user: str) -> Iterator[MachineFinding]:
     if docker.path is None or not docker.problem:
         return
     remedy = "See what `docker version` says there. Only targets with containers need it."
@@ -139,22 +149,26 @@ def _of_docker(docker: DockerFound, user: str) -> Iterator[Finding]:
         )
     elif "daemon running" in docker.problem:
         remedy = "Start it: sudo systemctl start docker. Only targets with containers need it."
-    yield Finding(_sentence(f"Docker cannot be used: {docker.problem}"), remedy)
+    yield MachineFinding(_sentence(f"Docker cannot be used: {docker.problem}"), remedy)
 
 
-def _of_gpus(gpus: Gpus) -> Iterator[Finding]:
+def _of_gpus(gpus: Gpus) -> Iterator[MachineFinding]:
     match gpus.state:
         case GpuState.NO_DRIVER:
-            yield Finding("There is no NVIDIA driver: runs use the CPU.", "With a GPU in it: install NVIDIA's driver.")
+            yield MachineFinding(
+                "There is no NVIDIA driver: runs use the CPU.", "With a GPU in it: install NVIDIA's driver."
+            )
         case GpuState.TIMED_OUT:
-            yield Finding(
+            yield MachineFinding(
                 f"The NVIDIA driver hangs: {gpus.problem}.",
                 "Restart the machine; `sudo dmesg | grep -i xid` says what happened.",
             )
         case GpuState.FAILED:
-            yield Finding(_sentence(f"The GPUs cannot be looked at: {gpus.problem}"), _driver_remedy(gpus.code))
+            yield MachineFinding(_sentence(f"The GPUs cannot be looked at: {gpus.problem}"), _driver_remedy(gpus.code))
         case GpuState.OK if not gpus.devices:
-            yield Finding("The NVIDIA driver is there and has no device.", "See what `nvidia-smi` and `lspci` say.")
+            yield MachineFinding(
+                "The NVIDIA driver is there and has no device.", "See what `nvidia-smi` and `lspci` say."
+            )
     for device in gpus.devices:
         yield from _of_device(device)
 
@@ -167,15 +181,15 @@ def _driver_remedy(code: int | None) -> str:
     return "See what `nvidia-smi` says; if it fails too, restart the machine."
 
 
-def _of_device(device: Gpu) -> Iterator[Finding]:
+def _of_device(device: Gpu) -> Iterator[MachineFinding]:
     shown = f"GPU {device.index}" + (f" ({device.name})" if device.name else "")
     if device.state is not DeviceState.OK:
-        yield Finding(
+        yield MachineFinding(
             _sentence(f"{shown} does not work: {device.problem or device.state.value}"),
             f"Restart the machine, or try: sudo nvidia-smi --gpu-reset -i {device.index}",
         )
     elif device.mig and not device.instances:
-        yield Finding(
+        yield MachineFinding(
             f"{shown} is in MIG mode and has no instance: nothing can use it.",
             f"Make one (`nvidia-smi mig -lgip` lists sizes), or leave it: sudo nvidia-smi -i {device.index} -mig 0",
         )

@@ -16,10 +16,10 @@ from holdfast.hosts.bootstrap import DEFAULT_HOME
 from holdfast.hosts.client import Client
 from holdfast.hosts.connection import Connection
 from holdfast.hosts.host import Host
-from holdfast.hosts.machine_report import Facts
+from holdfast.hosts.machine_report import MachineFacts
 from holdfast.hosts.replies import HomePlaces, LogoutRules
 from holdfast.hosts.ssh import Ssh
-from holdfast.workbench.machines.machine_findings import Finding, findings
+from holdfast.workbench.machines.machine_findings import MachineFinding, findings
 from holdfast.workbench.reach import events
 
 USER_UNIT = "user-unit"
@@ -31,7 +31,7 @@ LogIn = Callable[[], AbstractContextManager[Connection]]
 
 
 @dataclass(frozen=True)
-class Look:
+class LookSettings:
     """`now` is the clock here; `in_container`: runs see a system of their own; `may_change`: the folder there may be
     closed to others, and the way of starting be set."""
 
@@ -41,7 +41,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Found:
+class UsableMachine:
     """`home` is Holdfast's folder there, None for the usual one; `python` what runs will use, None where the login has
     none of its own; `sets_start`: from this look on runs are started in user units, because the system ends others at
     logout."""
@@ -50,15 +50,15 @@ class Found:
     home: str | None
     python: str | None
     sets_start: bool
-    facts: Facts
-    findings: tuple[Finding, ...]
+    facts: MachineFacts
+    findings: tuple[MachineFinding, ...]
 
 
-class Seen(NamedTuple):
+class MachineLook(NamedTuple):
     """What a look finds that changes nothing."""
 
-    facts: Facts
-    findings: tuple[Finding, ...]
+    facts: MachineFacts
+    findings: tuple[MachineFinding, ...]
 
 
 @dataclass(frozen=True)
@@ -67,16 +67,16 @@ class _Survey:
 
     boot: str
     machine: str
-    facts: Facts
-    findings: tuple[Finding, ...]
+    facts: MachineFacts
+    findings: tuple[MachineFinding, ...]
     python: str | None
     logout: LogoutRules
     token: str
 
 
 def look(
-    host: Ssh, connected: Callable[[Ssh], AbstractContextManager[Connection]], how: Look
-) -> Generator[events.Event, None, Found]:
+    host: Ssh, connected: Callable[[Ssh], AbstractContextManager[Connection]], how: LookSettings
+) -> Generator[events.Event, None, UsableMachine]:
     """Raises HostError or StorageError with what is missing and the remedy."""
     yield events.Doing(f"looking at {host.name} …")
     survey = None
@@ -93,16 +93,16 @@ def look(
             survey = yield from _survey(host.name, connection, how)
     sets_start = yield from _prove(host.name, partial(connected, host), survey, True)
     home = host.home if host.home != DEFAULT_HOME else None
-    return Found(host, home, survey.python, sets_start, survey.facts, survey.findings)
+    return UsableMachine(host, home, survey.python, sets_start, survey.facts, survey.findings)
 
 
-def look_again(host: Host, log_in: LogIn, how: Look) -> Generator[events.Event, None, Seen]:
+def look_again(host: Host, log_in: LogIn, how: LookSettings) -> Generator[events.Event, None, MachineLook]:
     """As `look`, but the folder and the way of starting that the machine has are taken as they are."""
     yield events.Doing(f"looking at {host.name} …")
     with log_in() as connection:
         survey = yield from _survey(host.name, connection, replace(how, may_change=False))
     yield from _prove(host.name, log_in, survey, False)
-    return Seen(survey.facts, survey.findings)
+    return MachineLook(survey.facts, survey.findings)
 
 
 def _leave_network_home(host: Ssh, place: HomePlaces) -> Generator[events.Event, None, Ssh]:
@@ -119,7 +119,7 @@ def _leave_network_home(host: Ssh, place: HomePlaces) -> Generator[events.Event,
     return replace(host, home=place.local)
 
 
-def _survey(name: str, connection: Connection, how: Look) -> Generator[events.Event, None, _Survey]:
+def _survey(name: str, connection: Connection, how: LookSettings) -> Generator[events.Event, None, _Survey]:
     far = Client(connection)
     if how.may_change:
         settled = far.settle()

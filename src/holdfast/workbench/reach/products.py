@@ -14,7 +14,7 @@ from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import Product, product_of
 
 
-class Detached:
+class DetachedHost:
     """The host of a target that is not attached any more: what is at home can be read, and nothing can be asked."""
 
     is_here = False
@@ -31,7 +31,7 @@ class Detached:
     def carrier(self, port: int) -> Carrier | None:
         raise ConfigurationError(self._problems)
 
-    def alone(self) -> Detached:
+    def alone(self) -> DetachedHost:
         return self
 
 

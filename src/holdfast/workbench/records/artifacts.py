@@ -72,7 +72,7 @@ def find_artifact(project: Project, run_id: str, path: str) -> Artifact:
 
 
 @dataclass(frozen=True)
-class Download:
+class DownloadRequest:
     """What to bring where. `wanted` are paths, folders and globs as in `.gitignore`; none: everything at home. Each
     file keeps its path below `destination`."""
 
@@ -82,7 +82,7 @@ class Download:
     overwrite: bool = False
 
 
-def download(project: Project, asked: Download, context: Context) -> Iterator[Copied | LinkLeftOut]:
+def download(project: Project, asked: DownloadRequest, context: Context) -> Iterator[Copied | LinkLeftOut]:
     """Copy artifacts of a run. A file in the way, without `overwrite`, is an error before any is copied; a file that
     cannot be copied does not keep the others from it, and is an error at the end."""
     if asked.wanted:
@@ -153,7 +153,7 @@ class _Away:
     path: str
 
 
-def _chosen(project: Project, asked: Download) -> list[Artifact | _Away]:
+def _chosen(project: Project, asked: DownloadRequest) -> list[Artifact | _Away]:
     """Every file that one of the words means, once, in the order of the words."""
     run = read_run(RunFolders(project.state_directory), asked.run_id)
     at_home = (*artifacts(project, asked.run_id), *_logs(project, asked.run_id))

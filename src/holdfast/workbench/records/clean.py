@@ -27,7 +27,7 @@ AT_ONCE = 32
 
 
 @dataclass(frozen=True)
-class Limits:
+class CleanLimits:
     """Which environments may go: those that were not used for `older_than` seconds, and as many as it takes until
     environments and cache are below `keep` bytes."""
 
@@ -51,7 +51,7 @@ class Rubbish:
     target: str | None = None
     environments: bool = False
     discard: bool = False
-    limits: Limits = Limits()
+    limits: CleanLimits = CleanLimits()
 
 
 def clean(project: Project, rubbish: Rubbish, context: Context) -> Iterator[events.Event]:
@@ -176,7 +176,7 @@ def _clean_rest(connection: Connection, rubbish: Rubbish) -> Iterator[events.Eve
         yield from _swept(far.sweep(rubbish.environments and limits.are_none))
 
 
-def _trimmed(trimmed: Trimmed, limits: Limits) -> Iterator[events.Event]:
+def _trimmed(trimmed: Trimmed, limits: CleanLimits) -> Iterator[events.Event]:
     yield from (events.Removed(name, size) for name, size in trimmed.removed)
     yield from (events.Removed(name, 0, why) for name, why in trimmed.kept)
     if limits.keep is not None and trimmed.left is not None and trimmed.left > limits.keep:

@@ -10,7 +10,7 @@ from pathlib import Path
 from holdfast.containers.container import Names
 from holdfast.errors import NotAvailable, ProjectError, UsageError
 from holdfast.frozen import dataclass, replace
-from holdfast.plan import Command, ContainerPlan, EnvironmentPlan, GpuPlan, Hole, Limits, Plan, Text, text
+from holdfast.plan import Command, ContainerPlan, EnvironmentPlan, GpuPlan, Hole, Plan, RunLimits, Text, text
 from holdfast.project.compute import CONTAINER_TYPES
 from holdfast.project.configuration import Configuration, managed_environment
 from holdfast.project.folder import Project
@@ -35,7 +35,7 @@ class EnvironmentWishes:
 
 
 @dataclass(frozen=True)
-class Request:
+class SubmitRequest:
     """What was typed. `script` None: the run configuration's `ArgumentVector` names it, before `arguments`."""
 
     script: str | None = None
@@ -60,7 +60,7 @@ class Intent:
     """The request, read against the project: what it names exists, and can be run by this version."""
 
     project: Project
-    request: Request
+    request: SubmitRequest
     configuration: Configuration
     job: Job
     product: Product
@@ -86,7 +86,7 @@ class Identity:
     snapshot: str
 
 
-def find_job(project: Project, request: Request, configuration: Configuration, context: Context) -> Job:
+def find_job(project: Project, request: SubmitRequest, configuration: Configuration, context: Context) -> Job:
     """The words after `python`, with `$file` replaced. The script must lie inside the project and exist."""
     if request.prepare_only:
         return Job("", (), ())
@@ -134,7 +134,7 @@ def make_plan(intent: Intent, identity: Identity, context: Context) -> Plan:
         stores=_stores(intent),
         share=share,
         command=None if request.prepare_only else command,
-        limits=Limits(grace, request.time_limit if request.time_limit is not None else run.time_limit),
+        limits=RunLimits(grace, request.time_limit if request.time_limit is not None else run.time_limit),
         environment=environment,
         prepare=run.prepare_environment or request.prepare_only,
         secrets=wanted_secrets(request, configuration),
@@ -166,7 +166,7 @@ def _command(intent: Intent, variables: dict[str, Text], is_managed: bool, conte
     return Command((interpreter, *(text(word) for word in words)), variables, text(Hole.WORK), interpreter)
 
 
-def require_environment(request: Request, configuration: Configuration) -> None:
+def require_environment(request: SubmitRequest, configuration: Configuration) -> None:
     """Refuse wishes about an environment where none is made."""
     wishes = request.environment
     is_anew = (wishes.rebuild or wishes.ship_packages) and wishes.of_run is None
@@ -185,7 +185,7 @@ def _nothing_to_prepare(configuration: Configuration) -> ProjectError:
     )
 
 
-def wanted_secrets(request: Request, configuration: Configuration) -> tuple[str, ...]:
+def wanted_secrets(request: SubmitRequest, configuration: Configuration) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*configuration.run.secrets, *request.secrets)))
 
 

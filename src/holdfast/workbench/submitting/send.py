@@ -12,7 +12,7 @@ from typing import Any
 from holdfast.errors import FarSideError, HostError, StorageError
 from holdfast.hosts.client import Client, Reply
 from holdfast.hosts.connection import PIECE, Connection
-from holdfast.hosts.replies import Prepared
+from holdfast.hosts.replies import MissingContents
 from holdfast.snapshots.store import ObjectStore, damaged, digest_of_stream
 from holdfast.workbench.reach import events
 
@@ -43,7 +43,7 @@ class Sender:
             difference = _difference(known, rows)
             if len(difference) <= MOST_DIFFERENCE:
                 self._base, self._difference = base, zlib.compress(difference, 6)
-        self._announced: Reply[Prepared] | None = None
+        self._announced: Reply[MissingContents] | None = None
         self._unanswered: deque[Reply[Any]] = deque()
         self._refused: FarSideError | None = None
         self._sent: set[str] = set()
@@ -97,7 +97,7 @@ class Sender:
         except StorageError:
             return None  # removed here, or damaged: the whole manifest travels
 
-    def _lacking(self, answer: Prepared) -> list[str]:
+    def _lacking(self, answer: MissingContents) -> list[str]:
         digests = sorted(self._sizes)
         if answer.needs:
             raise HostError("The far side does not take the snapshot's manifest.", "Try again.")

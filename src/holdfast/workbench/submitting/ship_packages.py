@@ -11,7 +11,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from holdfast.containers.container import Names
-from holdfast.environments.foreign_resolution import Installer, Machine, index_variables, resolve_for, wheel_files
+from holdfast.environments.foreign_resolution import (
+    ForeignMachine,
+    Installer,
+    index_variables,
+    resolve_for,
+    wheel_files,
+)
 from holdfast.environments.project_locks import Lock, keep_lock
 from holdfast.errors import FarSideError, NotAvailable, PreparationError
 from holdfast.frozen import replace
@@ -77,7 +83,7 @@ def send_packages(connection: Connection, manifest: str, context: Context) -> It
 class _There(NamedTuple):
     """What a host said: what it is, which lock it would take, and whether that is built."""
 
-    machine: Machine
+    machine: ForeignMachine
     lock: Lock | None
     is_built: bool
 
@@ -115,13 +121,13 @@ class _Shipping:
         plan = container_plan(self._intent, Names("", project.id, project.name))
         return {} if plan is None else {"container": container_json(plan)}
 
-    def resolve(self, plan: EnvironmentPlan, machine: Machine) -> Lock:
+    def resolve(self, plan: EnvironmentPlan, machine: ForeignMachine) -> Lock:
         lock = resolve_for(machine, plan, self._installer(plan))
         with contextlib.suppress(OSError):  # it is chosen again the next time
             keep_lock(self._intent.project.state_directory, lock, plan.spec, replace=plan.upgrade)
         return lock
 
-    def bring(self, plan: EnvironmentPlan, lock: Lock, machine: Machine) -> Generator[events.Event, None, str]:
+    def bring(self, plan: EnvironmentPlan, lock: Lock, machine: ForeignMachine) -> Generator[events.Event, None, str]:
         """Every file of the lock into the store; the digest of the manifest that names them."""
         kept = self._context.home / "cache" / "package-lists" / f"{_key(lock, machine)}.json"
         rows = _read_rows(kept)
@@ -139,14 +145,14 @@ class _Shipping:
                 f"has: {answer.found}.",
                 "Pin one of these in the environment's file, or install that Python over there.",
             )
-        return _There(Machine(answer.platform, answer.python[1], answer.driver or ""), answer.lock, answer.built)
+        return _There(ForeignMachine(answer.platform, answer.python[1], answer.driver or ""), answer.lock, answer.built)
 
     def _installer(self, plan: EnvironmentPlan) -> Installer:
         known = {name: self._secrets[name] for name in plan.secrets if name in self._secrets}
         return Installer(find_uv(), self._variables, known, self._intent.project.root)
 
     def _download(
-        self, plan: EnvironmentPlan, lock: Lock, machine: Machine
+        self, plan: EnvironmentPlan, lock: Lock, machine: ForeignMachine
     ) -> Generator[events.Event, None, list[_Row]]:
         from holdfast.environments.wheel_download import Access, download
 
@@ -181,7 +187,7 @@ def _store(context: Context) -> ObjectStore:
     return ObjectStore(context.home / "cache" / "packages")
 
 
-def _key(lock: Lock, machine: Machine) -> str:
+def _key(lock: Lock, machine: ForeignMachine) -> str:
     lines = [line for line in str(lock["requirements"]).splitlines() if not line.lstrip().startswith("#")]
     minor = ".".join(machine.python.split(".")[:2])
     return hashlib.sha256("\n".join([machine.platform, minor, *lines]).encode()).hexdigest()

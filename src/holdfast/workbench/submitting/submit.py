@@ -19,7 +19,7 @@ from holdfast.workbench.reach.targets import product_of
 from holdfast.workbench.submitting.gpu_request import gpu_plan
 from holdfast.workbench.submitting.run_plan import (
     Intent,
-    Request,
+    SubmitRequest,
     find_job,
     require_environment,
     secret_values,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from holdfast.workbench.submitting.early_login import Ahead
 
 
-def dry_run(project: Project, request: Request, context: Context) -> Iterator[events.Event]:
+def dry_run(project: Project, request: SubmitRequest, context: Context) -> Iterator[events.Event]:
     """Everything up to the plan. Takes the snapshot, since the plan names it; starts and records nothing."""
     from holdfast.workbench.submitting.launch import rehearse
 
@@ -38,7 +38,7 @@ def dry_run(project: Project, request: Request, context: Context) -> Iterator[ev
 
 
 def submit(
-    project: Project, request: Request, context: Context, wait: bool = True, ahead: Ahead | None = None
+    project: Project, request: SubmitRequest, context: Context, wait: bool = True, ahead: Ahead | None = None
 ) -> Iterator[events.Event]:
     """Start a run and, if `wait`, follow it to its end. After `RunStarted` the run does not need this process. `ahead`:
     a connection that was begun before; it is used if it leads to the run's host."""
@@ -118,7 +118,7 @@ def _about_no_packages(project: Project) -> str:
     return f"{text}; `CondaDependenciesFile: {other}` in the run configuration would take those of {other}."
 
 
-def _read(project: Project, request: Request, context: Context) -> Intent:
+def _read(project: Project, request: SubmitRequest, context: Context) -> Intent:
     files = [from_here(each, project, context) for each in (request.conda_file, request.spark_file)]
     configuration = load_configuration(project, request.run_configuration, request.target, *files)
     require_environment(request, configuration)

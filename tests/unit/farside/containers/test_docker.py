@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside.containers.daemon import Docker, endpoint
+from holdfast.farside.containers.daemon import DockerClient, endpoint
 from holdfast.farside.system.programs import Attended, Finished, Listener
 from holdfast.farside.system.refusal import Refused
 from unit.farside.containers.recorded import INFO, daemon
 from unit.farside.programs import program
 
 
-def pretend(folder: Path, script: str) -> Docker:
+def pretend(folder: Path, script: str) -> DockerClient:
     """A `docker` that does what the shell script says, with a socket that is there."""
     program(folder / "docker", script)
     (folder / "socket").touch()
     environment = {"PATH": f"{folder}:/usr/bin:/bin", "HOME": str(folder), "DOCKER_HOST": f"unix://{folder}/socket"}
-    return Docker("docker", environment)
+    return DockerClient("docker", environment)
 
 
 @pytest.mark.recorded
@@ -78,7 +78,7 @@ def test_a_daemon_is_asked_once_until_it_is_started_anew(tmp_path, home):
 @pytest.mark.parametrize("address", ["ssh://me@gpu1:22/run", "ssh://me@gpu1", "tcp://gpu1:2375"])
 def test_a_daemon_on_another_machine_is_refused_and_remotedocker_named(tmp_path, address):
     with pytest.raises(Refused) as caught:
-        Docker("docker", {"PATH": str(tmp_path), "DOCKER_HOST": address}).call(["info"])
+        DockerClient("docker", {"PATH": str(tmp_path), "DOCKER_HOST": address}).call(["info"])
     assert f"`{address}`" in caught.value.message
     assert "attach remotedocker --name NAME --address gpu1" in caught.value.hint
 
@@ -89,7 +89,7 @@ def test_a_context_that_leads_elsewhere_is_refused_by_its_name(tmp_path):
     (about / "meta.json").write_text(json.dumps({"Endpoints": {"docker": {"Host": "tcp://10.0.0.7:2376"}}}))
     (tmp_path / ".docker" / "config.json").write_text(json.dumps({"currentContext": "lab"}))
     with pytest.raises(Refused, match=r"`lab` says `tcp://10\.0\.0\.7:2376`"):
-        Docker("docker", {"PATH": "", "HOME": str(tmp_path)}).socket()
+        DockerClient("docker", {"PATH": "", "HOME": str(tmp_path)}).socket()
 
 
 def test_the_address_is_found_in_the_order_in_which_docker_looks_for_it(tmp_path):
@@ -104,10 +104,10 @@ def test_the_address_is_found_in_the_order_in_which_docker_looks_for_it(tmp_path
 def test_podman_stands_in_where_there_is_no_docker_and_without_it_the_hint_is_to_install_one(tmp_path):
     environment = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
     with pytest.raises(Refused, match="There is no `docker` on the machine") as caught:
-        Docker("docker", environment).call(["info"])
+        DockerClient("docker", environment).call(["info"])
     assert "install" in caught.value.hint.lower()
     program(tmp_path / "podman", "echo podman")
-    docker = Docker("docker", environment)
+    docker = DockerClient("docker", environment)
     assert docker.call(["info"]).output == "podman\n"
     assert docker.socket() == ""
 

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.farside.containers import image_probe, images
 from holdfast.farside.containers.docker_errors import NO_ROOM
-from holdfast.farside.containers.pull import Progress, replacement, why
+from holdfast.farside.containers.pull import PullProgress, replacement, why
 from holdfast.farside.environments.workshop import Supervision
 from holdfast.farside.system.layout import CONTROL, Home
 from holdfast.farside.system.programs import Finished, Listener, Program
@@ -267,7 +267,7 @@ def test_names_that_people_still_have_are_known_and_one_that_may_be_there_has_no
 
 def test_layers_are_counted_as_they_come():
     told: list[str] = []
-    progress = Progress("ubuntu:24.04", told.append)
+    progress = PullProgress("ubuntu:24.04", told.append)
     for line in (
         "24.04: Pulling from library/ubuntu",
         "aaaaaaaaaaaa: Pulling fs layer",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from holdfast.farside.containers.images import Image, InImage, Python
 from holdfast.farside.environments.interpreters import Interpreter
-from holdfast.farside.environments.place import CONDA, Place
+from holdfast.farside.environments.place import CONDA, BuildPlace
 from holdfast.farside.environments.platforms import platform_name
 from holdfast.farside.system.layout import Home
 from unit.farside.programs import program
@@ -62,12 +62,12 @@ def test_an_environment_with_the_images_python_is_for_that_image_alone(home):
     mark = {"interpreter": OWN.path, "compiled": [], "place": one.tag, **one.about(OWN.path)}
     assert one.can_use(mark)
     assert not other.can_use(mark)
-    assert not Place(home).can_use(mark)
+    assert not BuildPlace(home).can_use(mark)
 
 
 def test_one_with_a_brought_python_is_for_all_of_the_same_platform(home):
     brought = bring(home, "cpython-3.12.4-linux-x86_64-gnu")
-    one, other, here = InImage(image(OWN), home), InImage(image(), home), Place(home)
+    one, other, here = InImage(image(OWN), home), InImage(image(), home), BuildPlace(home)
 
     assert one.identity(brought) == other.identity(brought) == here.identity(brought)
     mark = {"interpreter": brought, "compiled": [], "place": one.tag, **one.about(brought)}
@@ -77,7 +77,7 @@ def test_one_with_a_brought_python_is_for_all_of_the_same_platform(home):
 
 def test_what_was_compiled_somewhere_stays_there(home):
     brought = bring(home, "cpython-3.12.4-linux-x86_64-gnu")
-    one, other, here = InImage(image(OWN), home), InImage(image(number="cd"), home), Place(home)
+    one, other, here = InImage(image(OWN), home), InImage(image(number="cd"), home), BuildPlace(home)
 
     mark = {"interpreter": brought, "compiled": ["psycopg2"], "place": one.tag}
     assert [each.can_use(mark) for each in (one, other, here)] == [True, False, False]
@@ -87,7 +87,7 @@ def test_what_was_compiled_somewhere_stays_there(home):
 
 def test_what_was_made_with_a_python_of_the_machine_is_not_for_a_container(home):
     mark = {"interpreter": "/usr/bin/python3", "compiled": [], "place": ""}
-    assert Place(home).can_use(mark)
+    assert BuildPlace(home).can_use(mark)
     assert not InImage(image(OWN), home).can_use(mark)
 
 
@@ -101,4 +101,4 @@ def test_a_cache_is_shared_with_the_machine_where_compiled_packages_would_work(h
     other = InImage(image(libc="glibc2.17"), home)
     assert other.cache == "uv-linux-x86_64-glibc2.17"
     same = image()._replace(platform=platform_name())
-    assert InImage(same, home).cache == Place(home).cache == "uv"
+    assert InImage(same, home).cache == BuildPlace(home).cache == "uv"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast.farside.containers import outcome
-from holdfast.farside.containers.daemon import Docker
+from holdfast.farside.containers.daemon import DockerClient
 from holdfast.farside.containers.launcher import LOCK
 from unit.farside.programs import program
 
@@ -40,7 +40,7 @@ def contained(folder: Path, script: str, begun: float = 60.0) -> Any:
     (folder / "socket").touch()
     environment = {"PATH": os.defpath, "DOCKER_HOST": f"unix://{folder}/socket"}
     return SimpleNamespace(
-        docker=Docker(str(program(folder / "docker", script)), environment),
+        docker=DockerClient(str(program(folder / "docker", script)), environment),
         wanted=SimpleNamespace(name="holdfast-r", options=(), file="aml_config/box.compute"),
         inside=str(inside),
         begun=time.time() + begun,

@@ -16,11 +16,11 @@ import pytest
 from holdfast.farside.containers import keeper, removal
 from holdfast.farside.containers.daemon import forget
 from holdfast.farside.containers.removal import monitors
-from holdfast.farside.operations import docker_check, leftover_containers
+from holdfast.farside.operations import docker_report, leftover_containers
 from holdfast.farside.operations.sweep import sweep
 from holdfast.farside.run import liveness, run_files
 from holdfast.farside.system import processes
-from holdfast.farside.system.journal import Journal
+from holdfast.farside.system.journal import JournalWriter
 from holdfast.farside.system.layout import Home
 from holdfast.farside.system.programs import Finished
 from kit.waiting import wait_for
@@ -63,7 +63,7 @@ def run(home: Home) -> Path:
 def engine(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Engine]:
     def make(*listed: str | Finished) -> Engine:
         made = Engine([each if isinstance(each, Finished) else Finished(0, each, "") for each in listed])
-        monkeypatch.setattr(removal, "Docker", made)
+        monkeypatch.setattr(removal, "DockerClient", made)
         return made
 
     return make
@@ -156,13 +156,13 @@ def test_a_room_is_removed_before_the_end_is_told(run, engine):
 
 def test_a_docker_that_hangs_does_not_keep_others_from_being_told(run, docker_program, monkeypatch):
     assert liveness.PATIENCE <= 2.0
-    assert docker_check.PATIENCE == keeper.START_PATIENCE, "a look waits as long as a run does"
+    assert docker_report.PATIENCE == keeper.START_PATIENCE, "a look waits as long as a run does"
     monkeypatch.setattr(liveness, "PATIENCE", 0.1)
     docker_program("exec sleep 1000")
     begun = time.monotonic()
     liveness.adjudicate(str(run))
     assert time.monotonic() - begun < 60
-    last = Journal(str(run / "journal.jsonl")).ended()
+    last = JournalWriter(str(run / "journal.jsonl")).ended()
     assert last is not None and last["reason"] == "supervisor-died"
 
 

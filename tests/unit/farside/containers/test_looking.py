@@ -16,7 +16,7 @@ import pytest
 from holdfast.containers.container import Names
 from holdfast.containers.docker import Docker
 from holdfast.farside.containers import images
-from holdfast.farside.operations import docker_check
+from holdfast.farside.operations import docker_report
 from holdfast.farside.system.layout import Home
 from holdfast.farside.system.refusal import Refused
 from holdfast.plan import container_json
@@ -78,10 +78,10 @@ class Fake:
         return [line for line in lines if line.split()[0] == verb]
 
     def look(self) -> dict[str, Any]:
-        return docker_check.look(self.home, {}, lambda text: None)
+        return docker_report.look(self.home, {}, lambda text: None)
 
     def attempt(self, **wish: Any) -> dict[str, Any]:
-        return docker_check.attempt(self.home, {"container": container(), **wish}, lambda text: None)
+        return docker_report.attempt(self.home, {"container": container(), **wish}, lambda text: None)
 
     def left(self) -> list[str]:
         """What is in the home, but for the mark and what is known of Docker."""
@@ -223,7 +223,7 @@ def test_a_container_that_cannot_use_the_folder_is_refused_with_what_it_said(fak
 def test_files_that_would_be_anothers_are_refused(tmp_path):
     stranger = SimpleNamespace(st_uid=os.getuid() + 231072)
     with pytest.raises(Refused, match="belongs to another user"):
-        docker_check._require_own(Home(str(tmp_path)), stranger)  # type: ignore[arg-type]
+        docker_report._require_own(Home(str(tmp_path)), stranger)  # type: ignore[arg-type]
 
 
 @pytest.mark.recorded

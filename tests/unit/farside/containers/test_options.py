@@ -96,7 +96,7 @@ def test_selinux_labels_of_a_home_are_left_as_they_are():
     assert docker_options.security(daemon()) == []
 
 
-LEASED = [docker_options.Gpu("0", "GPU-a"), docker_options.Gpu("2:1", "MIG-b")]
+LEASED = [docker_options.ContainerGpu("0", "GPU-a"), docker_options.ContainerGpu("2:1", "MIG-b")]
 NONE = ["-e", "NVIDIA_VISIBLE_DEVICES=void"]  # else an image may ask the usual runtime for the others
 
 
@@ -121,9 +121,9 @@ def test_a_container_gets_the_leased_gpus_and_no_others_in_each_way_of_giving_th
 @pytest.mark.parametrize(
     ("way", "gpus", "visible"),
     [
-        ("runtime", (docker_options.Gpu("0", "GPU-a"),), "GPU-a"),
+        ("runtime", (docker_options.ContainerGpu("0", "GPU-a"),), "GPU-a"),
         ("runtime", None, "all"),
-        ("cdi", (docker_options.Gpu("0", "GPU-a"),), "void"),
+        ("cdi", (docker_options.ContainerGpu("0", "GPU-a"),), "void"),
         ("cdi", (), "void"),
         ("", None, "void"),
     ],

@@ -21,7 +21,7 @@ IMAGE = Image(
     "sha256:" + "ab" * 32, "debian", "x86_64", "linux-x86_64-glibc2.36", {"UV_SYSTEM_PYTHON": "1"}, "", (), (),
     "", "", "",
 )  # fmt: skip
-WANTED = docker_options.Wanted(
+WANTED = docker_options.WantedContainer(
     "debian", "debian", None, ("--network", "bridge"), None, (), "/azureml-share/", "holdfast-p_1",
     (("holdfast.run", "p_1"),), None, "box.compute",
 )  # fmt: skip
@@ -67,12 +67,12 @@ def engine() -> Engine:
 
 
 @pytest.fixture
-def container(engine: Engine, home: Home, tmp_path: Path) -> room.Container:
+def container(engine: Engine, home: Home, tmp_path: Path) -> room.RoomContainer:
     return make(engine, home, tmp_path)
 
 
-def make(engine: Any, home: Home, folder: Path) -> room.Container:
-    return room.Container(engine, IMAGE, WANTED, home, str(folder))
+def make(engine: Any, home: Home, folder: Path) -> room.RoomContainer:
+    return room.RoomContainer(engine, IMAGE, WANTED, home, str(folder))
 
 
 def mounts(words: list[str]) -> dict[str, bool]:

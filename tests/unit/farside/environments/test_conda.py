@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.farside.environments import conda_build, conda_requests
 from holdfast.farside.environments.conda_channels import Channels
-from holdfast.farside.environments.conda_requests import Done, Prefix, Problem, Progress
+from holdfast.farside.environments.conda_requests import CondaDone, CondaProblem, CondaProgress, Prefix
 
 CHANNELS = Channels(
     groups=(("conda-forge", ("conda-forge",)), ("https://h/c", ("https://h/c",))),
@@ -72,17 +72,17 @@ def test_progress_is_a_sentence_for_people():
 
     progress = conda_requests.read_line(line)
 
-    assert progress == Progress("download", 3, 9, 1500000, 30000000)
+    assert progress == CondaProgress("download", 3, 9, 1500000, 30000000)
     assert progress.text == "getting conda packages, 3 of 9, 1.5 of 30.0 MB"
-    assert Progress("link", 1, 9, 0, 0).text == "installing conda packages, 1 of 9"
-    assert Progress("solve", 0, 2, 0, 0).text == "choosing conda packages"
+    assert CondaProgress("link", 1, 9, 0, 0).text == "installing conda packages, 1 of 9"
+    assert CondaProgress("solve", 0, 2, 0, 0).text == "choosing conda packages"
 
 
 def test_the_last_line_is_a_result_or_an_error_without_secrets():
     error = {"kind": "strange", "message": "no https://ada:word@h/t/tk/c", "spec": "x"}
 
-    assert conda_requests.read_line(json.dumps({"ok": {"packages": [package("x")]}})) == Done((package("x"),))
-    assert conda_requests.read_line(json.dumps({"error": error})) == Problem("other", "no https://h/c", "x")
+    assert conda_requests.read_line(json.dumps({"ok": {"packages": [package("x")]}})) == CondaDone((package("x"),))
+    assert conda_requests.read_line(json.dumps({"error": error})) == CondaProblem("other", "no https://h/c", "x")
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_worker_that_dies_is_a_problem_with_its_last_words():
     said = 'a\n{"phase": "solve", "done": 0, "of": 0, "bytes": 0, "total": 0}\nSegmentation fault\n\n'
 
     assert conda_requests.ended_early(-9, "").message == "the installer of conda packages was ended by signal 9"
-    assert conda_requests.ended_early(1, said) == Problem(
+    assert conda_requests.ended_early(1, said) == CondaProblem(
         "other", "the installer of conda packages ended with exit code 1: Segmentation fault", ""
     )
 

@@ -16,7 +16,7 @@ from holdfast.farside.environments import build_findings
 from holdfast.farside.environments.build_findings import judge
 from holdfast.farside.environments.drivers import machine_of
 from holdfast.farside.environments.frameworks import Build, framework_of, read_environment
-from holdfast.farside.environments.installed import WHEEL, Package
+from holdfast.farside.environments.installed import WHEEL, InstalledPackage
 from kit.fatbins import cuda_library
 
 CASES = Path(__file__).parents[3] / "cases" / "findings"
@@ -52,7 +52,7 @@ def test_a_finding_of_many_packages_is_named_after_the_framework_among_them():
     """Others are said of the first only; whether a run can use the GPU hangs on the framework."""
     names = ("aiohttp", "lxml", "torch")
     packages = [
-        Package(name, "1.0", "", WHEEL, ("cp39-cp39-linux_x86_64",), (".cpython-39-x86_64-linux-gnu.so",))
+        InstalledPackage(name, "1.0", "", WHEEL, ("cp39-cp39-linux_x86_64",), (".cpython-39-x86_64-linux-gnu.so",))
         for name in names
     ]
     here = machine_of({"devices": [], "driver": None, "cuda": None}, "linux-x86_64-glibc2.36", "3.11.9")

@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside.environments.drivers import Device, Machine, fitness, is_too_old, minimum_driver, newest_major
+from holdfast.farside.environments.drivers import (
+    EnvironmentMachine,
+    GpuModel,
+    fitness,
+    is_too_old,
+    minimum_driver,
+    newest_major,
+)
 from holdfast.farside.environments.frameworks import Build, framework_of, read_environment
 from kit.fatbins import cuda_library
 
@@ -149,12 +156,12 @@ def test_each_cuda_has_its_oldest_driver():
     ],
 )
 def test_a_driver_is_too_old_only_where_that_is_known(driver, supported, cuda, too_old):
-    assert is_too_old(Machine(driver=driver, cuda=supported), cuda) is too_old
+    assert is_too_old(EnvironmentMachine(driver=driver, cuda=supported), cuda) is too_old
 
 
 def test_the_newest_cuda_of_a_driver():
     drivers = ("580.65.06", "575.57.08", "470.256.02", "390.157", None)
-    assert [newest_major(Machine(driver=each)) for each in drivers] == [13, 12, 11, None, None]
+    assert [newest_major(EnvironmentMachine(driver=each)) for each in drivers] == [13, 12, 11, None, None]
 
 
 @pytest.mark.parametrize(
@@ -177,11 +184,11 @@ def test_the_newest_cuda_of_a_driver():
     ],
 )
 def test_code_runs_where_nvidia_says_so(code, device, word):
-    assert fitness([code], None, Device("a GPU", device), Machine()) == word
+    assert fitness([code], None, GpuModel("a GPU", device), EnvironmentMachine()) == word
 
 
 def test_ptx_is_compiled_by_a_driver_that_is_not_older_than_it():
-    device = Device("a GPU", (12, 0))
+    device = GpuModel("a GPU", (12, 0))
     for supported, word in (("12.8", "ptx-too-new"), ("12.9", "runs"), ("13.0", "runs"), (None, "runs")):
-        assert fitness(["sm_90", "ptx_90"], "12.9", device, Machine(cuda=supported)) == word
-    assert fitness([], "12.9", device, Machine(cuda="12.8")) == "unknown"
+        assert fitness(["sm_90", "ptx_90"], "12.9", device, EnvironmentMachine(cuda=supported)) == word
+    assert fitness([], "12.9", device, EnvironmentMachine(cuda="12.8")) == "unknown"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside.environments.installed import Package, compiled, lines, packages_of_prefix, site_folders
+from holdfast.farside.environments.installed import InstalledPackage, compiled, lines, packages_of_prefix, site_folders
 from holdfast.farside.environments.platforms import mismatch
 
 HERE = "linux-x86_64-glibc2.36"
@@ -59,8 +59,8 @@ def test_conda_packages_are_read_from_their_names(site, tmp_path):
         (tmp_path / "conda-meta" / name).touch()
     prefix = str(tmp_path)
     assert packages_of_prefix(prefix) == [
-        Package("-libgcc-mutex", "0.1", prefix, "conda", build="main"),
-        Package("jaxlib", "0.6.2", prefix, "conda", build="cuda126py311h3a2e5e5_0"),
+        InstalledPackage("-libgcc-mutex", "0.1", prefix, "conda", build="main"),
+        InstalledPackage("jaxlib", "0.6.2", prefix, "conda", build="cuda126py311h3a2e5e5_0"),
     ]
 
 
@@ -129,6 +129,8 @@ def test_one_tag_that_fits_is_enough_and_modules_speak_before_a_tag_does():
 
 def test_what_a_compiler_of_the_machine_made_is_known_by_its_tag():
     tags = {"plain": "py3-none-any", "wheel": "cp311-cp311-manylinux_2_28_x86_64", "built": "cp311-cp311-linux_x86_64"}
-    packages = [Package(name, "1", "/", tags=(tag,)) for name, tag in tags.items()] + [Package("none", "1", "/")]
+    packages = [InstalledPackage(name, "1", "/", tags=(tag,)) for name, tag in tags.items()] + [
+        InstalledPackage("none", "1", "/")
+    ]
 
     assert compiled(packages) == ["built"]

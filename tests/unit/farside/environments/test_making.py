@@ -11,11 +11,11 @@ import pytest
 from holdfast.farside.environments.build import DEFAULT, Maker
 from holdfast.farside.environments.find import Known
 from holdfast.farside.environments.interpreters import Interpreter
-from holdfast.farside.environments.place import Place
+from holdfast.farside.environments.place import BuildPlace
 from holdfast.farside.system.refusal import Refused
 
 
-class Empty(Place):
+class Empty(BuildPlace):
     """An image without Python."""
 
     words = "the image `plain`"

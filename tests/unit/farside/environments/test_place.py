@@ -11,13 +11,13 @@ import pytest
 from holdfast.farside.environments import place as places
 from holdfast.farside.environments.find import Known
 from holdfast.farside.environments.locks import Lock, lock_digest, make_lock
-from holdfast.farside.environments.place import Place
+from holdfast.farside.environments.place import BuildPlace
 from holdfast.farside.environments.platforms import platform_name
 from holdfast.farside.system.layout import Home
 from holdfast.farside.system.refusal import Refused
 
 
-class Elsewhere(Place):
+class Elsewhere(BuildPlace):
     """The same machine under another tag, as an image is."""
 
     tag, words = "elsewhere", "the image `x`"
@@ -44,7 +44,7 @@ def make(home: Home, name: str, mark: str) -> None:
     (folder / ".complete").write_text(mark)
 
 
-def found(home: Home, place: type[Place], **more: object) -> str | None:
+def found(home: Home, place: type[BuildPlace], **more: object) -> str | None:
     """The environment that is known there for the plan."""
     answer = Known(home, plan(**more), {}, place(home)).find()
     return answer and answer.environment.id
@@ -52,16 +52,16 @@ def found(home: Home, place: type[Place], **more: object) -> str | None:
 
 def test_a_python_is_one_by_whatever_name_it_is_found(home, tmp_path):
     (tmp_path / "python").symlink_to(sys.executable)
-    here = Place(home)
+    here = BuildPlace(home)
     assert here.identity(str(tmp_path / "python")) == os.path.realpath(sys.executable)
     assert here.noted_as("3.11", "/usr/bin/python3") == "3.11"
     assert here.noted_as("", str(tmp_path / "python")) == os.path.realpath(sys.executable)
 
 
 def test_the_active_python_says_its_version_itself(home):
-    (active,) = Place(home).active(sys.executable)
+    (active,) = BuildPlace(home).active(sys.executable)
     assert active.version == "%d.%d.%d" % sys.version_info[:3]
-    assert Place(home).active("/nowhere/python") == []
+    assert BuildPlace(home).active("/nowhere/python") == []
 
 
 @pytest.mark.parametrize(
@@ -80,10 +80,10 @@ def test_what_is_noted_for_one_place_or_another_run_had_there_is_not_found_for_a
     make(home, "e1", '{"compiled": [], "place": ""}')
     Path(Known(home, plan(), {}).note(lock())).write_text("e1")
 
-    assert (found(home, Place), found(home, Elsewhere)) == ("e1", None)
+    assert (found(home, BuildPlace), found(home, Elsewhere)) == ("e1", None)
     made = f'{{"lock": "{lock_digest(lock())}", "python": "3.11.2", "compiled": ["x"], "place": "elsewhere"}}'
     make(home, "e2", made)
-    assert (found(home, Place, exact=True), found(home, Elsewhere, exact=True)) == (None, "e2")
+    assert (found(home, BuildPlace, exact=True), found(home, Elsewhere, exact=True)) == (None, "e2")
 
 
 def test_a_lock_for_another_platform_names_the_place(home):

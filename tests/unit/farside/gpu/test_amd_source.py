@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.farside.gpu.samples import Watched
 from holdfast.farside.gpu.watch.amd_source import AmdSource
-from holdfast.farside.gpu.watch.source import Look, Lost, Unusable
+from holdfast.farside.gpu.watch.source import DeviceLook, Lost, Unusable
 from kit.amd import GIB, Device, Process, Simulated
 
 Opened = Callable[[Simulated], AmdSource]
@@ -30,7 +30,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
     return make
 
 
-def looks(source: AmdSource, count: int = 3) -> list[Look]:
+def looks(source: AmdSource, count: int = 3) -> list[DeviceLook]:
     return [source.look(0, False) for _ in range(count)]
 
 
@@ -46,7 +46,7 @@ def test_a_look_has_activity_and_processes_and_the_rest_in_turn(tmp_path, opened
     gpus = Simulated(tmp_path, [Device(activity=97, used=GIB, power=212, junction=61, processes=[Process(4242, GIB)])])
     source = opened(gpus)
     before = len(gpus.calls())
-    always = Look(utilisation=97, processes={4242: GIB}, shares=None)
+    always = DeviceLook(utilisation=97, processes={4242: GIB}, shares=None)
     turns = [always._replace(power=212.0), always._replace(temperature=61), always._replace(memory=GIB)]
     assert looks(source) == turns
     assert len(gpus.calls()) - before <= 3 * 4
@@ -61,8 +61,8 @@ def test_an_edge_that_has_a_sensor_is_preferred_and_older_versions_list_handles_
 def test_what_is_not_available_is_unknown(tmp_path, opened):
     fails = ["amdsmi_get_gpu_process_list", "amdsmi_get_power_info", "amdsmi_get_temp_metric"]
     first, second, third = looks(opened(Simulated(tmp_path, [Device(activity="N/A", fails=fails)])))
-    assert (first, second) == (Look(), Look())
-    assert third == Look(memory=12 << 20)
+    assert (first, second) == (DeviceLook(), DeviceLook())
+    assert third == DeviceLook(memory=12 << 20)
 
 
 def test_a_device_that_answers_nothing_is_lost_until_it_answers(tmp_path, opened):

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.gpu.judge.evidence import HELD, UNCLEAR, WAITING, WORKING, Part, work
+from holdfast.farside.gpu.judge.evidence import HELD, UNCLEAR, WAITING, WORKING, JudgedDevice, work
 from holdfast.farside.gpu.samples import Row
 from kit.gpu_values import GIB, STRANGER, holding, row, strange, uuid, working
 
 
-def part(**other: Any) -> Part:
-    return Part(0, uuid(0), "Tesla K80", 12 * GIB, 0, False, False, False)._replace(**other)
+def part(**other: Any) -> JudgedDevice:
+    return JudgedDevice(0, uuid(0), "Tesla K80", 12 * GIB, 0, False, False, False)._replace(**other)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from holdfast.farside.gpu.gpu_facts import NOTHING, Facts, as_json, parse
+from holdfast.farside.gpu.gpu_facts import NOTHING, GpuFacts, as_json, parse
 from kit.gpu_values import CPU_BUILD, device, leasing
 
 FULL = leasing(2, visible="0,1", container="hook", findings=(CPU_BUILD,), frameworks=("torch", "jax"))
@@ -28,7 +28,7 @@ def test_what_a_later_version_adds_is_left_out():
     assert parse(found) == FULL
 
 
-@given(some.sampled_from([*Facts._fields, "nothing"]), PLAIN)
+@given(some.sampled_from([*GpuFacts._fields, "nothing"]), PLAIN)
 def test_anything_else_in_any_place_is_facts_or_refused(name, value):
     try:
         found = parse(value if name == "nothing" else {**as_json(FULL), name: value})

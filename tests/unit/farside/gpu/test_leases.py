@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from holdfast.farside.gpu.lease import leases, registry
-from holdfast.farside.gpu.lease.leases import Holder, Lease, lease
-from holdfast.farside.gpu.request import Request
+from holdfast.farside.gpu.lease.leases import Lease, LeaseHolder, lease
+from holdfast.farside.gpu.request import GpuRequest
 from holdfast.farside.system.refusal import Refused
 from kit.waiting import wait_for
 
@@ -47,10 +47,10 @@ class Driver:
         assert self.clock < 1000 + 3600, f"it waits without end: {self.told}"
         self.then()
 
-    def lease(self, request: Request, *reports: dict[str, Any], run: str = "mine") -> Lease:
+    def lease(self, request: GpuRequest, *reports: dict[str, Any], run: str = "mine") -> Lease:
         """The first report is known before; the others are the driver's answers."""
         self.reports = list(reports[1:] or reports)
-        who = Holder(os.getuid(), run, os.getpid())
+        who = LeaseHolder(os.getuid(), run, os.getpid())
         found = lease(request, reports[0], self.ask, self.told.append, self.wait, who)
         self.leases.append(found)
         return found
@@ -70,7 +70,7 @@ def process(pid: int, **changes: Any) -> dict[str, Any]:
 
 def test_what_is_free_is_had_at_once_and_nothing_is_said(driver, report_of):
     report = report_of({}, {}, {})
-    found = driver.lease(Request(gpus=2), report)
+    found = driver.lease(GpuRequest(gpus=2), report)
     assert found.uuids == tuple(each["uuid"] for each in report["devices"][:2])
     assert [(each.label, each.cdi) for each in found.units] == [("GPU 0", "0"), ("GPU 1", "1")]
     assert (driver.told, driver.asked) == ([], 1)
@@ -79,16 +79,16 @@ def test_what_is_free_is_had_at_once_and_nothing_is_said(driver, report_of):
 
 def test_a_device_that_another_has_is_waited_for_by_name(driver, report_of):
     report = report_of({}, {}, {})
-    held = driver.lease(Request(gpus="all"), report, run="theirs")
+    held = driver.lease(GpuRequest(gpus="all"), report, run="theirs")
     driver.then = lambda: registry.close(held.sockets)
-    assert driver.lease(Request(gpus=1), report).units[0].number == 0
+    assert driver.lease(GpuRequest(gpus=1), report).units[0].number == 0
     by = f"is held by the run theirs of {getpass.getuser()}"
     assert driver.waited_for() == [f"GPU 0 {by}; GPU 1 {by}; 1 more"]
 
 
 def test_a_strangers_process_is_in_the_way_until_it_is_gone_and_is_named_once(driver, report_of):
     busy, free = report_of({"processes": [process(os.getpid())]}), report_of({})
-    found = driver.lease(Request(gpus=1), free, busy, busy, free)
+    found = driver.lease(GpuRequest(gpus=1), free, busy, busy, free)
     assert found.units[0].number == 0
     (why,) = driver.waited_for()
     assert why.startswith(f"GPU 0 is used by process {os.getpid()} (")
@@ -98,24 +98,24 @@ def test_a_strangers_process_is_in_the_way_until_it_is_gone_and_is_named_once(dr
 
 MINE, DRAWING, UNSEEN = process(os.getpid()), process(os.getpid(), kind="graphics"), process(2**22 + 5)
 LARGE = {"memory_total": 40 * GIB, "memory_free": 40 * GIB}
-ALL = Request(gpus="all")
+ALL = GpuRequest(gpus="all")
 
 
 @pytest.mark.parametrize(
     ("request_", "known", "answer", "waits", "numbers"),
     [
-        (Request(gpus=1), [{"processes": [MINE]}, {"processes": [DRAWING]}], None, "", [1]),
-        (Request(gpus=1), [{"processes": [MINE, DRAWING]}], None, "", [0]),
+        (GpuRequest(gpus=1), [{"processes": [MINE]}, {"processes": [DRAWING]}], None, "", [1]),
+        (GpuRequest(gpus=1), [{"processes": [MINE, DRAWING]}], None, "", [0]),
         (
-            Request(gpus=1),
+            GpuRequest(gpus=1),
             [{}],
             [{"processes": [MINE, process(1, kind="graphics"), process(1)]}],
             f"{os.getpid()} (",
             [0],
         ),
-        (Request(gpus=1), [{}], [{"processes": [UNSEEN]}], f"is used by process {2**22 + 5} (", [0]),
-        (Request(gpus=1, min_memory=8 * GIB), [{}], [{"memory_free": 3 * GIB}], "GPU 0 has 3.0 GiB free", [0]),
-        (Request(gpus="all", min_memory=8 * GIB), [{"memory_total": 4 * GIB}, LARGE, {}], None, "", [1, 2]),
+        (GpuRequest(gpus=1), [{}], [{"processes": [UNSEEN]}], f"is used by process {2**22 + 5} (", [0]),
+        (GpuRequest(gpus=1, min_memory=8 * GIB), [{}], [{"memory_free": 3 * GIB}], "GPU 0 has 3.0 GiB free", [0]),
+        (GpuRequest(gpus="all", min_memory=8 * GIB), [{"memory_total": 4 * GIB}, LARGE, {}], None, "", [1, 2]),
         (ALL, [{}, {}], [{"processes": [MINE]}, {"state": "lost"}], "GPU 0 is used by", [0, 1]),
     ],
     ids=[
@@ -154,7 +154,7 @@ def test_a_driver_that_does_not_answer_yet_or_any_more_is_waited_for(
     driver, report_of, gpus, is_known, waits_for, asked
 ):
     silent, free = report_of(**SILENT), report_of({}, {})
-    found = driver.lease(Request(gpus=gpus), free if is_known else silent, silent, silent, free)
+    found = driver.lease(GpuRequest(gpus=gpus), free if is_known else silent, silent, silent, free)
     assert len(found.units) == (2 if gpus == "all" else gpus)
     assert driver.told == [f"{waits_for}: the driver does not answer"]
     assert driver.asked == asked
@@ -165,7 +165,7 @@ def test_a_driver_that_does_not_answer_yet_or_any_more_is_waited_for(
 def test_a_driver_that_never_answers_is_given_up_after_ten_minutes(driver, report_of, is_known):
     silent = report_of(**SILENT)
     with pytest.raises(Refused) as refused:
-        driver.lease(Request(gpus=1, by="`--gpus 1`"), report_of({}) if is_known else silent, silent)
+        driver.lease(GpuRequest(gpus=1, by="`--gpus 1`"), report_of({}) if is_known else silent, silent)
     assert refused.value.kind == "gpu"
     said = "The driver of this machine's GPUs has not answered for 10 min, and `--gpus 1` asks for a GPU."
     assert refused.value.message == said
@@ -176,7 +176,7 @@ def test_a_driver_that_never_answers_is_given_up_after_ten_minutes(driver, repor
 def test_a_driver_that_answers_now_and_then_is_not_given_up(driver, report_of):
     busy = report_of({"processes": [process(os.getpid())]})
     now_and_then = ([report_of(**SILENT)] * 200 + [busy]) * 2
-    driver.lease(Request(gpus=1), report_of(**SILENT), *now_and_then, report_of({}))
+    driver.lease(GpuRequest(gpus=1), report_of(**SILENT), *now_and_then, report_of({}))
     assert driver.clock - 1000 > 600
 
 
@@ -191,7 +191,7 @@ def test_a_driver_that_answers_now_and_then_is_not_given_up(driver, report_of):
 def test_a_driver_that_fails_is_refused_in_its_own_words(driver, report_of, before, state, problem, said, hint):
     failed = report_of(state=state, problem=problem)
     with pytest.raises(Refused) as refused:
-        driver.lease(Request(gpus=1, by="`--gpus 1`"), *[report_of(**SILENT)] * before, failed)
+        driver.lease(GpuRequest(gpus=1, by="`--gpus 1`"), *[report_of(**SILENT)] * before, failed)
     assert refused.value.kind == "gpu"
     assert said in refused.value.message
     assert hint in refused.value.hint
@@ -200,7 +200,7 @@ def test_a_driver_that_fails_is_refused_in_its_own_words(driver, report_of, befo
 def test_all_gpus_are_those_that_work_when_it_is_the_runs_turn(driver, report_of):
     both, one = report_of({}, {}), report_of({}, {"state": "lost"})
     busy = report_of({"processes": [process(os.getpid())]}, {"state": "lost"})
-    found = driver.lease(Request(gpus="all", by="`--gpus all`"), both, busy, one)
+    found = driver.lease(GpuRequest(gpus="all", by="`--gpus all`"), both, busy, one)
     assert [each.number for each in found.units] == [0]
     (why,) = driver.waited_for()
     assert why.startswith("GPU 0 is used by") and "GPU 1" not in why
@@ -213,7 +213,7 @@ def test_instances_that_are_cut_anew_meanwhile_are_queued_up_for_anew(driver, re
         part = {"index": 0, "name": "1g.5gb", "uuid": f"MIG-{uuid}-{os.getpid()}", "gpu_instance": 7, **memory}
         return report_of({"mig": True, "instances": [part]})
 
-    found = driver.lease(Request(gpus=gpus), cut("old"), cut("new"))
+    found = driver.lease(GpuRequest(gpus=gpus), cut("old"), cut("new"))
     assert found.uuids == (f"MIG-new-{os.getpid()}",)
 
 
@@ -244,14 +244,14 @@ def test_one_that_is_stopped_keeps_nobody_waiting_and_has_its_place_when_it_goes
         wait_for(stopped)
 
     driver.then = stop_then_go_on
-    first = driver.lease(Request(gpus=1), report_of({}))
+    first = driver.lease(GpuRequest(gpus=1), report_of({}))
     assert waits == [False]
     assert driver.waited_for() == ["1 run ahead"]
     registry.close(first.sockets)
     waiter.send_signal(signal.SIGCONT)
     wait_for(lambda: not stopped())
     driver.then = stop_then_go_on
-    driver.lease(Request(gpus=1), report_of({}))
+    driver.lease(GpuRequest(gpus=1), report_of({}))
     assert waits == [False, False]
 
 
@@ -262,7 +262,7 @@ def test_a_place_that_outlives_its_run_keeps_nobody_waiting(driver, report_of, m
         changed.setattr(os, "getpid", lambda: gone.pid)
         _, places = registry.queue_up(1, [report_of({})["devices"][0]["uuid"]])
     try:
-        driver.lease(Request(gpus=1), report_of({}))
+        driver.lease(GpuRequest(gpus=1), report_of({}))
     finally:
         registry.close(places)
     assert driver.told == []
@@ -273,7 +273,7 @@ def test_one_who_is_not_next_hears_how_many_are(driver, report_of, count, said):
     uuids = [each["uuid"] for each in report_of({})["devices"]]
     places = [registry.queue_up(1, uuids)[1] for _ in range(count)]
     driver.then = lambda: registry.close([each for sockets in places for each in sockets])
-    driver.lease(Request(gpus=1), report_of({}))
+    driver.lease(GpuRequest(gpus=1), report_of({}))
     assert driver.waited_for() == [said]
 
 
@@ -285,7 +285,7 @@ def test_whoever_stops_waiting_gives_up_the_place(driver, report_of):
 
     driver.then = stop
     with pytest.raises(KeyboardInterrupt):
-        driver.lease(Request(gpus=1), report)
+        driver.lease(GpuRequest(gpus=1), report)
     uuid = report["devices"][0]["uuid"]
     assert not any(uuid in each.usable for each in registry.read().tickets)
 
@@ -293,13 +293,13 @@ def test_whoever_stops_waiting_gives_up_the_place(driver, report_of):
 def test_somebody_who_is_quicker_makes_one_try_again(driver, report_of, monkeypatch):
     take, lost = registry.take, list[Any]()
 
-    def take_late(uuids: tuple[str, ...], who: Holder) -> Any:
+    def take_late(uuids: tuple[str, ...], who: LeaseHolder) -> Any:
         if not lost:
-            lost.extend(take(uuids, Holder(0, "quicker", 1)) or [])
+            lost.extend(take(uuids, LeaseHolder(0, "quicker", 1)) or [])
         return take(uuids, who)
 
     monkeypatch.setattr(registry, "take", take_late)
-    assert driver.lease(Request(gpus=1), report_of({}, {})).units[0].number == 1
+    assert driver.lease(GpuRequest(gpus=1), report_of({}, {})).units[0].number == 1
     registry.close(lost)
 
 
@@ -311,21 +311,36 @@ def test_instances_of_a_device_are_leased_one_by_one(driver, report_of):
     ]
     on_first = [process(os.getpid(), instance=7)]
     report = report_of({"mig": True, "instances": parts, "processes": on_first})
-    (unit,) = driver.lease(Request(gpus=1), report).units
+    (unit,) = driver.lease(GpuRequest(gpus=1), report).units
     assert (unit.uuid, unit.label, unit.cdi, unit.total) == (parts[1]["uuid"], "GPU 0 instance 1", "0:1", 5 * GIB)
     with pytest.raises(Refused, match="3 GPUs"):
-        driver.lease(Request(gpus=4), report)
+        driver.lease(GpuRequest(gpus=4), report)
 
 
 @pytest.mark.parametrize(
     ("request_", "totals", "said", "hint"),
     [
-        (Request(gpus=4, by="`--gpus 4`"), [12, 12], "has 2 GPUs, and `--gpus 4` asks for 4.", "`--gpus 2`"),
+        (GpuRequest(gpus=4, by="`--gpus 4`"), [12, 12], "has 2 GPUs, and `--gpus 4` asks for 4.", "`--gpus 2`"),
         (ALL, [], "has no GPU that works, and the run asks for a GPU.", "where"),
-        (Request(gpus=1, min_memory=40 * GIB), [12, 12], "No GPU of this machine has 40.0 GiB of memory", "12.0 GiB"),
-        (Request(gpus=1, min_memory=80 * 10**9), [12], "has 80 GB (74.5 GiB) of memory or more", "has 12.0 GiB"),
-        (Request(gpus=2, min_memory=2 * GIB), [12, 1], "Only 1 of this machine's 2 GPUs has 2.0 GiB", "has 12.0 GiB"),
-        (Request(gpus=3, min_memory=8 * GIB), [12, 12, 1], "Only 2 of this machine's 3 GPUs have 8.0 GiB", "12.0 GiB"),
+        (
+            GpuRequest(gpus=1, min_memory=40 * GIB),
+            [12, 12],
+            "No GPU of this machine has 40.0 GiB of memory",
+            "12.0 GiB",
+        ),
+        (GpuRequest(gpus=1, min_memory=80 * 10**9), [12], "has 80 GB (74.5 GiB) of memory or more", "has 12.0 GiB"),
+        (
+            GpuRequest(gpus=2, min_memory=2 * GIB),
+            [12, 1],
+            "Only 1 of this machine's 2 GPUs has 2.0 GiB",
+            "has 12.0 GiB",
+        ),
+        (
+            GpuRequest(gpus=3, min_memory=8 * GIB),
+            [12, 12, 1],
+            "Only 2 of this machine's 3 GPUs have 8.0 GiB",
+            "12.0 GiB",
+        ),
     ],
 )
 def test_more_than_a_machine_can_ever_give_is_refused(driver, report_of, request_, totals, said, hint):
@@ -337,7 +352,9 @@ def test_more_than_a_machine_can_ever_give_is_refused(driver, report_of, request
     assert hint in refused.value.hint
 
 
-@pytest.mark.parametrize(("request_", "left", "said"), [(ALL, 0, "no GPU that works"), (Request(gpus=2), 1, "1 GPU,")])
+@pytest.mark.parametrize(
+    ("request_", "left", "said"), [(ALL, 0, "no GPU that works"), (GpuRequest(gpus=2), 1, "1 GPU,")]
+)
 def test_a_machine_that_lost_a_device_meanwhile_refuses_too(driver, report_of, request_, left, said):
     with pytest.raises(Refused, match=said):
         driver.lease(request_, report_of({}, {}), report_of(*[{}] * left, *[{"state": "lost"}] * (2 - left)))
@@ -345,7 +362,7 @@ def test_a_machine_that_lost_a_device_meanwhile_refuses_too(driver, report_of, r
 
 def test_what_the_driver_said_of_a_device_while_another_run_had_it_does_not_count(driver, report_of) -> None:
     stranger = {"processes": [process(os.getpid())]}
-    held = driver.lease(Request(gpus=1), report_of({}, {}), run="theirs")
+    held = driver.lease(GpuRequest(gpus=1), report_of({}, {}), run="theirs")
     driver.then = lambda: registry.close(held.sockets)
     answers = [report_of({}, stranger), report_of(stranger, stranger), report_of(stranger, {})]
-    assert [each.number for each in driver.lease(Request(gpus=1), report_of({}, {}), *answers).units] == [1]
+    assert [each.number for each in driver.lease(GpuRequest(gpus=1), report_of({}, {}), *answers).units] == [1]

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.gpu.gpu_facts import Device
+from holdfast.farside.gpu.gpu_facts import DeviceFacts
 from holdfast.farside.gpu.lease import registry
-from holdfast.farside.gpu.lease.registry import Holder, State, Ticket, mark
+from holdfast.farside.gpu.lease.registry import LeaseHolder, LeaseState, Ticket, mark
 from holdfast.farside.gpu.occupants import occupant
 from holdfast.farside.machine import gpus
 from holdfast.farside.operations import gpu_inventory
@@ -41,8 +41,8 @@ def process(pid: int, instance: int | None = None, kind: str = "compute") -> dic
     return {"pid": pid, "memory": 5, "kind": kind, "instance": instance}
 
 
-def state(taken: dict[str, Holder], *tickets: Ticket) -> State:
-    return State(frozenset(taken), tickets, {mark(uuid): holder for uuid, holder in taken.items()})
+def state(taken: dict[str, LeaseHolder], *tickets: Ticket) -> LeaseState:
+    return LeaseState(frozenset(taken), tickets, {mark(uuid): holder for uuid, holder in taken.items()})
 
 
 def test_own_runs_others_runs_and_strangers_are_told_apart(report_of, of_a_run):
@@ -51,7 +51,7 @@ def test_own_runs_others_runs_and_strangers_are_told_apart(report_of, of_a_run):
     first, second = (each["uuid"] for each in report["devices"])
     root = occupant(1)
     assert root.uid is not None
-    found = answer(report, state({first: Holder(me, "mine_7", 5), second: Holder(root.uid, "theirs_1", 6)}))
+    found = answer(report, state({first: LeaseHolder(me, "mine_7", 5), second: LeaseHolder(root.uid, "theirs_1", 6)}))
     json.dumps(found)
     mine, stranger = found["devices"][0]["processes"]
     assert (mine["whose"], mine["run"], mine["project"]) == ("mine", "mine_7", "cats")
@@ -75,7 +75,7 @@ def test_a_process_on_a_device_that_nobody_leased_is_a_stranger(report_of):
 def test_a_lease_whose_holder_did_not_say_its_name_is_still_one(report_of):
     report = report_of({})
     uuid = report["devices"][0]["uuid"]
-    found = answer(report, State(frozenset([uuid]), (), {}))
+    found = answer(report, LeaseState(frozenset([uuid]), (), {}))
     assert found["devices"][0]["lease"] == {"uid": None, "user": "", "run": "", "pid": None}
 
 
@@ -84,7 +84,7 @@ def test_instances_have_leases_and_processes_of_their_own(report_of):
     parts = [{"index": at, "name": "", "memory_free": None, **each} for at, each in enumerate((first, second))]
     mine = occupant(os.getpid())
     report = report_of({"mig": True, "instances": parts, "processes": [process(mine.pid, instance=3)]})
-    found = answer(report, state({"MIG-1": Holder(os.getuid(), "mine_1", 5)}))
+    found = answer(report, state({"MIG-1": LeaseHolder(os.getuid(), "mine_1", 5)}))
     (device,) = found["devices"]
     assert [bool(each["lease"]) for each in device["instances"]] == [True, False]
     assert [each["is_used"] for each in device["instances"]] == [True, False]
@@ -123,7 +123,7 @@ def test_nobody_reads_the_options_of_anybodys_command(report_of):
 
 
 def test_a_device_of_another_maker_is_named_and_is_nobodys(home, monkeypatch):
-    named = Device(0, "0000:03:00.0", "Intel Arc A770", None, None, "named", False, ())
+    named = DeviceFacts(0, "0000:03:00.0", "Intel Arc A770", None, None, "named", False, ())
     monkeypatch.setattr(gpu_inventory, "name_others", lambda: (named,))
     found = gpu_inventory.look(home, {})
     assert found["state"] == gpus.NO_DRIVER

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.farside.gpu.devices import name_others
-from holdfast.farside.gpu.gpu_facts import Device
+from holdfast.farside.gpu.gpu_facts import DeviceFacts
 from holdfast.farside.gpu.watch import source
 
 
@@ -34,8 +34,8 @@ def test_intels_and_amds_are_named_in_the_order_of_their_addresses(tmp_path):
     add(tmp_path, "card1-DP-1", "0000:03:00.0", "0x8086", "0x56a0", "0x038000")
     add(tmp_path, "renderD128", "0000:03:00.0", "0x8086", "0x56a0", "0x038000")
     assert name_others(str(tmp_path), "linux") == (
-        Device(0, "0000:03:00.0", "Intel 0x56a0", None, None, "named", False, ()),
-        Device(1, "0000:0a:00.0", "AMD Radeon RX 6900 XT", None, None, "named", False, ()),
+        DeviceFacts(0, "0000:03:00.0", "Intel 0x56a0", None, None, "named", False, ()),
+        DeviceFacts(1, "0000:0a:00.0", "AMD Radeon RX 6900 XT", None, None, "named", False, ()),
     )
 
 

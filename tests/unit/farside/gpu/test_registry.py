@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from holdfast.farside.gpu.lease import registry
-from holdfast.farside.gpu.lease.registry import Holder, State, mark, parse
+from holdfast.farside.gpu.lease.registry import LeaseHolder, LeaseState, mark, parse
 
 LINE = "0000000000000000: 00000002 00000000 00000000 0001 01 12345 "
-ONE = Holder(1000, "mine_1", 4242)
+ONE = LeaseHolder(1000, "mine_1", 4242)
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def opened() -> Iterator[list[socket.socket]]:
 
 @pytest.fixture
 def take(opened: list[socket.socket]) -> Callable[..., Sequence[socket.socket]]:
-    def make(uuids: Sequence[str], holder: Holder = ONE) -> Sequence[socket.socket]:
+    def make(uuids: Sequence[str], holder: LeaseHolder = ONE) -> Sequence[socket.socket]:
         taken = registry.take(uuids, holder)
         assert taken is not None
         opened.extend(taken)
@@ -41,7 +41,7 @@ def take(opened: list[socket.socket]) -> Callable[..., Sequence[socket.socket]]:
 
 def test_all_devices_are_taken_or_none_and_who_has_them_is_known(uuids, take):
     taken = take(uuids[:2])
-    assert registry.take(uuids[1:], Holder(1001, "theirs", 1)) is None
+    assert registry.take(uuids[1:], LeaseHolder(1001, "theirs", 1)) is None
     state = registry.read()
     assert set(uuids) & state.taken == set(uuids[:2])
     assert [state.holder(each) for each in uuids] == [ONE, ONE, None]
@@ -59,7 +59,7 @@ def test_a_ticket_is_seen_by_others_until_its_sockets_are_closed(uuids, opened):
 
 
 def test_a_long_name_of_a_run_is_cut_from_its_left_and_the_lock_counts(uuids, take):
-    take(uuids[:1], Holder(4294967294, "r" * 140 + "_1794774034208", 4194304))
+    take(uuids[:1], LeaseHolder(4294967294, "r" * 140 + "_1794774034208", 4194304))
     holder = registry.read().holder(uuids[0])
     assert holder is not None
     assert holder.uid == 4294967294
@@ -70,7 +70,7 @@ def test_a_long_name_of_a_run_is_cut_from_its_left_and_the_lock_counts(uuids, ta
 def test_whoever_waits_says_which_run_that_is_and_a_name_that_is_too_long_costs_nobody_the_place(
     uuids, opened, name, is_cut
 ):
-    ticket, sockets = registry.queue_up(128, uuids, Holder(4294967294, f"{name}_1794774034208", 7))
+    ticket, sockets = registry.queue_up(128, uuids, LeaseHolder(4294967294, f"{name}_1794774034208", 7))
     opened += sockets
     (found,) = [each for each in registry.read().tickets if each.usable == frozenset(uuids)]
     assert (found.time, found.uid) == (ticket.time, 4294967294)
@@ -96,13 +96,13 @@ def test_a_guardian_that_is_gone_does_not_take_a_lease(uuids, take, opened):
 def test_other_sockets_and_odd_names_are_left_alone():
     names = ["@/tmp/.X11-unix/X0", "/run/x", "@holdfast-gpu-of/1/2", "@holdfast-gpu-of/ab/x/y/z", "@holdfast-gpux", ""]
     names += [f"@holdfast-gpu-wants/{each}" for each in ("1", "xyz-1-1-1/GPU-1", "1-1-1/GPU-1")]
-    assert parse("Num RefCount\n" + "".join(f"{LINE}{name}\n" for name in names)) == State(frozenset(), (), {})
+    assert parse("Num RefCount\n" + "".join(f"{LINE}{name}\n" for name in names)) == LeaseState(frozenset(), (), {})
 
 
 def test_names_of_instances_may_have_slashes():
     uuid = "MIG-GPU-11111111-2222-3333-4444-555555555555/7/0"
     found = parse(f"{LINE}@holdfast-gpu/{uuid}\n{LINE}@holdfast-gpu-of/{mark(uuid)}/7/8/a/b\n")
-    assert found.holder(uuid) == Holder(7, "a/b", 8)
+    assert found.holder(uuid) == LeaseHolder(7, "a/b", 8)
     (ticket,) = parse(f"{LINE}@holdfast-gpu-wants/0000000000000010-5-2-1f/{uuid}\n").tickets
     assert ticket[:5] == (16, 5, 2, frozenset([uuid]), 31)
 

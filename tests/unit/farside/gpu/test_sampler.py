@@ -12,7 +12,7 @@ from holdfast.farside.gpu import samples
 from holdfast.farside.gpu.samples import Loss, Row, Watched, read
 from holdfast.farside.gpu.watch.process_owner import OTHER, OWN, UNMATCHED, Belonging
 from holdfast.farside.gpu.watch.sampler import LOOKS_BETWEEN, Lines, Sampler, Schedule, make_row, watch
-from holdfast.farside.gpu.watch.source import Look, Lost, Source, Unusable
+from holdfast.farside.gpu.watch.source import DeviceLook, Lost, Source, Unusable
 
 
 class Whose(Belonging):
@@ -32,7 +32,7 @@ WHOSE = Whose({11: OWN, 12: OWN, 21: OTHER})
 class Made(Source):
     """A source that answers what it is told to: a look, or why there is none."""
 
-    def __init__(self, *answers: Look | str, problem: str = "") -> None:
+    def __init__(self, *answers: DeviceLook | str, problem: str = "") -> None:
         self.answers, self.problem = list(answers), problem
         self.looks: list[tuple[int, bool]] = []
 
@@ -43,7 +43,7 @@ class Made(Source):
     def devices(self) -> tuple[Watched, ...]:
         return tuple(Watched(number, f"GPU-{number}", "K80", 1, False) for number in range(len(self.answers)))
 
-    def look(self, number: int, is_asked: bool) -> Look:
+    def look(self, number: int, is_asked: bool) -> DeviceLook:
         self.looks.append((number, is_asked))
         answer = self.answers[number]
         if isinstance(answer, str):
@@ -59,20 +59,20 @@ UNKNOWN = Row(0, None, None, None, None, None, None, (), (), 0)
     ("look", "row"),
     [
         (
-            Look(80, 900, 60.0, 55, {11: 100, 12: 50, 21: 300, 99: 7}, {11: 30, 12: 20, 21: 10, 99: 5}),
+            DeviceLook(80, 900, 60.0, 55, {11: 100, 12: 50, 21: 300, 99: 7}, {11: 30, 12: 20, 21: 10, 99: 5}),
             Row(0, 80, 900, 60.0, 55, 150, 50, (11, 12), (21,), 1)._replace(
                 processes=((11, 100, 30), (12, 50, 20), (21, 300, 10), (99, 7, 5))
             ),
         ),
-        (Look(processes={}, shares={}), NOBODY),
-        (Look(utilisation=9), UNKNOWN._replace(utilisation=9)),
-        (Look(processes={11: None}), UNKNOWN._replace(own=(11,), processes=((11, None, None),))),
+        (DeviceLook(processes={}, shares={}), NOBODY),
+        (DeviceLook(utilisation=9), UNKNOWN._replace(utilisation=9)),
+        (DeviceLook(processes={11: None}), UNKNOWN._replace(own=(11,), processes=((11, None, None),))),
         (
-            Look(processes={11: None, 12: 5}),
+            DeviceLook(processes={11: None, 12: 5}),
             UNKNOWN._replace(own=(11, 12), own_memory=5, processes=((11, None, None), (12, 5, None))),
         ),
-        (Look(processes={}, shares={11: 40, 99: 10}), NOBODY._replace(own_utilisation=40)),
-        (Look(shares={11: 70, 12: 60}), UNKNOWN._replace(own_utilisation=100)),
+        (DeviceLook(processes={}, shares={11: 40, 99: 10}), NOBODY._replace(own_utilisation=40)),
+        (DeviceLook(shares={11: 70, 12: 60}), UNKNOWN._replace(own_utilisation=100)),
     ],
     ids=[
         "the run's, others', and those nobody knows",
@@ -104,7 +104,7 @@ def test_a_late_look_is_skipped_and_counted_and_one_that_was_asked_for_moves_no_
 
 
 def test_a_lost_device_is_said_once_asked_now_and_then_and_found(tmp_path):
-    origin = Made("GPU is lost", Look(processes={}))
+    origin = Made("GPU is lost", DeviceLook(processes={}))
     sampler = Sampler(origin, WHOSE, Lines(str(tmp_path / "lines")))
     for moment in range(2 * LOOKS_BETWEEN):
         sampler.look(float(moment), False)
@@ -112,7 +112,7 @@ def test_a_lost_device_is_said_once_asked_now_and_then_and_found(tmp_path):
     known = read((tmp_path / "lines").read_bytes())
     assert known.losses == (Loss(0.0, 0, "GPU is lost", None),)
     assert [[row.number for row in tick.rows] for tick in known.ticks] == [[1]] * 2 * LOOKS_BETWEEN
-    origin.answers[0] = Look(processes={})
+    origin.answers[0] = DeviceLook(processes={})
     sampler.look(2.0 * LOOKS_BETWEEN, True)
     known = read((tmp_path / "lines").read_bytes())
     assert known.losses == (Loss(0.0, 0, "GPU is lost", 20.0),)
@@ -122,7 +122,7 @@ def test_a_lost_device_is_said_once_asked_now_and_then_and_found(tmp_path):
 
 
 def test_a_driver_that_cannot_be_used_or_has_no_devices_ends_the_watch(tmp_path):
-    watch(Made(Look(), problem="Driver Not Loaded"), WHOSE, Lines(str(tmp_path / "lines")))
+    watch(Made(DeviceLook(), problem="Driver Not Loaded"), WHOSE, Lines(str(tmp_path / "lines")))
     assert read((tmp_path / "lines").read_bytes()).problem == "Driver Not Loaded"
     watch(Made(), WHOSE, Lines(str(tmp_path / "none")))
     assert (tmp_path / "none").read_text() == '{"devices":[]}\n'
@@ -158,10 +158,10 @@ class Slow(Made):
     """Looks that take so many seconds each; then the process is ended."""
 
     def __init__(self, clock: Clock, *seconds: float) -> None:
-        super().__init__(Look(processes={}))
+        super().__init__(DeviceLook(processes={}))
         self.clock, self.seconds = clock, list(seconds)
 
-    def look(self, number: int, is_asked: bool) -> Look:
+    def look(self, number: int, is_asked: bool) -> DeviceLook:
         if not self.seconds:
             raise SystemExit
         self.clock.now += self.seconds.pop(0)

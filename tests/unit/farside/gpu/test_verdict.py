@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.farside.gpu.gpu_facts import NOTHING
 from holdfast.farside.gpu.judge import evidence, reasons, verdict
-from holdfast.farside.gpu.judge.evidence import Part, work
+from holdfast.farside.gpu.judge.evidence import JudgedDevice, work
 from holdfast.farside.gpu.judge.verdict import Verdict, judge
 from holdfast.farside.gpu.samples import Row, Watched
 from kit.gpu_values import ASKED, GIB, device, end, facts, holding, leasing, row, samples, uuid, working
@@ -131,7 +131,7 @@ def test_two_weeks_on_eight_gpus_are_judged_in_one_pass(monkeypatch):
     """Each row is weighed once, whatever there is to say; no copies are kept of them."""
     weighed = []
 
-    def count(row: Row, part: Part, attributed: bool) -> tuple[int, str]:
+    def count(row: Row, part: JudgedDevice, attributed: bool) -> tuple[int, str]:
         weighed.append(row.number)
         return work(row, part, attributed)
 

@@ -7,13 +7,13 @@ import json
 from hypothesis import given
 from hypothesis import strategies as some
 
-from holdfast.farside.environments.build_findings import ERROR, KINDS, WARNING, Finding
+from holdfast.farside.environments.build_findings import ERROR, KINDS, WARNING, BuildFinding
 from holdfast.farside.gpu import gpu_facts as known
-from holdfast.farside.gpu.gpu_facts import Device, End, Facts, Left
+from holdfast.farside.gpu.gpu_facts import DeviceFacts, End, GpuFacts, Left
 from holdfast.farside.gpu.judge import reasons, verdict
 from holdfast.farside.gpu.judge.idle import idle_for
 from holdfast.farside.gpu.judge.verdict import judge
-from holdfast.farside.gpu.request import Request
+from holdfast.farside.gpu.request import GpuRequest
 from holdfast.farside.gpu.samples import Loss, Row, Samples, Tick, Watched
 from kit.gpu_values import START, device, uuid
 from kit.gpu_values import end as end_of
@@ -29,17 +29,32 @@ TIMES = some.floats(START - 5, START + 60)
 TEXTS = some.sampled_from(["", "-1", "0", "1", "GPU-0", "MIG-1", "x%(y)s %"])
 
 devices = some.builds(
-    Device, NUMBERS, UUIDS, TEXTS, BYTES, BYTES, some.sampled_from(["ok", "ok", "lost", "named"]), some.booleans(), PIDS
+    DeviceFacts,
+    NUMBERS,
+    UUIDS,
+    TEXTS,
+    BYTES,
+    BYTES,
+    some.sampled_from(["ok", "ok", "lost", "named"]),
+    some.booleans(),
+    PIDS,
 )
 findings = some.builds(
-    Finding, some.sampled_from(KINDS), some.just("torch"), some.just("Why."), some.just("Do."),
+    BuildFinding, some.sampled_from(KINDS), some.just("torch"), some.just("Why."), some.just("Do."),
     some.sampled_from([ERROR, WARNING]),
 )  # fmt: skip
 requests = some.builds(
-    Request, some.none() | some.integers(0, 2), some.booleans(), BYTES, some.none(), some.none(), some.booleans(), TEXTS
+    GpuRequest,
+    some.none() | some.integers(0, 2),
+    some.booleans(),
+    BYTES,
+    some.none(),
+    some.none(),
+    some.booleans(),
+    TEXTS,
 )
 every_facts = some.builds(
-    Facts,
+    GpuFacts,
     *(requests, some.sampled_from(["", "ok", "no-driver", "failed", "timed-out"]), TEXTS, some.none() | TEXTS),
     *(some.none() | TEXTS, some.lists(devices, max_size=3).map(tuple), some.none() | some.sampled_from(["", "hook"])),
     *(some.booleans(), some.lists(UUIDS, max_size=2).map(tuple), some.none() | TEXTS),
@@ -135,7 +150,7 @@ def test_facts_are_the_same_after_they_were_written_and_read(facts):
     assert known.parse(json.loads(json.dumps(known.as_json(facts)))) == facts
 
 
-def is_proved_by_what_it_was_given(facts: Facts, end: End) -> bool:
+def is_proved_by_what_it_was_given(facts: GpuFacts, end: End) -> bool:
     """No GPU in the container, none visible, a build without CUDA, a check that refused it; or what the check of the
     environment and the output both say."""
     errors = [each for each in facts.findings if each.severity == ERROR]
@@ -146,7 +161,7 @@ def is_proved_by_what_it_was_given(facts: Facts, end: End) -> bool:
     return facts.container == "" or (facts.visible is not None and not known.seen(facts)) or cpu or said
 
 
-def is_proved_by_looks(facts: Facts, end: End, samples: Samples) -> bool:
+def is_proved_by_looks(facts: GpuFacts, end: End, samples: Samples) -> bool:
     """Three at least, the last of them fresh, and whose work it was can be seen, or there was none."""
     assert end.started is not None
     during = [each for each in samples.ticks if end.started <= each.time <= end.ended]

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.farside.gpu.gpu_facts import Facts
+from holdfast.farside.gpu.gpu_facts import GpuFacts
 from holdfast.farside.gpu.judge.idle import idle_for
-from holdfast.farside.gpu.request import Request
+from holdfast.farside.gpu.request import GpuRequest
 from holdfast.farside.gpu.samples import Row, Samples, Tick, encode_devices, encode_start, encode_tick, period
 from holdfast.farside.gpu.samples import read as read_samples
 from holdfast.farside.gpu.watch import watchdog
-from holdfast.farside.gpu.watch.watchdog import Watchdog
+from holdfast.farside.gpu.watch.watchdog import GpuWatchdog
 from kit.gpu_values import GIB, START, facts, holding, row, samples, working
 
 QUIET, BUSY, HELD = [row()], [working()], [holding()]
@@ -30,7 +30,7 @@ IDLE_LIMIT = 30.0
 class Watched:
     """A run whose clock stands until `go` moves it, and whose sampler looks when the test says so."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, known: Facts) -> None:
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, known: GpuFacts) -> None:
         self.now, self.notes, self.folder = START, list[str](), folder
         clock = SimpleNamespace(time=lambda: self.now, monotonic=lambda: self.now)
         monkeypatch.setattr(watchdog, "time", clock)
@@ -40,7 +40,7 @@ class Watched:
         self.output = folder / "driver_log"
         self.output.touch()
         os.utime(self.output, (START, START))
-        self.dog = Watchdog(str(folder), known, "run_1", self.notes.append)
+        self.dog = GpuWatchdog(str(folder), known, "run_1", self.notes.append)
 
     def look(self, rows: Sequence[Row]) -> None:
         with self.file.open("ab") as target:
@@ -58,8 +58,8 @@ class Watched:
         return None
 
 
-def asking(**changes: Any) -> Facts:
-    return facts(request=Request(**{"asked": True, "by": "`--gpus 1`", "quiet_after": None, **changes}))
+def asking(**changes: Any) -> GpuFacts:
+    return facts(request=GpuRequest(**{"asked": True, "by": "`--gpus 1`", "quiet_after": None, **changes}))
 
 
 @pytest.fixture

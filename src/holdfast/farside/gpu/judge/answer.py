@@ -3,14 +3,14 @@
 from typing import Dict, FrozenSet, List, NamedTuple, Optional, Tuple
 
 from holdfast.farside.gpu import phrases
-from holdfast.farside.gpu.gpu_facts import End, Facts
+from holdfast.farside.gpu.gpu_facts import End, GpuFacts
 from holdfast.farside.gpu.judge import reasons
 from holdfast.farside.gpu.judge.checks import Check, proof
 from holdfast.farside.gpu.judge.evidence import (
     DEVICE,
     FEWEST_LOOKS,
-    Look,
     Tally,
+    TimedLook,
     concerned,
     course,
     is_attributed,
@@ -107,13 +107,13 @@ class Case(NamedTuple):
     not use one. `kinds`: what each device did, look by look. `patience`: seconds without a look that are nothing
     unusual; `unwatched`: those of the script's time of which no look tells."""
 
-    facts: Facts
+    facts: GpuFacts
     end: End
     samples: Samples
     started: float
     ended: float
-    during: Tuple[Look, ...]
-    after: Tuple[Look, ...]
+    during: Tuple[TimedLook, ...]
+    after: Tuple[TimedLook, ...]
     tallies: Dict[int, Tally]
     kinds: Dict[int, bytearray]
     meant: FrozenSet[int]
@@ -132,7 +132,7 @@ class Case(NamedTuple):
         return tail <= self.patience and gaps <= max(self.patience, 0.1 * (self.ended - self.started))
 
 
-def weigh(facts: Facts, end: End, samples: Samples, started: float) -> Case:
+def weigh(facts: GpuFacts, end: End, samples: Samples, started: float) -> Case:
     ended = max(started, end.ended)
     known = parts(facts, samples)
     during, after = looks(samples, started, ended), looks_after(samples, ended)

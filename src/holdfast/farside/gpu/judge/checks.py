@@ -3,10 +3,10 @@
 from typing import List, NamedTuple, Optional, Sequence
 
 from holdfast.farside.environments import build_findings
-from holdfast.farside.environments.build_findings import Finding
+from holdfast.farside.environments.build_findings import BuildFinding
 from holdfast.farside.environments.frameworks import framework_of
 from holdfast.farside.gpu import phrases
-from holdfast.farside.gpu.gpu_facts import NAMED, OK, Device, Facts, is_hidden, seen
+from holdfast.farside.gpu.gpu_facts import NAMED, OK, DeviceFacts, GpuFacts, is_hidden, seen
 from holdfast.farside.gpu.judge import reasons
 from holdfast.farside.gpu.judge.reasons import Blanks, Occasion, Words
 from holdfast.farside.gpu.request import ALL
@@ -22,7 +22,7 @@ class Check(NamedTuple):
     is_fatal: bool
 
 
-def check(facts: Facts) -> List[Check]:
+def check(facts: GpuFacts) -> List[Check]:
     """What fails, in the order in which it keeps a script from its GPU; none where nothing speaks against it."""
     nothing = missing(facts)
     if nothing is not None:
@@ -35,7 +35,7 @@ def check(facts: Facts) -> List[Check]:
     return [each for each in failing if each is not None]
 
 
-def unfit(facts: Facts) -> List[Check]:
+def unfit(facts: GpuFacts) -> List[Check]:
     """What is installed and does not fit, in the words of the environment's check. Fatal is what leaves the script no
     framework that can use a GPU."""
     fatal = _fatal_findings(facts.findings, facts.frameworks)
@@ -46,12 +46,12 @@ def unfit(facts: Facts) -> List[Check]:
     ]
 
 
-def fatal_finding(found: Sequence[Finding], frameworks: Sequence[str]) -> Optional[Finding]:
+def fatal_finding(found: Sequence[BuildFinding], frameworks: Sequence[str]) -> Optional[BuildFinding]:
     """The first of `_fatal_findings`: what a run that must have a GPU is not to start for."""
     return next(iter(_fatal_findings(found, frameworks)), None)
 
 
-def _fatal_findings(found: Sequence[Finding], frameworks: Sequence[str]) -> List[Finding]:
+def _fatal_findings(found: Sequence[BuildFinding], frameworks: Sequence[str]) -> List[BuildFinding]:
     """What keeps a framework from the GPU, if it keeps all that there are (`frameworks`, their names). One that fits is
     enough: what else is installed may be there for something else."""
     wrong = [each for each in found if each.severity == build_findings.ERROR and framework_of(each.package)]
@@ -60,7 +60,7 @@ def _fatal_findings(found: Sequence[Finding], frameworks: Sequence[str]) -> List
     return [] if fitting else wrong
 
 
-def proof(facts: Facts, said: Sequence[str] = (), was_touched: bool = False) -> Optional[Check]:
+def proof(facts: GpuFacts, said: Sequence[str] = (), was_touched: bool = False) -> Optional[Check]:
     """What proves by itself that the script could not use a GPU, whatever was seen of it. `said`: what its output
     names; what the environment's check found too is sure then. `was_touched`: a process of the run was on a device, so
     nothing has hidden them all; a script may set its own variables."""
@@ -75,7 +75,7 @@ def proof(facts: Facts, said: Sequence[str] = (), was_touched: bool = False) -> 
     return next((each for each in unfit(facts) if each.is_fatal and each.reason in said), None)
 
 
-def reason_of(finding: Finding) -> str:
+def reason_of(finding: BuildFinding) -> str:
     """Of what the check of the environment found."""
     return {
         build_findings.CPU_BUILD: reasons.CPU_BUILD,
@@ -84,7 +84,7 @@ def reason_of(finding: Finding) -> str:
     }.get(finding.kind, reasons.WRONG_BUILD)
 
 
-def missing(facts: Facts) -> Optional[Check]:
+def missing(facts: GpuFacts) -> Optional[Check]:
     """Where no GPU is there that could be used and watched, or it is not known; None if there is one."""
     if any(each.state == OK for each in facts.devices) or not facts.driver_state:
         return None
@@ -100,7 +100,7 @@ def missing(facts: Facts) -> Optional[Check]:
     return _failed(reasons.NO_GPU if facts.driver_state == gpus.OK else reasons.NO_DRIVER, facts)
 
 
-def blanks_of(facts: Facts) -> Blanks:
+def blanks_of(facts: GpuFacts) -> Blanks:
     """What is known before the script has started."""
     known = Blanks()
     return known._replace(
@@ -113,23 +113,23 @@ def blanks_of(facts: Facts) -> Blanks:
     )
 
 
-def _is_cpu_build(finding: Finding) -> bool:
+def _is_cpu_build(finding: BuildFinding) -> bool:
     return finding.kind == build_findings.CPU_BUILD and finding.severity == build_findings.ERROR
 
 
-def _meant(facts: Facts) -> List[Device]:
+def _meant(facts: GpuFacts) -> List[DeviceFacts]:
     visible = [each for each in seen(facts) if each.state == OK]
     return [each for each in visible if facts.leases(each.uuid, each.mig)] or visible
 
 
-def _hidden(facts: Facts) -> Optional[Check]:
+def _hidden(facts: GpuFacts) -> Optional[Check]:
     if not is_hidden(facts):
         return None
     is_written = facts.request.is_leasing or facts.container is not None
     return _failed_on(reasons.OBEYED, facts) if is_written else _failed(reasons.HIDDEN, facts)
 
 
-def _too_few(facts: Facts) -> Optional[Check]:
+def _too_few(facts: GpuFacts) -> Optional[Check]:
     """Of devices that are cut by MIG each part counts, and the lease knows how many those are."""
     asked, least = facts.request.gpus, facts.request.min_memory or 0
     wanted = 1 if asked == ALL and least else asked if isinstance(asked, int) else 0
@@ -151,7 +151,7 @@ def _too_few(facts: Facts) -> Optional[Check]:
     )
 
 
-def _occupied(facts: Facts, devices: Sequence[Device]) -> Optional[Check]:
+def _occupied(facts: GpuFacts, devices: Sequence[DeviceFacts]) -> Optional[Check]:
     """One that is free is enough."""
     if not devices or any(not each.strangers for each in devices):
         return None
@@ -159,7 +159,7 @@ def _occupied(facts: Facts, devices: Sequence[Device]) -> Optional[Check]:
     return _failed_on(reasons.OCCUPIED, facts, detail=shown)
 
 
-def _short_of_memory(facts: Facts, devices: Sequence[Device]) -> Optional[Check]:
+def _short_of_memory(facts: GpuFacts, devices: Sequence[DeviceFacts]) -> Optional[Check]:
     least = facts.request.min_memory
     if not least or not devices:
         return None
@@ -170,11 +170,11 @@ def _short_of_memory(facts: Facts, devices: Sequence[Device]) -> Optional[Check]
     return _failed_on(reasons.TOO_FULL, facts, amount=phrases.asked_memory(least), detail=shown)
 
 
-def _failed(reason: str, facts: Facts) -> Check:
+def _failed(reason: str, facts: GpuFacts) -> Check:
     return _made(reason, reasons.words(reason, blanks_of(facts)))
 
 
-def _failed_on(occasion: Occasion, facts: Facts, amount: str = "", detail: str = "") -> Check:
+def _failed_on(occasion: Occasion, facts: GpuFacts, amount: str = "", detail: str = "") -> Check:
     blanks = blanks_of(facts)._replace(amount=amount, detail=detail)
     return _made(occasion.reason, reasons.filled(occasion.words, blanks))
 

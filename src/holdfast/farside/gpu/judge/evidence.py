@@ -6,7 +6,7 @@ run's alone worked. A time without looks says nothing, neither of work nor of it
 
 from typing import Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from holdfast.farside.gpu.gpu_facts import NAMED, Facts, seen
+from holdfast.farside.gpu.gpu_facts import NAMED, GpuFacts, seen
 from holdfast.farside.gpu.samples import Row, Samples, period
 
 ABSENT, UNCLEAR, WAITING, HELD, UNMEASURED, WORKING = range(6)
@@ -22,7 +22,7 @@ CONTEXT = 32 << 20
 """Bytes: a process that computes on a device has at least so many of its memory."""
 
 
-class Part(NamedTuple):
+class JudgedDevice(NamedTuple):
     """A device of the machine, from facts and samples together. `before`: bytes in use before the script started."""
 
     number: int
@@ -35,7 +35,7 @@ class Part(NamedTuple):
     had_strangers: bool
 
 
-class Look(NamedTuple):
+class TimedLook(NamedTuple):
     """One look while the script ran, and the time that it stands for: what passed since the one before, and for the
     last of them also what the script still ran."""
 
@@ -49,34 +49,34 @@ class Look(NamedTuple):
         return self.until - self.since
 
 
-def parts(facts: Facts, samples: Samples) -> Dict[int, Part]:
+def parts(facts: GpuFacts, samples: Samples) -> Dict[int, JudgedDevice]:
     """Devices that can be watched, by their numbers. Another source than NVML has numbers of its own."""
     is_same = samples.source in ("", "nvml")
     known = {each.number: each for each in facts.devices if each.state != NAMED and is_same}
-    found: Dict[int, Part] = {}
+    found: Dict[int, JudgedDevice] = {}
     for each in known.values():
         total, free = each.memory_total, each.memory_free
         before = None if total is None or free is None else total - free
         leased = facts.leases(each.uuid, each.mig)
         strangers = bool(each.strangers)
-        found[each.number] = Part(each.number, each.uuid, each.name, total, before, each.mig, leased, strangers)
+        found[each.number] = JudgedDevice(each.number, each.uuid, each.name, total, before, each.mig, leased, strangers)
     for one in samples.devices:
         if one.number not in found:
             leased = facts.leases(one.uuid, one.mig)
-            found[one.number] = Part(one.number, one.uuid, one.name, one.total, None, one.mig, leased, False)
+            found[one.number] = JudgedDevice(one.number, one.uuid, one.name, one.total, None, one.mig, leased, False)
     return found
 
 
-def concerned(facts: Facts, known: Dict[int, Part]) -> FrozenSet[int]:
+def concerned(facts: GpuFacts, known: Dict[int, JudgedDevice]) -> FrozenSet[int]:
     """The numbers of the devices that the run is judged by: what it leased, else what it could see, else all."""
     leased = frozenset(each.number for each in known.values() if each.is_leased)
     visible = frozenset(each.number for each in seen(facts) if each.state != NAMED and each.number in known)
     return leased or visible or frozenset(known)
 
 
-def looks(samples: Samples, started: float, ended: float) -> Tuple[Look, ...]:
+def looks(samples: Samples, started: float, ended: float) -> Tuple[TimedLook, ...]:
     """Those while the script ran, in order. After a gap a look stands for one period only."""
-    found: List[Look] = []
+    found: List[TimedLook] = []
     began = started if samples.began is None else samples.began
     last = started
     for tick in sorted(samples.ticks, key=lambda each: each.time):
@@ -84,16 +84,18 @@ def looks(samples: Samples, started: float, ended: float) -> Tuple[Look, ...]:
             continue
         usual = period(tick.time - began)
         since = last if tick.time - last <= _REGULAR * usual else tick.time - usual
-        found.append(Look(since, tick.time, tick.time, _once(tick.rows)))
+        found.append(TimedLook(since, tick.time, tick.time, _once(tick.rows)))
         last = tick.time
     if found and ended - last <= _REGULAR * period(last - began):
         found[-1] = found[-1]._replace(until=ended)
     return tuple(found)
 
 
-def looks_after(samples: Samples, ended: float) -> Tuple[Look, ...]:
+def looks_after(samples: Samples, ended: float) -> Tuple[TimedLook, ...]:
     """They stand for no time of the script's."""
-    return tuple(Look(tick.time, tick.time, tick.time, _once(tick.rows)) for tick in samples.ticks if tick.time > ended)
+    return tuple(
+        TimedLook(tick.time, tick.time, tick.time, _once(tick.rows)) for tick in samples.ticks if tick.time > ended
+    )
 
 
 def patience(samples: Samples, started: float, now: float) -> float:
@@ -101,7 +103,7 @@ def patience(samples: Samples, started: float, now: float) -> float:
     return max(5.0, 3 * period(now - (started if samples.began is None else samples.began)))
 
 
-def is_attributed(found: Sequence[Look], facts: Facts) -> bool:
+def is_attributed(found: Sequence[TimedLook], facts: GpuFacts) -> bool:
     """Whether the processes that the driver names are known to be those that are seen here. Its numbers are the
     machine's: where this is a container with numbers of its own, one that is there too may be any process."""
     trusts = facts.has_machine_pids
@@ -112,7 +114,7 @@ def is_attributed(found: Sequence[Look], facts: Facts) -> bool:
     return False
 
 
-def work(row: Row, part: Part, attributed: bool) -> Tuple[int, str]:
+def work(row: Row, part: JudgedDevice, attributed: bool) -> Tuple[int, str]:
     """What a device did for the run, and by which evidence."""
     own = row.own_utilisation
     if own is not None and own >= 1:
@@ -156,7 +158,7 @@ def _own_work(row: Row) -> Tuple[int, str]:
     return HELD, MEMORY
 
 
-def _work_alone(row: Row, part: Part, is_anonymous: bool) -> Tuple[int, str]:
+def _work_alone(row: Row, part: JudgedDevice, is_anonymous: bool) -> Tuple[int, str]:
     """Of a leased device that works while the run's processes are not named on it: it is the run that computes, unless
     no memory is in use that was not before, as where a screen is drawn."""
     if is_anonymous or row.memory is None or part.before is None or row.memory >= part.before + CONTEXT:
@@ -176,7 +178,7 @@ _LAST_LOOKS = 5
 class Tally(NamedTuple):
     """All looks at one device. Seconds are counted where it is known what it did."""
 
-    part: Part
+    part: JudgedDevice
     looks: int
     working: int
     held: int
@@ -225,7 +227,11 @@ class _Course(NamedTuple):
 
 
 def course(
-    parts: Dict[int, Part], started: float, during: Sequence[Look], after: Sequence[Look], attributed: bool
+    parts: Dict[int, JudgedDevice],
+    started: float,
+    during: Sequence[TimedLook],
+    after: Sequence[TimedLook],
+    attributed: bool,
 ) -> _Course:
     """`after`: looks after the end, where only processes of the run itself count."""
     counts = {number: _Count(part, attributed) for number, part in sorted(parts.items())}
@@ -253,7 +259,7 @@ def is_unused(found: Tally, attributed: bool) -> bool:
 class _Count:
     """Of one device, while its looks are gone through."""
 
-    def __init__(self, part: Part, attributed: bool) -> None:
+    def __init__(self, part: JudgedDevice, attributed: bool) -> None:
         self._part, self._attributed = part, attributed
         self._looks = self._judged = self._working = self._unknown = 0
         self._held = self._measured = self._blind = 0

@@ -3,14 +3,14 @@ Pure. Where it is not known what a GPU did, nothing is said of that time."""
 
 from typing import Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple
 
-from holdfast.farside.gpu.gpu_facts import Facts
+from holdfast.farside.gpu.gpu_facts import GpuFacts
 from holdfast.farside.gpu.judge.evidence import (
     ABSENT,
     HELD,
     UNCLEAR,
     WAITING,
     WORKING,
-    Look,
+    TimedLook,
     concerned,
     is_attributed,
     looks,
@@ -24,7 +24,7 @@ MOST_SPELLS = 20
 SHORTEST_SPELL = 2.0
 
 
-class Waiting(NamedTuple):
+class IdleTime(NamedTuple):
     """`share` of the script's time, as far as it is known of; None where none is. `spells`: the longest, of that same
     time, in seconds after the start."""
 
@@ -32,7 +32,9 @@ class Waiting(NamedTuple):
     spells: Tuple[Tuple[float, float], ...]
 
 
-def waiting(during: Sequence[Look], kinds: Dict[int, bytearray], meant: FrozenSet[int], started: float) -> Waiting:
+def waiting(
+    during: Sequence[TimedLook], kinds: Dict[int, bytearray], meant: FrozenSet[int], started: float
+) -> IdleTime:
     """`kinds`: what each device did in each of these looks; `meant` are those that the run is judged by."""
     every, wanted = list(kinds.values()), [kinds[number] for number in meant]
     found = [
@@ -42,12 +44,12 @@ def waiting(during: Sequence[Look], kinds: Dict[int, bytearray], meant: FrozenSe
     known = [(look.weight, kind) for look, kind in found if kind != UNCLEAR]
     total = sum(weight for weight, _ in known)
     if total <= 0:
-        return Waiting(None, ())
+        return IdleTime(None, ())
     share = sum(weight for weight, kind in known if kind == WAITING) / total
-    return Waiting(min(1.0, share), _spells(found, started))
+    return IdleTime(min(1.0, share), _spells(found, started))
 
 
-def idle_for(samples: Samples, facts: Facts, started: float, now: float) -> Optional[float]:
+def idle_for(samples: Samples, facts: GpuFacts, started: float, now: float) -> Optional[float]:
     """Seconds without work until now, since the start at most. After a gap, as of a machine that slept, they are
     counted from the first look: what was done in it is not known. None where it cannot be judged: there was no look
     lately, or it is not known whose the work is, or how much there is."""
@@ -68,12 +70,12 @@ def idle_for(samples: Samples, facts: Facts, started: float, now: float) -> Opti
 class _Judging:
     """What the devices together did in one look: not all of them are needed to know since when they wait."""
 
-    def __init__(self, facts: Facts, samples: Samples, found: Sequence[Look]) -> None:
+    def __init__(self, facts: GpuFacts, samples: Samples, found: Sequence[TimedLook]) -> None:
         self._parts = parts(facts, samples)
         self._meant = concerned(facts, self._parts)
         self._attributed = is_attributed(found, facts)
 
-    def __call__(self, look: Look) -> int:
+    def __call__(self, look: TimedLook) -> int:
         kinds = {
             row.number: work(row, self._parts[row.number], self._attributed)[0]
             for row in look.rows
@@ -90,7 +92,7 @@ def _together(every: Sequence[int], wanted: Sequence[int]) -> int:
     return WAITING if known and all(kind in (WAITING, HELD) for kind in known) else UNCLEAR
 
 
-def _spells(found: Sequence[Tuple[Look, int]], started: float) -> Tuple[Tuple[float, float], ...]:
+def _spells(found: Sequence[Tuple[TimedLook, int]], started: float) -> Tuple[Tuple[float, float], ...]:
     spells: List[Tuple[float, float]] = []
     for look, kind in found:
         if kind != WAITING:

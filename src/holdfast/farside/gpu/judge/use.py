@@ -3,7 +3,7 @@
 from typing import List, Optional, Sequence
 
 from holdfast.farside.gpu import phrases
-from holdfast.farside.gpu.gpu_facts import End, Facts, Left
+from holdfast.farside.gpu.gpu_facts import End, GpuFacts, Left
 from holdfast.farside.gpu.judge import reasons
 from holdfast.farside.gpu.judge.answer import (
     NOT_ASKED,
@@ -152,11 +152,11 @@ _UNSEEN = "there is no record for %s of the %s that the script ran, as where the
 _AWAKE = "Keep the machine from sleeping while a script runs; where it did not sleep, look at its load and its clock."
 
 
-def not_asked(facts: Facts) -> Answer:
+def not_asked(facts: GpuFacts) -> Answer:
     return answer(NOT_ASKED, reasons.NOT_ASKED, blanks_of(facts))
 
 
-def never_started(facts: Facts, end: End) -> Answer:
+def never_started(facts: GpuFacts, end: End) -> Answer:
     """Refused, stopped or failed before its script was there. Where it was refused for a GPU, or the machine has none:
     that. What merely speaks against a GPU was not why it did not start."""
     if not facts.request.asked:
@@ -313,7 +313,7 @@ def _blanks(case: Case) -> Blanks:
     )
 
 
-def _refuses(found: Check, facts: Facts) -> bool:
+def _refuses(found: Check, facts: GpuFacts) -> bool:
     """Whether a run is not started for it. A run that leases waits for what passes, and is not refused for it."""
     request = facts.request
     if found.reason == reasons.TOO_FEW or found == missing(facts):

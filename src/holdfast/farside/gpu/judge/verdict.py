@@ -10,7 +10,7 @@ from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
 
 from holdfast.farside.gpu import gpu_facts as known
 from holdfast.farside.gpu import samples
-from holdfast.farside.gpu.gpu_facts import End, Facts
+from holdfast.farside.gpu.gpu_facts import End, GpuFacts
 from holdfast.farside.gpu.judge import reasons
 from holdfast.farside.gpu.judge.answer import NOT_ASKED as NOT_ASKED
 from holdfast.farside.gpu.judge.answer import NOT_AVAILABLE as NOT_AVAILABLE
@@ -22,9 +22,9 @@ from holdfast.farside.gpu.judge.answer import USED as USED
 from holdfast.farside.gpu.judge.answer import Answer, Case, use_of, users, weigh, worded
 from holdfast.farside.gpu.judge.answer import Use as Use
 from holdfast.farside.gpu.judge.evidence import LADDER, Tally
-from holdfast.farside.gpu.judge.idle import Waiting, waiting
+from holdfast.farside.gpu.judge.idle import IdleTime, waiting
 from holdfast.farside.gpu.judge.use import never_started, not_asked, not_used, used
-from holdfast.farside.gpu.request import Request
+from holdfast.farside.gpu.request import GpuRequest
 from holdfast.farside.gpu.samples import Samples
 from holdfast.farside.system.layout import GPU_FACTS, SAMPLES
 
@@ -44,7 +44,7 @@ class Verdict(NamedTuple):
     evidence: str
 
 
-def judge(facts: Facts, end: End, samples: Samples) -> Verdict:
+def judge(facts: GpuFacts, end: End, samples: Samples) -> Verdict:
     """Of any run, also of one that never started or was not watched."""
     if end.started is None:
         return _bare(never_started(facts, end))
@@ -91,7 +91,7 @@ def _whole(case: Case, said: Answer, found: Sequence[Tally]) -> Verdict:
     shown = [use_of(case.tallies[number], number in used_ones) for number in sorted(numbers)]
     known = {each for one in found for each in one.evidence}
     evidence = next((each for each in LADDER if each in known), "")
-    rest: Waiting = waiting(case.during, case.kinds, case.meant, case.started)
+    rest: IdleTime = waiting(case.during, case.kinds, case.meant, case.started)
     return Verdict(
         *said, devices=tuple(_rounded(each) for each in shown), waited=rest.share, spells=rest.spells, evidence=evidence
     )
@@ -118,12 +118,12 @@ _REMEDY = (
 _ANYTHING = (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError)
 
 
-def conclude(folder: str, end: End, request: Optional[Request] = None) -> Dict[str, Any]:
+def conclude(folder: str, end: End, request: Optional[GpuRequest] = None) -> Dict[str, Any]:
     """The keys of the journal's event `gpu`. Never raises for files that are missing or damaged: what they would have
     said is unknown. `request` is what the run asked for, where no file says it."""
     facts = _facts(os.path.join(folder, GPU_FACTS))
     if facts is None:
-        facts = known.NOTHING._replace(request=request or Request())
+        facts = known.NOTHING._replace(request=request or GpuRequest())
     try:
         seen = samples.read(_content(os.path.join(folder, SAMPLES)))
     except _ANYTHING:
@@ -131,7 +131,7 @@ def conclude(folder: str, end: End, request: Optional[Request] = None) -> Dict[s
     return judged(facts, end, seen)
 
 
-def judged(facts: Facts, end: End, seen: Samples) -> Dict[str, Any]:
+def judged(facts: GpuFacts, end: End, seen: Samples) -> Dict[str, Any]:
     """The keys of the journal's event `gpu`. Never raises: whole lines of an unknown kind may be among what
     was seen, and a verdict must not cost a run its ending."""
     try:
@@ -140,12 +140,12 @@ def judged(facts: Facts, end: End, seen: Samples) -> Dict[str, Any]:
         return _damaged(facts)
 
 
-def _damaged(facts: Facts) -> Dict[str, Any]:
+def _damaged(facts: GpuFacts) -> Dict[str, Any]:
     said = worded(UNKNOWN, reasons.NOT_WATCHED, _DAMAGED, _REMEDY) if facts.is_meant else not_asked(facts)
     return as_json(Verdict(*said, devices=(), waited=None, spells=(), evidence=""))
 
 
-def _facts(path: str) -> Optional[Facts]:
+def _facts(path: str) -> Optional[GpuFacts]:
     try:
         return known.parse(json.loads(_content(path).decode("utf-8")))
     except (ValueError, RecursionError):

@@ -6,10 +6,10 @@ import time
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from holdfast.farside.gpu.lease import registry
-from holdfast.farside.gpu.lease.registry import Holder, State, Ticket, allocate, before
+from holdfast.farside.gpu.lease.registry import LeaseHolder, LeaseState, Ticket, allocate, before
 from holdfast.farside.gpu.occupants import strangers, user_name
 from holdfast.farside.gpu.phrases import memory, seconds
-from holdfast.farside.gpu.request import ALL, Request
+from holdfast.farside.gpu.request import ALL, GpuRequest
 from holdfast.farside.gpu.units import Unit, conditions, large_enough, units
 from holdfast.farside.machine import gpus
 from holdfast.farside.machine.gpus import Report
@@ -23,7 +23,7 @@ NO_ANSWER = "the driver does not answer"
 class Driver:
     """Of the machine on which `request` waits. `ask` asks it, for as long as one likes, and may raise."""
 
-    def __init__(self, request: Request, ask: Callable[[], Report]) -> None:
+    def __init__(self, request: GpuRequest, ask: Callable[[], Report]) -> None:
         self._request, self._ask = request, ask
         self._since: Optional[float] = None
 
@@ -53,7 +53,7 @@ class Driver:
         return None
 
 
-def _too_many(request: Request, report: Report, found: Sequence[Unit], enough: int) -> Refused:
+def _too_many(request: GpuRequest, report: Report, found: Sequence[Unit], enough: int) -> Refused:
     """`found` are those that work, of which so many are large enough."""
     asked = _asked(request)
     if not found:
@@ -74,14 +74,14 @@ def _too_many(request: Request, report: Report, found: Sequence[Unit], enough: i
     return Refused("gpu", text, "Its largest has %s: lower `--min-gpu-memory`, or ask for fewer." % memory(largest))
 
 
-def failing(request: Request, report: Report) -> Refused:
+def failing(request: GpuRequest, report: Report) -> Refused:
     """The driver's own words say what is wrong with it."""
     why = str(report["problem"] or "the driver does not say why").rstrip(".")
     text = "The GPUs of this machine cannot be used (%s), and %s." % (why, _asked(request))
     return Refused("gpu", text, "Fix the driver (on the machine: nvidia-smi), then submit the run again.")
 
 
-def dumb(request: Request, waited: float) -> Refused:
+def dumb(request: GpuRequest, waited: float) -> Refused:
     text = "The driver of this machine's GPUs has not answered for %s, and %s." % (seconds(waited), _asked(request))
     return Refused("gpu", text, "Restart the machine, or have its driver fixed, then submit the run again.")
 
@@ -91,11 +91,11 @@ def _as_typed(count: int) -> str:
     return memory(count) if count % (1 << 20) == 0 else "%.4g GB (%s)" % (count / 1e9, memory(count))
 
 
-def _asked(request: Request) -> str:
+def _asked(request: GpuRequest) -> str:
     return "%s asks for %s" % (request.by or "the run", "a GPU" if request.gpus in (1, ALL) else request.gpus)
 
 
-__all__ = ["Holder", "Lease", "lease"]
+__all__ = ["Lease", "LeaseHolder", "lease"]
 
 SOON, LATER = 0.25, 1.0
 """Seconds between looks: of those whose turn comes soon, and of those with many before them."""
@@ -119,12 +119,12 @@ class Lease(NamedTuple):
 
 
 def lease(
-    request: Request,
+    request: GpuRequest,
     report: Report,
     ask: Callable[[], Report],
     tell: Callable[[str], None],
     wait: Callable[[float], None],
-    who: Holder,
+    who: LeaseHolder,
 ) -> Lease:
     """The GPUs that the run asks for, once they are free. `ask` asks the driver anew, and may take its time; `tell`
     hears what is waited for, when it changes; `wait` waits at most so many seconds. Both may raise, which gives up the
@@ -151,7 +151,7 @@ def lease(
 class _Wanted:
     """What a request means on a machine. Raises Refused where that is more than it has."""
 
-    def __init__(self, request: Request, report: Report) -> None:
+    def __init__(self, request: GpuRequest, report: Report) -> None:
         self.request = request
         found = units(report)
         self.usable = large_enough(found, request.min_memory)
@@ -173,7 +173,7 @@ class _Waiting:
         self._asked_of: Tuple[str, ...] = ()
         self._problem = ""
 
-    def until_given(self, tell: Callable[[str], None], wait: Callable[[float], None], who: Holder) -> Lease:
+    def until_given(self, tell: Callable[[str], None], wait: Callable[[float], None], who: LeaseHolder) -> Lease:
         while True:
             state = self._read()
             chosen = self._choose(state)
@@ -187,13 +187,13 @@ class _Waiting:
             tell("%s: %s" % (_waiting_for(self._ticket.gpus), self._reason(state)))
             wait(SOON if len(state.tickets) < MANY else LATER)
 
-    def _read(self) -> State:
+    def _read(self) -> LeaseState:
         """With those who are before this run. One that is stopped keeps its place, and no run waits for it."""
         state = registry.read()
         ahead = [each for each in before(state.tickets, self._ticket) if not registry.is_away(each)]
         return state._replace(tickets=tuple(ahead))
 
-    def _choose(self, state: State) -> Optional[Tuple[str, ...]]:
+    def _choose(self, state: LeaseState) -> Optional[Tuple[str, ...]]:
         """The driver is asked only when it is this run's turn as far as the others are concerned."""
         free = [each.uuid for each in self._units if each.uuid not in state.taken]
         if allocate(state.tickets, self._ticket, free) is None:
@@ -242,7 +242,7 @@ class _Waiting:
         if working < self._ticket.gpus:
             raise _Rearranged
 
-    def _reason(self, state: State) -> str:
+    def _reason(self, state: LeaseState) -> str:
         ahead = len(state.tickets)
         if ahead:
             return "%d run%s ahead" % (ahead, "" if ahead == 1 else "s")
@@ -278,5 +278,5 @@ def _waiting_for(count: Union[int, str, None]) -> str:
     return "waiting for a GPU" if count in (1, None) else "waiting for %s GPUs" % count
 
 
-def _named(holder: Optional[Holder]) -> str:
+def _named(holder: Optional[LeaseHolder]) -> str:
     return "another run" if holder is None else "the run %s of %s" % (holder.run, user_name(holder.uid))

@@ -59,7 +59,7 @@ _CLOCK_BOOTTIME = 7
 """`time` has it since Python 3.7."""
 
 
-class Holder(NamedTuple):
+class LeaseHolder(NamedTuple):
     """A run that has a lease; `pid` is its guardian's."""
 
     uid: int
@@ -67,14 +67,14 @@ class Holder(NamedTuple):
     pid: int
 
 
-class State(NamedTuple):
+class LeaseState(NamedTuple):
     """At one moment: UUIDs of what is leased, who waits, and holders by the marks of their devices."""
 
     taken: FrozenSet[str]
     tickets: Tuple[Ticket, ...]
-    holders: Dict[str, Holder]
+    holders: Dict[str, LeaseHolder]
 
-    def holder(self, uuid: str) -> Optional[Holder]:
+    def holder(self, uuid: str) -> Optional[LeaseHolder]:
         return self.holders.get(mark(uuid)) if uuid in self.taken else None
 
 
@@ -83,7 +83,7 @@ def now() -> int:
     return int(time.clock_gettime(_CLOCK_BOOTTIME) * 1e9)
 
 
-def read() -> State:
+def read() -> LeaseState:
     """Nothing where the system does not tell: then the locks alone decide."""
     try:
         with open(SOCKETS, "rb") as source:
@@ -92,10 +92,10 @@ def read() -> State:
         return parse("")
 
 
-def parse(text: str) -> State:
+def parse(text: str) -> LeaseState:
     """The last word of a line is the name; `@` stands for the zero that abstract ones begin with."""
     taken: Set[str] = set()
-    holders: Dict[str, Holder] = {}
+    holders: Dict[str, LeaseHolder] = {}
     wanted: Dict[Tuple[int, int, int, int], Set[str]] = {}
     waiters: Dict[Tuple[int, int, int], Tuple[int, str]] = {}
     for line in text.split("\n"):
@@ -108,7 +108,7 @@ def parse(text: str) -> State:
                 taken.add(name[len(_LOCK) :])
             elif name.startswith(_HOLDER):
                 shown, uid, pid, run = name[len(_HOLDER) :].split("/", 3)
-                holders[shown] = Holder(int(uid), run, int(pid))
+                holders[shown] = LeaseHolder(int(uid), run, int(pid))
             elif name.startswith(_TICKET):
                 key, _, uuid = name[len(_TICKET) :].partition("/")
                 moment, process, gpus, where = key.split("-")
@@ -123,10 +123,10 @@ def parse(text: str) -> State:
     for (since, waiter, count, space), uuids in sorted(wanted.items()):
         about = waiters.get((since, waiter, space), (None, ""))
         tickets.append(Ticket(since, waiter, count, frozenset(uuids), space, *about))
-    return State(frozenset(taken), tuple(tickets), holders)
+    return LeaseState(frozenset(taken), tuple(tickets), holders)
 
 
-def queue_up(gpus: int, uuids: Sequence[str], who: Optional[Holder] = None) -> Tuple[Ticket, List[socket.socket]]:
+def queue_up(gpus: int, uuids: Sequence[str], who: Optional[LeaseHolder] = None) -> Tuple[Ticket, List[socket.socket]]:
     """A place in the queue, for as long as the sockets are open."""
     while True:
         ticket = Ticket(now(), os.getpid(), gpus, frozenset(uuids), _namespace())
@@ -158,7 +158,7 @@ def is_away(ticket: Ticket) -> bool:
     return state in (b"T", b"Z", b"X")
 
 
-def take(uuids: Sequence[str], who: Holder) -> Optional[List[socket.socket]]:
+def take(uuids: Sequence[str], who: LeaseHolder) -> Optional[List[socket.socket]]:
     """Lease all of them, for as long as the sockets are open, or none: None if another run was quicker."""
     sockets = _bind_all([_LOCK + each for each in uuids])
     if sockets is None:

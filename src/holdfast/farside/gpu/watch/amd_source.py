@@ -9,7 +9,7 @@ import sys
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from holdfast.farside.gpu.samples import Watched
-from holdfast.farside.gpu.watch.source import Look, Lost, Source, Unusable
+from holdfast.farside.gpu.watch.source import DeviceLook, Lost, Source, Unusable
 
 _MEBIBYTE = 1 << 20
 _NO_VALUE = (0xFFFF, 0xFFFFFFFF)
@@ -60,11 +60,11 @@ class AmdSource(Source):
     def devices(self) -> Tuple[Watched, ...]:
         return tuple(self._devices[number] for number in sorted(self._devices))
 
-    def look(self, number: int, is_asked: bool) -> Look:
+    def look(self, number: int, is_asked: bool) -> DeviceLook:
         asking, handle, module = _Asking(), self._handles[number], self._module
         activity = asking.value(module.amdsmi_get_gpu_activity, handle)
         processes = self._processes(handle, asking)
-        found = Look(utilisation=_within(_field(activity, "gfx_activity"), 100), processes=processes)
+        found = DeviceLook(utilisation=_within(_field(activity, "gfx_activity"), 100), processes=processes)
         found = self._in_turn(number, asking, found)
         if not asking.has_answer:
             raise Lost(asking.problem)
@@ -94,7 +94,7 @@ class AmdSource(Source):
             rows = [asking.value(one, handle, row) for row in rows]
         return {int(row["pid"]): _vram(row) for row in rows if row is not None}
 
-    def _in_turn(self, number: int, asking: _Asking, found: Look) -> Look:
+    def _in_turn(self, number: int, asking: _Asking, found: DeviceLook) -> DeviceLook:
         handle, module = self._handles[number], self._module
         turn = _TURNS[self._turn.get(number, 0) % len(_TURNS)]
         self._turn[number] = self._turn.get(number, 0) + 1

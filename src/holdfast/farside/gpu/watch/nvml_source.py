@@ -8,7 +8,7 @@ import time
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from holdfast.farside.gpu.samples import Watched
-from holdfast.farside.gpu.watch.source import Look, Lost, Source, Unusable
+from holdfast.farside.gpu.watch.source import DeviceLook, Lost, Source, Unusable
 from holdfast.farside.machine import nvml
 from holdfast.farside.machine.nvml import Handle, Nvml, NvmlError
 
@@ -82,20 +82,20 @@ class NvmlSource(Source):
     def devices(self) -> Tuple[Watched, ...]:
         return tuple(each.watched for each in self._devices.values())
 
-    def look(self, number: int, is_asked: bool) -> Look:
+    def look(self, number: int, is_asked: bool) -> DeviceLook:
         device, asking = self._devices[number], _Asking()
         if device.handle is None:
             try:
                 self._identify(device)
             except NvmlError as error:
                 raise Lost(str(error))
-            return Look(memory=device.memory)  # that were calls enough for now
+            return DeviceLook(memory=device.memory)  # that were calls enough for now
         if device.watched.mig:
-            found = Look(processes=self._on_instances(device, asking))
+            found = DeviceLook(processes=self._on_instances(device, asking))
         else:
             processes = self._running(nvml.COMPUTE, device.handle, asking)
             shares = self._computing(device, asking)
-            found = Look(processes=processes, shares=shares, utilisation=self._utilisation(device, asking))
+            found = DeviceLook(processes=processes, shares=shares, utilisation=self._utilisation(device, asking))
         found = self._in_turn(device, asking, found, is_asked)
         _check(device, asking)
         if found.processes is None or not device.clients:
@@ -107,7 +107,7 @@ class NvmlSource(Source):
         NvmlError for a device that does not answer."""
         number, asking = device.watched.number, _Asking()
         handle = self._nvml.device(number)
-        memory = asking.value(self._nvml.value, nvml.Memory, "nvmlDeviceGetMemoryInfo", handle)
+        memory = asking.value(self._nvml.value, nvml.NvmlMemory, "nvmlDeviceGetMemoryInfo", handle)
         if asking.errors[0] and asking.errors[0].code in nvml.LOST:
             raise asking.errors[0]
         device.memory = None if memory is None else int(memory.used)
@@ -166,7 +166,7 @@ class NvmlSource(Source):
         rates = asking.value(self._nvml.value, nvml.Rates, "nvmlDeviceGetUtilizationRates", device.handle)
         return None if rates is None else int(rates.gpu)
 
-    def _in_turn(self, device: _Device, asking: _Asking, found: Look, is_asked: bool) -> Look:
+    def _in_turn(self, device: _Device, asking: _Asking, found: DeviceLook, is_asked: bool) -> DeviceLook:
         found, device.memory = found._replace(memory=device.memory), None
         if asking.left == 0:
             return found
@@ -176,7 +176,7 @@ class NvmlSource(Source):
             device.clients = self._running(nvml.MPS_CLIENTS, device.handle, asking) or {}
             return found
         if turn == _MEMORY:
-            memory = asking.value(self._nvml.value, nvml.Memory, "nvmlDeviceGetMemoryInfo", device.handle)
+            memory = asking.value(self._nvml.value, nvml.NvmlMemory, "nvmlDeviceGetMemoryInfo", device.handle)
             return found if memory is None else found._replace(memory=int(memory.used))
         if turn == _POWER:
             power = asking.value(self._nvml.number, "nvmlDeviceGetPowerUsage", device.handle)

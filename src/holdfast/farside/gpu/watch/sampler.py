@@ -154,7 +154,7 @@ class Sampler:
             self._lines.write(samples.encode_devices(self._origin.devices()), is_owed=True)
 
 
-def make_row(number: int, found: source.Look, belonging: Belonging) -> samples.Row:
+def make_row(number: int, found: source.DeviceLook, belonging: Belonging) -> samples.Row:
     named = {} if found.processes is None else found.processes
     whose = {pid: belonging.of(pid) for pid in sorted(set(named) | set(found.shares or ()))}
     own = tuple(pid for pid in sorted(named) if whose[pid] == OWN)
@@ -179,11 +179,11 @@ def _sum(memory: List[Optional[int]]) -> Optional[int]:
     return sum(known) if known or not memory else None
 
 
-def _computed(found: source.Look, pid: int) -> Optional[int]:
+def _computed(found: source.DeviceLook, pid: int) -> Optional[int]:
     return None if found.shares is None else found.shares.get(pid, 0)
 
 
-def _share(found: source.Look, own: Set[int]) -> Optional[int]:
+def _share(found: source.DeviceLook, own: Set[int]) -> Optional[int]:
     if found.shares is None:
         return None
     return min(100, sum(share for pid, share in found.shares.items() if pid in own))

@@ -14,7 +14,7 @@ from holdfast.farside.gpu.watch.sampler import belonging, command
 from holdfast.farside.system import processes
 from holdfast.farside.system.children import Attendant, CannotStart, inherited_environment, spawn
 from holdfast.farside.system.layout import CONTROL, SAMPLES
-from holdfast.farside.system.processes import Ended, Process
+from holdfast.farside.system.processes import EndedProcess, Process
 from holdfast.farside.system.programs import BRIEFLY
 
 PATIENCE = 2.0
@@ -112,14 +112,14 @@ SETTLING = 3.0
 _BETWEEN = 0.1
 
 
-def end_left(sampling: Sampling, wait: Callable[[float], None]) -> Tuple[List[Left], List[Ended], bool]:
+def end_left(sampling: Sampling, wait: Callable[[float], None]) -> Tuple[List[Left], List[EndedProcess], bool]:
     """What still holds memory, what was ended for it, and whether the driver answered at all. Returns at once where
     nothing of the run was on a device."""
     rows = sampling.look_now()
     if rows is None:
         return [], [], False
     uuids = {each.number: each.uuid for each in sampling.samples().devices}
-    ended: Dict[int, Ended] = {}
+    ended: Dict[int, EndedProcess] = {}
     began = time.monotonic()
     while True:
         living = _living(rows, sampling)
@@ -130,7 +130,7 @@ def end_left(sampling: Sampling, wait: Callable[[float], None]) -> Tuple[List[Le
         for process in living.values():
             is_told = number == signal.SIGTERM and process.pid in ended
             if not is_told and processes.send(process, number):
-                ended[process.pid] = Ended(process.pid, process.name, number.name)
+                ended[process.pid] = EndedProcess(process.pid, process.name, number.name)
         wait(_BETWEEN)
         again = sampling.look_now()
         if again is None:

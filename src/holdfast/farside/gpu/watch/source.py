@@ -11,7 +11,7 @@ NVML, AMDSMI, SYSFS = "nvml", "amdsmi", "sysfs"
 _ROCM = "opt/rocm/share/amd_smi"
 
 
-class Look(NamedTuple):
+class DeviceLook(NamedTuple):
     """One look at one device: what could not be learned is None. `processes` are pids with their memory, `shares` what
     each process has of the device's computing, in per cent; a process without one computes nothing."""
 
@@ -42,7 +42,7 @@ class Source:
         """As they are known now; of one that was lost all the time, nothing but its number."""
         raise NotImplementedError
 
-    def look(self, number: int, is_asked: bool) -> Look:
+    def look(self, number: int, is_asked: bool) -> DeviceLook:
         """At most four calls of the driver. `is_asked`: a caller waits for who is on the device now. Raises Lost."""
         raise NotImplementedError
 

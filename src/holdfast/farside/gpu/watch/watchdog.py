@@ -5,7 +5,7 @@ import os
 import time
 from typing import Callable, List, Optional
 
-from holdfast.farside.gpu.gpu_facts import Facts
+from holdfast.farside.gpu.gpu_facts import GpuFacts
 from holdfast.farside.gpu.judge.evidence import FEWEST_LOOKS, is_on, patience
 from holdfast.farside.gpu.judge.idle import idle_for
 from holdfast.farside.gpu.samples import Following, Samples, Tick, period
@@ -21,10 +21,10 @@ UNJUDGED = 30.0
 _FAULTS = (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError)
 
 
-class Watchdog(children.Watchdog):
+class GpuWatchdog(children.Watchdog):
     """The supervisor calls `look` while it waits for the script, at the latest at `due`, a time of `time.monotonic`."""
 
-    def __init__(self, folder: str, facts: Facts, run: str, note: Callable[[str], None]) -> None:
+    def __init__(self, folder: str, facts: GpuFacts, run: str, note: Callable[[str], None]) -> None:
         self._folder, self._facts, self._run, self._note = folder, facts, run, note
         self._started = time.time()
         request = facts.request

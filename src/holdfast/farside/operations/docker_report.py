@@ -5,7 +5,7 @@ import os
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from holdfast.farside.containers import docker_options, images
-from holdfast.farside.containers.daemon import Daemon, Docker, forget
+from holdfast.farside.containers.daemon import Daemon, DockerClient, forget
 from holdfast.farside.containers.docker_errors import DOCKER, ELSEWHERE, NO_GPUS, explain
 from holdfast.farside.containers.outfit import require_gpus, require_python, require_sources, traced
 from holdfast.farside.operations import leftover_containers
@@ -44,7 +44,7 @@ def look(home: Home, message: Message, tell: Tell) -> Dict[str, Any]:
     """Refused with what keeps this user from Docker, and the remedy. Asked anew, whatever was known before."""
     home.make()
     forget(home)
-    daemon = Docker().daemon(home)
+    daemon = DockerClient().daemon(home)
     free, total = _room(daemon.root_dir)
     user = account_name()
     return {
@@ -68,7 +68,7 @@ def attempt(home: Home, message: Message, tell: Tell) -> Dict[str, Any]:
     container got the GPUs; an empty one, and a `problem`, if it did not. Refused in the words that a run would get."""
     home.make()
     bound = bind(message["container"], {"account": os.path.expanduser("~")})
-    docker, wanted = Docker(str(bound["program"])), docker_options.parse(bound)
+    docker, wanted = DockerClient(str(bound["program"])), docker_options.parse(bound)
     daemon = docker.daemon(home)
     require_sources(wanted)
     require_gpus(wanted, docker.environment)
@@ -93,7 +93,7 @@ def attempt(home: Home, message: Message, tell: Tell) -> Dict[str, Any]:
     return {"image": image.id, "gpus": "", "problem": problem}
 
 
-def _require_image(docker: Docker, name: str, pulls: bool, tell: Tell) -> None:
+def _require_image(docker: DockerClient, name: str, pulls: bool, tell: Tell) -> None:
     if images.inspect(docker, name) is None:
         if not pulls:
             raise Refused(ABSENT, "The image `%s` is not on this machine." % name)
@@ -105,10 +105,10 @@ class _Trial(NamedTuple):
     """`python` is the image's own that the script would run with, empty for an environment's."""
 
     home: Home
-    docker: Docker
+    docker: DockerClient
     daemon: Daemon
     image: str
-    wanted: docker_options.Wanted
+    wanted: docker_options.WantedContainer
     python: str
 
     def sees_gpus(self, way: str) -> bool:
