@@ -49,8 +49,11 @@ def wishing(nvidia: bool | None) -> Wish:
 class Answering:
     """A connection that answers each request once, after pushes; an error is raised."""
 
-    def __init__(self, *answers: Any, pushes: tuple[str, ...] = (), quiet: float = 0.0) -> None:
+    def __init__(
+        self, *answers: Any, pushes: tuple[str, ...] = (), quiet: float = 0.0, answers_at_once: bool = False
+    ) -> None:
         self._answers, self._pushes, self._quiet = list(answers), list(pushes), quiet
+        self._answers_at_once = answers_at_once
         self.asked: list[tuple[str, dict[str, Any]]] = []
 
     def request(self, operation: str, fields: dict[str, Any] | None = None) -> Any:
@@ -61,7 +64,7 @@ class Answering:
         return len(self.asked)
 
     def has_answer(self, number: int, timeout: float) -> bool:
-        return not self._pushes and not self._quiet
+        return (self._answers_at_once or not self._pushes) and not self._quiet
 
     def next_push(self, timeout: float | None) -> Push | None:
         if not self._pushes or self._pushes[0] == "":
@@ -236,9 +239,14 @@ def test_no_container_is_tried_where_the_engine_cannot_run_one():
 
 def test_how_far_the_fetching_is_is_told_while_it_goes_on():
     said = ("pulling x: 1 of 8 layers", "pulling x: 3 of 8 layers", "", "pulling x: 3 of 8 layers", "")
-    there = Answering(ANSWER, tried(), pushes=said)
-    seen, _ = ended(there)
-    assert [each.text for each in seen if isinstance(each, events.Doing)][2:] == ["pulling x: 3 of 8 layers …"]
+    seen, _ = ended(Answering(ANSWER, tried(), pushes=said))
+    told = [each.text for each in seen if isinstance(each, events.Doing)][2:]
+    assert told == ["pulling x: 1 of 8 layers …", "pulling x: 3 of 8 layers …"]
+
+
+def test_what_was_said_just_before_the_answer_is_told_too():
+    seen, _ = ended(Answering(ANSWER, tried(), pushes=("pulling x", "trying x"), answers_at_once=True))
+    assert [each.text for each in seen if isinstance(each, events.Doing)][2:] == ["pulling x …", "trying x …"]
 
 
 def test_a_machine_that_says_nothing_any_more_is_given_up():

@@ -180,16 +180,15 @@ def _without_image(error: FarSideError, wish: Wish) -> MachineFinding:
 
 
 def _spoken(connection: Connection, asked: Reply[Trial]) -> Generator[events.Event, None, Trial]:
-    """A request that takes long, and says meanwhile how far it is."""
-    shown = ""
-    while not asked.is_here(0.2):
-        said = ""
+    """A request that takes long, and says meanwhile how far it is: each word of it, also what comes with the answer."""
+    shown, is_here = "", False
+    while not is_here:
+        is_here = asked.is_here(0.2)
         while (push := connection.next_push(0)) is not None:
-            said = push.file or said
-        if said and said != shown:
-            shown = said
-            yield events.Doing(f"{said} …")
-        if connection.quiet() > SILENCE:
+            if push.file and push.file != shown:
+                shown = push.file
+                yield events.Doing(f"{shown} …")
+        if not is_here and connection.quiet() > SILENCE:
             raise Unreachable("Nothing is heard from the machine any more.", "The same command again.")
     return asked.wait()
 
