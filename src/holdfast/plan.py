@@ -1,12 +1,14 @@
-"""The plan of a run: everything that will be done over there, as frozen data with named holes."""
+"""The plan of a run: everything that will be done on the host, as frozen data with named holes.
+
+Fields are the keys of `plan.json`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any
 
-from holdfast.frozen import dataclass, field_names
+from holdfast.frozen import dataclass
 from holdfast.model import RECORD_FORMAT
 
 
@@ -44,7 +46,8 @@ def text(*parts: str | Hole) -> Text:
     return Text(parts)
 
 
-class Command(NamedTuple):
+@dataclass(frozen=True)
+class Command:
     """An argv, what is set in its environment, and where it runs. A container is put around it over there. `python` is
     the one whose packages the run uses, be it the first word or not."""
 
@@ -90,12 +93,13 @@ class ContainerPlan:
     file: str
 
 
-class EnvironmentPlan(NamedTuple):
+@dataclass(frozen=True)
+class EnvironmentPlan:
     """An environment that the host finds, or resolves and builds.
 
     `spec` is the digest of what was asked for; `requirements`, `constraints` and `conda` are its lines, each with its
     file and line. `python` is a pin, `interpreter` the Python for a spec that has none. `locks` are those known for
-    the spec; `is_exact`: the first one is used whatever the spec says. `files` is where local files of the spec
+    the spec; `exact`: the first one is used whatever the spec says. `files` is where local files of the spec
     are, `uv` the program, `tools` what has to be sent for it, `secrets` the names of what the installer has to know
     and the script does not.
     """
@@ -112,7 +116,7 @@ class EnvironmentPlan(NamedTuple):
     conda: tuple[tuple[str, str], ...]
     locked: str
     locks: tuple[Mapping[str, Any], ...]
-    is_exact: bool
+    exact: bool
     upgrade: bool
     rebuild: bool
     files: Text
@@ -127,7 +131,8 @@ QUIET_AFTER = 600.0
 """Seconds without output and without GPU work after which the user is told, unless another time is asked for."""
 
 
-class GpuPlan(NamedTuple):
+@dataclass(frozen=True)
+class GpuPlan:
     """What the run asks of the GPUs. `gpus` is how many, or `all`; None leaves what the script sees alone. `require`:
     without one nothing is started. Of those handed out each has `min_memory` bytes free. `asked`: the run is meant to
     use one; `by` says where the number or the wish is written, for people. Times in seconds; `quiet_after` None: nobody
@@ -145,23 +150,25 @@ class GpuPlan(NamedTuple):
 DIRECT = "direct"
 
 
-class EnginePlan(NamedTuple):
+@dataclass(frozen=True)
+class EnginePlan:
     """Who starts the run's supervisor over there and owns it, by its name in `farside/engines/`."""
 
     name: str = DIRECT
 
 
-class RunLimits(NamedTuple):
+@dataclass(frozen=True)
+class RunLimits:
     grace: float = 10.0
     time: float | None = None
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything the supervisor will do. Frozen; printed by `--dry-run`; `as_json` is what travels and is kept."""
+    """Everything the supervisor will do, printed by `--dry-run`. `run` and `project` are ids."""
 
-    run_id: str
-    project_id: str
+    run: str
+    project: str
     generation: str
     snapshot: str
     stores: tuple[Text, ...]
@@ -178,69 +185,4 @@ class Plan:
     """None: the script sees the host as its user does."""
     gpu: GpuPlan = GpuPlan()
     engine: EnginePlan = EnginePlan()
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "format": RECORD_FORMAT,
-            "run": self.run_id,
-            "project": self.project_id,
-            "generation": self.generation,
-            "snapshot": self.snapshot,
-            "stores": [store.as_json() for store in self.stores],
-            "share": self.share.as_json(),
-            "command": None if self.command is None else _command_json(self.command),
-            "limits": {"grace": self.limits.grace, "time": self.limits.time},
-            "environment": None if self.environment is None else environment_json(self.environment),
-            "prepare": self.prepare,
-            "secrets": list(self.secrets),
-            "python": self.python,
-            "container": None if self.container is None else container_json(self.container),
-            "gpu": self.gpu._asdict(),
-            "engine": self.engine._asdict(),
-        }
-
-
-def _command_json(command: Command) -> dict[str, Any]:
-    return {
-        "argv": [each.as_json() for each in command.argv],
-        "environment": {name: value.as_json() for name, value in command.environment.items()},
-        "directory": command.directory.as_json(),
-        "python": command.python.as_json(),
-    }
-
-
-def environment_json(plan: EnvironmentPlan) -> dict[str, Any]:
-    return {
-        "spec": plan.spec,
-        "summary": plan.summary,
-        "python": plan.python,
-        "interpreter": plan.interpreter.as_json(),
-        "requirements": [list(each) for each in plan.requirements],
-        "constraints": [list(each) for each in plan.constraints],
-        "options": list(plan.options),
-        "arguments": list(plan.arguments),
-        "channels": list(plan.channels),
-        "conda": [list(each) for each in plan.conda],
-        "locked": plan.locked,
-        "locks": list(plan.locks),
-        "exact": plan.is_exact,
-        "upgrade": plan.upgrade,
-        "rebuild": plan.rebuild,
-        "files": plan.files.as_json(),
-        "uv": plan.uv.as_json(),
-        "tools": list(plan.tools),
-        "secrets": list(plan.secrets),
-        "packages": plan.packages,
-    }
-
-
-def container_json(plan: ContainerPlan) -> dict[str, Any]:
-    return {
-        **{name: getattr(plan, name) for name in field_names(plan)},
-        "options": [each.as_json() for each in plan.options],
-        "volumes": [
-            {"source": each.source.as_json(), "target": each.target, "is_writable": each.is_writable}
-            for each in plan.volumes
-        ],
-        "labels": dict(plan.labels),
-    }
+    format: int = RECORD_FORMAT

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
+from holdfast.codec import encode
 from holdfast.containers.bare import Bare
 from holdfast.containers.container import Container, Exact, Names
 from holdfast.containers.docker import Docker
 from holdfast.frozen import field_names, replace
-from holdfast.plan import container_json
 from holdfast.project.compute import ComputeTarget
 
 NAMES = Names("iris_1", "ab" * 16, "iris, the `flower`")
@@ -49,7 +49,7 @@ def test_a_plan_travels_as_json_and_has_an_image_where_the_container_has_one(nam
     plan = CONTAINERS[name].plan(NAMES)
     assert (plan is not None) is CONTAINERS[name].has_image
     if plan is not None:
-        told = json.loads(json.dumps(container_json(plan)))
+        told = json.loads(json.dumps(encode(plan)))
         assert set(told) == set(field_names(plan))
         assert told["image"] and told["file"] and told["share"].endswith("/")
 

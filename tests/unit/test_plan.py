@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from holdfast.codec import encode
 from holdfast.plan import (
     Command,
     ContainerPlan,
@@ -126,4 +127,4 @@ def test_a_plan_with_a_container_and_an_environment_is_written_as_it_always_was(
 
 
 def written(plan):
-    return json.loads(json.dumps(plan.as_json()))
+    return json.loads(json.dumps(encode(plan)))

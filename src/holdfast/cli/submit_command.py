@@ -22,6 +22,7 @@ from holdfast.cli.options import (
 )
 from holdfast.cli.output_format import CliCommand, Output, output_options
 from holdfast.cli.screen import READ, Screen
+from holdfast.codec import encode
 from holdfast.errors import ExitCode, UsageError
 from holdfast.history import journal_fold as journals
 from holdfast.history.queries import run_as_dict
@@ -156,7 +157,7 @@ def _show_plan(project: Project, request: SubmitRequest, context: Context, outpu
             if output.chosen_format() == "table":
                 sys.stdout.write(plan_text(event.plan))
             else:
-                output.show(event.plan.as_json())
+                output.show(encode(event.plan))
         else:
             screen.show(event)
     return 0

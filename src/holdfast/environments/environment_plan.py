@@ -38,7 +38,7 @@ def plan_environment(
         conda=_placed(spec.conda),
         locked=spec.locked,
         locks=(wishes.exact,) if wishes.exact is not None else tuple(locks),
-        is_exact=wishes.exact is not None,
+        exact=wishes.exact is not None,
         upgrade=wishes.upgrade,
         rebuild=wishes.rebuild,
         files=text(Hole.WORK),

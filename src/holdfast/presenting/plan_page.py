@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator
 
+from holdfast.codec import encode
 from holdfast.farside.engines.engine import job_script
 from holdfast.plan import DIRECT, QUIET_AFTER, ContainerPlan, EnvironmentPlan, GpuPlan, Plan, Text
 from holdfast.project.gpu_wishes import format_memory
@@ -31,7 +32,7 @@ def plan_text(plan: Plan) -> str:
         lines.append(f"environment  {plan.environment.summary}")
         lines.append(f"             {_locked(plan.environment)}, {_built(plan.environment, plan.prepare)}")
     if plan.engine.name != DIRECT:
-        lines += _two_columns("engine", (plan.engine.name, *job_script(plan.as_json()).splitlines()))
+        lines += _two_columns("engine", (plan.engine.name, *job_script(encode(plan)).splitlines()))
     if plan.command is not None:
         variables = sorted(plan.command.environment.items())
         lines += ["variables", *(f"             {name}={_word(value)}" for name, value in variables)]
@@ -89,7 +90,7 @@ def _two_columns(title: str, rows: Iterable[str]) -> Iterator[str]:
 
 
 def _locked(environment: EnvironmentPlan) -> str:
-    if environment.is_exact:
+    if environment.exact:
         return "exactly the packages of the other run"
     known = ", ".join(f"{lock['platform']} with Python {lock['python']}" for lock in environment.locks)
     return f"resolved for {known}" if known and not environment.upgrade else "resolved when it is built"

@@ -11,6 +11,7 @@ import pytest
 from holdfast.environments.environment_plan import Wishes, plan_environment
 from holdfast.environments.foreign_resolution import ForeignMachine, Installer, resolve_for, uv_platform, wheel_files
 from holdfast.errors import NotAvailable, PreparationError
+from holdfast.frozen import replace
 from holdfast.plan import EnvironmentPlan, text
 from holdfast.project.environment_spec import EnvironmentSpec, Requirement
 from unit.farside.programs import program
@@ -67,7 +68,7 @@ def test_the_usual_build_is_chosen_where_it_runs_or_nobody_knows(uv, driver):
 
 def test_nothing_is_asked_for_a_spec_without_packages_or_with_a_lock_of_its_own(uv):
     assert resolve_for(MACHINE, plan(), uv)["requirements"] == ""
-    own = plan("six")._replace(locked="--index-url https://x.example\nsix==1.16.0 --hash=sha256:aa\n")
+    own = replace(plan("six"), locked="--index-url https://x.example\nsix==1.16.0 --hash=sha256:aa\n")
     assert resolve_for(MACHINE, own, uv)["requirements"] == "six==1.16.0 --hash=sha256:aa"
     assert not Path(uv.program).with_name("asked").exists()
 

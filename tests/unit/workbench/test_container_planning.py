@@ -140,7 +140,7 @@ def test_the_image_of_another_run_is_used_by_its_id(tmp_path, then, events, now,
     assert (plan.container.image, plan.container.is_exact, plan.container.known_as) == image
     assert plan.container.python == python
     if python is None:
-        assert plan.environment is not None and plan.environment.is_exact
+        assert plan.environment is not None and plan.environment.exact
     else:
         assert plan.environment is None and plan.command.argv[0] == text(Hole.PYTHON)
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from holdfast.codec import encode
 from holdfast.containers.container import Names
 from holdfast.containers.docker import Docker
 from holdfast.errors import FarSideError, Unreachable
 from holdfast.hosts.connection import Push
 from holdfast.hosts.machine_report import DockerReport, Leftover, Trial
-from holdfast.plan import container_json
 from holdfast.project.compute import ComputeTarget
 from holdfast.workbench.machines import docker_check
 from holdfast.workbench.machines.docker_check import Docked, Wish, examine
@@ -218,7 +218,7 @@ def test_a_check_fetches_nothing_and_says_that_the_first_run_will():
     assert [each.message for each in found.findings] == ["The image `ubuntu:24.04` is not on the machine."]
     assert there.asked[1] == (
         "docker-try",
-        {"container": container_json(Docker(TARGET).plan(Names("", "", ""))), "pull": False, "gpus": False},
+        {"container": encode(Docker(TARGET).plan(Names("", "", ""))), "pull": False, "gpus": False},
     )
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.codec import encode
 from holdfast.containers.container import Names
 from holdfast.containers.docker import Docker
 from holdfast.errors import UsageError
 from holdfast.farside.gpu.request import GpuRequest, parse
+from holdfast.frozen import replace
 from holdfast.plan import GpuPlan, Plan, RunLimits, text
 from holdfast.project.compute import ComputeTarget
 from holdfast.project.configuration import Configuration
@@ -108,7 +110,7 @@ def test_no_gpus_for_this_once_is_said_against_a_file_that_wants_some():
     ],
 )
 def test_who_requires_a_gpu_or_ends_an_idle_run_asks_for_one_though_nothing_is_leased(typed, written, plan):
-    assert gpu_plan(typed, configured(written)) == plan._replace(asked=True)
+    assert gpu_plan(typed, configured(written)) == replace(plan, asked=True)
 
 
 @pytest.mark.parametrize(
@@ -126,5 +128,5 @@ def test_a_container_has_gpus_where_the_run_asks_for_some_whatever_the_target_sa
 def test_the_far_side_reads_what_the_near_side_writes():
     plan = gpu_plan(GpuWishes(2, True, 5, 60.0), configured())
     whole = Plan("r", "p", "g", "s", (), text("/"), None, RunLimits(), gpu=plan)
-    assert parse(whole.as_json()["gpu"]) == GpuRequest(2, True, 5, 60.0, 600.0, True, "`--gpus 2`")
-    assert parse(None) == GpuRequest() == parse(GpuPlan()._asdict())
+    assert parse(encode(whole)["gpu"]) == GpuRequest(2, True, 5, 60.0, 600.0, True, "`--gpus 2`")
+    assert parse(None) == GpuRequest() == parse(encode(GpuPlan()))

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast.codec import encode
 from holdfast.containers.container import Names
 from holdfast.environments.environment_plan import Wishes
 from holdfast.hosts.host import Host
-from holdfast.plan import container_json, environment_json
 from holdfast.project.compute import CONTAINER_TYPES
 from holdfast.project.configuration import Configuration
 from holdfast.project.folder import Project
@@ -23,10 +23,12 @@ def planned_environment(
     """None: the user's own Python."""
     is_here = host.is_here and configuration.target.type not in CONTAINER_TYPES
     plan = plan_environment_of(project, configuration, is_here, Wishes(), context)
-    return None if plan is None else environment_json(plan)
+    found: dict[str, Any] | None = encode(plan)
+    return found
 
 
 def planned_container(project: Project, configuration: Configuration) -> dict[str, Any] | None:
     """None: there is none."""
     plan = container_of(configuration.target).plan(Names("", project.id, project.name))
-    return None if plan is None else container_json(plan)
+    found: dict[str, Any] | None = encode(plan)
+    return found

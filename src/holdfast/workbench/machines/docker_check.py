@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 
+from holdfast.codec import encode
 from holdfast.containers.container import Names
 from holdfast.containers.docker import Docker
 from holdfast.errors import FarSideError, Unreachable
@@ -12,7 +13,6 @@ from holdfast.frozen import dataclass
 from holdfast.hosts.client import Client, Reply
 from holdfast.hosts.connection import Connection
 from holdfast.hosts.machine_report import DockerReport, GpuState, MachineFacts, Trial
-from holdfast.plan import container_json
 from holdfast.project.compute import ComputeTarget
 from holdfast.project.container_keys import DEFAULT_IMAGE
 from holdfast.project.quantities import format_size
@@ -78,7 +78,7 @@ def examine(
         return Docked(engine, None, tuple(found))
     has_gpus = _has_gpus(facts)
     yield events.Doing(f"trying a container of {wish.image} on {name} …")
-    container = container_json(Docker(wish.target).plan(Names("", "", "")))
+    container = encode(Docker(wish.target).plan(Names("", "", "")))
     asked = far.docker_try(container, wish.attaches, has_gpus and wish.nvidia is not False)
     trial: Trial | None = None
     try:

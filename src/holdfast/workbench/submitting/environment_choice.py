@@ -9,6 +9,7 @@ from holdfast.containers.container import Exact
 from holdfast.environments.environment_plan import Wishes, plan_environment, summary_of
 from holdfast.environments.project_locks import locks_of, read_lock
 from holdfast.errors import ProjectError, StateError
+from holdfast.frozen import replace
 from holdfast.history.records import read_run
 from holdfast.history.run_folder import RunFolders
 from holdfast.model import Reason
@@ -41,8 +42,8 @@ def plan_environment_of(
     locks = locks_of(project.state_directory, digest)
     plan = plan_environment(spec, digest, python, program, locks, wishes)
     if configuration.target.type in CONTAINER_TYPES:
-        plan = plan._replace(summary=summary_of(spec, UNPINNED))
-    return plan._replace(tools=tools, secrets=tuple(build_secrets(spec, context)))
+        plan = replace(plan, summary=summary_of(spec, UNPINNED))
+    return replace(plan, tools=tools, secrets=tuple(build_secrets(spec, context)))
 
 
 def exported_spec(project: Project, spec: EnvironmentSpec | None) -> EnvironmentSpec | None:
@@ -94,8 +95,9 @@ def plan_environment_of_run(
         raise _nothing_to_use_again(run_id)
     python, (program, tools) = _interpreter(project, configuration, is_here, context), _program(is_here)
     exact = Wishes(lock, False, rebuild)
-    plan = plan_environment(EnvironmentSpec(), "", python, program, (), exact)._replace(tools=tools)
-    return plan._replace(
+    return replace(
+        plan_environment(EnvironmentSpec(), "", python, program, (), exact),
+        tools=tools,
         summary=str(before.get("summary", "")),
         requirements=_pairs(before.get("requirements")),
         options=_texts(before.get("options")),

@@ -78,7 +78,7 @@ def _record(
         stack.enter_context(writer_lock(folders.draft(run_id)))
         plan = make_plan(intent, Identity(run_id, os.urandom(16).hex(), snapshot.digest), context)
         submission, configuration = _submission(intent, plan, context), _configuration_record(intent)
-        folders.commit(run_id, submission, plan.as_json(), configuration)
+        folders.commit(run_id, submission, encode(plan), configuration)
     except BaseException:
         folders.abandon(run_id)
         raise
@@ -164,9 +164,9 @@ def _require_script(project: Project, snapshot: Snapshot, job: Job, context: Con
 
 def _submission(intent: Intent, plan: Plan, context: Context) -> Submission:
     project, configuration, job = intent.project, intent.configuration, intent.job
-    number = Index(project.state_directory).next_run_number(job.script, plan.run_id)
+    number = Index(project.state_directory).next_run_number(job.script, plan.run)
     return Submission(
-        run_id=plan.run_id,
+        run_id=plan.run,
         run_number=number,
         project_id=project.id,
         project_name=project.name,

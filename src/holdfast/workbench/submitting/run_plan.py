@@ -127,8 +127,8 @@ def make_plan(intent: Intent, identity: Identity, context: Context) -> Plan:
     command = _command(intent, variables, environment is not None, context)
     grace = next(each for each in (request.grace, run.grace_time, DEFAULT_GRACE) if each is not None)
     return Plan(
-        run_id=identity.run_id,
-        project_id=project.id,
+        run=identity.run_id,
+        project=project.id,
         generation=identity.generation,
         snapshot=identity.snapshot,
         stores=_stores(intent),

@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from holdfast.codec import encode
 from holdfast.containers.container import Names
 from holdfast.environments.foreign_resolution import (
     ForeignMachine,
@@ -24,7 +25,7 @@ from holdfast.frozen import replace
 from holdfast.hosts.client import Client
 from holdfast.hosts.connection import Connection
 from holdfast.hosts.replies import ResolutionTarget
-from holdfast.plan import EnvironmentPlan, container_json
+from holdfast.plan import EnvironmentPlan
 from holdfast.project.quantities import format_size
 from holdfast.snapshots.manifest import encode_rows
 from holdfast.snapshots.store import ObjectStore, cannot_write
@@ -48,7 +49,7 @@ def ship(
     if host.is_here or plan is None:
         yield events.Noted("--ship-packages is for other machines; this one gets its packages itself.")
         return intent
-    if plan.conda or (plan.is_exact and plan.locks[0]["conda"]):
+    if plan.conda or (plan.exact and plan.locks[0]["conda"]):
         raise _no_conda()
     shipping = _Shipping(intent, connection, secrets, context)
     yield events.Doing(f"asking {intent.configuration.target.name} which packages fit it")
@@ -57,13 +58,13 @@ def ship(
     if lock is None:
         yield events.Doing(f"choosing packages for {there.machine}")
         lock = shipping.resolve(plan, there.machine)
-        there = shipping.ask(plan._replace(locks=(lock,), upgrade=False))
+        there = shipping.ask(replace(plan, locks=(lock,), upgrade=False))
     if lock["conda"]:
         raise _no_conda()
-    settled = plan._replace(locks=(lock,), upgrade=False)
+    settled = replace(plan, locks=(lock,), upgrade=False)
     will_build = intent.configuration.run.prepare_environment or intent.request.prepare_only
     if will_build and (plan.rebuild or not there.is_built):
-        settled = settled._replace(packages=(yield from shipping.bring(settled, lock, there.machine)))
+        settled = replace(settled, packages=(yield from shipping.bring(settled, lock, there.machine)))
     return replace(intent, shipped=settled)
 
 
@@ -104,7 +105,7 @@ class _Shipping:
             "python": plan.python,
             "location": target.python_location,
             "locks": list(plan.locks),
-            "exact": plan.is_exact,
+            "exact": plan.exact,
             "anew": plan.upgrade,
             **self._container(),
         }
@@ -119,7 +120,7 @@ class _Shipping:
     def _container(self) -> dict[str, Any]:
         project = self._intent.project
         plan = container_plan(self._intent, Names("", project.id, project.name))
-        return {} if plan is None else {"container": container_json(plan)}
+        return {} if plan is None else {"container": encode(plan)}
 
     def resolve(self, plan: EnvironmentPlan, machine: ForeignMachine) -> Lock:
         lock = resolve_for(machine, plan, self._installer(plan))
@@ -139,7 +140,7 @@ class _Shipping:
 
     def _understood(self, answer: ResolutionTarget, plan: EnvironmentPlan) -> _There:
         if answer.python is None:
-            wanted = plan.locks[0]["python"] if plan.is_exact else plan.python
+            wanted = plan.locks[0]["python"] if plan.exact else plan.python
             raise PreparationError(
                 f"{self._intent.configuration.target.name} has no Python {wanted}, and packages do not bring one. It "
                 f"has: {answer.found}.",

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from holdfast.codec import encode
 from holdfast.errors import ElsewhereError, FarSideError, HoldfastError, HostError, StorageError
 from holdfast.hosts.client import Client, Reply
 from holdfast.hosts.connection import Connection
@@ -39,7 +40,7 @@ class Order(NamedTuple):
     def as_json(self) -> dict[str, Any]:
         place = {} if self.place is None else {"place": [self.place.machine, self.place.folder]}
         return {
-            "plan": self.plan.as_json(),
+            "plan": encode(self.plan),
             "submission": self.submission,
             "configuration": self.configuration,
             **place,

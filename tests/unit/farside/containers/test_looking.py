@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
+from holdfast.codec import encode
 from holdfast.containers.container import Names
 from holdfast.containers.docker import Docker
 from holdfast.farside.containers import images
 from holdfast.farside.operations import docker_report
 from holdfast.farside.system.layout import Home
 from holdfast.farside.system.refusal import Refused
-from holdfast.plan import container_json
 from holdfast.project.compute import ComputeTarget
 from unit.farside.containers.recorded import INFO
 from unit.farside.programs import program
@@ -53,7 +53,7 @@ UNSEEN = 'docker: Error response from daemon: invalid mount config for type "bin
 def container(**more: Any) -> dict[str, Any]:
     """Of a plan, as it arrives."""
     plan = Docker(ComputeTarget("box", "docker", base_docker_image="x", file=FILE)).plan(Names("", "", ""))
-    return {**container_json(plan), **more}
+    return {**encode(plan), **more}
 
 
 class Fake:
