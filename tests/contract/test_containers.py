@@ -7,9 +7,7 @@ import json
 import pytest
 
 from holdfast.codec import encode
-from holdfast.containers.bare import Bare
-from holdfast.containers.container import Container, Exact, Names
-from holdfast.containers.docker import Docker
+from holdfast.containers import Bare, Container, Docker, Exact, Names
 from holdfast.frozen import field_names, replace
 from holdfast.project.compute import ComputeTarget
 

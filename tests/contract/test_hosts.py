@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.containers.bare import Bare
+from holdfast.containers import Bare
 from holdfast.errors import FarSideError, HostError, StorageError
 from holdfast.hosts.connection import Connection, new_nonce
 from holdfast.hosts.local import Local

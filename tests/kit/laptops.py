@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.containers.bare import Bare
+from holdfast.containers import Bare
 from holdfast.errors import HostError
 from holdfast.history.records import read_run
 from holdfast.history.run_folder import RunFolders

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.containers.bare import Bare
+from holdfast.containers import Bare
 from holdfast.hosts.connection import Connection
 from holdfast.model import Run
 from holdfast.plan import EnginePlan

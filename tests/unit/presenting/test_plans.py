@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.containers.container import Exact, Names
-from holdfast.containers.docker import Docker
+from holdfast.containers import Docker, Exact, Names
 from holdfast.plan import Command, ContainerPlan, GpuPlan, Hole, Plan, RunLimits, text
 from holdfast.presenting.plan_page import plan_text
 from holdfast.project.compute import ComputeTarget

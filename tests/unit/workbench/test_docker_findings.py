@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast.codec import encode
-from holdfast.containers.container import Names
-from holdfast.containers.docker import Docker
+from holdfast.containers import Docker, Names
 from holdfast.errors import FarSideError, Unreachable
 from holdfast.hosts.connection import Push
 from holdfast.hosts.machine_report import DockerReport, Leftover, Trial

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.codec import encode
-from holdfast.containers.container import Names
-from holdfast.containers.docker import Docker
+from holdfast.containers import Docker, Names
 from holdfast.errors import UsageError
 from holdfast.farside.gpu.request import GpuRequest, parse
 from holdfast.frozen import replace

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.codec import encode
-from holdfast.containers.container import Names
+from holdfast.containers import Names
 from holdfast.environments.environment_plan import Wishes
 from holdfast.hosts.host import Host
 from holdfast.project.compute import CONTAINER_TYPES

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 
 from holdfast.codec import encode
-from holdfast.containers.container import Names
-from holdfast.containers.docker import Docker
+from holdfast.containers import Docker, Names
 from holdfast.errors import FarSideError, Unreachable
 from holdfast.frozen import dataclass
 from holdfast.hosts.client import Client, Reply

@@ -12,7 +12,7 @@ from holdfast.project.compute import CONTAINER_TYPES, REMOTE_TYPES, ComputeTarge
 from holdfast.workbench.reach.context import Context
 
 if TYPE_CHECKING:  # loaded when they are made: a connection is begun as early as possible
-    from holdfast.containers.container import Container
+    from holdfast.containers import Container
     from holdfast.hosts.host import Host
     from holdfast.hosts.ssh import Destination, Near, Ssh
     from holdfast.plan import EnginePlan
@@ -57,13 +57,9 @@ def host_of(target: ComputeTarget, context: Context) -> Host:
 
 def container_of(target: ComputeTarget) -> Container:
     """The container alone."""
-    if target.type in CONTAINER_TYPES:
-        from holdfast.containers.docker import Docker
+    from holdfast.containers import Bare, Docker
 
-        return Docker(target)
-    from holdfast.containers.bare import Bare
-
-    return Bare()
+    return Docker(target) if target.type in CONTAINER_TYPES else Bare()
 
 
 def ssh_to(target: ComputeTarget, context: Context) -> Ssh:

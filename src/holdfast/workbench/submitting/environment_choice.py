@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.containers.container import Exact
+from holdfast.containers import Exact
 from holdfast.environments.environment_plan import Wishes, plan_environment, summary_of
 from holdfast.environments.project_locks import locks_of, read_lock
 from holdfast.errors import ProjectError, StateError

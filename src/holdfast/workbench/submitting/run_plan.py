@@ -7,7 +7,7 @@ import posixpath
 from collections.abc import Mapping
 from pathlib import Path
 
-from holdfast.containers.container import Names
+from holdfast.containers import Names
 from holdfast.errors import NotAvailable, ProjectError, UsageError
 from holdfast.frozen import dataclass, replace
 from holdfast.plan import Command, ContainerPlan, EnvironmentPlan, GpuPlan, Hole, Plan, RunLimits, Text, text

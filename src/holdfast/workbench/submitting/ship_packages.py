@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from holdfast.codec import encode
-from holdfast.containers.container import Names
+from holdfast.containers import Names
 from holdfast.environments.foreign_resolution import (
     ForeignMachine,
     Installer,

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from holdfast.codec import encode
-from holdfast.containers.container import Names
-from holdfast.containers.docker import Docker
+from holdfast.containers import Docker, Names
 from holdfast.farside.containers import images
 from holdfast.farside.operations import docker_report
 from holdfast.farside.system.layout import Home

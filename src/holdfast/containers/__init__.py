@@ -1,1 +1,0 @@
-"""What the script's process sees: wrappers of a command."""
