@@ -18,7 +18,7 @@ from holdfast.farside.system.journal import JournalWriter
 from holdfast.farside.system.kernel import lock_holder
 from holdfast.farside.system.layout import JOURNAL, Home
 from holdfast.farside.system.refusal import Refused
-from holdfast.hosts.local import Local
+from holdfast.hosts.host import Local
 from kit.homes import furnish
 from kit.queues import Queue
 from kit.waiting import wait_for

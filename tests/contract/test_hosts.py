@@ -15,7 +15,7 @@ import pytest
 from holdfast.containers import Bare
 from holdfast.errors import FarSideError, HostError, StorageError
 from holdfast.hosts.connection import Connection, new_nonce
-from holdfast.hosts.local import Local
+from holdfast.hosts.host import Local
 from holdfast.model import Reason
 from holdfast.plan import EnginePlan
 from holdfast.project.folder import find_project

@@ -14,7 +14,7 @@ import pytest
 from holdfast.errors import ElsewhereError, FarSideError, StorageError, Unreachable
 from holdfast.farside.run.liveness import is_alive
 from holdfast.hosts.connection import Connection
-from holdfast.hosts.local import Local
+from holdfast.hosts.host import Local
 from holdfast.model import Reason, Status
 from holdfast.workbench.following.follower import follower_of
 from holdfast.workbench.reach import contacts, events, products, reconnection

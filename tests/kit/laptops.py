@@ -18,7 +18,7 @@ from holdfast.errors import HostError
 from holdfast.history.records import read_run
 from holdfast.history.run_folder import RunFolders
 from holdfast.hosts.connection import Connection
-from holdfast.hosts.local import Local
+from holdfast.hosts.host import Local
 from holdfast.plan import EnginePlan
 from holdfast.project.folder import Project, find_project
 from holdfast.workbench.reach import events, products

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from holdfast.hosts.connection import Connection, new_nonce
-from holdfast.hosts.local import Local
+from holdfast.hosts.host import Local
 
 
 class Traffic(NamedTuple):

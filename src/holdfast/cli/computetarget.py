@@ -18,7 +18,7 @@ from holdfast.cli.tables import draw_page
 from holdfast.errors import ExitCode, HoldfastError, UsageError
 from holdfast.frozen import asdict
 from holdfast.hosts.replies import Inventory
-from holdfast.hosts.secret import Secret
+from holdfast.hosts.ssh_questions import Secret
 from holdfast.presenting.lines import one_line
 from holdfast.presenting.machine_page import rows
 from holdfast.project.compute import ComputeTarget, written_keys

@@ -60,6 +60,16 @@ class RemoteLink:
     closed: Callable[[], None]
 
 
+@dataclass(frozen=True)
+class Carrier:
+    """How a port of a host comes to this machine: the command that carries it to a port here for as long as it lives,
+    its variables, and what its end means."""
+
+    argv: Callable[[int], list[str]]
+    environment: Mapping[str, str]
+    explain: Callable[[Said], HoldfastError]
+
+
 class Connection:
     """Not for use from several threads. Close it, or use it in a `with`."""
 

@@ -4,6 +4,7 @@ hardware keys work as they do by hand. Host keys are checked by ssh; nothing her
 from __future__ import annotations
 
 import os
+import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,13 +15,12 @@ from holdfast.farside.system.digests import sha256
 from holdfast.frozen import dataclass, field, replace
 from holdfast.hosts import shared_connection
 from holdfast.hosts.bootstrap import DEFAULT_HOME, archive, for_any_shell, remote_line
-from holdfast.hosts.connection import Asked, Connection, RemoteLink, new_nonce
+from holdfast.hosts.connection import Asked, Carrier, Connection, RemoteLink, new_nonce
 from holdfast.hosts.far_end import Said
 from holdfast.hosts.shipment import far_side
 from holdfast.hosts.ssh_errors import SshAddress, explain, refused, silent
 
 if TYPE_CHECKING:  # loaded where the user may be asked
-    from holdfast.hosts.host import Carrier
     from holdfast.hosts.ssh_questions import Ask, Askpass, Pending
 
 __all__ = ["Destination", "HostKeyRefused", "Login", "LoginNeeded", "Near", "Ssh", "Unreachable"]
@@ -31,6 +31,8 @@ QUIET_PATIENCE = 25.0
 """Seconds for a whole login when the user may not be asked."""
 ASKED_PATIENCE = 120.0
 """Seconds without a word or a question when the user may be asked: a second factor may be a telephone to be found."""
+_CONFIGURATION_PATIENCE = 10.0
+"""Seconds: a configuration may run programs (`Match exec`)."""
 _NEVER_FOR_CHILDREN = ("HOLDFAST_PASSWORD",)
 
 
@@ -133,8 +135,6 @@ class Ssh:
 
     def carrier(self, port: int) -> Carrier:
         """On a connection of its own: a shared one would keep the port open after the end."""
-        from holdfast.hosts.host import Carrier
-
         alone = self.alone()
 
         def argv(here: int) -> list[str]:
@@ -154,11 +154,21 @@ class Ssh:
         return [*self.near.program, *options, *_ALWAYS, *ways, *self._keys(), *self._place(), "--", target, *remote]
 
     def settings(self) -> dict[str, str]:
-        """What ssh makes of the destination, by its own words; empty where it does not say."""
-        from holdfast.hosts import ssh_config
-
-        place = [*self._place(), "--", self.destination.address]
-        return ssh_config.settings(self.near.program, place, self.child_environment())
+        """What ssh itself makes of the destination (`ssh -G`), by names in lower case; empty where it does not say."""
+        command = [*self.near.program, "-G", *self._place(), "--", self.destination.address]
+        try:
+            said = subprocess.run(
+                command,
+                env=self.child_environment(),
+                capture_output=True,
+                timeout=_CONFIGURATION_PATIENCE,
+                stdin=subprocess.DEVNULL,
+                check=True,
+            )
+        except (OSError, subprocess.SubprocessError):
+            return {}
+        lines = [line.partition(" ") for line in os.fsdecode(said.stdout).splitlines()]
+        return {key: value for key, _, value in lines}
 
     def child_environment(self) -> dict[str, str]:
         """Without what no child may see."""

@@ -26,6 +26,25 @@ _HOST = r"host '([^' ]+)(?: \(([^)]*)\))?"
 _QUESTION_LIMIT = 1 << 16
 
 
+class Secret:
+    """A password or passphrase on its way to the program that asked for it. Shows as `***`; is never written."""
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        """For the very call that hands it over."""
+        return self._value
+
+    def __repr__(self) -> str:
+        return "***"
+
+    __str__ = __repr__
+
+    def __reduce__(self) -> str:
+        raise TypeError("a secret is not written anywhere")
+
+
 class SshQuestion(NamedTuple):
     """`kind` is `password`, `passphrase`, `host-key`, `notice` (nothing to answer: a key wants to be touched) or
     `other` (a code); `fingerprint` and `host` are filled for host keys; `is_repeated`: ssh has asked the same just

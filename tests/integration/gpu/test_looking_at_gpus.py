@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from holdfast.hosts.local import Local
+from holdfast.hosts.host import Local
 from kit.accounts import Account, premises
 from kit.leasing import holding, waiting
 from kit.nvml import Device, Process, Simulated

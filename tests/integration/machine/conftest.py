@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast.hosts.client import Client
-from holdfast.hosts.local import Local
+from holdfast.hosts.host import Local
 from holdfast.hosts.machine_report import MachineFacts
 from kit.nvml import Device, Simulated
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.hosts.local import Local
+from holdfast.hosts.host import Local
 from kit.nvml import DRIVER_NOT_LOADED, Device, Simulated
 from kit.waiting import wait_for
 

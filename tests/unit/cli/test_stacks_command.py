@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import FarSideError
-from holdfast.hosts.local import Local
+from holdfast.hosts.host import Local
 
 STACK = 'Current thread 0x01 (most recent call first):\n  File "train.py", line 3 in load\x1b[2J\n'
 PROCESSES = [

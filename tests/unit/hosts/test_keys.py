@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.errors import HostError
 from holdfast.hosts.keys import ensure_key, is_ours, key_path, read_key, remove_key
-from holdfast.hosts.secret import Secret
+from holdfast.hosts.ssh_questions import Secret
 
 
 def test_a_key_is_made_once_for_nobody_else_to_read(tmp_path):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holdfast.hosts.secret import Secret
-from holdfast.hosts.ssh_questions import SshQuestion, understand
+from holdfast.hosts.ssh_questions import Secret, SshQuestion, understand
 from holdfast.workbench.machines.answers import Answers, SshAccount, Ways
 
 GPU1 = SshAccount("me", "gpu1", is_behind_another=True)

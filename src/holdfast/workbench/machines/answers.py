@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from holdfast.frozen import dataclass
-from holdfast.hosts.secret import Secret
-from holdfast.hosts.ssh_questions import Ask, SshQuestion
+from holdfast.hosts.ssh_questions import Ask, Secret, SshQuestion
 
 _WHOSE = re.compile(r"(?:^|\()([^\s()@]+)@([^\s()]+?)(?:'s password|\))")
 

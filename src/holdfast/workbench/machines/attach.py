@@ -14,11 +14,10 @@ from holdfast.frozen import dataclass, field, replace
 from holdfast.hosts.bootstrap import DEFAULT_HOME
 from holdfast.hosts.client import Client
 from holdfast.hosts.connection import Connection
-from holdfast.hosts.host import Host
-from holdfast.hosts.local import Local
+from holdfast.hosts.host import Host, Local
 from holdfast.hosts.machine_report import DockerReport, MachineFacts
-from holdfast.hosts.secret import Secret
 from holdfast.hosts.ssh import Destination
+from holdfast.hosts.ssh_questions import Secret
 from holdfast.project import compute
 from holdfast.project.compute import (
     CONTAINER_TYPES,

@@ -7,8 +7,7 @@ from typing import NamedTuple
 from holdfast.errors import FarSideError
 from holdfast.hosts.client import FACTS_TIMEOUT, Client
 from holdfast.hosts.connection import Connection
-from holdfast.hosts.host import Host
-from holdfast.hosts.local import Local
+from holdfast.hosts.host import Host, Local
 from holdfast.hosts.machine_report import DockerReport, MachineFacts
 from holdfast.workbench.machines.docker_check import engine_findings
 from holdfast.workbench.machines.machine_findings import MachineFinding, findings

@@ -10,8 +10,8 @@ import time
 from collections.abc import Generator, Iterator
 
 from holdfast.errors import HoldfastError, HostError, UsageError
+from holdfast.hosts.connection import Carrier
 from holdfast.hosts.far_end import Said
-from holdfast.hosts.host import Carrier
 from holdfast.project.folder import Project
 from holdfast.workbench.following.follower import follower_of
 from holdfast.workbench.reach import events

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from holdfast.errors import ConfigurationError
 from holdfast.history.run_folder import RunFolders
-from holdfast.hosts.connection import Connection
-from holdfast.hosts.host import Carrier
+from holdfast.hosts.connection import Carrier, Connection
 from holdfast.project.compute import BUILTIN_LOCAL, REMOTE_TYPES, ComputeTarget, read_compute
 from holdfast.project.folder import Project
 from holdfast.workbench.reach.context import Context

@@ -50,7 +50,7 @@ def host_of(target: ComputeTarget, context: Context) -> Host:
         raise not_available(target.type)
     if target.type in REMOTE_TYPES:
         return ssh_to(target, context)
-    from holdfast.hosts.local import Local
+    from holdfast.hosts.host import Local
 
     return Local(context.home, context.environment)
 
