@@ -9,9 +9,10 @@ from typing import Annotated, Any, NamedTuple
 from holdfast.codec import Between
 from holdfast.errors import ExitCode
 from holdfast.frozen import dataclass, field
-from holdfast.signal_names import OF_NATIVE_CODE, signal_name
 
 Amount = Annotated[float, Between(0, 1 << 53)]  # what is measured is not negative; bytes of a GPU fit too
+YEAR_10000 = 253402300800.0
+"""Seconds since 1970 from which on no calendar can show a time: nothing that a clock wrote."""
 RECORD_FORMAT = 1
 """Version of the near run folder (`submission.json`, `plan.json`) and of the far one."""
 
@@ -76,125 +77,94 @@ class Outcome(NamedTuple):
     remedy: str = ""
 
 
+def _failed(exit_code: int | None, sentence: str, remedy: str = "") -> Outcome:
+    return Outcome(Status.FAILED, exit_code, sentence, remedy)
+
+
+def _lost(sentence: str, remedy: str) -> Outcome:
+    return _failed(ExitCode.LOST, sentence, remedy)
+
+
 OUTCOMES: Mapping[Reason, Outcome] = {
     Reason.COMPLETED: Outcome(Status.COMPLETED, 0, "The script ended by itself with exit code 0."),
-    Reason.EXIT_CODE: Outcome(
-        Status.FAILED,
-        None,
-        "The script ended with exit code {code}.",
-        "Its output has the cause: holdfast logs -r {run}",
+    Reason.EXIT_CODE: _failed(
+        None, "The script ended with exit code {code}.", "Its output has the cause: holdfast logs -r {run}"
     ),
-    Reason.SIGNAL: Outcome(
-        Status.FAILED, -1, "The script was ended by {signal}.", "What it said before that: holdfast logs -r {run}"
-    ),
-    Reason.KILLED: Outcome(
-        Status.FAILED,
+    Reason.SIGNAL: _failed(-1, "The script was ended by {signal}.", "What it said before that: holdfast logs -r {run}"),
+    Reason.KILLED: _failed(
         -1,
         "The script was killed (SIGKILL) by something other than Holdfast; the cause is unknown. {detail}",
         "If memory is the suspect, watch it during the run, or ask the machine's administrator for the kernel's log.",
     ),
-    Reason.OUT_OF_MEMORY: Outcome(
-        Status.FAILED,
+    Reason.OUT_OF_MEMORY: _failed(
         -1,
         "The kernel ended the script because memory ran out. {detail}",
         "Use a smaller batch or fewer loader workers, or a machine with more memory.",
     ),
-    Reason.TIME_LIMIT: Outcome(
-        Status.FAILED,
+    Reason.TIME_LIMIT: _failed(
         ExitCode.TIME_LIMIT,
         "The run reached its time limit of {detail} and was ended.",
         "Give it more with --time-limit, or `TimeLimit:` in the run configuration.",
     ),
     Reason.CANCELED: Outcome(Status.CANCELED, ExitCode.CANCELED, "The run was canceled. {detail}"),
-    Reason.STOPPED: Outcome(
-        Status.FAILED,
-        ExitCode.LOST,
+    Reason.STOPPED: _lost(
         "The run was ended because its supervisor was told to stop ({signal}), as at shutdown or logout.",
         "Submit it again; on a machine that ends a user's processes at logout: loginctl enable-linger",
     ),
-    Reason.SUPERVISOR_DIED: Outcome(
-        Status.FAILED,
-        ExitCode.LOST,
+    Reason.SUPERVISOR_DIED: _lost(
         "The supervisor of the run died, and the run was ended with it. {detail}",
         "Something killed it from outside (`kill -9`, a crash, memory); submit the run again.",
     ),
-    Reason.HOST_REBOOTED: Outcome(
-        Status.FAILED, ExitCode.LOST, "The machine was restarted while the run was on it.", "Submit the run again."
-    ),
-    Reason.LOST: Outcome(
-        Status.FAILED,
-        ExitCode.LOST,
+    Reason.HOST_REBOOTED: _lost("The machine was restarted while the run was on it.", "Submit the run again."),
+    Reason.LOST: _lost(
         "The run's files are gone from its machine, so how it ended is not known.",
         "What had come home is kept. Submit the run again.",
     ),
-    Reason.PREEMPTED: Outcome(
-        Status.FAILED,
-        ExitCode.LOST,
-        "The run was preempted by its engine. {detail}",
-        "Submit it again.",
+    Reason.PREEMPTED: _lost("The run was preempted by its engine. {detail}", "Submit it again."),
+    Reason.ENGINE_LOST: _lost("The run was ended or lost by its engine: {detail}", "Submit it again."),
+    Reason.NOT_STARTED: _failed(
+        ExitCode.RUN, "The run never started: its submission was interrupted. {detail}", "Submit it again."
     ),
-    Reason.ENGINE_LOST: Outcome(
-        Status.FAILED, ExitCode.LOST, "The run was ended or lost by its engine: {detail}", "Submit it again."
-    ),
-    Reason.NOT_STARTED: Outcome(
-        Status.FAILED,
-        ExitCode.RUN,
-        "The run never started: its submission was interrupted. {detail}",
-        "Submit it again.",
-    ),
-    Reason.CANNOT_START: Outcome(
-        Status.FAILED,
+    Reason.CANNOT_START: _failed(
         ExitCode.RUN,
         "The script could not be started: {detail}",
         "Check `pythonLocation` in the compute target; holdfast experiment submit --dry-run shows the command.",
     ),
-    Reason.PREPARATION: Outcome(
-        Status.FAILED,
+    Reason.PREPARATION: _failed(
         ExitCode.PREPARATION,
         "The environment could not be built: {detail}",
         "The installer's own words: holdfast logs -r {run} --control",
     ),
-    Reason.CONTAINER: Outcome(
-        Status.FAILED,
+    Reason.CONTAINER: _failed(
         ExitCode.RUN,
         "The script's container could not be started: {detail}",
         "What Docker is and can do on that machine: holdfast computetarget check {target}",
     ),
-    Reason.CONTAINER_STOPPED: Outcome(
-        Status.FAILED,
-        ExitCode.LOST,
+    Reason.CONTAINER_STOPPED: _lost(
         "The script's container was stopped from outside. {detail}",
         "A person or a program on that machine ended it (`docker stop`, `docker kill`); submit the run again.",
     ),
-    Reason.CONTAINER_REMOVED: Outcome(
-        Status.FAILED,
-        ExitCode.LOST,
+    Reason.CONTAINER_REMOVED: _lost(
         "The script's container was removed while the script ran. {detail}",
         "A person or a program on that machine ended it (`docker rm -f`); submit the run again.",
     ),
-    Reason.DOCKER_STOPPED: Outcome(
-        Status.FAILED,
-        ExitCode.LOST,
+    Reason.DOCKER_STOPPED: _lost(
         "Docker was stopped or restarted on the machine, and the script's container ended with it. {detail}",
         'Submit the run again. Containers outlive that where /etc/docker/daemon.json has "live-restore": true.',
     ),
-    Reason.UNKNOWN: Outcome(
-        Status.FAILED,
-        ExitCode.LOST,
+    Reason.UNKNOWN: _lost(
         "The run ended in a way that this version of Holdfast does not know: {detail}.",
         "A newer version ran it; update this one.",
     ),
-    Reason.STORAGE: Outcome(
-        Status.FAILED,
+    Reason.STORAGE: _failed(
         ExitCode.STORAGE,
         "The machine could not store the run's files: {detail}",
         "Make room there (holdfast experiment clean --all removes ended runs), then submit again.",
     ),
-    Reason.NO_GPU: Outcome(  # what was found missing has its remedy with it
-        Status.FAILED, ExitCode.GPU, "The script was not started, for want of a GPU: {detail}"
+    Reason.NO_GPU: _failed(  # what was found missing has its remedy with it
+        ExitCode.GPU, "The script was not started, for want of a GPU: {detail}"
     ),
-    Reason.GPU_IDLE: Outcome(
-        Status.FAILED,
+    Reason.GPU_IDLE: _failed(
         ExitCode.GPU,
         "The run was ended, because its GPU stayed idle. {detail}",
         "What the GPU did meanwhile: holdfast history info -r {run}",
@@ -206,6 +176,21 @@ OUTCOMES: Mapping[Reason, Outcome] = {
         "If the machine can be reached again, its own word counts: holdfast status -r {run}",
     ),
 }
+
+
+_OF_NATIVE_CODE = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL")
+_SIGNALS = (
+    *("HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM"),
+    *("TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF"),
+    *("WINCH", "IO", "PWR", "SYS"),
+)
+
+
+def signal_name(number: int | None) -> str:
+    """By the numbers of Linux, where runs are: those of this system may mean something else."""
+    if number is None:
+        return "no signal"
+    return f"SIG{_SIGNALS[number - 1]}" if 0 < number <= len(_SIGNALS) else f"signal {number}"
 
 
 @dataclass(frozen=True)
@@ -232,7 +217,7 @@ class Ending:
         return self._fill(OUTCOMES[self.reason].sentence)
 
     def remedy(self, run_id: str, target: str) -> str:
-        if self.reason is Reason.SIGNAL and signal_name(self.signal) in OF_NATIVE_CODE:
+        if self.reason is Reason.SIGNAL and signal_name(self.signal) in _OF_NATIVE_CODE:
             return f"Native code failed; the stack is in: holdfast logs -r {run_id}"
         return self._fill(OUTCOMES[self.reason].remedy, run_id, target)
 
@@ -263,7 +248,7 @@ class Submission:
     """What was asked for, fixed when the run id was given: `submission.json` of the run."""
 
     run_id: str
-    run_number: int
+    run_number: Annotated[int, Between(0, 1 << 53)]
     project_id: str
     project_name: str
     script_name: str
@@ -272,7 +257,7 @@ class Submission:
     target: str
     target_type: str
     snapshot: str
-    created: float
+    created: Annotated[float, Between(0, YEAR_10000)]
     generation: str
     parent_run_id: str | None = None
     tracked: bool = True
@@ -306,6 +291,14 @@ class UseState(Enum):
     NOT_ASKED = "not-asked"
     NOT_AVAILABLE = "not-available"
     UNKNOWN = "unknown"
+
+    @property
+    def words(self) -> str:
+        """For people, in a column."""
+        return _USE_WORDS.get(self.value) or self.value.replace("-", " ")
+
+
+_USE_WORDS = {"partly-used": "partly", "not-used": "NOT used", "not-asked": "not asked for"}
 
 
 @dataclass(frozen=True)

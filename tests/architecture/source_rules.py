@@ -15,7 +15,6 @@ from pathlib import Path
 RANKS = {
     "errors": 0,
     "frozen": 0,
-    "signal_names": 0,
     "whole_files": 1,
     "codec": 1,
     "model": 2,

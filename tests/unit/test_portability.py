@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
+from holdfast.model import signal_name
 from holdfast.project.file_names import unstorable
-from holdfast.signal_names import signal_name
 from holdfast.snapshots.patterns import with_slashes
 from holdfast.snapshots.store import ObjectStore
 from holdfast.snapshots.take import take_snapshot

@@ -13,14 +13,13 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.codec import encode
+from holdfast.codec import decode, encode
 from holdfast.errors import HoldfastError
 from holdfast.frozen import dataclass, replace
 from holdfast.history.database import Database, transaction
 from holdfast.history.queries import MetricCondition, run_as_dict
 from holdfast.history.records import read_run
 from holdfast.history.run_folder import RunFolders
-from holdfast.history.values import run_from_json
 from holdfast.model import Run, Status
 
 if TYPE_CHECKING:
@@ -96,7 +95,7 @@ class Index:
             newest = f"SELECT record {matching} ORDER BY created DESC, run_id DESC LIMIT ?"
             rows = connection.execute(newest, (*values, -1 if limit is None else limit)).fetchall()
             total = connection.execute(f"SELECT count(*) {matching}", values).fetchone()[0]
-            runs = tuple(_run(record) for (record,) in rows)
+            runs = tuple(decode(Run, json.loads(record)) for (record,) in rows)
             return RunListing(runs, int(total), unreadable, _has_unfinished(connection))
 
         return self._database.read(select)
@@ -166,7 +165,7 @@ class Index:
         def select(connection: sqlite3.Connection) -> tuple[Run, ...]:
             self._synchronize(connection)
             rows = connection.execute("SELECT record FROM runs WHERE settled = 0 ORDER BY created, run_id")
-            return tuple(_run(record) for (record,) in rows)
+            return tuple(decode(Run, json.loads(record)) for (record,) in rows)
 
         return self._database.read(select)
 
@@ -291,10 +290,6 @@ def _forget(connection: sqlite3.Connection, run_id: str) -> None:
 
 def _record(run: Run) -> str:
     return json.dumps(encode(replace(run, packages=(), other_files=())), separators=(",", ":"))
-
-
-def _run(record: str) -> Run:
-    return run_from_json(json.loads(record))
 
 
 def _condition(only: Filter) -> tuple[str, tuple[str, ...]]:

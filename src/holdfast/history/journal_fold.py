@@ -12,9 +12,7 @@ from typing import Annotated, Any, TypeAlias
 
 from holdfast.codec import Between, recover
 from holdfast.frozen import dataclass, replace
-from holdfast.history.values import YEAR_10000, verdict_of
-from holdfast.model import EndedProcess, FileSize, Verdict
-from holdfast.signal_names import signal_name
+from holdfast.model import YEAR_10000, EndedProcess, FileSize, UseState, Verdict, signal_name
 
 Seconds = Annotated[float, Between(0, YEAR_10000)]
 
@@ -196,12 +194,15 @@ def _swept(time: float, data: Mapping[str, Any]) -> ProcessesEnded:
 
 
 def _gpu(time: float, data: Mapping[str, Any]) -> GpusJudged:
-    verdict = verdict_of(data)
-    if verdict is None:
+    """A state that this version does not know is one that it cannot judge by."""
+    if not isinstance(data.get("state"), str):
         raise TypeError("a verdict without a state")
-    return GpusJudged(time, verdict)
+    state = data["state"] if data["state"] in _STATES else UseState.UNKNOWN.value
+    verdict = recover(Verdict, {**data, "state": state})
+    return GpusJudged(time, replace(verdict, spells=tuple(each for each in verdict.spells if each[0] <= each[1])))
 
 
+_STATES = {each.value for each in UseState}
 _KINDS: Mapping[str, type[JournalEvent]] = {
     "created": Created,
     "queued": Queued,

@@ -11,7 +11,6 @@ from typing import Any
 
 from holdfast.frozen import dataclass
 from holdfast.history.queries import duration_text
-from holdfast.history.values import in_words
 from holdfast.model import Run, UseState
 
 
@@ -125,7 +124,7 @@ def _gpu_use(run: Run) -> str | None:
     used = Counter(each.name or "unknown" for each in verdict.devices if each.first_use is not None)
     on = [name if count == 1 else f"{count} {name}" for name, count in sorted(used.items())]
     why = [verdict.reason] if verdict.reason not in ("", "ok") else []
-    return in_words(verdict.state) + (f" ({', '.join([*why, *on])})" if why or on else "")
+    return verdict.state.words + (f" ({', '.join([*why, *on])})" if why or on else "")
 
 
 def _has_recorded_packages(run: Run) -> bool:

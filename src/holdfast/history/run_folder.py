@@ -14,9 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from holdfast.codec import encode
+from holdfast.codec import Malformed, encode, recover
 from holdfast.errors import StorageError, UnknownName, UsageError, nearest
-from holdfast.history.values import UnreadableError, submission_from_json
 from holdfast.model import RECORD_FORMAT, Place, Submission
 from holdfast.whole_files import move, storage_error, sync_folder, write_durably, write_whole
 
@@ -193,10 +192,10 @@ class RunFolders:
             self._write_host(run_id, {"host": host, "clock_offset": offset, "uncertainty": uncertainty})
 
     def submission(self, run_id: str) -> Submission:
-        data = self._read(run_id, SUBMISSION)
+        data = self._object(run_id, SUBMISSION)
         try:
-            return submission_from_json(data)
-        except UnreadableError as error:
+            return recover(Submission, data)
+        except Malformed as error:
             raise _damaged(self.path(run_id) / SUBMISSION, str(error), data) from error
 
     def plan(self, run_id: str) -> dict[str, Any]:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from holdfast.history.values import in_words
-from holdfast.model import Reason, Run, Status, UseState, Verdict
+from holdfast.model import Reason, Run, Status, UseState, Verdict, signal_name
 from holdfast.presenting.amounts import clock_time, metric_text
 from holdfast.presenting.lines import Line, Mark, Role, one_line
 from holdfast.project.quantities import format_size, short_duration
-from holdfast.signal_names import signal_name
 from holdfast.workbench.records.silence import Silence
 
 TOLD_BY_THE_OUTPUT = (Reason.EXIT_CODE, Reason.SIGNAL)
@@ -85,7 +83,7 @@ def verdict_mark(verdict: Verdict | None) -> Mark | None:
     """In a few words, for a column; None where there is nothing to say."""
     if verdict is None or verdict.state is UseState.NOT_ASKED:
         return None
-    words, role = in_words(verdict.state), VERDICT_ROLES[verdict.state]
+    words, role = verdict.state.words, VERDICT_ROLES[verdict.state]
     if verdict.state is UseState.USED:
         means = [each.mean for each in verdict.devices if each.first_use is not None and each.mean is not None]
         return Mark(f"{words} {sum(means) / len(means):.0f} %" if means else words, role)

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.codec import encode
+from holdfast.codec import decode, encode
 from holdfast.errors import StorageError
 from holdfast.history.records import fold, parse_journal, read_run
-from holdfast.history.values import run_from_json
-from holdfast.model import OUTCOMES, EndedProcess, Ending, FileSize, Reason, Status
+from holdfast.model import OUTCOMES, EndedProcess, Ending, FileSize, Reason, Run, Status
 
 
 def line(**event: Any) -> bytes:
@@ -55,7 +54,7 @@ def test_what_is_seen_to_after_the_scripts_end_is_not_its_time(folded):
     assert (run.duration, run.running_time(1e10)) == (None, 5.0)
     ended = folded(going_on + line(e="ended", t=109.2, reason="completed", code=0))
     assert (ended.ended, ended.duration, ended.running_time(1e10)) == (109.2, 5.0, 5.0)
-    assert run_from_json(encode(ended)) == ended
+    assert decode(Run, encode(ended)) == ended
     unseen = folded(line(e="started", t=100.0) + line(e="ended", t=109.0, reason="lost"))
     assert unseen.duration == 9.0
 
@@ -101,7 +100,7 @@ def test_a_run_in_a_container_knows_its_image_by_name_and_id(folded):
     run = folded(data)
     assert (run.image, run.image_id, run.container) == ("ubuntu:24.04", "sha256:ab", "holdfast-x")
     assert run.status is Status.PREPARING
-    assert run_from_json(json.loads(json.dumps(encode(run)))) == run
+    assert decode(Run, json.loads(json.dumps(encode(run)))) == run
     assert folded(data + STARTED + line(e="container", image=3)).image_id is None
 
 
@@ -109,7 +108,7 @@ def test_a_run_in_a_container_knows_its_image_by_name_and_id(folded):
 def test_a_run_in_a_container_knows_whether_it_was_given_gpus(folded, written, known):
     run = folded(CREATED + line(e="container", image="sha256:ab", gpus=written))
     assert run.has_gpus is known
-    assert run_from_json(json.loads(json.dumps(encode(run)))) == run
+    assert decode(Run, json.loads(json.dumps(encode(run)))) == run
     assert folded(CREATED).has_gpus is None
 
 
@@ -206,7 +205,7 @@ lines = st.one_of(
 def test_any_bytes_give_a_run_and_completed_only_with_a_whole_ending(folded, parts, end):
     data = b"\n".join(parts) + end
     run = folded(data)
-    assert run_from_json(json.loads(json.dumps(encode(run)))) == run
+    assert decode(Run, json.loads(json.dumps(encode(run)))) == run
     if run.status is Status.COMPLETED:
         assert any(_says_completed(part) for part in data.split(b"\n")[:-1])
 

@@ -8,15 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.codec import encode
+from holdfast.codec import decode, encode
 from holdfast.frozen import replace
 from holdfast.history.index import Index
-from holdfast.history.journal_fold import parse_journal
+from holdfast.history.journal_fold import GpusJudged, parse_journal
 from holdfast.history.queries import run_as_dict
 from holdfast.history.records import read_run
 from holdfast.history.run_differences import RunView, compare_runs
-from holdfast.history.values import run_from_json, verdict_of
-from holdfast.model import GpuUse, UseState, Verdict
+from holdfast.model import GpuUse, Run, UseState, Verdict
 from holdfast.presenting.lines import Mark, Role
 from holdfast.presenting.run_words import VERDICT_ROLES, verdict_mark
 
@@ -54,6 +53,12 @@ VERDICT = Verdict(
 )
 
 
+def verdict_of(data):
+    (event,) = parse_journal(json.dumps({**EVENT, **data, "t": 1.0, "e": "gpu"}).encode() + b"\n").events
+    assert isinstance(event, GpusJudged)
+    return event.verdict
+
+
 def test_the_verdict_of_the_journal_is_the_runs_and_can_be_asked_for(archive):
     run_id = archive.add((*archive.completed[:-1], EVENT, archive.completed[-1]))
     run = read_run(archive.folders, run_id)
@@ -62,7 +67,7 @@ def test_the_verdict_of_the_journal_is_the_runs_and_can_be_asked_for(archive):
     assert shown == {key: value for key, value in EVENT.items() if key not in ("t", "e")}
     assert Index(archive.state).documents().documents[0]["gpu"] == shown
     assert Index(archive.state).list()[0].gpu == VERDICT
-    assert run_from_json(json.loads(json.dumps(encode(run)))).gpu == VERDICT
+    assert decode(Run, json.loads(json.dumps(encode(run)))).gpu == VERDICT
 
 
 def test_the_first_verdict_counts(archive):
@@ -72,8 +77,7 @@ def test_the_first_verdict_counts(archive):
 
 
 def test_a_state_of_a_later_version_is_one_that_nobody_here_can_judge_by():
-    found = verdict_of({**EVENT, "state": "used-in-another-way"})
-    assert found is not None
+    found = verdict_of({"state": "used-in-another-way"})
     assert (found.state, found.sentence) == (UseState.UNKNOWN, VERDICT.sentence)
 
 
@@ -94,7 +98,6 @@ values = st.recursive(
 @given(st.fixed_dictionaries({key: values for key in EVENT if key != "state"}))
 def test_whatever_stands_in_a_verdict_nothing_raises_and_it_comes_back_the_same(data):
     found = verdict_of({**data, "state": "used"})
-    assert found is not None
     assert verdict_of(json.loads(json.dumps(encode(found)))) == found
     verdict_mark(found)
 
@@ -156,13 +159,11 @@ def test_a_run_that_asked_for_no_gpu_is_as_one_that_ended_before_a_verdict(archi
 @pytest.mark.parametrize("value", [True, False, -1, 2**53, float("nan"), float("inf"), "1", [1]])
 def test_what_is_no_amount_is_not_known(value):
     device = {**DEVICE, "mean": value, "peak_memory": value, "first_use": value, "busy": value}
-    found = verdict_of({**EVENT, "devices": [device], "waited": value, "spells": [[value, 5], [0, value]]})
-    assert found is not None
+    found = verdict_of({"devices": [device], "waited": value, "spells": [[value, 5], [0, value]]})
     assert found.devices == (GpuUse(0, "GPU-1", "Tesla K80", None, None, None, None, True),)
     assert (found.waited, found.spells) == (None, ())
 
 
 def test_a_spell_ends_after_it_began():
-    found = verdict_of({**EVENT, "spells": [[5, 4], [4, 4], [4, 5], [1], [1, 2, 3], "ab", {}]})
-    assert found is not None
+    found = verdict_of({"spells": [[5, 4], [4, 4], [4, 5], [1], [1, 2, 3], "ab", {}]})
     assert found.spells == ((4.0, 4.0), (4.0, 5.0))

@@ -12,7 +12,6 @@ from holdfast import errors
 from holdfast.environments import spec_findings
 from holdfast.farside.gpu.judge import reasons
 from holdfast.history import journal_fold as journals
-from holdfast.history.values import in_words
 from holdfast.model import OUTCOMES, Ending, Reason, Run, Status, Submission, UseState, Verdict
 from holdfast.presenting.environment_page import remark_line
 from holdfast.presenting.error_lines import error_line
@@ -87,7 +86,7 @@ def test_every_reason_has_a_status_a_sentence_and_a_few_words(reason):
 def test_every_verdict_has_words_and_a_colour(state):
     found = verdict_mark(Verdict(state))
     assert (found is None) == (state is UseState.NOT_ASKED)
-    assert in_words(state) and isinstance(VERDICT_ROLES[state], Role)
+    assert state.words and isinstance(VERDICT_ROLES[state], Role)
 
 
 def test_every_reason_of_a_verdict_has_words():

@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from holdfast.codec import Malformed, recover
 from holdfast.errors import HostError, ProjectError, UnknownName, UsageError
 from holdfast.frozen import dataclass, replace
 from holdfast.history.run_folder import RunFolders
-from holdfast.history.values import UnreadableError, submission_from_json
 from holdfast.hosts.client import Client
 from holdfast.hosts.connection import Connection
 from holdfast.hosts.replies import FarProject, KnownRun, RunRecord
@@ -220,8 +220,8 @@ def _chosen(project: Project, target: str, wanted: str | None, projects: list[Fa
 def _record(run: KnownRun, found: RunRecord) -> FarRecord | None:
     """Of files on the host's disk, so they are checked."""
     try:
-        submission = submission_from_json(found.submission)
-    except UnreadableError:
+        submission = recover(Submission, found.submission)
+    except Malformed:
         return None
     written = (found.plan.get("generation"), found.plan.get("run"), submission.run_id, submission.project_id)
     if written != (run.generation, run.run_id, run.run_id, run.project_id):
