@@ -11,13 +11,18 @@ from holdfast.farside.system.layout import OWNER, Home, checked
 from holdfast.farside.system.refusal import Refused
 
 FORMAT = 1
+ENGINES = {DIRECT: "direct.Direct"}
+"""The engines of the far side by their names in a plan: a module of this folder and its class."""
 
 
 def engine_named(home: Home, name: str) -> Engine:
     """An engine of the far side, or one that this host has in Holdfast's folder: `engines/NAME.py`, with a class
     `Engine`. That folder is as much Holdfast's own as the far side itself, so no one else may write to it."""
-    if name == DIRECT:
-        return Direct(home)
+    if name in ENGINES:
+        module_name, _, class_name = ENGINES[name].partition(".")
+        found = __import__("holdfast.farside.engines." + module_name, fromlist=[class_name])
+        known: Engine = getattr(found, class_name)(home)
+        return known
     path = os.path.join(home.engines(), checked(name) + ".py")
     if not os.path.isfile(path):
         raise Refused(ENGINE, "This host has no engine `%s`." % name)
