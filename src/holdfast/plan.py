@@ -13,7 +13,7 @@ from holdfast.model import RECORD_FORMAT
 
 
 class Hole(Enum):
-    """What only the far side knows. `farside/system/holes.py` fills these, and no others, when it binds a plan."""
+    """What only the far side knows. `farside/system/bound_plan.py` fills these, and no others, when it binds a plan."""
 
     HOME = "home"
     RUN = "run"

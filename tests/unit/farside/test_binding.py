@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from holdfast.farside.system.holes import HOLES, bind
+from holdfast.farside.system.bound_plan import HOLES, bind
 from holdfast.plan import Hole, text
 
 FACTS = {name: f"<{name}>" for name in HOLES}

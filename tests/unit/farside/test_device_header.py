@@ -18,9 +18,8 @@ from holdfast.farside.gpu.watch import device_header
 from holdfast.farside.gpu.watch.device_header import DeviceHeader
 from holdfast.farside.machine import gpus
 from holdfast.farside.system import processes, programs
-from holdfast.farside.system.children import Attendant
+from holdfast.farside.system.children import Attendant, Signals
 from holdfast.farside.system.programs import Program, collect
-from holdfast.farside.system.signals import Signals
 
 REPORT = '{"state": "ok", "problem": "", "devices": []}'
 

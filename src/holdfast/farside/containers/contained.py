@@ -14,10 +14,10 @@ from holdfast.farside.containers.images import Image, find
 from holdfast.farside.containers.launcher import EVENTS, IN, LOCK
 from holdfast.farside.containers.outfit import Furniture, require_gpus, require_python, require_sources, traced
 from holdfast.farside.containers.removal import LAST_WORDS, is_launcher_alive, remove_named, tidy, wait_for_launcher
-from holdfast.farside.containers.run_command import RunCommand
 from holdfast.farside.environments.built_environment import bytecode
 from holdfast.farside.environments.workshop import Supervision
 from holdfast.farside.machine import gpus as machine_gpus
+from holdfast.farside.system.bound_plan import RunCommand
 from holdfast.farside.system.children import CannotStart
 from holdfast.farside.system.files import remove_tree
 from holdfast.farside.system.layout import CONTAINER, ENTRY, INSIDE, SHIPPED, Home

@@ -16,10 +16,10 @@ from holdfast.farside.containers.daemon import DockerClient
 from holdfast.farside.containers.docker_errors import NAME_TAKEN, NO_GPUS, explain, words
 from holdfast.farside.containers.launcher import EVENTS, IN
 from holdfast.farside.system import kernel
+from holdfast.farside.system.children import Signals, forget_signals
 from holdfast.farside.system.layout import KEEPER_NAME
 from holdfast.farside.system.output import widen
 from holdfast.farside.system.programs import Attended, Finished
-from holdfast.farside.system.signals import Signals, forget_signals
 
 START_PATIENCE = 300.0
 """Seconds for Docker to make and start a container; a busy machine takes its time."""

@@ -17,9 +17,9 @@ import time
 from typing import Any, Dict, List, Optional, Tuple
 
 from holdfast.farside.system import processes
+from holdfast.farside.system.children import Exit, Signals, ended_children, forget_signals
 from holdfast.farside.system.files import write_whole
 from holdfast.farside.system.layout import FIFO
-from holdfast.farside.system.signals import Exit, Signals, ended_children, forget_signals
 
 IN, EVENTS, STATUS, LOCK = "in", "events", "status.json", "lock"
 FORMAT = 1
@@ -109,7 +109,7 @@ class _Launcher:
 
     def _describe(self, task: Dict[str, Any]) -> None:
         """The image's own Python, which cannot be seen from outside. Nothing of this keeps the script from starting."""
-        from holdfast.farside.environments.own_python import beside
+        from holdfast.farside.environments.installed import beside
 
         python = str(task["python"])
         try:

@@ -10,8 +10,8 @@ from holdfast.farside.containers.contained import Contained
 from holdfast.farside.containers.docker_errors import UNREACHABLE, explain, words
 from holdfast.farside.containers.launcher import STATUS
 from holdfast.farside.containers.removal import LAST_WORDS, Pause, is_launcher_alive, wait_for_launcher
+from holdfast.farside.system.children import Exit
 from holdfast.farside.system.refusal import Refused
-from holdfast.farside.system.signals import Exit
 
 ASK_PATIENCE = 20.0
 GONE, AWAY, SILENT = "gone", "away", "silent"

@@ -11,8 +11,8 @@ from holdfast.farside.containers.outfit import require_gpus, require_python, req
 from holdfast.farside.operations import leftover_containers
 from holdfast.farside.operations.account import account_name
 from holdfast.farside.operations.logout import lingers
+from holdfast.farside.system.bound_plan import bind
 from holdfast.farside.system.files import remove_tree
-from holdfast.farside.system.holes import bind
 from holdfast.farside.system.layout import Home
 from holdfast.farside.system.refusal import Refused
 

@@ -11,13 +11,12 @@ from holdfast.farside.environments.drivers import machine_of
 from holdfast.farside.environments.find import Known
 from holdfast.farside.environments.frameworks import EnvironmentContents as Contents
 from holdfast.farside.environments.frameworks import read_environment
-from holdfast.farside.environments.installed import lines
-from holdfast.farside.environments.own_python import find_python
+from holdfast.farside.environments.installed import find_python, lines
 from holdfast.farside.environments.place import BuildPlace
 from holdfast.farside.environments.platforms import build_name, platform_name
 from holdfast.farside.machine import gpus
+from holdfast.farside.system.bound_plan import bind, holes
 from holdfast.farside.system.children import CannotStart, inherited_environment
-from holdfast.farside.system.holes import bind, holes
 from holdfast.farside.system.layout import Home
 from holdfast.farside.system.programs import Program, collect
 from holdfast.farside.system.refusal import Refused

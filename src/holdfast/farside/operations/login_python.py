@@ -8,7 +8,7 @@ import signal
 import time
 from typing import Any, Callable, Dict, List
 
-from holdfast.farside.environments.own_python import find_python
+from holdfast.farside.environments.installed import find_python
 from holdfast.farside.operations.account import account_home
 from holdfast.farside.system.layout import Home
 from holdfast.farside.system.refusal import Refused

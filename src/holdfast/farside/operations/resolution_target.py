@@ -7,9 +7,9 @@ from typing import Any, Dict, List, Optional
 from holdfast.farside.environments import interpreters
 from holdfast.farside.environments.built_environment import is_whole
 from holdfast.farside.environments.find import Known
+from holdfast.farside.environments.installed import find_python
 from holdfast.farside.environments.interpreters import Interpreter, satisfies
 from holdfast.farside.environments.locks import Lock, is_lock, minor, note_path, read_locks
-from holdfast.farside.environments.own_python import find_python
 from holdfast.farside.environments.place import BuildPlace
 from holdfast.farside.machine import gpus
 from holdfast.farside.system.children import inherited_environment

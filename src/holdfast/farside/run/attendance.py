@@ -7,12 +7,11 @@ from typing import Callable, Optional, Set
 
 from holdfast.farside.environments.workshop import Supervision
 from holdfast.farside.system import processes
-from holdfast.farside.system.children import Attendant, Stop
+from holdfast.farside.system.children import Attendant, Exit, Signals, Stop
 from holdfast.farside.system.journal import JournalWriter
 from holdfast.farside.system.layout import CANCEL, JOURNAL, RESERVE, Home
 from holdfast.farside.system.output import Pump
 from holdfast.farside.system.processes import other_guardians
-from holdfast.farside.system.signals import Exit, Signals
 
 BRIEF_GRACE = 2.0
 LEFT_FOR_THE_END = 16384

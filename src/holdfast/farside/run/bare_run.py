@@ -3,20 +3,19 @@ container, overrides all of it."""
 
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
-from holdfast.farside.environments.own_python import beside, find_python
+from holdfast.farside.environments.installed import beside, find_python
 from holdfast.farside.environments.workshop import Room, Supervision
 from holdfast.farside.run.memory import Witness
-from holdfast.farside.system.children import Attendant, Stop, inherited_environment, spawn
-from holdfast.farside.system.holes import holes
+from holdfast.farside.system.bound_plan import holes
+from holdfast.farside.system.children import Attendant, Exit, Stop, inherited_environment, spawn
 from holdfast.farside.system.layout import Home
 from holdfast.farside.system.output import Pump
-from holdfast.farside.system.signals import Exit
 
 if TYPE_CHECKING:
-    from holdfast.farside.containers.run_command import RunCommand
     from holdfast.farside.environments.build_findings import BuildFinding
     from holdfast.farside.environments.place import BuildPlace
     from holdfast.farside.gpu.units import Unit
+    from holdfast.farside.system.bound_plan import RunCommand
 
 Ending = Dict[str, Any]
 

@@ -5,18 +5,17 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence,
 from holdfast.farside.containers.daemon import DockerClient
 from holdfast.farside.environments.workshop import Supervision
 from holdfast.farside.run.bare_run import BareRun, Ending
-from holdfast.farside.system.children import Attendant, Stop
+from holdfast.farside.system.children import Attendant, Exit, Stop
 from holdfast.farside.system.layout import Home
 from holdfast.farside.system.output import Pump
 from holdfast.farside.system.programs import Attended
-from holdfast.farside.system.signals import Exit
 
 if TYPE_CHECKING:
     from holdfast.farside.containers.images import InImage
     from holdfast.farside.containers.room import RoomContainer
-    from holdfast.farside.containers.run_command import RunCommand
     from holdfast.farside.environments.build_findings import BuildFinding
     from holdfast.farside.gpu.units import Unit
+    from holdfast.farside.system.bound_plan import RunCommand
 
 REMOVING = 20.0
 """Seconds that a container's removal may wait for a Docker that is being restarted."""

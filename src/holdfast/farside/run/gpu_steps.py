@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from holdfast.farside.environments.build_findings import BuildFinding
     from holdfast.farside.environments.workshop import Supervision
     from holdfast.farside.gpu.watch.watchdog import GpuWatchdog
-    from holdfast.farside.system.signals import Exit
+    from holdfast.farside.system.children import Exit
 
 
 class GpuStep:

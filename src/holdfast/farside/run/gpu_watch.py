@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.farside.gpu.lease.leases import Lease
     from holdfast.farside.gpu.watch.sampler_child import Sampling
     from holdfast.farside.gpu.watch.watchdog import GpuWatchdog
-    from holdfast.farside.system.signals import Exit
+    from holdfast.farside.system.children import Exit
 
 REFUSED = "gpu"
 """Of a refusal: the run must have a GPU, and this one would not."""

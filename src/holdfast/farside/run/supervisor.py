@@ -8,7 +8,6 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 
-from holdfast.farside.containers.run_command import RunCommand
 from holdfast.farside.engines.engine import DIRECT, PREEMPTED
 from holdfast.farside.engines.owners import engine_name, look
 from holdfast.farside.environments.platforms import build_name
@@ -18,12 +17,11 @@ from holdfast.farside.run.gpu_steps import DriverAsked, DriverHeard, GpusChecked
 from holdfast.farside.run.gpu_watch import REFUSED as NO_GPU
 from holdfast.farside.run.gpu_watch import asked_by
 from holdfast.farside.system import files, kernel
-from holdfast.farside.system.children import CannotStart, Stop
-from holdfast.farside.system.holes import bind
+from holdfast.farside.system.bound_plan import RunCommand, bind
+from holdfast.farside.system.children import CannotStart, Exit, Stop
 from holdfast.farside.system.layout import OUTPUT, SHIPPED, SUPERVISOR_BYTE, Home
 from holdfast.farside.system.output import Pump, Redactor
 from holdfast.farside.system.refusal import Refused
-from holdfast.farside.system.signals import Exit
 
 if TYPE_CHECKING:
     from holdfast.farside.environments.prepare import PreparedEnvironment

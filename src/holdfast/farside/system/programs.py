@@ -6,9 +6,8 @@ import signal
 import time
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence
 
-from holdfast.farside.system.children import spawn
+from holdfast.farside.system.children import Exit, spawn
 from holdfast.farside.system.output import make_pipe
-from holdfast.farside.system.signals import Exit
 
 BRIEFLY = 0.2
 """Seconds for a killed program to be gone. One that the kernel does not let go is left, and not waited for."""

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.farside.environments.workshop import Result, Room, Start, Supervision, Workshop
+from holdfast.farside.system.children import Exit
 from holdfast.farside.system.layout import CONTROL
 from holdfast.farside.system.refusal import Refused
-from holdfast.farside.system.signals import Exit
 
 
 def attend(pid: int, pump) -> Exit:

@@ -1,6 +1,6 @@
-"""Filling a plan's holes: pure, total over a closed set of names."""
+"""A plan with its holes filled, and what its run then runs. Pure."""
 
-from typing import Any, Dict, Set
+from typing import Any, Dict, List, NamedTuple, Optional, Set
 
 HOLES = ("home", "run", "work", "farside", "environment", "path", "pythonpath", "python", "account", "architecture")
 
@@ -35,3 +35,20 @@ def _part(part: Any, facts: Dict[str, Any]) -> str:
     if name not in HOLES:
         raise KeyError("the plan has a hole `%s` that this version does not know" % name)
     return str(facts[name])
+
+
+class RunCommand(NamedTuple):
+    """An argv; `python` is the one whose packages it uses, `environment` has secrets. `prefix` is the folder of a
+    managed environment, empty for the machine's or image's own Python, which then is described with a view to `gpus`.
+    `share` and what follows are for a container."""
+
+    argv: List[str]
+    environment: Dict[str, str]
+    directory: str
+    python: str
+    prefix: str
+    share: str
+    grace: float
+    gpus: Optional[Dict[str, Any]]
+    gets_gpus: bool = False
+    must_use_gpu: bool = False
