@@ -154,17 +154,14 @@ class Agent:
         self._reply({"id": message.get("id"), "ok": answer}, contents)
         return ANSWERED
 
-    def _require_tools(self, environment: Any) -> None:
-        if environment and environment.get("tools"):
+    def _require_sent(self, environment: Any) -> None:
+        """The programs and packages that its build needs."""
+        if environment and (environment.get("tools") or environment.get("packages")):
             from holdfast.farside.environments import uv
 
-            uv.require(self.home, environment["tools"])
-
-    def _require_packages(self, environment: Any) -> None:
-        if environment and environment.get("packages"):
-            from holdfast.farside.environments import shipped_packages
-
-            shipped_packages.require(self.home, environment["packages"])
+            uv.require_tools(self.home, environment.get("tools") or [])
+            if environment.get("packages"):
+                uv.require_packages(self.home, environment["packages"])
 
     def _prepare(self, message: Message, body: bytes) -> Answer:
         with Adding(self.home):
@@ -180,12 +177,11 @@ class Agent:
         if message.get("place") not in (None, identity.place(self.home)):
             raise Refused("elsewhere", "This is `%s`, not the machine that is meant." % os.uname().nodename)
         self._arrivals.require(message["plan"].get("snapshot"))
-        self._require_tools(message["plan"].get("environment"))
         secrets = json.loads(body.decode("utf-8")) if body else {}
         records = {name: message[name] for name in ("submission", "configuration") if message.get(name) is not None}
         self.home.make()
         with Adding(self.home):
-            self._require_packages(message["plan"].get("environment"))
+            self._require_sent(message["plan"].get("environment"))
             is_new = start_or_give_up(self.home, message["plan"], secrets, records)
         waits = queued(self.home, message["plan"])
         return {"again": not is_new, "queued": waits}

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.environments import conda_requests
+from holdfast.farside.environments import conda_build
+from holdfast.farside.environments.conda_build import CondaDone, CondaProblem, CondaProgress, Prefix
 from holdfast.farside.environments.conda_channels import Settings, channel_urls, read_settings
-from holdfast.farside.environments.conda_requests import CondaDone, CondaProblem, CondaProgress, Prefix
 
 UV = Path(sys.executable).with_name("uv")
 PLATFORM = "linux-x86_64-glibc2.36"
@@ -34,7 +34,7 @@ class Bench:
 
     def start(self, request: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            conda_requests.worker_command(str(self.tool)),
+            conda_build.worker_command(str(self.tool)),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -50,16 +50,16 @@ class Bench:
         with process.stdout:
             output = process.stdout.read()
         code = process.wait()
-        answers = [answer for answer in map(conda_requests.read_line, output.splitlines()) if answer is not None]
+        answers = [answer for answer in map(conda_build.read_line, output.splitlines()) if answer is not None]
         if not answers or isinstance(answers[-1], CondaProgress):
-            return conda_requests.ended_early(code, output), []
+            return conda_build.ended_early(code, output), []
         return answers[-1], [each for each in answers if isinstance(each, CondaProgress)]
 
     def solve(
         self, names: list[str], *specs: str, cuda: str = "", locked: tuple[Any, ...] = ()
     ) -> CondaDone | CondaProblem:
         channels = channel_urls(names, specs, self.settings)
-        request = conda_requests.solve_request(specs, channels, PLATFORM, cuda, locked, str(self.cache))
+        request = conda_build.solve_request(specs, channels, PLATFORM, cuda, locked, str(self.cache))
         return self.finish(self.start(request))[0]
 
     def packages(self, names: list[str], *specs: str, cuda: str = "") -> tuple[Any, ...]:
@@ -71,7 +71,7 @@ class Bench:
         path = str(self.folder / name)
         prefix = Prefix(path, options.pop("seen_as", path))
         channels = channel_urls(names, (), self.settings)
-        return conda_requests.install_request(packages, prefix, channels, PLATFORM, str(self.cache), **options)
+        return conda_build.install_request(packages, prefix, channels, PLATFORM, str(self.cache), **options)
 
     def install(
         self, packages: tuple[Any, ...], name: str, *names: str, **options: Any
@@ -85,7 +85,7 @@ def tool(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("rattler")
     subprocess.run([UV, "venv", "-q", "-p", sys.executable, "--clear", folder], env=MACHINE, check=True)
     python = folder / "bin" / "python"
-    subprocess.run([UV, "pip", "install", "-q", "-p", python, conda_requests.RATTLER], env=MACHINE, check=True)
+    subprocess.run([UV, "pip", "install", "-q", "-p", python, conda_build.RATTLER], env=MACHINE, check=True)
     return python
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.environments.conda_requests import CondaDone
+from holdfast.farside.environments.conda_build import CondaDone
 from integration.environments.conda_benches import conda_bench  # noqa: F401 - a fixture
 from kit.conda_channel import Channel, Content, Package, archive
 

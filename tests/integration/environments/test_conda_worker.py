@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.environments import conda_requests
+from holdfast.farside.environments import conda_build
+from holdfast.farside.environments.conda_build import CondaDone, CondaProblem, CondaProgress
 from holdfast.farside.environments.conda_channels import read_settings
-from holdfast.farside.environments.conda_requests import CondaDone, CondaProblem, CondaProgress
 from integration.environments.conda_benches import MACHINE, UV, Bench, conda_bench  # noqa: F401 - a fixture
 from kit.conda_channel import PLACEHOLDER, Channel, Content, Package, archive, python_module, python_package
 from kit.waiting import wait_for
@@ -58,7 +58,7 @@ def test_an_environment_is_solved_installed_and_runs(bench, channel):
     done, progress = bench.install(packages, "p")
 
     assert [name.split("=")[0] for name in names(packages)] == ["base-lib", "greet", "python"]
-    assert conda_requests.python_packages(packages) == ["greet==2.0"]
+    assert conda_build.python_packages(packages) == ["greet==2.0"]
     assert done == CondaDone(packages)
     assert (progress[0].phase, progress[-1]) == ("download", CondaProgress("link", 3, 3, 0, 0))
     prefix = bench.folder / "p"

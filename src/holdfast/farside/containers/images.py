@@ -14,9 +14,7 @@ from holdfast.farside.containers.daemon import DockerClient
 from holdfast.farside.containers.docker_errors import DOCKER, NO_ROOM, explain
 from holdfast.farside.containers.image_probe import Probed, is_of_environment, look
 from holdfast.farside.containers.pull import UNKNOWN, pull
-from holdfast.farside.environments import interpreters
-from holdfast.farside.environments.interpreters import Interpreter
-from holdfast.farside.environments.place import CONDA, BuildPlace, is_of
+from holdfast.farside.environments.place import CONDA, BuildPlace, Interpreter, brought, choose, is_of
 from holdfast.farside.environments.platforms import platform_name
 from holdfast.farside.environments.workshop import Supervision
 from holdfast.farside.machine.pythons import version_by_place
@@ -261,10 +259,10 @@ class InImage(BuildPlace):
     def choose(self, pin: str, found: List[Interpreter]) -> Optional[Interpreter]:
         """The image's own where one fits: it is what the image was made for."""
         ours = [each for each in found if not self._is_brought(each.path)]
-        return interpreters.choose(pin, ours) or interpreters.choose(pin, found)
+        return choose(pin, ours) or choose(pin, found)
 
     def brought(self) -> List[Interpreter]:
-        known = [(path, version_by_place(path)) for path in interpreters.brought(self.home, self.image.build_name)]
+        known = [(path, version_by_place(path)) for path in brought(self.home, self.image.build_name)]
         return [Interpreter(path, version) for path, version in known if version]
 
     def own(self, path: str) -> Optional[Interpreter]:
@@ -273,7 +271,7 @@ class InImage(BuildPlace):
         for each in self.image.pythons:
             if each.path == wanted:
                 return Interpreter(each.path, each.version)
-        return interpreters.choose("3", self.brought()) if self.has_none(path) else None
+        return choose("3", self.brought()) if self.has_none(path) else None
 
     def has_none(self, path: str) -> bool:
         return path in ANY and not self.image.pythons
@@ -308,8 +306,6 @@ class InImage(BuildPlace):
         return path.startswith(self.home.pythons() + os.sep)
 
 
-def place_asked(home: Home, container: Optional[Dict[str, Any]]) -> BuildPlace:
-    """Of a question about a container, or about the machine. An image that is not here is not fetched."""
-    if container is None:
-        return BuildPlace(home)
+def place_asked(home: Home, container: Dict[str, Any]) -> BuildPlace:
+    """The inside of its image. One that is not here is not fetched."""
     return InImage(find(DockerClient(str(container["program"])), container, home, None), home)

@@ -6,18 +6,15 @@ import shutil
 import sys
 from typing import Any, Dict, List, Optional, Tuple
 
-from holdfast.farside.environments import interpreters, shipped_packages, uv
-from holdfast.farside.environments.built_environment import Environment, keep_lock, leave_word
+from holdfast.farside.environments import uv
+from holdfast.farside.environments.built_environment import Environment, FoundEnvironment, Known, keep_lock, leave_word
 from holdfast.farside.environments.conda_build import PYTHON as FOR_RATTLER
-from holdfast.farside.environments.conda_build import CondaPart, python_version
-from holdfast.farside.environments.conda_requests import python_packages
+from holdfast.farside.environments.conda_build import CondaPart, python_packages, python_version
 from holdfast.farside.environments.drivers import machine_of
-from holdfast.farside.environments.find import FoundEnvironment, Known
 from holdfast.farside.environments.installed import compiled, lines, packages_of_prefix
 from holdfast.farside.environments.installer_errors import explain, reason_of
-from holdfast.farside.environments.interpreters import Interpreter, satisfies
 from holdfast.farside.environments.locks import Lock, lock_digest, make_lock, minor, package_lines, torch_backend
-from holdfast.farside.environments.place import CONDA, BuildPlace
+from holdfast.farside.environments.place import CONDA, BuildPlace, Interpreter, choose, satisfies, version_list
 from holdfast.farside.environments.resolve import Resolver
 from holdfast.farside.environments.uv import path_of
 from holdfast.farside.environments.workshop import Workshop
@@ -219,11 +216,11 @@ class Maker:
         progress = uv.UvProgress(self._shop.phase, "downloading Python %s" % pin)
         result = self._shop.run(uv.bring_command(self._plan["uv"], pin), self._variables(), progress.hear)
         if result.code == 0:
-            chosen = interpreters.choose(pin, self._place.brought())
+            chosen = choose(pin, self._place.brought())
             if chosen is not None:
                 return chosen
         reason = explain(result.output, []).reason if result.code != 0 else "what uv brought does not start"
-        raise _NoPython(self._place, pin, interpreters.shown(found), reason)
+        raise _NoPython(self._place, pin, version_list(found), reason)
 
     def _build(self, path: str, lock: Lock, interpreter: Interpreter) -> Dict[str, Any]:
         if interpreter.path == CONDA:
@@ -250,9 +247,9 @@ class Maker:
     def _install(self, path: str, lock: Lock, venv: Optional[List[str]]) -> None:
         """`venv` makes the environment; None where conda has done so."""
         if self._known.shipped:
-            with shipped_packages.laid_out(self._home, self._known.shipped, self._shop.folder) as folder:
-                text = shipped_packages.from_folder(lock["requirements"], folder)
-                self._sync(path, [text], shipped_packages.install_arguments(folder), venv)
+            with uv.laid_out(self._home, self._known.shipped, self._shop.folder) as folder:
+                text = uv.from_folder(lock["requirements"], folder)
+                self._sync(path, [text], uv.install_arguments(folder), venv)
             return
         extra = uv.for_sync(self._plan["arguments"]) + torch_backend(lock)
         if self._plan["rebuild"]:
@@ -283,7 +280,7 @@ class Maker:
             given = dict(inherited_environment())
             theirs = uv.variables(self._home, given, self._place.cache)
             self._uv_variables = dict(theirs, HOLDFAST_FILES=self._plan["files"])
-            self._uv_variables.update(shipped_packages.OFFLINE if self._known.shipped else {})
+            self._uv_variables.update(uv.OFFLINE if self._known.shipped else {})
         return self._uv_variables
 
     def _name(self, lock: Lock, interpreter: Interpreter, tag: str) -> str:

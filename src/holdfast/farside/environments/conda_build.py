@@ -1,18 +1,214 @@
 """Packages of conda in an environment: solved and installed by py-rattler, which has an environment of its own."""
 
+import json
 import os
+import re
 import time
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
-from holdfast.farside.environments import conda_requests, uv
-from holdfast.farside.environments.built_environment import Environment
-from holdfast.farside.environments.conda_channels import Channels, channel_urls, read_settings
-from holdfast.farside.environments.find import Known
+from holdfast.farside.environments import uv
+from holdfast.farside.environments.built_environment import Environment, Known
+from holdfast.farside.environments.conda_channels import Channels, channel_urls, plain_spec, read_settings
+from holdfast.farside.environments.conda_worker import package_name as conda_name
+from holdfast.farside.environments.conda_worker import without_secrets
 from holdfast.farside.environments.installer_errors import explain, package_name
 from holdfast.farside.environments.locks import Lock
 from holdfast.farside.environments.workshop import Workshop
 from holdfast.farside.system.children import inherited_environment
 from holdfast.farside.system.refusal import Refused
+
+RATTLER = "py-rattler==0.28.0"
+"""What the worker's Python, from 3.10 on, needs."""
+UNSATISFIABLE, CHANNEL, NETWORK, STORAGE, OTHER = "unsatisfiable", "channel", "network", "storage", "other"
+
+_KINDS = (UNSATISFIABLE, CHANNEL, NETWORK, STORAGE, OTHER)
+_PHASES = {
+    "repodata": "reading the channels",
+    "solve": "choosing conda packages",
+    "download": "getting conda packages",
+    "link": "installing conda packages",
+}
+_WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "conda_worker.py")
+_SUBDIRS = {
+    "linux-x86_64": "linux-64",
+    "linux-aarch64": "linux-aarch64",
+    "linux-ppc64le": "linux-ppc64le",
+    "linux-s390x": "linux-s390x",
+    "darwin-x86_64": "osx-64",
+    "darwin-arm64": "osx-arm64",
+}
+_NOT_OF_PYTHON = ("python_abi", "pypy", "cpython", "python-gil", "python-freethreading", "python-jit")
+_NAMES_ON_THE_INDEX = {
+    "cupy-core": "cupy",
+    "dask-core": "dask",
+    "matplotlib-base": "matplotlib",
+    "msgpack-python": "msgpack",
+    "opencv": "opencv-python",
+    "py-lightgbm": "lightgbm",
+    "py-opencv": "opencv-python",
+    "py-xgboost": "xgboost",
+    "py-xgboost-cpu": "xgboost",
+    "py-xgboost-gpu": "xgboost",
+    "pyqt": "pyqt5",
+    "pytables": "tables",
+    "python-flatbuffers": "flatbuffers",
+    "python-graphviz": "graphviz",
+    "python-kaleido": "kaleido",
+    "python-xxhash": "xxhash",
+    "pytorch": "torch",
+    "pytorch-cpu": "torch",
+    "pytorch-gpu": "torch",
+    "tensorflow-base": "tensorflow",
+    "tensorflow-cpu": "tensorflow",
+    "tensorflow-gpu": "tensorflow",
+    "tensorflow-gpu-base": "tensorflow",
+}
+_VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?")
+
+Package = Dict[str, Any]
+
+
+class Prefix(NamedTuple):
+    """Where packages are installed, and the path under which a run will see it, which is written into its scripts."""
+
+    path: str
+    seen_as: str
+
+
+class CondaProgress(NamedTuple):
+    """`total` is 0 where nothing is downloaded."""
+
+    phase: str
+    done: int
+    of: int
+    bytes: int
+    total: int
+
+    @property
+    def text(self) -> str:
+        counts = ", %d of %d" % (self.done, self.of) if self.phase in ("download", "link") else ""
+        megabytes = ", %.1f of %.1f MB" % (self.bytes / 1e6, self.total / 1e6) if self.total else ""
+        return _PHASES.get(self.phase, self.phase) + counts + megabytes
+
+
+class CondaDone(NamedTuple):
+    packages: Tuple[Package, ...]
+
+
+class CondaProblem(NamedTuple):
+    """`kind` is one of the words above; `message` is rattler's own reason; `spec` may be empty."""
+
+    kind: str
+    message: str
+    spec: str
+
+
+Answer = Union[CondaProgress, CondaDone, CondaProblem]
+
+
+def worker_command(python: str) -> List[str]:
+    """`python` is one that has `RATTLER`. Its stdin gets the request."""
+    return [python, "-I", _WORKER]
+
+
+def solve_request(
+    specs: Sequence[str],
+    channels: Channels,
+    platform: str,
+    cuda: str,
+    locked: Sequence[Package],
+    cache: str,
+) -> str:
+    """`platform` as in a lock; `cuda` is the version that the target's driver supports, or empty; `locked` are packages
+    of an earlier answer, preferred wherever they still fit. In `cache` the worker has folders of its own.
+
+    Raises ValueError where conda has no name for the platform."""
+    glibc = re.search(r"-glibc([\d.]+)$", platform)
+    virtual = {"glibc": glibc.group(1) if glibc else None, "cuda": cuda or None}
+    request = {
+        "do": "solve",
+        "specs": [plain_spec(spec) for spec in specs],
+        "channels": [{"name": name, "urls": list(urls)} for name, urls in channels.groups],
+        "platform": subdir(platform),
+        "virtual": virtual,
+        "locked": list(locked),
+        "priority": channels.priority,
+        "cache": cache,
+    }
+    return _request(request, channels)
+
+
+def install_request(
+    packages: Sequence[Package],
+    prefix: Prefix,
+    channels: Channels,
+    platform: str,
+    cache: str,
+    thorough: bool = False,
+) -> str:
+    """Exactly these packages into a prefix that is new. `thorough`: the contents of cached packages are checked too,
+    not only that all files are there."""
+    request = {
+        "do": "install",
+        "packages": list(packages),
+        "prefix": prefix.path,
+        "target_prefix": prefix.seen_as,
+        "platform": subdir(platform),
+        "cache": cache,
+        "thorough": thorough,
+    }
+    return _request(request, channels)
+
+
+def subdir(platform: str) -> str:
+    """Conda's name: `linux-64` of `linux-x86_64-glibc2.36`. Raises ValueError."""
+    found = _SUBDIRS.get("-".join(platform.split("-")[:2]))
+    if found is None or (found.startswith("linux") and platform.endswith("-musl")):
+        raise ValueError("there are no conda packages for %s" % platform)
+    return found
+
+
+def read_line(line: str) -> Optional[Answer]:
+    """None for a line that the worker did not write: scripts of packages print, too."""
+    try:
+        said = json.loads(line)
+        if "ok" in said:
+            return CondaDone(tuple(dict(each) for each in said["ok"]["packages"]))
+        if "error" in said:
+            error = said["error"]
+            kind = error["kind"] if error["kind"] in _KINDS else OTHER
+            return CondaProblem(kind, without_secrets(str(error["message"])), str(error["spec"]))
+        return CondaProgress(said["phase"], said["done"], said["of"], said["bytes"], said["total"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def ended_early(code: Optional[int], output: str) -> CondaProblem:
+    """For a worker that ended without an answer; `code` is negative after a signal, `output` what else it wrote."""
+    how = "was ended by signal %d" % -code if code is not None and code < 0 else "ended with exit code %s" % code
+    lines = [line.strip() for line in output.splitlines() if line.strip() and read_line(line) is None]
+    last = ": %s" % without_secrets(lines[-1]) if lines else ""
+    return CondaProblem(OTHER, "the installer of conda packages %s%s" % (how, last), "")
+
+
+def python_packages(packages: Sequence[Package]) -> List[str]:
+    """`name==version` of those that are Python packages, by their names on a Python package index: what pip and uv take
+    for installed. Versions that only conda understands are left out."""
+    found = set()
+    for package in packages:
+        name = str(package["name"])
+        needs = {conda_name(each) for each in package["depends"]}
+        is_python = package["noarch"] == "python" or bool(needs & {"python", "python_abi"})
+        if is_python and name not in _NOT_OF_PYTHON and _VERSION.fullmatch(package["version"]):
+            found.add("%s==%s" % (_NAMES_ON_THE_INDEX.get(name, name), package["version"]))
+    return sorted(found)
+
+
+def _request(request: Dict[str, Any], channels: Channels) -> str:
+    """Secrets travel in here, on stdin, and nowhere else."""
+    network = dict(channels.network, credentials=channels.credentials, secret_urls=channels.secret_urls)
+    return json.dumps(dict(request, network=network))
+
 
 PYTHON = ">=3.10"
 """What py-rattler needs; it is not the Python of the run."""
@@ -35,9 +231,7 @@ class CondaPart:
         specs = [python] + [text for text, _ in self._plan["conda"]]
         try:
             locked = _of_this_platform(known[0]["conda"] if known else [], platform)
-            request = conda_requests.solve_request(
-                specs, self._channels(specs), platform, self._cuda, locked, self._cache()
-            )
+            request = solve_request(specs, self._channels(specs), platform, self._cuda, locked, self._cache())
         except ValueError as error:
             raise Refused("preparation", "conda has no packages for this machine: %s" % error) from None
         packages = [dict(each) for each in self._ask(request).packages]
@@ -47,13 +241,13 @@ class CondaPart:
 
     def install(self, packages: List[Dict[str, Any]], path: str, platform: str, thorough: bool) -> None:
         channels = self._channels([])
-        place = conda_requests.Prefix(path, path)
-        self._ask(conda_requests.install_request(packages, place, channels, platform, self._cache(), thorough))
+        place = Prefix(path, path)
+        self._ask(install_request(packages, place, channels, platform, self._cache(), thorough))
 
     def tool_python(self) -> str:
         """The Python that has py-rattler; made when it is needed first."""
         if self._tool is None:
-            name = conda_requests.RATTLER.replace("==", "-") + ("-" + self._place.tag if self._place.tag else "")
+            name = RATTLER.replace("==", "-") + ("-" + self._place.tag if self._place.tag else "")
             tool = Environment(self._home, name)
             if not tool.use():
                 tool.ensure(lambda: self._make_tool(tool.path), False, self._shop.owner.wait, self._shop.owner.tell)
@@ -83,43 +277,41 @@ class CondaPart:
                 "install",
                 "--python",
                 os.path.join(path, "bin", "python"),
-                conda_requests.RATTLER,
+                RATTLER,
             ],
         ]
         for step in steps:
-            progress = uv.UvProgress(
-                self._shop.phase, "fetching %s, which installs conda packages" % conda_requests.RATTLER
-            )
+            progress = uv.UvProgress(self._shop.phase, "fetching %s, which installs conda packages" % RATTLER)
             result = self._shop.run(step, variables, progress.hear)
             if result.code != 0:
                 raise Refused("preparation", explain(result.output, []).sentence())
-        said = {"packages": [conda_requests.RATTLER], "summary": "py-rattler, which installs conda packages"}
+        said = {"packages": [RATTLER], "summary": "py-rattler, which installs conda packages"}
         return dict(said, **self._place.about(python))
 
-    def _ask(self, request: str) -> conda_requests.CondaDone:
+    def _ask(self, request: str) -> CondaDone:
         answers: List[Any] = []
 
         def hear(line: str) -> None:
-            answer = conda_requests.read_line(line)
-            if isinstance(answer, conda_requests.CondaProgress):
+            answer = read_line(line)
+            if isinstance(answer, CondaProgress):
                 self._tell(answer)
             elif answer is not None:
                 answers.append(answer)
 
-        argv = conda_requests.worker_command(self.tool_python())
+        argv = worker_command(self.tool_python())
         result = self._shop.run(argv, self._variables(), hear, request)
-        answer = answers[-1] if answers else conda_requests.ended_early(result.code, result.output)
-        if isinstance(answer, conda_requests.CondaProblem):
+        answer = answers[-1] if answers else ended_early(result.code, result.output)
+        if isinstance(answer, CondaProblem):
             raise Refused("preparation", self._sentence(answer))
-        done: conda_requests.CondaDone = answer
+        done: CondaDone = answer
         return done
 
-    def _tell(self, progress: conda_requests.CondaProgress) -> None:
+    def _tell(self, progress: CondaProgress) -> None:
         if time.monotonic() - self._told >= _EVERY:
             self._told = time.monotonic()
             self._shop.phase(progress.text)
 
-    def _sentence(self, problem: conda_requests.CondaProblem) -> str:
+    def _sentence(self, problem: CondaProblem) -> str:
         name = package_name(problem.spec) if problem.spec else ""
         places = [where for text, where in self._plan["conda"] if name and package_name(text) == name]
         asked = " (asked for in %s)" % places[0] if places else ""
@@ -137,14 +329,10 @@ class CondaPart:
 
 
 _REMEDIES = {
-    conda_requests.UNSATISFIABLE: (
-        "Change the versions that contradict each other, or add the channel that has the package."
-    ),
-    conda_requests.CHANNEL: "Check the names under `channels:`.",
-    conda_requests.NETWORK: (
-        "Does the machine reach the channel? Packages below `pip:` come from the Python package index."
-    ),
-    conda_requests.STORAGE: "Make room on the machine: holdfast experiment clean --environments",
+    UNSATISFIABLE: ("Change the versions that contradict each other, or add the channel that has the package."),
+    CHANNEL: "Check the names under `channels:`.",
+    NETWORK: ("Does the machine reach the channel? Packages below `pip:` come from the Python package index."),
+    STORAGE: "Make room on the machine: holdfast experiment clean --environments",
 }
 
 
@@ -154,5 +342,5 @@ def python_version(packages: List[Dict[str, Any]]) -> str:
 
 def _of_this_platform(packages: List[Dict[str, Any]], platform: str) -> List[Dict[str, Any]]:
     """What is preferred must be able to run here: the solver would take it in any case."""
-    ours = ("noarch", conda_requests.subdir(platform))
+    ours = ("noarch", subdir(platform))
     return [each for each in packages if each.get("subdir") in ours]

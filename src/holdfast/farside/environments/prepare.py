@@ -5,8 +5,7 @@ import os
 import time
 from typing import List, NamedTuple
 
-from holdfast.farside.environments.built_environment import Environment
-from holdfast.farside.environments.find import Known
+from holdfast.farside.environments.built_environment import Environment, Known
 from holdfast.farside.environments.locks import Lock, write_lock
 from holdfast.farside.environments.workshop import Workshop
 from holdfast.farside.system.layout import ENVIRONMENT

@@ -1,15 +1,20 @@
-"""The environments of this host as they are asked about: which there are, what is in them, which may go."""
+"""The environments of this host: which there are, what is in them, and making room: by age, up to a limit, and what
+nothing refers to any more. Never what a run or a shell holds."""
 
 import json
 import os
-from typing import Any, Dict, Iterator, List, Tuple
+import time
+from typing import Any, Dict, Iterator, List, Set, Tuple
 
 from holdfast.farside.environments.built_environment import COMPLETE, LOCK, is_whole, names, read_mark
 from holdfast.farside.environments.locks import is_lock
+from holdfast.farside.environments.uv import alone
 from holdfast.farside.operations.known_runs import all_runs
+from holdfast.farside.operations.storage import remove
+from holdfast.farside.operations.sweep import HALF_REMOVED, NOTES, UNFINISHED, Moment, Removed, buckets
 from holdfast.farside.run.liveness import is_alive
 from holdfast.farside.system import kernel
-from holdfast.farside.system.files import walk
+from holdfast.farside.system.files import names_in, remove_tree, walk
 from holdfast.farside.system.journal import JournalWriter
 from holdfast.farside.system.layout import BUILD_BYTE, JOURNAL, USE_BYTE, Home
 from holdfast.farside.system.refusal import Refused
@@ -109,3 +114,130 @@ def _time(path: str) -> float:
 
 def _is_held(path: str, byte: int) -> bool:
     return os.path.exists(path) and kernel.lock_holder(path, byte) is not None
+
+
+Inode = Tuple[int, int]
+
+
+def trimmed(home: Home, message: Message) -> Dict[str, Any]:
+    """Remove environments that were not used for `older` seconds; then, until environments and cache are below `keep`
+    bytes, packages of the cache that no environment has, and environments, those used longest ago first. Last, notes
+    and locks that lead to nothing. Answers with `[what, bytes]`, `[what, why it was kept]`, and the bytes left."""
+    older, keep = message.get("older"), message.get("keep")
+    removed: List[List[Any]] = []
+    kept: List[List[str]] = []
+    now = time.time()
+    if older is not None:
+        _remove_old(home, now - float(older), removed, kept)
+    left = _Limit(home, int(keep), removed, kept).enforce() if keep is not None else None
+    moment = Moment(now, float(older or 0.0))
+    unfinished = UNFINISHED.remove(home, moment)
+    if unfinished:
+        removed.append(["what installers left unfinished", _bytes(unfinished)])
+    notes = NOTES.remove(home, moment)
+    if notes:
+        what = "1 note about an environment" if len(notes) == 1 else "%d notes about environments" % len(notes)
+        removed.append([what, _bytes(notes)])
+    HALF_REMOVED.remove(home, moment)
+    return {"removed": removed, "kept": kept, "left": left}
+
+
+def _bytes(removed: Removed) -> int:
+    return sum(size for _, size in removed)
+
+
+def _remove_old(home: Home, before: float, removed: List[List[Any]], kept: List[List[str]]) -> None:
+    for name in names(home):
+        if last_use(home, name) < before:
+            _remove(home, name, removed, kept)
+
+
+def _remove(home: Home, name: str, removed: List[List[Any]], kept: List[List[str]]) -> bool:
+    try:
+        removed.append(["environment " + name, remove(home, {"environment": name})["removed"]])
+    except Refused as refusal:
+        kept.append(["environment " + name, refusal.message])
+        return False
+    return True
+
+
+class _Limit:
+    """Environments and packages of the cache by their paths, each with the files that it has; many have the same."""
+
+    def __init__(self, home: Home, keep: int, removed: List[List[Any]], kept: List[List[str]]) -> None:
+        self._home, self._keep, self._removed, self._kept = home, keep, removed, kept
+        self._sizes: Dict[Inode, int] = {}
+        self._owners: Dict[Inode, int] = {}
+        self._files: Dict[str, Set[Inode]] = {}
+        self._total = 0
+
+    def enforce(self) -> int:
+        """Returns the bytes that are left."""
+        self._look()
+        if self._total > self._keep:
+            self._drop_unused()
+        for name in sorted(names(self._home), key=lambda name: last_use(self._home, name)):
+            if self._total <= self._keep:
+                break
+            if _remove(self._home, name, self._removed, self._kept):
+                self._forget(self._home.environment(name))
+                self._drop_unused()
+        return self._total
+
+    def _look(self) -> None:
+        for name in names(self._home):
+            self._add(self._home.environment(name))
+        units = list(_cached(self._home))
+        for path in units:
+            self._add(path)
+        known = set(self._owners)
+        rest = {(status.st_dev, status.st_ino): status.st_size for _, status in walk(self._home.cache(), [])}
+        self._total += sum(size for inode, size in rest.items() if inode not in known)
+
+    def _add(self, path: str) -> None:
+        found = {(status.st_dev, status.st_ino): status.st_size for _, status in walk(path, [])}
+        self._files[path] = set(found)
+        for inode, size in found.items():
+            self._owners[inode] = self._owners.get(inode, 0) + 1
+            if self._owners[inode] == 1:
+                self._sizes[inode] = size
+                self._total += size
+
+    def _forget(self, path: str) -> int:
+        """Returns the bytes that this gave back."""
+        freed = 0
+        for inode in self._files.pop(path):
+            self._owners[inode] -= 1
+            if self._owners[inode] == 0:
+                freed += self._sizes[inode]
+        self._total -= freed
+        return freed
+
+    def _drop_unused(self) -> None:
+        """From the cache, oldest first, what no environment has."""
+        count = freed = 0
+        with alone(self._home) as is_alone:
+            for path in sorted(_cached(self._home), key=_changed) if is_alone else []:
+                if self._total <= self._keep:
+                    break
+                if path in self._files and all(self._owners[inode] == 1 for inode in self._files[path]):
+                    freed += self._forget(path)
+                    remove_tree(path)
+                    if os.path.exists(path + ".lock"):
+                        os.unlink(path + ".lock")
+                    count += 1
+        if count:
+            self._removed.append(["%d cached package%s" % (count, "" if count == 1 else "s"), freed])
+
+
+def _cached(home: Home) -> Iterator[str]:
+    for folder in buckets(home):
+        paths = [os.path.join(folder, name) for name in names_in(folder) if not name.startswith(".")]
+        yield from (path for path in paths if os.path.isdir(path) and not os.path.islink(path))
+
+
+def _changed(path: str) -> float:
+    try:
+        return os.lstat(path).st_mtime
+    except OSError:
+        return 0.0

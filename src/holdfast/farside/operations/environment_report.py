@@ -1,18 +1,17 @@
-"""Whether what is installed here is right for this machine: of the environment that a plan means, or of the user's own
-Python. Read from the packages' files; none of them is imported."""
+"""What this host answers about environments: whether what is installed is right for it, read from the packages' files
+without an import, and what a choice of packages for it depends on."""
 
 import json
 import os
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, NamedTuple, Optional
 
 from holdfast.farside.environments.build_findings import judge
-from holdfast.farside.environments.built_environment import read_mark
+from holdfast.farside.environments.built_environment import Known, is_whole, read_mark
 from holdfast.farside.environments.drivers import machine_of
-from holdfast.farside.environments.find import Known
-from holdfast.farside.environments.frameworks import EnvironmentContents as Contents
 from holdfast.farside.environments.frameworks import read_environment
 from holdfast.farside.environments.installed import find_python, lines
-from holdfast.farside.environments.place import BuildPlace
+from holdfast.farside.environments.locks import Lock, is_lock, minor, note_path, read_locks
+from holdfast.farside.environments.place import BuildPlace, Interpreter, satisfies, version_list
 from holdfast.farside.environments.platforms import build_name, platform_name
 from holdfast.farside.machine import gpus
 from holdfast.farside.system.bound_plan import bind, holes
@@ -45,7 +44,7 @@ def checked(home: Home, message: Message) -> Dict[str, Any]:
     wants_gpu = bool(message.get("gpu")) or bool(report["devices"])
     if message.get("container") is not None:
         report = _given(message["container"], report)
-    place = _planned(home, message, report) if message.get("plan") is not None else _own(message)
+    place = _planned(home, message, report) if message.get("plan") is not None else _own_packages(message)
     about = {"gpus": [str(each.get("name") or "a GPU") for each in report["devices"]], "driver": report["driver"]}
     about.update(cuda=report["cuda"], wants_gpu=wants_gpu, state=report["state"], problem=report["problem"])
     if place is None:
@@ -53,8 +52,9 @@ def checked(home: Home, message: Message) -> Dict[str, Any]:
     contents = read_environment(place.prefix, place.folders)
     machine = machine_of(report, place.platform or platform_name(), place.python)
     rows = [list(each) for each in judge(contents.packages, contents.builds, machine, wants_gpu)]
+    builds = [[each.framework, each.version, each.cuda, each.is_cpu] for each in contents.builds]
     what = {"is_there": True, "environment": place.environment, "path": place.prefix, "python": place.python}
-    return dict(about, findings=rows, packages=len(lines(contents.packages)), frameworks=_builds(contents), **what)
+    return dict(about, findings=rows, packages=len(lines(contents.packages)), frameworks=builds, **what)
 
 
 def find(home: Home, message: Message, report: Optional[gpus.Report] = None) -> str:
@@ -78,9 +78,9 @@ def _given(container: Dict[str, Any], report: gpus.Report) -> gpus.Report:
     return report if container.get("gpus") else gpus.no_driver()
 
 
-def _place(home: Home, container: Optional[Dict[str, Any]]) -> Optional[BuildPlace]:
+def _place(home: Home, container: Optional[Dict[str, Any]]) -> BuildPlace:
     if container is None:
-        return None
+        return BuildPlace(home)
     from holdfast.farside.containers.images import place_asked
 
     return place_asked(home, container)
@@ -95,7 +95,7 @@ def _planned(home: Home, message: Message, report: gpus.Report) -> Optional[Pack
     return PackageLocation(name, path, mark.get("python", ""), None, str(mark.get("platform", "")))
 
 
-def _own(message: Message) -> PackageLocation:
+def _own_packages(message: Message) -> PackageLocation:
     """It is started once, to say where it looks: that is decided by more than its folder."""
     if message.get("container") is not None:
         image = message["container"].get("known_as") or message["container"]["image"]
@@ -110,12 +110,85 @@ def _own(message: Message) -> PackageLocation:
         version, prefix, folders = json.loads(asked.text().strip().splitlines()[-1])
     except (ValueError, IndexError):
         raise Refused("cannot-start", "The Python `%s` does not say where it looks for packages." % path)
-    return PackageLocation("", str(prefix), str(version), _folders(folders))
+    return PackageLocation(
+        "", str(prefix), str(version), [str(each) for each in folders if each and os.path.isdir(str(each))]
+    )
 
 
-def _folders(said: Sequence[Any]) -> List[str]:
-    return [str(each) for each in said if each and os.path.isdir(str(each))]
+def describe(home: Home, message: Message) -> Dict[str, Any]:
+    """`python` is the spec's pin or None, `location` the target's own Python, `spec` the spec's digest, `locks` those
+    known for it; `exact`: the first of them is what is wanted; `anew`: none of them is. Answers the `lock` that a build
+    here would take and whether it is `built`; where there is none, the `driver` of the GPUs, for which packages are
+    chosen too. `python` is None where this machine has none that fits, and `found` tells what it has. With a
+    `container` all of it is about the image."""
+    place, exact = _place(home, message.get("container")), bool(message.get("exact"))
+    platform = place.platform
+    near = [lock for lock in message["locks"] if is_lock(lock)]
+    if exact and (not near or near[0]["platform"] != platform):
+        about = (near[0]["platform"] if near else "another machine", place.words, platform)
+        raise Refused("preparation", "The environment that is wanted was made for %s, and %s is %s." % about)
+    pin = str(near[0]["python"] if exact else message.get("python") or "")
+    report = gpus.ask(inherited_environment())
+    if message.get("container") is not None and not message["container"].get("gpus"):
+        report = gpus.no_driver()
+    looked = Known(home, {"python": pin}, report, place)
+    known = near[:1] if exact else [lock for lock in near + read_locks(home, message["spec"]) if looked.fits(lock)]
+    location = str(message.get("location") or "")
+    found = place.pythons() if pin else []
+    if exact and not place.tag:  # the other run may have had what is active here
+        found = _active(home, location or None) + found
+    if pin:
+        python = _chosen(place, pin, known, found)
+    else:
+        python = place.own(location) if place.tag else _own(home, location or None)
+    lock = _lock_for(python, [] if message.get("anew") else known)
+    return {
+        "platform": platform,
+        "python": None if python is None else [python.path, python.version],
+        "found": version_list(found),
+        "driver": report["driver"],
+        "lock": lock,
+        "built": lock is not None
+        and python is not None
+        and _is_built(home, lock, place.noted_as(pin, location if place.tag else python.path)),
+    }
 
 
-def _builds(contents: Contents) -> List[List[Any]]:
-    return [[each.framework, each.version, each.cuda, each.is_cpu] for each in contents.builds]
+def _chosen(place: BuildPlace, pin: str, known: List[Lock], found: List[Interpreter]) -> Optional[Interpreter]:
+    """As a build chooses: rather the Python that packages were chosen for before."""
+    for lock in known:
+        same = place.choose(minor(lock["python"]), found)
+        if same is not None and satisfies(same.version, pin):
+            return same
+    return place.choose(pin, found)
+
+
+def _own(home: Home, location: Optional[str]) -> Interpreter:
+    if location and os.sep in location and not os.path.isabs(os.path.expanduser(location)):
+        message = "`pythonLocation: %s` lies among the files of a run, so it cannot be asked before there is one."
+        raise Refused("preparation", message % location, "Name a Python by its whole path, or pin one in the spec.")
+    path = find_python(location, "/")
+    found = BuildPlace(home).active(path)
+    if not found:
+        raise Refused("preparation", "The Python `%s` does not start." % path)
+    return found[0]
+
+
+def _active(home: Home, location: Optional[str]) -> List[Interpreter]:
+    try:
+        return [_own(home, location)]
+    except Refused:
+        return []
+
+
+def _lock_for(python: Optional[Interpreter], known: List[Lock]) -> Optional[Lock]:
+    fitting = [lock for lock in known if python is not None and minor(lock["python"]) == minor(python.version)]
+    return fitting[0] if fitting else None
+
+
+def _is_built(home: Home, lock: Lock, wanted: str) -> bool:
+    try:
+        with open(note_path(home, lock, wanted)) as source:
+            return is_whole(home.environment(source.read().strip()))
+    except (OSError, Refused):
+        return False

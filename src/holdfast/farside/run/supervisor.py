@@ -151,7 +151,7 @@ class Supervisor:
         """Find or build it, where the plan has one; its folder is what the hole of that name is."""
         if self.plan["environment"] is None:
             return
-        from holdfast.farside.environments.find import Known
+        from holdfast.farside.environments.built_environment import Known
         from holdfast.farside.environments.prepare import prepare
         from holdfast.farside.environments.workshop import Workshop
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from holdfast.farside.containers.images import Image, InImage, Python
-from holdfast.farside.environments.interpreters import Interpreter
-from holdfast.farside.environments.place import CONDA, BuildPlace
+from holdfast.farside.environments.place import CONDA, BuildPlace, Interpreter
 from holdfast.farside.environments.platforms import platform_name
 from holdfast.farside.system.layout import Home
 from unit.farside.programs import program

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from holdfast.farside.environments import conda_build, conda_requests
+from holdfast.farside.environments import conda_build
+from holdfast.farside.environments.conda_build import CondaDone, CondaProblem, CondaProgress, Prefix
 from holdfast.farside.environments.conda_channels import Channels
-from holdfast.farside.environments.conda_requests import CondaDone, CondaProblem, CondaProgress, Prefix
 
 CHANNELS = Channels(
     groups=(("conda-forge", ("conda-forge",)), ("https://h/c", ("https://h/c",))),
@@ -28,7 +28,7 @@ def test_a_solve_is_asked_for_the_targets_system_and_driver():
     specs, network = ["https://h/t/tk/c::x", "numpy"], {"verify": False, "credentials": CHANNELS.credentials}
 
     def request(cuda: str) -> object:
-        return json.loads(conda_requests.solve_request(specs, CHANNELS, PLATFORM, cuda, [package("x")], "/cache"))
+        return json.loads(conda_build.solve_request(specs, CHANNELS, PLATFORM, cuda, [package("x")], "/cache"))
 
     for cuda in ("12.4", ""):
         assert request(cuda) == {
@@ -47,7 +47,7 @@ def test_a_solve_is_asked_for_the_targets_system_and_driver():
 def test_an_installation_names_the_place_and_how_it_will_be_seen():
     prefix = Prefix("/home/me/.holdfast/environments/x", "/environments/x")
 
-    request = json.loads(conda_requests.install_request([package("x")], prefix, CHANNELS, PLATFORM, "/cache"))
+    request = json.loads(conda_build.install_request([package("x")], prefix, CHANNELS, PLATFORM, "/cache"))
 
     assert (request["do"], request["packages"], request["platform"]) == ("install", [package("x")], "linux-64")
     assert (request["prefix"], request["target_prefix"], request["thorough"]) == (*prefix, False)
@@ -58,19 +58,19 @@ def test_an_installation_names_the_place_and_how_it_will_be_seen():
     [(PLATFORM, "linux-64"), ("linux-aarch64-glibc2.17", "linux-aarch64"), ("darwin-arm64-musl", "osx-arm64")],
 )
 def test_conda_has_its_own_names_for_platforms(platform, name):
-    assert conda_requests.subdir(platform) == name
+    assert conda_build.subdir(platform) == name
 
 
 @pytest.mark.parametrize("platform", ["linux-x86_64-musl", "plan9-mips-glibc2.2"])
 def test_a_platform_without_conda_packages_is_refused(platform):
     with pytest.raises(ValueError, match=f"there are no conda packages for {platform}"):
-        conda_requests.subdir(platform)
+        conda_build.subdir(platform)
 
 
 def test_progress_is_a_sentence_for_people():
     line = '{"phase": "download", "done": 3, "of": 9, "bytes": 1500000, "total": 30000000}'
 
-    progress = conda_requests.read_line(line)
+    progress = conda_build.read_line(line)
 
     assert progress == CondaProgress("download", 3, 9, 1500000, 30000000)
     assert progress.text == "getting conda packages, 3 of 9, 1.5 of 30.0 MB"
@@ -81,22 +81,22 @@ def test_progress_is_a_sentence_for_people():
 def test_the_last_line_is_a_result_or_an_error_without_secrets():
     error = {"kind": "strange", "message": "no https://ada:word@h/t/tk/c", "spec": "x"}
 
-    assert conda_requests.read_line(json.dumps({"ok": {"packages": [package("x")]}})) == CondaDone((package("x"),))
-    assert conda_requests.read_line(json.dumps({"error": error})) == CondaProblem("other", "no https://h/c", "x")
+    assert conda_build.read_line(json.dumps({"ok": {"packages": [package("x")]}})) == CondaDone((package("x"),))
+    assert conda_build.read_line(json.dumps({"error": error})) == CondaProblem("other", "no https://h/c", "x")
 
 
 @pytest.mark.parametrize(
     "line", ["", "Hello from a package", "[1]", "3", '"ok"', '{"a": 1}', '{"ok": 1}', '{"error": {}}']
 )
 def test_what_others_print_is_no_answer(line):
-    assert conda_requests.read_line(line) is None
+    assert conda_build.read_line(line) is None
 
 
 def test_a_worker_that_dies_is_a_problem_with_its_last_words():
     said = 'a\n{"phase": "solve", "done": 0, "of": 0, "bytes": 0, "total": 0}\nSegmentation fault\n\n'
 
-    assert conda_requests.ended_early(-9, "").message == "the installer of conda packages was ended by signal 9"
-    assert conda_requests.ended_early(1, said) == CondaProblem(
+    assert conda_build.ended_early(-9, "").message == "the installer of conda packages was ended by signal 9"
+    assert conda_build.ended_early(1, said) == CondaProblem(
         "other", "the installer of conda packages ended with exit code 1: Segmentation fault", ""
     )
 
@@ -114,11 +114,11 @@ def test_python_packages_have_their_names_of_the_index():
         package("libblas", "3.9.0", ("libopenblas",)),
     ]
 
-    assert conda_requests.python_packages(packages) == ["matplotlib==3.8.0", "six==1.16.0", "torch==2.1.0"]
+    assert conda_build.python_packages(packages) == ["matplotlib==3.8.0", "six==1.16.0", "torch==2.1.0"]
 
 
 def test_the_worker_is_a_program_beside_this_module():
-    python, option, path = conda_requests.worker_command("/tools/bin/python")
+    python, option, path = conda_build.worker_command("/tools/bin/python")
 
     assert (python, option) == ("/tools/bin/python", "-I")
     with open(path) as source:

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from holdfast.farside.environments import conda_requests, conda_worker
+from holdfast.farside.environments import conda_build, conda_worker
 from holdfast.farside.environments.conda_worker import Failed, Reporter, concerned, failure, without_secrets
 
 
@@ -105,7 +105,7 @@ def test_an_archive_of_a_folder_must_have_its_sha256(tmp_path):
 
 @pytest.mark.parametrize("request_text", ["", "{}", "[]", '{"do": "dance"}', '{"do": "solve", "specs": []}'])
 def test_a_worker_that_cannot_work_says_so_in_one_line(request_text):
-    argv = [sys.executable, "-I", "-S", conda_requests.worker_command("")[2]]
+    argv = [sys.executable, "-I", "-S", conda_build.worker_command("")[2]]
     done = subprocess.run(argv, input=request_text, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (1, "")
     assert json.loads(done.stdout)["error"]["kind"] == "other"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside.environments import interpreters
-from holdfast.farside.environments.interpreters import Interpreter, choose, satisfies
+from holdfast.farside.environments import place
+from holdfast.farside.environments.place import Interpreter, choose, satisfies
 from holdfast.farside.environments.platforms import build_name
 from unit.farside.programs import program
 
@@ -50,16 +50,16 @@ def test_a_pin_is_understood_as_conda_and_pip_mean_it(version, pin, expected):
 def test_the_newest_python_that_satisfies_the_pin_is_chosen_and_where_none_does_all_can_be_named():
     chosen = {pin: choose(pin, FOUND) for pin in ("3.11", ">=3.6,<3.13", "3.6", "3.8")}
     assert chosen == {"3.11": FOUND[1], ">=3.6,<3.13": FOUND[1], "3.6": FOUND[2], "3.8": None}
-    assert interpreters.shown([*FOUND, FOUND[0]]) == "3.13.0, 3.11.9, 3.11.2, 3.6.15"
-    assert interpreters.shown([]) == "none"
+    assert place.version_list([*FOUND, FOUND[0]]) == "3.13.0, 3.11.9, 3.11.2, 3.6.15"
+    assert place.version_list([]) == "none"
 
 
 def test_pythons_that_were_brought_for_earlier_runs_are_found(home):
     brought = program(Path(home.pythons()) / "cpython-3.9.18-linux" / "bin" / "python3")
     (Path(home.pythons()) / "cpython-3.9-linux").symlink_to("cpython-3.9.18-linux")
 
-    assert interpreters.brought(home, build_name()) == [str(brought)]
-    assert Interpreter(str(brought), "3.9.18") in interpreters.found_here(home, {"PATH": "", "HOME": home.path})
+    assert place.brought(home, build_name()) == [str(brought)]
+    assert Interpreter(str(brought), "3.9.18") in place.found_here(home, {"PATH": "", "HOME": home.path})
 
 
 def test_somebodys_environment_comes_after_a_python_of_the_machine(home, tmp_path):
@@ -69,7 +69,7 @@ def test_somebodys_environment_comes_after_a_python_of_the_machine(home, tmp_pat
     record.parent.mkdir()
     record.write_text("{}")
 
-    found = interpreters.found_here(home, {"PATH": f"{mine.parent}:{plain.parent}", "HOME": str(tmp_path)})
+    found = place.found_here(home, {"PATH": f"{mine.parent}:{plain.parent}", "HOME": str(tmp_path)})
 
     assert [each.path for each in found if each.path.startswith(str(tmp_path))] == [str(plain), str(mine)]
 
@@ -78,7 +78,7 @@ def test_a_program_that_is_no_python_has_no_version(tmp_path):
     other, absent = str(program(tmp_path / "python3", "echo hello")), str(tmp_path / "nowhere")
     own = "%d.%d.%d" % sys.version_info[:3]
 
-    found = interpreters.versions_of([other, absent, sys.executable], dict(os.environ))
+    found = place.versions_of([other, absent, sys.executable], dict(os.environ))
     assert found == {other: None, absent: None, sys.executable: own}
 
 
@@ -87,8 +87,8 @@ def test_one_that_was_brought_for_an_image_is_not_for_the_machine(home):
     for name in ("gnu", "musl"):
         program(Path(home.pythons()) / f"cpython-3.9.18-linux-{machine}-{name}" / "bin" / "python3")
 
-    (found,) = interpreters.brought(home, f"{machine}-musl")
-    (here,) = interpreters.brought(home, build_name())
+    (found,) = place.brought(home, f"{machine}-musl")
+    (here,) = place.brought(home, build_name())
 
     assert "-musl/" in found
     assert (f"-{'musl' if libc == 'musl' else 'gnu'}/") in here

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.environments.find import Known
+from holdfast.farside.environments.built_environment import Known
 from holdfast.farside.environments.locks import is_honest, is_lock, make_lock, torch_backend
 from holdfast.farside.environments.platforms import platform_name
 

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from holdfast.farside.environments.build import DEFAULT, Maker
-from holdfast.farside.environments.find import Known
-from holdfast.farside.environments.interpreters import Interpreter
-from holdfast.farside.environments.place import BuildPlace
+from holdfast.farside.environments.built_environment import Known
+from holdfast.farside.environments.place import BuildPlace, Interpreter
 from holdfast.farside.system.refusal import Refused
 
 

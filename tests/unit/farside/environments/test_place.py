@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.farside.environments import place as places
-from holdfast.farside.environments.find import Known
+from holdfast.farside.environments.built_environment import Known
 from holdfast.farside.environments.locks import Lock, lock_digest, make_lock
 from holdfast.farside.environments.place import BuildPlace
 from holdfast.farside.environments.platforms import platform_name

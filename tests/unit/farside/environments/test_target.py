@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.environments import interpreters, place
-from holdfast.farside.environments.interpreters import Interpreter
+from holdfast.farside.environments import place
 from holdfast.farside.environments.locks import Lock, lock_path, make_lock, note_path, write_lock
-from holdfast.farside.operations import resolution_target
+from holdfast.farside.environments.place import Interpreter
+from holdfast.farside.operations import environment_report
 from holdfast.farside.system.layout import Home
 from holdfast.farside.system.refusal import Refused
 
@@ -22,9 +22,9 @@ HERE = [Interpreter("/usr/bin/python3.12", "3.12.1"), Interpreter("/usr/bin/pyth
 @pytest.fixture
 def home(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
     monkeypatch.setattr(place, "platform_name", lambda: PLATFORM)
-    monkeypatch.setattr(interpreters, "found_here", lambda home, environment: HERE)
-    monkeypatch.setattr(resolution_target, "find_python", lambda location, work: location or "/usr/bin/python3")
-    monkeypatch.setattr(interpreters, "versions_of", lambda paths, environment: dict.fromkeys(paths, "3.10.4"))
+    monkeypatch.setattr(place, "found_here", lambda home, environment: HERE)
+    monkeypatch.setattr(environment_report, "find_python", lambda location, work: location or "/usr/bin/python3")
+    monkeypatch.setattr(place, "versions_of", lambda paths, environment: dict.fromkeys(paths, "3.10.4"))
     return home
 
 
@@ -33,7 +33,7 @@ def lock(python: str = "3.11.2", platform: str = PLATFORM, **more: Any) -> Lock:
 
 
 def ask(home: Home, python: str | None = ">=3.10", locks: Any = (), **more: Any) -> dict[str, Any]:
-    return resolution_target.describe(
+    return environment_report.describe(
         home, {"spec": SPEC, "python": python, "location": None, "locks": list(locks), **more}
     )
 

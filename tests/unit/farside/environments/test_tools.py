@@ -52,4 +52,4 @@ def test_one_that_has_not_arrived_is_refused(home):
     with pytest.raises(Refused, match=r"uv-0\.13\.7"):
         uv.place(home, MESSAGE)
     with pytest.raises(Refused, match="not here yet"):
-        uv.require(home, ["uv-0.13.7"])
+        uv.require_tools(home, ["uv-0.13.7"])

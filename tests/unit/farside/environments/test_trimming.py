@@ -8,7 +8,7 @@ import os
 import time
 from pathlib import Path
 
-from holdfast.farside.operations.environment_trim import trimmed
+from holdfast.farside.operations.environment_list import trimmed
 from holdfast.farside.system.layout import USE_BYTE, Home
 from unit.farside.programs import lock_held
 
