@@ -35,14 +35,14 @@ def encode(value: Any) -> Any:
     """What `decode` of the value's class gives back an equal one for."""
     if type(value) in _PLAIN or value is None:
         return value
+    if hasattr(value, "as_json"):
+        return value.as_json()
     if isinstance(value, (tuple, list)):
         return [encode(each) for each in value]
     if hasattr(value, "items"):
         return {key: encode(each) for key, each in value.items()}
     if isinstance(value, Enum):
         return value.value
-    if hasattr(value, "as_json"):
-        return value.as_json()
     return {name: encode(getattr(value, name)) for name in field_names(value)}
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
+from holdfast.farside.gpu.request import GpuRequest
 from holdfast.frozen import dataclass
 from holdfast.model import RECORD_FORMAT
 
@@ -127,26 +128,6 @@ class EnvironmentPlan:
     """The manifest of packages that are sent along: then nothing over there asks an index."""
 
 
-QUIET_AFTER = 600.0
-"""Seconds without output and without GPU work after which the user is told, unless another time is asked for."""
-
-
-@dataclass(frozen=True)
-class GpuPlan:
-    """What the run asks of the GPUs. `gpus` is how many, or `all`; None leaves what the script sees alone. `require`:
-    without one nothing is started. Of those handed out each has `min_memory` bytes free. `asked`: the run is meant to
-    use one; `by` says where the number or the wish is written, for people. Times in seconds; `quiet_after` None: nobody
-    is told of a run that neither says nor computes anything."""
-
-    gpus: int | str | None = None
-    require: bool = False
-    min_memory: int | None = None
-    stop_if_idle: float | None = None
-    quiet_after: float | None = QUIET_AFTER
-    asked: bool = False
-    by: str = ""
-
-
 DIRECT = "direct"
 
 
@@ -183,6 +164,6 @@ class Plan:
     """`pythonLocation` for the hole of that name; None is the active one over there, or the image's own."""
     container: ContainerPlan | None = None
     """None: the script sees the host as its user does."""
-    gpu: GpuPlan = GpuPlan()
+    gpu: GpuRequest = GpuRequest()
     engine: EnginePlan = EnginePlan()
     format: int = RECORD_FORMAT

@@ -53,7 +53,10 @@ itself."""
 FROM_THE_FAR_SIDE = {
     "hosts": ("system.frames", "system.digests"),
     "history": ("gpu.samples", "gpu.judge.evidence"),
-    "presenting": ("engines.engine",),
+    "plan": ("gpu.request",),
+    "project": ("gpu.request",),
+    "workbench": ("gpu.request",),
+    "presenting": ("engines.engine", "gpu.request"),
     "environments": (
         "environments.installer_errors",
         "environments.drivers",

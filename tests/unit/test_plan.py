@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 from holdfast.codec import encode
+from holdfast.farside.gpu.request import GpuRequest
 from holdfast.plan import (
     Command,
     ContainerPlan,
     EnginePlan,
     EnvironmentPlan,
-    GpuPlan,
     Hole,
     Plan,
     RunLimits,
@@ -69,7 +69,7 @@ def test_a_plan_is_written_as_it_always_was():
 def test_a_plan_with_a_container_and_an_environment_is_written_as_it_always_was():
     plan = Plan(
         *("iris_1", "p1", "g1", "a" * 64, (), text("/s"), None, RunLimits(1.0, 2.0), ENVIRONMENT, False, ("TOKEN",)),
-        *("python3.9", CONTAINER, GpuPlan("all", True, 5, 1.0, None, True, "`--gpus all`"), EnginePlan("queue")),
+        *("python3.9", CONTAINER, GpuRequest("all", True, 5, 1.0, None, True, "`--gpus all`"), EnginePlan("queue")),
     )
     found = written(plan)
     assert found["environment"] == {

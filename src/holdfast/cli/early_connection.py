@@ -31,17 +31,13 @@ WITH_VALUE = frozenset(
         "--spark-file",
         "--sync-outputs",
         "--environment-of",
-        "--gpus",
-        "--min-gpu-memory",
-        "--stop-if-idle",
-        "--quiet-after",
         "-o",
         "--output",
         "--query",
     )
 )
 BUILDING = ("--upgrade", "--rebuild", "--ship-packages")
-FLAGS = frozenset(("-a", "--async", "--wait", "--no-outputs", "--require-gpu", *BUILDING, "--verbose", "--debug"))
+FLAGS = frozenset(("-a", "--async", "--wait", "--no-outputs", *BUILDING, "--verbose", "--debug"))
 
 
 @dataclass(frozen=True)
@@ -104,10 +100,20 @@ def submitted_to(arguments: list[str]) -> TypedTarget | None:
                 found.get("-c", found.get("--run-configuration", named)), found.get("-t", found.get("--target"))
             )
         option, has_value, value = word.partition("=")
-        if option in WITH_VALUE and option.startswith("--") and has_value:
+        needs_value = takes_value(option)
+        if needs_value and option.startswith("--") and has_value:
             found[option] = value
-        elif word in WITH_VALUE and words:
+        elif needs_value and not has_value and words:
             found[word] = words.pop(0)
-        elif word not in FLAGS:
+        elif needs_value is not False or has_value:
             return None
     return None
+
+
+def takes_value(option: str) -> bool | None:
+    """Whether a value follows an option of `submit`; None of one that is not known."""
+    if option in WITH_VALUE or option in FLAGS:
+        return option in WITH_VALUE
+    from holdfast.project.gpu_wishes import WISHES
+
+    return next((wish.parse is not None for wish in WISHES if wish.option == option), None)

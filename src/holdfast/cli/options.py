@@ -54,24 +54,6 @@ def _size(word: str) -> int:
     return parse_size(word)
 
 
-def _gpus(word: str) -> int | str:
-    from holdfast.project.gpu_wishes import parse_gpus
-
-    return parse_gpus(word)
-
-
-def _gpu_memory(word: str) -> int:
-    from holdfast.project.gpu_wishes import parse_memory
-
-    return parse_memory(word)
-
-
-def _idle_time(word: str) -> float:
-    from holdfast.project.gpu_wishes import parse_idle
-
-    return parse_idle(word)
-
-
 DURATION, SIZE = Parsed("duration", _duration), Parsed("size", _size)
 
 
@@ -185,62 +167,6 @@ def build_options(command: Callable[..., Any]) -> Callable[..., Any]:
         help="Choose and download packages here and send them: for machines without internet.",
     )
     return newer(anew(sent(with_wishes)))
-
-
-def gpu_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """What a run wants of GPUs; the command gets it as `gpu`."""
-
-    @functools.wraps(command)
-    def with_gpu(
-        *arguments: Any,
-        gpus: int | str | None,
-        require_gpu: bool,
-        min_gpu_memory: int | None,
-        stop_if_idle: float | None,
-        quiet_after: float | None,
-        **options: Any,
-    ) -> Any:
-        from holdfast.project.gpu_wishes import GpuWishes
-
-        wishes = GpuWishes(gpus, require_gpu or None, min_gpu_memory, stop_if_idle, quiet_after)
-        return command(*arguments, gpu=wishes, **options)
-
-    for option in reversed(_GPU_OPTIONS):
-        with_gpu = option(with_gpu)
-    return with_gpu
-
-
-_GPU_OPTIONS = (
-    click.option(
-        "--gpus",
-        type=Parsed("gpus", _gpus, ("1", "2", "4", "8", "all", "0")),
-        metavar="N|all",
-        help="Have so many GPUs for the run alone, waiting for them if need be; 0 hides them from it.",
-    ),
-    click.option(
-        "--require-gpu",
-        is_flag=True,
-        help="Do not start the script where it could not use a GPU: ends with 252, and says what is missing.",
-    ),
-    click.option(
-        "--min-gpu-memory",
-        type=Parsed("size", _gpu_memory),
-        metavar="SIZE",
-        help="With --gpus: only GPUs with so much free memory, e.g. 8GB, 40GiB.",
-    ),
-    click.option(
-        "--stop-if-idle",
-        type=Parsed("duration", _idle_time),
-        metavar="DURATION",
-        help="End the run when its GPU has computed nothing for so long, e.g. 30m.",
-    ),
-    click.option(
-        "--quiet-after",
-        type=DURATION,
-        metavar="DURATION",
-        help="Say so when for so long there was neither output nor GPU work; 0 never. [default: 10m]",
-    ),
-)
 
 
 def target_option(help: str, required: bool = False) -> Decorator:  # noqa: A002 - as click calls it

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import click
 
@@ -12,11 +15,12 @@ from holdfast.cli.early_connection import AHEAD
 from holdfast.cli.misplaced import SubmitCommand, warn_misplaced
 from holdfast.cli.options import (
     DURATION,
+    Decorator,
+    Parsed,
     build_options,
     conda_file_option,
     configuration_options,
     environment_options,
-    gpu_options,
     other_target,
     run_configuration_option,
 )
@@ -34,11 +38,32 @@ from holdfast.presenting.lines import one_line
 from holdfast.presenting.plan_page import plan_text
 from holdfast.presenting.run_words import ending_lines
 from holdfast.project.folder import Project
-from holdfast.project.gpu_wishes import GpuWishes
+from holdfast.project.gpu_wishes import WISHES, GpuWish, GpuWishes
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.submitting import submit
 from holdfast.workbench.submitting.run_plan import EnvironmentWishes, SubmitRequest
+
+
+def _gpu_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What a run wants of GPUs; the command gets it as `gpu`."""
+
+    @functools.wraps(command)
+    def with_gpu(*arguments: Any, **options: Any) -> Any:
+        typed = {each.name: options.pop(each.name) for each in WISHES}
+        return command(*arguments, gpu=GpuWishes(**typed), **options)
+
+    found: Callable[..., Any] = with_gpu
+    for wish in reversed(WISHES):
+        found = _gpu_option(wish)(found)
+    return found
+
+
+def _gpu_option(wish: GpuWish) -> Decorator:
+    if wish.parse is None:
+        return click.option(wish.option, wish.name, is_flag=True, default=None, help=wish.help)
+    kind = Parsed(str(wish.metavar).lower(), wish.parse, wish.offered)
+    return click.option(wish.option, wish.name, type=kind, metavar=wish.metavar, help=wish.help)
 
 
 @click.command(
@@ -80,7 +105,7 @@ from holdfast.workbench.submitting.run_plan import EnvironmentWishes, SubmitRequ
 )
 @click.option("--no-outputs", is_flag=True, help="Leave outputs on the machine; `history download` fetches them.")
 @environment_options
-@gpu_options
+@_gpu_options
 @click.option("--dry-run", is_flag=True, help="Show the plan and stop.")
 @click.argument("script", type=click.Path())
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)

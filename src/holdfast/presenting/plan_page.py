@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from holdfast.codec import encode
 from holdfast.farside.engines.engine import job_script
-from holdfast.plan import DIRECT, QUIET_AFTER, ContainerPlan, EnvironmentPlan, GpuPlan, Plan, Text
-from holdfast.project.gpu_wishes import format_memory
+from holdfast.farside.gpu.request import GpuRequest
+from holdfast.plan import DIRECT, ContainerPlan, EnvironmentPlan, Plan, Text
+from holdfast.project.gpu_wishes import planned_lines
 from holdfast.project.quantities import format_duration
 
 
@@ -60,7 +61,7 @@ _GPUS = {
 }
 
 
-def _gpus(plan: GpuPlan) -> Iterator[str]:
+def _gpus(plan: GpuRequest) -> Iterator[str]:
     by = f" ({plan.by.replace('`', '')})" if plan.by else ""
     match plan.gpus:
         case None:
@@ -73,14 +74,7 @@ def _gpus(plan: GpuPlan) -> Iterator[str]:
             yield f"{plan.gpus}, for this run alone{by}"
     if plan.require and plan.gpus is not None:
         yield "required: without one the script is not started"
-    if plan.min_memory is not None:
-        yield f"with {format_memory(plan.min_memory)} of free memory each"
-    if plan.stop_if_idle is not None:
-        yield f"ended after {format_duration(plan.stop_if_idle)} without GPU work"
-    if plan.quiet_after is None:
-        yield "nothing is said of a run that neither prints nor computes"
-    elif plan.quiet_after != QUIET_AFTER:
-        yield f"noticed after {format_duration(plan.quiet_after)} with neither output nor GPU work"
+    yield from planned_lines(plan)
 
 
 def _two_columns(title: str, rows: Iterable[str]) -> Iterator[str]:

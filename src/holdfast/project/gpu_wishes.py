@@ -1,22 +1,21 @@
-"""What is wished of GPUs, typed or written in a run configuration: how many, which ones, and what if none is used."""
+"""What users wish of GPUs, typed or written in a run configuration: each wish is declared once, in `WISHES`.
+
+Its field is also one of `farside/gpu/request.py`, which has what the far side is asked for.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.errors import UsageError
+from holdfast.farside.gpu.request import ALL, GpuRequest
 from holdfast.frozen import dataclass
 from holdfast.project.quantities import format_duration, parse_duration, parse_size
 
 if TYPE_CHECKING:
     from holdfast.project.fields import Fields
-
-Value = TypeVar("Value")
-
-ALL = "all"
-KEYS = ("Gpus", "RequireGpu", "MinGpuMemory", "StopIfIdle", "QuietAfter")
 
 
 @dataclass(frozen=True)
@@ -66,37 +65,139 @@ def parse_idle(text: str) -> float:
     return seconds
 
 
+class GpuWish(NamedTuple):
+    """One field of `GpuWishes`: an option of `submit`, with its help, and a key of run configurations.
+
+    `parse` None: a flag. `written` makes what stands behind the key, `planned` the line of a plan where the wish is not
+    what it is by default. `needs_gpus`: it makes no sense for a run that has none, and asks for one.
+    """
+
+    name: str
+    option: str
+    key: str
+    help: str
+    metavar: str | None = None
+    parse: Callable[[str], Any] | None = None
+    written: Callable[[Any], str] = str
+    planned: Callable[[Any], str] | None = None
+    needs_gpus: bool = True
+    offered: tuple[str, ...] = ()
+
+    def place(self, typed: GpuWishes, written: GpuWishes, file: str) -> str:
+        """Where the wish is said, for people."""
+        value = getattr(typed, self.name)
+        if value is not None:
+            return f"`{self.option} {value}`" if self.name == "gpus" else f"`{self.option}`"
+        value = getattr(written, self.name)
+        shows_value = self.name == "gpus" or self.parse is None
+        return f"`{self.key}: {self.written(value)}` in {file}" if shows_value else f"`{self.key}` in {file}"
+
+
+WISHES = (
+    GpuWish(
+        *("gpus", "--gpus", "Gpus"),
+        help="Have so many GPUs for the run alone, waiting for them if need be; 0 hides them from it.",
+        metavar="N|all",
+        parse=parse_gpus,
+        needs_gpus=False,
+        offered=("1", "2", "4", "8", "all", "0"),
+    ),
+    GpuWish(
+        *("require", "--require-gpu", "RequireGpu"),
+        help="Do not start the script where it could not use a GPU: ends with 252, and says what is missing.",
+        written=lambda value: "true" if value else "false",
+    ),
+    GpuWish(
+        *("min_memory", "--min-gpu-memory", "MinGpuMemory"),
+        help="With --gpus: only GPUs with so much free memory, e.g. 8GB, 40GiB.",
+        metavar="SIZE",
+        parse=parse_memory,
+        written=lambda value: f"{value}B",
+        planned=lambda value: f"with {format_memory(value)} of free memory each",
+    ),
+    GpuWish(
+        *("stop_if_idle", "--stop-if-idle", "StopIfIdle"),
+        help="End the run when its GPU has computed nothing for so long, e.g. 30m.",
+        metavar="DURATION",
+        parse=parse_idle,
+        written=format_duration,
+        planned=lambda value: f"ended after {format_duration(value)} without GPU work",
+    ),
+    GpuWish(
+        *("quiet_after", "--quiet-after", "QuietAfter"),
+        help="Say so when for so long there was neither output nor GPU work; 0 never. [default: 10m]",
+        metavar="DURATION",
+        parse=parse_duration,
+        written=format_duration,
+        planned=lambda value: (
+            "nothing is said of a run that neither prints nor computes"
+            if value is None
+            else f"noticed after {format_duration(value)} with neither output nor GPU work"
+        ),
+        needs_gpus=False,
+    ),
+)
+KEYS = tuple(each.key for each in WISHES)
+
+
 def read_wishes(fields: Fields) -> GpuWishes:
     """Those of a run configuration; mistakes are added to the problems of its file."""
-    wishes = GpuWishes(
-        gpus=_read(fields, "Gpus", parse_gpus),
-        require=fields.boolean("RequireGpu", default=False) if fields.has("RequireGpu") else None,
-        min_memory=_read(fields, "MinGpuMemory", parse_memory),
-        stop_if_idle=_read(fields, "StopIfIdle", parse_idle),
-        quiet_after=_read(fields, "QuietAfter", parse_duration),
-    )
-    said = {"RequireGpu": wishes.require, "MinGpuMemory": wishes.min_memory, "StopIfIdle": wishes.stop_if_idle}
-    for key in (key for key, value in said.items() if value and wishes.gpus == 0):
-        fields.error(key, "is about GPUs, and `Gpus: 0` gives none", "Remove one of the two lines.")
-    return wishes
+    found = {each.name: _read(fields, each) for each in WISHES}
+    for each in WISHES:
+        if each.needs_gpus and found[each.name] and found["gpus"] == 0:
+            fields.error(each.key, "is about GPUs, and `Gpus: 0` gives none", "Remove one of the two lines.")
+    return GpuWishes(**found)
 
 
 def render_wishes(wishes: GpuWishes) -> list[str]:
     """The lines of a run configuration that say the same."""
-    found = [] if wishes.gpus is None else [f"Gpus: {wishes.gpus}"]
-    found += [] if wishes.require is None else [f"RequireGpu: {'true' if wishes.require else 'false'}"]
-    found += [] if wishes.min_memory is None else [f"MinGpuMemory: {wishes.min_memory}B"]
-    found += [] if wishes.stop_if_idle is None else [f"StopIfIdle: {format_duration(wishes.stop_if_idle)}"]
-    found += [] if wishes.quiet_after is None else [f"QuietAfter: {format_duration(wishes.quiet_after)}"]
-    return found
+    found = [(each, getattr(wishes, each.name)) for each in WISHES]
+    return [f"{wish.key}: {wish.written(value)}" for wish, value in found if value is not None]
 
 
-def _read(fields: Fields, key: str, parse: Callable[[str], Value]) -> Value | None:
-    written = fields.text(key)
-    if written is None:
-        return None
+def in_force(typed: GpuWishes, written: GpuWishes) -> GpuWishes:
+    """What was typed counts before what a run configuration says."""
+    if typed.gpus == 0:  # for this once none: what the file wants of GPUs is not meant then
+        written = GpuWishes(**{each.name: getattr(written, each.name) for each in WISHES if not each.needs_gpus})
+    chosen = [(each.name, getattr(typed, each.name), getattr(written, each.name)) for each in WISHES]
+    return GpuWishes(**{name: later if first is None else first for name, first, later in chosen})
+
+
+def gpu_request(typed: GpuWishes, written: GpuWishes, file: str, by_target: str = "") -> GpuRequest:
+    """What the far side is asked for. `file` is the name of the run configuration; `by_target` says where the target
+    gives runs all GPUs, empty where it does not. Raises UsageError for wishes that contradict each other."""
+    wishes = in_force(typed, written)
+    places = {each.name: each.place(typed, written, file) for each in WISHES if getattr(wishes, each.name) is not None}
+    said = [each.name for each in WISHES if each.needs_gpus and getattr(wishes, each.name)]
+    gpus = ALL if wishes.gpus is None and by_target else wishes.gpus
+    if gpus == 0 and said:
+        raise UsageError(
+            f"{places[said[0]]} is about GPUs, and {places['gpus']} gives the run none.",
+            "Leave out one of them, or ask for a GPU: --gpus 1",
+        )
+    if gpus is None and wishes.min_memory is not None:
+        raise UsageError(
+            f"{places['min_memory']} chooses among GPUs that are handed out, and the run asks for none.",
+            "Say how many: --gpus 1, or `Gpus: 1` in the run configuration.",
+        )
+    by = [places.get("gpus", by_target), *(places[name] for name in said)]
+    given = {name: getattr(wishes, name) for name in places}
+    request = GpuRequest(**given)._replace(gpus=gpus, asked=gpus not in (None, 0) or bool(said))
+    return request._replace(quiet_after=request.quiet_after or None, by=next(filter(None, by), ""))
+
+
+def planned_lines(request: GpuRequest) -> list[str]:
+    """What the plan says of each wish that is not as it is by default."""
+    found = [(each, getattr(request, each.name), getattr(GpuRequest(), each.name)) for each in WISHES]
+    return [wish.planned(value) for wish, value, usual in found if wish.planned and value != usual]
+
+
+def _read(fields: Fields, wish: GpuWish) -> Any:
+    if wish.parse is None:
+        return fields.boolean(wish.key, default=False) if fields.has(wish.key) else None
+    written = fields.text(wish.key)
     try:
-        return parse(written)
+        return None if written is None else wish.parse(written)
     except UsageError as error:
-        fields.error(key, error.message.rstrip("."), error.hint)
+        fields.error(wish.key, error.message.rstrip("."), error.hint)
         return None

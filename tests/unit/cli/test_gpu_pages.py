@@ -14,12 +14,12 @@ from holdfast.cli import terminal
 from holdfast.cli.gpu_plot import gpus_over_time
 from holdfast.cli.screen import Screen as Shown
 from holdfast.cli.tables import draw_page, fitting
+from holdfast.farside.gpu.request import GpuRequest
 from holdfast.frozen import replace
 from holdfast.history.gpu_series import Series
 from holdfast.history.journal_fold import PhaseBegan
 from holdfast.history.records import read_run
 from holdfast.model import GpuUse, Status, UseState, Verdict
-from holdfast.plan import GpuPlan
 from holdfast.presenting.run_page import rows
 from holdfast.presenting.run_table import table
 from holdfast.project.folder import Project
@@ -290,7 +290,7 @@ def test_a_preparation_asks_for_no_gpu_whatever_the_file_says(tmp_path, configur
         )
     ]
     assert (plans[0].gpus, plans[0].require) == (2, True)
-    assert plans[1] == GpuPlan()
+    assert plans[1] == GpuRequest()
 
 
 def test_the_plan_of_a_submission_has_the_request(command, tmp_path):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.containers import Docker, Exact, Names
-from holdfast.plan import Command, ContainerPlan, GpuPlan, Hole, Plan, RunLimits, text
+from holdfast.farside.gpu.request import GpuRequest
+from holdfast.plan import Command, ContainerPlan, Hole, Plan, RunLimits, text
 from holdfast.presenting.plan_page import plan_text
 from holdfast.project.compute import ComputeTarget
 
@@ -66,7 +67,7 @@ def test_the_image_of_another_run_is_shown_by_name_and_id():
     ("gpu", "shown"),
     [
         (
-            GpuPlan(2, True, 8_000_000_000, 1800.0, 60.0, True, "`--gpus 2`"),
+            GpuRequest(2, True, 8_000_000_000, 1800.0, 60.0, True, "`--gpus 2`"),
             [
                 "GPUs         2, for this run alone (--gpus 2)",
                 "             required: without one the script is not started",
@@ -76,16 +77,16 @@ def test_the_image_of_another_run_is_shown_by_name_and_id():
             ],
         ),
         (
-            GpuPlan("all", by="`nvidiaDocker: true` in a.compute"),
+            GpuRequest("all", by="`nvidiaDocker: true` in a.compute"),
             ["GPUs         all, for this run alone (nvidiaDocker: true in a.compute)"],
         ),
-        (GpuPlan(0, by="`--gpus 0`"), ["GPUs         none: they are hidden from the script (--gpus 0)"]),
+        (GpuRequest(0, by="`--gpus 0`"), ["GPUs         none: they are hidden from the script (--gpus 0)"]),
         (
-            GpuPlan(require=True, by="`--require-gpu`"),
+            GpuRequest(require=True, by="`--require-gpu`"),
             ["GPUs         as the script finds them, one is required (--require-gpu)"],
         ),
         (
-            GpuPlan(quiet_after=None),
+            GpuRequest(quiet_after=None),
             [
                 "GPUs         as the script finds them",
                 "             nothing is said of a run that neither prints nor computes",

@@ -8,13 +8,12 @@ from holdfast.codec import encode
 from holdfast.containers import Docker, Names
 from holdfast.errors import UsageError
 from holdfast.farside.gpu.request import GpuRequest, parse
-from holdfast.frozen import replace
-from holdfast.plan import GpuPlan, Plan, RunLimits, text
+from holdfast.plan import Plan, RunLimits, text
 from holdfast.project.compute import ComputeTarget
 from holdfast.project.configuration import Configuration
-from holdfast.project.gpu_wishes import GpuWishes
+from holdfast.project.gpu_wishes import GpuWishes, in_force
 from holdfast.project.runconfig import RunConfiguration
-from holdfast.workbench.submitting.gpu_request import gpu_plan, in_force
+from holdfast.workbench.submitting.run_plan import asked_gpus
 
 FILE = "aml_config/x.runconfig"
 NOTHING = GpuWishes()
@@ -38,7 +37,7 @@ def configured(written: GpuWishes = NOTHING, nvidia: bool | None = None, kind: s
     ],
 )
 def test_what_was_typed_counts_before_the_file_and_that_before_the_target(typed, written, nvidia, gpus, by):
-    plan = gpu_plan(GpuWishes(gpus=typed), configured(GpuWishes(gpus=written), nvidia))
+    plan = asked_gpus(GpuWishes(gpus=typed), configured(GpuWishes(gpus=written), nvidia))
     assert (plan.gpus, plan.by, plan.asked) == (gpus, by, gpus not in (None, 0))
 
 
@@ -57,16 +56,16 @@ def test_what_is_in_force_is_what_was_typed_over_what_is_written(typed, written,
 
 
 def test_nvidia_docker_asks_for_nothing_where_there_is_no_container():
-    assert gpu_plan(GpuWishes(), configured(nvidia=True, kind="remote")) == GpuPlan()
+    assert asked_gpus(GpuWishes(), configured(nvidia=True, kind="remote")) == GpuRequest()
 
 
 def test_times_and_memory_come_from_the_line_before_the_file():
     written = GpuWishes(1, False, 5, 60.0, 90.0)
-    assert gpu_plan(GpuWishes(), configured(written)) == GpuPlan(
+    assert asked_gpus(GpuWishes(), configured(written)) == GpuRequest(
         1, False, 5, 60.0, 90.0, True, "`Gpus: 1` in x.runconfig"
     )
     typed = GpuWishes(min_memory=7, stop_if_idle=30.0, quiet_after=0.0)
-    plan = gpu_plan(typed, configured(written))
+    plan = asked_gpus(typed, configured(written))
     assert (plan.min_memory, plan.stop_if_idle, plan.quiet_after) == (7, 30.0, None)
 
 
@@ -86,30 +85,34 @@ def test_times_and_memory_come_from_the_line_before_the_file():
 )
 def test_wishes_that_contradict_each_other_are_refused_with_both_places(typed, written, message):
     with pytest.raises(UsageError) as caught:
-        gpu_plan(typed, configured(written))
+        asked_gpus(typed, configured(written))
     assert caught.value.message.startswith(message)
     assert "--gpus 1" in caught.value.hint
 
 
 def test_no_gpus_for_this_once_is_said_against_a_file_that_wants_some():
     written = GpuWishes(2, True, 5, 60.0, 90.0)
-    plan = gpu_plan(GpuWishes(0), configured(written, nvidia=True))
-    assert plan == GpuPlan(0, False, None, None, 90.0, False, "`--gpus 0`")
+    plan = asked_gpus(GpuWishes(0), configured(written, nvidia=True))
+    assert plan == GpuRequest(0, False, None, None, 90.0, False, "`--gpus 0`")
 
 
 @pytest.mark.parametrize(
     ("typed", "written", "plan"),
     [
-        (GpuWishes(require=True), NOTHING, GpuPlan(require=True, by="`--require-gpu`")),
-        (NOTHING, GpuWishes(require=True), GpuPlan(require=True, by="`RequireGpu: true` in x.runconfig")),
-        (GpuWishes(require=True), GpuWishes(require=True), GpuPlan(require=True, by="`--require-gpu`")),
-        (GpuWishes(stop_if_idle=60.0), NOTHING, GpuPlan(stop_if_idle=60.0, by="`--stop-if-idle`")),
-        (NOTHING, GpuWishes(stop_if_idle=60.0), GpuPlan(stop_if_idle=60.0, by="`StopIfIdle` in x.runconfig")),
-        (GpuWishes(stop_if_idle=60.0), GpuWishes(stop_if_idle=90.0), GpuPlan(stop_if_idle=60.0, by="`--stop-if-idle`")),
+        (GpuWishes(require=True), NOTHING, GpuRequest(require=True, by="`--require-gpu`")),
+        (NOTHING, GpuWishes(require=True), GpuRequest(require=True, by="`RequireGpu: true` in x.runconfig")),
+        (GpuWishes(require=True), GpuWishes(require=True), GpuRequest(require=True, by="`--require-gpu`")),
+        (GpuWishes(stop_if_idle=60.0), NOTHING, GpuRequest(stop_if_idle=60.0, by="`--stop-if-idle`")),
+        (NOTHING, GpuWishes(stop_if_idle=60.0), GpuRequest(stop_if_idle=60.0, by="`StopIfIdle` in x.runconfig")),
+        (GpuWishes(stop_if_idle=6.0), GpuWishes(stop_if_idle=90.0), GpuRequest(stop_if_idle=6.0, by="`--stop-if-idle`")),
+            GpuWishes(stop_if_idle=60.0),
+            GpuWishes(stop_if_idle=90.0),
+            GpuRequest(stop_if_idle=60.0, by="`--stop-if-idle`"),
+        ),
     ],
 )
 def test_who_requires_a_gpu_or_ends_an_idle_run_asks_for_one_though_nothing_is_leased(typed, written, plan):
-    assert gpu_plan(typed, configured(written)) == replace(plan, asked=True)
+    assert asked_gpus(typed, configured(written)) == plan._replace(asked=True)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +128,7 @@ def test_a_container_has_gpus_where_the_run_asks_for_some_whatever_the_target_sa
 
 
 def test_the_far_side_reads_what_the_near_side_writes():
-    plan = gpu_plan(GpuWishes(2, True, 5, 60.0), configured())
+    plan = asked_gpus(GpuWishes(2, True, 5, 60.0), configured())
     whole = Plan("r", "p", "g", "s", (), text("/"), None, RunLimits(), gpu=plan)
     assert parse(encode(whole)["gpu"]) == GpuRequest(2, True, 5, 60.0, 600.0, True, "`--gpus 2`")
-    assert parse(None) == GpuRequest() == parse(encode(GpuPlan()))
+    assert parse(None) == GpuRequest() == parse(encode(GpuRequest()))

@@ -125,7 +125,7 @@ def is_hidden(facts: GpuFacts) -> bool:
 
 def as_json(facts: GpuFacts) -> Dict[str, Any]:
     found = dict(facts._asdict(), format=FORMAT)
-    found["request"] = dict(facts.request._asdict())
+    found["request"] = facts.request.as_json()
     found["devices"] = [dict(each._asdict(), strangers=list(each.strangers)) for each in facts.devices]
     found["findings"] = [list(each) for each in facts.findings]
     found["leased"], found["frameworks"] = list(facts.leased), list(facts.frameworks)
@@ -136,7 +136,7 @@ def parse(found: Any) -> GpuFacts:
     """ValueError where it is not what `as_json` makes. Unknown keys are left out."""
     try:
         return GpuFacts(
-            request=_request(found["request"]),
+            request=requests.parse(found["request"]),
             driver_state=str(found["driver_state"]),
             problem=str(found["problem"]),
             driver=_text(found["driver"]),
@@ -181,20 +181,6 @@ def _named(entry: str, devices: Sequence[DeviceFacts]) -> List[DeviceFacts]:
     return beginning if len(beginning) == 1 else []
 
 
-def _request(found: Any) -> GpuRequest:
-    request = requests.parse(dict(found))
-    gpus = request.gpus
-    return GpuRequest(
-        gpus=gpus if gpus is None or gpus == requests.ALL else int(gpus),
-        require=bool(request.require),
-        min_memory=_integer(request.min_memory),
-        stop_if_idle=_seconds(request.stop_if_idle),
-        quiet_after=_seconds(request.quiet_after),
-        asked=bool(request.asked),
-        by=str(request.by),
-    )
-
-
 def _device(found: Dict[str, Any]) -> DeviceFacts:
     return DeviceFacts(
         number=int(found["number"]),
@@ -220,7 +206,3 @@ def _text(found: Any) -> Optional[str]:
 
 def _integer(found: Any) -> Optional[int]:
     return None if found is None else int(found)
-
-
-def _seconds(found: Any) -> Optional[float]:
-    return None if found is None else float(found)

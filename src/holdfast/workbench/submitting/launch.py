@@ -20,13 +20,13 @@ from holdfast.model import Submission
 from holdfast.plan import Plan
 from holdfast.project.configuration import managed_environment
 from holdfast.project.folder import Project, run_prefix
+from holdfast.project.gpu_wishes import in_force
 from holdfast.snapshots.editable import editable_warnings
 from holdfast.snapshots.take import Snapshot, take_snapshot
 from holdfast.workbench.following.follower import Follower
 from holdfast.workbench.following.mirror import writer_lock
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
-from holdfast.workbench.submitting.gpu_request import in_force
 from holdfast.workbench.submitting.interpreter import find_python
 from holdfast.workbench.submitting.run_plan import Identity, Intent, Job, make_plan
 from holdfast.workbench.submitting.start import Order, start

@@ -9,15 +9,15 @@ from pathlib import Path
 
 from holdfast.containers import Names
 from holdfast.errors import NotAvailable, ProjectError, UsageError
+from holdfast.farside.gpu.request import GpuRequest
 from holdfast.frozen import dataclass, replace
-from holdfast.plan import Command, ContainerPlan, EnvironmentPlan, GpuPlan, Hole, Plan, RunLimits, Text, text
+from holdfast.plan import Command, ContainerPlan, EnvironmentPlan, Hole, Plan, RunLimits, Text, text
 from holdfast.project.compute import CONTAINER_TYPES
 from holdfast.project.configuration import Configuration, managed_environment
 from holdfast.project.folder import Project
-from holdfast.project.gpu_wishes import GpuWishes
+from holdfast.project.gpu_wishes import GpuWishes, gpu_request
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import Product
-from holdfast.workbench.submitting.gpu_request import gpu_plan
 from holdfast.workbench.submitting.interpreter import find_python
 
 DEFAULT_GRACE = 10.0
@@ -116,7 +116,7 @@ def make_plan(intent: Intent, identity: Identity, context: Context) -> Plan:
     if run.framework == "PySpark":
         raise _spark(configuration)
     is_here = intent.product.host.is_here
-    gpu = GpuPlan() if request.prepare_only else gpu_plan(request.gpu, configuration)
+    gpu = GpuRequest() if request.prepare_only else asked_gpus(request.gpu, configuration)
     container = container_plan(intent, Names(identity.run_id, project.id, project.name), gpu.gpus)
     environment = intent.shipped or intended_environment(intent, context)
     if container is not None and environment is not None:
@@ -143,6 +143,14 @@ def make_plan(intent: Intent, identity: Identity, context: Context) -> Plan:
         gpu=gpu,
         engine=intent.product.engine,
     )
+
+
+def asked_gpus(typed: GpuWishes, configuration: Configuration) -> GpuRequest:
+    """What was typed, else what the run configuration says, else what the target does."""
+    run, target = configuration.run, configuration.target
+    gives_all = target.nvidia_docker and target.type in CONTAINER_TYPES
+    by_target = f"`nvidiaDocker: true` in {posixpath.basename(target.file or '')}" if gives_all else ""
+    return gpu_request(typed, run.gpu, posixpath.basename(run.file or ""), by_target)
 
 
 def container_plan(intent: Intent, names: Names, gpus: int | str | None = None) -> ContainerPlan | None:

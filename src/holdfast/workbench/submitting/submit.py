@@ -16,10 +16,10 @@ from holdfast.project.runconfig import CONDA_FILE
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import product_of
-from holdfast.workbench.submitting.gpu_request import gpu_plan
 from holdfast.workbench.submitting.run_plan import (
     Intent,
     SubmitRequest,
+    asked_gpus,
     find_job,
     require_environment,
     secret_values,
@@ -123,7 +123,7 @@ def _read(project: Project, request: SubmitRequest, context: Context) -> Intent:
     configuration = load_configuration(project, request.run_configuration, request.target, *files)
     require_environment(request, configuration)
     if not request.prepare_only:
-        gpu_plan(request.gpu, configuration)  # refuses what contradicts itself, before anything is done
+        asked_gpus(request.gpu, configuration)  # refuses what contradicts itself, before anything is done
     job = find_job(project, request, configuration, context)
     product = product_of(configuration.target, context)
     project = ensure_identity(project, context.user_home)
