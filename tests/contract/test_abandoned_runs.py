@@ -7,7 +7,8 @@ import pytest
 from holdfast.errors import FarSideError, HostKeyRefused, LoginNeeded, StateError, Unreachable
 from holdfast.history.index import Index
 from holdfast.model import Reason, Status
-from holdfast.workbench.following.follower import follower_of
+from holdfast.workbench.following.follower import Follower
+from holdfast.workbench.following.session import session_of
 from holdfast.workbench.reach import events
 from holdfast.workbench.records.abandon import abandon, try_to_ask
 from kit.laptops import Box, ended
@@ -105,7 +106,7 @@ def test_a_run_that_was_given_up_can_be_followed_to_its_end(laptop, boxes):
     give_up(laptop, run)
     boxes["gpu1"].trouble = None
     boxes["gpu1"].open_gate()
-    assert ended(follower_of(laptop.project, run, laptop.context).follow()).status is Status.COMPLETED
+    assert ended(Follower(session_of(laptop.project, run, laptop.context)).follow()).status is Status.COMPLETED
 
 
 def test_a_machine_that_is_asked_about_another_run_says_what_became_of_one_that_was_given_up(laptop, boxes):

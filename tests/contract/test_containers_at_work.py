@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.model import Reason, Run
 from holdfast.project.folder import Project, find_project
-from holdfast.workbench.following.follower import follower_of
+from holdfast.workbench.following.session import session_of
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.records.cancel import cancel
@@ -49,7 +49,7 @@ class Place:
 
     def read(self) -> Run:
         (run_id,) = (each.name for each in (self.root / ".holdfast" / "runs").iterdir())
-        return follower_of(self.project, run_id, self.context).read()
+        return session_of(self.project, run_id, self.context).read()
 
     def log(self, run: Run) -> bytes:
         return (self.root / ".holdfast" / "runs" / run.run_id / "driver_log").read_bytes()

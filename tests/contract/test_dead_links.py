@@ -15,7 +15,8 @@ import pytest
 from holdfast.errors import HostError
 from holdfast.hosts.connection import Connection, Push
 from holdfast.model import Status
-from holdfast.workbench.following.follower import follower_of
+from holdfast.workbench.following.follower import Follower
+from holdfast.workbench.following.session import session_of
 from holdfast.workbench.reach import events, pulse, reconnection
 from kit.laptops import SCRIPT, Box, ended
 from kit.waiting import wait_for
@@ -67,7 +68,7 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_link_that_died_without_a_word_is_noticed_and_taken_up_again(laptop, box):
     run = laptop.start("gpu1")
     happened: list[events.Event] = []
-    for event in follower_of(laptop.project, run, laptop.context).follow():
+    for event in Follower(session_of(laptop.project, run, laptop.context)).follow():
         # Once: the rest of the line may come over the next connection.
         if isinstance(event, events.OutputArrived) and not any(isinstance(each, type(event)) for each in happened):
             box.stop()
@@ -86,7 +87,7 @@ def test_that_a_link_is_back_is_said_before_what_comes_over_it(laptop, box):
     copy = laptop.folders.path(run) / "driver_log"
     happened: list[events.Event] = []
     shown = b""
-    for event in follower_of(laptop.project, run, laptop.context).follow():
+    for event in Follower(session_of(laptop.project, run, laptop.context)).follow():
         if isinstance(event, events.OutputArrived):
             shown += event.data  # a line and its end may come one after the other
             if shown == b"first line\n":
@@ -105,7 +106,7 @@ def test_outputs_on_their_way_home_notice_a_link_that_died(laptop, box):
     box.open_gate()
     run = laptop.start("gpu1")
     happened: list[events.Event] = []
-    for event in follower_of(laptop.project, run, laptop.context).follow():
+    for event in Follower(session_of(laptop.project, run, laptop.context)).follow():
         if isinstance(event, events.Fetched) and not any(isinstance(each, events.Fetched) for each in happened):
             box.stop()
         happened.append(event)
@@ -128,7 +129,7 @@ def test_a_host_that_dies_when_it_is_asked_for_the_outputs_is_noticed(laptop, bo
         return send(self, operation, fields, body)
 
     monkeypatch.setattr(Connection, "send", stopping)
-    happened = list(follower_of(laptop.project, run, laptop.context).follow())
+    happened = list(Follower(session_of(laptop.project, run, laptop.context)).follow())
     lost = [each.reason for each in happened if isinstance(each, events.ConnectionLost)]
     assert lost == NOTICED
     assert (laptop.folders.path(run) / "outputs" / "result").read_text() == "made on gpu1"
@@ -138,7 +139,7 @@ def test_a_run_that_says_nothing_for_long_is_not_taken_for_a_dead_link(laptop, b
     run = laptop.start("gpu1")
     began = time.monotonic()
     happened: list[events.Event] = []
-    for event in follower_of(laptop.project, run, laptop.context).follow():
+    for event in Follower(session_of(laptop.project, run, laptop.context)).follow():
         happened.append(event)
         if isinstance(event, events.StillWaiting) and time.monotonic() - began > 2 * pulse.SILENCE:
             box.open_gate()
@@ -169,7 +170,7 @@ def test_a_far_side_that_sends_nonsense_is_not_followed_for_ever(laptop, box, mo
     with monkeypatch.context() as patch:
         patch.setattr(Connection, "next_push", spoiled)
         with pytest.raises(HostError, match="`driver_log`") as caught:
-            list(follower_of(laptop.project, run, laptop.context).follow())
+            list(Follower(session_of(laptop.project, run, laptop.context)).follow())
     assert f"The run goes on. Follow it again: holdfast logs -f -r {run}" in caught.value.hint
     assert len(box.connections) <= 2 * len(reconnection.TRIES)
     box.open_gate()

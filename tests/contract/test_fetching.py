@@ -17,7 +17,8 @@ from holdfast.errors import HostError, LoginNeeded
 from holdfast.history.run_folder import RunFolders
 from holdfast.hosts.connection import Connection
 from holdfast.model import Reason
-from holdfast.workbench.following.follower import follower_of
+from holdfast.workbench.following.follower import Follower
+from holdfast.workbench.following.session import session_of
 from holdfast.workbench.reach import events
 from holdfast.workbench.records import artifacts
 from kit.relay import Cut
@@ -89,7 +90,7 @@ def test_outputs_have_the_hosts_times_and_are_not_fetched_twice(bench):
     assert home.stat().st_mtime == 5
     (bench.near(run) / "collected.json").unlink()
     inode = home.stat().st_ino
-    list(follower_of(bench.project, run.run_id, bench.context).follow())
+    list(Follower(session_of(bench.project, run.run_id, bench.context)).follow())
     assert home.stat().st_ino == inode
 
 

@@ -16,9 +16,10 @@ from holdfast.farside.run.liveness import is_alive
 from holdfast.hosts.connection import Connection
 from holdfast.hosts.host import Local
 from holdfast.model import Reason, Status
-from holdfast.workbench.following.follower import follower_of
-from holdfast.workbench.reach import contacts, events, products, reconnection
-from holdfast.workbench.reach.targets import product_of
+from holdfast.workbench.following.follower import Follower
+from holdfast.workbench.following.session import session_of
+from holdfast.workbench.reach import contacts, events, reconnection, run_hosts
+from holdfast.workbench.reach.targets import host_of, product_of
 from holdfast.workbench.reach.whereabouts import ANOTHER_FOLDER, ANOTHER_MACHINE
 from holdfast.workbench.records import import_runs, refresh
 from holdfast.workbench.records.cancel import cancel
@@ -191,7 +192,7 @@ def test_following_and_canceling_say_that_the_run_is_elsewhere(laptop, boxes, ho
     run = laptop.start("gpu1")
     move(laptop, boxes, how)
     with pytest.raises(ElsewhereError) as caught:
-        list(follower_of(laptop.project, run, laptop.context).follow())
+        list(Follower(session_of(laptop.project, run, laptop.context)).follow())
     assert caught.value.reason == reason
     for wait in (True, False):
         with pytest.raises(ElsewhereError):
@@ -234,7 +235,7 @@ def test_a_run_whose_files_were_removed_is_lost_where_it_was(laptop, boxes):
 
 def test_a_run_on_this_machine_is_not_lost_to_whoever_has_another_home(laptop, monkeypatch, tmp_path):
     monkeypatch.setattr(submit, "product_of", product_of)
-    monkeypatch.setattr(products, "product_of", product_of)
+    monkeypatch.setattr(run_hosts, "host_of", host_of)
     (laptop.root / "train.py").write_text(
         "import os, time\nwhile not os.path.exists('../go'): time.sleep(0.01)\nopen('outputs/x', 'w').write('y')\n"
     )

@@ -21,7 +21,7 @@ from holdfast.hosts.connection import Connection
 from holdfast.hosts.host import Local
 from holdfast.plan import EnginePlan
 from holdfast.project.folder import Project, find_project
-from holdfast.workbench.reach import events, products
+from holdfast.workbench.reach import events, run_hosts
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import Product
 from holdfast.workbench.records import refresh
@@ -154,11 +154,10 @@ def new_laptop(
     tmp_path: Path, boxes: dict[str, Box], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[str, str | None], Laptop]:
     def product(target: Any, context: Context) -> Product:
-        host = boxes[target.address]
-        return Product(host, EnginePlan(), Bare())
+        return Product(boxes[target.address], EnginePlan(), Bare())
 
-    for module in (submit, products):
-        monkeypatch.setattr(module, "product_of", product)
+    monkeypatch.setattr(submit, "product_of", product)
+    monkeypatch.setattr(run_hosts, "host_of", lambda target, context: boxes[target.address])
     # Who looks on is told whom all wait for when that takes long: on a busy machine, at any time.
     monkeypatch.setattr(refresh, "TICK", 600.0)
 

@@ -18,7 +18,7 @@ from holdfast.plan import EnginePlan
 from holdfast.project.folder import Project, find_project
 from holdfast.snapshots.store import ObjectStore
 from holdfast.snapshots.take import take_snapshot
-from holdfast.workbench.reach import events, products, reconnection
+from holdfast.workbench.reach import events, reconnection, run_hosts
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import Product
 from holdfast.workbench.submitting import submit as submitting
@@ -82,10 +82,8 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     root.mkdir()
     environment = {**os.environ, "PATH": os.path.dirname(sys.executable)}
     host = Relayed(tmp_path / "home", environment, tmp_path / "reports")
-    for place in (submitting, products):
-        monkeypatch.setattr(
-            place, "product_of", lambda target, context: Product(host, EnginePlan(), Bare()), raising=False
-        )
+    monkeypatch.setattr(submitting, "product_of", lambda target, context: Product(host, EnginePlan(), Bare()))
+    monkeypatch.setattr(run_hosts, "host_of", lambda target, context: host)
     monkeypatch.setattr(reconnection, "TRIES", (0.01, 0.01, 0.02))
     made = Bench(root, host, Context(tmp_path / "home", environment, root, tmp_path))
     made.write("t.py", "print('ran')\n")

@@ -36,6 +36,7 @@ from holdfast.presenting.run_words import (
 from holdfast.project.folder import Project
 from holdfast.project.quantities import format_duration, short_duration
 from holdfast.workbench.following.follower import Follower
+from holdfast.workbench.following.session import Session
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.records import cancel as canceling
@@ -65,8 +66,8 @@ def status_command(run: str, target: str | None, output: Output) -> None:
     """Show where a run is, after asking its machine."""
     context = current_context()
     project = current_project(context)
-    follower = asked_about(project, run, target, context)
-    found = follower.read()
+    session = asked_about(project, run, target, context)
+    found = session.read()
     record = run_as_dict(found)
     silence = silences(project, [found.run_id], context).get(found.run_id) if found.ending is None else None
     if output.chosen_format() == "table" and output.query is None:
@@ -74,7 +75,7 @@ def status_command(run: str, target: str | None, output: Output) -> None:
         record["duration"] = short_duration(running) or None
         record["status"] = status_mark(found, silence, context.now()).text
         notes = notes_of(found)
-        if (left := follower.time_to_finish()) is not None:
+        if (left := session.time_to_finish()) is not None:
             record["phase"] = f"{found.phase} ({format_duration(round(left))} left)"
         record |= {"verdict": verdict_text(found), "note": notes[-1] if notes else None}
         columns = [column for column in _STATUS_COLUMNS if record.get(column.key)]
@@ -95,35 +96,35 @@ def logs_command(run: str, target: str | None, following: bool, control: bool) -
     if control and run == "last":  # also a preparation: the installer's words are what it has
         run = RunFolders(project.state_directory).newest() or run
     if following and not control:
-        follower = find_run(project, run, target, context)
+        session = find_run(project, run, target, context)
         ahead = click.get_current_context().meta.get(AHEAD)
-        begun = ahead.take(follower.product.host) if ahead else None
+        begun = ahead.take(session.host) if ahead else None
         if begun is not None:
-            follower.adopt(begun)
-        screen = Screen(sys.stdout, frame=False, age=context.now() - follower.submission.created)
+            session.adopt(begun)
+        screen = Screen(sys.stdout, frame=False, age=context.now() - session.submission.created)
         try:
-            for event in follower.follow():
+            for event in Follower(session).follow():
                 screen.show(event)
                 if isinstance(event, events.Ended) and event.run.ending:
                     return event.run.ending.exit_code
         except KeyboardInterrupt:
             screen.finish_line()
-            return say_detached(follower.run_id)
-    follower = asked_about(project, run, target, context)
-    path = follower.folder / ("control_log" if control else "driver_log")
+            return say_detached(session.run_id)
+    session = asked_about(project, run, target, context)
+    path = session.folder / ("control_log" if control else "driver_log")
     if path.exists():
         with path.open("rb") as source:
             while data := source.read(1 << 20):
                 sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
     if not control:
-        _say_what_output_does_not(follower)
+        _say_what_output_does_not(session)
     return 0
 
 
-def _say_what_output_does_not(follower: Follower) -> None:
+def _say_what_output_does_not(session: Session) -> None:
     """That there is more to come, or why there is none."""
-    run = follower.read()
+    run = session.read()
     if run.status is Status.QUEUED:
         terminal.notice(f"The run has not started ({queued_words(run.phase)}); holdfast logs -f waits for it.")
     elif run.ending is None:
@@ -132,7 +133,7 @@ def _say_what_output_does_not(follower: Follower) -> None:
         what = "The script was not started. " if run.submission.script_name else ""
         terminal.notice(f"{what}{status_sentence(run)}")
         terminal.hint(run.remedy())
-        log = follower.folder / "control_log"
+        log = session.folder / "control_log"
         if "--control" not in run.remedy() and log.exists() and log.stat().st_size:
             terminal.hint(f"What was done before that: holdfast logs --control -r {run.run_id}")
 
@@ -161,10 +162,10 @@ def cancel_command(
     run = run or only_going_on(project, context)
     if abandoned:
         return _abandon(project, run, context, sure)
-    follower = find_run(project, run, target, context)
-    if follower.read().status.is_final:
-        return _leave(follower)
-    return _cancel(follower, context, grace, no_wait)
+    session = find_run(project, run, target, context)
+    if session.read().status.is_final:
+        return _leave(session)
+    return _cancel(session, context, grace, no_wait)
 
 
 def _abandon(project: Project, run: str, context: Context, sure: bool) -> int:
@@ -179,11 +180,11 @@ def _abandon(project: Project, run: str, context: Context, sure: bool) -> int:
     return 0
 
 
-def _leave(follower: Follower) -> int:
+def _leave(session: Session) -> int:
     """A run that has ended already; its outputs may still have to come home."""
     screen = Screen()
     try:
-        for event in follower.follow():
+        for event in Follower(session).follow():
             told = event.event if isinstance(event, events.Recorded) else event
             if not isinstance(
                 told, (events.Ended, events.Noted, journals.EndingBegan, journals.JournalNote)
@@ -191,16 +192,16 @@ def _leave(follower: Follower) -> int:
                 screen.show(event)
     finally:
         screen.finish_line()
-    found = follower.read()
+    found = session.read()
     terminal.notice(f"{_named(found)} has ended already; nothing was canceled. {status_sentence(found)}")
     return 0
 
 
-def _cancel(follower: Follower, context: Context, grace: float | None, no_wait: bool) -> int:
-    terminal.notice(f"Canceling {_named(follower.read())} …")
+def _cancel(session: Session, context: Context, grace: float | None, no_wait: bool) -> int:
+    terminal.notice(f"Canceling {_named(session.read())} …")
     screen, is_asked = Screen(), False
     try:
-        for event in canceling.cancel(follower.project, follower.run_id, context, grace, wait=not no_wait):
+        for event in canceling.cancel(session.project, session.run_id, context, grace, wait=not no_wait):
             is_asked = is_asked or isinstance(event, events.EndAsked)
             match event:
                 case events.Recorded(event=journals.EndingBegan(cause="cancel") as ending):
@@ -214,7 +215,7 @@ def _cancel(follower: Follower, context: Context, grace: float | None, no_wait: 
                 return 0
     except KeyboardInterrupt:
         screen.finish_line()
-        return _say_interrupted(follower.run_id, is_asked)
+        return _say_interrupted(session.run_id, is_asked)
     finally:
         screen.finish_line()
     if no_wait:
@@ -259,9 +260,9 @@ def stacks_command(run: str, target: str | None, output: Output) -> None:
     The run goes on undisturbed; nothing need be installed, and a Python that hangs in a library answers too.
     """
     context = current_context()
-    follower = find_run(current_project(context), run, target, context)
+    session = find_run(current_project(context), run, target, context)
     with working("asking for stacks …"):
-        found = stacks_of(follower)
+        found = stacks_of(session)
     if output.query is not None or output.chosen_format() != "table":
         output.show([_stack_as_dict(each) for each in found])
         return

@@ -21,18 +21,18 @@ from holdfast.project.quantities import short_duration
 from holdfast.workbench.reach.context import Context
 
 if TYPE_CHECKING:
-    from holdfast.workbench.following.follower import Follower
+    from holdfast.workbench.following.session import Session
 
 ELSEWHERE = "If it was submitted elsewhere, name the compute target that it is on: -t NAME"
 SHOWN = 5
 """Runs that are offered where none was named."""
 
 
-def find_run(project: Project, run: str, target: str | None, context: Context) -> Follower:
-    from holdfast.workbench.following.follower import follower_of
+def find_run(project: Project, run: str, target: str | None, context: Context) -> Session:
+    from holdfast.workbench.following.session import session_of
 
     run_id = find_id(project, run, target, context)
-    return follower_of(current_project(context), run_id, context)  # importing may have given the project its id
+    return session_of(current_project(context), run_id, context)  # importing may have given the project its id
 
 
 def only_going_on(project: Project, context: Context) -> str:
@@ -75,11 +75,11 @@ def _commands(runs: Sequence[Run], context: Context) -> str:
     return "\n".join(lines)
 
 
-def asked_about(project: Project, run: str, target: str | None, context: Context) -> Follower:
+def asked_about(project: Project, run: str, target: str | None, context: Context) -> Session:
     """The run, as new as its host lets it be."""
-    follower = find_run(project, run, target, context)
-    _ask(follower.project, context, frozenset([follower.run_id]))
-    return follower
+    session = find_run(project, run, target, context)
+    _ask(session.project, context, frozenset([session.run_id]))
+    return session
 
 
 def find_id(project: Project, run: str, target: str | None, context: Context) -> str:

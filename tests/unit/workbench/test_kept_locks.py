@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast.environments.project_locks import locks_of
-from holdfast.workbench.following.follower import Follower
+from holdfast.workbench.following.outputs import _keep_lock
 
 SPEC, OTHER = "5" * 64, "6" * 64
 LOCK: dict[str, Any] = {
@@ -28,8 +28,8 @@ def keep(folder: Path, lock: Any, **plan: Any) -> None:
     (folder / "environment.json").write_text(json.dumps(lock))
     plans = SimpleNamespace(plan=lambda _: {"environment": {"spec": SPEC, "exact": False, "upgrade": False, **plan}})
     project = SimpleNamespace(state_directory=folder)
-    follower: Any = SimpleNamespace(folder=folder, folders=plans, run_id="p_1", project=project)
-    Follower._keep_lock(follower)
+    session: Any = SimpleNamespace(folder=folder, folders=plans, run_id="p_1", project=project)
+    _keep_lock(session)
 
 
 def test_the_lock_of_what_was_asked_for_is_kept(tmp_path):

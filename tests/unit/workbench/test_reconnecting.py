@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import ElsewhereError, FarSideError, HostError, HostKeyRefused, LoginNeeded, Unreachable
-from holdfast.workbench.reach.reconnection import TRIES, Patience, run_goes_on
+from holdfast.workbench.reach.reconnection import TRIES, Patience
 
 BROKEN = Unreachable("gpu1 cannot be reached: Connection refused")
 
 
 def test_whatever_else_is_wrong_is_tried_a_few_times():
-    patience = Patience(None, run_goes_on("run_1"))
+    patience = Patience(None, "The run goes on.")
     error = HostError("no Python", "Install Python.")
     assert [patience.pause(error) for _ in TRIES] == list(TRIES)
     with pytest.raises(HostError) as caught:
         patience.pause(error)
-    assert caught.value.hint == "Install Python.\nThe run goes on. Follow it again: holdfast logs -f -r run_1"
+    assert caught.value.hint == "Install Python.\nThe run goes on."
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_a_link_that_broke_is_tried_again(patience, progress, pauses):
 
 
 def test_a_host_that_sends_nonsense_after_each_piece_of_news_is_not_asked_for_ever():
-    patience = Patience(None, run_goes_on("run_1"), progress=10)
+    patience = Patience(None, "The run goes on.", progress=10)
     nonsense = HostError("nonsense")
     with pytest.raises(HostError, match="nonsense"):
         for _ in range(100):
@@ -40,7 +40,7 @@ def test_a_host_that_sends_nonsense_after_each_piece_of_news_is_not_asked_for_ev
 
 
 def test_where_a_number_of_tries_is_given_no_more_are_made():
-    patience = Patience(2, run_goes_on("run_1"))
+    patience = Patience(2, "The run goes on.")
     assert [patience.pause(BROKEN) for _ in range(2)] == [0.2, 1.0]
     with pytest.raises(HostError, match="Connection refused"):
         patience.pause(BROKEN)
@@ -57,7 +57,7 @@ def test_where_a_number_of_tries_is_given_no_more_are_made():
 )
 def test_what_another_try_cannot_mend_is_raised_at_once(error):
     with pytest.raises(HostError) as caught:
-        Patience(None, run_goes_on("run_1")).pause(error)
+        Patience(None, "The run goes on.").pause(error)
     assert caught.value is error
 
 

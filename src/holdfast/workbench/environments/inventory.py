@@ -12,7 +12,7 @@ from holdfast.project.compute import BUILTIN_LOCAL, compute_names
 from holdfast.project.folder import Project
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
-from holdfast.workbench.reach.products import Products
+from holdfast.workbench.reach.run_hosts import RunHosts
 from holdfast.workbench.reach.targets import host_of
 
 
@@ -23,7 +23,7 @@ def host_of_target(project: Project, target: str | None, context: Context) -> Ho
     valid = compute_names(project.root)
     if target not in valid:
         raise UnknownName("compute target", target, valid)
-    return Products(project, context).of_target(target)[1].host
+    return RunHosts(project, context).of_target(target)[1]
 
 
 def list_environments(host: Host) -> list[ListedEnvironment]:

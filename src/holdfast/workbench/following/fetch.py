@@ -10,11 +10,10 @@ from pathlib import Path
 
 from holdfast.errors import FarSideError, ProjectError, StateError, StorageError
 from holdfast.history.index import Index
-from holdfast.hosts.client import Client
 from holdfast.project.folder import Project
-from holdfast.workbench.following.follower import follower_of
-from holdfast.workbench.following.outputs import OUTPUTS, Collector, cannot_store, checked, mark_collected
-from holdfast.workbench.following.transfer import PARTS, FarRun, Receiver, WantedFile
+from holdfast.workbench.following.outputs import OUTPUTS, cannot_store, checked, collector_of, far_run, mark_collected
+from holdfast.workbench.following.session import session_of
+from holdfast.workbench.following.transfer import PARTS, Receiver, WantedFile
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 
@@ -25,49 +24,46 @@ Fetch = Callable[[str, Path], None]
 @contextlib.contextmanager
 def fetching(project: Project, run_id: str, context: Context) -> Iterator[Fetch]:
     """Fetch files of a run one by one, over one connection, which is made for the first."""
-    follower = follower_of(project, run_id, context)
-    host, parts = follower.product.host, follower.folder / PARTS
-    far = FarRun(follower.submission.project_id, follower.run_id, follower.read().status.is_final, host.name)
+    session = session_of(project, run_id, context)
+    far = far_run(session, session.read().status.is_final)
 
     def fetch(path: str, destination: Path) -> None:
         name = checked(os.path.normpath(path).replace(os.sep, "/"))
         try:
-            if host.is_here:
-                Client(follower.connection()).link(far.fields(), f"work/{name}", os.fspath(destination))
+            if session.host.is_here:
+                session.far().link(far.fields(), f"work/{name}", os.fspath(destination))
             else:
-                receiver = Receiver(follower.connection(), far, parts)
+                receiver = Receiver(session.connection(), far, session.folder / PARTS)
                 for _ in receiver.receive([WantedFile(f"work/{name}", destination, 0, destination.parent)]):
                     pass
-                _require_arrived(receiver, path, follower.run_id)
+                _require_arrived(receiver, path, session.run_id)
         except FarSideError as error:
             if error.kind != "not-found":
                 raise
-            raise _gone(path, follower.run_id) from error
+            raise _gone(path, session.run_id) from error
 
     try:
         yield fetch
     finally:
-        follower.disconnect()
+        session.disconnect()
 
 
 def bring_outputs_home(project: Project, run_id: str, context: Context) -> Iterator[events.Event]:
-    """Outputs that were left on the host come home as those of any run do. A repeat changes nothing."""
-    follower = follower_of(project, run_id, context)
-    if not follower.folders.outputs_are_left(run_id):
+    """Bring home outputs that were left on the host, as those of any run. A repeat changes nothing."""
+    session = session_of(project, run_id, context)
+    if not session.folders.outputs_are_left(run_id):
         return
-    with follower.writing() as mine:
+    with session.writing() as mine:
         if not mine:
             raise StateError(f"Another process is fetching the outputs of `{run_id}`.", "Wait for it, then try again.")
-        host = follower.product.host
-        far = FarRun(follower.submission.project_id, run_id, True, host.name)
-        collector = Collector(follower.connection(), host.is_here, far, follower.folder)
+        collector = collector_of(session, has_ended=True)
         try:
             yield from collector.bring((OUTPUTS,))
         except OSError as error:
-            raise cannot_store(f"{follower.folder}: {error.strerror}", run_id) from error
+            raise cannot_store(f"{session.folder}: {error.strerror}", run_id) from error
         if collector.errors:
             raise cannot_store("; ".join(collector.errors[:5]), run_id)
-        mark_collected(follower.folder, collector.notes, outputs_left=False)
+        mark_collected(session.folder, collector.notes, outputs_left=False)
         Index(project.state_directory).renew(run_id)
         for note in collector.notes:
             yield events.Noted(note, run_id)

@@ -16,9 +16,10 @@ from holdfast.history.run_folder import COLLECTED
 from holdfast.hosts.client import Client
 from holdfast.hosts.connection import Connection, Push
 from holdfast.hosts.replies import FilePage, FileRow
-from holdfast.model import Reason, Run
+from holdfast.model import Reason
 from holdfast.project.file_names import unstorable
 from holdfast.whole_files import set_executable, write_whole
+from holdfast.workbench.following.session import Session
 from holdfast.workbench.following.transfer import PARTS, FarRun, Receiver, WantedFile, make_way
 from holdfast.workbench.reach import events, pulse
 
@@ -37,29 +38,24 @@ class TooLarge(Exception):
         self.size = size
 
 
-def collect(
-    connect: Callable[[], Connection],
-    is_here: bool,
-    folder: Path,
-    run: Run,
-    limit: int | None = None,
-    require_place: Callable[[], None] = lambda: None,
-) -> Iterator[events.Event]:
-    """For the run's one writer, after its end. Marks the folder as collected last: a broken attempt is made again.
-    Raises TooLarge where more than `limit` bytes would have to travel. `require_place` raises where a host that does
-    not have the run is not the one that had it."""
+def collect(session: Session, limit: int | None = None) -> Iterator[events.Event]:
+    """For the run's writer: bring the outputs home once the run has ended. The folder is marked as collected last, so a
+    broken attempt is made again; a repeat changes nothing. Raises TooLarge where more than `limit` bytes would travel.
+    """
+    run, folder = session.read(), session.folder
+    if not run.status.is_final or session.folders.is_collected(run.run_id):
+        return
     notes: list[str] = []
     are_left = False
     if run.ending is None or run.ending.reason not in (Reason.NOT_STARTED, Reason.LOST):
-        far = FarRun(run.submission.project_id, run.run_id, True, run.submission.target)
-        collector = Collector(connect(), is_here, far, folder)
+        collector = collector_of(session, has_ended=True)
         try:
             wanted = tuple(ROOTS) if run.submission.fetch_outputs else (UPLOADS,)
             are_left = yield from collector.bring(wanted, run.submission.sync_outputs is not None, limit)
         except FarSideError as error:
             if error.kind != "not-found":
                 raise
-            require_place()
+            session.require_place()
             collector.notes.append(error.message)  # `clean` elsewhere was quicker
         except StorageError as error:
             raise cannot_store(error.message, run.run_id) from error
@@ -71,6 +67,27 @@ def collect(
     mark_collected(folder, notes, are_left)
     for note in notes:
         yield events.Noted(note, run.run_id)
+    _keep_lock(session)
+
+
+def collector_of(session: Session, has_ended: bool, other: Callable[[Push], object] = lambda push: None) -> Collector:
+    return Collector(session.connection(), session.host.is_here, far_run(session, has_ended), session.folder, other)
+
+
+def far_run(session: Session, has_ended: bool) -> FarRun:
+    return FarRun(session.submission.project_id, session.run_id, has_ended, session.host.name)
+
+
+def _keep_lock(session: Session) -> None:
+    """From now on the spec means the packages that it was resolved to for this run."""
+    if not (session.folder / "environment.json").exists():
+        return
+    from holdfast.environments.project_locks import keep_lock, read_lock
+
+    lock, plan = read_lock(session.folder / "environment.json"), session.folders.plan(session.run_id)["environment"]
+    if lock is not None and plan and not plan["exact"]:
+        with contextlib.suppress(OSError):  # it will be resolved again
+            keep_lock(session.project.state_directory, lock, str(plan["spec"]), replace=bool(plan["upgrade"]))
 
 
 class FarFile(NamedTuple):

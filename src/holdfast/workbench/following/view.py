@@ -15,12 +15,6 @@ class View:
         self._folder = folder
         self._shown: dict[str, tuple[int, int]] = {}
 
-    def journal(self) -> journals.Journal:
-        try:
-            return journals.parse_journal((self._folder / "journal.jsonl").read_bytes())
-        except FileNotFoundError:
-            return journals.parse_journal(b"")
-
     def news(self) -> Iterator[events.Event]:
         """What the copies have that was not shown. The journal is read first: its end implies the whole output."""
         lines = self._take("journal.jsonl", whole_lines=True)

@@ -21,7 +21,7 @@ from holdfast.project.folder import Project
 from holdfast.workbench.machines import target_files
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
-from holdfast.workbench.reach.targets import destination_of, product_of
+from holdfast.workbench.reach.targets import destination_of, host_of
 
 KEY_STAYS = "key-stays"
 """The far side's word for a file of keys that it may not change."""
@@ -37,7 +37,7 @@ class TargetDetached:
 
 def inventory(target: ComputeTarget, context: Context, may_ask: bool = True) -> Inventory:
     """What is on the target's host. Raises HostError when it cannot be asked."""
-    host = product_of(target, context).host
+    host = host_of(target, context)
     with host.connect(may_ask) as connection:
         return Client(connection).sizes()
 
@@ -118,7 +118,7 @@ def _leave(project: Project, target: ComputeTarget, context: Context, purge: boo
     key = _own_key(project, target, context)
     if not purge and key is None:
         return
-    host = product_of(target, context).host
+    host = host_of(target, context)
     yield events.Doing(f"connecting to {host.name} …")
     try:
         with host.connect() as connection:

@@ -13,7 +13,7 @@ from holdfast.errors import HoldfastError, HostError, UsageError
 from holdfast.hosts.connection import Carrier
 from holdfast.hosts.far_end import Said
 from holdfast.project.folder import Project
-from holdfast.workbench.following.follower import follower_of
+from holdfast.workbench.following.session import session_of
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.reconnection import Patience
@@ -25,8 +25,8 @@ REFUSED = "open failed: connect failed"
 def forward(project: Project, run: str, port: int, near_port: int | None, context: Context) -> Iterator[events.Event]:
     """Yields `PortOpened` when the port is open here; then only what goes wrong, until it is interrupted. A link that
     breaks is taken up again."""
-    follower = follower_of(project, run, context)
-    host = follower.product.host
+    session = session_of(project, run, context)
+    host = session.host
     carrier = host.carrier(port)
     if carrier is None:
         yield events.PortOpened(port, port, host.name)
@@ -43,7 +43,7 @@ def forward(project: Project, run: str, port: int, near_port: int | None, contex
         if not openings or not isinstance(error, HostError):
             raise error
         pause = patience.pause(error, openings)
-        yield events.ConnectionLost(follower.run_id, error.message, pause)
+        yield events.ConnectionLost(session.run_id, error.message, pause)
         time.sleep(pause)
 
 

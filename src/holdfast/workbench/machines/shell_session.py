@@ -13,9 +13,9 @@ from holdfast.model import Reason
 from holdfast.project.compute import CONTAINER_TYPES
 from holdfast.project.configuration import load_configuration, managed_environment
 from holdfast.project.folder import Project
-from holdfast.workbench.following.follower import follower_of
+from holdfast.workbench.following.session import session_of
 from holdfast.workbench.reach.context import Context
-from holdfast.workbench.reach.targets import product_of
+from holdfast.workbench.reach.targets import host_of
 
 SSH_FAILED = 255
 """What ssh exits with when it is not the command over there that ended."""
@@ -31,20 +31,18 @@ _ENTERED_ALL_THE_SAME = (Reason.COMPLETED, Reason.CANNOT_START)
 
 def enter_run(project: Project, run: str, words: Sequence[str], context: Context) -> int:
     """Returns the exit code of the shell. Values of secrets are not there: they are not kept."""
-    follower = follower_of(project, run, context)
-    found = follower.read()
+    session = session_of(project, run, context)
+    found = session.read()
     if found.ending is not None and found.ending.reason is Reason.NOT_STARTED:
-        raise StateError(
-            f"The run `{follower.run_id}` never started, so there is nothing to enter.", "Submit it again."
-        )
+        raise StateError(f"The run `{session.run_id}` never started, so there is nothing to enter.", "Submit it again.")
     if found.ending is not None and found.started is None and found.ending.reason not in _ENTERED_ALL_THE_SAME:
         raise StateError(
-            f"The run `{follower.run_id}` ended before its script began, so there is nothing to enter. "
+            f"The run `{session.run_id}` ended before its script began, so there is nothing to enter. "
             f"{found.ending.sentence()}",
             found.remedy(),
         )
-    submission = follower.folders.submission(follower.run_id)
-    return _enter(follower.product.host, {"project": submission.project_id, "run": follower.run_id}, words, context)
+    fields = {"project": session.submission.project_id, "run": session.run_id}
+    return _enter(session.host, fields, words, context)
 
 
 def enter_target(
@@ -52,7 +50,7 @@ def enter_target(
 ) -> int:
     """As a run with this configuration would find it, in the account's home."""
     configuration = load_configuration(project, run_configuration, target, None, None)
-    host = product_of(configuration.target, context).host
+    host = host_of(configuration.target, context)
     fields: dict[str, Any] = {
         "python": configuration.target.python_location,
         "variables": dict(configuration.run.environment_variables),

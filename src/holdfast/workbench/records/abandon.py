@@ -18,7 +18,7 @@ from holdfast.history.records import read_run
 from holdfast.history.run_folder import RunFolders
 from holdfast.model import Run
 from holdfast.project.folder import Project
-from holdfast.workbench.following.follower import Follower, follower_of
+from holdfast.workbench.following.session import Session, session_of
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.records.silence import LOGIN_NEEDED, short_reason
 
@@ -36,12 +36,12 @@ def try_to_ask(project: Project, run: str, context: Context) -> Unasked:
     run_id = RunFolders(project.state_directory).resolve(run)
     _require_unknown(read_run(RunFolders(project.state_directory), run_id))
     try:
-        follower = follower_of(project, run_id, context)
+        session = session_of(project, run_id, context)
     except ConfigurationError as error:  # the target was detached, or its file is broken
         return Unasked(run_id, "its compute target cannot be read", error.message)
-    host = follower.product.host.name
+    host = session.host.name
     try:
-        found = _ask(follower)
+        found = _ask(session)
     except FarSideError:
         raise
     except ElsewhereError as error:
@@ -63,17 +63,17 @@ def abandon(project: Project, unasked: Unasked, context: Context) -> Run:
     return read_run(folders, unasked.run_id)
 
 
-def _ask(follower: Follower) -> Run:
+def _ask(session: Session) -> Run:
     """Returns the run when its host has answered; raises HostError where it did not, ElsewhereError where what answers
     is not where the run was started."""
-    with follower.writing() as mine:
+    with session.writing() as mine:
         if not mine:
             raise StateError(
-                f"Another process is following {follower.run_id}.", "End that one first; it tries the machine again."
+                f"Another process is following {session.run_id}.", "End that one first; it tries the machine again."
             )
-        if follower.heard().missing:
-            follower.settle_missing()  # a host that says that it has it no more has answered, too
-        return follower.read()
+        if session.heard().missing:
+            session.settle_missing()  # a host that says that it has it no more has answered, too
+        return session.read()
 
 
 def _require_unknown(run: Run) -> None:

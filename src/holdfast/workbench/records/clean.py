@@ -10,16 +10,16 @@ from holdfast.frozen import dataclass, field
 from holdfast.history.run_folder import RunFolders
 from holdfast.hosts.client import Client
 from holdfast.hosts.connection import Connection
+from holdfast.hosts.host import Host
 from holdfast.hosts.replies import Swept, Trimmed
 from holdfast.model import IMPORTED
 from holdfast.project.compute import BUILTIN_LOCAL, compute_names
 from holdfast.project.folder import Project
 from holdfast.project.quantities import format_size
-from holdfast.workbench.following.follower import Follower
+from holdfast.workbench.following.session import Session
 from holdfast.workbench.reach import contacts, events
 from holdfast.workbench.reach.context import Context
-from holdfast.workbench.reach.products import Products
-from holdfast.workbench.reach.targets import Product
+from holdfast.workbench.reach.run_hosts import RunHosts
 from holdfast.workbench.records.refresh import HostRuns, look, place_of, silent
 
 AT_ONCE = 32
@@ -60,11 +60,11 @@ def clean(project: Project, rubbish: Rubbish, context: Context) -> Iterator[even
     folders = RunFolders(project.state_directory)
     runs = folders.all_ids() if rubbish.runs is None else [folders.resolve(run) for run in rubbish.runs]
     hosts: dict[tuple[str, str], _Cleaning] = {}
-    products = Products(project, context)
+    of_project = RunHosts(project, context)
     if rubbish.target is not None and not rubbish.runs:
-        _put(hosts, products.of_target(rubbish.target)[1], rubbish.target)
+        _put(hosts, of_project.of_target(rubbish.target)[1], rubbish.target)
     elif not rubbish.runs and rubbish.runs is not None:
-        yield from _put_all(hosts, project, products)
+        yield from _put_all(hosts, project, of_project)
     imported = 0
     for run_id in runs:
         try:
@@ -74,7 +74,7 @@ def clean(project: Project, rubbish: Rubbish, context: Context) -> Iterator[even
             if rubbish.runs is None and IMPORTED in submission.properties:
                 imported += 1
                 continue
-            _put(hosts, products.of_run(run_id), submission.target).runs.append(run_id)
+            _put(hosts, of_project.of_run(run_id), submission.target).runs.append(run_id)
         except HoldfastError as error:
             yield events.Warned(f"{run_id} was left as it is: {error.message}", error.hint)
     if imported:
@@ -82,9 +82,9 @@ def clean(project: Project, rubbish: Rubbish, context: Context) -> Iterator[even
     failed: list[HostError] = []
     for each in hosts.values():
         try:
-            with each.product.host.connect() as connection:
+            with each.host.connect() as connection:
                 yield from _bring_home(project, each, connection, context)
-                contacts.reached(project, each.product.host.name, context.now())
+                contacts.reached(project, each.host.name, context.now())
                 yield from _clean_host(connection, folders, each.runs, rubbish.discard)
                 yield from _clean_rest(connection, rubbish)
         except HostError as error:
@@ -101,7 +101,7 @@ def _warning(project: Project, cleaning: _Cleaning, error: HostError, context: C
     """Remembers that a host could not be asked."""
     if isinstance(error, FarSideError):
         return events.Warned(f"{cleaning.target}: {error.message}", error.hint)
-    return silent(project, cleaning.product.host, cleaning.target, error, context)
+    return silent(project, cleaning.host, cleaning.target, error, context)
 
 
 def _left_imported(count: int) -> events.Removed:
@@ -118,20 +118,20 @@ def _left_imported(count: int) -> events.Removed:
 class _Cleaning:
     """One host, and the runs of it that shall go."""
 
-    product: Product
+    host: Host
     target: str
     runs: list[str] = field(default_factory=list)
 
 
-def _put(hosts: dict[tuple[str, str], _Cleaning], product: Product, target: str) -> _Cleaning:
-    return hosts.setdefault(place_of(product.host), _Cleaning(product, target))
+def _put(hosts: dict[tuple[str, str], _Cleaning], host: Host, target: str) -> _Cleaning:
+    return hosts.setdefault(place_of(host), _Cleaning(host, target))
 
 
-def _put_all(hosts: dict[tuple[str, str], _Cleaning], project: Project, products: Products) -> Iterator[events.Event]:
+def _put_all(hosts: dict[tuple[str, str], _Cleaning], project: Project, of_project: RunHosts) -> Iterator[events.Event]:
     """The hosts of all targets that are attached, this machine first."""
     for name in sorted(compute_names(project.root), key=lambda name: name != BUILTIN_LOCAL.name):
         try:
-            _put(hosts, products.of_target(name)[1], name)
+            _put(hosts, of_project.of_target(name)[1], name)
         except NotAvailable:
             continue  # nothing of ours is there
         except HoldfastError as error:
@@ -144,8 +144,8 @@ def _bring_home(
     """What has ended there since the last look."""
     folders = RunFolders(project.state_directory)
     unfinished = [run for run in cleaning.runs if not folders.is_collected(run)]
-    followers = tuple(Follower(project, run, cleaning.product, context) for run in unfinished)
-    yield from look(HostRuns(cleaning.product.host, cleaning.target, followers), lambda: connection, whole=())
+    sessions = tuple(Session(project, run, cleaning.host, context) for run in unfinished)
+    yield from look(HostRuns(cleaning.host, cleaning.target, sessions), lambda: connection, whole=())
 
 
 def _clean_host(

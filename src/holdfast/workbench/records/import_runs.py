@@ -14,16 +14,16 @@ from holdfast.frozen import dataclass, replace
 from holdfast.history.run_folder import RunFolders
 from holdfast.hosts.client import Client
 from holdfast.hosts.connection import Connection
+from holdfast.hosts.host import Host
 from holdfast.hosts.replies import FarProject, KnownRun, RunRecord
 from holdfast.model import IMPORTED, Place, Submission
 from holdfast.project.compute import ComputeTarget
 from holdfast.project.folder import Project, ensure_identity, ensure_state_directory
 from holdfast.project.quantities import format_size
-from holdfast.workbench.following.follower import Follower
+from holdfast.workbench.following.session import Session
 from holdfast.workbench.reach import contacts, events
 from holdfast.workbench.reach.context import Context
-from holdfast.workbench.reach.products import Products
-from holdfast.workbench.reach.targets import Product
+from holdfast.workbench.reach.run_hosts import RunHosts
 from holdfast.workbench.records.recover_snapshot import FarSnapshot, recover_snapshot
 from holdfast.workbench.records.refresh import FETCHED_BY_THE_WAY, HostRuns, look
 
@@ -74,7 +74,7 @@ class _Importer:
 
     def __init__(self, project: Project, target: str, context: Context) -> None:
         self._project, self._context = project, context
-        self._target, self._product = _found(project, target, context)
+        self._target, self._host = _found(project, target, context)
         self._folders = RunFolders(project.state_directory)
         self._open: Connection | None = None
 
@@ -127,7 +127,7 @@ class _Importer:
 
     def _connection(self) -> Connection:
         if self._open is None:
-            self._open = self._product.host.connect()
+            self._open = self._host.connect()
         return self._open
 
     def _records(self, runs: list[KnownRun]) -> Iterator[tuple[KnownRun, FarRecord | None]]:
@@ -153,7 +153,7 @@ class _Importer:
         )
         self._folders.commit(record.run.run_id, submission, record.plan, record.configuration)
         if self._place is not None:
-            self._folders.write_place(record.run.run_id, self._product.host.name, self._place)
+            self._folders.write_place(record.run.run_id, self._host.name, self._place)
         return True
 
     @functools.cached_property
@@ -177,19 +177,19 @@ class _Importer:
     def _look(self, runs: list[KnownRun]) -> Iterator[events.Event]:
         if not runs:
             return
-        followers = tuple(Follower(self._project, each.run_id, self._product, self._context) for each in runs)
-        together = HostRuns(self._product.host, self._target.name, followers)
+        sessions = tuple(Session(self._project, each.run_id, self._host, self._context) for each in runs)
+        together = HostRuns(self._host, self._target.name, sessions)
         yield from look(together, self._connection, whole=())
-        contacts.reached(self._project, self._product.host.name, self._context.now())
+        contacts.reached(self._project, self._host.name, self._context.now())
 
 
-def _found(project: Project, name: str, context: Context) -> tuple[ComputeTarget, Product]:
+def _found(project: Project, name: str, context: Context) -> tuple[ComputeTarget, Host]:
     from holdfast.project.compute import compute_names
 
     names = compute_names(project.root)
     if name not in names:
         raise UnknownName("compute target", name, names, "To attach one: holdfast computetarget attach")
-    return Products(project, context).of_target(name)
+    return RunHosts(project, context).of_target(name)
 
 
 def _chosen(project: Project, target: str, wanted: str | None, projects: list[FarProject]) -> FarProject:

@@ -24,12 +24,12 @@ from holdfast.hosts.client import Client
 from holdfast.hosts.connection import Asked, Connection
 from holdfast.hosts.host import Host
 from holdfast.project.folder import Project
-from holdfast.workbench.following.follower import Follower
 from holdfast.workbench.following.mirror import Mirror, stopped_writer
-from holdfast.workbench.following.outputs import TooLarge
+from holdfast.workbench.following.outputs import TooLarge, collect
+from holdfast.workbench.following.session import Session
 from holdfast.workbench.reach import contacts, events
 from holdfast.workbench.reach.context import Context
-from holdfast.workbench.reach.products import Products
+from holdfast.workbench.reach.run_hosts import RunHosts
 from holdfast.workbench.records.silence import LOGIN_NEEDED, short_reason
 
 AT_ONCE = 16
@@ -62,8 +62,8 @@ class HostRuns:
 
     host: Host
     target: str
-    followers: tuple[Follower, ...]
-    given_up: tuple[Follower, ...] = ()
+    sessions: tuple[Session, ...]
+    given_up: tuple[Session, ...] = ()
 
 
 def refresh(project: Project, context: Context, looking: Looking = EVERYTHING) -> Iterator[events.Event]:
@@ -71,43 +71,42 @@ def refresh(project: Project, context: Context, looking: Looking = EVERYTHING) -
     guessed."""
     if not project.id:
         return
-    followers = []
-    products = Products(project, context)
+    sessions = []
+    hosts = RunHosts(project, context)
     for run_id, target in Index(project.state_directory).unfinished(abandoned=looking.only or ()):
         if looking.only is not None and run_id not in looking.only:
             continue
         try:
-            followers.append(Follower(project, run_id, products.of_run(run_id), context))
+            sessions.append(Session(project, run_id, hosts.of_run(run_id), context))
         except HoldfastError as error:
             yield events.Warned(f"{run_id} on `{target}` could not be asked about: {error.message}", error.hint, run_id)
     happened: queue.SimpleQueue[tuple[_Asking, events.Event | _Outcome]] = queue.SimpleQueue()
     slots = threading.BoundedSemaphore(AT_ONCE)
-    hosts = by_host(followers)
+    found = by_host(sessions)
     if looking.only is None:
-        hosts = _with_given_up(project, hosts, products, context)
-    asking = [_Asking(runs, looking, happened, slots) for runs in hosts]
+        found = _with_given_up(project, found, hosts, context)
+    asking = [_Asking(runs, looking, happened, slots) for runs in found]
     for each in asking:
         each.start()
     yield from _listen(project, asking, happened, context)
 
 
-def by_host(followers: Sequence[Follower]) -> list[HostRuns]:
+def by_host(sessions: Sequence[Session]) -> list[HostRuns]:
     """Grouped by the machine and the folder on it that Holdfast has there."""
-    found: dict[tuple[str, str], list[Follower]] = {}
-    for follower in followers:
-        host = follower.product.host
-        found.setdefault(place_of(host), []).append(follower)
-    return [HostRuns(runs[0].product.host, runs[0].submission.target, tuple(runs)) for runs in found.values()]
+    found: dict[tuple[str, str], list[Session]] = {}
+    for session in sessions:
+        found.setdefault(place_of(session.host), []).append(session)
+    return [HostRuns(runs[0].host, runs[0].submission.target, tuple(runs)) for runs in found.values()]
 
 
-def _with_given_up(project: Project, hosts: list[HostRuns], products: Products, context: Context) -> list[HostRuns]:
+def _with_given_up(project: Project, asked: list[HostRuns], hosts: RunHosts, context: Context) -> list[HostRuns]:
     """A host that is asked anyway may know of runs that were given up while it could not be."""
-    found: dict[tuple[str, str], list[Follower]] = {place_of(each.host): [] for each in hosts}
-    for run_id, _ in Index(project.state_directory).abandoned() if hosts else ():
+    found: dict[tuple[str, str], list[Session]] = {place_of(each.host): [] for each in asked}
+    for run_id, _ in Index(project.state_directory).abandoned() if asked else ():
         with contextlib.suppress(HoldfastError):  # its target cannot be read: it is not waited for
-            follower = Follower(project, run_id, products.of_run(run_id), context)
-            found.get(place_of(follower.product.host), []).append(follower)
-    return [replace(each, given_up=tuple(found[place_of(each.host)])) for each in hosts]
+            session = Session(project, run_id, hosts.of_run(run_id), context)
+            found.get(place_of(session.host), []).append(session)
+    return [replace(each, given_up=tuple(found[place_of(each.host)])) for each in asked]
 
 
 def place_of(host: Host) -> tuple[str, str]:
@@ -121,28 +120,28 @@ def look(
     """Copy what is new of the runs of one host, and bring home what ended. `connect` is called at most once; whoever
     gave it closes the connection. `heard` is called whenever the host has said something."""
     with contextlib.ExitStack() as stack:
-        mine = [follower for follower in runs.followers if stack.enter_context(follower.writing())]
-        yield from _stopped(follower for follower in runs.followers if follower not in mine)
+        mine = [session for session in runs.sessions if stack.enter_context(session.writing())]
+        yield from _stopped(session for session in runs.sessions if session not in mine)
         if not mine:
             return
         expected = tuple(mine)
-        mine += [follower for follower in runs.given_up if stack.enter_context(follower.writing())]
+        mine += [session for session in runs.given_up if stack.enter_context(session.writing())]
         connection = connect()
-        for follower in mine:
-            follower.share(connection)
+        for session in mine:
+            session.share(connection)
         changed: set[str] = set()
         missing = _pull(connection, mine, heard, changed)
         elsewhere = _Elsewhere(runs)
-        for follower in missing:
-            with elsewhere.noticed(follower):
-                follower.settle_missing()
-                changed.add(follower.run_id)
-        _pull(connection, [follower for follower in missing if follower not in elsewhere], heard, changed)
-        for follower in mine:
-            with elsewhere.noticed(follower):
-                yield from _finish(follower, runs.target, None if follower.run_id in whole else FETCHED_BY_THE_WAY)
-            if follower.run_id in changed:
-                yield events.RunChanged(follower.run_id)
+        for session in missing:
+            with elsewhere.noticed(session):
+                session.settle_missing()
+                changed.add(session.run_id)
+        _pull(connection, [session for session in missing if session not in elsewhere], heard, changed)
+        for session in mine:
+            with elsewhere.noticed(session):
+                yield from _finish(session, runs.target, None if session.run_id in whole else FETCHED_BY_THE_WAY)
+            if session.run_id in changed:
+                yield events.RunChanged(session.run_id)
         yield from elsewhere.told(expected)
 
 
@@ -154,19 +153,19 @@ class _Elsewhere:
         self._runs = runs
         self._errors: dict[str, ElsewhereError] = {}
 
-    def __contains__(self, follower: Follower) -> bool:
-        return follower.run_id in self._errors
+    def __contains__(self, session: Session) -> bool:
+        return session.run_id in self._errors
 
     @contextlib.contextmanager
-    def noticed(self, follower: Follower) -> Iterator[None]:
+    def noticed(self, session: Session) -> Iterator[None]:
         try:
             yield
         except ElsewhereError as error:
-            self._errors[follower.run_id] = error
+            self._errors[session.run_id] = error
 
-    def told(self, asked: Sequence[Follower]) -> Iterator[events.Event]:
+    def told(self, asked: Sequence[Session]) -> Iterator[events.Event]:
         """An event for each reason, remembered for those who show the runs; `asked` are all that are waited for."""
-        host, follower = self._runs.host, asked[0]
+        host, session = self._runs.host, asked[0]
         errors = {each.run_id: self._errors[each.run_id] for each in asked if each in self}
         first = {error.reason: error for error in reversed(errors.values())}
         if host.is_here:
@@ -174,7 +173,7 @@ class _Elsewhere:
             return
         reasons = {run: error.reason for run, error in errors.items()}
         others = [each.run_id for each in asked if each not in self]
-        since = contacts.found(follower.project, host.name, reasons, others, follower.now())
+        since = contacts.found(session.project, host.name, reasons, others, session.context.now())
         for reason, error in first.items():
             yield events.HostSilent(self._runs.target, since, reason, remedy=f"{error.message}\n{error.hint}")
 
@@ -311,39 +310,31 @@ def _is_of_the_host(error: HoldfastError) -> bool:
     return isinstance(error, HostError) and not isinstance(error, FarSideError)
 
 
-def _stopped(followers: Iterator[Follower]) -> Iterator[events.Event]:
-    for follower in followers:
-        stopped = stopped_writer(follower.folder)
+def _stopped(sessions: Iterator[Session]) -> Iterator[events.Event]:
+    for session in sessions:
+        stopped = stopped_writer(session.folder)
         if stopped:
             yield events.Warned(
-                f"What is shown of {follower.run_id} is old: process {stopped}, which copies it, is stopped.",
+                f"What is shown of {session.run_id} is old: process {stopped}, which copies it, is stopped.",
                 f"Continue it (kill -CONT {stopped}) or end it (kill {stopped}).",
-                follower.run_id,
+                session.run_id,
             )
 
 
 def _pull(
-    connection: Connection, followers: list[Follower], heard: Callable[[], None], changed: set[str]
-) -> list[Follower]:
+    connection: Connection, sessions: list[Session], heard: Callable[[], None], changed: set[str]
+) -> list[Session]:
     """Copy what is new of each run; returns those that the host does not have. `changed` gets those of which something
     was new."""
-    mirrors = {follower.run_id: Mirror(follower.folder) for follower in followers}
-    asked = [
-        {
-            "project": follower.submission.project_id,
-            "run": follower.run_id,
-            "have": mirrors[follower.run_id].have(),
-        }
-        for follower in followers
-    ]
-    if not asked:
+    if not sessions:
         return []
-    missing = Client(connection).follow(asked, stay=False).wait().missing
+    mirrors = {session.run_id: Mirror(session.folder) for session in sessions}
+    missing = Client(connection).follow([each.to_follow() for each in sessions], stay=False).wait().missing
     heard()
     waiting = set(mirrors) - set(missing)
-    for follower in followers:
-        if follower.run_id in waiting:
-            follower.folders.take_up_again(follower.run_id)
+    for session in sessions:
+        if session.run_id in waiting:
+            session.folders.take_up_again(session.run_id)
     while waiting:
         push = connection.next_push(None)
         heard()
@@ -355,35 +346,35 @@ def _pull(
             changed.add(push.run_id)
         elif push.kind == "level":
             waiting.discard(push.run_id)
-    return [follower for follower in followers if follower.run_id in missing]
+    return [session for session in sessions if session.run_id in missing]
 
 
-def _finish(follower: Follower, target: str, limit: int | None) -> Iterator[events.Event]:
-    size = 0 if limit is None or follower.product.host.is_here else _listed(follower)
+def _finish(session: Session, target: str, limit: int | None) -> Iterator[events.Event]:
+    size = 0 if limit is None or session.host.is_here else _listed(session)
     if limit is not None and size > limit:
-        yield events.OutputsWait(follower.run_id, target, size)
+        yield events.OutputsWait(session.run_id, target, size)
         return
     try:
-        yield from follower.finish(limit)
+        yield from collect(session, limit)
     except TooLarge as large:
-        yield events.OutputsWait(follower.run_id, target, large.size)
+        yield events.OutputsWait(session.run_id, target, large.size)
     except HoldfastError as error:
         if _is_of_the_host(error):
             raise
-        yield events.Warned(error.message, error.hint, follower.run_id)
+        yield events.Warned(error.message, error.hint, session.run_id)
 
 
-def _listed(follower: Follower) -> int:
+def _listed(session: Session) -> int:
     """Bytes of outputs that are not at home, as the run's own record lists them: the host need not be asked."""
-    run = follower.read()
+    run = session.read()
     is_wanted = run.status.is_final and run.submission.fetch_outputs
-    if not is_wanted or follower.folders.is_collected(follower.run_id):
+    if not is_wanted or session.folders.is_collected(session.run_id):
         return 0
-    return sum(each.size for each in run.outputs if not _is_here(follower, each.path, each.size))
+    return sum(each.size for each in run.outputs if not _is_here(session, each.path, each.size))
 
 
-def _is_here(follower: Follower, path: str, size: int) -> bool:
+def _is_here(session: Session, path: str, size: int) -> bool:
     try:
-        return (follower.folder / path).stat().st_size == size
+        return (session.folder / path).stat().st_size == size
     except OSError:
         return False

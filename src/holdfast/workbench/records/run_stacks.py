@@ -6,7 +6,7 @@ from holdfast.errors import FarSideError, StateError
 from holdfast.frozen import replace
 from holdfast.hosts.client import Client
 from holdfast.hosts.replies import Stack
-from holdfast.workbench.following.follower import Follower
+from holdfast.workbench.following.session import Session
 
 STATES = {
     "R": "running",
@@ -21,18 +21,17 @@ _NOTHING_TO_ASK = ("ended", "not-ready", "not-found")
 """The far side's words for a run that has no process."""
 
 
-def stacks_of(follower: Follower) -> tuple[Stack, ...]:
+def stacks_of(session: Session) -> tuple[Stack, ...]:
     """Parents before what they started. Raises StateError where the run has no process to ask."""
-    run = follower.read()
+    run = session.read()
     if run.status.is_final:
         raise StateError(
             f"The run `{run.run_id}` has ended, so it has no stacks. {run.how_it_ended()}".strip(),
             f"Its output: holdfast logs -r {run.run_id}",
         )
-    submission = follower.submission
-    with follower.product.host.connect() as connection:
+    with session.host.connect() as connection:
         try:
-            found = Client(connection).stacks(submission.project_id, run.run_id)
+            found = Client(connection).stacks(session.submission.project_id, run.run_id)
         except FarSideError as error:
             if error.kind not in _NOTHING_TO_ASK:
                 raise

@@ -27,13 +27,13 @@ class Silence:
 def silences(project: Project, run_ids: Iterable[str], context: Context) -> dict[str, Silence]:
     """Of these runs those whose host could not be reached when it was last asked, or was another one."""
     from holdfast.workbench.reach import contacts
-    from holdfast.workbench.reach.products import Products
+    from holdfast.workbench.reach.run_hosts import RunHosts
 
     found = {}
-    products = Products(project, context)
+    hosts = RunHosts(project, context)
     for run_id in run_ids:
         try:
-            host = products.of_run(run_id).host
+            host = hosts.of_run(run_id)
         except HoldfastError:
             continue  # its target cannot be read: asking it says so
         contact = contacts.read(project, host.name)

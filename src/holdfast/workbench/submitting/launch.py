@@ -25,6 +25,7 @@ from holdfast.snapshots.editable import editable_warnings
 from holdfast.snapshots.take import Snapshot, take_snapshot
 from holdfast.workbench.following.follower import Follower
 from holdfast.workbench.following.mirror import writer_lock
+from holdfast.workbench.following.session import Session
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.submitting.interpreter import find_python
@@ -55,13 +56,13 @@ def launch(
     with contextlib.ExitStack() as stack:
         order = _record(intent, folders, run_id, snapshot, context, stack)
         yield events.RunCreated(run_id)
-        follower = Follower(intent.project, run_id, intent.product, context)
-        stack.enter_context(follower.writing(held=True))
-        follower.share(connection)
-        queued = yield from start(follower, order, secrets, context, wait)
+        session = Session(intent.project, run_id, intent.product.host, context)
+        stack.enter_context(session.writing(held=True))
+        session.share(connection)
+        queued = yield from start(session, order, secrets, wait)
         yield events.RunStarted(run_id, queued)
         if wait:
-            yield from follower.follow()
+            yield from Follower(session).follow()
 
 
 def _record(

@@ -13,17 +13,17 @@ from typing import Any, NamedTuple
 
 from holdfast.codec import encode
 from holdfast.errors import ElsewhereError, FarSideError, HoldfastError, HostError, StorageError
-from holdfast.hosts.client import Client, Reply
-from holdfast.hosts.connection import Connection
+from holdfast.hosts.client import Reply
 from holdfast.hosts.replies import Hello, Started
 from holdfast.model import Place
 from holdfast.plan import Plan
 from holdfast.snapshots.store import ObjectStore
 from holdfast.workbench.following.follower import Follower
+from holdfast.workbench.following.outputs import collect
+from holdfast.workbench.following.session import Session
 from holdfast.workbench.reach import contacts, events
 from holdfast.workbench.reach.contacts import CLOCK_OFF
-from holdfast.workbench.reach.context import Context
-from holdfast.workbench.reach.reconnection import TRIES, Patience, run_goes_on
+from holdfast.workbench.reach.reconnection import Patience
 from holdfast.workbench.reach.whereabouts import require_same
 from holdfast.workbench.submitting.send import Sender
 
@@ -48,14 +48,12 @@ class Order(NamedTuple):
 
 
 def start(
-    follower: Follower, order: Order, secrets: Mapping[str, str], context: Context, wait: bool
+    session: Session, order: Order, secrets: Mapping[str, str], wait: bool
 ) -> Generator[events.Event, None, str | None]:
     """Returns when the host owns the run: what its engine says of a run that waits for it, None of any other. A run
-    that certainly did not start is written down as that, and the error raised. `wait`: it will be followed, over the
-    same connection."""
-    attempt = _Attempt(follower, order, secrets, context, wait)
-    tries = None if wait and not follower.product.host.is_here else len(TRIES)
-    patience = Patience(tries, run_goes_on(follower.run_id))
+    that certainly did not start is recorded as that, and the error raised. `wait`: it will be followed, over the same
+    connection."""
+    attempt, patience = _Attempt(session, order, secrets, wait), session.patience(is_followed=wait)
     while True:
         try:
             yield from attempt.make()
@@ -63,40 +61,40 @@ def start(
             raise
         except (FarSideError, StorageError) as error:
             if attempt.may_have_started(error):
-                if _has_begun(follower, error):
+                if _has_begun(session, error):
                     return None
             else:  # the far side has answered: it did not start
-                _never_started(follower, error)
+                _never_started(session, error)
             raise
         except HostError as error:
             if not attempt.was_reached:
-                _never_started(follower, error)
+                _never_started(session, error)
                 raise
-            follower.disconnect()
-            pause = _pause(patience, error, follower.run_id)
-            yield events.ConnectionLost(follower.run_id, error.message, pause)
+            session.disconnect()
+            pause = _pause(patience, error, session.run_id)
+            yield events.ConnectionLost(session.run_id, error.message, pause)
             time.sleep(pause)
         else:
             return attempt.queued
 
 
-def _never_started(follower: Follower, error: HoldfastError) -> None:
-    """Written down for good: the host need not be asked about it again."""
-    follower.write_end("not-started", error.message)
-    for _ in follower.finish():
+def _never_started(session: Session, error: HoldfastError) -> None:
+    """Recorded for good: the host need not be asked about it again."""
+    session.write_end("not-started", error.message)
+    for _ in collect(session):
         pass
 
 
-def _has_begun(follower: Follower, error: HoldfastError) -> bool:
-    """It was asked for before, and no answer came: only the host can say. Where it has not begun it never will, and the
-    host writes that down. Raises the error, and how to settle it later, where the host cannot be asked now."""
+def _has_begun(session: Session, error: HoldfastError) -> bool:
+    """An earlier request to start was not answered, so only the host can say. A run that has not begun never will, and
+    the host records that. Raises `error` with how to settle it later where the host cannot be asked now."""
     try:
-        follower.require_place()
-        if not follower.give_up(error.message):
+        session.require_place()
+        if not session.give_up(error.message):
             return True
-        follower.copy()
+        Follower(session).copy()
     except (HostError, StorageError):
-        error.hint = f"{error.hint}\nWhether it started: holdfast status -r {follower.run_id}".strip()
+        error.hint = f"{error.hint}\nWhether it started: holdfast status -r {session.run_id}".strip()
         raise error from None
     return False
 
@@ -112,10 +110,8 @@ def _pause(patience: Patience, error: HostError, run_id: str) -> float:
 
 
 class _Attempt:
-    def __init__(
-        self, follower: Follower, order: Order, secrets: Mapping[str, str], context: Context, wait: bool
-    ) -> None:
-        self._follower, self._order, self._secrets, self._context, self._wait = follower, order, secrets, context, wait
+    def __init__(self, session: Session, order: Order, secrets: Mapping[str, str], wait: bool) -> None:
+        self._session, self._order, self._secrets, self._wait = session, order, secrets, wait
         self._attempts = 0
         self._asked: Reply[Started] | None = None
         self._is_unanswered = False  # a start of this attempt
@@ -133,111 +129,109 @@ class _Attempt:
         self._attempts += 1
         self._is_open = self._is_open or self._is_unanswered
         self._asked, self._is_unanswered = None, False
-        host, connection = self._follower.product.host, self._follower.connection()
-        if host.is_here:
-            yield from self._start_here(connection)
+        session, snapshot, now = self._session, self._order.plan.snapshot, self._session.context.now
+        if session.host.is_here:
+            yield from self._start_here()
             return
-        project, snapshot = self._follower.project, self._order.plan.snapshot
-        contact = contacts.read(project, host.name)
-        sender = Sender(connection, ObjectStore(project.state_directory / "objects"), snapshot, contact.snapshot)
-        hello = Client(connection).hello()  # raises where the host cannot be reached
+        contact = contacts.read(session.project, session.host.name)
+        store = ObjectStore(session.project.state_directory / "objects")
+        sender = Sender(session.connection(), store, snapshot, contact.snapshot)
+        hello = session.far().hello()  # raises where the host cannot be reached
         self.was_reached = True
-        meeting = _Meeting(hello, self._context.now)
+        meeting = _Meeting(hello, now)
         try:
             is_announced = sender.announce()
             self._choose_place(contact.place, meeting)
             if is_announced:
-                self._ask(connection)
-            self._confirm_place(connection, meeting.greeting().place)
-            yield from self._send_rest(connection, sender)
+                self._ask()
+            self._confirm_place(meeting.greeting().place)
+            yield from sender.complete()
+            if self._asked is None:
+                self._ask()
+            sender.confirm()
+            yield from self._await_sending({"incomplete", "tools", "packages"})
         except (FarSideError, StorageError):
-            if self._asked is None or not self._was_started(connection):
+            if self._asked is None or not self._was_started():
                 raise
-        self._follower.folders.write_clock(self._follower.run_id, host.name, meeting.offset, meeting.uncertainty)
-        contacts.sent(project, host.name, snapshot, meeting.offset, self._context.now(), self._order.place)
-        yield from meeting.warnings(host.name)
+        session.folders.write_clock(session.run_id, session.host.name, meeting.offset, meeting.uncertainty)
+        contacts.sent(session.project, session.host.name, snapshot, meeting.offset, now(), self._order.place)
+        yield from meeting.warnings(session.host.name)
 
-    def _start_here(self, connection: Connection) -> Iterator[events.Event]:
-        """This machine is no other one at the next attempt; its folder may be, for a later look."""
-        self._ask(connection)
-        hello = Client(connection).hello()
-        yield from self._await_sending(connection, {"tools"})
+    def _start_here(self) -> Iterator[events.Event]:
+        """This machine is the same one at the next attempt; its folder may be another one for a later look."""
+        self._ask()
+        hello = self._session.far().hello()
+        yield from self._await_sending({"tools"})
         with contextlib.suppress(FarSideError, StorageError):  # it has started
             self._set_place(hello.wait().place)
 
     def _choose_place(self, last: Place | None, meeting: _Meeting) -> None:
-        """The only one that may start the run. At first the one that answered the last time, so that nothing has to be
-        waited for; where none did, and after a broken attempt, the one that answers now."""
+        """Only this place may start the run. At first it is the one that answered the last time, so that nothing has to
+        be waited for; if there is none, and after a broken attempt, it is the one that answers now."""
         if self._is_open:
-            now, host = meeting.greeting().place, self._follower.product.host
-            require_same(self._order.place, now, host, self._follower.submission)
+            now = meeting.greeting().place
+            require_same(self._order.place, now, self._session.host, self._session.submission)
         elif last is not None and self._attempts == 1:
             self._set_place(last)
         else:
             self._set_place(meeting.greeting().place)
 
-    def _confirm_place(self, connection: Connection, now: Place | None) -> None:
-        """Where another one answers than the last time, it has refused to start: nothing was begun anywhere."""
+    def _confirm_place(self, now: Place | None) -> None:
+        """If another place answers than the last time, it has refused to start the run: nothing was begun anywhere."""
         place = self._order.place
         if place is None or (now is not None and place.is_same(now)):
             return
         if self._asked is not None:
             try:
-                self._await(connection)
+                self._await()
             except FarSideError as error:
                 if error.kind != "elsewhere":
                     raise
             if self._wait:
-                self._follower.heard()  # that the run is not there
+                self._session.heard()  # that the run is not there
         self._set_place(now)
 
     def _set_place(self, place: Place | None) -> None:
         if place is not None:
-            self._follower.folders.write_place(self._follower.run_id, self._follower.product.host.name, place)
+            self._session.folders.write_place(self._session.run_id, self._session.host.name, place)
         self._order = self._order._replace(place=place)
 
-    def _send_rest(self, connection: Connection, sender: Sender) -> Iterator[events.Event]:
-        yield from sender.complete()
-        if self._asked is None:
-            self._ask(connection)
-        sender.confirm()
-        yield from self._await_sending(connection, {"incomplete", "tools", "packages"})
-
-    def _await_sending(self, connection: Connection, lacks: set[str]) -> Iterator[events.Event]:
-        """Wait for the start; what is refused because one of `lacks` is not there is asked for again, with it."""
+    def _await_sending(self, lacks: set[str]) -> Iterator[events.Event]:
+        """Wait for the start. If it is refused because one of `lacks` is not there, send that and ask again."""
         while True:
             try:
-                self._await(connection)
+                self._await()
             except FarSideError as error:
                 if error.kind not in lacks:
                     raise
                 lacks.remove(error.kind)  # each is sent once
                 if self._wait:
-                    self._follower.heard()  # that the run is not there yet
-                yield from self._send_lacking(connection, error.kind)
-                self._ask(connection)
+                    self._session.heard()  # that the run is not there yet
+                yield from self._send_lacking(error.kind)
+                self._ask()
             else:
                 return
 
-    def _send_lacking(self, connection: Connection, kind: str) -> Iterator[events.Event]:
+    def _send_lacking(self, kind: str) -> Iterator[events.Event]:
         """What a host may lack beside the snapshot: it stays there for later runs."""
+        connection, context = self._session.connection(), self._session.context
+        environment = self._order.plan.environment
         if kind == "tools":
             from holdfast.workbench.submitting.tools import send_uv
 
-            yield from send_uv(connection, self._context, self._follower.product.host.is_here)
-        environment = self._order.plan.environment
+            yield from send_uv(connection, context, self._session.host.is_here)
         if kind == "packages" and environment is not None and environment.packages is not None:
             from holdfast.workbench.submitting.ship_packages import send_packages
 
-            yield from send_packages(connection, environment.packages, self._context)
+            yield from send_packages(connection, environment.packages, context)
 
-    def _ask(self, connection: Connection) -> None:
+    def _ask(self) -> None:
         self.was_reached = self._is_unanswered = True
-        self._asked = Client(connection).start(self._order.as_json(), self._secrets)
+        self._asked = self._session.far().start(self._order.as_json(), self._secrets)
         if self._wait:
-            self._follower.ask()
+            self._session.ask()
 
-    def _await(self, connection: Connection) -> None:
+    def _await(self) -> None:
         reply, self._asked = self._asked, None
         if reply is None:
             return
@@ -248,10 +242,10 @@ class _Attempt:
             raise
         self._is_unanswered = False
 
-    def _was_started(self, connection: Connection) -> bool:
+    def _was_started(self) -> bool:
         """Something before the start was refused: the answer to the start itself is what counts."""
         try:
-            self._await(connection)
+            self._await()
         except (FarSideError, StorageError):
             return False
         return True

@@ -1,4 +1,4 @@
-"""From a run's id to the product that it was submitted to: its record names the compute target."""
+"""The hosts of runs and of compute targets: a run's record names its target."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from holdfast.errors import ConfigurationError
 from holdfast.history.run_folder import RunFolders
 from holdfast.hosts.connection import Carrier, Connection
+from holdfast.hosts.host import Host
 from holdfast.project.compute import BUILTIN_LOCAL, REMOTE_TYPES, ComputeTarget, read_compute
 from holdfast.project.folder import Project
 from holdfast.workbench.reach.context import Context
-from holdfast.workbench.reach.targets import Product, product_of
+from holdfast.workbench.reach.targets import host_of
 
 
 class DetachedHost:
@@ -34,28 +35,24 @@ class DetachedHost:
         return self
 
 
-def product_for(project: Project, run_id: str, context: Context) -> Product:
-    return Products(project, context).of_run(run_id)
-
-
-class Products:
-    """What the compute targets of a project stand for; the file of each is read once, however many runs it has."""
+class RunHosts:
+    """Of one project. The file of each target is read once, however many runs it has."""
 
     def __init__(self, project: Project, context: Context) -> None:
         self._project, self._context = project, context
         self._folders = RunFolders(project.state_directory)
-        self._known: dict[str, tuple[ComputeTarget, Product]] = {}
+        self._known: dict[str, tuple[ComputeTarget, Host]] = {}
 
-    def of_run(self, run_id: str) -> Product:
+    def of_run(self, run_id: str) -> Host:
         submission = self._folders.submission(run_id)
         if submission.target_type not in REMOTE_TYPES:  # this machine needs no file to be found again
-            return product_of(BUILTIN_LOCAL, self._context)
+            return host_of(BUILTIN_LOCAL, self._context)
         return self.of_target(submission.target)[1]
 
-    def of_target(self, name: str) -> tuple[ComputeTarget, Product]:
+    def of_target(self, name: str) -> tuple[ComputeTarget, Host]:
         if name not in self._known:
             target, problems = read_compute(self._project.root, name)
             if target is None:
                 raise ConfigurationError(problems)
-            self._known[name] = target, product_of(target, self._context)
+            self._known[name] = target, host_of(target, self._context)
         return self._known[name]
