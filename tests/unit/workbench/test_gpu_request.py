@@ -104,7 +104,7 @@ def test_no_gpus_for_this_once_is_said_against_a_file_that_wants_some():
         (GpuWishes(require=True), GpuWishes(require=True), GpuRequest(require=True, by="`--require-gpu`")),
         (GpuWishes(stop_if_idle=60.0), NOTHING, GpuRequest(stop_if_idle=60.0, by="`--stop-if-idle`")),
         (NOTHING, GpuWishes(stop_if_idle=60.0), GpuRequest(stop_if_idle=60.0, by="`StopIfIdle` in x.runconfig")),
-        (GpuWishes(stop_if_idle=6.0), GpuWishes(stop_if_idle=90.0), GpuRequest(stop_if_idle=6.0, by="`--stop-if-idle`")),
+        (
             GpuWishes(stop_if_idle=60.0),
             GpuWishes(stop_if_idle=90.0),
             GpuRequest(stop_if_idle=60.0, by="`--stop-if-idle`"),
