@@ -1,4 +1,4 @@
-"""What git says about a folder: which files, which repositories inside it, which rule ignores a path."""
+"""What git says about a folder: which files, which repositories inside it, which rule ignores a path, which commit."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.frozen import dataclass, field
@@ -212,3 +213,35 @@ def _last_word(errors: bytes, code: int) -> str:
     lines = [line for line in os.fsdecode(errors).splitlines() if line.strip()]
     fatal = [line for line in lines if line.startswith("fatal:")]
     return (fatal or lines or [f"git ended with code {code}"])[0]
+
+
+def revision(root: Path) -> str | None:
+    """The id of the folder's commit, from git's own files: a process would cost more than the answer. None outside a
+    work tree or before the first commit."""
+    for folder in (root, *root.parents):
+        git = folder / ".git"
+        if git.exists():
+            return _head(git)
+    return None
+
+
+def _head(git: Path) -> str | None:
+    try:
+        if git.is_file():  # a worktree or submodule: the file names the real folder
+            named = Path(git.read_text(encoding="utf-8").partition("gitdir:")[2].strip())
+            git = named if named.is_absolute() else git.parent / named
+        head = (git / "HEAD").read_text(encoding="utf-8").strip()
+        if not head.startswith("ref:"):
+            return head or None
+        name = head.partition(":")[2].strip()
+        shared = git / "commondir"
+        common = git / shared.read_text(encoding="utf-8").strip() if shared.exists() else git
+        loose = common / name
+        if loose.is_file():
+            return loose.read_text(encoding="utf-8").strip()
+        for line in (common / "packed-refs").read_text(encoding="utf-8").splitlines():
+            if line.endswith(" " + name):
+                return line.split()[0]
+    except (OSError, UnicodeDecodeError):
+        return None
+    return None

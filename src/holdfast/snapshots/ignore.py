@@ -14,13 +14,13 @@ from pathlib import Path
 from holdfast.errors import ProjectError
 from holdfast.frozen import dataclass, field
 from holdfast.snapshots import git_files
-from holdfast.snapshots.copies import copies_of_runs
 from holdfast.snapshots.git_files import Git, GitError, GitFiles, GitMissingError, PendingGitFiles
 from holdfast.snapshots.patterns import Pattern, RuleSet, literal, parse_rules, with_slashes
 from holdfast.snapshots.walk import (
     MARK_OF_A_VIRTUAL_ENVIRONMENT,
     Layer,
     Layers,
+    copies_of_runs,
     deciding,
     gitignore_layer,
     is_environment,

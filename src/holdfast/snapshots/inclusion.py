@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from holdfast.snapshots.contents import LARGE
 from holdfast.snapshots.ignore import explain, list_files, up_to_link
 from holdfast.snapshots.patterns import literal, with_slashes
+from holdfast.snapshots.warnings import LARGE
 
 Lines = tuple[str, ...]
 

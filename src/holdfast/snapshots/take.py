@@ -12,12 +12,11 @@ from typing import BinaryIO
 
 from holdfast.frozen import dataclass
 from holdfast.snapshots.cache import Cache, CacheWriter, Known, load_cache, writing_cache
-from holdfast.snapshots.contents import LFS_POINTER, LFS_POINTER_LIMIT, Row, content_warnings
 from holdfast.snapshots.ignore import FileListing, begin_listing, special_file
 from holdfast.snapshots.manifest import encode_rows
 from holdfast.snapshots.patterns import literal, with_slashes
 from holdfast.snapshots.store import ObjectStore, is_digest
-from holdfast.snapshots.warnings import SnapshotWarning, shown
+from holdfast.snapshots.warnings import LFS_POINTER, LFS_POINTER_LIMIT, Row, SnapshotWarning, content_warnings, shown
 
 __all__ = ["Progress", "Snapshot", "SnapshotWarning", "take_snapshot"]
 

@@ -1,8 +1,25 @@
-"""What a person should know about a snapshot, and how a path is shown to them."""
+"""What a snapshot warns of, and how a path is shown: large paths, Git LFS pointers, links that leave the project."""
 
 from __future__ import annotations
 
+import os
+import posixpath
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
 from holdfast.frozen import dataclass
+from holdfast.project.quantities import format_size
+from holdfast.snapshots.patterns import literal
+
+LARGE = 100_000_000
+LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+LFS_POINTER_LIMIT = 1024
+"""A pointer file is always smaller than this, says the specification of Git LFS."""
+
+_NAMED = 3
+"""So many large files or pointers are named one by one; more become one sentence."""
+
+Row = tuple[str, str, str, int]
 
 
 @dataclass(frozen=True)
@@ -26,3 +43,67 @@ def _escape(character: str) -> str:
     if "\udc80" <= character <= "\udcff":
         return f"\\x{ord(character) - 0xDC00:02x}"  # a byte that is not UTF-8, as `os.fsdecode` keeps it
     return character.encode("unicode_escape").decode("ascii")
+
+
+def content_warnings(rows: Sequence[Row], pointers: Iterable[str]) -> tuple[SnapshotWarning, ...]:
+    return (*_large(rows), *_pointers(sorted(pointers)), *_links(rows))
+
+
+def _large(rows: Sequence[Row]) -> Iterable[SnapshotWarning]:
+    if sum(row[3] for row in rows) <= LARGE:
+        return
+    sizes: defaultdict[str, int] = defaultdict(int)
+    files: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        folder, slash, _ = row[0].partition("/")
+        place = folder + slash
+        sizes[place] += row[3]
+        if row[3] > LARGE:
+            files[place].append(row)
+    for place in sorted(sizes):
+        large = files[place]
+        rest = sizes[place] - sum(row[3] for row in large)
+        if place.endswith("/") and (rest > LARGE or len(large) > _NAMED):
+            yield _large_path(place, sizes[place])
+        else:
+            for row in large:
+                yield _large_path(row[0], row[3])
+
+
+def _large_path(path: str, size: int) -> SnapshotWarning:
+    line = os.fsdecode(literal(os.fsencode(path)))
+    return SnapshotWarning(
+        path.removesuffix("/"),
+        f"{shown(path)} has {format_size(size)} and is part of the snapshot.",
+        f"To leave it out, write this line into .amlignore: /{line}",
+    )
+
+
+def _pointers(paths: Sequence[str]) -> Iterable[SnapshotWarning]:
+    if not paths:
+        return
+    names = ", ".join(shown(path) for path in paths[:_NAMED])
+    more = len(paths) - _NAMED
+    if more > 0:
+        names += f" and {more} more"
+    verb = (
+        "is a Git LFS pointer and not the file itself" if len(paths) == 1 else "are Git LFS pointers and not the files"
+    )
+    yield SnapshotWarning(paths[0], f"{names} {verb}.", "git lfs pull")
+
+
+def _links(rows: Iterable[Row]) -> Iterable[SnapshotWarning]:
+    for path, kind, target, _size in rows:
+        if kind != "l" or not _leaves(path, target):
+            continue
+        yield SnapshotWarning(
+            path,
+            f"The link {shown(path)} leads out of the project, to {shown(target)}, which does not ship.",
+            "A run on this machine sees what is there at that time; copy it into the project to keep it.",
+        )
+
+
+def _leaves(path: str, target: str) -> bool:
+    if target.startswith("/"):
+        return True
+    return posixpath.normpath(posixpath.join(posixpath.dirname(path), target)).split("/")[0] == ".."

@@ -12,7 +12,7 @@ from typing import BinaryIO
 import pytest
 
 from holdfast.snapshots import cache as cache_module
-from holdfast.snapshots import contents
+from holdfast.snapshots import warnings
 from holdfast.snapshots.manifest import ManifestEntry
 from holdfast.snapshots.store import ObjectStore
 from holdfast.snapshots.take import open_regular, take_snapshot, take_with
@@ -164,7 +164,7 @@ def test_progress_is_reported_and_ends_with_everything(project, state, write):
 
 
 def test_large_files_and_folders_are_named_with_the_line_that_leaves_them_out(project, take, write, monkeypatch):
-    monkeypatch.setattr(contents, "LARGE", 1000)
+    monkeypatch.setattr(warnings, "LARGE", 1000)
     sizes = {"big file": 2000, "data/one": 1500, "many/a": 600, "many/b": 600, "small/a": 900}
     for path, size in sizes.items():
         write(path)

@@ -189,7 +189,7 @@ def _submission(intent: Intent, plan: Plan, context: Context) -> Submission:
 
 def _properties(intent: Intent) -> dict[str, str]:
     from holdfast import __version__
-    from holdfast.snapshots.revision import revision
+    from holdfast.snapshots.git_files import revision
 
     found, of_run = revision(intent.project.root), intent.request.environment.of_run
     known = {"holdfast": __version__, **({"commit": found} if found else {})}
