@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
-from holdfast.environments.project_locks import FORMAT, Lock
+from holdfast.environments.environment_plan import FORMAT, Lock
 from holdfast.errors import NotAvailable, PreparationError
 from holdfast.farside.environments import drivers
 from holdfast.farside.environments.installer_errors import NETWORK, explain

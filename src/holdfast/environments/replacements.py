@@ -16,11 +16,12 @@ from holdfast.environments.gpu_builds import (
     find_tensorflow_gpu,
     need_of_tensorflow_gpu,
 )
-from holdfast.environments.spec_findings import Kind, SpecFinding
-from holdfast.environments.version_ranges import (
+from holdfast.environments.spec_findings import (
     CNTK,
     CNTK_VERSIONS,
+    Kind,
     Need,
+    SpecFinding,
     allows,
     find_other_pythons,
     is_old_cntk,

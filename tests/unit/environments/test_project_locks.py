@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.environments.project_locks import is_lock, keep_lock, locks_of, read_lock
+from holdfast.environments.environment_plan import is_lock, keep_lock, locks_of, read_lock
 
 SPEC = "5" * 64
 HASHED = "six==1.17.0 \\\n    --hash=sha256:aa \\\n    --hash=sha256:bb\n    # via -r requirements.in\n"

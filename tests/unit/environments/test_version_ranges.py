@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.environments.version_ranges import allowed_minors, allows
+from holdfast.environments.spec_findings import allowed_minors, allows
 from holdfast.project.environment_spec import EnvironmentSpec
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.environments.project_locks import locks_of
+from holdfast.environments.environment_plan import locks_of
 from holdfast.workbench.following.outputs import _keep_lock
 
 SPEC, OTHER = "5" * 64, "6" * 64

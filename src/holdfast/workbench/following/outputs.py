@@ -82,7 +82,7 @@ def _keep_lock(session: Session) -> None:
     """From now on the spec means the packages that it was resolved to for this run."""
     if not (session.folder / "environment.json").exists():
         return
-    from holdfast.environments.project_locks import keep_lock, read_lock
+    from holdfast.environments.environment_plan import keep_lock, read_lock
 
     lock, plan = read_lock(session.folder / "environment.json"), session.folders.plan(session.run_id)["environment"]
     if lock is not None and plan and not plan["exact"]:

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.containers import Exact
-from holdfast.environments.environment_plan import Wishes, plan_environment, summary_of
-from holdfast.environments.project_locks import locks_of, read_lock
+from holdfast.environments.environment_plan import Wishes, locks_of, plan_environment, read_lock, summary_of
 from holdfast.errors import ProjectError, StateError
 from holdfast.frozen import replace
 from holdfast.history.records import read_run

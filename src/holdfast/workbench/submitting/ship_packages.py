@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from holdfast.codec import encode
 from holdfast.containers import Names
+from holdfast.environments.environment_plan import Lock, keep_lock
 from holdfast.environments.foreign_resolution import (
     ForeignMachine,
     Installer,
@@ -19,7 +20,6 @@ from holdfast.environments.foreign_resolution import (
     resolve_for,
     wheel_files,
 )
-from holdfast.environments.project_locks import Lock, keep_lock
 from holdfast.errors import FarSideError, NotAvailable, PreparationError
 from holdfast.frozen import replace
 from holdfast.hosts.client import Client
