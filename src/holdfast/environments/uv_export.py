@@ -15,10 +15,9 @@ from holdfast.errors import ConfigurationError, NotAvailable
 from holdfast.frozen import replace
 from holdfast.project.environment_spec import EnvironmentSpec, Requirement
 from holdfast.project.problems import Problem, errors_in
-from holdfast.project.pyproject import read_indexes
+from holdfast.project.pyproject import project_of, read_indexes
 from holdfast.project.requirement_lines import Misspelt, logical_lines, parse_package
 from holdfast.project.requirements import RequirementSource
-from holdfast.project.uv_lock import project_of
 from holdfast.whole_files import write_whole
 
 SECONDS = 60

@@ -6,6 +6,7 @@ All problems of all these files are reported at once.
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.errors import ConfigurationError, UnknownName
@@ -54,7 +55,12 @@ def load_configuration(
     if target is not None:
         _require_target(project, target)
     run, problems = examine_runconfig(project.root, name, target)
-    run = run and _with_files(run, conda_file, spark_file)
+    if run:
+        run = replace(
+            run,
+            conda_dependencies_file=conda_file or run.conda_dependencies_file,
+            spark_dependencies_file=spark_file or run.spark_dependencies_file,
+        )
     target_name = run.target if run else target
     found: ComputeTarget | None = None
     if target_name in compute_names(project.root):
@@ -83,14 +89,6 @@ def _uses_managed_environment(target: ComputeTarget) -> bool:
     return not target.user_managed_environment
 
 
-def _with_files(run: RunConfiguration, conda_file: str | None, spark_file: str | None) -> RunConfiguration:
-    return replace(
-        run,
-        conda_dependencies_file=conda_file or run.conda_dependencies_file,
-        spark_dependencies_file=spark_file or run.spark_dependencies_file,
-    )
-
-
 def lacks_environment_file(project: Project, run: RunConfiguration, target: ComputeTarget) -> bool:
     """Whether the environment of a container is one without packages: no file is named, and the usual one is not
     there. A project that has none yet can be run in one all the same."""
@@ -105,8 +103,6 @@ def _environment(
         from holdfast.project.environment_spec import EnvironmentSpec
 
         return EnvironmentSpec(), []
-    from holdfast.project.spec_files import read_environment_spec
-
     return read_environment_spec(project.root, run.conda_dependencies_file)
 
 
@@ -159,3 +155,36 @@ def _require_target(project: Project, name: str) -> None:
     if name not in valid:
         hint = f"If it is a machine that is not attached yet: holdfast computetarget attach remote -n {name} -a HOST"
         raise UnknownName("compute target", name, valid, hint)
+
+
+def read_environment_spec(root: Path, relative: str) -> tuple[EnvironmentSpec | None, list[Problem]]:
+    """What the file asks for, and every problem of it and the files that it names; None when one is an error.
+
+    `relative` is the path in the project, with `/`. Of a `uv.lock` the text is still to be exported, by the program uv
+    (`environments.uv_export`).
+    """
+    name = relative.rpartition("/")[2].lower()
+    if name.endswith((".yml", ".yaml")):
+        from holdfast.project.conda_file import read_conda
+
+        return read_conda(root, relative)
+    if name in ("pyproject.toml", "uv.lock"):
+        from holdfast.project.pyproject import read_pyproject, read_uv_lock
+
+        return (read_uv_lock if name == "uv.lock" else read_pyproject)(root, relative)
+    if name.endswith((".txt", ".in")):
+        from holdfast.project.requirements import read_requirements
+
+        return read_requirements(root, relative)
+    message = "packages cannot be read from a file of this name"
+    return None, [Problem(relative, 0, "", message, _OTHERS.get(name, "") + _KINDS)]
+
+
+_KINDS = "Name a conda file (`.yml`), a requirements file (`.txt`, `.in`), `pyproject.toml` or `uv.lock`."
+
+_OTHERS = {
+    "poetry.lock": "Write a requirements file from it: poetry export -o requirements.txt. ",
+    "pipfile": "Write a requirements file from it: pipenv requirements > requirements.txt. ",
+    "pipfile.lock": "Write a requirements file from it: pipenv requirements > requirements.txt. ",
+    "pdm.lock": "Write a requirements file from it: pdm export -o requirements.txt. ",
+}

@@ -1,7 +1,7 @@
 """What a file of the project asks for: Python, conda packages, Python packages, and where these come from.
 
 Texts are ready for the installer: files of the project are written `${HOLDFAST_FILES}/path/in/the/project`, and what is
-secret in an address is a variable (`credentials.py`). `spec_files.py` reads a file to such a value.
+secret in an address is a variable (`credentials.py`). `configuration.py` reads a file to such a value.
 """
 
 from __future__ import annotations

@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from holdfast.errors import ProjectError, StorageError
-from holdfast.project.file_names import unstorable
 from holdfast.snapshots.manifest import ManifestEntry, decode
 from holdfast.snapshots.store import ObjectStore, cannot_write, copy_stream, damaged, digest_of_stream
 from holdfast.snapshots.warnings import shown
-from holdfast.whole_files import whole
+from holdfast.whole_files import unstorable, whole
 
 _NAMED = 20
 

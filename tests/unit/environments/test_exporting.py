@@ -9,9 +9,9 @@ from uv import find_uv_bin
 
 from holdfast.environments.uv_export import export_lock
 from holdfast.errors import ConfigurationError, NotAvailable
+from holdfast.project.configuration import read_environment_spec
 from holdfast.project.environment_spec import EnvironmentSpec, spec_digest
 from holdfast.project.problems import Problem
-from holdfast.project.spec_files import read_environment_spec
 
 PROJECT = """
 [project]

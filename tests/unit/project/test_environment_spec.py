@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.project.configuration import read_environment_spec
 from holdfast.project.environment_spec import EnvironmentSpec, spec_digest
-from holdfast.project.spec_files import read_environment_spec
 
 
 def read(root: Path, name: str, text: str) -> EnvironmentSpec:
@@ -158,10 +158,11 @@ def test_no_problem_shows_a_secret(tmp_path, name, line):
 def test_a_conda_file_loads_no_other_reader(tmp_path):
     (tmp_path / "c.yml").write_text("dependencies:\n- python=3.11\n- pip:\n  - six\n")
     code = (
-        "import sys; from pathlib import Path; from holdfast.project.spec_files import read_environment_spec as read\n"
+        "import sys; from pathlib import Path\n"
+        "from holdfast.project.configuration import read_environment_spec as read\n"
         f"assert read(Path({str(tmp_path)!r}), 'c.yml')[0]\n"
         "print(sorted(m for m in sys.modules if m in ('tomllib', 'tomli', 'shlex', 'subprocess', 'dataclasses')"
-        " or m.endswith(('.pyproject', '.uv_lock'))))"
+        " or m.endswith('.pyproject')))"
     )
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

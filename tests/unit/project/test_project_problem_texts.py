@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import ConfigurationError
+from holdfast.project.configuration import read_environment_spec
 from holdfast.project.problems import Problem
-from holdfast.project.spec_files import read_environment_spec
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.project.configuration import read_environment_spec
 from holdfast.project.environment_spec import EnvironmentSpec, Requirement, spec_digest
 from holdfast.project.problems import Problem
-from holdfast.project.spec_files import read_environment_spec
 
 
 def read(root: Path, text: str, name: str = "pyproject.toml") -> tuple[EnvironmentSpec | None, list[Problem]]:

@@ -12,11 +12,10 @@ from holdfast.frozen import dataclass
 from holdfast.hosts.client import Client
 from holdfast.hosts.host import Host
 from holdfast.hosts.replies import Installed
-from holdfast.project.configuration import Configuration, load_configuration, managed_environment
+from holdfast.project.configuration import Configuration, load_configuration, managed_environment, read_environment_spec
 from holdfast.project.environment_spec import EnvironmentSpec
 from holdfast.project.folder import Project
 from holdfast.project.problems import Problem, errors_in
-from holdfast.project.spec_files import read_environment_spec
 from holdfast.workbench.environments.planned import planned_container, planned_environment
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import host_of
