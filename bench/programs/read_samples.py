@@ -12,7 +12,8 @@ import time
 from pathlib import Path
 
 from holdfast.cli.gpu_plot import plot
-from holdfast.farside.gpu.samples import Row, Tick, Watched, encode_devices, encode_start, encode_tick, read
+from holdfast.farside.gpu.devices import GpuDevice
+from holdfast.farside.gpu.samples import Row, Tick, encode_devices, encode_start, encode_tick, read
 from holdfast.history.gpu_series import FILE, read_series
 
 LOOKS, DEVICES = 31_000, 8
@@ -39,7 +40,7 @@ def write(path: Path) -> None:
     chance = random.Random(1)
     with path.open("wb") as target:
         target.write(encode_start(0.0, "nvml"))
-        target.write(encode_devices([Watched(each, f"GPU-{each}", "A100", 80 * GIB, False) for each in range(DEVICES)]))
+        target.write(encode_devices([GpuDevice(each, f"GPU-{each}", "A100", 80 * GIB) for each in range(DEVICES)]))
         for look in range(LOOKS):
             target.write(encode_tick(Tick(60.0 * look, tuple(row(each, look, chance) for each in range(DEVICES)))))
 

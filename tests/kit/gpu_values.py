@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from holdfast.farside.environments.build_findings import BuildFinding
-from holdfast.farside.gpu.gpu_facts import NOTHING, DeviceFacts, End, GpuFacts
+from holdfast.farside.gpu.devices import GpuDevice
+from holdfast.farside.gpu.gpu_facts import NOTHING, End, GpuFacts
 from holdfast.farside.gpu.request import GpuRequest
-from holdfast.farside.gpu.samples import Row, Samples, Tick, Watched
+from holdfast.farside.gpu.samples import Row, Samples, Tick
 from holdfast.history.gpu_series import Point, Series
 
 START = 1_000_000.0
@@ -33,11 +34,11 @@ def uuid(number: int) -> str:
     return f"GPU-{number:08x}-0000-4000-8000-000000000000"
 
 
-def device(number: int = 0, **other: Any) -> DeviceFacts:
-    return DeviceFacts(number, uuid(number), "Tesla K80", 12 * GIB, 12 * GIB, "ok", False, ())._replace(**other)
+def device(number: int = 0, **other: Any) -> GpuDevice:
+    return GpuDevice(number, uuid(number), "Tesla K80", 12 * GIB, 12 * GIB)._replace(**other)
 
 
-def facts(*devices: DeviceFacts, **other: Any) -> GpuFacts:
+def facts(*devices: GpuDevice, **other: Any) -> GpuFacts:
     """One device and a run that asked, if nothing else is said."""
     known = NOTHING._replace(
         request=ASKED, driver_state="ok", driver="470.82.01", cuda="11.4", devices=devices or (device(),)
@@ -72,7 +73,7 @@ def samples(*looks: Sequence[Row], at: Callable[[int], float] = float, **other: 
     """Look number N (from 1) is `at(N)` seconds after the start."""
     ticks = tuple(Tick(START + at(place), tuple(rows)) for place, rows in enumerate(looks, 1))
     known = {each.number: each for rows in looks for each in rows}
-    devices = tuple(Watched(number, uuid(number), "Tesla K80", 12 * GIB, False) for number in sorted(known))
+    devices = tuple(GpuDevice(number, uuid(number), "Tesla K80", 12 * GIB) for number in sorted(known))
     values: dict[str, Any] = {"began": START, "source": "nvml", "devices": devices, "ticks": ticks, **other}
     return Samples(**values)
 

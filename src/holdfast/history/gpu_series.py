@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.farside.gpu.judge.evidence import looks
-from holdfast.farside.gpu.samples import Samples, Watched, read
+from holdfast.farside.gpu.samples import Samples, read
 from holdfast.frozen import dataclass
 
 FILE = "gpu.jsonl"
@@ -49,12 +49,12 @@ def read_series(folder: Path, started: float | None, ended: float | None = None)
     begin = _begin(samples) if started is None else started
     found = looks(samples, begin, inf if ended is None else ended)
     width = (found[-1].until - begin) / PARTS if found else 0.0
-    devices = {each.number: _Device(each) for each in samples.devices}
+    devices = {each.number: _Device(*each[:4]) for each in samples.devices}
     for look in found if width > 0 else ():
         for place, share in _shares((look.since - begin) / width, (look.until - begin) / width, PARTS):
             for row in look.rows:
                 if row.number not in devices:
-                    devices[row.number] = _Device(Watched(row.number, "", "", None, False))
+                    devices[row.number] = _Device(row.number)
                 devices[row.number].take(place, share, row.utilisation, row.memory)
     return tuple(devices[number].series(width) for number in sorted(devices))
 
@@ -89,8 +89,8 @@ def _ratios(sums: list[float], shares: list[float]) -> list[float | None]:
 class _Device:
     """What was seen in each part of the time, times its share of it, and the shares."""
 
-    def __init__(self, watched: Watched) -> None:
-        self._watched = watched
+    def __init__(self, number: int, uuid: str = "", name: str = "", total: int | None = None) -> None:
+        self._about = number, uuid, name, total
         self._busy, self._busy_shares = [0.0] * PARTS, [0.0] * PARTS
         self._memory, self._memory_shares = [0.0] * PARTS, [0.0] * PARTS
         self._busiest: float | None = None
@@ -109,7 +109,6 @@ class _Device:
                 self._fullest = memory
 
     def series(self, width: float) -> Series:
-        number, uuid, name, total, _ = self._watched
         values = zip(_ratios(self._busy, self._busy_shares), _ratios(self._memory, self._memory_shares), strict=True)
         points = tuple(Point(place * width, (place + 1) * width, *each) for place, each in enumerate(values))
-        return Series(number, uuid, name, total, points if width > 0 else (), self._busiest, self._fullest)
+        return Series(*self._about, points if width > 0 else (), self._busiest, self._fullest)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from holdfast.farside.gpu.samples import Watched
+from holdfast.farside.gpu.devices import GpuDevice
 from holdfast.farside.gpu.watch.nvml_source import CALLS, NvmlSource
 from holdfast.farside.gpu.watch.source import DeviceLook, Lost, Unusable
 from kit.nvml import DRIVER_NOT_LOADED, GIB, NO_PERMISSION, UNKNOWN, Device, Instance, Process, Simulated
@@ -41,7 +41,7 @@ def test_a_look_learns_who_computes_and_the_rest_in_turn(simulated, opened: Open
     busy = Process(4242, GIB, utilization=60)
     gpus = simulated(Device(temperature=81, power=149_000, processes=[busy, Process(4243, None)], utilization=9))
     source = opened(gpus)
-    assert source.devices() == (Watched(0, gpus.uuids()[0], "Tesla K80", 11_996_954_624, False),)
+    assert source.devices() == (GpuDevice(0, gpus.uuids()[0], "Tesla K80", 11_996_954_624),)
     always = DeviceLook(utilisation=69, processes={4242: GIB, 4243: None}, shares={4242: 60, 4243: 0})
     used = GIB + (64 << 20)
     assert looks(source, gpus) == [
@@ -145,7 +145,7 @@ def test_a_lost_device_says_so_and_is_found_again(simulated, opened: Opened) -> 
 def test_a_device_that_was_lost_from_the_start_is_known_once_it_answers(simulated, opened: Opened) -> None:
     gpus = simulated(Device(lost=True))
     source = opened(gpus)
-    assert source.devices() == (Watched(0, "", "", None, False),)
+    assert source.devices() == (GpuDevice(0, "", ""),)
     gpus.devices[0].lost = False
     gpus.write()
     source.look(0, False)

@@ -26,6 +26,7 @@ from holdfast.farside.system.refusal import Refused
 if TYPE_CHECKING:
     from holdfast.farside.containers.images import InImage
     from holdfast.farside.containers.room import RoomContainer
+    from holdfast.farside.gpu.devices import GpuDevice
 
 SHORTEST_GRACE, LONGEST_GRACE = 2.0, 10.0
 """Seconds for what a script leaves behind when it ends by itself."""
@@ -41,7 +42,7 @@ class Contained:
         self.account = outfit.own_account()
         self.begun = 0.0
         self.way = self._prefix = ""
-        self.devices: Optional[Tuple[docker_options.ContainerGpu, ...]] = None
+        self.devices: Optional[Tuple[GpuDevice, ...]] = None
         """Those that it gets, if it gets any; None: all."""
         self.said: List[Dict[str, Any]] = []
         self._told, self._rest = -1, b""

@@ -1,9 +1,12 @@
 """The words of `docker run`, from what is known: pure functions, so that what a container gets can be read and tested
 without one."""
 
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from holdfast.farside.containers.daemon import CDI, CDI_DEVICE, HOOK, Daemon
+
+if TYPE_CHECKING:
+    from holdfast.farside.gpu.devices import GpuDevice
 
 VOID = "NVIDIA_VISIBLE_DEVICES=void"
 """No GPU by NVIDIA's runtime, also where the daemon has it give all of them to every image that asks."""
@@ -45,13 +48,6 @@ class Account(NamedTuple):
     groups: Tuple[int, ...]
 
 
-class ContainerGpu(NamedTuple):
-    """One that a container gets: as CDI calls it, and as all others do."""
-
-    cdi: str
-    uuid: str
-
-
 class Around(NamedTuple):
     """What a container is made from. `image` is the id, `variables` are no secrets, `way` is how it gets GPUs, empty
     for none, `grace` how long a stop from outside should wait, `entry` the first process's words. `gpus` None:
@@ -68,7 +64,7 @@ class Around(NamedTuple):
     grace: float
     directory: str
     entry: Tuple[str, ...]
-    gpus: Optional[Tuple[ContainerGpu, ...]] = None
+    gpus: "Optional[Tuple[GpuDevice, ...]]" = None
 
 
 def parse(found: Dict[str, Any]) -> WantedContainer:
@@ -139,7 +135,7 @@ def mount(source: str, target: str, writable: bool) -> List[str]:
     return ["--mount", ",".join(_field(each) for each in fields)]
 
 
-def gpus(way: str, devices: Optional[Sequence[ContainerGpu]] = None) -> List[str]:
+def gpus(way: str, devices: Optional[Sequence["GpuDevice"]] = None) -> List[str]:
     """All of them, or these and no others; none at all without a way, or where `devices` is empty."""
     if not way or (devices is not None and not devices):
         return ["-e", VOID]

@@ -1,138 +1,79 @@
-"""The devices of this machine as facts: those that its driver reported, and those that can be named and nothing more:
-of Intel, of AMD without `amdsmi`, and of Apple.
+"""A GPU, or an instance of MIG, as the far side knows it, and those of a driver's report. Pure."""
 
-What draws the console of a server or a virtual machine is none to compute on; of the makers below only AMD made such.
-"""
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-import os
-import sys
-from typing import Any, Callable, Dict, Optional, Tuple
-
-from holdfast.farside.gpu.gpu_facts import NAMELESS, OK, DeviceFacts, GpuFacts
-from holdfast.farside.gpu.occupants import strangers
-from holdfast.farside.gpu.request import GpuRequest
-from holdfast.farside.gpu.units import computing
-from holdfast.farside.machine import gpus
-from holdfast.farside.system.files import names_in
-
-STATE = "named"
-_INTEL, _AMD = "0x8086", "0x1002"
-_MAKERS = {_INTEL: "Intel", _AMD: "AMD"}
-_CONSOLES = ((_AMD, "0x515e"), (_AMD, "0x5969"))
-_DISPLAY = "0x03"
-_LISTS = ("usr/share/hwdata/pci.ids", "usr/share/misc/pci.ids")
+OK, NAMED = "ok", "named"
+NAMELESS = "unknown"
+"""Instead of the name of a device that does not say it."""
+_GRAPHICS = "graphics"
 
 
-def name_others(
-    root: str = "/", platform: str = sys.platform, ask: Optional[Callable[[], str]] = None
-) -> Tuple[DeviceFacts, ...]:
-    """`ask` says what a Mac's processor is called."""
-    if platform == "darwin":
-        chip = (ask or _chip)()
-        return (_named(0, "", chip),) if chip.startswith("Apple") else ()
-    found = sorted(_cards(root).items())
-    return tuple(_named(number, pci, name) for number, (pci, name) in enumerate(found))
+class GpuDevice(NamedTuple):
+    """`number` is the driver's. `state` is `ok`, `lost` or `failed`, or `named` if nothing but the name is known.
+    Memory is in bytes. `strangers` are processes that compute on it: at the start of a run none of them is the run's.
+    `instance` is the place among the device's instances. `is_leased`: to the run that is judged."""
+
+    number: int
+    uuid: str
+    name: str
+    memory_total: Optional[int] = None
+    memory_free: Optional[int] = None
+    state: str = OK
+    mig: bool = False
+    strangers: Tuple[int, ...] = ()
+    instance: Optional[int] = None
+    is_leased: bool = False
+
+    @property
+    def label(self) -> str:
+        shown = "GPU %d" % self.number
+        return shown if self.instance is None else "%s instance %d" % (shown, self.instance)
+
+    @property
+    def cdi(self) -> str:
+        """Its name in the CDI specifications that NVIDIA's tool writes."""
+        return "%d" % self.number if self.instance is None else "%d:%d" % (self.number, self.instance)
+
+    @property
+    def memory_used(self) -> Optional[int]:
+        return None if self.memory_total is None or self.memory_free is None else self.memory_total - self.memory_free
 
 
-def _named(number: int, uuid: str, name: str) -> DeviceFacts:
-    return DeviceFacts(number, uuid, name, None, None, STATE, False, ())
+def devices(report: Dict[str, Any], nameless: str = NAMELESS) -> Iterator[GpuDevice]:
+    """All of a report (`machine.gpus`), each followed by its instances. If the driver does not say who is on a device,
+    it counts as free."""
+    for row in report["devices"]:
+        processes = row["processes"] or []
+        yield _device(row, row, processes, nameless)
+        for part in row["instances"]:
+            # A process may be on any of them if the driver does not say on which.
+            there = [each for each in processes if each.get("instance") in (None, part.get("gpu_instance"))]
+            yield _device(row, part, there, nameless)
 
 
-def _cards(root: str) -> Dict[str, str]:
-    """Names by PCI address."""
-    folder = os.path.join(root, "sys/class/drm")
-    found: Dict[str, str] = {}
-    for card in names_in(folder):
-        device = os.path.join(folder, card, "device")
-        maker, model = _read(os.path.join(device, "vendor")), _read(os.path.join(device, "device"))
-        is_card = card.startswith("card") and card[4:].isdigit()  # the others are its connectors
-        if not is_card or maker not in _MAKERS or (maker, model) in _CONSOLES:
-            continue
-        if not _read(os.path.join(device, "class")).startswith(_DISPLAY):
-            continue
-        pci = os.path.basename(os.path.realpath(device))
-        own = _read(os.path.join(device, "product_name"))
-        found[pci] = "%s %s" % (_MAKERS[maker], own or _listed(root, maker, model) or model)
-    return found
+def units(report: Dict[str, Any]) -> List[GpuDevice]:
+    """What can be leased: devices that work, and of one in MIG mode its instances, in the driver's order."""
+    found = devices(report, "GPU")
+    return [each for each in found if each.state == OK and each.uuid and each.mig == (each.instance is not None)]
 
 
-def _listed(root: str, maker: str, model: str) -> str:
-    """What the machine's list of PCI devices calls it."""
-    for path in _LISTS:
-        is_maker = False
-        for line in _read(os.path.join(root, path)).splitlines():
-            if line[:1] not in ("\t", "#", ""):
-                is_maker = line.startswith(maker[2:])
-            elif is_maker and line.startswith("\t" + model[2:]):
-                return line[5:].strip()
-    return ""
-
-
-def _chip() -> str:
-    import subprocess
-
-    argv = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
-    try:
-        return subprocess.check_output(argv, stderr=subprocess.DEVNULL, timeout=5).decode("utf-8", "replace").strip()
-    except (OSError, subprocess.SubprocessError):
-        return ""
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as source:
-            return source.read().strip("\n")
-    except OSError:
-        return ""
-
-
-_FIRST_NAMESPACE = "pid:[4026531836]"
-"""Of processes: the kernel gives the machine's own always this number."""
-
-
-def gather(request: GpuRequest, report: gpus.Report, is_amd_watched: bool = False) -> GpuFacts:
-    """Of the machine alone: the caller adds what is about the run. Devices that can only be named are
-    looked for where no driver answers. `is_amd_watched`: those of AMD are more than a name, and what is to be known of
-    them is in the samples."""
-    devices, state = tuple(_device(each) for each in report["devices"]), str(report["state"])
-    if not devices and state == gpus.NO_DRIVER:
-        devices = name_others()
-    if is_amd_watched:
-        ours = [each for each in devices if each.name.startswith("AMD ")]
-        devices, state = tuple(each._replace(number=number, state=OK) for number, each in enumerate(ours)), ""
-    return GpuFacts(
-        request=request,
-        driver_state=state,
-        problem=str(report["problem"]),
-        driver=report["driver"],
-        cuda=report["cuda"],
-        devices=devices,
-        container=None,
-        refuses=False,
-        leased=(),
-        visible=None,
-        findings=(),
-        frameworks=(),
-        file="",
-        has_machine_pids=_has_machine_pids(),
+def _device(row: Dict[str, Any], part: Dict[str, Any], processes: Sequence[Dict[str, Any]], nameless: str) -> GpuDevice:
+    """Of the whole device, which is its own `part`, or of an instance."""
+    return GpuDevice(
+        number=int(row["index"]),
+        uuid=str(part["uuid"] or ""),
+        name=str(part["name"] or row["name"] or nameless),
+        memory_total=part["memory_total"],
+        memory_free=part["memory_free"],
+        state=str(row["state"]),
+        mig=bool(row["mig"]),
+        strangers=_computing(processes),
+        instance=None if part is row else int(part["index"]),
     )
 
 
-def _has_machine_pids() -> bool:
-    try:
-        return os.readlink("/proc/self/ns/pid") == _FIRST_NAMESPACE
-    except OSError:
-        return False
-
-
-def _device(found: Dict[str, Any]) -> DeviceFacts:
-    return DeviceFacts(
-        number=int(found["index"]),
-        uuid=str(found["uuid"] or ""),
-        name=str(found["name"] or NAMELESS),
-        memory_total=found["memory_total"],
-        memory_free=found["memory_free"],
-        state=str(found["state"]),
-        mig=bool(found["mig"]),
-        strangers=tuple(each.pid for each in strangers(computing(found["processes"] or []))),
-    )
+def _computing(rows: Sequence[Dict[str, Any]]) -> Tuple[int, ...]:
+    """The processes of a device that compute. Programs that draw on a screen do not, even if the driver lists them a
+    second time because they use the device to compute for that, as browsers and desktops do."""
+    drawing = {int(each["pid"]) for each in rows if each["kind"] == _GRAPHICS}
+    return tuple(sorted({int(each["pid"]) for each in rows} - drawing))

@@ -2,33 +2,17 @@
 beside the samples. Pure; `as_json` and `parse` are the file `gpu.json` of the run."""
 
 import re
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from holdfast.farside.environments.build_findings import BuildFinding
 from holdfast.farside.gpu import request as requests
+from holdfast.farside.gpu.devices import NAMED, OK, GpuDevice
 from holdfast.farside.gpu.request import GpuRequest
 
-OK, NAMED = "ok", "named"
-NAMELESS = "unknown"
-"""Instead of the name of a device that does not say it."""
 FORMAT = 1
 _MIG = "MIG-"
+_Reader = Callable[[Any], Any]
 _NUMBER = re.compile(r"\s*\+?(\d{1,9})(?!\d)")
-
-
-class DeviceFacts(NamedTuple):
-    """As the driver said at the start. `state` is `ok`, `lost` or `failed`, or `named` where nothing more is known of
-    it than its name."""
-
-    number: int
-    uuid: str
-    name: str
-    memory_total: Optional[int]
-    memory_free: Optional[int]
-    state: str
-    mig: bool
-    strangers: Tuple[int, ...]
-    """Compute processes on it before the run had any."""
 
 
 class GpuFacts(NamedTuple):
@@ -43,7 +27,7 @@ class GpuFacts(NamedTuple):
     problem: str
     driver: Optional[str]
     cuda: Optional[str]
-    devices: Tuple[DeviceFacts, ...]
+    devices: Tuple[GpuDevice, ...]
     container: Optional[str]
     refuses: bool
     leased: Tuple[str, ...]
@@ -62,10 +46,10 @@ class GpuFacts(NamedTuple):
     def is_meant(self) -> bool:
         return self.request.asked or self.is_interested
 
-    def leases(self, uuid: str, mig: bool) -> bool:
-        """Whether the run has leased this device. Which device an instance of MIG is part of is not known here: it may
-        be any that is cut."""
-        return uuid in self.leased or (mig and any(each.startswith(_MIG) for each in self.leased))
+    def leases(self, device: GpuDevice) -> bool:
+        """Whether the run has leased it. Which device an instance of MIG is part of is not known here: it may be any
+        that is cut."""
+        return device.uuid in self.leased or (device.mig and any(each.startswith(_MIG) for each in self.leased))
 
 
 class Left(NamedTuple):
@@ -105,14 +89,14 @@ NOTHING = GpuFacts(GpuRequest(), "", "", None, None, (), None, False, (), None, 
 """Of a run of which nothing is known."""
 
 
-def seen(facts: GpuFacts) -> Tuple[DeviceFacts, ...]:
+def seen(facts: GpuFacts) -> Tuple[GpuDevice, ...]:
     """The devices that the script can see, of those that work: what the container gives it, what is leased, and what
     CUDA_VISIBLE_DEVICES leaves of them."""
     if facts.container == "":
         return ()
     there = [each for each in facts.devices if each.state in (OK, NAMED)]
     if facts.container is not None and facts.leased:
-        there = [each for each in there if facts.leases(each.uuid, each.mig)]
+        there = [each for each in there if facts.leases(each)]
     return tuple(there if facts.visible is None else _chosen(facts.visible, there))
 
 
@@ -124,41 +108,22 @@ def is_hidden(facts: GpuFacts) -> bool:
 
 
 def as_json(facts: GpuFacts) -> Dict[str, Any]:
-    found = dict(facts._asdict(), format=FORMAT)
-    found["request"] = facts.request.as_json()
-    found["devices"] = [dict(each._asdict(), strangers=list(each.strangers)) for each in facts.devices]
-    found["findings"] = [list(each) for each in facts.findings]
-    found["leased"], found["frameworks"] = list(facts.leased), list(facts.frameworks)
-    return found
+    devices = [{name: getattr(each, name) for name in _DEVICE} for each in facts.devices]
+    return dict(facts._asdict(), request=facts.request.as_json(), devices=devices, format=FORMAT)
 
 
 def parse(found: Any) -> GpuFacts:
     """ValueError where it is not what `as_json` makes. Unknown keys are left out."""
     try:
-        return GpuFacts(
-            request=requests.parse(found["request"]),
-            driver_state=str(found["driver_state"]),
-            problem=str(found["problem"]),
-            driver=_text(found["driver"]),
-            cuda=_text(found["cuda"]),
-            devices=tuple(_device(each) for each in found["devices"]),
-            container=_text(found["container"]),
-            refuses=bool(found["refuses"]),
-            leased=_texts(found["leased"]),
-            visible=_text(found["visible"]),
-            findings=tuple(BuildFinding(*_texts(each)) for each in found["findings"]),
-            frameworks=_texts(found["frameworks"]),
-            file=str(found["file"]),
-            has_machine_pids=bool(found.get("has_machine_pids", False)),
-        )
+        return GpuFacts(**_read(_FACTS, found))
     except (AttributeError, LookupError, OverflowError, TypeError) as error:
         raise ValueError("these are no facts about GPUs: %s" % error)
 
 
-def _chosen(visible: str, devices: Sequence[DeviceFacts]) -> List[DeviceFacts]:
+def _chosen(visible: str, devices: Sequence[GpuDevice]) -> List[GpuDevice]:
     """As CUDA reads it: the list ends at the first entry that is no device. A number counts the devices, a UUID may be
     cut short as long as only one begins so."""
-    chosen: List[DeviceFacts] = []
+    chosen: List[GpuDevice] = []
     for entry in visible.split(","):
         named = _named(entry.strip(), devices)
         if not named:
@@ -167,7 +132,7 @@ def _chosen(visible: str, devices: Sequence[DeviceFacts]) -> List[DeviceFacts]:
     return chosen
 
 
-def _named(entry: str, devices: Sequence[DeviceFacts]) -> List[DeviceFacts]:
+def _named(entry: str, devices: Sequence[GpuDevice]) -> List[GpuDevice]:
     number = _NUMBER.match(entry)
     if number:
         return list(devices[int(number.group(1)) :][:1])
@@ -181,28 +146,46 @@ def _named(entry: str, devices: Sequence[DeviceFacts]) -> List[DeviceFacts]:
     return beginning if len(beginning) == 1 else []
 
 
-def _device(found: Dict[str, Any]) -> DeviceFacts:
-    return DeviceFacts(
-        number=int(found["number"]),
-        uuid=str(found["uuid"]),
-        name=str(found["name"]),
-        memory_total=_integer(found["memory_total"]),
-        memory_free=_integer(found["memory_free"]),
-        state=str(found["state"]),
-        mig=bool(found["mig"]),
-        strangers=tuple(int(each) for each in found["strangers"]),
-    )
+def _read(readers: Dict[str, _Reader], found: Any) -> Dict[str, Any]:
+    return {name: read(found[name]) for name, read in readers.items()}
 
 
-def _texts(found: Any) -> Tuple[str, ...]:
-    if not isinstance(found, (list, tuple)):
-        raise TypeError("a list was expected")
-    return tuple(str(each) for each in found)
+def _maybe(read: _Reader) -> _Reader:
+    return lambda found: None if found is None else read(found)
 
 
-def _text(found: Any) -> Optional[str]:
-    return None if found is None else str(found)
+def _several(read: _Reader) -> _Reader:
+    def read_all(found: Any) -> Tuple[Any, ...]:
+        if not isinstance(found, (list, tuple)):
+            raise TypeError("a list was expected")
+        return tuple(read(each) for each in found)
+
+    return read_all
 
 
-def _integer(found: Any) -> Optional[int]:
-    return None if found is None else int(found)
+_DEVICE: Dict[str, _Reader] = {
+    "number": int,
+    "uuid": str,
+    "name": str,
+    "memory_total": _maybe(int),
+    "memory_free": _maybe(int),
+    "state": str,
+    "mig": bool,
+    "strangers": _several(int),
+}
+_FACTS: Dict[str, _Reader] = {
+    "request": requests.parse,
+    "driver_state": str,
+    "problem": str,
+    "driver": _maybe(str),
+    "cuda": _maybe(str),
+    "devices": _several(lambda found: GpuDevice(**_read(_DEVICE, found))),
+    "container": _maybe(str),
+    "refuses": bool,
+    "leased": _several(str),
+    "visible": _maybe(str),
+    "findings": _several(lambda found: BuildFinding(*_several(str)(found))),
+    "frameworks": _several(str),
+    "file": str,
+    "has_machine_pids": bool,
+}

@@ -1,9 +1,12 @@
-"""Who a process on a GPU is, as far as this machine lets see."""
+"""Who is on the GPUs of this machine, as far as it lets see."""
 
 import os
 import pwd
 import re
 from typing import Iterable, NamedTuple, Optional, Sequence, Tuple
+
+from holdfast.farside.gpu.devices import NAMED, OK, GpuDevice, devices
+from holdfast.farside.machine import gpus
 
 _MOST = 60
 MPS_SERVER = "nvidia-cuda-mps"
@@ -11,6 +14,8 @@ MPS_SERVER = "nvidia-cuda-mps"
 _INTERPRETER = re.compile(r"(?:python|pypy|perl|ruby|julia|node|Rscript|lua|bash|sh)[\d.]*\Z")
 _FLAGS = re.compile(r"-[bBdEiIOPqRsSuvx]+\Z")
 """Python's options without a value, alone or together."""
+_FIRST_NAMESPACE = "pid:[4026531836]"
+"""The kernel always gives the machine's own namespace of processes this number."""
 
 
 class Occupant(NamedTuple):
@@ -34,6 +39,26 @@ def strangers(pids: Iterable[int]) -> Tuple[Occupant, ...]:
     """Those that compute something of their own."""
     found = [occupant(each) for each in pids]
     return tuple(each for each in found if not each.name.startswith(MPS_SERVER))
+
+
+def occupied(report: gpus.Report, is_amd_watched: bool = False) -> Tuple[GpuDevice, ...]:
+    """The devices of the machine with the strangers on them. If no driver answers, those that can only be named;
+    `is_amd_watched`: of these only AMD's, as devices that work."""
+    found = [each for each in devices(report) if each.instance is None]
+    if not found and report["state"] == gpus.NO_DRIVER:
+        found = [GpuDevice(number, pci, name, state=NAMED) for number, (pci, name) in enumerate(gpus.name_others())]
+    if is_amd_watched:
+        ours = [each for each in found if each.name.startswith("AMD ")]
+        found = [each._replace(number=number, state=OK) for number, each in enumerate(ours)]
+    return tuple(each._replace(strangers=tuple(one.pid for one in strangers(each.strangers))) for each in found)
+
+
+def has_machine_pids() -> bool:
+    """Whether processes have the numbers here that the driver gives them, and not those of a container."""
+    try:
+        return os.readlink("/proc/self/ns/pid") == _FIRST_NAMESPACE
+    except OSError:
+        return False
 
 
 def occupant(pid: int) -> Occupant:

@@ -2,22 +2,22 @@
 
 from typing import Optional, Sequence, Tuple
 
-from holdfast.farside.gpu.gpu_facts import NAMELESS, DeviceFacts
+from holdfast.farside.gpu.devices import NAMELESS, GpuDevice
 
 MOST_NAMES = 4
 GB, MB = 10**9, 10**6
 GIB, MIB = float(1 << 30), float(1 << 20)
 
 
-def device(each: DeviceFacts) -> str:
+def device(each: GpuDevice) -> str:
     return named(each.name, each.uuid, each.number)
 
 
-def devices(found: Sequence[DeviceFacts]) -> str:
+def devices(found: Sequence[GpuDevice]) -> str:
     return listed([device(each) for each in found])
 
 
-def states(found: Sequence[DeviceFacts]) -> str:
+def states(found: Sequence[GpuDevice]) -> str:
     return listed(["%s is %s" % (device(each), each.state) for each in found])
 
 

@@ -18,21 +18,13 @@ import json
 from itertools import product
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from holdfast.farside.gpu.devices import GpuDevice
+
 FORMAT = 1
 _PERIODS = ((600.0, 1.0), (3600.0, 2.0), (21600.0, 5.0), (86400.0, 10.0))
 _LONGEST_PERIOD = 60.0
 _MOST = 1 << 63
 """Numbers are smaller: what is larger is damage, and could not be counted with."""
-
-
-class Watched(NamedTuple):
-    """A device. `total` is its memory in bytes."""
-
-    number: int
-    uuid: str
-    name: str
-    total: Optional[int]
-    mig: bool
 
 
 class Row(NamedTuple):
@@ -70,7 +62,7 @@ class Samples(NamedTuple):
 
     began: Optional[float] = None
     source: str = ""
-    devices: Tuple[Watched, ...] = ()
+    devices: Tuple[GpuDevice, ...] = ()
     ticks: Tuple[Tick, ...] = ()
     losses: Tuple[Loss, ...] = ()
     skipped: int = 0
@@ -133,7 +125,7 @@ class Fold:
             began, source = _number(found["began"]), _text(found.get("source", ""))
             self._known = self._known._replace(began=began, source=source)
         elif "devices" in found:
-            self._known = self._known._replace(devices=tuple(_watched(each) for each in _list(found["devices"])))
+            self._known = self._known._replace(devices=tuple(_device(each) for each in _list(found["devices"])))
         elif "d" in found:
             time = _number(found["t"])
             self._take_tick(time, tuple(_row(each, self._last) for each in _list(found["d"])))
@@ -168,8 +160,12 @@ def encode_start(began: float, source: str) -> bytes:
     return _line({"format": FORMAT, "began": _rounded(began), "source": source})
 
 
-def encode_devices(devices: Sequence[Watched]) -> bytes:
-    return _line({"devices": [dict(each._asdict()) for each in devices]})
+def encode_devices(devices: Sequence[GpuDevice]) -> bytes:
+    rows = [
+        {"number": each.number, "uuid": each.uuid, "name": each.name, "total": each.memory_total, "mig": each.mig}
+        for each in devices
+    ]
+    return _line({"devices": rows})
 
 
 def encode_tick(tick: Tick) -> bytes:
@@ -233,17 +229,12 @@ def _list(found: Any) -> List[Any]:
     return found
 
 
-def _watched(found: Any) -> Watched:
+def _device(found: Any) -> GpuDevice:
     if not isinstance(found, dict) or not isinstance(found.get("mig", False), bool):
         raise TypeError(found)
-    total = found.get("total")
-    return Watched(
-        number=_whole(found["number"]),
-        uuid=_text(found["uuid"]),
-        name=_text(found["name"]),
-        total=None if total is None else _whole(total),
-        mig=found.get("mig", False),
-    )
+    total = None if found.get("total") is None else _whole(found["total"])
+    number, uuid, name = _whole(found["number"]), _text(found["uuid"]), _text(found["name"])
+    return GpuDevice(number, uuid, name, total, mig=found.get("mig", False))
 
 
 def _row(found: Any, known: Dict[int, Row]) -> Row:

@@ -1,15 +1,17 @@
 """The GPUs of this machine, asked for by a process of its own: a sick driver hangs its caller, for ever.
 
 A report is a dict: `state` (`no-driver`, `ok`, `failed`, `timed-out`), `problem` in NVML's words, `code`, `driver`,
-`cuda` and `devices`; what a device has is in `nvml.py`. Nothing is loaded or started where there is no NVIDIA driver.
+`cuda` and `devices`; what a device has is in `nvml.py`. Nothing is loaded or started without an NVIDIA driver. GPUs of
+Intel and Apple, and of AMD without `amdsmi`, can only be named.
 """
 
 import json
 import os
 import sys
-from typing import Any, Dict, Optional
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from holdfast.farside.system.children import CannotStart
+from holdfast.farside.system.files import names_in
 from holdfast.farside.system.layout import ENTRY
 from holdfast.farside.system.programs import Program, collect
 
@@ -26,6 +28,12 @@ _FOLDERS = (
     "usr/local/nvidia/lib",
     "run/opengl-driver/lib",
 )
+_INTEL, _AMD = "0x8086", "0x1002"
+_MAKERS = {_INTEL: "Intel", _AMD: "AMD"}
+_CONSOLES = ((_AMD, "0x515e"), (_AMD, "0x5969"))
+"""They draw the console of a server, and compute nothing."""
+_DISPLAY = "0x03"
+_LISTS = ("usr/share/hwdata/pci.ids", "usr/share/misc/pci.ids")
 
 Report = Dict[str, Any]
 
@@ -92,3 +100,60 @@ def failed(problem: str, code: Optional[int] = None) -> Report:
 
 def _empty(state: str) -> Report:
     return {"state": state, "problem": "", "code": None, "driver": None, "cuda": None, "devices": []}
+
+
+def name_others(
+    root: str = "/", platform: str = sys.platform, ask: Optional[Callable[[], str]] = None
+) -> List[Tuple[str, str]]:
+    """PCI addresses and names of GPUs that are not NVIDIA's. `ask` says what a Mac's processor is called."""
+    if platform == "darwin":
+        chip = (ask or _chip)()
+        return [("", chip)] if chip.startswith("Apple") else []
+    return sorted(_cards(root).items())
+
+
+def _cards(root: str) -> Dict[str, str]:
+    folder = os.path.join(root, "sys/class/drm")
+    found: Dict[str, str] = {}
+    for card in names_in(folder):
+        device = os.path.join(folder, card, "device")
+        maker, model = _read(os.path.join(device, "vendor")), _read(os.path.join(device, "device"))
+        is_card = card.startswith("card") and card[4:].isdigit()  # the others are its connectors
+        if not is_card or maker not in _MAKERS or (maker, model) in _CONSOLES:
+            continue
+        if not _read(os.path.join(device, "class")).startswith(_DISPLAY):
+            continue
+        pci = os.path.basename(os.path.realpath(device))
+        own = _read(os.path.join(device, "product_name"))
+        found[pci] = "%s %s" % (_MAKERS[maker], own or _listed(root, maker, model) or model)
+    return found
+
+
+def _listed(root: str, maker: str, model: str) -> str:
+    """What the machine's list of PCI devices calls it."""
+    for path in _LISTS:
+        is_maker = False
+        for line in _read(os.path.join(root, path)).splitlines():
+            if line[:1] not in ("\t", "#", ""):
+                is_maker = line.startswith(maker[2:])
+            elif is_maker and line.startswith("\t" + model[2:]):
+                return line[5:].strip()
+    return ""
+
+
+def _chip() -> str:
+    import subprocess
+
+    argv = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
+    try:
+        return subprocess.check_output(argv, stderr=subprocess.DEVNULL, timeout=5).decode("utf-8", "replace").strip()
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as source:
+            return source.read().strip("\n")
+    except OSError:
+        return ""

@@ -19,12 +19,10 @@ import os
 import time
 from typing import Any, Dict, List, Optional, Tuple
 
-from holdfast.farside.gpu.devices import name_others
-from holdfast.farside.gpu.gpu_facts import DeviceFacts
+from holdfast.farside.gpu.devices import NAMED, devices
 from holdfast.farside.gpu.lease import registry
 from holdfast.farside.gpu.lease.registry import LeaseHolder, LeaseState
 from holdfast.farside.gpu.occupants import Occupant, occupant, strangers, user_name, variable
-from holdfast.farside.gpu.units import conditions
 from holdfast.farside.machine import gpus
 from holdfast.farside.system import processes
 from holdfast.farside.system.children import inherited_environment
@@ -42,19 +40,20 @@ def look(home: Home, message: Dict[str, Any]) -> Row:
     timeout = min(max(float(message.get("timeout", gpus.TIMEOUT)), 0.1), LONGEST)
     report = gpus.ask(inherited_environment(), timeout)
     if report["state"] == gpus.NO_DRIVER:
-        report = dict(report, devices=[_named(each) for each in name_others()])
+        report = dict(report, devices=[_named(*each) for each in enumerate(gpus.name_others())])
     return answer(report, registry.read())
 
 
 def answer(report: gpus.Report, state: LeaseState) -> Row:
-    used = {uuid: bool(strangers(each.pids)) for uuid, each in conditions(report).items()}
-    devices = [_device(each, state, used) for each in report["devices"]]
-    return dict(report, time=time.time(), devices=devices, queue=_queue(state, report))
+    used = {each.uuid: bool(strangers(each.strangers)) for each in devices(report)}
+    rows = [_device(each, state, used) for each in report["devices"]]
+    return dict(report, time=time.time(), devices=rows, queue=_queue(state, report))
 
 
-def _named(device: DeviceFacts) -> Row:
+def _named(number: int, named: Tuple[str, str]) -> Row:
     """One that is not NVIDIA's: there is no driver to ask."""
-    found: Row = {"index": device.number, "uuid": device.uuid or None, "name": device.name, "state": device.state}
+    pci, name = named
+    found: Row = {"index": number, "uuid": pci or None, "name": name, "state": NAMED}
     unknown = dict.fromkeys(
         ("memory_total", "memory_used", "memory_free", "utilization", "power", "temperature", "mig")
     )
@@ -64,7 +63,7 @@ def _named(device: DeviceFacts) -> Row:
 
 def _device(device: Row, state: LeaseState, used: Dict[str, bool]) -> Row:
     def with_state(each: Row) -> Row:
-        is_used = None if device["processes"] is None else used[str(each["uuid"])]
+        is_used = None if device["processes"] is None else used[str(each["uuid"] or "")]
         return dict(each, number=each["index"], lease=_lease(each["uuid"], state), is_used=is_used)
 
     found = dict(with_state(device), instances=[with_state(each) for each in device["instances"]])

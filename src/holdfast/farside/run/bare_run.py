@@ -14,7 +14,7 @@ from holdfast.farside.system.output import Pump
 if TYPE_CHECKING:
     from holdfast.farside.environments.build_findings import BuildFinding
     from holdfast.farside.environments.place import BuildPlace
-    from holdfast.farside.gpu.units import Unit
+    from holdfast.farside.gpu.devices import GpuDevice
     from holdfast.farside.system.bound_plan import RunCommand
 
 Ending = Dict[str, Any]
@@ -63,7 +63,7 @@ class BareRun:
         self._supervision.tell("environment", id="", python=version, packages=packages, built=False, seconds=0)
         return True
 
-    def give(self, units: Optional[Sequence["Unit"]]) -> str:
+    def give(self, units: Optional[Sequence["GpuDevice"]]) -> str:
         """The GPUs that the command gets, None for all; returns by which way of a container."""
         return ""
 

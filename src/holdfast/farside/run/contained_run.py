@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from holdfast.farside.containers.images import InImage
     from holdfast.farside.containers.room import RoomContainer
     from holdfast.farside.environments.build_findings import BuildFinding
-    from holdfast.farside.gpu.units import Unit
+    from holdfast.farside.gpu.devices import GpuDevice
     from holdfast.farside.system.bound_plan import RunCommand
 
 REMOVING = 20.0
@@ -64,11 +64,9 @@ class ContainedRun(BareRun):
     def tell_python(self, python: str) -> bool:
         return False  # the launcher looks at it
 
-    def give(self, units: Optional[Sequence["Unit"]]) -> str:
+    def give(self, units: Optional[Sequence["GpuDevice"]]) -> str:
         if units is not None:
-            from holdfast.farside.containers.docker_options import ContainerGpu
-
-            self._contained.devices = tuple(ContainerGpu(each.cdi, each.uuid) for each in units)
+            self._contained.devices = tuple(units)
         return self._contained.gpu_way()
 
     def learned(self) -> Tuple[List["BuildFinding"], List[str]]:

@@ -248,12 +248,6 @@ class GpuWatch:
             self._owner.tell("swept", processes=[list(each) for each in killed[:100]], count=len(killed))
         return tuple(left), not answered and sampling.is_stalled
 
-    def _is_watched(self) -> bool:
-        """Of devices that are not NVIDIA's: whether there is something that can watch them."""
-        from holdfast.farside.gpu.watch.source import AMDSMI, kind
-
-        return not self.is_present and kind(self._environment) == AMDSMI
-
     def _keep_facts(self) -> "GpuFacts":
         """For the verdict, whichever process makes it."""
         from holdfast.farside.gpu.gpu_facts import as_json
@@ -267,10 +261,19 @@ class GpuWatch:
         return facts
 
     def _gather(self) -> "GpuFacts":
-        from holdfast.farside.gpu.devices import gather
+        from holdfast.farside.gpu.gpu_facts import GpuFacts
+        from holdfast.farside.gpu.occupants import has_machine_pids, occupied
+        from holdfast.farside.gpu.watch.source import AMDSMI, kind
 
-        lease = self._lease
-        return gather(self.request, self.report, self._is_watched())._replace(
+        lease, report = self._lease, self.report
+        is_amd_watched = not self.is_present and kind(self._environment) == AMDSMI
+        return GpuFacts(
+            request=self.request,
+            driver_state="" if is_amd_watched else str(report["state"]),
+            problem=str(report["problem"]),
+            driver=report["driver"],
+            cuda=report["cuda"],
+            devices=occupied(report, is_amd_watched),
             container=None if self._is_bare else self._way if self.is_given else "",
             refuses=self.request.gpus == 0 or (self._gives is False and not self.request.asked),
             leased=() if lease is None else lease.uuids,
@@ -278,6 +281,7 @@ class GpuWatch:
             findings=tuple(self._findings),
             frameworks=tuple(self._frameworks),
             file=self._file,
+            has_machine_pids=has_machine_pids(),
         )
 
     def _ask(self, patience: float = GREAT_PATIENCE) -> gpus.Report:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from holdfast.farside.containers import docker_options
 from holdfast.farside.containers.daemon import Daemon
 from holdfast.farside.containers.docker_options import Account, Around, Volume
+from holdfast.farside.gpu.devices import GpuDevice
 from unit.farside.containers.recorded import daemon
 
 ME = Account("me", 1000, 1001, (1001, 27, 999))
@@ -96,7 +97,7 @@ def test_selinux_labels_of_a_home_are_left_as_they_are():
     assert docker_options.security(daemon()) == []
 
 
-LEASED = [docker_options.ContainerGpu("0", "GPU-a"), docker_options.ContainerGpu("2:1", "MIG-b")]
+LEASED = [GpuDevice(0, "GPU-a", ""), GpuDevice(2, "MIG-b", "", instance=1)]
 NONE = ["-e", "NVIDIA_VISIBLE_DEVICES=void"]  # else an image may ask the usual runtime for the others
 
 
@@ -121,9 +122,9 @@ def test_a_container_gets_the_leased_gpus_and_no_others_in_each_way_of_giving_th
 @pytest.mark.parametrize(
     ("way", "gpus", "visible"),
     [
-        ("runtime", (docker_options.ContainerGpu("0", "GPU-a"),), "GPU-a"),
+        ("runtime", (GpuDevice(0, "GPU-a", ""),), "GPU-a"),
         ("runtime", None, "all"),
-        ("cdi", (docker_options.ContainerGpu("0", "GPU-a"),), "void"),
+        ("cdi", (GpuDevice(0, "GPU-a", ""),), "void"),
         ("cdi", (), "void"),
         ("", None, "void"),
     ],

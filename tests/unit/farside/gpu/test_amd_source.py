@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from holdfast.farside.gpu.samples import Watched
+from holdfast.farside.gpu.devices import GpuDevice
 from holdfast.farside.gpu.watch.amd_source import AmdSource
 from holdfast.farside.gpu.watch.source import DeviceLook, Lost, Unusable
 from kit.amd import GIB, Device, Process, Simulated
@@ -37,8 +37,8 @@ def looks(source: AmdSource, count: int = 3) -> list[DeviceLook]:
 def test_devices_are_named_with_their_memory_in_bytes(tmp_path, opened):
     source = opened(Simulated(tmp_path, [Device(), Device(name="AMD Radeon PRO W7900", uuid="b", total=48 * GIB)]))
     assert source.devices() == (
-        Watched(0, "8aff740f-0000-1000-80d8-c14ed0f57ea0", "AMD Instinct MI210", 64 * GIB, False),
-        Watched(1, "b", "AMD Radeon PRO W7900", 48 * GIB, False),
+        GpuDevice(0, "8aff740f-0000-1000-80d8-c14ed0f57ea0", "AMD Instinct MI210", 64 * GIB),
+        GpuDevice(1, "b", "AMD Radeon PRO W7900", 48 * GIB),
     )
 
 

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from holdfast.farside.gpu.judge.evidence import HELD, UNCLEAR, WAITING, WORKING, JudgedDevice, work
+from holdfast.farside.gpu.judge.evidence import HELD, UNCLEAR, WAITING, WORKING, work
 from holdfast.farside.gpu.samples import Row
-from kit.gpu_values import GIB, STRANGER, holding, row, strange, uuid, working
-
-
-def part(**other: Any) -> JudgedDevice:
-    return JudgedDevice(0, uuid(0), "Tesla K80", 12 * GIB, 0, False, False, False)._replace(**other)
+from kit.gpu_values import STRANGER, device, holding, row, strange, working
 
 
 @pytest.mark.parametrize(
@@ -39,8 +33,8 @@ def part(**other: Any) -> JudgedDevice:
     ],
 )
 def test_one_per_cent_is_work_and_what_nobody_can_match_is_unknown(seen: Row, kind: int) -> None:
-    assert work(seen, part(), attributed=True)[0] == kind
+    assert work(seen, device(), attributed=True)[0] == kind
 
 
 def test_without_attribution_another_process_may_be_the_runs_own() -> None:
-    assert work(strange(), part(), attributed=False)[0] == UNCLEAR
+    assert work(strange(), device(), attributed=False)[0] == UNCLEAR

@@ -11,9 +11,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.gpu.devices import gather
-from holdfast.farside.gpu.occupants import MPS_SERVER, occupant
-from holdfast.farside.gpu.request import GpuRequest
+from holdfast.farside.gpu.occupants import MPS_SERVER, has_machine_pids, occupant, occupied
 from kit.waiting import wait_for
 
 
@@ -33,19 +31,17 @@ def mps_server(tmp_path: Path) -> Iterator[int]:
 
 
 def test_who_computes_on_a_device_is_a_stranger_and_who_draws_on_a_screen_is_not(report_of):
-    rows = [process(7000), process(7001), process(7001, "graphics"), process(7002, "graphics"), process(7003, "mps")]
-    found = gather(GpuRequest(), report_of({"processes": rows}, {"processes": None}))
-    assert [each.strangers for each in found.devices] == [(7000, 7003), ()]
+    rows = [process(7001), process(7001, "graphics"), process(7003, "mps"), process(7002, "graphics"), process(7000)]
+    found = occupied(report_of({"processes": [*rows, process(7003)]}, {"processes": None}))
+    assert [each.strangers for each in found] == [(7000, 7003), ()]
 
 
 def test_the_server_of_mps_is_nobodys(report_of, mps_server):
-    found = gather(GpuRequest(), report_of({"processes": [process(mps_server), process(7000, "mps")]}))
-    assert found.devices[0].strangers == (7000,)
+    found = occupied(report_of({"processes": [process(mps_server), process(7000, "mps")]}))
+    assert found[0].strangers == (7000,)
 
 
 @pytest.mark.parametrize(("link", "is_machines"), [("pid:[4026531836]", True), ("pid:[4026532573]", False)])
-def test_a_container_with_its_own_numbers_of_processes_is_told_from_the_machine(
-    report_of, monkeypatch, link, is_machines
-):
+def test_a_container_with_its_own_numbers_of_processes_is_told_from_the_machine(monkeypatch, link, is_machines):
     monkeypatch.setattr(os, "readlink", {"/proc/self/ns/pid": link}.__getitem__)
-    assert gather(GpuRequest(), report_of({})).has_machine_pids is is_machines
+    assert has_machine_pids() is is_machines

@@ -312,7 +312,12 @@ def test_instances_of_a_device_are_leased_one_by_one(driver, report_of):
     on_first = [process(os.getpid(), instance=7)]
     report = report_of({"mig": True, "instances": parts, "processes": on_first})
     (unit,) = driver.lease(GpuRequest(gpus=1), report).units
-    assert (unit.uuid, unit.label, unit.cdi, unit.total) == (parts[1]["uuid"], "GPU 0 instance 1", "0:1", 5 * GIB)
+    assert (unit.uuid, unit.label, unit.cdi, unit.memory_total) == (
+        parts[1]["uuid"],
+        "GPU 0 instance 1",
+        "0:1",
+        5 * GIB,
+    )
     with pytest.raises(Refused, match="3 GPUs"):
         driver.lease(GpuRequest(gpus=4), report)
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.gpu.gpu_facts import DeviceFacts
 from holdfast.farside.gpu.lease import registry
 from holdfast.farside.gpu.lease.registry import LeaseHolder, LeaseState, Ticket, mark
 from holdfast.farside.gpu.occupants import occupant
@@ -81,7 +80,8 @@ def test_a_lease_whose_holder_did_not_say_its_name_is_still_one(report_of):
 
 def test_instances_have_leases_and_processes_of_their_own(report_of):
     first, second = {"uuid": "MIG-1", "gpu_instance": 3}, {"uuid": "MIG-2", "gpu_instance": 4}
-    parts = [{"index": at, "name": "", "memory_free": None, **each} for at, each in enumerate((first, second))]
+    memory = dict.fromkeys(("memory_total", "memory_free"))
+    parts = [{"index": at, "name": "", **memory, **each} for at, each in enumerate((first, second))]
     mine = occupant(os.getpid())
     report = report_of({"mig": True, "instances": parts, "processes": [process(mine.pid, instance=3)]})
     found = answer(report, state({"MIG-1": LeaseHolder(os.getuid(), "mine_1", 5)}))
@@ -123,8 +123,7 @@ def test_nobody_reads_the_options_of_anybodys_command(report_of):
 
 
 def test_a_device_of_another_maker_is_named_and_is_nobodys(home, monkeypatch):
-    named = DeviceFacts(0, "0000:03:00.0", "Intel Arc A770", None, None, "named", False, ())
-    monkeypatch.setattr(gpu_inventory, "name_others", lambda: (named,))
+    monkeypatch.setattr(gpus, "name_others", lambda: [("0000:03:00.0", "Intel Arc A770")])
     found = gpu_inventory.look(home, {})
     assert found["state"] == gpus.NO_DRIVER
     (device,) = found["devices"]

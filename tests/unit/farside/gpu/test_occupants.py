@@ -6,7 +6,6 @@ import subprocess
 import pytest
 
 from holdfast.farside.gpu.occupants import Occupant, occupant, shown
-from holdfast.farside.gpu.units import computing
 from kit.waiting import wait_for
 
 
@@ -53,9 +52,3 @@ def test_an_occupant_is_named_as_far_as_it_is_seen():
     assert Occupant(7, 5, "alice", "python", "python train.py").text == "process 7 (alice, python train.py)"
     assert Occupant(7, 5, "alice", "kworker", "").text == "process 7 (alice, kworker)"
     assert Occupant(7, None, "", "", "").text == "process 7 (which cannot be seen from here)"
-
-
-def test_what_draws_does_not_compute_though_it_is_in_both_lists():
-    rows = [(9, "compute"), (9, "graphics"), (4, "mps"), (3, "graphics"), (5, "compute"), (4, "compute")]
-    assert computing([{"pid": pid, "kind": kind} for pid, kind in rows]) == (4, 5)
-    assert computing([]) == ()

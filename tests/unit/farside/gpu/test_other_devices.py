@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside.gpu.devices import name_others
-from holdfast.farside.gpu.gpu_facts import DeviceFacts
 from holdfast.farside.gpu.watch import source
+from holdfast.farside.machine.gpus import name_others
 
 
 def add(root: Path, card: str, pci: str, vendor: str, device: str, kind: str = "0x030000") -> Path:
@@ -21,8 +20,8 @@ def add(root: Path, card: str, pci: str, vendor: str, device: str, kind: str = "
     return folder
 
 
-def names(root: Path) -> list[tuple[int, str, str]]:
-    return [(each.number, each.uuid, each.name) for each in name_others(str(root), "linux")]
+def names(root: Path) -> list[tuple[str, str]]:
+    return name_others(str(root), "linux")
 
 
 def test_intels_and_amds_are_named_in_the_order_of_their_addresses(tmp_path):
@@ -33,10 +32,7 @@ def test_intels_and_amds_are_named_in_the_order_of_their_addresses(tmp_path):
     (product / "product_name").write_text("Radeon RX 6900 XT\n")
     add(tmp_path, "card1-DP-1", "0000:03:00.0", "0x8086", "0x56a0", "0x038000")
     add(tmp_path, "renderD128", "0000:03:00.0", "0x8086", "0x56a0", "0x038000")
-    assert name_others(str(tmp_path), "linux") == (
-        DeviceFacts(0, "0000:03:00.0", "Intel 0x56a0", None, None, "named", False, ()),
-        DeviceFacts(1, "0000:0a:00.0", "AMD Radeon RX 6900 XT", None, None, "named", False, ()),
-    )
+    assert names(tmp_path) == [("0000:03:00.0", "Intel 0x56a0"), ("0000:0a:00.0", "AMD Radeon RX 6900 XT")]
 
 
 def test_the_machines_list_of_devices_knows_names(tmp_path):
@@ -46,7 +42,7 @@ def test_the_machines_list_of_devices_knows_names(tmp_path):
         "# a comment\n\n1002  Advanced Micro Devices\n\t56a0  Not this one\n"
         "8086  Intel Corporation\n\t56a1  DG2\n\t56a0  DG2 [Arc A770]\n\t\t8086 1020  A board\n"
     )
-    assert names(tmp_path) == [(0, "0000:03:00.0", "Intel DG2 [Arc A770]")]
+    assert names(tmp_path) == [("0000:03:00.0", "Intel DG2 [Arc A770]")]
 
 
 CONSOLES = {
@@ -71,7 +67,7 @@ def test_what_draws_a_console_is_none_to_compute_on(name, tmp_path):
     ("chip", "named"), [("Apple M2 Pro", ["Apple M2 Pro"]), ("Intel(R) Core(TM) i7-9750H", []), ("", [])]
 )
 def test_a_mac_is_named_by_its_chip(chip, named):
-    assert [each.name for each in name_others("/", "darwin", lambda: chip)] == named
+    assert [name for _, name in name_others("/", "darwin", lambda: chip)] == named
 
 
 def test_what_there_is_to_ask_is_known_without_loading_anything(tmp_path):

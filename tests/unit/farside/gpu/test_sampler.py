@@ -9,7 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from holdfast.farside.gpu import samples
-from holdfast.farside.gpu.samples import Loss, Row, Watched, read
+from holdfast.farside.gpu.devices import GpuDevice
+from holdfast.farside.gpu.samples import Loss, Row, read
 from holdfast.farside.gpu.watch.process_owner import OTHER, OWN, UNMATCHED, Belonging
 from holdfast.farside.gpu.watch.sampler import LOOKS_BETWEEN, Lines, Sampler, Schedule, make_row, watch
 from holdfast.farside.gpu.watch.source import DeviceLook, Lost, Source, Unusable
@@ -40,8 +41,8 @@ class Made(Source):
         if self.problem:
             raise Unusable(self.problem)
 
-    def devices(self) -> tuple[Watched, ...]:
-        return tuple(Watched(number, f"GPU-{number}", "K80", 1, False) for number in range(len(self.answers)))
+    def devices(self) -> tuple[GpuDevice, ...]:
+        return tuple(GpuDevice(number, f"GPU-{number}", "K80", 1) for number in range(len(self.answers)))
 
     def look(self, number: int, is_asked: bool) -> DeviceLook:
         self.looks.append((number, is_asked))

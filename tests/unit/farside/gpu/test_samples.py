@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.farside.gpu.devices import GpuDevice
 from holdfast.farside.gpu.samples import (
     Fold,
     Loss,
     Row,
     Samples,
     Tick,
-    Watched,
     encode_devices,
     encode_found,
     encode_loss,
@@ -28,7 +28,7 @@ from holdfast.farside.gpu.samples import (
     read,
 )
 
-DEVICES = (Watched(0, "GPU-a", "Tesla K80", 12 << 30, False), Watched(1, "GPU-b", "A100 …", None, True))
+DEVICES = (GpuDevice(0, "GPU-a", "Tesla K80", 12 << 30), GpuDevice(1, "GPU-b", "A100 …", mig=True))
 
 
 def row(number: int = 0, **changes: Any) -> Row:
@@ -181,7 +181,7 @@ def assert_right(samples: Samples) -> None:
     assert isinstance(samples.source, str) and isinstance(samples.problem, str) and type(samples.skipped) is int
     for device in samples.devices:
         assert is_whole(device.number) and isinstance(device.uuid, str) and isinstance(device.name, str)
-        assert (device.total is None or is_whole(device.total)) and isinstance(device.mig, bool)
+        assert (device.memory_total is None or is_whole(device.memory_total)) and isinstance(device.mig, bool)
     for loss in samples.losses:
         assert is_number(loss.time) and is_whole(loss.number) and isinstance(loss.problem, str)
         assert loss.until is None or is_number(loss.until)

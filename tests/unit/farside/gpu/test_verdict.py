@@ -7,11 +7,12 @@ import tracemalloc
 
 import pytest
 
+from holdfast.farside.gpu.devices import GpuDevice
 from holdfast.farside.gpu.gpu_facts import NOTHING
 from holdfast.farside.gpu.judge import evidence, reasons, verdict
-from holdfast.farside.gpu.judge.evidence import JudgedDevice, work
+from holdfast.farside.gpu.judge.evidence import work
 from holdfast.farside.gpu.judge.verdict import Verdict, judge
-from holdfast.farside.gpu.samples import Row, Watched
+from holdfast.farside.gpu.samples import Row
 from kit.gpu_values import ASKED, GIB, device, end, facts, holding, leasing, row, samples, uuid, working
 from kit.gpu_verdicts import CASES, MIG, TEN
 
@@ -131,7 +132,7 @@ def test_two_weeks_on_eight_gpus_are_judged_in_one_pass(monkeypatch):
     """Each row is weighed once, whatever there is to say; no copies are kept of them."""
     weighed = []
 
-    def count(row: Row, part: JudgedDevice, attributed: bool) -> tuple[int, str]:
+    def count(row: Row, part: GpuDevice, attributed: bool) -> tuple[int, str]:
         weighed.append(row.number)
         return work(row, part, attributed)
 
@@ -153,7 +154,7 @@ def test_of_mig_it_is_not_said_how_much_of_the_time_it_waited():
 
 
 def test_a_device_of_which_only_the_samples_know_is_judged_too():
-    seen = samples(*[[working()]] * 5, devices=(Watched(0, uuid(0), "Tesla K80", 12 * GIB, False),))
+    seen = samples(*[[working()]] * 5, devices=(GpuDevice(0, uuid(0), "Tesla K80", 12 * GIB),))
     assert judge(NOTHING._replace(request=ASKED), end(5), seen).reason == reasons.OK
 
 

@@ -9,12 +9,13 @@ from hypothesis import strategies as some
 
 from holdfast.farside.environments.build_findings import ERROR, KINDS, WARNING, BuildFinding
 from holdfast.farside.gpu import gpu_facts as known
-from holdfast.farside.gpu.gpu_facts import DeviceFacts, End, GpuFacts, Left
+from holdfast.farside.gpu.devices import GpuDevice
+from holdfast.farside.gpu.gpu_facts import End, GpuFacts, Left
 from holdfast.farside.gpu.judge import reasons, verdict
 from holdfast.farside.gpu.judge.idle import idle_for
 from holdfast.farside.gpu.judge.verdict import judge
 from holdfast.farside.gpu.request import GpuRequest
-from holdfast.farside.gpu.samples import Loss, Row, Samples, Tick, Watched
+from holdfast.farside.gpu.samples import Loss, Row, Samples, Tick
 from kit.gpu_values import START, device, uuid
 from kit.gpu_values import end as end_of
 from kit.gpu_values import facts as facts_of
@@ -29,7 +30,7 @@ TIMES = some.floats(START - 5, START + 60)
 TEXTS = some.sampled_from(["", "-1", "0", "1", "GPU-0", "MIG-1", "x%(y)s %"])
 
 devices = some.builds(
-    DeviceFacts,
+    GpuDevice,
     NUMBERS,
     UUIDS,
     TEXTS,
@@ -38,6 +39,8 @@ devices = some.builds(
     some.sampled_from(["ok", "ok", "lost", "named"]),
     some.booleans(),
     PIDS,
+    some.none(),
+    some.just(False),
 )
 findings = some.builds(
     BuildFinding, some.sampled_from(KINDS), some.just("torch"), some.just("Why."), some.just("Do."),
@@ -68,7 +71,7 @@ ticks = some.builds(Tick, TIMES, some.lists(rows, max_size=3).map(tuple))
 every_samples = some.builds(
     Samples,
     *(some.none() | TIMES, some.sampled_from(["", "nvml", "amdsmi"])),
-    some.lists(some.builds(Watched, NUMBERS, UUIDS, TEXTS, BYTES, some.booleans()), max_size=3).map(tuple),
+    some.lists(some.builds(GpuDevice, NUMBERS, UUIDS, TEXTS, BYTES, mig=some.booleans()), max_size=3).map(tuple),
     some.lists(ticks, max_size=12).map(tuple),
     some.lists(some.builds(Loss, TIMES, NUMBERS, TEXTS, some.none() | TIMES), max_size=2).map(tuple),
     *(some.just(0), TEXTS),
@@ -122,7 +125,7 @@ def test_whatever_is_known_there_is_one_verdict_and_a_process_of_the_run_that_co
 
 def with_work_of_the_run(samples: Samples) -> Samples:
     tick = Tick(START + 1, (Row(0, 50, 1, None, None, 1, 50, (1,), (), 0),))
-    device = Watched(0, uuid(0), "K80", None, False)
+    device = GpuDevice(0, uuid(0), "K80")
     return samples._replace(ticks=(*samples.ticks, tick), devices=(device, *samples.devices))
 
 

@@ -6,7 +6,8 @@ from holdfast.farside.environments import build_findings
 from holdfast.farside.environments.build_findings import BuildFinding
 from holdfast.farside.environments.frameworks import framework_of
 from holdfast.farside.gpu import phrases
-from holdfast.farside.gpu.gpu_facts import NAMED, OK, DeviceFacts, GpuFacts, is_hidden, seen
+from holdfast.farside.gpu.devices import NAMED, OK, GpuDevice
+from holdfast.farside.gpu.gpu_facts import GpuFacts, is_hidden, seen
 from holdfast.farside.gpu.judge import reasons
 from holdfast.farside.gpu.judge.reasons import Blanks, Occasion, Words
 from holdfast.farside.gpu.request import ALL
@@ -117,9 +118,9 @@ def _is_cpu_build(finding: BuildFinding) -> bool:
     return finding.kind == build_findings.CPU_BUILD and finding.severity == build_findings.ERROR
 
 
-def _meant(facts: GpuFacts) -> List[DeviceFacts]:
+def _meant(facts: GpuFacts) -> List[GpuDevice]:
     visible = [each for each in seen(facts) if each.state == OK]
-    return [each for each in visible if facts.leases(each.uuid, each.mig)] or visible
+    return [each for each in visible if facts.leases(each)] or visible
 
 
 def _hidden(facts: GpuFacts) -> Optional[Check]:
@@ -151,7 +152,7 @@ def _too_few(facts: GpuFacts) -> Optional[Check]:
     )
 
 
-def _occupied(facts: GpuFacts, devices: Sequence[DeviceFacts]) -> Optional[Check]:
+def _occupied(facts: GpuFacts, devices: Sequence[GpuDevice]) -> Optional[Check]:
     """One that is free is enough."""
     if not devices or any(not each.strangers for each in devices):
         return None
@@ -159,7 +160,7 @@ def _occupied(facts: GpuFacts, devices: Sequence[DeviceFacts]) -> Optional[Check
     return _failed_on(reasons.OCCUPIED, facts, detail=shown)
 
 
-def _short_of_memory(facts: GpuFacts, devices: Sequence[DeviceFacts]) -> Optional[Check]:
+def _short_of_memory(facts: GpuFacts, devices: Sequence[GpuDevice]) -> Optional[Check]:
     least = facts.request.min_memory
     if not least or not devices:
         return None

@@ -6,7 +6,8 @@ run's alone worked. A time without looks says nothing, neither of work nor of it
 
 from typing import Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from holdfast.farside.gpu.gpu_facts import NAMED, GpuFacts, seen
+from holdfast.farside.gpu.devices import NAMED, GpuDevice
+from holdfast.farside.gpu.gpu_facts import GpuFacts, seen
 from holdfast.farside.gpu.samples import Row, Samples, period
 
 ABSENT, UNCLEAR, WAITING, HELD, UNMEASURED, WORKING = range(6)
@@ -20,19 +21,6 @@ _REGULAR = 2.5
 """Periods between looks that are no gap."""
 CONTEXT = 32 << 20
 """Bytes: a process that computes on a device has at least so many of its memory."""
-
-
-class JudgedDevice(NamedTuple):
-    """A device of the machine, from facts and samples together. `before`: bytes in use before the script started."""
-
-    number: int
-    uuid: str
-    name: str
-    total: Optional[int]
-    before: Optional[int]
-    mig: bool
-    is_leased: bool
-    had_strangers: bool
 
 
 class TimedLook(NamedTuple):
@@ -49,25 +37,15 @@ class TimedLook(NamedTuple):
         return self.until - self.since
 
 
-def parts(facts: GpuFacts, samples: Samples) -> Dict[int, JudgedDevice]:
+def parts(facts: GpuFacts, samples: Samples) -> Dict[int, GpuDevice]:
     """Devices that can be watched, by their numbers. Another source than NVML has numbers of its own."""
     is_same = samples.source in ("", "nvml")
-    known = {each.number: each for each in facts.devices if each.state != NAMED and is_same}
-    found: Dict[int, JudgedDevice] = {}
-    for each in known.values():
-        total, free = each.memory_total, each.memory_free
-        before = None if total is None or free is None else total - free
-        leased = facts.leases(each.uuid, each.mig)
-        strangers = bool(each.strangers)
-        found[each.number] = JudgedDevice(each.number, each.uuid, each.name, total, before, each.mig, leased, strangers)
-    for one in samples.devices:
-        if one.number not in found:
-            leased = facts.leases(one.uuid, one.mig)
-            found[one.number] = JudgedDevice(one.number, one.uuid, one.name, one.total, None, one.mig, leased, False)
-    return found
+    known = [each for each in facts.devices if each.state != NAMED and is_same]
+    found = {each.number: each for each in (*samples.devices, *known)}
+    return {number: each._replace(is_leased=facts.leases(each)) for number, each in found.items()}
 
 
-def concerned(facts: GpuFacts, known: Dict[int, JudgedDevice]) -> FrozenSet[int]:
+def concerned(facts: GpuFacts, known: Dict[int, GpuDevice]) -> FrozenSet[int]:
     """The numbers of the devices that the run is judged by: what it leased, else what it could see, else all."""
     leased = frozenset(each.number for each in known.values() if each.is_leased)
     visible = frozenset(each.number for each in seen(facts) if each.state != NAMED and each.number in known)
@@ -114,7 +92,7 @@ def is_attributed(found: Sequence[TimedLook], facts: GpuFacts) -> bool:
     return False
 
 
-def work(row: Row, part: JudgedDevice, attributed: bool) -> Tuple[int, str]:
+def work(row: Row, part: GpuDevice, attributed: bool) -> Tuple[int, str]:
     """What a device did for the run, and by which evidence."""
     own = row.own_utilisation
     if own is not None and own >= 1:
@@ -124,7 +102,7 @@ def work(row: Row, part: JudgedDevice, attributed: bool) -> Tuple[int, str]:
     if row.utilisation == 0:
         return WAITING, ""
     is_strange, is_anonymous = bool(row.others and attributed), has_anonymous(row, attributed)
-    if part.is_leased and not part.had_strangers and not row.others and row.utilisation is not None:
+    if part.is_leased and not part.strangers and not row.others and row.utilisation is not None:
         return _work_alone(row, part, is_anonymous)
     if row.utilisation is None and not attributed:
         return UNCLEAR, ""
@@ -158,10 +136,11 @@ def _own_work(row: Row) -> Tuple[int, str]:
     return HELD, MEMORY
 
 
-def _work_alone(row: Row, part: JudgedDevice, is_anonymous: bool) -> Tuple[int, str]:
+def _work_alone(row: Row, part: GpuDevice, is_anonymous: bool) -> Tuple[int, str]:
     """Of a leased device that works while the run's processes are not named on it: it is the run that computes, unless
     no memory is in use that was not before, as where a screen is drawn."""
-    if is_anonymous or row.memory is None or part.before is None or row.memory >= part.before + CONTEXT:
+    before = part.memory_used
+    if is_anonymous or row.memory is None or before is None or row.memory >= before + CONTEXT:
         return WORKING, DEVICE
     return WAITING, ""
 
@@ -178,7 +157,7 @@ _LAST_LOOKS = 5
 class Tally(NamedTuple):
     """All looks at one device. Seconds are counted where it is known what it did."""
 
-    part: JudgedDevice
+    part: GpuDevice
     looks: int
     working: int
     held: int
@@ -227,7 +206,7 @@ class _Course(NamedTuple):
 
 
 def course(
-    parts: Dict[int, JudgedDevice],
+    parts: Dict[int, GpuDevice],
     started: float,
     during: Sequence[TimedLook],
     after: Sequence[TimedLook],
@@ -259,7 +238,7 @@ def is_unused(found: Tally, attributed: bool) -> bool:
 class _Count:
     """Of one device, while its looks are gone through."""
 
-    def __init__(self, part: JudgedDevice, attributed: bool) -> None:
+    def __init__(self, part: GpuDevice, attributed: bool) -> None:
         self._part, self._attributed = part, attributed
         self._looks = self._judged = self._working = self._unknown = 0
         self._held = self._measured = self._blind = 0
@@ -272,7 +251,7 @@ class _Count:
         self._others_worked = 0
         self._others: Set[int] = set()
         self._has_anonymous, self._is_quiet = False, True
-        self._lowest = part.before
+        self._lowest = part.memory_used
         self._full = -_LAST_LOOKS
 
     def take(self, row: Row, time: float, weight: float) -> int:
@@ -344,7 +323,8 @@ class _Count:
             self._is_quiet = False  # a process took it that the driver does not name
         if lowest is None or memory < lowest:
             self._lowest = memory
-        if self._part.total and memory >= FULL * self._part.total and is_on(row):
+        total = self._part.memory_total
+        if total and memory >= FULL * total and is_on(row):
             self._full = self._looks
 
     def _note_use(self, row: Row, kind: int, weight: float) -> None:

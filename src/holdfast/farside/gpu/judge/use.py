@@ -65,7 +65,7 @@ def _lost(case: Case, found: Sequence[Tally]) -> Optional[Answer]:
     if lost:
         first = lost[0]
         part = case.tallies[first.number].part
-        name = phrases.named(part.name, part.uuid, part.number)
+        name = phrases.device(part)
         when = phrases.seconds(first.time - case.started)
         said = " (%s)" % first.problem.rstrip(".") if first.problem else ""
         detail = "%s was lost after %s%s; seen until then: %s" % (name, when, said, blanks.devices)
@@ -199,7 +199,7 @@ def _lost_unused(case: Case) -> Optional[Answer]:
     first = (leased or lost)[0]
     part = case.tallies[first.number].part
     said = " (%s)" % first.problem.rstrip(".") if first.problem else ""
-    detail = "%s was lost before it was used%s" % (phrases.named(part.name, part.uuid, part.number), said)
+    detail = "%s was lost before it was used%s" % (phrases.device(part), said)
     return answer(NOT_AVAILABLE, reasons.LOST, blanks_of(case.facts)._replace(detail=detail))
 
 
@@ -239,7 +239,7 @@ def _reason(case: Case) -> Answer:
         return answer(NOT_USED, said[0], blanks, is_said=True)
     for each in meant:
         if each.others_worked and each.others_worked >= _OFTEN * each.looks:
-            shown = phrases.named(each.part.name, each.part.uuid, each.part.number)
+            shown = phrases.device(each.part)
             who = phrases.processes(sorted(each.others))
             detail = "%s, in %d of %d looks" % (who, each.others_worked, each.looks)
             blanks = blanks._replace(devices=shown, detail=detail)
@@ -308,9 +308,7 @@ def _blanks(case: Case) -> Blanks:
     """With the devices that the run is judged by: of a machine with eight, those that it leased."""
     meant = [case.tallies[number].part for number in sorted(case.meant)]
     known = blanks_of(case.facts)
-    return known._replace(
-        devices=phrases.listed([phrases.named(each.name, each.uuid, each.number) for each in meant]) or known.devices
-    )
+    return known._replace(devices=phrases.devices(meant) or known.devices)
 
 
 def _refuses(found: Check, facts: GpuFacts) -> bool:
@@ -327,9 +325,4 @@ def _state(reason: str) -> str:
 
 
 def _held(found: List[Tally]) -> str:
-    return phrases.listed(
-        [
-            "%s, %s peak" % (phrases.named(each.part.name, each.part.uuid, each.part.number), phrases.memory(each.peak))
-            for each in found
-        ]
-    )
+    return phrases.listed(["%s, %s peak" % (phrases.device(each.part), phrases.memory(each.peak)) for each in found])

@@ -5,12 +5,12 @@ import socket
 import time
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
+from holdfast.farside.gpu.devices import GpuDevice, devices, units
 from holdfast.farside.gpu.lease import registry
 from holdfast.farside.gpu.lease.registry import LeaseHolder, LeaseState, Ticket, allocate, before
 from holdfast.farside.gpu.occupants import strangers, user_name
 from holdfast.farside.gpu.phrases import memory, seconds
 from holdfast.farside.gpu.request import ALL, GpuRequest
-from holdfast.farside.gpu.units import Unit, conditions, large_enough, units
 from holdfast.farside.machine import gpus
 from holdfast.farside.machine.gpus import Report
 from holdfast.farside.system.refusal import Refused
@@ -53,7 +53,7 @@ class Driver:
         return None
 
 
-def _too_many(request: GpuRequest, report: Report, found: Sequence[Unit], enough: int) -> Refused:
+def _too_many(request: GpuRequest, report: Report, found: Sequence[GpuDevice], enough: int) -> Refused:
     """`found` are those that work, of which so many are large enough."""
     asked = _asked(request)
     if not found:
@@ -70,7 +70,7 @@ def _too_many(request: GpuRequest, report: Report, found: Sequence[Unit], enough
     if enough:
         which = "Only %d of this machine's %s %s" % (enough, there, "has" if enough == 1 else "have")
     text = "%s %s of memory or more, and %s." % (which, least, asked)
-    largest = max((each.total or 0 for each in found), default=0)
+    largest = max((each.memory_total or 0 for each in found), default=0)
     return Refused("gpu", text, "Its largest has %s: lower `--min-gpu-memory`, or ask for fewer." % memory(largest))
 
 
@@ -110,7 +110,7 @@ _MOST_NAMED = 2
 class Lease(NamedTuple):
     """Lasts for as long as a process has the sockets open (`holding`)."""
 
-    units: Tuple[Unit, ...]
+    units: Tuple[GpuDevice, ...]
     sockets: Tuple[socket.socket, ...]
 
     @property
@@ -153,8 +153,8 @@ class _Wanted:
 
     def __init__(self, request: GpuRequest, report: Report) -> None:
         self.request = request
-        found = units(report)
-        self.usable = large_enough(found, request.min_memory)
+        found, least = units(report), request.min_memory
+        self.usable = [each for each in found if not least or (each.memory_total or 0) >= least]
         self.gpus = max(1, len(self.usable)) if request.gpus == ALL else int(request.gpus or 1)
         if len(self.usable) < self.gpus:
             raise _too_many(request, report, found, len(self.usable))
@@ -219,14 +219,14 @@ class _Waiting:
         if report is None:
             return
         self._count(report)
-        found = conditions(report)
+        found = {each.uuid: each for each in devices(report)}
         self._obstacles = {}
         least = self._request.min_memory
         for each in self._units:
             if each.uuid in self._lost:
                 self._obstacles[each.uuid] = "%s does not work" % each.label
                 continue
-            others, free = strangers(found[each.uuid].pids), found[each.uuid].free
+            others, free = strangers(found[each.uuid].strangers), found[each.uuid].memory_free
             if others:
                 self._obstacles[each.uuid] = "%s is used by %s" % (each.label, others[0].text)
             elif least and free is not None and free < least:

@@ -8,7 +8,7 @@ import importlib
 import sys
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
 
-from holdfast.farside.gpu.samples import Watched
+from holdfast.farside.gpu.devices import GpuDevice
 from holdfast.farside.gpu.watch.source import DeviceLook, Lost, Source, Unusable
 
 _MEBIBYTE = 1 << 20
@@ -42,7 +42,7 @@ class AmdSource(Source):
         self._folder = folder
         self._module: Any = None
         self._handles: List[Any] = []
-        self._devices: Dict[int, Watched] = {}
+        self._devices: Dict[int, GpuDevice] = {}
         self._turn: Dict[int, int] = {}
         self._sensor = ""
 
@@ -57,7 +57,7 @@ class AmdSource(Source):
         for number in range(len(self._handles)):
             self._devices[number] = self._identify(number)
 
-    def devices(self) -> Tuple[Watched, ...]:
+    def devices(self) -> Tuple[GpuDevice, ...]:
         return tuple(self._devices[number] for number in sorted(self._devices))
 
     def look(self, number: int, is_asked: bool) -> DeviceLook:
@@ -72,17 +72,16 @@ class AmdSource(Source):
             self._devices[number] = self._identify(number)
         return found
 
-    def _identify(self, number: int) -> Watched:
+    def _identify(self, number: int) -> GpuDevice:
         asking, handle = _Asking(), self._handles[number]
         name = _field(asking.value(self._module.amdsmi_get_gpu_asic_info, handle), "market_name")
         uuid = asking.value(self._module.amdsmi_get_gpu_device_uuid, handle)
         total = _number(_field(asking.value(self._module.amdsmi_get_gpu_vram_usage, handle), "vram_total"))
-        return Watched(
+        return GpuDevice(
             number=number,
             uuid=str(uuid or ""),
             name=str(name or "AMD GPU"),
-            total=None if total is None else int(total) * _MEBIBYTE,
-            mig=False,
+            memory_total=None if total is None else int(total) * _MEBIBYTE,
         )
 
     def _processes(self, handle: Any, asking: _Asking) -> Optional[Mapping[int, Optional[int]]]:

@@ -7,7 +7,7 @@ kept: a list that outgrows its buffer costs one more call, and the one in turn i
 import time
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
-from holdfast.farside.gpu.samples import Watched
+from holdfast.farside.gpu.devices import GpuDevice
 from holdfast.farside.gpu.watch.source import DeviceLook, Lost, Source, Unusable
 from holdfast.farside.machine import nvml
 from holdfast.farside.machine.nvml import Handle, Nvml, NvmlError
@@ -24,7 +24,7 @@ class _Device:
     """What is kept of a device between looks."""
 
     def __init__(self, number: int) -> None:
-        self.watched = Watched(number, "", "", None, False)
+        self.watched = GpuDevice(number, "", "")
         self.handle: Optional[Handle] = None
         self.instances: List[Handle] = []
         self.on_instance: Dict[int, Mapping[int, Optional[int]]] = {}
@@ -79,7 +79,7 @@ class NvmlSource(Source):
                 if error.code == nvml.NO_PERMISSION:
                     del self._devices[number]  # not for this user
 
-    def devices(self) -> Tuple[Watched, ...]:
+    def devices(self) -> Tuple[GpuDevice, ...]:
         return tuple(each.watched for each in self._devices.values())
 
     def look(self, number: int, is_asked: bool) -> DeviceLook:
@@ -114,7 +114,8 @@ class NvmlSource(Source):
         is_cut = bool(asking.value(self._nvml.is_mig, handle))
         name = device.watched.name or asking.value(self._nvml.text, "nvmlDeviceGetName", handle) or ""
         uuid = device.watched.uuid or asking.value(self._nvml.text, "nvmlDeviceGetUUID", handle) or ""
-        device.watched = Watched(number, uuid, name, None if memory is None else int(memory.total), is_cut)
+        total = None if memory is None else int(memory.total)
+        device.watched = GpuDevice(number, uuid, name, total, mig=is_cut)
         device.instances = self._instances(handle, asking) if is_cut else []
         device.handle = handle
 

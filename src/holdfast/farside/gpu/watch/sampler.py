@@ -13,8 +13,10 @@ import time
 from typing import Dict, List, Optional, Set
 
 from holdfast.farside.gpu import samples
+from holdfast.farside.gpu.devices import GpuDevice
 from holdfast.farside.gpu.watch import source
 from holdfast.farside.gpu.watch.process_owner import OTHER, OWN, UNMATCHED, Belonging
+from holdfast.farside.machine import gpus
 from holdfast.farside.system import kernel
 from holdfast.farside.system.layout import ENTRY, INSIDE, SAMPLER_NAME, SAMPLES
 
@@ -45,7 +47,8 @@ def main(folder: str, guardian: int, generation: str) -> None:
     if kind in (source.NVML, source.AMDSMI):
         watch(_origin(kind, environment), belonging(folder, guardian, generation), lines)
     else:
-        lines.write(_named_only(), is_owed=True)
+        named = [GpuDevice(number, *each) for number, each in enumerate(gpus.name_others())]
+        lines.write(samples.encode_devices(named), is_owed=True)
     os._exit(0)  # unloading a library is one more chance to hang
 
 
@@ -197,11 +200,3 @@ def _origin(kind: str, environment: Dict[str, str]) -> source.Source:
     from holdfast.farside.gpu.watch.amd_source import AmdSource
 
     return AmdSource(source.amdsmi_folder(environment))
-
-
-def _named_only() -> bytes:
-    from holdfast.farside.gpu.devices import name_others
-
-    return samples.encode_devices(
-        [samples.Watched(each.number, each.uuid, each.name, None, False) for each in name_others()]
-    )

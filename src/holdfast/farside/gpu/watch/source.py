@@ -4,7 +4,7 @@ import os
 import sys
 from typing import List, Mapping, NamedTuple, Optional, Tuple
 
-from holdfast.farside.gpu.samples import Watched
+from holdfast.farside.gpu.devices import GpuDevice
 from holdfast.farside.machine import gpus
 
 NVML, AMDSMI, SYSFS = "nvml", "amdsmi", "sysfs"
@@ -38,7 +38,7 @@ class Source:
         """Load and ask what there is. Raises Unusable."""
         raise NotImplementedError
 
-    def devices(self) -> Tuple[Watched, ...]:
+    def devices(self) -> Tuple[GpuDevice, ...]:
         """As they are known now; of one that was lost all the time, nothing but its number."""
         raise NotImplementedError
 
@@ -53,9 +53,7 @@ def kind(environment: Mapping[str, str], root: str = "/") -> str:
         return NVML
     if amdsmi_folder(environment, root):
         return AMDSMI
-    from holdfast.farside.gpu.devices import name_others
-
-    return SYSFS if name_others(root) else ""
+    return SYSFS if gpus.name_others(root) else ""
 
 
 def amdsmi_folder(environment: Mapping[str, str], root: str = "/") -> str:
