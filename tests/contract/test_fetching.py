@@ -173,7 +173,7 @@ def test_two_downloads_of_one_file_at_once_both_bring_it_whole(bench, tmp_path):
 
 
 def test_outputs_that_were_left_there_come_when_they_are_asked_for(bench, tmp_path):
-    from holdfast.workbench.following.fetch import bring_outputs_home
+    from holdfast.workbench.following.outputs import bring_outputs_home
 
     bench.write(
         "t.py", "import holdfast\nholdfast.upload('u', 'up')\nfor i in '012': open('outputs/' + i, 'w').write(i)\n"

@@ -22,7 +22,7 @@ from holdfast.errors import StorageError, UsageError
 from holdfast.history.run_folder import RunFolders
 from holdfast.presenting.lines import one_line
 from holdfast.project.quantities import format_size
-from holdfast.workbench.following.fetch import bring_outputs_home
+from holdfast.workbench.following.outputs import bring_outputs_home
 from holdfast.workbench.records.artifacts import Copied, DownloadRequest, download
 from holdfast.workbench.records.import_runs import import_runs
 from holdfast.workbench.records.promotion import download_asset, promote

@@ -58,7 +58,7 @@ def test_a_folder_that_stayed_on_the_host_is_fetched(recorded, command, monkeypa
     def fetching(project, run, context):
         yield lambda path, destination: destination.write_text(path)
 
-    monkeypatch.setattr("holdfast.workbench.following.fetch.fetching", fetching)
+    monkeypatch.setattr("holdfast.workbench.following.outputs.fetching", fetching)
     done = command("history", "download", "-r", "last", "-d", "got", "--artifact", "logs/", "--artifact", "a.txt")
     assert done.out.splitlines() == ["got/logs/x.txt", "got/logs/y.txt", "got/outputs/a.txt"]
     assert (recorded.root / "got/logs/y.txt").read_text() == "logs/y.txt"

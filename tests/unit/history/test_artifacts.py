@@ -111,7 +111,7 @@ def test_a_file_outside_of_outputs_is_fetched_from_the_host(project, run_id, tmp
 
         yield fetch
 
-    monkeypatch.setattr("holdfast.workbench.following.fetch.fetching", fetching)
+    monkeypatch.setattr("holdfast.workbench.following.outputs.fetching", fetching)
     events = list(download(project, DownloadRequest(run_id, tmp_path / "copy", ("scratch.bin",)), AROUND))
     assert asked == [(run_id, "scratch.bin", AROUND)]
     assert tree(tmp_path / "copy") == {"scratch.bin": "far"}

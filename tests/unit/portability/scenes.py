@@ -98,8 +98,7 @@ def a_run_is_recorded_and_found(folder: Path) -> Any:
 
 def copies_grow_and_are_set_aside(folder: Path) -> Any:
     from holdfast.hosts.connection import Push
-    from holdfast.workbench.following.mirror import Mirror, stopped_writer
-    from holdfast.workbench.following.view import View
+    from holdfast.workbench.following.mirror import Mirror, View, stopped_writer
 
     mirror, view = Mirror(folder), View(folder)
     for push in (

@@ -19,8 +19,7 @@ from holdfast.hosts.connection import Push
 from holdfast.whole_files import unstorable
 from holdfast.workbench.following import outputs
 from holdfast.workbench.following.outputs import OUTPUTS, Collector, is_below
-from holdfast.workbench.following.parts import PartialFile
-from holdfast.workbench.following.transfer import FarRun, Receiver, WantedFile
+from holdfast.workbench.following.transfer import FarRun, PartialFile, Receiver, WantedFile
 from kit.speaking import Speaking
 
 RUN = FarRun("p", "r", True)
@@ -255,7 +254,7 @@ def test_a_name_that_windows_has_not_is_told_as_that(collect, monkeypatch, name)
     assert collector.notes[0].startswith(f"`outputs/{name}` stays on its machine: ")
     assert "Windows" in collector.notes[0]
     with pytest.raises(StorageError, match=r"cannot be fetched: .*Windows"):
-        outputs.checked(name)
+        outputs._checked(name)
 
 
 def test_what_is_gone_over_there_goes_here_only_where_the_listing_is_whole(collect, tmp_path):

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from holdfast.hosts.connection import Push
-from holdfast.workbench.following import parts as arriving
-from holdfast.workbench.following.transfer import FarRun, Receiver, WantedFile
+from holdfast.workbench.following.transfer import STALE, FarRun, Receiver, WantedFile
 from kit.speaking import Speaking
 
 NAME = "work/model.bin"
@@ -122,7 +121,7 @@ def test_a_disk_that_takes_a_piece_in_part_gets_the_rest(parts, tmp_path, monkey
 
 
 def test_what_a_killed_process_left_of_its_own_is_removed_after_a_day(parts, tmp_path):
-    for name, age in (("old", 2 * arriving.STALE), ("young", 60)):
+    for name, age in (("old", 2 * STALE), ("young", 60)):
         folder = parts.with_name(f".incoming-{name}")
         folder.mkdir(parents=True)
         (folder / "part").write_bytes(b"x")

@@ -18,11 +18,10 @@ from pathlib import Path
 from holdfast.errors import FarSideError, HostError, StorageError
 from holdfast.history.records import DIVERGED
 from holdfast.hosts.connection import Push
-from holdfast.workbench.following.mirror import Mirror, stopped_writer
+from holdfast.workbench.following.mirror import Mirror, View, stopped_writer
 from holdfast.workbench.following.missing_file import missing_file_sentence
 from holdfast.workbench.following.outputs import OUTPUTS, collect, collector_of
 from holdfast.workbench.following.session import Session
-from holdfast.workbench.following.view import View
 from holdfast.workbench.reach import events, pulse
 
 WAIT = 0.25

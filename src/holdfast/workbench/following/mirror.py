@@ -1,4 +1,5 @@
-"""The near copies of a run's far files: written by one process at a time, by offset, checked against what is there."""
+"""The near copies of a run's far files: written by one process at a time, by offset, checked against what is there; and
+read by any number, each from its own place."""
 
 from __future__ import annotations
 
@@ -10,11 +11,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from holdfast.errors import HostError, StorageError
+from holdfast.history import journal_fold as journals
 from holdfast.history.records import DIVERGED
 from holdfast.hosts.connection import Push, prefix_checksum
 from holdfast.whole_files import move, try_lock
+from holdfast.workbench.reach import events
 
-WRITER = "writer.lock"
+_WRITER = "writer.lock"
+_PIECE = 1 << 20
+_PHASES = (journals.PhaseBegan, journals.Queued, journals.ScriptStarted)
 _FILES = ("journal.jsonl", "driver_log", "control_log", "environment.json", "gpu.jsonl")
 _NAME = re.compile(rf"({'|'.join(map(re.escape, _FILES))}|metrics/[0-9]+-[A-Za-z0-9]{{1,64}}\.jsonl)\Z")
 
@@ -68,6 +73,41 @@ class Mirror:
             return []
 
 
+class View:
+    """What one reader has shown of a run's copies so far, and what is new."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._shown: dict[str, tuple[int, int]] = {}
+
+    def news(self) -> Iterator[events.Event]:
+        """What the copies have that was not shown. The journal is read first: its end implies the whole output."""
+        lines = self._take("journal.jsonl", whole_lines=True)
+        parsed = journals.parse_journal(lines).events
+        phases = [each for each in parsed if isinstance(each, _PHASES)]
+        for event in parsed:
+            if event not in phases[:-1]:  # those are over
+                yield events.Recorded(self._folder.name, event)
+        while output := self._take("driver_log"):
+            yield events.OutputArrived(self._folder.name, output)
+
+    def _take(self, name: str, whole_lines: bool = False) -> bytes:
+        """The next bytes of a copy; from its beginning if it was set aside and begun again."""
+        try:
+            with (self._folder / name).open("rb") as source:
+                identity = os.fstat(source.fileno()).st_ino
+                seen, offset = self._shown.get(name, (identity, 0))
+                source.seek(offset if seen == identity else 0)
+                begin = source.tell()
+                data = source.read() if whole_lines else source.read(_PIECE)
+        except FileNotFoundError:
+            return b""
+        if whole_lines:
+            data = data[: data.rfind(b"\n") + 1]
+        self._shown[name] = (identity, begin + len(data))
+        return data
+
+
 @contextlib.contextmanager
 def writer_lock(folder: Path) -> Iterator[bool]:
     """Whether this process is the one that may write the copies. Released when it ends, however it ends."""
@@ -104,8 +144,8 @@ def _place_of_lock(folder: Path) -> Path:
     """Windows renames no folder in which a file is open, and a run's folder is renamed while its lock is held. So the
     lock lies beside it there, under the name that the folder will have."""
     if sys.platform == "win32":
-        return folder.with_name(f".{folder.name.removesuffix('.new')}.{WRITER}")
-    return folder / WRITER
+        return folder.with_name(f".{folder.name.removesuffix('.new')}.{_WRITER}")
+    return folder / _WRITER
 
 
 def _set_aside(path: Path) -> None:

@@ -1,5 +1,5 @@
-"""Bringing a run's outputs home, while it runs and after its end: each file whole or not at all, and what is here
-already is not fetched again."""
+"""Bringing a run's files home: outputs while it runs and after its end, and what else is asked for. Each file comes
+whole or not at all, and what is here already is not fetched again."""
 
 from __future__ import annotations
 
@@ -11,22 +11,27 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from holdfast.errors import FarSideError, HostError, StorageError
+from holdfast.errors import FarSideError, HostError, ProjectError, StateError, StorageError
+from holdfast.history.index import Index
 from holdfast.history.run_folder import COLLECTED
 from holdfast.hosts.client import Client
 from holdfast.hosts.connection import Connection, Push
 from holdfast.hosts.replies import FilePage, FileRow
 from holdfast.model import Reason
+from holdfast.project.folder import Project
 from holdfast.whole_files import set_executable, unstorable, write_whole
-from holdfast.workbench.following.session import Session
+from holdfast.workbench.following.session import Session, session_of
 from holdfast.workbench.following.transfer import PARTS, FarRun, Receiver, WantedFile, make_way
 from holdfast.workbench.reach import events, pulse
+from holdfast.workbench.reach.context import Context
 
-OUTPUTS, UPLOADS = "work/outputs", "uploads"
-ROOTS = {OUTPUTS: "outputs", UPLOADS: "uploads"}
+OUTPUTS, _UPLOADS = "work/outputs", "uploads"
+_ROOTS = {OUTPUTS: "outputs", _UPLOADS: "uploads"}
 """Folders of a run on its host, and what they are called at home."""
-SAME_TIME = 2000
+_SAME_TIME = 2000
 """Nanoseconds: some systems keep times no finer."""
+Fetch = Callable[[str, Path], None]
+"""Path as `history info` lists it, relative to the script's working directory, and where to put it."""
 
 
 class TooLarge(Exception):
@@ -49,7 +54,7 @@ def collect(session: Session, limit: int | None = None) -> Iterator[events.Event
     if run.ending is None or run.ending.reason not in (Reason.NOT_STARTED, Reason.LOST):
         collector = collector_of(session, has_ended=True)
         try:
-            wanted = tuple(ROOTS) if run.submission.fetch_outputs else (UPLOADS,)
+            wanted = tuple(_ROOTS) if run.submission.fetch_outputs else (_UPLOADS,)
             are_left = yield from collector.bring(wanted, run.submission.sync_outputs is not None, limit)
         except FarSideError as error:
             if error.kind != "not-found":
@@ -57,23 +62,74 @@ def collect(session: Session, limit: int | None = None) -> Iterator[events.Event
             session.require_place()
             collector.notes.append(error.message)  # `clean` elsewhere was quicker
         except StorageError as error:
-            raise cannot_store(error.message, run.run_id) from error
+            raise _cannot_store(error.message, run.run_id) from error
         except OSError as error:
-            raise cannot_store(f"{folder}: {error.strerror}", run.run_id) from error
+            raise _cannot_store(f"{folder}: {error.strerror}", run.run_id) from error
         notes = collector.notes
         if collector.errors:
-            raise cannot_store("; ".join(collector.errors[:5]), run.run_id)
-    mark_collected(folder, notes, are_left)
+            raise _cannot_store("; ".join(collector.errors[:5]), run.run_id)
+    _mark_collected(folder, notes, are_left)
     for note in notes:
         yield events.Noted(note, run.run_id)
     _keep_lock(session)
 
 
+@contextlib.contextmanager
+def fetching(project: Project, run_id: str, context: Context) -> Iterator[Fetch]:
+    """Fetch files of a run one by one, over one connection, which is made for the first."""
+    session = session_of(project, run_id, context)
+    far = _far_run(session, session.read().status.is_final)
+
+    def fetch(path: str, destination: Path) -> None:
+        name = _checked(os.path.normpath(path).replace(os.sep, "/"))
+        try:
+            if session.host.is_here:
+                session.far().link(far.fields(), f"work/{name}", os.fspath(destination))
+            else:
+                receiver = Receiver(session.connection(), far, session.folder / PARTS)
+                for _ in receiver.receive([WantedFile(f"work/{name}", destination, 0, destination.parent)]):
+                    pass
+                if receiver.errors:
+                    raise StorageError(f"`{path}` could not be fetched: {receiver.errors[0]}.", "Try again.")
+                if receiver.notes:
+                    raise _gone(path, session.run_id)
+        except FarSideError as error:
+            if error.kind != "not-found":
+                raise
+            raise _gone(path, session.run_id) from error
+
+    try:
+        yield fetch
+    finally:
+        session.disconnect()
+
+
+def bring_outputs_home(project: Project, run_id: str, context: Context) -> Iterator[events.Event]:
+    """Bring home outputs that were left on the host, as those of any run. A repeat changes nothing."""
+    session = session_of(project, run_id, context)
+    if not session.folders.outputs_are_left(run_id):
+        return
+    with session.writing() as mine:
+        if not mine:
+            raise StateError(f"Another process is fetching the outputs of `{run_id}`.", "Wait for it, then try again.")
+        collector = collector_of(session, has_ended=True)
+        try:
+            yield from collector.bring((OUTPUTS,))
+        except OSError as error:
+            raise _cannot_store(f"{session.folder}: {error.strerror}", run_id) from error
+        if collector.errors:
+            raise _cannot_store("; ".join(collector.errors[:5]), run_id)
+        _mark_collected(session.folder, collector.notes, outputs_left=False)
+        Index(project.state_directory).renew(run_id)
+        for note in collector.notes:
+            yield events.Noted(note, run_id)
+
+
 def collector_of(session: Session, has_ended: bool, other: Callable[[Push], object] = lambda push: None) -> Collector:
-    return Collector(session.connection(), session.host.is_here, far_run(session, has_ended), session.folder, other)
+    return Collector(session.connection(), session.host.is_here, _far_run(session, has_ended), session.folder, other)
 
 
-def far_run(session: Session, has_ended: bool) -> FarRun:
+def _far_run(session: Session, has_ended: bool) -> FarRun:
     return FarRun(session.submission.project_id, session.run_id, has_ended, session.host.name)
 
 
@@ -89,7 +145,7 @@ def _keep_lock(session: Session) -> None:
             keep_lock(session.project.state_directory, lock, str(plan["spec"]), replace=bool(plan["upgrade"]))
 
 
-class FarFile(NamedTuple):
+class _FarFile(NamedTuple):
     """A file (`f`) or link (`l`) of a run, as its host lists it; `near` is its path at home."""
 
     path: str
@@ -102,7 +158,7 @@ class FarFile(NamedTuple):
 
 
 class Collector:
-    """Brings files of one run home over one connection. `other` takes what is pushed meanwhile."""
+    """Brings files of one run home over one connection. `other` takes whatever else is pushed meanwhile."""
 
     def __init__(
         self,
@@ -136,11 +192,11 @@ class Collector:
             if each.kind == "l":
                 self._make_link(each)
         if is_exact and is_whole:
-            self._remove_others({each.near for each in chosen}, [ROOTS[root] for root in roots])
+            self._remove_others({each.near for each in chosen}, [_ROOTS[root] for root in roots])
         return len(chosen) < len(listed)
 
-    def _list(self) -> list[FarFile]:
-        found: list[FarFile] = []
+    def _list(self) -> list[_FarFile]:
+        found: list[_FarFile] = []
         begin = 0
         while True:
             page = self._page(begin)
@@ -150,37 +206,35 @@ class Collector:
                 self._add(row, found)
             begin += len(page.files)
             if begin >= page.total or not page.files:
-                return self._storable(found)
+                break
+        refused = unstorable(each.near for each in found)
+        self.notes += [f"`{path}` stays on its machine: {reason}." for path, reason in refused.items()]
+        return [each for each in found if each.near not in refused]
 
     def _page(self, begin: int) -> FilePage:
         far, run = Client(self._connection), self._run.fields()
         if self._is_here:
-            return far.list(run, tuple(ROOTS), begin, None).wait()
-        return pulse.wait(far.list(run, tuple(ROOTS), begin, pulse.PULSE), self._connection, self._run.host)
+            return far.list(run, tuple(_ROOTS), begin, None).wait()
+        return pulse.wait(far.list(run, tuple(_ROOTS), begin, pulse.PULSE), self._connection, self._run.host)
 
-    def _add(self, row: FileRow, found: list[FarFile]) -> None:
+    def _add(self, row: FileRow, found: list[_FarFile]) -> None:
         path = row.path
-        root = next((each for each in ROOTS if path.startswith(f"{each}/")), None)
+        root = next((each for each in _ROOTS if path.startswith(f"{each}/")), None)
         if root is None or not is_below(path) or row.kind not in ("f", "l"):
             self.notes.append(f"The machine names a file `{path}` that cannot be one of the run's: not fetched.")
             return
         name = path[len(root) + 1 :]
         # `holdfast.upload` writes under a name of its own first; a kill can leave one behind.
-        if root == UPLOADS and name.startswith(".unfinished-"):
+        if root == _UPLOADS and name.startswith(".unfinished-"):
             return
-        found.append(FarFile(*row, f"{ROOTS[root]}/{name}"))
+        found.append(_FarFile(*row, f"{_ROOTS[root]}/{name}"))
 
-    def _storable(self, listed: list[FarFile]) -> list[FarFile]:
-        refused = unstorable(each.near for each in listed)
-        self.notes += [f"`{path}` stays on its machine: {reason}." for path, reason in refused.items()]
-        return [each for each in listed if each.near not in refused]
-
-    def _is_at_home(self, each: FarFile) -> bool:
+    def _is_at_home(self, each: _FarFile) -> bool:
         try:
             status = os.lstat(self._folder / each.near)
         except (OSError, ValueError):
             return False
-        is_same = status.st_size == each.size and abs(status.st_mtime_ns - each.mtime_ns) < SAME_TIME
+        is_same = status.st_size == each.size and abs(status.st_mtime_ns - each.mtime_ns) < _SAME_TIME
         if not stat.S_ISREG(status.st_mode) or not is_same:
             return False
         set_executable(self._folder / each.near, each.is_executable)
@@ -200,7 +254,7 @@ class Collector:
             done += each.size
             yield events.Fetched(self._run.run_id, each.path, done, total)
 
-    def _make_link(self, each: FarFile) -> None:
+    def _make_link(self, each: _FarFile) -> None:
         """Links inside the folder come along; one that leaves it would mean something else here."""
         top, _, name = each.near.partition("/")
         near, destination = self._folder / top, self._folder / each.near
@@ -235,7 +289,7 @@ def is_below(path: str) -> bool:
     return not any(part in ("", ".", "..") or "\0" in part for part in path.split("/"))
 
 
-def checked(path: str) -> str:
+def _checked(path: str) -> str:
     """The path of a file that is asked for by name, if it can be one of a run's and can be kept here."""
     if not is_below(path):
         raise HostError(f"The far side names a file `{path}` that leaves the run's folder; nothing was written.")
@@ -244,7 +298,7 @@ def checked(path: str) -> str:
     return path
 
 
-def mark_collected(folder: Path, notes: list[str], outputs_left: bool) -> None:
+def _mark_collected(folder: Path, notes: list[str], outputs_left: bool) -> None:
     """`outputs_left`: what the script wrote to `outputs/` is on its host only, as was asked for."""
     content = json.dumps({"format": 1, "notes": notes, "outputs_left": outputs_left})
     try:
@@ -253,8 +307,15 @@ def mark_collected(folder: Path, notes: list[str], outputs_left: bool) -> None:
         raise StorageError(f"`{folder}` cannot be written: {error.strerror}.", "Make room there.") from error
 
 
-def cannot_store(reason: str, run_id: str) -> StorageError:
+def _cannot_store(reason: str, run_id: str) -> StorageError:
     return StorageError(
         f"The outputs of `{run_id}` cannot be brought home: {reason}.",
         f"They are kept on their machine. Make room, then: holdfast logs -r {run_id}",
+    )
+
+
+def _gone(path: str, run_id: str) -> ProjectError:
+    return ProjectError(
+        f"The run `{run_id}` has no file `{path}` any more, here or on its machine.",
+        f"What it has: holdfast history info -r {run_id}",
     )

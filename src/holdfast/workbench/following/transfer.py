@@ -1,5 +1,6 @@
 """Receiving files of a run from a host that does not share this disk: each whole and verified or not at all. What has
-come of a file stays under a name of its own, and the next attempt goes on from there."""
+come of a file stays under a name of its own, and the next attempt continues it, by one process at a time. What the disk
+has, not what was sent to it, decides whether a file is whole."""
 
 from __future__ import annotations
 
@@ -17,14 +18,17 @@ from holdfast.errors import HoldfastError, HostError
 from holdfast.hosts.client import Client
 from holdfast.hosts.connection import PIECE, Connection, Push
 from holdfast.hosts.replies import Streaming
-from holdfast.whole_files import move, set_executable
-from holdfast.workbench.following.parts import PartialFile, parts_folder
+from holdfast.snapshots.store import CHUNK, digest_of_stream
+from holdfast.whole_files import move, set_executable, try_lock
 from holdfast.workbench.reach import events, pulse
 
 PARTS = ".incoming"
 """Folder of a run at home in which files lie while they arrive."""
-TOGETHER = 1000
+STALE = 86400.0
+"""Seconds after which a process's own folder is taken for one that a killed process left."""
+_TOGETHER = 1000
 """Files that are asked for at once."""
+_BINARY = getattr(os, "O_BINARY", 0)
 _KINDS = ("piece", "packed", "whole", "failed")
 _OF_THIS_NAME = (errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL, errno.EISDIR, errno.ENOTDIR, errno.ENOTEMPTY)
 
@@ -42,8 +46,8 @@ class FarRun(NamedTuple):
 
 
 class WantedFile(NamedTuple):
-    """`path` is below the run's folder over there; `size` as its host listed it, for progress. What stands in the way
-    of `destination` below `root` is a copy of ours and makes room."""
+    """`path` is below the run's folder on its host; `size` as the host listed it, for progress. What is in the way of
+    `destination` below `root` is a copy of ours and is removed."""
 
     path: str
     destination: Path
@@ -52,7 +56,7 @@ class WantedFile(NamedTuple):
 
 
 class Receiver:
-    """Files of one run over one connection. `other` takes what is pushed meanwhile and is none of these files."""
+    """Files of one run over one connection. `other` takes whatever else is pushed meanwhile."""
 
     def __init__(
         self, connection: Connection, run: FarRun, parts: Path, other: Callable[[Push], object] = lambda push: None
@@ -71,12 +75,12 @@ class Receiver:
         if not files:
             return
         self._total = sum(each.size for each in files)
-        with parts_folder(self._parts) as folder:
-            for begin in range(0, len(files), TOGETHER):
-                yield from self._receive_some(files[begin : begin + TOGETHER], folder)
+        with _parts_folder(self._parts) as folder:
+            for begin in range(0, len(files), _TOGETHER):
+                yield from self._receive_some(files[begin : begin + _TOGETHER], folder)
             again, self._again = self._again, []
-            for begin in range(0, len(again), TOGETHER):
-                yield from self._receive_some(again[begin : begin + TOGETHER], folder)
+            for begin in range(0, len(again), _TOGETHER):
+                yield from self._receive_some(again[begin : begin + _TOGETHER], folder)
         for each in self._again:
             self.errors.append(f"`{each.path}` arrived damaged twice")
 
@@ -154,7 +158,7 @@ class Receiver:
             self.notes.append(f"`{wanted.path}` cannot be a file here: {error.strerror}")
 
     def _stop(self) -> None:
-        """Let the far side send no more of this, and pass over what is on its way."""
+        """Tell the far side to send no more of this, and skip what is on its way."""
         with contextlib.suppress(HoldfastError):
             self._ask_for([])
             while (push := self._connection.next_push(0)) is not None:
@@ -168,10 +172,7 @@ def _name(path: str) -> str:
 
 
 def make_way(destination: Path, root: Path) -> None:
-    """Let a file be made there: folders for it, and nothing else of that name. No link below `root` is passed
-    through."""
-    import shutil
-
+    """Make the folders for a file, and remove anything else of that name. No link below `root` is followed."""
     place = root
     for part in destination.relative_to(root).parts[:-1]:
         place = place / part
@@ -180,7 +181,7 @@ def make_way(destination: Path, root: Path) -> None:
         place.mkdir(parents=True, exist_ok=True)
     root.mkdir(parents=True, exist_ok=True)
     if destination.is_dir() and not destination.is_symlink():
-        shutil.rmtree(destination)
+        _remove_tree(destination, ignore_errors=False)
 
 
 def _move(source: Path, destination: Path) -> None:
@@ -215,3 +216,117 @@ def _json(push: Push) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise HostError("The far side sent the end of a file in words that this version does not know.")
     return found
+
+
+@contextlib.contextmanager
+def _parts_folder(shared: Path) -> Iterator[Path]:
+    """`shared`, with all that is to be continued, for one process at a time; for others a folder of their own, which
+    they remove."""
+    shared.parent.mkdir(parents=True, exist_ok=True)
+    lock = shared.with_name(f"{shared.name}.lock")
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        if not try_lock(descriptor):
+            with _own_folder(shared) as own:
+                yield own
+            return
+        _remove_stale(shared, lock)
+        shared.mkdir(exist_ok=True)
+        try:
+            yield shared
+        finally:
+            with contextlib.suppress(OSError):
+                shared.rmdir()  # unless something in it is to be continued
+    finally:
+        os.close(descriptor)
+
+
+class PartialFile:
+    """What is here of a file that is arriving. Opened when something comes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.length = 0
+        self._hash = hashlib.sha256()
+        self._descriptor: int | None = None
+        with contextlib.suppress(FileNotFoundError), path.open("rb", buffering=0) as source:
+            while data := source.read(CHUNK):
+                self._hash.update(data)
+                self.length += len(data)
+        self._is_continued = self.length > 0
+
+    def digest(self) -> str:
+        return self._hash.hexdigest()
+
+    def write(self, offset: int, data: bytes) -> None:
+        descriptor = self._opened()
+        if offset == 0 and self.length:  # the host's file does not begin with what is here
+            os.ftruncate(descriptor, 0)
+            self.length, self._hash, self._is_continued = 0, hashlib.sha256(), False
+        if offset != self.length:
+            raise HostError(f"The far side sent byte {offset} of a file where {self.length} was due.")
+        left = memoryview(data)
+        while left:
+            left = left[os.write(descriptor, left) :]
+        self._hash.update(data)
+        self.length += len(data)
+
+    def is_whole(self, length: int, digest: object) -> bool:
+        """Whether a file of this length and digest lies under the part's name. If nothing came, it is empty."""
+        if length != self.length or digest != self.digest():
+            return False
+        try:
+            status = os.fstat(self._opened())
+            if status.st_size != length or not os.path.samestat(status, self.path.stat()):
+                return False
+            if not self._is_continued:
+                return True
+            with self.path.open("rb", buffering=0) as source:  # what came first was written by another process
+                return digest_of_stream(source) == digest
+        except FileNotFoundError:
+            return False
+
+    def close(self) -> None:
+        if self._descriptor is None:
+            return
+        os.close(self._descriptor)
+        self._descriptor = None
+
+    def discard(self) -> None:
+        self.close()
+        with contextlib.suppress(OSError):
+            self.path.unlink()
+
+    def _opened(self) -> int:
+        """At its end, even if another process changes it: a hole would have the right size."""
+        if self._descriptor is None:
+            flags = os.O_WRONLY | os.O_APPEND | _BINARY
+            flags |= 0 if self.length else os.O_CREAT | os.O_TRUNC
+            self._descriptor = os.open(self.path, flags, 0o666)
+        return self._descriptor
+
+
+@contextlib.contextmanager
+def _own_folder(shared: Path) -> Iterator[Path]:
+    own = shared.with_name(f"{shared.name}-{os.getpid()}-{os.urandom(4).hex()}")
+    own.mkdir()
+    try:
+        yield own
+    finally:
+        _remove_tree(own)
+
+
+def _remove_stale(shared: Path, lock: Path) -> None:
+    """By the disk's own clock."""
+    with contextlib.suppress(OSError):
+        os.utime(lock)
+        now = lock.stat().st_mtime
+        for folder in shared.parent.glob(f"{shared.name}-*"):
+            if now - folder.stat().st_mtime > STALE:
+                _remove_tree(folder)
+
+
+def _remove_tree(folder: Path, ignore_errors: bool = True) -> None:
+    import shutil  # rarely needed
+
+    shutil.rmtree(folder, ignore_errors)

@@ -21,7 +21,7 @@ from holdfast.whole_files import set_executable, storage_error, whole
 from holdfast.workbench.reach.context import Context
 
 if TYPE_CHECKING:
-    from holdfast.workbench.following.fetch import Fetch
+    from holdfast.workbench.following.outputs import Fetch
 
 FOLDERS = ("outputs", "uploads")
 LOGS = ("driver_log", "control_log")
@@ -217,9 +217,9 @@ def _checked(path: str) -> str:
 
 
 def _fetching(project: Project, run_id: str, context: Context) -> contextlib.AbstractContextManager[Fetch]:
-    from holdfast.workbench.following import fetch  # only where something is not at home
+    from holdfast.workbench.following import outputs  # only where something is not at home
 
-    return fetch.fetching(project, run_id, context)
+    return outputs.fetching(project, run_id, context)
 
 
 def _fetch_whole(fetch: Fetch, path: str, target: Path) -> None:
