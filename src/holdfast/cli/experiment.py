@@ -24,8 +24,8 @@ from holdfast.history.run_folder import RunFolders
 from holdfast.hosts.replies import Stack
 from holdfast.model import Run, Status
 from holdfast.presenting.lines import one_line
-from holdfast.presenting.run_table import host_state
 from holdfast.presenting.run_words import (
+    host_state,
     notes_of,
     queued_words,
     script_and_target,

@@ -8,7 +8,7 @@ from typing import TextIO
 from holdfast.cli import terminal
 from holdfast.history.gpu_series import Series, means
 from holdfast.model import Run, UseState, Verdict
-from holdfast.presenting.amounts import GIB
+from holdfast.presenting.lines import GIB
 from holdfast.project.quantities import short_duration
 
 DEVICES_SHOWN = 8

@@ -22,7 +22,7 @@ from holdfast.history.index import EVERY, Filter, Index
 from holdfast.history.queries import metric_conditions
 from holdfast.model import Run, Status
 from holdfast.presenting.lines import one_line
-from holdfast.presenting.run_table import COLUMNS, host_state, table
+from holdfast.presenting.run_words import COLUMNS, host_state, table
 from holdfast.project.folder import Project
 from holdfast.workbench.records.silence import Silence, silences
 

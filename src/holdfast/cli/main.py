@@ -18,6 +18,7 @@ from holdfast.cli.early_connection import AHEAD
 from holdfast.cli.output_format import CliCommand, Group
 from holdfast.errors import ExitCode
 from holdfast.frozen import dataclass, field
+from holdfast.presenting.lines import error_line
 
 if TYPE_CHECKING:
     from holdfast.workbench.submitting.early_login import Ahead
@@ -288,8 +289,6 @@ def _report(problem: BaseException, switches: terminal.Switches) -> int:
         import traceback
 
         terminal.notice("".join(traceback.format_exception(problem)).rstrip())
-    from holdfast.presenting.error_lines import error_line
-
     match problem:
         case click.UsageError():
             return _report_usage(problem)

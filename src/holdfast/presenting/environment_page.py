@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.frozen import asdict
 from holdfast.history.queries import iso_utc
-from holdfast.presenting.amounts import clock_time
-from holdfast.presenting.lines import Column, Line, Row, counted, one_line
+from holdfast.presenting.lines import Column, Line, Row, clock_time, counted, one_line
 from holdfast.project.quantities import format_size
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from holdfast.history import journal_fold as journals
-from holdfast.presenting.amounts import clock_time
-from holdfast.presenting.lines import Level, Line, counted, one_line
+from holdfast.presenting.lines import Level, Line, clock_time, counted, one_line
 from holdfast.presenting.run_words import ending_lines, queued_words
 from holdfast.project.quantities import format_duration, format_size
 from holdfast.workbench.reach import events

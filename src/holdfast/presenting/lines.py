@@ -1,16 +1,23 @@
-"""What is shown to people, before it is known where: lines, rows, columns and marks.
+"""What is shown to people, before it is known where: lines, rows, columns and marks; errors as lines, and metrics,
+times and sizes as words. Durations and sizes that can be typed too are in `project/quantities.py`.
 
 A terminal gives them colours and widths, a page its tags. Colour only repeats what the words say.
 """
 
 from __future__ import annotations
 
+import errno
+import math
 import re
+import time
 from collections.abc import Callable
 from enum import Enum
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from holdfast.errors import ExitCode, HoldfastError
 from holdfast.frozen import dataclass
+
+GIB = 1 << 30
 
 
 class Level(Enum):
@@ -87,5 +94,55 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
+def metric_text(value: Any, digits: int = 5) -> str:
+    """Of a list only how long it is."""
+    if isinstance(value, float):
+        return f"{value:.{digits}g}" if math.isfinite(value) else str(value)
+    if isinstance(value, list):
+        return f"[{len(value)} values]"
+    return "" if value is None else str(value)
+
+
+def clock_time(seconds: float, now: float) -> str:
+    """`14:02` today, `2026-11-03 14:02` on another day."""
+    then, today = time.localtime(seconds), time.localtime(now)
+    is_today = (then.tm_year, then.tm_yday) == (today.tm_year, today.tm_yday)
+    return time.strftime("%H:%M" if is_today else "%Y-%m-%d %H:%M", then)
+
+
+def local_time(seconds: float | None) -> str:
+    return "" if seconds is None else time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+
+
+def offset_text(seconds: float) -> str:
+    """Of another clock."""
+    return f"{abs(seconds):.1f} s {'ahead of' if seconds >= 0 else 'behind'}"
+
+
+def gibibytes(count: int | None) -> str:
+    """As sizes of GPUs are usually given."""
+    return "unknown" if count is None else f"{count / GIB:.2f} GiB"
+
+
+def error_line(problem: BaseException) -> tuple[Line, ExitCode]:
+    """What is not an error of ours, nor one of a disk, is a defect."""
+    if isinstance(problem, HoldfastError):
+        return Line(problem.message, Level.ERROR, problem.hint), problem.exit_code
+    if isinstance(problem, OSError) and problem.errno in _STORAGE:
+        return _storage(problem), ExitCode.STORAGE
+    text = one_line(f"{type(problem).__name__}: {problem}".rstrip(": "))
+    remedy = "This is a defect of Holdfast. To see where: the same with --debug, or with HOLDFAST_DEBUG=1."
+    return Line(text, Level.ERROR, remedy, Mark("internal error", Role.BAD)), ExitCode.INTERNAL
+
+
+def _storage(problem: OSError) -> Line:
+    name = problem.filename
+    name = name.decode("utf-8", "surrogateescape") if isinstance(name, bytes) else name
+    place = f" `{one_line(name)}`" if isinstance(name, str) else ""
+    text = f"A file{place} cannot be read or written: {problem.strerror or problem}."
+    return Line(text, Level.ERROR, "Check the disk's space and the permissions.")
+
+
+_STORAGE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _NAMED_CONTROLS = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}

@@ -9,8 +9,7 @@ from typing import Any
 from holdfast.frozen import asdict
 from holdfast.hosts.gpu_report import Device, GpuInventory, GpuOccupant, Instance, WaitingRun, Whose
 from holdfast.hosts.machine_report import DeviceState, DockerReport, Folder, Gpu, GpuState, MachineFacts
-from holdfast.presenting.amounts import gibibytes, size_text
-from holdfast.presenting.lines import Row, at_most
+from holdfast.presenting.lines import Row, at_most, gibibytes
 from holdfast.project.quantities import format_size, short_duration
 from holdfast.workbench.machines.machine_findings import MachineFinding
 
@@ -70,7 +69,7 @@ def _engine(engine: DockerReport) -> str:
         *(["rootless"] if engine.is_rootless else []),
         *(["users remapped"] if engine.remaps else []),
     ]
-    room = f", {size_text(engine.free)} of {size_text(engine.total)} free" if engine.total is not None else ""
+    room = f", {_size_text(engine.free)} of {_size_text(engine.total)} free" if engine.total is not None else ""
     return ", ".join([engine.version, *kinds, f"images in {engine.root}{room}"])
 
 
@@ -84,14 +83,18 @@ def _cores(facts: MachineFacts) -> str:
 
 def _memory(facts: MachineFacts) -> str:
     memory = facts.memory
-    text = f"{size_text(memory.available)} of {size_text(memory.total)} available"
+    text = f"{_size_text(memory.available)} of {_size_text(memory.total)} available"
     return text + (f", limited to {format_size(memory.limit)}" if memory.limit is not None else "")
+
+
+def _size_text(count: int | None) -> str:
+    return "unknown" if count is None else format_size(count)
 
 
 def _folder(folder: Folder) -> str:
     kind = folder.file_system or "unknown file system"
     parts = [f"{folder.path}: {kind}{', over the network' if folder.network else ''}"]
-    parts.append(f"{size_text(folder.free)} of {size_text(folder.total)} free")
+    parts.append(f"{_size_text(folder.free)} of {_size_text(folder.total)} free")
     if folder.inodes_free is not None:
         parts.append(f"room for {folder.inodes_free} files")
     if folder.quota is not None and folder.quota.limit is not None:

@@ -1,20 +1,38 @@
-"""Words about one run: where it is, how it ended, whether it used its GPUs, and what to do."""
+"""Words about runs: where one is, how it ended, whether it used its GPUs, what to do; and runs as rows of a table."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
+from holdfast.frozen import dataclass
+from holdfast.history.queries import iso_utc
 from holdfast.model import Reason, Run, Status, UseState, Verdict, signal_name
-from holdfast.presenting.amounts import clock_time, metric_text
-from holdfast.presenting.lines import Line, Mark, Role, one_line
+from holdfast.presenting.lines import Column, Line, Mark, Role, clock_time, local_time, metric_text, one_line
 from holdfast.project.quantities import format_size, short_duration
 from holdfast.workbench.records.silence import Silence
 
 TOLD_BY_THE_OUTPUT = (Reason.EXIT_CODE, Reason.SIGNAL)
 """Endings of which nothing more can be said than that the cause is in the output."""
 METRICS_SHOWN, OUTPUTS_SHOWN, PROCESSES_SHOWN, OTHERS_SHOWN = 8, 5, 5, 8
+METRIC_COLUMNS = 3
 METRIC_DIGITS, METRIC_LENGTH = 6, 60
 
+COLUMNS: tuple[Column, ...] = (
+    Column("run_id", "Run"),
+    Column("run_number", "No", align="right"),
+    Column("script_name", "Script"),
+    Column("target", "Target"),
+    Column("status", "Status"),
+    Column("reason", "Ended by"),
+    Column("start_time_utc", "Started"),
+    Column("duration", "Duration", align="right"),
+)
+GPU = Column("gpu", "GPU")
+"""Shown where there is something in it: most projects have no run that could have used one."""
+TELLING = ("run_id", "status", "script_name", "gpu", "duration", "reason", "", "start_time_utc", "target", "run_number")
+"""Which columns are kept where there is no room for all, the most telling first; `` is the first metric."""
 STATUS_ROLES: Mapping[Status, Role] = {
     Status.SUBMITTED: Role.QUIET,
     Status.QUEUED: Role.QUIET,
@@ -134,6 +152,36 @@ def ending_lines(
         yield _verdict(run.gpu, "" if is_known else verdict_remedy(run))
 
 
+@dataclass(frozen=True)
+class RunTable:
+    """`others` are metrics that have no column."""
+
+    rows: list[dict[str, Any]]
+    columns: list[Column]
+    others: list[str]
+
+    def by_worth(self) -> list[str]:
+        """Keys of the columns, the most telling first."""
+        first, *later = [each.key for each in self.columns if each not in (*COLUMNS, GPU)] or [""]
+        keys = {each.key for each in self.columns}
+        return [key for key in [*(each or first for each in TELLING), *later] if key in keys]
+
+
+def table(runs: Sequence[Run], silences: Mapping[str, Silence], now: float) -> RunTable:
+    """With the metrics that most of the runs have. `silences` are those of runs whose host could not be asked."""
+    counts = Counter(name for run in runs for name in run.metrics)
+    names = [name for name, _ in counts.most_common(METRIC_COLUMNS)]
+    metrics = [Column(f"metric {name}", name, align="right") for name in names]
+    rows = [_row(run, names, silences.get(run.run_id), now) for run in runs]
+    columns = [*COLUMNS, *([GPU] if any(row["gpu"] for row in rows) else []), *metrics]
+    return RunTable(rows, columns, [name for name in counts if name not in names])
+
+
+def host_state(silence: Silence) -> dict[str, Any]:
+    """Why a host could not be asked, for programs, beside a `status` that stays as it is."""
+    return {"unreachable_since": iso_utc(silence.since), "reason": silence.reason}
+
+
 def _metrics(run: Run) -> str:
     shown = [
         f"{name} {one_line(metric_text(value, METRIC_DIGITS))[:METRIC_LENGTH]}"
@@ -174,3 +222,19 @@ def _is_repeated(note: str, run: Run) -> bool:
         return False
     said = f"{verdict.sentence.partition(': ')[2]} {verdict.remedy}"
     return note[1:] == said[1:] and note[:1].lower() == said[:1].lower()  # behind the colon it goes on in small letters
+
+
+def _row(run: Run, names: list[str], silence: Silence | None, now: float) -> dict[str, Any]:
+    submission, gpu = run.submission, verdict_mark(run.gpu)
+    row = {
+        "run_id": run.run_id,
+        "run_number": submission.run_number,
+        "script_name": submission.script_name,
+        "target": submission.target,
+        "status": status_mark(run, silence, now).text,
+        "reason": ended_by(run),
+        "start_time_utc": local_time(run.started),
+        "duration": short_duration(run.duration),
+        "gpu": gpu.text if gpu else "",
+    }
+    return row | {f"metric {name}": metric_text(run.metrics.get(name)) for name in names}

@@ -21,7 +21,7 @@ from holdfast.history.journal_fold import PhaseBegan
 from holdfast.history.records import read_run
 from holdfast.model import GpuUse, Status, UseState, Verdict
 from holdfast.presenting.run_page import rows
-from holdfast.presenting.run_table import table
+from holdfast.presenting.run_words import table
 from holdfast.project.folder import Project
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context

@@ -11,7 +11,7 @@ from holdfast.cli.gpu_plot import gpus_over_time
 from holdfast.cli.tables import draw_page, fitting, left_out
 from holdfast.history.records import read_run
 from holdfast.presenting.run_page import rows
-from holdfast.presenting.run_table import table
+from holdfast.presenting.run_words import table
 from holdfast.project.folder import Project
 from holdfast.workbench.records.inspection import inspect
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from holdfast.cli import terminal
-from holdfast.cli.comparison_table import draw_comparison
+from holdfast.cli.info_command import draw_comparison
 from holdfast.cli.screen import Screen
 from holdfast.errors import Unreachable
 from holdfast.frozen import replace

@@ -14,7 +14,7 @@ from holdfast.history.database import Database
 from holdfast.history.index import Index
 from holdfast.history.records import read_run
 from holdfast.model import Ending, Reason
-from holdfast.presenting.run_table import table
+from holdfast.presenting.run_words import table
 from holdfast.snapshots.manifest import Manifest, ManifestEntry, encode
 from holdfast.snapshots.store import ObjectStore
 

@@ -11,7 +11,7 @@ from holdfast.cli.main import main
 from holdfast.cli.screen import drain
 from holdfast.frozen import replace
 from holdfast.hosts.ssh_errors import SshAddress, silent
-from holdfast.presenting.amounts import clock_time
+from holdfast.presenting.lines import clock_time
 from holdfast.project.folder import find_project
 from holdfast.workbench.reach import contacts, events
 from holdfast.workbench.reach.contacts import Contact

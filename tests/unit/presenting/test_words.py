@@ -14,9 +14,8 @@ from holdfast.farside.gpu.judge import reasons
 from holdfast.history import journal_fold as journals
 from holdfast.model import OUTCOMES, Ending, Reason, Run, Status, Submission, UseState, Verdict
 from holdfast.presenting.environment_page import remark_line
-from holdfast.presenting.error_lines import error_line
 from holdfast.presenting.event_lines import WORDS, lines
-from holdfast.presenting.lines import Level, Role
+from holdfast.presenting.lines import Level, Role, error_line
 from holdfast.presenting.run_words import STATUS_ROLES, VERDICT_ROLES, ended_by, ending_lines, status_mark, verdict_mark
 from holdfast.project.problems import Severity
 from holdfast.workbench.environments.suitability import Remark

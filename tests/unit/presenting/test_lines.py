@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.presenting.amounts import metric_text
+from holdfast.presenting.lines import metric_text
 
 
 def test_metrics_are_short() -> None:
