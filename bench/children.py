@@ -37,7 +37,7 @@ _NO_TRAFFIC = {
 
 @dataclass(frozen=True)
 class Place:
-    """Where one contender works. `root` is a folder that nobody else uses; `variables` are set beside the usual."""
+    """Where one contender works. `root` is its own folder; `variables` are set beside the usual ones."""
 
     root: Path
     tool: Tool

@@ -22,9 +22,9 @@ def note(
     later = {name: Figures(tuple(imports[name][-rounds:])).median for name in (ours, other)}
     both = {name: figures[name].median + later[name] for name in (ours, other)}
     return textwrap.fill(
-        "pip compiles bytecode while it installs; of an environment of Holdfast's it is compiled, and kept, by the "
-        f"first script that imports it. The first script that imports all three takes {later[ours]:.1f} s as a run of "
-        f"Holdfast's and {later[other]:.1f} s {by}; with it the sums are {both[ours]:.1f} against "
+        "pip compiles bytecode while it installs. In Holdfast's environments the first script that imports a package "
+        f"compiles it, and the bytecode is kept. The first script that imports all three takes {later[ours]:.1f} s as "
+        f"a Holdfast run and {later[other]:.1f} s {by}; with it the sums are {both[ours]:.1f} against "
         f"{both[other]:.1f} s, {both[ours] / both[other]:.2f} times.",
         width=118,
     )

@@ -16,19 +16,19 @@ _SUMMARY = "Summary"
 _INTRODUCTION = """\
 # Benchmarks
 
-Written by `make bench`; not edited by hand. Everything is measured side by side in one run: each round
-measures every tool once, in turns, so that whatever else the machine does slows all of them alike. Figures
-are medians of the rounds; *spread* is half the distance between the quartiles. *Ratio* is Holdfast's figure
-divided by the other's. A row may be newer than the rest: `bench/run.py --only ROW --update` puts it into the page;
-each says when it was measured."""
+`make bench` writes this page; do not edit it by hand. Everything is measured side by side in one run: each round
+measures every tool once, in turns, so that other work on the machine slows all of them alike. Figures are medians of
+the rounds; *spread* is half the distance between the quartiles. *Ratio* is Holdfast's figure divided by the other's.
+A row may be newer than the rest: `bench/run.py --only ROW --update` puts it into the page, and each says when it was
+measured."""
 
 _CONDITIONS = """\
-Each tool is installed alone, with uv, into an environment of its own at a pinned version, Holdfast as a wheel
-of this tree. Each is called as somebody would who has activated that environment: its programs and its Python
-come first on `PATH`, so no version manager's shim is in between. `VIRTUAL_ENV` and all `PYTHON*` variables,
-`PYTHONDONTWRITEBYTECODE` among them, are unset for all; rounds that are not counted come first, so that
-bytecode is compiled and files are in memory. Every tool has an empty home and a project folder of its own.
-Nothing goes over the network, but for the package index in the rows where environments are built."""
+Each tool is installed alone, with uv, into its own environment at a pinned version, Holdfast as a wheel of this tree.
+Each is called as from a shell in which that environment is active: its programs and its Python come first on `PATH`,
+so no version manager's shim is in between. `VIRTUAL_ENV` and all `PYTHON*` variables, such as
+`PYTHONDONTWRITEBYTECODE`, are unset for all. Rounds that do not count come first, so that bytecode is compiled and
+files are in memory. Every tool has an empty home and its own project folder. Nothing uses the network, except the
+package index in the rows that build environments."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def row_text(row: Row) -> str:
     parts = [f"## {row.title}", row.how]
     for table in row.tables:
         parts.append("\n\n".join(part for part in (_bold(table.title), table_text(table), table.note) if part))
-    shown = f"Shown by `{COMMAND} --only {row.name}`, taken apart by `{COMMAND} --profile {row.name}`."
+    shown = f"Measure it with `{COMMAND} --only {row.name}`, profile it with `{COMMAND} --profile {row.name}`."
     parts.append(f"Measured {row.moment}. {shown}" if row.moment else shown)
     return "\n\n".join(parts)
 

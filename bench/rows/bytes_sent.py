@@ -21,11 +21,11 @@ _CHANGED = 100_000
 _LIMIT = 64
 _OURS = ["holdfast", "submit", "-c", "gpu1", "s.py"]
 _HOW = """\
-{count:,} files of about 1 kB in {folders} folders, submitted once; then one file gets {changed:,} random bytes, which
-cannot be compressed, and the project is submitted again. Counted is what goes to the machine on the wire, all
-of it: the file, what says which files there are now, the run's plan, the protocol of SSH and, with a new
-connection, its handshake. The table shows what is left when the {changed:,} bytes of the file are taken off. With
-`rsync` the list of all files travels each time."""
+A project has {count:,} files of about 1 kB in {folders} folders and was submitted once. Then one file gets
+{changed:,} random bytes, which cannot be compressed, and the project is submitted again. The row counts everything
+that goes to the machine on the wire: the file, the list of changed files, the run's plan, the SSH protocol and,
+with a new connection, its handshake. The table shows what is left without the {changed:,} bytes of the file.
+`rsync` sends the list of all files each time."""
 
 
 def measure(session: Session) -> Row:

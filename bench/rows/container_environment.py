@@ -30,16 +30,16 @@ _BUILD, _BUILD_ADDED = "`docker build`, `docker run`", "`docker build`, `docker 
 _KIT, _KIT_ADDED = "the same with BuildKit", "the same with BuildKit, one package more"
 _LINE = "the same, with `RUN pip install` of the one below the others"
 _HOW = f"""\
-From the command to the end of a script that prints one word, in a container whose packages were never installed before,
-at pinned versions that are in every tool's cache. The image is the same, Debian's Python with the pip that comes with
-Python. Holdfast resolves, locks, builds in a container and mounts what it has built: its environments and its locks are
-removed before each round. By hand: `docker build` of a Dockerfile that copies `requirements.txt` and has `RUN pip
-install -r requirements.txt`, then `docker run`. Docker's classic builder cannot mount pip's cache, so it is in a layer
-of the image that the build begins with; with BuildKit it is a mounted cache (`RUN --mount=type=cache`). For the second
-table `{_ADDED}` is added to the file that asks for the three; the tools have built the three before. Holdfast builds a
-second environment from the files that it has, `docker build` runs the whole `pip install` again. The last line leaves
-that file as it is and adds a line to the Dockerfile instead, so that only the one is installed; there is no bar for
-it. All ask the package index that pip of the machine is set to."""
+From the command to the end of a script that prints one word, in a container with packages that were never installed
+before, at pinned versions that are in every tool's cache. All use the same image: Debian's Python with the pip that
+comes with Python. Holdfast resolves, locks, builds in a container and mounts the result; its environments and locks
+are removed before each round. By hand: `docker build` of a Dockerfile that copies `requirements.txt` and has `RUN
+pip install -r requirements.txt`, then `docker run`. Docker's classic builder cannot mount pip's cache, so the cache
+is in a layer of the base image; with BuildKit it is a mounted cache (`RUN --mount=type=cache`). For the second
+table, `{_ADDED}` is added to the file; the tools have built the other three before. Holdfast builds a second
+environment from the files that it has, `docker build` runs the whole `pip install` again. The last line keeps that
+file and adds a line to the Dockerfile instead, so that only one package is installed; it has no bar. All use the
+package index of the machine's pip."""
 
 
 def measure(session: Session) -> Row:

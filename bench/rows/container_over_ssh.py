@@ -24,13 +24,13 @@ _NEW, _KEPT = "`holdfast submit`, new connection", "`holdfast submit`, kept conn
 _RUN, _RUN_HOST = "`ssh gpu1 docker run`", "`ssh gpu1 docker run --network host`"
 _SENT, _MASTER = "`rsync`, then `ssh gpu1 docker run`", "`ssh gpu1 docker run`, over a ControlMaster"
 _HOW = """\
-A real OpenSSH server on loopback, an account that may use a Docker engine, a key, the same image for all, all of it
-used before. Before every command the script is changed, and the word that it prints is checked. By hand: `ssh gpu1
-'docker run --rm -v ~/project:/work -w /work IMAGE python3 s.py'`, where the changed script lies over there
-already, which does not count; in the line with `rsync -a ./ gpu1:project/ &&` before it, bringing it there counts, as
-it does for Holdfast in all lines. Holdfast in its two states: with no connection open, and with the one that it keeps
-open for a minute after each command. Its containers are on the machine's network, as in the line with `--network
-host`. A command begins when no container of the one before is left."""
+A real OpenSSH server on loopback, an account with a key that may use a Docker engine, and the same image for all,
+all used before. The script changes before every command, and the word that it prints is checked. By hand: `ssh gpu1
+'docker run --rm -v ~/project:/work -w /work IMAGE python3 s.py'`. The changed script is already on the machine, and
+copying it does not count. It does count in the line with `rsync -a ./ gpu1:project/ &&`, and for Holdfast in all
+lines. Holdfast has two states: with no connection open, and with the one that it keeps open for a minute after each
+command. Its containers are on the machine's network, as in the line with `--network host`. A command begins when no
+container of the previous one is left."""
 
 
 def measure(session: Session) -> Row:

@@ -22,10 +22,10 @@ TORCH = "torch==2.13.0"
 _PROGRAM = "findings_once.py"
 _WITH, _WITHOUT, _PROCESS = "reading and judging, with imports", "without imports", "the whole process"
 _HOW = """\
-An environment of {count} packages and `{torch}`, the build with CUDA as the index has it, without the libraries of
-CUDA, which are packages of their own and have nothing to be found. The packages, what PyTorch was built for, and
-the architectures in its libraries are read, and judged for a machine whose GPU is too old. Once in a fresh process,
-with what it imports on the way; the start of Python is in the last line alone. Files are in memory."""
+An environment of {count} packages and `{torch}`, the CUDA build from the index. The CUDA libraries are separate
+packages without findings, so they are left out. Holdfast reads the packages, what PyTorch was built for and the
+architectures in its libraries, and judges them for a machine whose GPU is too old. This happens once in a fresh
+process, with its imports; only the last line includes the start of Python. Files are in memory."""
 
 
 def measure(session: Session) -> Row:

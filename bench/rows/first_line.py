@@ -28,13 +28,12 @@ _ATTACH = "holdfast computetarget attach remotedocker --name my_dsvm --address m
 _SUBMIT = "holdfast submit -c my_dsvm train.py"
 _PRINTED = "logged 5 values"
 _HOW = f"""\
-A machine that Holdfast has never seen: an account with an empty home behind an OpenSSH server, which may use Docker.
-The reader's `~/.ssh/config` knows it as `my_dsvm`. Typed, exactly so: `{_CREATE}`, `cd first`,
-`{_ATTACH}`,
-`{_SUBMIT}`. All files of the project are read after each command and before the next one: one that has changed
-in between was edited by a person. The image that attach writes by itself is on the machine already: a Debian
-without a Python stands for it, as `ubuntu:24.04` has none. uv brings a Python; its archive comes from this machine, so
-that no network is measured."""
+A machine that Holdfast has never seen: an account with an empty home behind an OpenSSH server, which may use
+Docker. The reader's `~/.ssh/config` names it `my_dsvm`. Exactly these commands are typed: `{_CREATE}`, `cd first`,
+`{_ATTACH}`, `{_SUBMIT}`. All files of the project are read after each command and before the next one: a file that
+changed in between was edited by a person. The image that attach writes by default is already on the machine: a
+Debian without a Python represents it, because `ubuntu:24.04` has none. uv installs a Python; its archive comes from
+this machine, so that no network is measured."""
 
 
 def measure(session: Session) -> Row:
@@ -52,7 +51,7 @@ def measure(session: Session) -> Row:
 
 
 def profile(session: Session) -> str:
-    """The first submit, which brings what Holdfast needs over there and builds the environment."""
+    """The first submit, which sends the far side and builds the environment."""
     with engine() as daemon, far_boxes() as kit, downloads() as pythons:
         daemon.run("tag", PLAIN, _DEFAULT_IMAGE)
         far = make_docker_box(kit, daemon, "my_dsvm", pythons.environment)

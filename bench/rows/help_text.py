@@ -14,8 +14,8 @@ TOOLS: tuple[str, ...] = ("holdfast",)
 
 _OURS, _CLICK, _NOTHING = "`holdfast --help`", '`python -c "import click"`', '`python -c ""`'
 _HOW = """\
-Whole processes of one environment. click is the library that Holdfast parses its command line with, so this
-says how much is added to it."""
+Whole processes of one environment. Holdfast parses its command line with the library click, so this shows what
+Holdfast adds to it."""
 
 
 def measure(session: Session) -> Row:

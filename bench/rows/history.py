@@ -22,14 +22,13 @@ _COMMANDS = {
     _QUERY: ["holdfast", "history", "list", "--query", f"[?{METRIC} > `{THRESHOLD}`].run_id", "-o", "json"],
 }
 _HOW = """\
-The same {count:,} runs in both: times, a script, three parameters, two metrics with five points each.
-Holdfast: run folders as `docs/reference/files.md` has them, and the index made from them. mlflow: its SQLite
-store, made by mlflow, filled with the rows that its client writes. "Newest 50" is `history list` and
-`search_runs(max_results=50)`; the query asks for the runs with `{metric}` above {threshold} (one in a
-hundred): JMESPath in Holdfast, a filter in mlflow. Library calls are made in turns in two processes that stay
-warm: `Index.look` and `run_as_dict`, and for the query the JMESPath search over all of them, against
-`MlflowClient.search_runs` (the one without pandas). Commands are whole processes: `holdfast
-history list` against a Python that imports mlflow and prints what `search_runs` found."""
+Both have the same {count:,} runs: times, a script, three parameters, two metrics with five points each. Holdfast:
+run folders as in `docs/reference/files.md`, and the index made from them. mlflow: its SQLite store, made by mlflow,
+filled with the rows that its client writes. "Newest 50" is `history list` and `search_runs(max_results=50)`. The
+query asks for the runs with `{metric}` above {threshold} (one in a hundred): JMESPath in Holdfast, a filter in
+mlflow. Library calls take turns in two processes that stay warm: `Index.look` and `run_as_dict`, and for the query
+the JMESPath search over all of them, against `MlflowClient.search_runs` (the one without pandas). Commands are
+whole processes: `holdfast history list` against a Python that imports mlflow and prints what `search_runs` found."""
 
 
 def measure(session: Session) -> Row:

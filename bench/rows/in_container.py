@@ -22,14 +22,14 @@ _COMMAND = ["holdfast", "submit", "-c", "here", "s.py"]
 _OURS, _OURS_BRIDGE = "`holdfast submit s.py`", "`holdfast submit s.py`, with `network: bridge`"
 _RUN, _RUN_HOST = "`docker run`", "`docker run --network host`"
 _HOW = """\
-A Docker engine of its own, the same image for all, nothing to fetch, to build or to look up for the first time. The
+A private Docker engine, the same image for all, and nothing to fetch, build or inspect for the first time. The
 script prints one word, and the output is checked. By hand: `docker run --rm -v "$PWD":/work -w /work IMAGE python3
-s.py`, the image's own Python on the live folder. Holdfast: the target as `computetarget attach docker` writes it, so in
-an environment without packages, on a snapshot, with the record of a run kept. Its containers are on the machine's
-network unless the target says otherwise, and `docker run` makes a network of its own by itself, which takes time: like
-is held against like in the line with `--network host` and in the second table. Each is a whole process, from its start
-to its exit; `docker run --rm` ends when its container is removed, `holdfast submit` when the run has ended. The next
-one begins when no container is left."""
+s.py`, the image's own Python on the live folder. Holdfast uses the target that `computetarget attach docker`
+writes: an environment without packages, a snapshot, and a record of the run. By default its containers are on the
+machine's network, while `docker run` makes a new network, which takes time. The line with `--network host` and the
+second table compare like with like. Each is a whole process, from its start to its exit: `docker run --rm` ends
+when its container is removed, `holdfast submit` when the run has ended. The next one begins when no container is
+left."""
 
 
 def measure(session: Session) -> Row:

@@ -12,8 +12,9 @@ TITLE = "Installed size and number of packages"
 TOOLS: tuple[str, ...] = (OURS, "submitit", "mlflow", "trackio", "dstack", "ray")
 
 _HOW = """\
-Each installed alone with uv into an empty environment; what is on disk, without compiled bytecode, and the
-distributions in it, itself counted. Most of Holdfast's is uv, which builds the environments of runs."""
+Each tool is installed alone with uv into an empty environment. The tables show its size on disk without compiled
+bytecode, and the number of distributions, including itself. Most of Holdfast's size is uv, which builds the
+environments of runs."""
 
 
 def measure(session: Session) -> Row:

@@ -22,10 +22,11 @@ TOOLS: tuple[str, ...] = ("holdfast",)
 _USERS, _GPUS, _PROCESSES = 4, 4, 10
 _HOW = """\
 {runs} runs of {users} accounts, {waiting} of them at a time, lease 1, 2, 3 or all of {gpus} simulated GPUs for 5 to
-30 ms each. When each had which GPU is written down by itself, on the clock that all share, and compared afterwards.
-A run is overtaken where another that came when it was known to wait had its GPUs while it went on waiting; one that
-never had any would be starved. Then, {rounds} times, the guardian and the supervisor of a run that holds a GPU are
-killed with SIGKILL while another run waits for it, which asks the driver before it takes the GPU."""
+30 ms each. Each run records when it had which GPU, on a shared clock, and the records are compared afterwards. A
+run is overtaken if a later run, which arrived when the first was known to wait, got its GPUs while the first went
+on waiting. A run that never gets any is starved. Then, {rounds} times, the guardian and the supervisor of a run
+that holds a GPU are killed with SIGKILL while another run waits for it. That run asks the driver before it takes
+the GPU."""
 
 
 def measure(session: Session) -> Row:

@@ -21,11 +21,11 @@ _BOXES = 5
 _LIST = ["holdfast", "history", "list", "-o", "json", "--query", "[].status"]
 _ALL, _FIVE_TIMES, _ONE = "5 machines", "5 times one machine", "one machine"
 _HOW = """\
-{runs} runs that sleep on each of {boxes} machines, each behind an OpenSSH server and an account of its own. The list
-is asked for when no connection is open. Connections are counted on the way to each machine, and the list is only
-counted as done when it shows every run as running. The time is compared with {boxes} times that of a project
-with as many runs on one machine, first as it is on loopback, where the processors are the limit, then at a round
-trip of 200 ms, where waiting is."""
+{runs} runs sleep on each of {boxes} machines, each with its own OpenSSH server and account. The list is requested
+with no connection open. Connections are counted on the way to each machine, and the list counts as done only when
+it shows every run as running. The time is compared with {boxes} times that of a project with as many runs on one
+machine. The first comparison is on loopback, where the processors are the limit, the second at a round trip of 200
+ms, where waiting is."""
 
 
 def measure(session: Session) -> Row:

@@ -24,12 +24,11 @@ _PROCESS, _COMMANDS, _SUBMITIT = (
 LONGEST_WAIT = 60.0
 """Seconds after the last submit in which a one-line run must have ended."""
 _HOW = """\
-{count} runs of a script that prints one word, until the last has ended, its output is at home, and the record
-says `Completed`. submitit: one process calls `LocalExecutor.submit` {count} times, then asks each job for its
-result. Holdfast in the same way: one process calls `workbench.submit` {count} times, then refreshes until all
-have ended. And as commands: `holdfast submit -a` {count} times one after the other, then `holdfast history
-list` until all have ended. Neither tool limits how many runs are alive at a time on the own machine, and no
-limit was set."""
+{count} runs of a script that prints one word, until the last has ended, its output is fetched and its record says
+`Completed`. submitit: one process calls `LocalExecutor.submit` {count} times, then asks each job for its result.
+Holdfast in the same way: one process calls `workbench.submit` {count} times, then refreshes until all have ended.
+And as commands: `holdfast submit -a` {count} times one after another, then `holdfast history list` until all have
+ended. Neither tool limits the number of simultaneous runs on this machine, and no limit was set."""
 
 
 def measure(session: Session) -> Row:

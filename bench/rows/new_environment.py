@@ -33,13 +33,12 @@ _PYENV = """\
 exit 0
 """
 _HOW = """\
-From the command to the end of a script that prints one word, in an environment that did not exist before, of packages
-at pinned versions that every tool has in its own cache from the round before. Holdfast resolves, locks and builds: its
-environments and its locks are removed before each round. By hand: `python -m venv env && env/bin/pip install -r
-requirements.txt && env/bin/python s.py`. mlflow: an `MLproject` with a `python_env.yaml`; by itself it takes venv and
-pip, with the Python that pyenv names (here a script of two lines, so that pyenv costs nothing). It can also be told to
-use uv, which is what Holdfast builds with; that line has no bar. All ask the package index that pip of the machine is
-set to."""
+From the command to the end of a script that prints one word, in an environment that did not exist before. Its
+packages have pinned versions that every tool has in its own cache from the previous round. Holdfast resolves, locks
+and builds; its environments and locks are removed before each round. By hand: `python -m venv env && env/bin/pip
+install -r requirements.txt && env/bin/python s.py`. mlflow: an `MLproject` with a `python_env.yaml`. By default it
+uses venv and pip, with the Python that pyenv names (here a script of two lines, so that pyenv costs nothing). It
+can also use uv, which Holdfast builds with; that line has no bar. All use the package index of the machine's pip."""
 
 
 def measure(session: Session) -> Row:

@@ -20,12 +20,12 @@ _COMMAND = ["holdfast", "submit", "-c", "local", "s.py"]
 _OURS = "`holdfast submit s.py`"
 _ANEW, _INTO = "`python -m venv`, then `pip install` of all", "`pip install` of the one, into what is there"
 _HOW = """\
-An environment of {count} packages is there, and `{added}` is added to the file that asks for it. From the command to
-the end of a script that finds it, without importing it, and prints one word. Holdfast never changes an environment
-that runs may use: it resolves the changed file and builds a second one, from the files that it has. That is held
-against pip doing the same, which makes an environment of all of them. The last line is pip changing the environment
-that is there, without making sure that it is what the file says; it installs one package instead of all, and there is
-no bar for it. All packages are in every tool's cache."""
+An environment of {count} packages exists, and `{added}` is added to its file. From the command to the end of a
+script that finds it, without importing it, and prints one word. Holdfast never changes an environment that runs may
+use: it resolves the changed file and builds a second environment, from the files that it has. This is compared with
+pip doing the same: a new environment with all packages. In the last line, pip changes the existing environment
+without checking that it matches the file. It installs one package instead of all, and has no bar. All packages are
+in every tool's cache."""
 _SCRIPT = f'import importlib.util\nassert importlib.util.find_spec("{ADDED.partition("==")[0]}")\nprint("hi")\n'
 
 

@@ -28,10 +28,10 @@ shutil.copytree(os.path.expanduser("~/" + sys.argv[1]), "outputs", dirs_exist_ok
 _OURS, _SCP = "`holdfast logs -f`", "`scp -r`"
 _OURS_SMALL, _SCP_SMALL = "`holdfast logs -f`, one byte", "`scp -r`, one byte"
 _HOW = """\
-A run has ended on its machine and nobody has looked since: its outputs, {count} files of {size:.0f} MB of random
-bytes, are there. `holdfast logs -f` brings them home; `scp -r` copies the same files from the same account. Both
-make a new connection, and what arrived is compared with what was there. Holdfast reads the run's log and record as
-well, checks each file by its SHA-256 on both sides, and could go on where a cut left off."""
+A run has ended on its machine, and its outputs have not been fetched yet: {count} files of {size:.0f} MB of random
+bytes. `holdfast logs -f` fetches them; `scp -r` copies the same files from the same account. Both make a new
+connection, and the files are compared afterwards. Holdfast also reads the run's log and record, checks each file by
+its SHA-256 on both sides, and could resume an interrupted transfer."""
 
 
 def measure(session: Session) -> Row:
@@ -77,7 +77,7 @@ def _fill(far: FarBox, name: str, count: int, size: int) -> None:
 
 
 def _ended_run(far: FarBox, place: Place, what: str) -> str:
-    """A run that has ended over there, while here nothing is known of it."""
+    """A run that has ended on its machine, while the near side does not know it yet."""
     argv = ["holdfast", "submit", "-a", "-c", "gpu1", "-o", "tsv", "--query", "run_id", "s.py", what]
     run_id = children.run(place, argv).out.strip()
     journal = next(far.box.home.glob("runs/*")) / run_id / "journal.jsonl"
@@ -117,4 +117,4 @@ def _transfer_alone(figures: dict[str, Figures]) -> str:
     scp = figures[_SCP].median - figures[_SCP_SMALL].median
     small = f"{figures[_OURS_SMALL].median * 1000:.0f} and {figures[_SCP_SMALL].median * 1000:.0f} ms"
     alone = f"{ours * 1000:.0f} against {scp * 1000:.0f} ms, {ours / scp:.2f} times"
-    return f"With one byte instead they take {small}; the transfer alone is {alone}."
+    return f"With one byte of outputs they take {small}; the transfer alone is {alone}."

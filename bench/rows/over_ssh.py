@@ -21,13 +21,13 @@ _NEW, _KEPT = "`holdfast submit`, new connection", "`holdfast submit`, kept conn
 _HAND, _HAND_KEPT = "`rsync`, then `ssh`", "`rsync`, then `ssh`, over a ControlMaster"
 _TAR = "`tar`, piped into `ssh`"
 _HOW = """\
-A real OpenSSH server on loopback, an account with an empty home, a key. Before every command the script is
-changed, and the word that it prints is checked. By hand: `rsync -a ./ gpu1:project/ && ssh gpu1 'cd project &&
-python3 s.py'`, which makes two connections. Holdfast in its two states: with no connection open, and with the
-one that it keeps open for a minute after each command; the machine has run something of this project before.
-The line with a ControlMaster is by hand what our kept connection is. For the long way both are delayed by
-{delay:.0f} ms in each direction, and by hand is `tar c . | ssh gpu1 'cd project && tar x && python3 s.py'`: one
-connection, no look at what is there already, and nothing is kept of the run but its output."""
+A real OpenSSH server on loopback, an account with an empty home, and a key. The script changes before every
+command, and the word that it prints is checked. By hand: `rsync -a ./ gpu1:project/ && ssh gpu1 'cd project &&
+python3 s.py'`, which makes two connections. Holdfast has two states: with no connection open, and with the one that
+it keeps open for a minute after each command. The machine has run a script of this project before. The line with a
+ControlMaster does by hand what Holdfast's kept connection does. In the last table, both are delayed by {delay:.0f}
+ms in each direction. There, by hand is `tar c . | ssh gpu1 'cd project && tar x && python3 s.py'`: one connection,
+no check of what the machine already has, and no record of the run but its output."""
 
 
 def measure(session: Session) -> Row:

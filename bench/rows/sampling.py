@@ -24,14 +24,14 @@ TOOLS: tuple[str, ...] = ("holdfast",)
 
 DEVICES = 8
 _PROGRAM = "look_often.py"
-_READING, _READER = "read_samples.py", "whoever reads"
+_READING, _READER = "read_samples.py", "the reader"
 _HOW = """\
-The process that watches the GPUs of a run, with {devices} simulated ones and a process on each, for {seconds} s at one
-look a second, which is the rate of a run's first ten minutes. CPU time is the scheduler's count after the first look,
-divided by the time. The simulated driver reads its state from a file at every call, in the same process; a real one
-does other work there, which is not measured here: hence the calls, which are few whatever they cost. Reading is that of
-the samples of a run of two weeks, of which every value changes from look to look, in a process of its own; drawing, as
-`history info` does, reads them once more."""
+The process that watches a run's GPUs, with {devices} simulated GPUs and a process on each, for {seconds} s at one
+look a second: the rate of a run's first ten minutes. CPU time is the scheduler's count after the first look,
+divided by the time. The simulated driver reads its state from a file at every call, in the same process. A real
+driver does other work, which this row does not measure, so the row also counts the calls: they are few, whatever
+they cost. Reading is a separate process that reads the samples of a run of two weeks, in which every value changes
+from look to look; drawing, as `history info` does, reads them once more."""
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ TOOLS: tuple[str, ...] = ("holdfast", "trackio")
 _OURS, _APPEND = "`holdfast.log`", "`os.write(fd, json.dumps(record))`"
 _STORED, _CALLS = "trackio, until stored", "trackio, calls alone"
 _HOW = """\
-{count:,} calls with a name, a float and a step, in a process of its own. `holdfast.log` has written each
-value when it returns. trackio (offline, metrics of the machine off) keeps values in memory and stores them in
-batches: "until stored" includes `finish()`, "calls alone" does not. The append makes the same record, with
-its time, and writes it with one call."""
+{count:,} calls with a name, a float and a step, in a separate process. `holdfast.log` has written each value when
+it returns. trackio (offline, metrics of the machine off) keeps values in memory and stores them in batches: "until
+stored" includes `finish()`, "calls alone" does not. The append makes the same record, with its time, and writes it
+with one call."""
 
 
 def measure(session: Session) -> Row:

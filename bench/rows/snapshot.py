@@ -16,11 +16,10 @@ TOOLS: tuple[str, ...] = ("holdfast",)
 
 _OURS, _ADD, _PROCESS = "`take_snapshot`", "`git add -A`", "`take_snapshot` with the start of Python"
 _HOW = """\
-{count:,} files of about 1 kB in {folders} folders, committed, submitted once with `holdfast submit`; nothing
-changes after that. `take_snapshot` is the step as `submit` does it: called once in a fresh process, with what
-it imports on the way, but without the start of Python, which is in the last line. `git add -A` is a whole
-process, as it has to be. Without git the rules of `.amlignore` are applied by Holdfast itself, and there is
-nothing to compare with."""
+{count:,} files of about 1 kB in {folders} folders, committed, and submitted once with `holdfast submit`; nothing
+changes after that. `take_snapshot` is the step that `submit` takes: called once in a fresh process, with its
+imports but without the start of Python, which is in the last line. `git add -A` is a whole process, as it has to
+be. Without git, Holdfast itself applies the rules of `.amlignore`, and there is nothing to compare with."""
 
 
 def measure(session: Session) -> Row:
@@ -71,5 +70,5 @@ def _whole_submit(session: Session, place: Place) -> Table:
     name = "`holdfast submit s.py`"
     argv = ["holdfast", "submit", "s.py"]
     figures = session.compare([Contender(name, lambda: children.seconds(place, argv, "hi"))], usual=3, warm_up=0)
-    note = "The run's folder gets its own copy of every file, which takes most of it."
+    note = "The run's folder gets its own copy of every file, which takes most of the time."
     return Table("The whole submit of that project", "ms", 1000, lines({name: None}, figures)[0], note=note)

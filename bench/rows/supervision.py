@@ -22,11 +22,11 @@ TOOLS: tuple[str, ...] = ("holdfast",)
 
 _SCRIPT = "import time\nfor second in range({seconds}):\n    print(second, flush=True)\n    time.sleep(1)\n"
 _HOW = """\
-A script that prints one line a second for {seconds} s, submitted with `holdfast submit`, which stays and
-shows the lines. CPU time is user and system time from `/proc`, from the start of each process to the last
-look before the end of the script, divided by the length of the run; memory is the most that was seen in
-{looks} looks. RSS counts pages that the processes share once for each; PSS, which counts them once in all, is
-what they really take. Client and agent are only there while somebody watches."""
+A script prints one line a second for {seconds} s, submitted with `holdfast submit`, which stays and shows the
+lines. CPU time is user and system time from `/proc`, from the start of each process to the last look before the end
+of the script, divided by the length of the run. Memory is the maximum of {looks} looks. RSS counts pages that the
+processes share once for each; PSS counts them once in all, which is what they really use. Client and agent exist
+only while a user follows the run."""
 
 
 @dataclass(frozen=True)

@@ -30,11 +30,11 @@ TOOLS: tuple[str, ...] = ("holdfast",)
 
 Outcomes = Mapping[str, Mapping[str, Outcome]]
 _HOW = """\
-{lies} ways in which a run that should compute on a GPU does not, or not as it should, and {honest} honest runs. Each
-is a script on a simulated NVIDIA driver, submitted with `holdfast submit`; what its last lines say about the GPU must
-be what was so, with the reason. A lie is *caught* when both are right; an honest run that is *not accused* has the
-answer that is due to it, which is `unknown` where nobody can know. Seconds are those from the end of the script to the
-verdict, by the run's journal. A case that a product cannot have is a dash."""
+{lies} ways in which a run that should compute on a GPU does not, or not as it should, and {honest} honest runs.
+Each is a script on a simulated NVIDIA driver, submitted with `holdfast submit`. Its last lines must say correctly
+what it did with the GPU, and why. A lie is *caught* if both are right. An honest run that is *not accused* gets the
+correct answer, which is `unknown` if it cannot be known. Seconds are from the end of the script to the verdict, by
+the run's journal. A dash is a case that a product cannot have."""
 
 
 def measure(session: Session) -> Row:
@@ -74,7 +74,7 @@ def _table(product: str, found: Mapping[str, Outcome]) -> Table:
     right = sum(found[case.name].fits(case, product) for case in cases)
     usual = statistics.median(each.seconds for each in found.values())
     most = max(each.seconds for each in found.values())
-    note = f"Seconds from the end of the script to the verdict: {usual:.2f} as a rule, {most:.2f} at most."
+    note = f"Seconds from the end of the script to the verdict: {usual:.2f} usually, {most:.2f} at most."
     line = Line(f"right: {counted(product, found)}", one(float(right)), Bar(len(cases), at_most=False))
     return Table(product, "runs", 1, line, note=note)
 

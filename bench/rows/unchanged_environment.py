@@ -18,10 +18,9 @@ _COMMAND = ["holdfast", "submit", "-c", "local", "s.py"]
 _MANAGED, _OWN = "environment that Holdfast built", "the same Python as the user's own"
 _HOW = """\
 A script that prints one word, submitted to this machine. The environment has numpy, pandas and scikit-learn and was
-built before; the file that asks for it is read and its environment looked for each time, as in every submit. The other
-project names the Python inside the same environment as `pythonLocation` with `userManagedEnvironment: true`, so that
-the script is started by the same program; it has no file that asks for packages. Added is the difference of the
-medians."""
+built before. As in every submit, Holdfast reads its file and looks for the environment each time. The other project
+names the Python inside the same environment as `pythonLocation` with `userManagedEnvironment: true`, so that the
+same program starts the script. It has no file that asks for packages. Added is the difference of the medians."""
 
 
 def measure(session: Session) -> Row:

@@ -43,7 +43,7 @@ def test_a_row_has_its_table_its_note_and_the_commands_that_show_it():
         "\n"
         "A note.\n"
         "\n"
-        "Shown by `.venv/bin/python bench/run.py --only some-row`, taken apart by "
+        "Measure it with `.venv/bin/python bench/run.py --only some-row`, profile it with "
         "`.venv/bin/python bench/run.py --profile some-row`."
     )
 
@@ -79,7 +79,7 @@ def test_a_row_that_is_measured_again_takes_its_place_in_the_page_and_leaves_the
         "| Some work: more | 5 MB |  |  | at most 4 MB | missed |",
     ]
     assert report.row_text(first) in both
-    assert both.count("Measured 2030-01-02 at a load of 0.1. Shown by") == 2
+    assert both.count("Measured 2030-01-02 at a load of 0.1. Measure it with") == 2
     assert report.merged(both, new, titles) == both
 
 
