@@ -17,7 +17,7 @@ from holdfast.hosts.connection import Connection, Push
 from holdfast.model import Status
 from holdfast.workbench.following.follower import Follower
 from holdfast.workbench.following.session import session_of
-from holdfast.workbench.reach import events, pulse, reconnection
+from holdfast.workbench.reach import events, link
 from kit.laptops import SCRIPT, Box, ended
 from kit.waiting import wait_for
 
@@ -60,9 +60,9 @@ def box(boxes: dict[str, Any]) -> Iterator[Stoppable]:
 
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reconnection, "TRIES", (0.01, 0.01, 0.01))
-    monkeypatch.setattr(pulse, "PULSE", 0.1)
-    monkeypatch.setattr(pulse, "SILENCE", SILENCE)
+    monkeypatch.setattr(link, "TRIES", (0.01, 0.01, 0.01))
+    monkeypatch.setattr(link, "PULSE", 0.1)
+    monkeypatch.setattr(link, "SILENCE", SILENCE)
 
 
 def test_a_link_that_died_without_a_word_is_noticed_and_taken_up_again(laptop, box):
@@ -141,7 +141,7 @@ def test_a_run_that_says_nothing_for_long_is_not_taken_for_a_dead_link(laptop, b
     happened: list[events.Event] = []
     for event in Follower(session_of(laptop.project, run, laptop.context)).follow():
         happened.append(event)
-        if isinstance(event, events.StillWaiting) and time.monotonic() - began > 2 * pulse.SILENCE:
+        if isinstance(event, events.StillWaiting) and time.monotonic() - began > 2 * link.SILENCE:
             box.open_gate()
     assert not any(isinstance(each, events.ConnectionLost) for each in happened)
     assert len(box.connections) == 1
@@ -172,7 +172,7 @@ def test_a_far_side_that_sends_nonsense_is_not_followed_for_ever(laptop, box, mo
         with pytest.raises(HostError, match="`driver_log`") as caught:
             list(Follower(session_of(laptop.project, run, laptop.context)).follow())
     assert f"The run goes on. Follow it again: holdfast logs -f -r {run}" in caught.value.hint
-    assert len(box.connections) <= 2 * len(reconnection.TRIES)
+    assert len(box.connections) <= 2 * len(link.TRIES)
     box.open_gate()
     laptop.look_until_ended(run)
     assert laptop.read(run).status is Status.COMPLETED

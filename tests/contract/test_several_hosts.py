@@ -14,10 +14,10 @@ from holdfast.errors import HostKeyRefused, LoginNeeded, ProjectError, Unreachab
 from holdfast.hosts.connection import Connection, new_nonce
 from holdfast.model import Reason, Status
 from holdfast.workbench.reach import contacts, events
+from holdfast.workbench.reach.contacts import LOGIN_NEEDED, silences
 from holdfast.workbench.records import import_runs, refresh
 from holdfast.workbench.records.cancel import cancel
 from holdfast.workbench.records.clean import Rubbish, clean
-from holdfast.workbench.records.silence import LOGIN_NEEDED, silences
 from kit.laptops import NOON, ended, removed
 from kit.waiting import wait_for
 

@@ -17,14 +17,13 @@ from holdfast.hosts.connection import Connection
 from holdfast.hosts.host import Local
 from holdfast.model import Reason, Status
 from holdfast.workbench.following.follower import Follower
-from holdfast.workbench.following.session import session_of
-from holdfast.workbench.reach import contacts, events, reconnection, run_hosts
+from holdfast.workbench.following.session import ANOTHER_FOLDER, ANOTHER_MACHINE, session_of
+from holdfast.workbench.reach import contacts, events, link, run_hosts
+from holdfast.workbench.reach.contacts import silences
 from holdfast.workbench.reach.targets import host_of, product_of
-from holdfast.workbench.reach.whereabouts import ANOTHER_FOLDER, ANOTHER_MACHINE
 from holdfast.workbench.records import import_runs, refresh
 from holdfast.workbench.records.cancel import cancel
 from holdfast.workbench.records.clean import Rubbish, clean
-from holdfast.workbench.records.silence import silences
 from holdfast.workbench.submitting import submit
 from holdfast.workbench.submitting.run_plan import SubmitRequest
 from kit.laptops import NOON, Behind, Box, Laptop, ended, removed
@@ -71,7 +70,7 @@ def run_of(happened: list[events.Event]) -> str:
 
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reconnection, "TRIES", (0.01, 0.01, 0.01))
+    monkeypatch.setattr(link, "TRIES", (0.01, 0.01, 0.01))
 
 
 @pytest.fixture

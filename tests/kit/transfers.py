@@ -18,7 +18,7 @@ from holdfast.plan import EnginePlan
 from holdfast.project.folder import Project, find_project
 from holdfast.snapshots.store import ObjectStore
 from holdfast.snapshots.take import take_snapshot
-from holdfast.workbench.reach import events, reconnection, run_hosts
+from holdfast.workbench.reach import events, link, run_hosts
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import Product
 from holdfast.workbench.submitting import submit as submitting
@@ -84,7 +84,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     host = Relayed(tmp_path / "home", environment, tmp_path / "reports")
     monkeypatch.setattr(submitting, "product_of", lambda target, context: Product(host, EnginePlan(), Bare()))
     monkeypatch.setattr(run_hosts, "host_of", lambda target, context: host)
-    monkeypatch.setattr(reconnection, "TRIES", (0.01, 0.01, 0.02))
+    monkeypatch.setattr(link, "TRIES", (0.01, 0.01, 0.02))
     made = Bench(root, host, Context(tmp_path / "home", environment, root, tmp_path))
     made.write("t.py", "print('ran')\n")
     return made

@@ -38,11 +38,11 @@ from holdfast.project.quantities import format_duration, short_duration
 from holdfast.workbench.following.follower import Follower
 from holdfast.workbench.following.session import Session
 from holdfast.workbench.reach import events
+from holdfast.workbench.reach.contacts import silences
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.records import cancel as canceling
 from holdfast.workbench.records.abandon import abandon, try_to_ask
 from holdfast.workbench.records.run_stacks import stacks_of
-from holdfast.workbench.records.silence import silences
 
 _STATUS_COLUMNS = [
     Column("run_id", "RunId"),

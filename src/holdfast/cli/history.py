@@ -24,7 +24,7 @@ from holdfast.model import Run, Status
 from holdfast.presenting.lines import one_line
 from holdfast.presenting.run_words import COLUMNS, host_state, table
 from holdfast.project.folder import Project
-from holdfast.workbench.records.silence import Silence, silences
+from holdfast.workbench.reach.contacts import Silence, silences
 
 TABLE_ROWS = 50
 """A table without --limit shows this many: more does not fit a screen. JSON has all, as `az` had."""

@@ -11,7 +11,7 @@ from holdfast.history.queries import iso_utc
 from holdfast.model import Reason, Run, Status, UseState, Verdict, signal_name
 from holdfast.presenting.lines import Column, Line, Mark, Role, clock_time, local_time, metric_text, one_line
 from holdfast.project.quantities import format_size, short_duration
-from holdfast.workbench.records.silence import Silence
+from holdfast.workbench.reach.contacts import Silence
 
 TOLD_BY_THE_OUTPUT = (Reason.EXIT_CODE, Reason.SIGNAL)
 """Endings of which nothing more can be said than that the cause is in the output."""

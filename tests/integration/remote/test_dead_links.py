@@ -19,8 +19,8 @@ from kit.waiting import wait_for
 IMPATIENT = """
 import sys
 from holdfast.cli.main import main
-from holdfast.workbench.reach import pulse
-pulse.PULSE, pulse.SILENCE = 0.5, 3.0
+from holdfast.workbench.reach import link
+link.PULSE, link.SILENCE = 0.5, 3.0
 sys.exit(main(sys.argv[1:]))
 """
 

@@ -16,7 +16,7 @@ from holdfast.cli.screen import Screen
 from holdfast.errors import Unreachable
 from holdfast.history.journal_fold import EndingBegan
 from holdfast.hosts.ssh import Ssh
-from holdfast.workbench.reach import events, reconnection
+from holdfast.workbench.reach import events, link
 from holdfast.workbench.records import cancel as canceling
 
 ASKED = events.EndAsked("")
@@ -31,7 +31,7 @@ def going_on(recorded: Any, configure: Any, monkeypatch: pytest.MonkeyPatch) -> 
         raise Unreachable("gpu1 is off: ssh: No route to host", "Is it up?")
 
     monkeypatch.setattr(Ssh, "connect", connect)
-    monkeypatch.setattr(reconnection, "TRIES", (0.0,) * len(reconnection.TRIES))
+    monkeypatch.setattr(link, "TRIES", (0.0,) * len(link.TRIES))
     return str(recorded.going_on(target="gpu1", target_type="remote"))
 
 

@@ -9,14 +9,14 @@ import pytest
 
 from holdfast.cli.main import main
 from holdfast.cli.screen import drain
+from holdfast.errors import Unreachable
 from holdfast.frozen import replace
 from holdfast.hosts.ssh_errors import SshAddress, silent
 from holdfast.presenting.lines import clock_time
 from holdfast.project.folder import find_project
 from holdfast.workbench.reach import contacts, events
-from holdfast.workbench.reach.contacts import Contact
+from holdfast.workbench.reach.contacts import LOGIN_NEEDED, Contact, short_reason
 from holdfast.workbench.reach.context import read_context
-from holdfast.workbench.records.silence import LOGIN_NEEDED, short_reason
 
 pytestmark = pytest.mark.usefixtures("in_utc")
 SINCE = 1_800_000_120.0  # 2027-01-15 08:02 UTC
@@ -120,9 +120,9 @@ def test_a_time_of_today_has_no_date():
     ],
 )
 def test_of_a_sentence_only_the_reason_is_kept(message, reason):
-    assert short_reason(message, "me@gpu1") == reason
+    assert short_reason(Unreachable(message), "me@gpu1") == reason
 
 
 def test_of_a_machine_that_did_not_answer_all_but_its_name_is_kept():
-    message = silent(SshAddress("me@gpu1", "ssh me@gpu1"), 10.0).message
-    assert f"me@gpu1 {short_reason(message, 'me@gpu1')}." == message
+    error = silent(SshAddress("me@gpu1", "ssh me@gpu1"), 10.0)
+    assert f"me@gpu1 {short_reason(error, 'me@gpu1')}." == error.message

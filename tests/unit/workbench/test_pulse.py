@@ -9,7 +9,7 @@ import pytest
 from holdfast.errors import Unreachable
 from holdfast.hosts.client import Client
 from holdfast.hosts.connection import Push
-from holdfast.workbench.reach import pulse
+from holdfast.workbench.reach.link import PULSE, next_push, wait
 
 NEWS = Push("alive", "r", "", 0, b"")
 
@@ -44,7 +44,7 @@ class Link:
 def test_a_link_that_says_nothing_for_long_is_dead():
     link: Any = Link(None, None, seconds=46.0)
     with pytest.raises(Unreachable, match=r"Nothing was heard of gpu1 for 45 s\."):
-        pulse.next_push(link, "gpu1", None, True)
+        next_push(link, "gpu1", None, True)
     assert link.waits == [45.0, 1.0]
 
 
@@ -55,23 +55,23 @@ def test_a_link_that_says_nothing_for_long_is_dead():
 )
 def test_not_every_silence_is_that_of_a_dead_link(said, seconds, heard):
     link: Any = Link(*said, seconds=seconds)
-    assert pulse.next_push(link, "gpu1", None, True) is heard
+    assert next_push(link, "gpu1", None, True) is heard
 
 
 @pytest.mark.parametrize(("wait", "has_pulse"), [(None, False), (100.0, False), (3.0, True), (45.0, True)])
 def test_where_nothing_is_promised_or_somebody_waits_for_less_it_is_only_waited(wait, has_pulse):
     link: Any = Link(None, seconds=500.0)
-    assert pulse.next_push(link, "gpu1", wait, has_pulse) is None
+    assert next_push(link, "gpu1", wait, has_pulse) is None
     assert link.waits == [wait]
 
 
 def test_a_request_asks_for_a_word_now_and_then_and_is_not_answered_by_a_dead_link():
     link: Any = Link(None, None, seconds=46.0)
     with pytest.raises(Unreachable, match="gpu1"):
-        pulse.wait(Client(link).stream({}, [], pulse.PULSE), link, "gpu1")
-    assert link.sent == [("stream", {"files": [], "alive": pulse.PULSE})]
+        wait(Client(link).stream({}, [], PULSE), link, "gpu1")
+    assert link.sent == [("stream", {"files": [], "alive": PULSE})]
 
 
 def test_a_request_waits_for_its_answer_as_long_as_something_is_heard():
     link: Any = Link(None, None, None, None, {"files": 0, "alive": 10}, seconds=2.0)
-    assert pulse.wait(Client(link).stream({}, [], pulse.PULSE), link, "gpu1").alive == 10
+    assert wait(Client(link).stream({}, [], PULSE), link, "gpu1").alive == 10

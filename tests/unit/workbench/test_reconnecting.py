@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import ElsewhereError, FarSideError, HostError, HostKeyRefused, LoginNeeded, Unreachable
-from holdfast.workbench.reach.reconnection import TRIES, Patience
+from holdfast.workbench.reach.link import TRIES, Patience
 
 BROKEN = Unreachable("gpu1 cannot be reached: Connection refused")
 

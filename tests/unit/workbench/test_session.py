@@ -14,7 +14,7 @@ from holdfast.model import Place, Reason, Submission
 from holdfast.project.folder import Project
 from holdfast.workbench.following.session import Session
 from holdfast.workbench.reach.context import Context
-from holdfast.workbench.reach.reconnection import TRIES
+from holdfast.workbench.reach.link import TRIES
 
 RUN = "iris_1"
 CREATED = {"t": 1.0, "e": "created", "format": 1, "host": "gpu1", "user": "ada"}

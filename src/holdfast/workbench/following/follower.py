@@ -22,7 +22,7 @@ from holdfast.workbench.following.mirror import Mirror, View, stopped_writer
 from holdfast.workbench.following.missing_file import missing_file_sentence
 from holdfast.workbench.following.outputs import OUTPUTS, collect, collector_of
 from holdfast.workbench.following.session import Session
-from holdfast.workbench.reach import events, pulse
+from holdfast.workbench.reach import events, link
 
 WAIT = 0.25
 """Seconds between looks at copies that another process writes."""
@@ -136,7 +136,7 @@ class Follower:
         due = time.monotonic() + (every or 0.0)
         while not ended:
             left = None if every is None else due - time.monotonic()
-            push = pulse.next_push(connection, session.host.name, left, has_pulse) if left is None or left > 0 else None
+            push = link.next_push(connection, session.host.name, left, has_pulse) if left is None or left > 0 else None
             if push is not None:
                 if take(push):
                     yield _GREW

@@ -22,7 +22,7 @@ from holdfast.project.folder import Project
 from holdfast.whole_files import set_executable, unstorable, write_whole
 from holdfast.workbench.following.session import Session, session_of
 from holdfast.workbench.following.transfer import PARTS, FarRun, Receiver, WantedFile, make_way
-from holdfast.workbench.reach import events, pulse
+from holdfast.workbench.reach import events, link
 from holdfast.workbench.reach.context import Context
 
 OUTPUTS, _UPLOADS = "work/outputs", "uploads"
@@ -215,7 +215,7 @@ class Collector:
         far, run = Client(self._connection), self._run.fields()
         if self._is_here:
             return far.list(run, tuple(_ROOTS), begin, None).wait()
-        return pulse.wait(far.list(run, tuple(_ROOTS), begin, pulse.PULSE), self._connection, self._run.host)
+        return link.wait(far.list(run, tuple(_ROOTS), begin, link.PULSE), self._connection, self._run.host)
 
     def _add(self, row: FileRow, found: list[_FarFile]) -> None:
         path = row.path

@@ -1,6 +1,8 @@
-"""One run and its host: the connection, whether what answers is where the run was started, and what the two sides say
-about the run. Starting, canceling, refreshing and cleaning need no more; a `Follower` copies and shows over a session.
-"""
+"""One run and its host: the connection, whether what answers is where the run was started, and what is said about the
+run. Starting, canceling, refreshing and cleaning need no more; a `Follower` copies and shows over a session.
+
+One name may lead to several machines, and a target's files may be edited while a run goes on: only the place where the
+run was started can say that it is gone, or never began."""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from holdfast.errors import ConfigurationError, StorageError
+from holdfast.errors import ConfigurationError, ElsewhereError, StorageError
 from holdfast.history import journal_fold as journals
 from holdfast.history.records import read_run
 from holdfast.history.run_folder import RunFolders
@@ -18,14 +20,15 @@ from holdfast.hosts.client import Client, Reply
 from holdfast.hosts.connection import Connection
 from holdfast.hosts.host import Host
 from holdfast.hosts.replies import Followed
-from holdfast.model import Run, Submission
+from holdfast.model import Place, Run, Submission
 from holdfast.project.folder import Project
 from holdfast.workbench.following.mirror import Mirror, writer_lock
-from holdfast.workbench.reach import pulse
+from holdfast.workbench.reach import link
 from holdfast.workbench.reach.context import Context
-from holdfast.workbench.reach.reconnection import TRIES, Patience
 from holdfast.workbench.reach.run_hosts import DetachedHost, RunHosts
-from holdfast.workbench.reach.whereabouts import require_same
+
+ANOTHER_MACHINE = "another machine answers at this address"
+ANOTHER_FOLDER = "the target's folder is another one now"
 
 
 def session_of(project: Project, run: str, context: Context) -> Session:
@@ -108,11 +111,11 @@ class Session:
             self._connection.close()
         self._connection, self._is_shared, self._asked = None, False, None
 
-    def patience(self, is_followed: bool = True, progress: int = 0) -> Patience:
+    def patience(self, is_followed: bool = True, progress: int = 0) -> link.Patience:
         """How long to try again after a lost link: for ever while a run on another machine `is_followed`."""
-        tries = None if is_followed and not self.host.is_here else len(TRIES)
+        tries = None if is_followed and not self.host.is_here else len(link.TRIES)
         advice = f"The run goes on. Follow it again: holdfast logs -f -r {self.run_id}"
-        return Patience(tries, advice, progress)
+        return link.Patience(tries, advice, progress)
 
     def to_follow(self) -> dict[str, Any]:
         """The run and what is at home of it, as the far side is asked to follow it."""
@@ -120,7 +123,7 @@ class Session:
 
     def ask(self) -> None:
         """Ask to follow without waiting for the answer, which `heard` returns: it travels with what was sent before."""
-        alive = None if self.host.is_here else pulse.PULSE
+        alive = None if self.host.is_here else link.PULSE
         self._asked = self.far().follow([self.to_follow()], stay=True, alive=alive)
 
     def heard(self) -> Followed:
@@ -138,7 +141,16 @@ class Session:
         """Raises ElsewhereError where what answers is not the place at which the run was started."""
         known = self.folders.place(self.run_id)
         if known is not None:
-            require_same(known, self.far().hello().wait().place, self.host, self.submission)
+            self.require_same(known, self.far().hello().wait().place)
+
+    def require_same(self, known: Place | None, now: Place | None) -> None:
+        """Raises ElsewhereError where `now` is not `known`, the place of the run; one that was never recorded may be
+        any."""
+        if known is None or (now is not None and known.is_same(now)):
+            return
+        if now is None or known.machine != now.machine:
+            raise self._other_machine(known, now)
+        raise self._other_folder(known, now)
 
     def give_up(self, why: str = "") -> bool:
         """Have the host take the run's name, so that the run can no longer start. False: it has begun."""
@@ -172,3 +184,28 @@ class Session:
             return journals.parse_journal((self.folder / "journal.jsonl").read_bytes())
         except FileNotFoundError:
             return journals.parse_journal(b"")
+
+    def _other_machine(self, known: Place, now: Place | None) -> ElsewhereError:
+        names = (now.node if now is not None else "", known.node)
+        which = f": `{names[0]}`, not `{names[1]}`" if all(names) and names[0] != names[1] else ""
+        return ElsewhereError(
+            f"Another machine than the one that {self.run_id} was sent to answers at {self.host.name}{which}. The run "
+            "may be on the other one.",
+            f"Put the name by which `{known.node or 'that machine'}` alone is reached into `address` of "
+            f"{self.submission.target}.compute, then: holdfast status -r {self.run_id}\n"
+            "To use several machines behind one name, attach each by a name of its own.",
+            ANOTHER_MACHINE,
+        )
+
+    def _other_folder(self, known: Place, now: Place) -> ElsewhereError:
+        again = f"holdfast status -r {self.run_id}"
+        if self.host.is_here:
+            remedy = f"Look with that one: HOLDFAST_HOME={known.folder} {again}"
+        else:
+            remedy = f"Set `holdfastHome: {known.folder}` in {self.submission.target}.compute again, then: {again}"
+        return ElsewhereError(
+            f"Holdfast's folder on {self.host.name} is `{now.folder}` now, and {self.run_id} was started in "
+            f"`{known.folder}`. It may go on there.",
+            remedy,
+            ANOTHER_FOLDER,
+        )

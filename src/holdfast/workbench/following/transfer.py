@@ -20,7 +20,7 @@ from holdfast.hosts.connection import PIECE, Connection, Push
 from holdfast.hosts.replies import Streaming
 from holdfast.snapshots.store import CHUNK, digest_of_stream
 from holdfast.whole_files import move, set_executable, try_lock
-from holdfast.workbench.reach import events, pulse
+from holdfast.workbench.reach import events, link
 
 PARTS = ".incoming"
 """Folder of a run at home in which files lie while they arrive."""
@@ -90,7 +90,7 @@ class Receiver:
         has_pulse = self._ask_for(asked).alive is not None
         try:
             while self._waiting:
-                push = pulse.next_push(self._connection, self._run.host, None, has_pulse)
+                push = link.next_push(self._connection, self._run.host, None, has_pulse)
                 if push is not None and self._is_mine(push):
                     yield from self._take(push)
                 elif push is not None:
@@ -105,8 +105,8 @@ class Receiver:
                 part.close()
 
     def _ask_for(self, files: list[list[Any]]) -> Streaming:
-        asked = Client(self._connection).stream(self._run.fields(), files, pulse.PULSE)
-        return pulse.wait(asked, self._connection, self._run.host)
+        asked = Client(self._connection).stream(self._run.fields(), files, link.PULSE)
+        return link.wait(asked, self._connection, self._run.host)
 
     def _is_mine(self, push: Push) -> bool:
         return push.run_id == self._run.run_id and push.kind in _KINDS

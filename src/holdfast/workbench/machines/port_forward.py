@@ -16,7 +16,7 @@ from holdfast.project.folder import Project
 from holdfast.workbench.following.session import session_of
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
-from holdfast.workbench.reach.reconnection import Patience
+from holdfast.workbench.reach.link import Patience
 
 LOOK = 0.1
 REFUSED = "open failed: connect failed"

@@ -1,5 +1,5 @@
-"""What this project knows of each host from the last time: when it was reached, which snapshot it was sent. Knowledge
-that saves work and fills a column; a file that is damaged or cannot be written is knowledge that is not there."""
+"""What this project knows of each host from the last time: when it was reached, which snapshot it was sent, since when
+it has not answered. It saves work and fills a column; a file that is damaged or cannot be written counts as missing."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from holdfast.errors import ElsewhereError, HoldfastError, HostError, HostKeyRefused, LoginNeeded
 from holdfast.frozen import asdict, dataclass, field, field_names, replace
 from holdfast.model import Place
 from holdfast.project.folder import Project
 from holdfast.whole_files import write_whole
+from holdfast.workbench.reach.context import Context
 
-FORMAT = 1
+LOGIN_NEEDED = "login needed"
+_FORMAT = 1
 CLOCK_OFF = 60.0
 """Seconds by which a host's clock may be off before the user is told."""
 
@@ -47,7 +50,7 @@ def read(project: Project, host: str) -> Contact:
         data: Any = json.loads(_file(project, host).read_bytes())
     except (OSError, ValueError, RecursionError):
         return Contact()
-    if not isinstance(data, dict) or data.get("format") != FORMAT or data.get("host") != host:
+    if not isinstance(data, dict) or data.get("format") != _FORMAT or data.get("host") != host:
         return Contact()
     known = {name: data[name] for name in field_names(Contact) if _fits(name, data.get(name))}
     return Contact(**{**known, "elsewhere": _elsewhere(data.get("elsewhere"))})
@@ -56,7 +59,7 @@ def read(project: Project, host: str) -> Contact:
 def write(project: Project, host: str, contact: Contact) -> None:
     """Whole or not at all; two who write at once: the later one stands."""
     file = _file(project, host)
-    data = json.dumps({"format": FORMAT, "host": host, **asdict(contact)}, indent=1)
+    data = json.dumps({"format": _FORMAT, "host": host, **asdict(contact)}, indent=1)
     with contextlib.suppress(OSError):
         file.parent.mkdir(exist_ok=True)
         write_whole(file, data.encode("ascii") + b"\n")
@@ -94,6 +97,51 @@ def found(project: Project, host: str, elsewhere: Mapping[str, str], others: Ite
     if runs != known.elsewhere:
         write(project, host, replace(known, elsewhere=runs))
     return min(since.values(), default=now)
+
+
+@dataclass(frozen=True)
+class Silence:
+    """Since when a host has not been reached, and why."""
+
+    since: float
+    reason: str
+
+    @property
+    def needs_login(self) -> bool:
+        return self.reason == LOGIN_NEEDED
+
+
+def silences(project: Project, run_ids: Iterable[str], context: Context) -> dict[str, Silence]:
+    """Of these runs those whose host could not be reached when it was last asked, or was another one."""
+    from holdfast.workbench.reach.run_hosts import RunHosts
+
+    found = {}
+    hosts = RunHosts(project, context)
+    for run_id in run_ids:
+        try:
+            host = hosts.of_run(run_id)
+        except HoldfastError:
+            continue  # its target cannot be read: asking it says so
+        contact = read(project, host.name)
+        if host.is_here:
+            continue
+        if contact.unreachable_since is not None:
+            found[run_id] = Silence(contact.unreachable_since, contact.reason)
+        elif run_id in contact.elsewhere:
+            found[run_id] = Silence(*contact.elsewhere[run_id])
+    return found
+
+
+def short_reason(error: HostError, host: str) -> str:
+    """A few words, for brackets: `Connection refused` of `me@gpu1 cannot be reached: ssh: …: Connection refused`."""
+    match error:
+        case LoginNeeded():
+            return LOGIN_NEEDED
+        case HostKeyRefused():
+            return "host key refused"
+        case ElsewhereError():
+            return error.reason
+    return error.message.rpartition(": ")[2].strip().removeprefix(f"{host} ").rstrip(".") or "it said nothing"
 
 
 def _file(project: Project, host: str) -> Path:

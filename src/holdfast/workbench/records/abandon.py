@@ -7,11 +7,8 @@ from typing import NamedTuple
 
 from holdfast.errors import (
     ConfigurationError,
-    ElsewhereError,
     FarSideError,
     HostError,
-    HostKeyRefused,
-    LoginNeeded,
     StateError,
 )
 from holdfast.history.records import read_run
@@ -19,8 +16,8 @@ from holdfast.history.run_folder import RunFolders
 from holdfast.model import Run
 from holdfast.project.folder import Project
 from holdfast.workbench.following.session import Session, session_of
+from holdfast.workbench.reach.contacts import short_reason
 from holdfast.workbench.reach.context import Context
-from holdfast.workbench.records.silence import LOGIN_NEEDED, short_reason
 
 
 class Unasked(NamedTuple):
@@ -44,11 +41,8 @@ def try_to_ask(project: Project, run: str, context: Context) -> Unasked:
         found = _ask(session)
     except FarSideError:
         raise
-    except ElsewhereError as error:
-        return Unasked(run_id, error.reason, error.message)
     except HostError as error:
-        known = {LoginNeeded: LOGIN_NEEDED, HostKeyRefused: "host key refused"}
-        return Unasked(run_id, known.get(type(error)) or short_reason(error.message, host), error.message)
+        return Unasked(run_id, short_reason(error, host), error.message)
     _require_unknown(found)
     raise StateError(
         f"{host} answers, so {run_id} is not given up.",

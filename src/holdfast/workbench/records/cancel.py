@@ -13,7 +13,7 @@ from holdfast.workbench.following.mirror import stopped_writer
 from holdfast.workbench.following.session import Session, session_of
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
-from holdfast.workbench.reach.reconnection import Patience
+from holdfast.workbench.reach.link import Patience
 
 
 def cancel(

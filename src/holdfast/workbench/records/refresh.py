@@ -30,7 +30,6 @@ from holdfast.workbench.following.session import Session
 from holdfast.workbench.reach import contacts, events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.run_hosts import RunHosts
-from holdfast.workbench.records.silence import LOGIN_NEEDED, short_reason
 
 AT_ONCE = 16
 FETCHED_BY_THE_WAY = 20 << 20
@@ -292,15 +291,8 @@ def silent(
     """Remember that the host could not be asked, and since when."""
     if host.is_here:
         return events.Warned(f"{host.name} could not be asked: {error.message}", error.hint)
-    match error:
-        case LoginNeeded():
-            reason, remedy = LOGIN_NEEDED, ""
-        case HostKeyRefused():
-            reason, remedy = "host key refused", f"{error.message}\n{error.hint}"
-        case ElsewhereError():
-            reason, remedy = error.reason, f"{error.message}\n{error.hint}"
-        case _:
-            reason, remedy = short_reason(error.message, host.name), ""
+    reason = contacts.short_reason(error, host.name)
+    remedy = f"{error.message}\n{error.hint}" if isinstance(error, HostKeyRefused | ElsewhereError) else ""
     since = contacts.unreachable(project, host.name, context.now(), reason)
     return events.HostSilent(target, since, reason, isinstance(error, LoginNeeded), remedy)
 

@@ -23,8 +23,7 @@ from holdfast.workbench.following.outputs import collect
 from holdfast.workbench.following.session import Session
 from holdfast.workbench.reach import contacts, events
 from holdfast.workbench.reach.contacts import CLOCK_OFF
-from holdfast.workbench.reach.reconnection import Patience
-from holdfast.workbench.reach.whereabouts import require_same
+from holdfast.workbench.reach.link import Patience
 from holdfast.workbench.submitting.send import Sender
 
 
@@ -169,8 +168,7 @@ class _Attempt:
         """Only this place may start the run. At first it is the one that answered the last time, so that nothing has to
         be waited for; if there is none, and after a broken attempt, it is the one that answers now."""
         if self._is_open:
-            now = meeting.greeting().place
-            require_same(self._order.place, now, self._session.host, self._session.submission)
+            self._session.require_same(self._order.place, meeting.greeting().place)
         elif last is not None and self._attempts == 1:
             self._set_place(last)
         else:
