@@ -1,4 +1,4 @@
-"""A script that is changed before every command, so that what comes back shows that this very script has run."""
+"""A script that changes before every command, so that its output proves that this version ran."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def contender(
     folder: Path | None = None,
 ) -> Contender:
     """The script lies in `folder`, or in the place's project. `before` and the change of the script do not count."""
-    # Of a length of its own each: rsync takes a file of the same size and second for the same.
+    # Each has another length: rsync takes a file of the same size and second for the same.
     words = (f"{number}{'.' * number}" for number in itertools.count(1))
 
     def measured() -> float:

@@ -1,8 +1,8 @@
-"""The processes that are measured: each contender has a home, a project folder and an environment of its own.
+"""The measured processes: each contender has its own home, project folder and environment.
 
 The environment is made from nothing, so that no setting of this machine favours one of them: `PATH` starts with the
 contender's own programs (no version manager's shim in between), `VIRTUAL_ENV` and all `PYTHON*` variables are unset,
-and whatever would talk to the network is told not to.
+and programs are told not to use the network.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def figure(place: Place, program: str, *arguments: str) -> float:
 
 
 class Worker:
-    """One of `bench/programs` that stays: it does its work once for each line it is sent, and prints the seconds.
+    """One of `bench/programs` that stays: it works once for each line that it is sent, and prints the seconds.
 
     So library calls are measured in a warm process, and two libraries in turns.
     """
@@ -131,7 +131,7 @@ class Worker:
             self._process.stdin.write(work + "\n")
             self._process.stdin.flush()
         except BrokenPipeError:
-            pass  # it has died: the empty answer below says so
+            pass  # the process has died: the empty answer below says so
         answer = self._process.stdout.readline().split()
         if not answer:
             self._errors.seek(0)
@@ -153,7 +153,7 @@ class Worker:
 
 
 def _wait_for(place: Place, words: Sequence[str], out: IO[bytes], err: IO[bytes]) -> int:
-    """Waits without a time-out of its own: with one, Python looks only every 50 ms whether the child has ended."""
+    """Waits without a time-out: with one, Python checks only every 50 ms whether the child has ended."""
     process = subprocess.Popen(
         words, cwd=place.project, env=place.environment(), stdin=subprocess.DEVNULL, stdout=out, stderr=err
     )

@@ -1,7 +1,7 @@
 """`make compare BEFORE=<commit>`: this tree beside an earlier commit of it, the same commands in turns.
 
-Both are built and installed as a user has them. Each line has both medians and the median of the rounds' ratios: within
-a round both meet the same busy machine. A ratio above 1 means that this tree is slower.
+Both are built and installed as for a user. Each line has both medians and the median of the rounds' ratios: within a
+round, the machine is equally busy for both. A ratio above 1 means that this tree is slower.
 """
 
 from __future__ import annotations

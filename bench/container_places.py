@@ -40,7 +40,7 @@ exit $code
 
 @contextmanager
 def engine(hook: bool = False) -> Iterator[Daemon]:
-    """A daemon that runs and has the kit's images. Raises FailedError where none can be made. `hook`: it can give
+    """A daemon that runs and has the kit's images. Raises FailedError if none can be made. `hook`: it can give
     containers GPUs."""
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
     missing = [name for name in _NEEDED if shutil.which(name, path=path) is None]
@@ -78,7 +78,7 @@ def attach_far(place: Place, far: FarBox, image: str = PYTHON) -> Place:
 
 
 def make_docker_box(kit: Boxes, daemon: Daemon, name: str, environment: Mapping[str, str] | None = None) -> FarBox:
-    """A new account that may use the engine, on a new server; `environment` is what its sessions have beside."""
+    """A new account that may use the engine, on a new server; its sessions also have `environment`."""
     options = Options(environment=environment or {})
     return without_link(docker_box(kit, kit.client(), daemon, name, options=options))
 
@@ -89,7 +89,7 @@ def typed(folder: str | Path, *options: str, image: str = PYTHON) -> list[str]:
 
 
 def in_turn(daemon: Daemon, contenders: Sequence[Contender]) -> list[Contender]:
-    """The same, each with the engine to itself."""
+    """The same contenders, each with the engine to itself."""
 
     def alone(contender: Contender) -> Contender:
         def measured() -> float:
@@ -107,7 +107,7 @@ def settle(daemon: Daemon) -> None:
 
 
 def calls(place: Place, argv: Sequence[str]) -> str:
-    """Run a command; every call of `docker` that it led to on this machine, in milliseconds since the first one."""
+    """Run a command and return its calls of `docker` on this machine, in milliseconds since the first one."""
     programs, log = place.root / "tmp" / "timed", place.root / "tmp" / "docker-calls"
     programs.mkdir(exist_ok=True)
     real = shutil.which("docker", path=place.environment()["PATH"]) or "docker"

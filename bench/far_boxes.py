@@ -27,8 +27,8 @@ _NEEDED = ("sshd", "ssh", "rsync", "scp", "tar")
 
 @dataclass(frozen=True)
 class FarBox:
-    """`port` is where the client knows it: the server's own, or that of a link that delays and counts. The link is a
-    process of Python, so it is used only where that is wanted."""
+    """`port` is the one that the client uses: the server's own, or that of a link that delays and counts. The link is a
+    Python process, so only rows that need it use it."""
 
     box: Box
     port: int
@@ -48,7 +48,7 @@ class FarBox:
 
 @contextmanager
 def far_boxes() -> Iterator[Boxes]:
-    """Raises FailedError where no box can be made."""
+    """Raises FailedError if no box can be made."""
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
     missing = [name for name in _NEEDED if shutil.which(name, path=path) is None]
     if missing:

@@ -1,5 +1,5 @@
 """The first script that imports what was just installed: pip compiles bytecode when it installs, Holdfast leaves it to
-that script. So the sum of both is told beside each comparison with pip."""
+that script. So each comparison with pip also has the sum of both."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ SCRIPT = 'import numpy, pandas, sklearn\nprint("hi")\n'
 def note(
     figures: Mapping[str, Figures], imports: Mapping[str, Sequence[float]], ours: str, other: str, by: str = "by hand"
 ) -> str:
-    """`imports` are the seconds of that script in every round, those that did not count among them. Empty where one of
-    the two could not be measured."""
+    """`imports` are the seconds of that script in every round, including those that did not count. Returns an empty
+    text if one of the two could not be measured."""
     if not (figures[ours].values and figures[other].values):
         return ""
     rounds = len(figures[ours].values)

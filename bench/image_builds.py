@@ -1,8 +1,8 @@
-"""`docker build` with `pip install`, as a person does it who wants packages in an image.
+"""`docker build` with `pip install`, as a person does to get packages into an image.
 
-There are two ways to keep pip's cache warm. The classic builder cannot mount a folder while it builds: there the cache
-is in a layer of the image that the build begins with, as if an earlier build had left it. BuildKit, where the engine
-and a client of it have that, mounts a cache that it keeps.
+There are two ways to keep pip's cache warm. The classic builder cannot mount a folder while it builds, so the cache is
+in a layer of the base image, as if an earlier build had left it. BuildKit, if engine and client have it, mounts a cache
+that it keeps.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Builder:
     with_buildkit: bool = False
 
     def write(self, folder: Path, packages: Sequence[str], unlike: str = "", more: str = "") -> None:
-        """What is to be built. A layer of an earlier build does not fit where `unlike` differs; `more` is for the end
-        of the Dockerfile."""
+        """What to build. A layer of an earlier build is not reused if `unlike` differs; `more` goes to the end of the
+        Dockerfile."""
         base, mount = (BASE, _MOUNT) if self.with_buildkit else (WARM, "")
         (folder / "Dockerfile").write_text(_INSTALL.format(base=base, mount=mount, more=more))
         write_requirements(folder, [*packages, f"# {unlike}"])
@@ -64,7 +64,8 @@ class Builder:
 
     @property
     def _client(self) -> str:
-        """For BuildKit the engine's own: a newer client without its builder beside it has only the classic way."""
+        """For BuildKit, the engine's own client: a newer client without its builder beside it can only build the
+        classic way."""
         own = Path("/usr/bin/docker")
         return str(own) if self.with_buildkit and own.exists() else "docker"
 
@@ -99,7 +100,7 @@ def write_requirements(folder: Path, lines: Sequence[str]) -> None:
 
 
 def variable_lines(variables: Mapping[str, str]) -> str:
-    """How pip of this machine reaches packages, for a Dockerfile."""
+    """How this machine's pip reaches packages, as lines for a Dockerfile."""
     kept = {name: value for name, value in variables.items() if not name.startswith(("SSL_", "UV_"))}
     if "SSL_CERT_FILE" in variables:
         kept["PIP_CERT"] = _CERTIFICATES

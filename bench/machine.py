@@ -1,4 +1,4 @@
-"""What the figures were measured on, without saying whose it is: no names of machines, users or folders."""
+"""The machine that the figures were measured on, without names of machines, users or folders."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Places for rows that build environments: each tool keeps its package cache from one `make bench` to the next.
 
-They lie in `.cache/bench/places/`, caches and environments on one file system, as in a home. All tools see the package
-index that pip of this machine is set to, and nothing else of this machine.
+They are in `.cache/bench/places/`, caches and environments on one file system, as in a home. All tools use the package
+index of this machine's pip, and nothing else of this machine.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _KEPT = (".cache", ".holdfast/cache", ".holdfast/.holdfast-home")
 
 
 def kept_place(session: Session, name: str, tool: str = peers.OURS) -> Place:
-    """Empty but for what it has in its package cache. Takes the place of what an interrupted run left."""
+    """Empty except for its package cache. Replaces what an interrupted run left."""
     place = replace(make_place(PLACES, name, session.tools[tool]), variables=tuple(index_variables().items()))
     clear(place)
     return place
@@ -45,7 +45,8 @@ def clear(place: Place) -> None:
 
 
 def index_variables() -> dict[str, str]:
-    """pip's settings of this machine as variables, for pip and for what reads pip's settings; and in uv's words."""
+    """This machine's pip settings as variables, for pip and for programs that read its settings; and as uv's
+    variables."""
     argv = [sys.executable, "-m", "pip", "config", "list"]
     asked = subprocess.run(argv, capture_output=True, text=True)
     settings = {key: value for key, value in pip_settings(asked.stdout.splitlines()).items() if key != "cache-dir"}
@@ -95,7 +96,7 @@ def forget_environments(place: Place) -> None:
 
 
 def remove(folder: Path) -> None:
-    """Also where folders in it may not be written to."""
+    """Works even if folders in it are read-only."""
     for parent, folders, _ in os.walk(folder):
         for each in (parent, *(os.path.join(parent, name) for name in folders)):
             if not os.path.islink(each):

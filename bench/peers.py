@@ -1,7 +1,7 @@
 """The installations that are measured: Holdfast from this tree, and its peers, each in an environment of its own.
 
 They lie in `.cache/bench/`. Versions are pinned by `constraints.txt` and `bench/peers.txt`. Holdfast is built and
-installed as a user has it, not as an editable checkout; it is made anew each time, the peers only when a pin changes.
+installed as for a user, not as an editable checkout. It is built again each time, the peers only when a pin changes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _STAMP = ".installed"
 
 @dataclass(frozen=True)
 class Tool:
-    """An installation. `problem` says why it could not be made; then nothing else of it is there."""
+    """An installation. `problem` says why it could not be made; the other fields are then empty."""
 
     name: str
     folder: Path
@@ -57,7 +57,7 @@ def install(names: Iterable[str], say: Callable[[str], None]) -> dict[str, Tool]
 
 
 def measure_size(folder: Path) -> Size:
-    """As `du` counts: blocks on disk, each file once. What is linked to a cache counts as if it were not."""
+    """As `du` counts: blocks on disk, each file once. Files that are linked to a cache count too."""
     seen: set[int] = set()
     total = packages = 0
     for parent, folders, files in os.walk(folder):
@@ -80,7 +80,8 @@ def version_of(name: str, folder: Path) -> str:
 
 
 def install_into(folder: Path, what: Iterable[str]) -> str:
-    """Make an environment there, with the arguments `what` for `uv pip install`. The problem, or empty."""
+    """Make an environment there, with the arguments `what` for `uv pip install`. Returns the problem, or an empty
+    text."""
     environment = _install_environment()
     try:
         _uv(["venv", "--python", sys.executable, str(folder)], environment)

@@ -64,7 +64,7 @@ def program_profile(place: Place, program: str, *arguments: str) -> str:
 
 
 def run_timeline(place: Place, command: Sequence[str]) -> str:
-    """When the journal of the run that `command` submits says what, in milliseconds since the command began."""
+    """The journal's events of the run that `command` submits, in milliseconds since the command began."""
     begin = time.time()
     took = children.run(place, ["holdfast", *command]).seconds
     newest = max((place.project / ".holdfast" / "runs").iterdir(), key=lambda path: path.stat().st_mtime)

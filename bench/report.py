@@ -78,8 +78,7 @@ def table_text(table: Table) -> str:
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]], whole: bool = False) -> str:
-    """The first column to the left, figures to the right; columns in which nothing stands are left out unless the table
-    is to be `whole`."""
+    """The first column to the left, figures to the right; empty columns are left out unless the table is `whole`."""
     kept = [number for number in range(len(head)) if whole or number == 0 or any(row[number] for row in rows)]
     lines = [[head[number] for number in kept], ["---" if number == 0 else "---:" for number in kept]]
     lines += [[row[number].replace("|", "\\|") for number in kept] for row in rows]
@@ -87,7 +86,7 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]], whole: bo
 
 
 def number_text(value: float) -> str:
-    """Three digits that count, and no more than are needed."""
+    """Three significant digits, and no more than needed."""
     if value == int(value) or abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}" if abs(value) >= 1 else f"{value:.2g}"

@@ -1,4 +1,4 @@
-"""What a row of the benchmarks gives: tables of figures, each held against its bar."""
+"""The result of a benchmark row: tables of figures, each compared with its bar."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Bar:
-    """`limit` of a ratio (ours to the other) on the line of another, of the figure itself on a line of ours."""
+    """`limit` is for the ratio (ours to the other) on another tool's line, and for the figure itself on our line."""
 
     limit: float
     at_most: bool = True
@@ -29,7 +29,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Line:
-    """One thing that was measured. `is_peer` False: another figure of our own, with which ours is not compared."""
+    """One thing that was measured. `is_peer` False: another figure of Holdfast's, which is not compared."""
 
     name: str
     figures: Figures
@@ -62,7 +62,7 @@ class Row:
 
 
 def ratio(table: Table, line: Line) -> float | None:
-    """Ours divided by the other's, or None where one of them is missing or there is nothing to compare."""
+    """Ours divided by the other's, or None if one of them is missing or there is nothing to compare."""
     if not line.is_peer or not table.ours.figures.values or not line.figures.values or line.figures.median == 0:
         return None
     return table.ours.figures.median / line.figures.median

@@ -1,4 +1,4 @@
-"""What every row gets: the installations, a temporary folder, how often to repeat, and whom to tell."""
+"""What every row gets: the installations, a temporary folder, how often to repeat, and where to report."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Session:
         return min(usual, QUICK_ROUNDS) if self.quick else usual
 
     def amount(self, usual: int) -> int:
-        """How much data: a twentieth of it when things are to be quick."""
+        """How much data: a twentieth of it with `--quick`."""
         return max(1, usual // 20) if self.quick else usual
 
     def compare(self, contenders: Sequence[Contender], usual: int, warm_up: int = 1) -> dict[str, Figures]:

@@ -28,7 +28,7 @@ def write_runs(project: Path, count: int) -> None:
 
 
 def accuracy(number: int) -> float:
-    """One run in a hundred lies above THRESHOLD; known to both stores, so that both find the same."""
+    """One run in a hundred is above THRESHOLD, in both stores, so that both find the same."""
     return round((number * 37 % 100) / 100 + 0.001 + number % 7 / 10_000, 6)
 
 

@@ -27,7 +27,7 @@ def main() -> None:
 
 
 def demo_environment(environment: dict[str, str]) -> dict[str, str]:
-    """Everything of ours lies inside the clone; proxies and package indexes stay as this machine has them."""
+    """All of Holdfast's files stay inside the clone; proxies and package indexes are those of this machine."""
     environment.update(uv_settings(Path(sys.executable), environment))
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment.get("PATH", os.defpath)])
     environment["HOLDFAST_HOME"] = str(HOME)

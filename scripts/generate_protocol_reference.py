@@ -79,7 +79,7 @@ def described(cls: Any) -> str:
 
 
 def classes(shape: Any) -> Iterator[Any]:
-    """All classes of ours in it, however deep."""
+    """All Holdfast classes in it, at any depth."""
     for each in typing.get_args(shape):
         yield from classes(each)
     if isinstance(shape, type) and shape.__module__.startswith("holdfast."):
@@ -90,7 +90,7 @@ def classes(shape: Any) -> Iterator[Any]:
 
 
 def shown(shape: Any) -> str:
-    """In words of JSON."""
+    """As JSON terms."""
     inner = typing.get_args(shape)
     if shape is Any:
         return "that it is done"

@@ -1,7 +1,7 @@
-"""Break Holdfast in one small way after the other, and see that the tests notice: `make mutants`.
+"""Break Holdfast in one small way after another, and check that the tests notice: `make mutants`.
 
 Each file `tests/mutants/NAME.patch` is one such mistake, with the tests that have to fail for it. They run in a copy of
-this repository with a Python environment of its own, so that processes that a test starts import the broken copy too.
+this repository with its own Python environment, so that processes that a test starts import the broken copy too.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
 class BrokenMutant(Exception):
-    """It cannot be tried; the message says why."""
+    """The mutant cannot be tried; the message says why."""
 
 
 class Mutant(NamedTuple):
@@ -54,7 +54,7 @@ class Outcome(NamedTuple):
 
 
 class Done(NamedTuple):
-    """How pytest ended; `code` None: it took too long."""
+    """How pytest ended. `code` is None if it took too long."""
 
     code: int | None
     output: str
@@ -85,7 +85,7 @@ def changed_files(patch: str) -> list[str]:
 
 
 def missing_test(root: Path, tests: Sequence[str]) -> str:
-    """The first of these that is not there; empty if all are."""
+    """The first of these that does not exist; empty if all do."""
     for test in tests:
         file, _, function = test.partition("::")
         path = root / file
@@ -97,7 +97,7 @@ def missing_test(root: Path, tests: Sequence[str]) -> str:
 
 
 def judge(done: Done) -> tuple[str, str]:
-    """The word for how the tests of a mutant ended, and why where that is not plain."""
+    """The word for how the tests of a mutant ended, and why if that is not obvious."""
     if done.code == TESTS_FAILED:
         return KILLED, ""
     if done.code == 0:
@@ -120,14 +120,14 @@ class Copy:
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
         venv.create(folder / ".venv", symlinks=True)
-        # A path that stands in such a file is not searched for further ones, so that the packages of .venv are found,
-        # and the sources that it leads to are not. PYTHONPATH would not do: tests take it out of their environment.
+        # A path in such a file is not searched for further ones, so that the packages of .venv are found,
+        # and the sources that it leads to are not. PYTHONPATH would not work: tests remove it from their environment.
         site = next((folder / ".venv" / "lib").glob("python*/site-packages"))
         (site / "copy.pth").write_text(f"{folder / 'src'}\n{sysconfig.get_path('purelib')}\n", encoding="utf-8")
         self._require_own_sources()
 
     def apply(self, mutant: Mutant) -> None:
-        """Raises BrokenMutant where the patch does not fit the sources any more."""
+        """Raises BrokenMutant if the patch no longer fits the sources."""
         paths = [self.folder / name for name in changed_files(mutant.patch)]
         self._originals = {path: path.read_bytes() for path in paths if path.is_file()}
         done = self._run(["git", "apply", "--whitespace=nowarn", "-"], self.folder, mutant.patch)
@@ -168,7 +168,7 @@ class Copy:
         )
 
     def _end_processes(self) -> None:
-        """All that the copy's Python was started for, in whatever session: broken code leaves runs behind."""
+        """All processes of the copy's Python, in any session: broken code leaves runs behind."""
         mark = os.fsencode(self.folder / ".venv")
         for entry in Path("/proc").glob("[0-9]*/cmdline"):
             with contextlib.suppress(OSError):
@@ -182,7 +182,7 @@ class Copy:
             os.utime(path, (self._time, self._time))
 
     def _environment(self) -> dict[str, str]:
-        """Without what would lead to other sources; git shall not take a repository around the copy for its own."""
+        """Without variables that lead to other sources; git must not use a repository around the copy."""
         unwanted = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "VIRTUAL_ENV")
         kept = {name: value for name, value in os.environ.items() if name not in unwanted}
         return {**kept, "GIT_CEILING_DIRECTORIES": os.fspath(self.folder.parent)}
@@ -206,7 +206,7 @@ def _last_line(text: str) -> str:
 
 
 def read(names: Sequence[str]) -> tuple[list[Mutant], dict[str, str]]:
-    """Those that are wanted, all without names, and why others of them cannot be tried."""
+    """The mutants of these names, all if there are none, and why some of them cannot be tried."""
     found, broken = [], {}
     for name in names or sorted(path.stem for path in FOLDER.glob("*.patch")):
         try:

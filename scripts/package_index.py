@@ -1,7 +1,7 @@
-"""Where packages come from on this machine: pip's settings, said in uv's words.
+"""Where packages come from on this machine: pip's settings as variables for uv.
 
-uv reads neither `pip.conf` nor `PIP_*`. Someone whose machine reaches packages only through a mirror has told
-pip, and should not have to say it twice. Whoever has told uv is left alone.
+uv reads neither `pip.conf` nor `PIP_*`. A user whose machine reaches packages only through a mirror has configured pip,
+and should not have to do it twice. If uv is configured, nothing changes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _UV_CHOICES = (
 
 
 def uv_settings(python: Path, environment: Mapping[str, str]) -> dict[str, str]:
-    """Variables for uv that say what pip of `python` is set to. Empty if uv has settings of its own."""
+    """Variables for uv with the settings of `python`'s pip. Empty if uv has its own settings."""
     if any(environment.get(name) for name in _UV_CHOICES) or any(path.exists() for path in _uv_files(environment)):
         return {}
     asked = subprocess.run(

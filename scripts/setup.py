@@ -1,7 +1,7 @@
 """Make `.venv` with Holdfast in it (`--dev`: and the tools for working on it), pinned by `constraints.txt`.
 
-Needs nothing but the Python that runs it. pip installs uv, uv installs the rest. Where this Python cannot
-make an environment with pip, a uv that is on PATH is taken.
+Needs nothing but the Python that runs it. pip installs uv, uv installs the rest. If this Python cannot make an
+environment with pip, setup uses a uv from PATH.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> None:
 
 
 def find_or_make_uv(environment: dict[str, str]) -> list[str]:
-    """Make `.venv` unless a working one is there, and answer how uv is called."""
+    """Make `.venv` unless there is a working one, and return the command for uv."""
     here = VENV / "bin" / "uv"
     if works(PYTHON):
         if here.exists():
@@ -65,7 +65,7 @@ def make_with_pip() -> None:
 
 
 def install_venv_package() -> None:
-    """Debian keeps the part of Python that makes environments in a package of its own."""
+    """Debian has a separate package for the part of Python that makes environments."""
     package = f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         sys.exit(

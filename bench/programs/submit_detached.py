@@ -1,4 +1,4 @@
-"""Start `s.py` so many times with each of the run configurations, and leave the runs alone."""
+"""Start `s.py` this many times with each of the run configurations, and leave the runs alone."""
 
 from __future__ import annotations
 

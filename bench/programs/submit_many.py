@@ -1,4 +1,4 @@
-"""Submit `s.py` many times from one process, then refresh until every run has ended and is at home."""
+"""Submit `s.py` many times from one process, then refresh until every run has ended and its files are fetched."""
 
 from __future__ import annotations
 

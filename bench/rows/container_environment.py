@@ -134,7 +134,7 @@ def _built(
 
 
 def _built_with_a_line(place: Place, builder: Builder, packages: Sequence[str], unlike: str) -> float:
-    """The image of the others is there; the comment keeps an earlier layer of the added line from fitting."""
+    """The image of the other packages exists; the comment prevents the reuse of an earlier layer of the added line."""
     builder.write(place.project, packages)
     builder.seconds(place)
     builder.write(place.project, packages, more=f"RUN pip install -q '{pinned(_ADDED)[0]}' # {unlike}")

@@ -62,7 +62,7 @@ def profile(session: Session) -> str:
 
 
 class Person:
-    """Types commands in the place's project, and may have edited a file between two of them."""
+    """A person who types commands in the place's project, and may edit a file between two of them."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
@@ -88,7 +88,7 @@ def tables(edited: Sequence[str], took: Sequence[tuple[str, float]]) -> tuple[Ta
 
 
 def _contents(place: Place) -> Mapping[str, str]:
-    """What a person sees of the project. `.holdfast` is Holdfast's own, and runs that go on write to it."""
+    """The project's files without `.holdfast`, which living runs write to."""
     return {
         str(path.relative_to(place.project)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in place.project.rglob("*")

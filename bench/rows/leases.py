@@ -59,7 +59,7 @@ def _users() -> Iterator[tuple[Path, list[Account]]]:
 
 
 def _death(gpus: Simulated) -> float:
-    """Seconds from the signal until the one who waited has the GPU."""
+    """Seconds from the signal until the waiting run has the GPU."""
     with holding(gpus, run="held") as held, waiting(gpus, run="next") as other:
         other.hears()
         killed = held.kill()

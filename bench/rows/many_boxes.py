@@ -1,4 +1,4 @@
-"""Asking several machines how their unfinished runs are."""
+"""Asking several machines about their unfinished runs."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def _pip_line() -> list[str]:
 
 
 def _mlflow(session: Session, name: str) -> Place:
-    """With the Python of the others, by a `pyenv` that has nothing to do."""
+    """With the same Python as the others, by a `pyenv` that has nothing to do."""
     place = _with_scripts(kept_place(session, name, "mlflow"))
     (place.project / "MLproject").write_text(_MLPROJECT)
     dependencies = "".join(f'  - "{line}"\n' for line in pinned(*_NAMES))

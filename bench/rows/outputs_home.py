@@ -1,4 +1,4 @@
-"""Outputs of a run on a machine over SSH, brought home."""
+"""Fetching the outputs of a run on a machine over SSH."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def _watch(place: Place, folder: Path, seconds: int) -> Watch:
 
 
 def _wait_for_looks(lines: Path, count: int, sampler: subprocess.Popen[bytes]) -> int:
-    """How many there are, once there are so many."""
+    """The number of samples, once there are that many."""
     deadline = time.monotonic() + children.PATIENCE
     while sampler.poll() is None and time.monotonic() < deadline:
         found = lines.read_bytes().count(b'"d":') if lines.exists() else 0

@@ -104,7 +104,7 @@ def _watch(place: Place, client: subprocess.Popen[bytes], begin: float, seconds:
 
 
 def _script_pid(place: Place, client: subprocess.Popen[bytes]) -> int:
-    """From the run's own journal, which the client copies home."""
+    """From the run's own journal, which the client copies."""
     runs = place.project / ".holdfast" / "runs"
     while client.poll() is None:
         for journal in runs.glob("*/journal.jsonl"):

@@ -1,4 +1,4 @@
-"""The table of lies: what a run says about the GPU, held against what was so."""
+"""The table of lies: what a run says about the GPU, compared with what it did."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a managed environment adds to a submit when nothing of it has changed."""
+"""What a managed environment adds to a submit when it has not changed."""
 
 from __future__ import annotations
 
