@@ -137,7 +137,7 @@ def test_what_carries_the_runs_mark_is_the_runs(machine, watch) -> None:
         marked.stdin.close()
 
 
-def test_it_has_its_name_and_dies_with_whoever_started_it(machine, watch) -> None:
+def test_it_has_its_name_and_dies_with_its_parent(machine, watch) -> None:
     watched = watch(machine())
     watched.ticks(1)
     assert Path(f"/proc/{watched.pid}/comm").read_text().strip() == SAMPLER_NAME

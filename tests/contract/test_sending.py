@@ -158,7 +158,7 @@ def test_an_object_that_is_refused_does_not_keep_those_after_it_from_arriving(be
     assert all((bench.far_objects / digest[:2] / digest[2:]).stat().st_size == SMALL + 1 for digest in digests)
 
 
-def test_parts_that_nobody_went_on_with_for_a_day_are_removed(bench):
+def test_parts_that_did_not_grow_for_a_day_are_removed(bench):
     folder = bench.far_objects / ".incoming"
     folder.mkdir(parents=True)
     for name, age in (("old", 2 * objects.STALE), ("young", 60)):

@@ -22,7 +22,7 @@ from kit.laptops import NOON, ended, removed
 from kit.waiting import wait_for
 
 
-def test_many_runs_on_many_machines_take_one_connection_each_and_nobody_is_asked(laptop, boxes):
+def test_many_runs_on_many_machines_take_one_connection_each_and_no_question(laptop, boxes):
     started = [laptop.start(target) for target in ("gpu1", "gpu2", "gpu1", "gpu3", "gpu2", "gpu1")]
     for box in boxes.values():
         box.open_gate()
@@ -119,7 +119,7 @@ def test_a_machine_that_hangs_is_left_and_its_runs_are_let_go(laptop, boxes):
         assert time.monotonic() < deadline, "the run is still held by whoever was left waiting"
 
 
-def test_whoever_watches_is_told_whom_all_wait_for(laptop, boxes, monkeypatch):
+def test_a_watcher_sees_which_machine_all_wait_for(laptop, boxes, monkeypatch):
     monkeypatch.setattr(refresh, "TICK", 0.0)
     laptop.start("gpu1")
     laptop.start("gpu2")
@@ -134,7 +134,7 @@ def test_whoever_watches_is_told_whom_all_wait_for(laptop, boxes, monkeypatch):
     assert told.is_set(), seen
 
 
-def test_large_outputs_wait_until_somebody_wants_them_and_the_end_is_known_all_the_same(laptop, boxes, monkeypatch):
+def test_large_outputs_wait_until_they_are_wanted_and_the_end_is_known_anyway(laptop, boxes, monkeypatch):
     monkeypatch.setattr(refresh, "FETCHED_BY_THE_WAY", 5)
     run = laptop.start("gpu1")
     boxes["gpu1"].open_gate()

@@ -212,7 +212,7 @@ def test_outputs_are_not_given_up_where_they_never_were(laptop, boxes, monkeypat
     assert (laptop.folders.path(run) / "outputs/result").read_text() == "made on gpu1"
 
 
-def test_a_run_whose_place_is_not_known_is_settled_by_whoever_answers(laptop, boxes):
+def test_a_run_whose_place_is_not_known_is_settled_by_the_machine_that_answers(laptop, boxes):
     run = laptop.start("gpu1")
     laptop.look()
     (laptop.folders.path(run) / "host.json").unlink()
@@ -232,7 +232,7 @@ def test_a_run_whose_files_were_removed_is_lost_where_it_was(laptop, boxes):
     assert laptop.read(run).ending.reason is Reason.LOST
 
 
-def test_a_run_on_this_machine_is_not_lost_to_whoever_has_another_home(laptop, monkeypatch, tmp_path):
+def test_a_run_on_this_machine_is_not_lost_for_a_client_with_another_home(laptop, monkeypatch, tmp_path):
     monkeypatch.setattr(submit, "product_of", product_of)
     monkeypatch.setattr(run_hosts, "host_of", host_of)
     (laptop.root / "train.py").write_text(

@@ -102,7 +102,7 @@ def test_gpus_that_docker_gives_are_written(
     assert keys_of(tmp_path, "here")["nvidiaDocker"] == "true"
 
 
-def test_gpus_that_docker_cannot_give_are_told_with_the_command_that_mends_it(
+def test_gpus_that_docker_cannot_give_are_reported_with_the_command_that_fixes_it(
     holdfast: Run, private_daemon: Make, tmp_path: Path
 ) -> None:
     daemon = private_daemon(Settings(hook=False))
@@ -255,7 +255,7 @@ def test_the_older_spelling_of_a_box_attaches_too(holdfast: Run, docker_box: Mak
     assert keys_of(tmp_path, "gpu1")["type"] == "remotedocker"
 
 
-def test_a_user_without_access_gets_the_command_that_mends_it_and_nothing_is_left(
+def test_a_user_without_access_gets_the_command_that_fixes_it_and_nothing_is_left(
     holdfast: Run, docker_box: Make, tmp_path: Path
 ) -> None:
     gpu1: Box = docker_box(allowed=False, fresh=True)
@@ -272,7 +272,7 @@ def test_a_user_without_access_gets_the_command_that_mends_it_and_nothing_is_lef
     assert result.code == 0, result.err
 
 
-def test_an_attach_that_fails_at_the_image_leaves_nothing_over_there(
+def test_an_attach_that_fails_at_the_image_leaves_nothing_on_the_machine(
     holdfast: Run, docker_box: Make, tmp_path: Path
 ) -> None:
     gpu1: Box = docker_box(fresh=True)

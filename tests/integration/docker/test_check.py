@@ -63,7 +63,7 @@ def test_a_check_of_a_box_shows_the_same(holdfast: Run, gpu1: Box, docker: Daemo
     assert f"images in {docker.root}" in result.out
 
 
-def test_a_user_who_lost_access_is_told_what_mends_it_beside_all_else(
+def test_a_user_who_lost_access_gets_the_fix_beside_everything_else(
     holdfast: Run, docker_box: Make, tmp_path: Path
 ) -> None:
     gpu1: Box = docker_box(allowed=False)

@@ -262,7 +262,7 @@ def test_a_guardian_that_is_killed_alone_changes_nothing(bench: ContainerBench) 
 
 
 @behind_ssh
-def test_a_container_that_nobody_owns_any_more_is_found_by_check_and_removed_by_clean(bench: ContainerBench) -> None:
+def test_a_container_without_an_owner_is_found_by_check_and_removed_by_clean(bench: ContainerBench) -> None:
     bench.write("t.py", "print('x')")
     assert bench.submit("t.py").code == 0
     (run_id,) = bench.ids()

@@ -32,7 +32,7 @@ def kind() -> str:
 
 
 @pytest.mark.parametrize("kind", ["docker", "remotedocker"])
-def test_nobody_changes_the_environment_and_bytecode_is_kept(
+def test_the_environment_cannot_be_changed_and_bytecode_is_kept(
     container_bench: ContainerBench,  # noqa: F811
     index: Index,
 ) -> None:

@@ -71,7 +71,7 @@ def test_canceling_a_build_leaves_no_container_and_no_half_environment(
     assert left_of(bench) == []
 
 
-def test_killing_whoever_builds_ends_the_container_too(bench: ContainerBench, held: tuple[Held, Index]) -> None:
+def test_killing_the_builder_ends_the_container_too(bench: ContainerBench, held: tuple[Held, Index]) -> None:
     run_id = start_and_hold(bench, held)
     guardian, supervisor = (bench.holder(run_id, byte) for byte in (0, 1))
 
@@ -83,7 +83,7 @@ def test_killing_whoever_builds_ends_the_container_too(bench: ContainerBench, he
     assert bench.submit("t.py").code == 0, "the next run builds it anew"
 
 
-def test_a_container_that_somebody_removes_during_the_build_is_said_so(
+def test_a_container_that_is_removed_during_the_build_is_reported(
     bench: ContainerBench, held: tuple[Held, Index]
 ) -> None:
     run_id = start_and_hold(bench, held)

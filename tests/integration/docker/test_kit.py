@@ -302,7 +302,7 @@ def test_the_hook_gives_nothing_for_void(tmp_path):
 # ---- the registry ----
 
 
-def test_an_image_is_pulled_by_whoever_has_logged_in(docker, private_daemon, image_registry, tmp_path):
+def test_only_a_logged_in_user_can_pull_an_image(docker, private_daemon, image_registry, tmp_path):
     name = image_registry.push(docker, MUSL, tmp_path / "pusher")
     empty = private_daemon(images=False)
     refused = empty.run("--config", str(tmp_path / "nobody"), "pull", name, check=False)

@@ -147,7 +147,7 @@ def test_the_monitor_of_an_engine_without_a_daemon_is_no_process_of_the_run(in_f
 
 
 @pytest.mark.parametrize("is_managed", [True, False])
-def test_a_container_of_somebody_else_that_has_the_name_stays(
+def test_a_container_of_another_owner_with_the_same_name_stays(
     in_front: InFront, docker: Daemon, is_managed: bool
 ) -> None:
     bench = in_front(f'{NAME}\n{{real}} create --label other=1 --name "$name" {PYTHON} >/dev/null; exec {{real}} "$@"')
@@ -165,7 +165,7 @@ def test_a_container_of_somebody_else_that_has_the_name_stays(
         docker.run("rm", "-f", name)
 
 
-def test_a_shell_is_marked_as_one_and_nobody_ends_it(
+def test_a_shell_is_marked_as_one_and_is_not_ended(
     docker: Daemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = Home(str(tmp_path / "home"))

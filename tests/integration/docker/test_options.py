@@ -32,7 +32,7 @@ def bench(tmp_path: Path, docker: Daemon, holdfast: Callable[..., Any]) -> Itera
     end_what_is_left(made.home)
 
 
-def test_shared_memory_is_half_of_the_machines_where_nobody_says_how_much(bench: ContainerBench) -> None:
+def test_shared_memory_is_half_of_the_machines_by_default(bench: ContainerBench) -> None:
     bench.write("t.py", "import os\nfound = os.statvfs('/dev/shm')\nprint(found.f_blocks * found.f_frsize)\n")
     size = int(bench.submit("t.py").out)
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -258,7 +258,7 @@ def test_a_folder_that_cannot_be_written_is_a_problem_of_storage(bench, channel)
     assert problem.kind == "storage"
 
 
-def test_scripts_of_packages_run_and_their_output_disturbs_nobody(bench, channel):
+def test_scripts_of_packages_run_and_their_output_does_not_interfere(bench, channel):
     done, _ = bench.install(bench.packages([channel.url], "scripted"), "p")
 
     assert isinstance(done, CondaDone)

@@ -174,7 +174,7 @@ def test_what_is_there_can_be_listed_shown_and_removed(managed: Bench) -> None:
     assert _listed(managed) == []
 
 
-def test_several_are_not_removed_unasked(managed: Bench) -> None:
+def test_several_are_not_removed_without_a_confirmation(managed: Bench) -> None:
     managed.run("experiment", "prepare")
     managed.write("other.txt", "six==1.15.0\n")
     managed.run("experiment", "prepare", "-d", "other.txt")

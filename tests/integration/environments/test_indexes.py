@@ -51,7 +51,7 @@ def private(tmp_path: Path, watch: Watch) -> Iterator[Index]:
         yield index
 
 
-def test_an_index_that_nobody_answers_at_is_an_error_with_a_remedy(managed: Managed, closed_port: int) -> None:
+def test_an_index_that_does_not_answer_is_an_error_with_a_remedy(managed: Managed, closed_port: int) -> None:
     address = f"http://127.0.0.1:{closed_port}/simple"
     managed.wants("six==1.16.0")
     managed.write("t.py", "print(1)\n")

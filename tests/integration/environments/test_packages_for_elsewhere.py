@@ -81,7 +81,7 @@ def test_a_package_out_of_a_repository_is_refused(uv: Installer) -> None:
         wheel_files(lock, NEW, asked("six"), uv)
 
 
-def test_a_name_that_nobody_has_is_said_in_uvs_words(uv: Installer) -> None:
+def test_an_unknown_package_name_is_reported_in_uvs_words(uv: Installer) -> None:
     with pytest.raises(PreparationError, match="no-such-package-at-all was not found"):
         resolve_for(NEW, asked("no-such-package-at-all"), uv)
 

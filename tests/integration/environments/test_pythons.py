@@ -63,7 +63,7 @@ def test_a_python_that_the_machine_lacks_is_brought_by_uv(managed: Managed, fore
     assert (other.code, other.out) == (0, version + "\n"), other.err
 
 
-def test_a_python_that_nobody_has_is_an_error_that_lists_those_that_are_there(managed: Managed, tmp_path: Path) -> None:
+def test_a_python_that_is_nowhere_is_an_error_that_lists_the_available_ones(managed: Managed, tmp_path: Path) -> None:
     (tmp_path / "none.json").write_text("{}")
     managed.wants("six==1.16.0", python="3.99")
     managed.write("t.py", SHOW)

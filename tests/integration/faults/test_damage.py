@@ -72,7 +72,7 @@ def test_a_journal_that_lost_its_end_never_becomes_completed(bench, target):
     assert (record["status"], record["reason"]) == ("Failed", "supervisor-died")
 
 
-def test_a_near_copy_that_was_damaged_is_mended_from_the_host(bench, target):
+def test_a_damaged_near_copy_is_restored_from_the_host(bench, target):
     run_id = _half_way(bench)
     (bench.near(run_id) / "driver_log").write_bytes(b"something else entirely")
     _finish(bench, run_id)

@@ -124,7 +124,7 @@ def test_those_who_wait_know_how_many_are_before_them_and_a_place_is_freed_by_de
             assert ": GPU 0 is held by the run held of " in second.hears()
 
 
-def test_one_that_is_stopped_keeps_nobody_waiting_and_has_its_place_again_when_it_goes_on(simulated):
+def test_a_stopped_run_delays_no_other_and_has_its_place_again_when_it_goes_on(simulated):
     gpus = simulated(Device())
     with holding(gpus) as held, waiting(gpus, run="first") as first:
         first.hears()

@@ -124,7 +124,7 @@ def test_the_users_own_is_imported_as_if_there_were_no_other(python: Path, run: 
 
 
 @every_python
-def test_nothing_is_said_where_nobody_can_listen(python: Path, run: Path) -> None:
+def test_without_a_stacks_file_the_script_prints_only_its_own_output(python: Path, run: Path) -> None:
     (run / "stacks").unlink()
     argv = [str(python), "-W", "error", "-c", "print(1)"]
     done = subprocess.run(argv, env=variables(run, SHIM), capture_output=True, text=True)

@@ -93,12 +93,12 @@ def test_what_the_driver_does_not_support_is_unknown(simulated, opened: Opened) 
     assert first == DeviceLook(memory=GIB + (64 << 20), processes={7: GIB})
 
 
-def test_nobody_who_computes_is_an_answer_and_not_unknown(simulated, opened: Opened) -> None:
+def test_no_compute_process_is_an_answer_and_not_unknown(simulated, opened: Opened) -> None:
     gpus = simulated(Device())
     assert looks(opened(gpus), gpus, 1)[0].shares == {}
 
 
-def test_clients_of_mps_are_processes_like_others_and_asked_for_first_when_somebody_waits(
+def test_clients_of_mps_are_processes_like_others_and_asked_for_first_when_a_run_waits(
     simulated, opened: Opened
 ) -> None:
     gpus = simulated(Device(processes=[Process(50, GIB), Process(51, 2 * GIB, kind="mps")]))

@@ -198,7 +198,7 @@ def test_every_login_shell_will_do(holdfast: Run, box: Make, tmp_path: Path, she
     assert "pythonLocation: /" in compute(tmp_path)
 
 
-def test_another_folder_over_there_holds_everything(holdfast: Run, box: Make, tmp_path: Path) -> None:
+def test_another_folder_on_the_machine_holds_everything(holdfast: Run, box: Make, tmp_path: Path) -> None:
     gpu1 = box("gpu1")
     scratch = gpu1.account.home / "scratch disk" / "holdfast"
     assert attach(holdfast, gpu1, "--home", str(scratch)).code == 0

@@ -43,7 +43,7 @@ class TestGettingIn:
         assert "does not take passwords. It takes: publickey." in result.err
         assert "-k" in result.err
 
-    def test_nobody_to_ask_is_told_where_a_password_can_be_given(self, holdfast: Run, box: Make) -> None:
+    def test_without_a_terminal_the_error_says_where_a_password_can_be_given(self, holdfast: Run, box: Make) -> None:
         result = attach(holdfast, box(password=PASSWORD, key=False))
         assert result.code == 245
         assert "Your own keys do not open" in result.err

@@ -111,9 +111,7 @@ class TestNothingIsLeft:
 
 
 class TestWhichFolderIsTaken:
-    def test_one_that_holds_somebodys_things_is_not(
-        self, refused: Callable[..., str], box: Make, tmp_path: Path
-    ) -> None:
+    def test_one_with_other_files_is_not(self, refused: Callable[..., str], box: Make, tmp_path: Path) -> None:
         gpu1 = box("gpu1")
         gpu1.account.write("scratch/thesis.tex", "years")
         gpu1.account.write("scratch/cache/wheel", "mine")

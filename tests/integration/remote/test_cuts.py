@@ -199,9 +199,7 @@ def test_a_submit_over_a_link_that_breaks_brings_everything_home(bench: FarBench
 
 
 @pytest.mark.moments(*STAGES[2:])
-def test_a_run_is_followed_to_its_end_by_whoever_comes_later_over_a_link_that_breaks(
-    bench: FarBench, moment: Moment
-) -> None:
+def test_a_later_client_follows_a_run_to_its_end_over_a_link_that_breaks(bench: FarBench, moment: Moment) -> None:
     """As a laptop that is closed and opened again: several clients, one after another, none of them undisturbed."""
     run_id = bench.start("train.py")
     with sabotaged(bench, moment, moment.stage):

@@ -61,7 +61,7 @@ def test_a_machine_that_cannot_be_reached_is_not_purged(holdfast: Run, gpu1: Box
     assert written(tmp_path) == ["gpu1.compute", "gpu1.runconfig"]
 
 
-def test_a_purge_leaves_nothing_there_and_is_not_done_unasked_or_while_a_run_lives(
+def test_a_purge_leaves_nothing_there_and_needs_a_confirmation_and_no_living_run(
     holdfast: Run, gpu1: Box, tmp_path: Path
 ) -> None:
     (tmp_path / "t.py").write_text("import time\nprint('here', flush=True)\ntime.sleep(600)\n")
@@ -135,7 +135,9 @@ def test_runs_that_are_at_home_can_be_read_after_their_target_is_gone(tmp_path: 
     assert "gpu1.compute" in refused.err
 
 
-def test_outputs_that_are_only_there_are_not_left_behind_unasked(tmp_path: Path, box: Make, holdfast: Run) -> None:
+def test_outputs_that_are_only_there_are_not_left_behind_without_a_confirmation(
+    tmp_path: Path, box: Make, holdfast: Run
+) -> None:
     gpu1 = box()
     attach(holdfast, gpu1)
     (tmp_path / "big.py").write_text("open('outputs/model', 'w').write('weights')\n")

@@ -121,7 +121,7 @@ def test_an_end_is_passed_on_in_each_direction_by_itself():
         wait_for(lambda: slow.open_connections == 0)
 
 
-def test_a_link_to_nowhere_drops_whoever_comes(free_port):
+def test_a_link_to_nowhere_drops_every_connection(free_port):
     with Link(free_port) as bad, pytest.raises(ConnectionResetError), _connect(bad) as one:
         one.recv(1)
 

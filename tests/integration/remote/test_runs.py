@@ -384,7 +384,7 @@ def test_ctrl_c_only_detaches(bench: FarBench) -> None:
     assert bench.run("logs", "-f", "-r", run_id).out == "first\nsecond\n"
 
 
-def test_a_box_that_cannot_be_reached_leaves_a_record_that_nobody_asks_it_about(bench: FarBench) -> None:
+def test_an_unreachable_box_leaves_a_record_and_is_not_asked_about_it(bench: FarBench) -> None:
     bench.write("t.py", "print(1)\n")
     bench.box.link.refuse()
     done = bench.submit("t.py")

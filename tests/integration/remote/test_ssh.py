@@ -132,7 +132,7 @@ def _masters(sockets: Path) -> list[int]:
     return found
 
 
-def test_a_stuck_master_hangs_nobody(box: MakeBox, reach: Callable[..., Ssh], sockets: Path) -> None:
+def test_a_stuck_master_does_not_block_commands(box: MakeBox, reach: Callable[..., Ssh], sockets: Path) -> None:
     gpu1 = box()
     _hello(reach(gpu1))
     wait_for(lambda: len(_masters(sockets)) == 1, what="the master")
@@ -145,7 +145,7 @@ def test_a_stuck_master_hangs_nobody(box: MakeBox, reach: Callable[..., Ssh], so
         os.kill(stuck, signal.SIGKILL)
 
 
-def test_a_master_whose_link_is_dead_hangs_nobody(
+def test_a_master_whose_link_is_dead_does_not_block_commands(
     box: MakeBox, reach: Callable[..., Ssh], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.hosts.ssh.SHARED_PATIENCE", 0.5)
@@ -168,7 +168,7 @@ def test_more_sessions_than_the_server_allows_get_connections_of_their_own(
         connection.close()
 
 
-def test_an_unknown_host_key_is_refused_when_nobody_can_confirm_it(
+def test_an_unknown_host_key_is_refused_when_it_cannot_be_confirmed(
     boxes: Boxes, box: MakeBox, reach: Callable[..., Ssh], client: Client
 ) -> None:
     gpu1 = box()

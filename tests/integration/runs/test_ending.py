@@ -256,7 +256,7 @@ def test_the_grace_time_is_also_for_the_scripts_children(bench):
     assert (bench.near(run_id) / "outputs/checkpoint").read_text() == "saved"
 
 
-def test_without_a_name_those_that_ended_unasked_are_not_meant(bench):
+def test_without_a_name_runs_that_ended_without_a_cancel_are_not_meant(bench):
     bench.write("short.py", "")
     bench.write("long.py", SLEEPER)
     for ended in [bench.start("short.py"), bench.start("short.py")]:

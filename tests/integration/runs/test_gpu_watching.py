@@ -47,7 +47,7 @@ def notes(bench: Any, run_id: str) -> list[str]:
     return [each["text"] for each in bench.journal(run_id) if each["e"] == "note"]
 
 
-def test_on_a_machine_without_a_driver_nobody_is_told_of_gpus(bench):
+def test_a_machine_without_a_driver_has_no_word_about_gpus(bench):
     bench.write("train.py", "print('hello')\n")
     result = bench.submit("train.py", env={"HOLDFAST_NVML": "/nowhere"})
     assert "GPU" not in result.out + result.err

@@ -152,7 +152,7 @@ def test_a_stopped_client_is_named_and_cancel_still_works(bench):
     assert client.returncode == 247
 
 
-def test_a_log_that_is_begun_again_while_somebody_follows_is_not_spliced(bench):
+def test_a_log_that_restarts_while_it_is_followed_is_not_spliced(bench):
     bench.write(
         "t.py",
         """

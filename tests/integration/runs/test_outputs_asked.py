@@ -18,7 +18,7 @@ open("outputs/model", "w").write("new")
 """
 
 
-def test_outputs_come_home_while_somebody_follows_also_later(bench):
+def test_outputs_are_fetched_while_a_run_is_followed_also_later(bench):
     bench.write("t.py", WAITING)
     run_id = bench.start("--sync-outputs", "1s", "t.py")
     assert json.loads((bench.near(run_id) / "submission.json").read_text())["sync_outputs"] == 1.0

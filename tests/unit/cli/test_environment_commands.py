@@ -139,7 +139,7 @@ def removed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return gone
 
 
-def test_one_is_removed_unasked_and_several_are_not(removed, command, monkeypatch):
+def test_one_is_removed_without_a_confirmation_and_several_are_not(removed, command, monkeypatch):
     outcome = command("environment", "remove", "abc")
     assert (outcome.code, removed) == (0, ["abc1"])
     assert outcome.err == "removed environment abc1\n1.0 kB freed.\n"
@@ -273,7 +273,7 @@ def test_what_was_cleaned_before_a_machine_failed_is_said_and_nothing_where_noth
     assert partly.err.startswith("removed p_1 (1.0 kB)\n1 removed, 1.0 kB freed; not all:\nerror: gpu1 cannot")
 
 
-def test_environments_of_all_projects_are_not_removed_unasked(command, cleaned, monkeypatch):
+def test_environments_of_all_projects_are_not_removed_without_a_confirmation(command, cleaned, monkeypatch):
     unasked = command("experiment", "clean", "--all", "--environments", "-t", "gpu1")
     assert (unasked.code, cleaned) == (240, [])
     assert "on gpu1 are shared: other projects may use them" in unasked.err

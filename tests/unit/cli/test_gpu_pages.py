@@ -190,7 +190,7 @@ NOTED = replace(NOT_USED, sentence="GPU NOT used: the build is for the CPU.", re
 NOTE = "The build is for the CPU. Write `torch==2`."
 
 
-def test_what_a_note_has_said_to_somebody_is_not_said_again_with_the_verdict(recorded, capfd):
+def test_what_a_note_has_said_is_not_said_again_with_the_verdict(recorded, capfd):
     run = replace(read_run(recorded.folders, judged(recorded, NOTED)), notes=(NOTE, "another"))
     screen = Shown(None, frame=False)
     screen.show(events.Noted(NOTE))

@@ -87,7 +87,7 @@ def test_commit_and_python_are_compared(recorded, command):
     }
 
 
-def test_packages_that_nobody_recorded_are_not_said_to_be_the_same(recorded, command):
+def test_packages_without_a_record_are_not_said_to_be_the_same(recorded, command):
     known = recorded.add({"id": "", "packages": ["a==1"]})
     unknown = recorded.add()
     built = recorded.add({"id": "env-1", "packages": []})

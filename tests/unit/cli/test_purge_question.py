@@ -62,7 +62,9 @@ def test_a_purge_that_is_declined_is_no_interruption_and_removes_nothing(command
 
 
 @pytest.mark.parametrize("words", [[], ["--yes"], ["--yes", "--force"]], ids=" ".join)
-def test_a_purge_under_living_runs_is_refused_unasked_naming_only_ways_that_work(command, attached, monkeypatch, words):
+def test_a_purge_under_living_runs_is_refused_without_a_question_naming_only_ways_that_work(
+    command, attached, monkeypatch, words
+):
     monkeypatch.setattr(detach, "inventory", lambda *_: there(3, living=2))
     monkeypatch.setattr(click, "confirm", lambda *_, **__: pytest.fail("it was asked"))
     done = command("computetarget", "detach", "gpu1", "--purge", *words)

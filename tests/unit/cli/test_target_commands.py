@@ -134,7 +134,7 @@ def test_what_takes_long_is_said_with_the_time_and_goes_away(monkeypatch):
     assert stream.getvalue().endswith("\r\x1b[K")
 
 
-def test_nothing_is_said_where_nobody_watches(monkeypatch):
+def test_nothing_is_printed_without_a_terminal(monkeypatch):
     monkeypatch.setattr(threading, "Thread", lambda **_: pytest.fail("a line is drawn"))
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     with screen.working("looking …"):

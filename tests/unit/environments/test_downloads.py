@@ -150,7 +150,7 @@ def test_a_full_disk_is_said_as_that(tmp_path):
         list(download([wheel()], cast(Access, Server()), Full()))
 
 
-def test_whoever_stops_watching_ends_the_downloads(store):
+def test_to_stop_watching_ends_the_downloads(store):
     class Endless(Server):
         def open(self, url: str, begin: int = 0) -> Answer:
             answer = super().open(url, begin)

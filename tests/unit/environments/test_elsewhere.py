@@ -60,7 +60,7 @@ def test_a_build_of_pytorch_that_the_driver_there_does_not_run_is_not_chosen(uv)
 
 
 @pytest.mark.parametrize("driver", ["", "580.65.06"])
-def test_the_usual_build_is_chosen_where_it_runs_or_nobody_knows(uv, driver):
+def test_the_usual_build_is_chosen_where_it_runs_or_if_that_is_unknown(uv, driver):
     lock = resolve_for(ForeignMachine(MACHINE.platform, MACHINE.python, driver), plan("torch"), uv)
     assert lock["requirements"].startswith("torch==2.9.0\n")
     assert lock["backend"] == ""

@@ -27,7 +27,7 @@ def given(file: Path, content: bytes) -> None:
     file.write_bytes(content)
 
 
-def test_folder_and_file_are_made_for_nobody_else(file):
+def test_only_the_owner_can_use_the_folder_and_the_file(file):
     assert add_line(str(file), LINE) is True
     assert file.read_text() == LINE + "\n"
     assert (file.parent.stat().st_mode & 0o777, file.stat().st_mode & 0o777) == (0o700, 0o600)

@@ -71,7 +71,7 @@ def test_a_reader_that_cannot_be_ended_is_left_behind_after_a_moment(attendant, 
     os.waitpid(reader.pid, 0)
 
 
-def test_whoever_stops_the_waiting_ends_the_reader(attendant, monkeypatch):
+def test_to_stop_waiting_ends_the_reader(attendant, monkeypatch):
     monkeypatch.setattr(device_header, "BRIEFLY", 60.0)
     made = header(attendant, monkeypatch, "import time; time.sleep(600)", [])
 

@@ -89,7 +89,7 @@ def test_a_guardian_that_was_quicker_than_the_giving_up_has_the_run(home, slow, 
     assert JournalWriter(os.path.join(home.run("p", "run_1"), JOURNAL)).ended() is None
 
 
-def test_where_the_name_cannot_be_taken_nobody_says_that_it_failed(home, slow, monkeypatch):
+def test_if_the_name_cannot_be_taken_the_start_is_not_called_failed(home, slow, monkeypatch):
     def full(home: Home, message: dict[str, Any]) -> bool:
         raise OSError(28, "No space left on device")
 

@@ -75,7 +75,7 @@ def test_a_run_whose_end_is_written_is_left_alone(folder, is_written):
     assert _events(folder) == before
 
 
-def test_a_run_that_nobody_ended_is_taken_up(folder):
+def test_a_run_without_an_end_is_taken_up(folder):
     before = _events(folder)
     assert _supervise(folder) == 0
     assert _events(folder) == [*before, "ended"]

@@ -31,7 +31,7 @@ def test_the_first_local_disk_that_the_account_may_write_to_is_taken(tmp_path):
     assert account.local_place(wanted, on_disk, 1 << 60) is None, "no disk has so much room"
 
 
-def test_a_folder_that_holds_something_else_or_that_somebody_else_could_have_made_is_not_taken(tmp_path):
+def test_a_folder_with_other_files_or_that_another_user_could_have_made_is_not_taken(tmp_path):
     def taken(path: Path) -> str | None:
         return account.local_place([str(path)], table((Path("/"), "ext4")), 1)
 

@@ -28,7 +28,7 @@ def test_one_python_under_several_names_is_found_once(tmp_path):
     assert found(tmp_path, tmp_path / "bin") == [str(tmp_path / "bin" / "python3")]
 
 
-def test_scripts_that_choose_a_python_and_files_nobody_may_start_are_left_out(tmp_path):
+def test_scripts_that_choose_a_python_and_files_that_are_not_executable_are_left_out(tmp_path):
     python(tmp_path / "shims" / "python3", "#!/usr/bin/env bash\n")
     python(tmp_path / "bin" / "python3.8").chmod(0o644)
     assert found(tmp_path, tmp_path / "shims", Path("relative")) == []

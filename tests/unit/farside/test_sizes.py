@@ -202,7 +202,7 @@ class TestLeave:
         ],
         ids=["somebody's things", "somebody's things and a run", "no far side of ours"],
     )
-    def test_one_that_holds_somebodys_things_keeps_them(self, home, tmp_path, names, is_left):
+    def test_one_with_other_files_keeps_them(self, home, tmp_path, names, is_left):
         scratch = folder(tmp_path / "scratch", *names)
         before = set(os.listdir(scratch.path))
         assert sizes.leave(home, scratch.path) == {"left": is_left}
@@ -217,7 +217,7 @@ class TestLeave:
     ],
     ids=lambda message: str(message["op"]),
 )
-def test_an_agent_adds_nothing_while_somebody_removes(home, monkeypatch, message):
+def test_an_agent_adds_nothing_during_a_removal(home, monkeypatch, message):
     monkeypatch.setattr(home_lock, "PATIENCE", 0.05)
     output = io.BytesIO()
     with home_lock.Alone(home):

@@ -97,7 +97,7 @@ def test_each_answers_for_itself(start, file):
     assert all(map(lives, pids))
 
 
-def test_whoever_does_not_know_the_signal_is_not_sent_it(start, file):
+def test_a_process_that_does_not_handle_the_signal_is_not_sent_it(start, file):
     why = {
         start(program=("sleep", "600")): "It is not Python.",
         start("", "-I"): stacks._DEAF,

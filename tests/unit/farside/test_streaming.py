@@ -70,7 +70,7 @@ def test_a_program_is_listed_and_ends_as_one(home):
     assert json.loads(_streamed(home, b"")[0][-1][1])["executable"] is True
 
 
-def test_the_agent_gives_a_sign_of_life_to_whoever_asked_and_only_after_a_silence(home):
+def test_the_agent_gives_a_sign_of_life_if_asked_and_only_after_a_silence(home):
     output = io.BytesIO()
     agent = Agent(home, output)
     agent._beating(RUN)()

@@ -65,7 +65,7 @@ def test_what_a_tool_still_is_frees_no_room(home):
     assert sweep.sweep(home, {})["removed"] == [["objects", 2, 5]]
 
 
-def test_whoever_announces_a_snapshot_is_waited_for(home, monkeypatch):
+def test_a_sweep_waits_for_a_client_that_announces_a_snapshot(home, monkeypatch):
     content = store(home, b"x")
     monkeypatch.setattr(home_lock, "PATIENCE", 0.05)
     with home_lock.Adding(home):

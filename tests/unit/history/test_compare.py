@@ -59,7 +59,7 @@ def test_configuration_is_compared_key_by_key(run):
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_packages_that_nobody_recorded_are_not_said_to_be_gone(run, is_first):
+def test_packages_without_a_record_are_not_said_to_be_gone(run, is_first):
     known, unknown = RunView(replace(run, packages=("numpy==1.0",)), {}), RunView(run, {})
     found = compare_runs(unknown, known) if is_first else compare_runs(known, unknown)
     assert found.packages == ()

@@ -62,7 +62,7 @@ def test_what_is_seen_after_the_scripts_end_is_not_drawn_into_its_time(tmp_path)
     assert busy(zero, 0.5, 4.85) == pytest.approx([80.0, 80.0])
 
 
-def test_of_the_time_before_the_end_in_which_nobody_looked_nothing_is_known(tmp_path):
+def test_the_time_before_the_end_without_looks_is_unknown(tmp_path):
     assert read(tmp_path, tick(1, (0, 80, 2)), tick(20, (0, 0, 0)), until=19).points[-1].time == pytest.approx(1.0)
 
 

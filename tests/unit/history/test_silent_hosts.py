@@ -72,7 +72,7 @@ def test_for_programs_the_status_stays_and_the_state_of_the_host_stands_beside_i
     assert "Running, unreachable since 08:02" in history("status", "-r", run, "-o", "table")[0]
 
 
-def test_nobody_is_asked_when_that_is_not_wanted(history, monkeypatch):
+def test_no_host_is_asked_when_that_is_not_wanted(history, monkeypatch):
     monkeypatch.setattr("holdfast.workbench.records.refresh.refresh", lambda *_: pytest.fail("a machine was asked"))
     assert "unreachable since 08:02" in history("history", "list", "--no-refresh", "-o", "table")[0]
     assert "host_state" in history("history", "list", "--no-refresh", "-o", "json")[0]

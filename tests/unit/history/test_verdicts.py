@@ -76,7 +76,7 @@ def test_the_first_verdict_counts(archive):
     assert run.gpu == VERDICT
 
 
-def test_a_state_of_a_later_version_is_one_that_nobody_here_can_judge_by():
+def test_a_state_of_a_later_version_reads_as_unknown():
     found = verdict_of({"state": "used-in-another-way"})
     assert (found.state, found.sentence) == (UseState.UNKNOWN, VERDICT.sentence)
 

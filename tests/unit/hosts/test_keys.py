@@ -12,7 +12,7 @@ from holdfast.hosts.keys import ensure_key, is_ours, key_path, read_key, remove_
 from holdfast.hosts.ssh_questions import Secret
 
 
-def test_a_key_is_made_once_for_nobody_else_to_read(tmp_path):
+def test_a_key_is_made_once_and_only_its_owner_can_read_it(tmp_path):
     path = key_path(tmp_path, "gpu1", "0" * 32, "me@gpu1")
     key = ensure_key(path, "holdfast gpu1 me@laptop", os.environ)
     assert key.line == f"ssh-ed25519 {key.body} holdfast gpu1 me@laptop"

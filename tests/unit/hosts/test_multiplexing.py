@@ -82,6 +82,6 @@ def test_a_master_that_says_nothing_is_not_waited_for(short, listener, monkeypat
     assert shared_connection.answers(short / "s") is False
 
 
-def test_a_socket_that_nobody_listens_on_is_dead(short, listener):
+def test_a_socket_without_a_listener_is_dead(short, listener):
     listener.close()
     assert shared_connection.answers(short / "s") is False

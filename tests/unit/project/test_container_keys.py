@@ -149,7 +149,7 @@ def test_every_key_is_taken_as_written(tmp_path):
 
 
 @pytest.mark.parametrize(("line", "value"), [("", None), ("nvidiaDocker:\n", None), ("nvidiaDocker: no\n", False)])
-def test_gpus_that_nobody_spoke_of_are_not_gpus_that_nobody_wants(tmp_path, line, value):
+def test_no_word_about_gpus_is_not_a_refusal_of_gpus(tmp_path, line, value):
     target, _ = read(tmp_path, f"type: docker\n{line}")
     assert target is not None and target.nvidia_docker is value
 

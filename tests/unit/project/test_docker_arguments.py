@@ -81,7 +81,7 @@ def test_gpus_have_their_own_key(item):
 
 
 @pytest.mark.parametrize("name", sorted(each for each in VALUED if each.startswith("--health-")))
-def test_nobody_asks_after_a_runs_health(name):
+def test_a_run_has_no_health_check(name):
     """`docker run` would refuse it too, beside `--no-healthcheck`, and name neither file nor key."""
     ((mistake, item),) = judge(["--init", f"{name}=1"], "host").errors
     assert mistake.message.startswith(f"`{name}` cannot be used: ") and item == 1

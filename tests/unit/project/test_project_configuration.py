@@ -166,7 +166,7 @@ def test_a_new_file_gets_no_odd_name(name):
         check_name("compute target", name)
 
 
-def test_a_missing_framework_is_left_to_whoever_refuses_to_run_pyspark(tmp_path):
+def test_a_missing_framework_is_recorded_without_a_warning(tmp_path):
     (tmp_path / "aml_config").mkdir()
     (tmp_path / "aml_config" / "old.runconfig").write_text("Target: local\n")
     configuration = load_configuration(Project(tmp_path, "0" * 32, "iris", is_bare=False), "old", None)

@@ -45,7 +45,7 @@ def test_settings_of_pip_become_variables_of_uv():
     assert translated({"cert": "/ca.pem"}, {"SSL_CERT_FILE": "/mine.pem"}) == {}
 
 
-def test_whoever_has_told_uv_is_left_alone(tmp_path):
+def test_settings_of_uv_are_left_alone(tmp_path):
     python = Path(sys.executable)
     by_file = {"HOME": str(tmp_path), "PIP_INDEX_URL": "https://one.example/simple"}
     (tmp_path / ".config" / "uv").mkdir(parents=True)

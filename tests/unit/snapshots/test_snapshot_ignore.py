@@ -125,7 +125,7 @@ def test_a_git_that_fails_is_replaced_by_the_walk_with_a_warning(repository, wri
     assert explain(repository, "b.log") == Rule(".gitignore", 1, "*.log")
 
 
-def test_a_repository_of_somebody_else_names_the_setting(repository, write, monkeypatch):
+def test_a_repository_of_another_user_names_the_setting(repository, write, monkeypatch):
     write("a")
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
     listing = list_files(repository)

@@ -47,7 +47,7 @@ def test_a_prompt_without_a_name_is_trusted_only_where_nothing_is_in_between():
     assert Answers(Ways(Secret("given")), GPU1, None)(understand("(me@gpu1) Password: ")) == "given"
 
 
-def test_where_ssh_cannot_say_who_is_who_the_given_password_goes_to_nobody():
+def test_if_ssh_cannot_say_who_asks_the_given_password_is_not_sent():
     person = Person("of a person")
     answers = Answers(Ways(Secret("given")), None, person)
     assert answers(PASSWORD) == "of a person"

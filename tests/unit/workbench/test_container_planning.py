@@ -66,7 +66,7 @@ def test_an_old_file_of_a_container_here_is_run_as_it_is(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["docker", "remotedocker\naddress: gpu1"])
-def test_the_environment_is_built_with_what_is_over_there(tmp_path, kind):
+def test_the_environment_is_built_with_what_is_on_the_host(tmp_path, kind):
     found = planned(tmp_path, f"type: {kind}\n").environment
     assert found is not None
     assert found.interpreter == text(Hole.PYTHON)

@@ -155,7 +155,7 @@ def test_containers_that_are_left_are_named_with_the_command_that_removes_them()
         (replace(ENGINE, kind="podman"), "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"),
     ],
 )
-def test_gpus_that_docker_cannot_give_are_told_with_what_mends_it(engine, command):
+def test_gpus_that_docker_cannot_give_are_reported_with_a_fix(engine, command):
     (found,) = docker_check.gpu_findings(engine, UNGIVEN, True, NEW)
     assert found.message.startswith("The machine has GPUs, and ")
     assert found.message.endswith("no driver of that name.")
@@ -179,7 +179,7 @@ def test_a_target_that_wants_gpus_which_it_cannot_have_is_stopped_with_file_and_
     [(wishing(None), 1), (wishing(nvidia=False), 0), (wishing(nvidia=True), 0), (NEW, 0)],
     ids=["not written", "declined", "asked for", "written by the attach"],
 )
-def test_gpus_that_nobody_asked_for_are_told_of_unless_they_were_declined(wish, count):
+def test_gpus_that_were_not_asked_for_are_mentioned_unless_they_were_declined(wish, count):
     found = list(docker_check.gpu_findings(ENGINE, TRIED, True, wish))
     assert len(found) == count
     assert all(f"`nvidiaDocker: true` into {FILE}" in each.remedy for each in found)
@@ -222,7 +222,7 @@ def test_a_check_fetches_nothing_and_says_that_the_first_run_will():
 
 
 @pytest.mark.parametrize(("nvidia", "asked"), [(None, True), (True, True), (False, False)])
-def test_gpus_are_tried_where_there_are_some_and_nobody_declined_them(nvidia, asked):
+def test_gpus_are_tried_if_there_are_some_and_they_were_not_declined(nvidia, asked):
     there = Answering(ANSWER, tried("hook" if asked else ""))
     found = ended(there, replace(NEW, target=replace(TARGET, nvidia_docker=nvidia)), GPUS)[1]
     assert there.asked[1][1]["gpus"] is asked

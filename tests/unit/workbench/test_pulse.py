@@ -59,7 +59,7 @@ def test_not_every_silence_is_that_of_a_dead_link(said, seconds, heard):
 
 
 @pytest.mark.parametrize(("wait", "has_pulse"), [(None, False), (100.0, False), (3.0, True), (45.0, True)])
-def test_where_nothing_is_promised_or_somebody_waits_for_less_it_is_only_waited(wait, has_pulse):
+def test_without_a_promise_or_with_a_shorter_wait_it_only_waits(wait, has_pulse):
     link: Any = Link(None, seconds=500.0)
     assert next_push(link, "gpu1", wait, has_pulse) is None
     assert link.waits == [wait]

@@ -179,7 +179,7 @@ def test_a_file_that_vanished_is_a_note_and_one_that_cannot_be_read_an_error(rec
     assert (receiver.notes, receiver.errors) == ([], ["`x` cannot be read: Input/output error"])
 
 
-def test_a_disk_that_is_full_here_ends_the_stream_over_there(receive, monkeypatch):
+def test_a_full_disk_here_ends_the_stream_on_the_host(receive, monkeypatch):
     connection = Lying([piece(b"ab"), piece(b"c", 2), whole(b"abc")])
 
     def full(part: PartialFile, offset: int, data: bytes) -> None:
@@ -257,7 +257,7 @@ def test_a_name_that_windows_has_not_is_told_as_that(collect, monkeypatch, name)
         outputs._checked(name)
 
 
-def test_what_is_gone_over_there_goes_here_only_where_the_listing_is_whole(collect, tmp_path):
+def test_what_is_gone_on_the_host_goes_here_only_if_the_listing_is_whole(collect, tmp_path):
     home = tmp_path / "home" / "outputs"
     home.mkdir(parents=True)
     (home / "gone").write_text("1")

@@ -55,7 +55,7 @@ def test_where_a_number_of_tries_is_given_no_more_are_made():
         HostKeyRefused("Another key."),
     ],
 )
-def test_what_another_try_cannot_mend_is_raised_at_once(error):
+def test_what_another_try_cannot_fix_is_raised_at_once(error):
     with pytest.raises(HostError) as caught:
         Patience(None, "The run goes on.").pause(error)
     assert caught.value is error

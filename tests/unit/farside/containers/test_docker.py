@@ -55,7 +55,7 @@ def test_what_an_engine_is_and_how_it_gives_gpus_is_read_from_its_words(name, wa
         ("no-permission", "may not use Docker", "sudo usermod -aG docker "),
     ],
 )
-def test_a_daemon_that_cannot_be_used_is_refused_with_what_mends_it(tmp_path, home, name, words, remedy):
+def test_an_unusable_daemon_is_refused_with_a_fix(tmp_path, home, name, words, remedy):
     docker = pretend(tmp_path, f"cat {INFO / name}.json")
     with pytest.raises(Refused) as caught:
         docker.daemon(home)
@@ -147,7 +147,7 @@ def test_a_daemon_that_does_not_answer_is_not_waited_for(tmp_path):
     assert not os.path.exists(f"/proc/{pid.read_text().strip()}")
 
 
-def test_whoever_is_called_away_leaves_no_program_behind(tmp_path):
+def test_an_interrupted_caller_leaves_no_program_behind(tmp_path):
     class CalledAway(Exception):
         pass
 

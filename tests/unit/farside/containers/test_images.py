@@ -86,7 +86,7 @@ def test_an_image_is_what_docker_and_one_look_inside_say(home, looks):
     assert found.pythons == (images.Python("/usr/bin/python3", "3.11.2", "/usr/bin/python3.11"),)
 
 
-def test_nobody_looks_into_an_image_twice_unless_the_note_about_it_is_damaged(home, looks):
+def test_an_image_is_inspected_once_unless_the_note_about_it_is_damaged(home, looks):
     find(Engine(debian=row()), wanted(), home)
     assert find(Engine(debian=row()), wanted(), home).pythons[0].version == "3.11.2"
     assert looks == [ID]

@@ -125,7 +125,7 @@ def test_a_signal_from_outside_is_handed_on_and_noted(launched):
     assert (launched.status()["code"], launched.status()["outside"]) == (4, 15)
 
 
-def test_everything_ends_when_nobody_owns_the_run_any_more(launched):
+def test_everything_ends_when_the_run_has_no_owner_any_more(launched):
     launched.start(
         "import signal, subprocess, sys, time; signal.signal(15, signal.SIG_IGN); "
         "child = subprocess.Popen(['sleep', '60'], start_new_session=True); print('up', child.pid); time.sleep(60)"
@@ -139,7 +139,7 @@ def test_everything_ends_when_nobody_owns_the_run_any_more(launched):
     assert left is None or left.state == "Z", "it is dead; whether it is reaped is the machine's affair"
 
 
-def test_a_launcher_that_nobody_waits_for_starts_nothing(launched, tmp_path):
+def test_a_launcher_without_a_keeper_starts_nothing(launched, tmp_path):
     launched.let_go()
     launched.start(f"open({str(tmp_path / 'ran')!r}, 'w')")
     assert launched.ended() == 125

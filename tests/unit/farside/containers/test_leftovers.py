@@ -180,7 +180,7 @@ def test_a_docker_that_hangs_does_not_keep_others_from_being_told(run, docker_pr
     ],
     ids=["running shell", "exited shell", "created shell", "in UTC", "in Tokyo", "in Los Angeles"],
 )
-def test_a_shell_that_somebody_is_in_stays_and_what_is_no_runs_goes_when_it_is_old(home, monkeypatch, rows, expected):
+def test_a_shell_in_use_stays_and_what_belongs_to_no_run_goes_when_it_is_old(home, monkeypatch, rows, expected):
     Path(home.container_home()).mkdir()
     monkeypatch.setattr(leftover_containers, "_listed", lambda *_: rows)
     assert [each["name"] for each in leftover_containers.find(home)] == expected

@@ -205,7 +205,7 @@ def test_a_build_has_the_targets_network_and_one_in_any_case(words, expected):
     assert room.network(words) == expected
 
 
-def test_the_first_process_ends_when_nobody_holds_the_pipe(container, tmp_path):
+def test_the_first_process_ends_when_the_pipe_has_no_holder(container, tmp_path):
     container.start(["uv"], {}, None)
     fifo = tmp_path / room.FIFO
     with stays(fifo) as process:

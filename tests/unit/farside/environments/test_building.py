@@ -147,7 +147,7 @@ def test_a_mark_that_cannot_be_read_says_nothing(tmp_path):
     assert built_environment.read_mark(str(tmp_path / "none")) == {}
 
 
-def test_one_that_somebody_removes_at_this_moment_is_not_used(environment, home):
+def test_one_that_is_being_removed_is_not_used(environment, home):
     ensure(environment, fill(environment))
     kernel.unlock(environment._lock, USE_BYTE)
     remover = os.open(environment.path + ".lock", os.O_RDWR)
@@ -162,7 +162,7 @@ def test_one_that_somebody_removes_at_this_moment_is_not_used(environment, home)
 
 
 @pytest.mark.parametrize("anew", [False, True])
-def test_whoever_builds_is_seen_to_build_until_the_end(environment, anew):
+def test_a_builder_is_seen_to_build_until_the_end(environment, anew):
     if anew:
         ensure(environment, fill(environment))
     seen = []

@@ -62,7 +62,7 @@ def test_pythons_that_were_brought_for_earlier_runs_are_found(home):
     assert Interpreter(str(brought), "3.9.18") in place.found_here(home, {"PATH": "", "HOME": home.path})
 
 
-def test_somebodys_environment_comes_after_a_python_of_the_machine(home, tmp_path):
+def test_an_environment_of_a_user_comes_after_a_python_of_the_machine(home, tmp_path):
     mine, plain = (program(tmp_path / folder / "bin" / "python3") for folder in ("mine", "plain"))
     (tmp_path / "mine" / "pyvenv.cfg").write_text("version = 3.9.18\n")
     record = tmp_path / "plain" / "conda-meta" / "python-3.9.18-0.json"

@@ -58,7 +58,7 @@ def test_where_uv_is_told_itself_pips_indexes_do_not_count(host, name):
     assert translated({**host, **({name: "https://uv/simple"} if name else {})}) == {}
 
 
-def test_certificates_that_somebody_named_are_used_and_else_the_systems(host, monkeypatch):
+def test_configured_certificates_are_used_and_else_the_systems(host, monkeypatch):
     write(host, "some.pem", "-")
     bundle = str(Path(host["HOME"]) / "some.pem")
 

@@ -42,7 +42,7 @@ def units(home: Home) -> list[str]:
     return sorted(each.name for each in (Path(home.cache()) / "uv" / "archive-v0").iterdir())
 
 
-def test_those_that_nobody_has_used_for_long_go(home):
+def test_those_that_were_not_used_for_long_go(home):
     make(home, "old", 40)
     make(home, "new", 1)
 
@@ -119,7 +119,7 @@ def test_a_host_without_environments_has_nothing_to_remove(tmp_path):
     assert trimmed(Home(str(tmp_path / "none")), {"older": 0, "keep": 0}) == {"removed": [], "kept": [], "left": 0}
 
 
-def test_while_somebody_installs_the_cache_is_theirs(home):
+def test_the_cache_is_not_trimmed_during_an_installation(home):
     make(home, "one", 40, cached="package")
     lock = Path(home.cache()) / "uv" / ".lock"
     with lock.open("w") as held:

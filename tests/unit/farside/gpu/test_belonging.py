@@ -152,7 +152,7 @@ def test_a_control_group_that_the_guardian_is_in_too_proves_nothing(proc, tmp_pa
     assert proc.belonging(inside / "lock").of(600) == OTHER
 
 
-def test_nobody_is_a_stranger_for_good_before_the_launcher_is_known(proc, tmp_path, make_living):
+def test_no_process_is_a_stranger_for_good_before_the_launcher_is_known(proc, tmp_path, make_living):
     inside = tmp_path / "inside"
     inside.mkdir()
     (inside / "lock").touch()

@@ -32,7 +32,7 @@ from kit.gpu_values import STRANGER, device, holding, row, strange, working
         "work of nobody who is named",
     ],
 )
-def test_one_per_cent_is_work_and_what_nobody_can_match_is_unknown(seen: Row, kind: int) -> None:
+def test_one_per_cent_is_work_and_what_cannot_be_matched_is_unknown(seen: Row, kind: int) -> None:
     assert work(seen, device(), attributed=True)[0] == kind
 
 

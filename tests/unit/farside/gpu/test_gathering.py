@@ -36,7 +36,7 @@ def test_who_computes_on_a_device_is_a_stranger_and_who_draws_on_a_screen_is_not
     assert [each.strangers for each in found] == [(7000, 7003), ()]
 
 
-def test_the_server_of_mps_is_nobodys(report_of, mps_server):
+def test_the_server_of_mps_belongs_to_no_run(report_of, mps_server):
     found = occupied(report_of({"processes": [process(mps_server), process(7000, "mps")]}))
     assert found[0].strangers == (7000,)
 

@@ -62,7 +62,7 @@ def test_the_time_without_work_until_now(known, seen, now, seconds):
     ],
     ids=["nobody", "no looks", "none lately", "unmatched", "unnamed", "MIG", "no device", "one of two"],
 )
-def test_it_is_not_said_where_nobody_can_know(known, seen, now):
+def test_it_is_not_said_if_it_cannot_be_known(known, seen, now):
     assert idle_for(seen, known, START, START + now) is None
 
 

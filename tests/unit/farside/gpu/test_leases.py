@@ -231,7 +231,7 @@ def waiter(report_of) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-def test_one_that_is_stopped_keeps_nobody_waiting_and_has_its_place_when_it_goes_on(driver, report_of, waiter):
+def test_a_stopped_run_delays_no_other_and_has_its_place_when_it_goes_on(driver, report_of, waiter):
     def stopped() -> bool:
         with open(f"/proc/{waiter.pid}/stat") as file:
             return file.read().rpartition(")")[2].split()[0] == "T"
@@ -255,7 +255,7 @@ def test_one_that_is_stopped_keeps_nobody_waiting_and_has_its_place_when_it_goes
     assert waits == [False, False]
 
 
-def test_a_place_that_outlives_its_run_keeps_nobody_waiting(driver, report_of, monkeypatch):
+def test_a_place_that_outlives_its_run_delays_no_other_run(driver, report_of, monkeypatch):
     with subprocess.Popen(["true"]) as gone:
         pass
     with monkeypatch.context() as changed:
@@ -277,7 +277,7 @@ def test_one_who_is_not_next_hears_how_many_are(driver, report_of, count, said):
     assert driver.waited_for() == [said]
 
 
-def test_whoever_stops_waiting_gives_up_the_place(driver, report_of):
+def test_to_stop_waiting_gives_up_the_place(driver, report_of):
     report = report_of({"processes": [process(os.getpid())]})
 
     def stop() -> None:
@@ -290,7 +290,7 @@ def test_whoever_stops_waiting_gives_up_the_place(driver, report_of):
     assert not any(uuid in each.usable for each in registry.read().tickets)
 
 
-def test_somebody_who_is_quicker_makes_one_try_again(driver, report_of, monkeypatch):
+def test_a_quicker_run_makes_the_other_try_again(driver, report_of, monkeypatch):
     take, lost = registry.take, list[Any]()
 
     def take_late(uuids: tuple[str, ...], who: LeaseHolder) -> Any:

@@ -86,7 +86,7 @@ def test_a_process_of_the_run_is_ended(start, monkeypatch, words, patient, by):
 
 
 @pytest.mark.parametrize("environment", [{}, {"HOLDFAST_RUN_ID": "run_1"}, {"HOLDFAST_GENERATION": "another"}])
-def test_a_pid_that_is_somebody_elses_now_is_never_signalled(environment, start):
+def test_a_pid_that_was_reused_by_another_process_is_never_signalled(environment, start):
     """The driver names a process that is gone, and another has its pid."""
     stranger = start(**environment)
     left, ended, answered = ending(Made(stranger.pid))
@@ -125,7 +125,7 @@ def test_nothing_is_known_from_before(start):
     wait_for(lambda: child.poll() is not None)
 
 
-def test_whoever_ends_them_does_not_end_itself(monkeypatch):
+def test_the_process_that_ends_them_does_not_end_itself(monkeypatch):
     made = Made(os.getpid(), os.getppid(), 1)
     made.pid = 1
     monkeypatch.setattr(Belonging, "of", lambda self, pid: "own")

@@ -63,7 +63,7 @@ def test_own_runs_others_runs_and_strangers_are_told_apart(report_of, of_a_run):
     assert (leased["uid"], leased["run"], leased["pid"]) == (me, "mine_7", 5)
 
 
-def test_a_process_on_a_device_that_nobody_leased_is_a_stranger(report_of):
+def test_a_process_on_a_device_without_a_lease_is_a_stranger(report_of):
     found = answer(report_of({"processes": [process(1)]}, {"processes": None}), state({}))
     (row,) = found["devices"][0]["processes"]
     assert (row["whose"], row["run"], row["user"]) == ("stranger", None, occupant(1).user)
@@ -106,14 +106,14 @@ def test_the_queue_has_those_who_wait_for_devices_of_this_machine(report_of):
     assert row["waited"] >= 3
 
 
-def test_a_device_is_used_where_somebody_computes_on_it_and_not_where_somebody_draws(report_of):
+def test_a_device_is_used_by_compute_processes_and_not_by_graphics_processes(report_of):
     mine = os.getpid()
     rows = [[], [process(mine)], [process(mine, kind="graphics"), process(mine)], None]
     found = [answer(report_of({"processes": each}), state({}))["devices"][0]["is_used"] for each in rows]
     assert found == [False, True, False, None]
 
 
-def test_nobody_reads_the_options_of_anybodys_command(report_of):
+def test_options_of_commands_are_never_read(report_of):
     argv = [sys.executable, "-u", "-c", "input()", "--password=hunter2"]
     with subprocess.Popen(argv, stdin=subprocess.PIPE) as running:
         wait_for(lambda: occupant(running.pid).command == os.path.basename(sys.executable))
@@ -122,7 +122,7 @@ def test_nobody_reads_the_options_of_anybodys_command(report_of):
     assert "hunter2" not in json.dumps(found) and "input" not in json.dumps(found)
 
 
-def test_a_device_of_another_maker_is_named_and_is_nobodys(home, monkeypatch):
+def test_a_device_of_another_maker_is_named_without_a_holder(home, monkeypatch):
     monkeypatch.setattr(gpus, "name_others", lambda: [("0000:03:00.0", "Intel Arc A770")])
     found = gpu_inventory.look(home, {})
     assert found["state"] == gpus.NO_DRIVER

@@ -45,7 +45,7 @@ def test_only_those_who_could_use_the_same_are_before_one():
     assert before([first, other], other) == []
 
 
-def test_whoever_came_first_is_first_whatever_the_number_of_the_process() -> None:
+def test_the_first_to_arrive_is_first_whatever_its_process_id() -> None:
     early, late = Ticket(5, 4000, 1, frozenset("a")), Ticket(6, 10, 1, frozenset("a"))
     assert allocate([early, late], early, ["a"]) == ("a",)
     assert allocate([early, late], late, ["a"]) is None
@@ -65,7 +65,7 @@ tickets = st.lists(
 
 
 @given(tickets, st.sets(st.sampled_from(DEVICES)))
-def test_nobody_is_given_what_another_is_given_and_the_first_who_can_be_served_is(waiting, free):
+def test_no_device_is_given_twice_and_the_first_that_can_be_served_is(waiting, free):
     given_out = {each: allocate(waiting, each, sorted(free)) for each in waiting}
     had = [uuid for uuids in given_out.values() for uuid in uuids or ()]
     assert len(had) == len(set(had)) and set(had) <= free

@@ -67,9 +67,7 @@ def test_a_long_name_of_a_run_is_cut_from_its_left_and_the_lock_counts(uuids, ta
 
 
 @pytest.mark.parametrize(("name", "is_cut"), [("iris", False), ("p" * 90, True), ("r" * 200, True), ("ü" * 90, True)])
-def test_whoever_waits_says_which_run_that_is_and_a_name_that_is_too_long_costs_nobody_the_place(
-    uuids, opened, name, is_cut
-):
+def test_a_waiting_run_is_named_and_a_name_that_is_too_long_does_not_cost_its_place(uuids, opened, name, is_cut):
     ticket, sockets = registry.queue_up(128, uuids, LeaseHolder(4294967294, f"{name}_1794774034208", 7))
     opened += sockets
     (found,) = [each for each in registry.read().tickets if each.usable == frozenset(uuids)]

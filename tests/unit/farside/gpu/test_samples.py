@@ -47,7 +47,7 @@ WHOLE = (
 )
 
 
-def test_what_is_written_is_read_and_nothing_is_nobody_who_watched():
+def test_what_is_written_is_read_and_nothing_means_not_watched():
     assert read(b"") == Samples()
     assert read(b'{"format": 1, "beg').began is None
     assert read(encode_start(1.0, "nvml") + encode_problem(1.5, "Driver Not Loaded")).problem == "Driver Not Loaded"

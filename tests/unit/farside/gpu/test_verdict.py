@@ -122,7 +122,7 @@ def test_a_machine_that_is_looked_at_ever_less_often_is_not_taken_for_idle():
     assert found.devices[0].mean == pytest.approx(67.3, abs=0.1)
 
 
-def test_nobody_is_told_to_restart_a_machine_that_slept():
+def test_no_verdict_suggests_to_restart_a_machine_that_slept():
     found = judge(leasing(1), end(10_830), samples(*[[row()]] * 30, at=lambda place: place + 10_800.0 * (place > 20)))
     assert "2 h 59 min of the 3 h" in found.sentence
     assert found.remedy.startswith("Keep the machine from sleeping")
