@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside.gpu.judge.answer import PREFIXES, Answer
 from holdfast.farside.gpu.judge.evidence import LADDER
-from holdfast.farside.gpu.judge.reasons import OCCASIONS, REASONS, SAID, WORDS, Blanks, filled, words
-from holdfast.farside.gpu.judge.verdict import Verdict
+from holdfast.farside.gpu.judge.reasons import OCCASIONS, PREFIXES, REASONS, SAID, WORDS, Blanks, Cause, Verdict, filled
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "reference" / "gpu-verdicts.md").read_text(encoding="utf-8")
 SHOWN = Blanks(
@@ -28,6 +26,10 @@ SHOWN = Blanks(
 )
 
 
+def shown(cause: Cause) -> tuple[str, str, str]:
+    return filled(cause, SHOWN)[:3]
+
+
 def test_the_page_has_every_state_with_how_its_sentence_begins():
     rows = re.findall(r"^\| `([a-z-]+)` \| `(GPU [^`]+)` \|", PAGE, re.MULTILINE)
     assert rows == [(state, prefix.strip()) for state, prefix in PREFIXES.items()]
@@ -36,20 +38,20 @@ def test_the_page_has_every_state_with_how_its_sentence_begins():
 def test_the_page_says_of_every_key_and_every_evidence_what_it_is():
     before_states = PAGE[: PAGE.index("## States")]
     keys = re.findall(r"^\| `([a-z]+)` \|", before_states, re.MULTILINE)
-    assert keys == [name for name in Verdict._fields if name not in Answer._fields]
+    assert keys == list(Verdict._fields[4:])
     assert all(f"`{each}`" in before_states for each in LADDER)
 
 
 @pytest.mark.parametrize(
     ("begin", "end", "expected"),
     [
-        ("Reasons", "## On occasions", [(name, *words(name, SHOWN)) for name in REASONS]),
+        ("Reasons", "## On occasions", [shown(WORDS[name]) for name in REASONS]),
         (
             "On occasions",
             "## From the output",
-            [(each.reason, each.when, *filled(each.words, SHOWN)) for each in OCCASIONS],
+            [(each.reason, when, *shown(each)[1:]) for when, each in OCCASIONS],
         ),
-        ("From the output", None, [(name, *words(name, SHOWN, is_said=True)) for name in SAID]),
+        ("From the output", None, [shown(each) for each in SAID.values()]),
     ],
 )
 def test_the_page_has_every_reason_with_its_sentence_and_remedy(begin, end, expected):
@@ -59,8 +61,8 @@ def test_the_page_has_every_reason_with_its_sentence_and_remedy(begin, end, expe
 
 
 def test_every_blank_of_the_texts_is_one_of_those_that_are_filled():
-    for each in [*WORDS.values(), *SAID.values(), *(each.words for each in OCCASIONS)]:
-        assert set(re.findall(r"%\((\w+)\)s", " ".join(each))) <= set(Blanks._fields)
+    for each in [*WORDS.values(), *SAID.values(), *(cause for _, cause in OCCASIONS)]:
+        assert set(re.findall(r"%\((\w+)\)s", " ".join(each[1:3]))) <= set(Blanks._fields)
 
 
 def test_what_stands_for_something_is_explained():

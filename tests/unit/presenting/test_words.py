@@ -92,7 +92,7 @@ def test_every_reason_of_a_verdict_has_words():
     named = {
         value for name, value in vars(reasons).items() if name[0] != "_" and name.isupper() and isinstance(value, str)
     }
-    assert named == set(reasons.WORDS)
+    assert named == {*reasons.WORDS, *reasons.STATES}
     assert [each for each, words in reasons.WORDS.items() if not words.sentence] == [reasons.NOT_ASKED]
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from holdfast.farside.gpu import gpu_facts as known
 from holdfast.farside.gpu import samples as lines
-from holdfast.farside.gpu.judge.verdict import Verdict, as_json, conclude, judge, judged
+from holdfast.farside.gpu.judge.reasons import Verdict
+from holdfast.farside.gpu.judge.verdict import conclude, judge, judged
 from holdfast.farside.gpu.samples import Row, Samples, Tick
 from kit.gpu_values import ASKED, START, end, leasing, samples, working
 
@@ -27,7 +28,7 @@ def write(folder: Path, seen: Samples) -> None:
 def test_the_verdict_is_that_of_the_files(tmp_path):
     write(tmp_path, SEEN)
     found = conclude(str(tmp_path), ENDED)
-    assert found == as_json(judge(FACTS, ENDED, SEEN))
+    assert found == judge(FACTS, ENDED, SEEN).as_json()
     assert found["reason"] == "ok" and set(found) == set(Verdict._fields)
     json.dumps(found)
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 
 from holdfast.farside.gpu import gpu_facts, samples
-from holdfast.farside.gpu.judge import verdict
+from holdfast.farside.gpu.judge.verdict import judge
 from kit.gpu_values import CPU_BUILD, START, device, end, leasing, uuid, working
 from kit.gpu_values import samples as seen
 from kit.gpu_verdicts import CASES
@@ -48,11 +48,11 @@ def test_facts_samples_and_verdict_are_written_as_ever():
     lines += [samples.encode_tick(watched.ticks[0]), samples.encode_loss(START, 0, "GPU is lost")]
     lines += [samples.encode_found(START, 0), samples.encode_skipped(START, 2)]
     assert b"".join([*lines, samples.encode_problem(START, "Driver Not Loaded")]) == SAMPLES_TEXT
-    found = verdict.as_json(verdict.judge(leasing(1), end(10), seen(*[[working()]] * 10)))
+    found = judge(leasing(1), end(10), seen(*[[working()]] * 10)).as_json()
     assert json.dumps({**found, "sentence": ""}) == VERDICT_TEXT
 
 
 def test_every_case_has_the_same_verdict_but_for_its_words():
-    cases = [verdict.as_json(verdict.judge(*case[:3])) for case in CASES.values()]
+    cases = [judge(*case[:3]).as_json() for case in CASES.values()]
     texts = [json.dumps({**each, "sentence": "", "remedy": ""}) for each in cases]
     assert hashlib.sha256("\n".join(texts).encode()).hexdigest() == VERDICTS

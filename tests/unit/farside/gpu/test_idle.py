@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.farside.gpu.judge.idle import idle_for, waiting
+from holdfast.farside.gpu.judge.evidence import idle_for, waiting
 from holdfast.farside.gpu.judge.verdict import judge
 from holdfast.farside.gpu.samples import Samples
 from kit.gpu_values import GIB, START, device, end, facts, holding, leasing, row, samples, strange, working

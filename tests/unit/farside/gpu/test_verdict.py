@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import tracemalloc
 
 import pytest
 
 from holdfast.farside.gpu.devices import GpuDevice
 from holdfast.farside.gpu.gpu_facts import NOTHING
-from holdfast.farside.gpu.judge import evidence, reasons, verdict
+from holdfast.farside.gpu.judge import case, reasons
 from holdfast.farside.gpu.judge.evidence import work
-from holdfast.farside.gpu.judge.verdict import Verdict, judge
+from holdfast.farside.gpu.judge.reasons import DeviceUse
+from holdfast.farside.gpu.judge.verdict import judge
 from holdfast.farside.gpu.samples import Row
 from kit.gpu_values import ASKED, GIB, device, end, facts, holding, leasing, row, samples, uuid, working
 from kit.gpu_verdicts import CASES, MIG, TEN
@@ -25,12 +25,11 @@ def test_a_run_is_judged_as_the_table_says_with_a_sentence_and_a_remedy_without_
     assert found.sentence and "%(" not in found.sentence + found.remedy
     assert bool(found.remedy) == (found.reason not in (reasons.OK, reasons.NOT_ASKED))
     assert "  " not in found.sentence and ".." not in found.sentence
-    assert verdict.parse(json.loads(json.dumps(verdict.as_json(found)))) == found
 
 
 def test_every_reason_is_given_to_some_run():
     assert {each.reason for each in CASES.values()} == set(reasons.REASONS)
-    assert {each.state for each in CASES.values()} == set(verdict.STATES)
+    assert {each.state for each in CASES.values()} == set(reasons.STATES)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +60,7 @@ def test_what_is_said_of_use_names_device_mean_peak_and_first_use():
     assert found.evidence == "utilisation" and found.waited == pytest.approx(0.3)
     assert found.spells == ((0.0, 3.0),)
     (use,) = found.devices
-    assert use == verdict.Use(0, uuid(0), "Tesla K80", 70.0, 8 * GIB, 4.0, 0.7, True)
+    assert use == DeviceUse(0, uuid(0), "Tesla K80", 70.0, 8 * GIB, 4.0, 0.7, True)
 
 
 def test_memory_that_was_only_held_is_no_first_use():
@@ -136,7 +135,7 @@ def test_two_weeks_on_eight_gpus_are_judged_in_one_pass(monkeypatch):
         weighed.append(row.number)
         return work(row, part, attributed)
 
-    monkeypatch.setattr(evidence, "work", count)
+    monkeypatch.setattr(case, "work", count)
     looks = [[working(number) if place % 3 else holding(number) for number in range(8)] for place in range(500)]
     seen = samples(*looks)
     tracemalloc.start()
@@ -160,10 +159,4 @@ def test_a_device_of_which_only_the_samples_know_is_judged_too():
 
 def test_a_script_that_failed_and_said_that_its_device_was_lost_is_believed():
     found = judge(leasing(1), end(10.4, 1, said=(reasons.LOST,)), samples(*[[working()]] * 10))
-    assert (found.state, found.reason) == (verdict.PARTLY_USED, reasons.LOST)
-
-
-@pytest.mark.parametrize("found", [None, 5, {}, {"state": "used"}, {**dict.fromkeys(Verdict._fields), "state": "?"}])
-def test_what_is_no_verdict_is_refused(found):
-    with pytest.raises(ValueError, match="verdict"):
-        verdict.parse(found)
+    assert (found.state, found.reason) == (reasons.PARTLY_USED, reasons.LOST)

@@ -11,8 +11,8 @@ from holdfast.farside.environments.build_findings import ERROR, KINDS, WARNING, 
 from holdfast.farside.gpu import gpu_facts as known
 from holdfast.farside.gpu.devices import GpuDevice
 from holdfast.farside.gpu.gpu_facts import End, GpuFacts, Left
-from holdfast.farside.gpu.judge import reasons, verdict
-from holdfast.farside.gpu.judge.idle import idle_for
+from holdfast.farside.gpu.judge import reasons
+from holdfast.farside.gpu.judge.evidence import idle_for
 from holdfast.farside.gpu.judge.verdict import judge
 from holdfast.farside.gpu.request import GpuRequest
 from holdfast.farside.gpu.samples import Loss, Row, Samples, Tick
@@ -110,17 +110,16 @@ regular_samples = some.lists(
 @given(every_facts, ends, every_samples)
 def test_whatever_is_known_there_is_one_verdict_and_a_process_of_the_run_that_computes_is_believed(facts, end, samples):
     found = judge(facts, end, samples)
-    assert found.state in verdict.STATES and found.reason in reasons.REASONS
+    assert found.state in reasons.STATES and found.reason in reasons.REASONS
     assert found.sentence
     assert bool(found.remedy) == (found.reason not in (reasons.OK, reasons.NOT_ASKED))
-    assert (found.state == verdict.NOT_ASKED) == (found.reason == reasons.NOT_ASKED)
+    assert (found.state == reasons.NOT_ASKED) == (found.reason == reasons.NOT_ASKED)
     assert found.waited is None or 0 <= found.waited <= 1
     assert all(0 <= begin <= end_ for begin, end_ in found.spells) and len(found.spells) <= 20
-    assert verdict.parse(json.loads(json.dumps(verdict.as_json(found)))) == found
-    if found.state == verdict.NOT_USED:
+    if found.state == reasons.NOT_USED:
         assert is_proved_by_what_it_was_given(facts, end) or is_proved_by_looks(facts, end, samples), found
     computing = judge(facts, end._replace(started=START, ended=START + 2), with_work_of_the_run(samples))
-    assert computing.state in (verdict.USED, verdict.PARTLY_USED) and computing.evidence == "utilisation"
+    assert computing.state in (reasons.USED, reasons.PARTLY_USED) and computing.evidence == "utilisation"
 
 
 def with_work_of_the_run(samples: Samples) -> Samples:
@@ -133,7 +132,7 @@ def with_work_of_the_run(samples: Samples) -> Samples:
 def test_not_used_is_said_only_with_a_proof(facts, stalled, seconds, samples):
     ended = end_of(seconds, is_stalled=stalled)
     found = judge(facts, ended, samples)
-    if found.state == verdict.NOT_USED:
+    if found.state == reasons.NOT_USED:
         rows = [row for each in samples.ticks if each.time <= ended.ended for row in each.rows]
         assert is_proved_by_looks(facts, ended, samples), found
         assert not any(row.own_utilisation or row.unmatched for row in rows)

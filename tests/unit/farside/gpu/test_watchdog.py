@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.farside.gpu.gpu_facts import GpuFacts
-from holdfast.farside.gpu.judge.idle import idle_for
+from holdfast.farside.gpu.judge.evidence import idle_for
 from holdfast.farside.gpu.request import GpuRequest
 from holdfast.farside.gpu.samples import Row, Samples, Tick, encode_devices, encode_start, encode_tick, period
 from holdfast.farside.gpu.samples import read as read_samples

@@ -1,6 +1,6 @@
 """Whether a script that is about to start can use a GPU: what speaks against it, with what to do. Pure."""
 
-from typing import List, NamedTuple, Optional, Sequence
+from typing import List, Optional, Sequence, Union
 
 from holdfast.farside.environments import build_findings
 from holdfast.farside.environments.build_findings import BuildFinding
@@ -9,21 +9,12 @@ from holdfast.farside.gpu import phrases
 from holdfast.farside.gpu.devices import NAMED, OK, GpuDevice
 from holdfast.farside.gpu.gpu_facts import GpuFacts, is_hidden, seen
 from holdfast.farside.gpu.judge import reasons
-from holdfast.farside.gpu.judge.reasons import Blanks, Occasion, Words
+from holdfast.farside.gpu.judge.reasons import Blanks, Cause
 from holdfast.farside.gpu.request import ALL
 from holdfast.farside.machine import gpus
 
 
-class Check(NamedTuple):
-    """One that failed. `is_fatal`: a run that must have a GPU is not to start."""
-
-    reason: str
-    sentence: str
-    remedy: str
-    is_fatal: bool
-
-
-def check(facts: GpuFacts) -> List[Check]:
+def check(facts: GpuFacts) -> List[Cause]:
     """What fails, in the order in which it keeps a script from its GPU; none where nothing speaks against it."""
     nothing = missing(facts)
     if nothing is not None:
@@ -36,12 +27,12 @@ def check(facts: GpuFacts) -> List[Check]:
     return [each for each in failing if each is not None]
 
 
-def unfit(facts: GpuFacts) -> List[Check]:
+def unfit(facts: GpuFacts) -> List[Cause]:
     """What is installed and does not fit, in the words of the environment's check. Fatal is what leaves the script no
     framework that can use a GPU."""
     fatal = _fatal_findings(facts.findings, facts.frameworks)
     return [
-        Check(reason_of(each), each.sentence, each.remedy, each in fatal)
+        Cause(reason_of(each), each.sentence, each.remedy, each in fatal)
         for each in facts.findings
         if each.severity == build_findings.ERROR
     ]
@@ -61,7 +52,7 @@ def _fatal_findings(found: Sequence[BuildFinding], frameworks: Sequence[str]) ->
     return [] if fitting else wrong
 
 
-def proof(facts: GpuFacts, said: Sequence[str] = (), was_touched: bool = False) -> Optional[Check]:
+def proof(facts: GpuFacts, said: Sequence[str] = (), was_touched: bool = False) -> Optional[Cause]:
     """What proves by itself that the script could not use a GPU, whatever was seen of it. `said`: what its output
     names; what the environment's check found too is sure then. `was_touched`: a process of the run was on a device, so
     nothing has hidden them all; a script may set its own variables."""
@@ -85,19 +76,19 @@ def reason_of(finding: BuildFinding) -> str:
     }.get(finding.kind, reasons.WRONG_BUILD)
 
 
-def missing(facts: GpuFacts) -> Optional[Check]:
+def missing(facts: GpuFacts) -> Optional[Cause]:
     """Where no GPU is there that could be used and watched, or it is not known; None if there is one."""
     if any(each.state == OK for each in facts.devices) or not facts.driver_state:
         return None
     broken = [each for each in facts.devices if each.state != NAMED]
     if facts.driver_state == gpus.TIMED_OUT:
-        return _failed_on(reasons.SILENT, facts, detail=facts.problem)
+        return _failed(reasons.SILENT, facts, detail=facts.problem)
     if broken:
-        return _failed_on(reasons.BROKEN, facts, detail=phrases.states(broken))
+        return _failed(reasons.BROKEN, facts, detail=phrases.states(broken))
     if facts.devices:
         return _failed(reasons.NOT_WATCHED, facts)._replace(is_fatal=False)
     if facts.driver_state == gpus.FAILED:
-        return _failed_on(reasons.FAILING, facts, detail=facts.problem)
+        return _failed(reasons.FAILING, facts, detail=facts.problem)
     return _failed(reasons.NO_GPU if facts.driver_state == gpus.OK else reasons.NO_DRIVER, facts)
 
 
@@ -123,14 +114,14 @@ def _meant(facts: GpuFacts) -> List[GpuDevice]:
     return [each for each in visible if facts.leases(each)] or visible
 
 
-def _hidden(facts: GpuFacts) -> Optional[Check]:
+def _hidden(facts: GpuFacts) -> Optional[Cause]:
     if not is_hidden(facts):
         return None
     is_written = facts.request.is_leasing or facts.container is not None
-    return _failed_on(reasons.OBEYED, facts) if is_written else _failed(reasons.HIDDEN, facts)
+    return _failed(reasons.OBEYED, facts) if is_written else _failed(reasons.HIDDEN, facts)
 
 
-def _too_few(facts: GpuFacts) -> Optional[Check]:
+def _too_few(facts: GpuFacts) -> Optional[Cause]:
     """Of devices that are cut by MIG each part counts, and the lease knows how many those are."""
     asked, least = facts.request.gpus, facts.request.min_memory or 0
     wanted = 1 if asked == ALL and least else asked if isinstance(asked, int) else 0
@@ -141,26 +132,23 @@ def _too_few(facts: GpuFacts) -> Optional[Check]:
     if not enough:
         largest = max((each.memory_total for each in there if each.memory_total is not None), default=None)
         amount, detail = phrases.asked_memory(least), phrases.memory(largest)
-        return _failed_on(reasons.TOO_SMALL, facts, amount=amount, detail=detail)
+        return _failed(reasons.TOO_SMALL, facts, amount=amount, detail=detail)
     which = "that works" if len(enough) == 1 else "that work"
     if least:
         which = "with %s of memory" % phrases.asked_memory(least)
     count = "%s %s" % (phrases.counted(len(enough), "GPU"), which)
-    return _made(
-        reasons.TOO_FEW,
-        reasons.words(reasons.TOO_FEW, blanks_of(facts)._replace(detail=count, number=str(len(enough)))),
-    )
+    return _failed(reasons.TOO_FEW, facts, detail=count, number=str(len(enough)))
 
 
-def _occupied(facts: GpuFacts, devices: Sequence[GpuDevice]) -> Optional[Check]:
+def _occupied(facts: GpuFacts, devices: Sequence[GpuDevice]) -> Optional[Cause]:
     """One that is free is enough."""
     if not devices or any(not each.strangers for each in devices):
         return None
     shown = "; ".join("%s has %s" % (phrases.device(each), phrases.processes(each.strangers)) for each in devices)
-    return _failed_on(reasons.OCCUPIED, facts, detail=shown)
+    return _failed(reasons.OCCUPIED, facts, detail=shown)
 
 
-def _short_of_memory(facts: GpuFacts, devices: Sequence[GpuDevice]) -> Optional[Check]:
+def _short_of_memory(facts: GpuFacts, devices: Sequence[GpuDevice]) -> Optional[Cause]:
     least = facts.request.min_memory
     if not least or not devices:
         return None
@@ -168,17 +156,9 @@ def _short_of_memory(facts: GpuFacts, devices: Sequence[GpuDevice]) -> Optional[
     if any(free is None or free >= least for _, free in known):
         return None
     shown = ", ".join("%s has %s" % (phrases.device(each), phrases.memory(free)) for each, free in known)
-    return _failed_on(reasons.TOO_FULL, facts, amount=phrases.asked_memory(least), detail=shown)
+    return _failed(reasons.TOO_FULL, facts, amount=phrases.asked_memory(least), detail=shown)
 
 
-def _failed(reason: str, facts: GpuFacts) -> Check:
-    return _made(reason, reasons.words(reason, blanks_of(facts)))
-
-
-def _failed_on(occasion: Occasion, facts: GpuFacts, amount: str = "", detail: str = "") -> Check:
-    blanks = blanks_of(facts)._replace(amount=amount, detail=detail)
-    return _made(occasion.reason, reasons.filled(occasion.words, blanks))
-
-
-def _made(reason: str, words: Words) -> Check:
-    return Check(reason, phrases.capital(words.sentence).rstrip(". :") + ".", words.remedy, True)
+def _failed(found: Union[str, Cause], facts: GpuFacts, **blanks: str) -> Cause:
+    cause = reasons.filled(found, blanks_of(facts)._replace(**blanks))
+    return cause._replace(sentence=phrases.capital(cause.sentence).rstrip(". :") + ".")

@@ -5,38 +5,32 @@ from typing import List, Optional, Sequence
 from holdfast.farside.gpu import phrases
 from holdfast.farside.gpu.gpu_facts import End, GpuFacts, Left
 from holdfast.farside.gpu.judge import reasons
-from holdfast.farside.gpu.judge.answer import (
-    NOT_ASKED,
+from holdfast.farside.gpu.judge.case import Case, Tally, described, is_proved_unused, losses, use_of
+from holdfast.farside.gpu.judge.checks import blanks_of, check, missing, unfit
+from holdfast.farside.gpu.judge.evidence import ABSENT, FEWEST_LOOKS, UNCLEAR, UNMEASURED, WORKING
+from holdfast.farside.gpu.judge.reasons import (
     NOT_AVAILABLE,
     NOT_USED,
     PARTLY_USED,
     UNKNOWN,
     USED,
-    Answer,
-    Case,
+    Blanks,
+    Cause,
+    Verdict,
     answer,
-    answer_on,
-    checked,
-    described,
-    is_proved_unused,
-    losses,
-    use_of,
     worded,
 )
-from holdfast.farside.gpu.judge.checks import Check, blanks_of, check, missing, unfit
-from holdfast.farside.gpu.judge.evidence import ABSENT, FEWEST_LOOKS, UNCLEAR, UNMEASURED, WORKING, Tally
-from holdfast.farside.gpu.judge.reasons import Blanks
 from holdfast.farside.gpu.samples import period
 from holdfast.farside.machine import gpus
 
-LITTLE = 0.1
-ENOUGH_LOOKS = 20
+_LITTLE = 0.1
+_ENOUGH_LOOKS = 20
 _ENDED_BY_SOMEBODY = (130, 137, 143)
 _CRASHES = (6, 7, 11)
 """SIGABRT, SIGBUS, SIGSEGV: how a library ends its process; other signals come from outside."""
 
 
-def used(case: Case, found: Sequence[Tally]) -> Answer:
+def used(case: Case, found: Sequence[Tally]) -> Verdict:
     """`found` are the devices that were used, one at least."""
     for judge in (_lost, _exhausted, _elsewhere, _left, _partly):
         fault = judge(case, found)
@@ -58,7 +52,7 @@ def _left_text(left: Sequence[Left]) -> str:
     return phrases.listed(shown) + " of GPU memory"
 
 
-def _lost(case: Case, found: Sequence[Tally]) -> Optional[Answer]:
+def _lost(case: Case, found: Sequence[Tally]) -> Optional[Verdict]:
     mattering = {each.part.number for each in found} | {n for n in case.meant if case.tallies[n].part.is_leased}
     lost = [each for each in losses(case) if each.number in mattering]
     blanks = blanks_of(case.facts)._replace(devices=_shown(found))
@@ -71,18 +65,18 @@ def _lost(case: Case, found: Sequence[Tally]) -> Optional[Answer]:
         detail = "%s was lost after %s%s; seen until then: %s" % (name, when, said, blanks.devices)
         return answer(PARTLY_USED, reasons.LOST, blanks._replace(detail=detail))
     if reasons.LOST in case.end.said and case.end.has_failed:
-        return answer(PARTLY_USED, reasons.LOST, blanks, is_said=True)
+        return answer(PARTLY_USED, reasons.said(reasons.LOST), blanks)
     return None
 
 
-def _exhausted(case: Case, found: Sequence[Tally]) -> Optional[Answer]:
+def _exhausted(case: Case, found: Sequence[Tally]) -> Optional[Verdict]:
     if not _is_exhausted(case.end, found):
         return None
     blanks = blanks_of(case.facts)._replace(devices=_shown(found))
     return answer(USED, reasons.OUT_OF_MEMORY, blanks)
 
 
-def _elsewhere(case: Case, found: Sequence[Tally]) -> Optional[Answer]:
+def _elsewhere(case: Case, found: Sequence[Tally]) -> Optional[Verdict]:
     """On a device that is not the run's, beside its own or instead of them."""
     leased = [each for each in case.tallies.values() if each.part.is_leased]
     other = [each for each in found if not each.part.is_leased]
@@ -93,17 +87,17 @@ def _elsewhere(case: Case, found: Sequence[Tally]) -> Optional[Answer]:
     return answer(USED if is_all else PARTLY_USED, reasons.OTHER_DEVICE, blanks)
 
 
-def _left(case: Case, found: Sequence[Tally]) -> Optional[Answer]:
+def _left(case: Case, found: Sequence[Tally]) -> Optional[Verdict]:
     if not case.end.left:
         return None
     blanks = blanks_of(case.facts)._replace(devices=_shown(found), detail=_left_text(case.end.left))
     living = sorted({each.pid for each in case.end.left if each.name})
     if not living:
-        return answer_on(USED, reasons.GONE, blanks)
+        return answer(USED, reasons.GONE, blanks)
     return answer(USED, reasons.LEFT, blanks._replace(pids=" ".join(str(each) for each in living)))
 
 
-def _partly(case: Case, found: Sequence[Tally]) -> Optional[Answer]:
+def _partly(case: Case, found: Sequence[Tally]) -> Optional[Verdict]:
     """Fewer devices than were leased, or hardly any of the time. Which device a leased instance of MIG is on is not
     known, so those are not counted."""
     leased = [each for each in case.tallies.values() if each.part.is_leased]
@@ -116,15 +110,15 @@ def _partly(case: Case, found: Sequence[Tally]) -> Optional[Answer]:
         blanks = blanks._replace(detail=detail, devices=devices, number=str(count))
         return answer(PARTLY_USED, reasons.PARTLY, blanks)
     share = _share_since_first_use(case, found)
-    if share is None or share >= LITTLE:
+    if share is None or share >= _LITTLE:
         return None
-    return answer_on(PARTLY_USED, reasons.SELDOM, blanks._replace(detail=phrases.share(share), devices=_shown(found)))
+    return answer(PARTLY_USED, reasons.SELDOM, blanks._replace(detail=phrases.share(share), devices=_shown(found)))
 
 
 def _share_since_first_use(case: Case, found: Sequence[Tally]) -> Optional[float]:
     """What came before it may have been the preparation of the data. None where too little was seen."""
     first = min((each.first for each in found if each.first is not None), default=None)
-    if first is None or len(case.during) < ENOUGH_LOOKS or all(each.is_unmeasured for each in found):
+    if first is None or len(case.during) < _ENOUGH_LOOKS or all(each.is_unmeasured for each in found):
         return None
     worked = total = 0.0
     used = [case.kinds[each.part.number] for each in found]
@@ -152,11 +146,11 @@ _UNSEEN = "there is no record for %s of the %s that the script ran, as where the
 _AWAKE = "Keep the machine from sleeping while a script runs; where it did not sleep, look at its load and its clock."
 
 
-def not_asked(facts: GpuFacts) -> Answer:
-    return answer(NOT_ASKED, reasons.NOT_ASKED, blanks_of(facts))
+def not_asked(facts: GpuFacts) -> Verdict:
+    return answer(reasons.NOT_ASKED, reasons.NOT_ASKED, blanks_of(facts))
 
 
-def never_started(facts: GpuFacts, end: End) -> Answer:
+def never_started(facts: GpuFacts, end: End) -> Verdict:
     """Refused, stopped or failed before its script was there. Where it was refused for a GPU, or the machine has none:
     that. What merely speaks against a GPU was not why it did not start."""
     if not facts.request.asked:
@@ -165,11 +159,11 @@ def never_started(facts: GpuFacts, end: End) -> Answer:
         state = _state(each.reason)
         is_ours = each == missing(facts) if end.is_stopped else _refuses(each, facts)
         if each.is_fatal and is_ours and not (end.is_stopped and state == UNKNOWN):
-            return checked(state, each)
+            return _checked(state, each)
     return answer(UNKNOWN, reasons.INTERRUPTED, blanks_of(facts))
 
 
-def not_used(case: Case) -> Answer:
+def not_used(case: Case) -> Verdict:
     for judge in (_unavailable, _lost_unused, _unable, _failed, _proved):
         found = judge(case)
         if found is not None:
@@ -177,7 +171,7 @@ def not_used(case: Case) -> Answer:
     return _unknown(case)
 
 
-def _unavailable(case: Case) -> Optional[Answer]:
+def _unavailable(case: Case) -> Optional[Verdict]:
     """A machine without a GPU is no fault of a run that did not ask for one."""
     found = missing(case.facts)
     if found is None or any(each.looks for each in case.tallies.values()):
@@ -185,10 +179,10 @@ def _unavailable(case: Case) -> Optional[Answer]:
     is_ordinary = found.reason in (reasons.NO_GPU, reasons.NO_DRIVER) and case.facts.driver_state != gpus.FAILED
     if is_ordinary and not case.facts.request.asked:
         return not_asked(case.facts)
-    return checked(_state(found.reason), found)
+    return _checked(_state(found.reason), found)
 
 
-def _lost_unused(case: Case) -> Optional[Answer]:
+def _lost_unused(case: Case) -> Optional[Verdict]:
     """Before it was used: a leased device, or all that the script could see."""
     lost = [each for each in losses(case) if each.until is None and each.number in case.meant]
     leased = [each for each in lost if case.tallies[each.number].part.is_leased]
@@ -203,22 +197,23 @@ def _lost_unused(case: Case) -> Optional[Answer]:
     return answer(NOT_AVAILABLE, reasons.LOST, blanks_of(case.facts)._replace(detail=detail))
 
 
-def _unable(case: Case) -> Optional[Answer]:
-    return None if case.proof is None else checked(NOT_USED, case.proof)
+def _unable(case: Case) -> Optional[Verdict]:
+    return None if case.proof is None else _checked(NOT_USED, case.proof)
 
 
-def _failed(case: Case) -> Optional[Answer]:
+def _failed(case: Case) -> Optional[Verdict]:
     """The script reached the GPU, says its output, and failed there before a look saw it."""
     state, blanks = NOT_USED if _is_proved(case) else UNKNOWN, _blanks(case)
     held = [each for each in case.tallies.values() if each.held]
     if reasons.LOST in case.end.said and case.end.has_failed:
-        return answer(state, reasons.LOST, blanks, is_said=True)
+        return answer(state, reasons.said(reasons.LOST), blanks)
     if _is_exhausted(case.end, held):
-        return answer(state, reasons.OUT_OF_MEMORY, blanks, reasons.OUT_OF_MEMORY in case.end.said)
+        is_said = reasons.OUT_OF_MEMORY in case.end.said
+        return answer(state, reasons.said(reasons.OUT_OF_MEMORY) if is_said else reasons.OUT_OF_MEMORY, blanks)
     return None
 
 
-def _proved(case: Case) -> Optional[Answer]:
+def _proved(case: Case) -> Optional[Verdict]:
     if not _is_proved(case):
         return None
     found = _reason(case)
@@ -227,16 +222,16 @@ def _proved(case: Case) -> Optional[Answer]:
     return found
 
 
-def _reason(case: Case) -> Answer:
+def _reason(case: Case) -> Verdict:
     meant = [case.tallies[number] for number in sorted(case.meant)]
     blanks = _blanks(case)._replace(looks=phrases.counted(max(each.looks for each in meant), "look"))
     failing = [each for each in unfit(case.facts) if each.is_fatal]
     failing.sort(key=lambda each: each.reason not in case.end.said)
     if failing:
-        return checked(NOT_USED, failing[0])
+        return _checked(NOT_USED, failing[0])
     said = [each for each in case.end.said if each in _NAMED_BY_OUTPUT]
     if said:
-        return answer(NOT_USED, said[0], blanks, is_said=True)
+        return answer(NOT_USED, reasons.said(said[0]), blanks)
     for each in meant:
         if each.others_worked and each.others_worked >= _OFTEN * each.looks:
             shown = phrases.device(each.part)
@@ -244,7 +239,7 @@ def _reason(case: Case) -> Answer:
             detail = "%s, in %d of %d looks" % (who, each.others_worked, each.looks)
             blanks = blanks._replace(devices=shown, detail=detail)
             if each.part.is_leased:
-                return answer_on(NOT_USED, reasons.JOINED, blanks)
+                return answer(NOT_USED, reasons.JOINED, blanks)
             return answer(NOT_USED, reasons.STRANGER, blanks)
     holding = [each for each in meant if each.is_idle]
     if holding:
@@ -252,7 +247,7 @@ def _reason(case: Case) -> Answer:
     return answer(NOT_USED, reasons.UNTOUCHED, blanks)
 
 
-def _unknown(case: Case) -> Answer:
+def _unknown(case: Case) -> Verdict:
     facts, end, samples = case.facts, case.end, case.samples
     blanks = _blanks(case)._replace(looks=phrases.counted(len(case.during), "look"))
     seconds, is_seldom = case.ended - case.started, len(case.during) < FEWEST_LOOKS
@@ -264,24 +259,24 @@ def _unknown(case: Case) -> Answer:
         return answer(UNKNOWN, reasons.SUPERVISOR_LOST, blanks)
     if samples.problem or (samples.began is None and not is_brief):
         why = ": " + samples.problem if samples.problem else ""
-        remedy = reasons.words(reasons.STALLED, blanks).remedy
-        return worded(UNKNOWN, reasons.NOT_WATCHED, "the GPUs were not watched" + why, remedy)
+        remedy = reasons.WORDS[reasons.STALLED].remedy
+        return worded(UNKNOWN, Cause(reasons.NOT_WATCHED, "the GPUs were not watched" + why, remedy))
     if is_seldom and seconds <= 2 * case.patience:
         said = [each for each in end.said if each in _NAMED_BY_OUTPUT]
         if said:
-            return answer(UNKNOWN, said[0], blanks, is_said=True)
+            return answer(UNKNOWN, reasons.said(said[0]), blanks)
         return answer(UNKNOWN, reasons.TOO_SHORT, blanks)
     if not case.is_whole:
         return _interrupted(case)
     meant = [case.tallies[number].part for number in case.meant]
     if any(each.mig for each in meant):
-        return answer_on(UNKNOWN, reasons.INSTANCE, blanks)
+        return answer(UNKNOWN, reasons.INSTANCE, blanks)
     if any(each.is_leased for each in meant):
-        return answer_on(UNKNOWN, reasons.LEASED, blanks)
+        return answer(UNKNOWN, reasons.LEASED, blanks)
     return answer(UNKNOWN, reasons.NO_ATTRIBUTION, blanks)
 
 
-def _interrupted(case: Case) -> Answer:
+def _interrupted(case: Case) -> Verdict:
     """No looks for a part of the time. Where looks go on after that it was not the driver, unless the sampler had to
     leave looks out for it: while a machine sleeps none is due."""
     last = max((each.time for each in (*case.during[-1:], *case.after)), default=case.started)
@@ -289,7 +284,7 @@ def _interrupted(case: Case) -> Answer:
     if case.ended - last > case.patience or held >= case.unwatched / 2:
         return answer(UNKNOWN, reasons.STALLED, blanks_of(case.facts))
     times = phrases.seconds(case.unwatched), phrases.seconds(case.ended - case.started)
-    return worded(UNKNOWN, reasons.NOT_WATCHED, _UNSEEN % times, _AWAKE)
+    return worded(UNKNOWN, Cause(reasons.NOT_WATCHED, _UNSEEN % times, _AWAKE))
 
 
 _NAMED_BY_OUTPUT = (
@@ -311,7 +306,7 @@ def _blanks(case: Case) -> Blanks:
     return known._replace(devices=phrases.devices(meant) or known.devices)
 
 
-def _refuses(found: Check, facts: GpuFacts) -> bool:
+def _refuses(found: Cause, facts: GpuFacts) -> bool:
     """Whether a run is not started for it. A run that leases waits for what passes, and is not refused for it."""
     request = facts.request
     if found.reason == reasons.TOO_FEW or found == missing(facts):
@@ -322,6 +317,11 @@ def _refuses(found: Check, facts: GpuFacts) -> bool:
 def _state(reason: str) -> str:
     """Of a run that a failing check is the reason of."""
     return NOT_AVAILABLE if reason in _NOT_THERE else UNKNOWN if reason in _NOT_KNOWN else NOT_USED
+
+
+def _checked(state: str, found: Cause) -> Verdict:
+    """In the words of a check that failed."""
+    return worded(state, found._replace(sentence=phrases.continued(found.sentence)))
 
 
 def _held(found: List[Tally]) -> str:

@@ -6,8 +6,7 @@ import time
 from typing import Callable, List, Optional
 
 from holdfast.farside.gpu.gpu_facts import GpuFacts
-from holdfast.farside.gpu.judge.evidence import FEWEST_LOOKS, is_on, patience
-from holdfast.farside.gpu.judge.idle import idle_for
+from holdfast.farside.gpu.judge.evidence import FEWEST_LOOKS, idle_for, is_on, patience
 from holdfast.farside.gpu.samples import Following, Samples, Tick, period
 from holdfast.farside.system import children
 from holdfast.farside.system.children import Stop
