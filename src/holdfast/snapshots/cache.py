@@ -6,13 +6,14 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from holdfast.frozen import dataclass, field
 from holdfast.snapshots.store import cannot_write
 from holdfast.snapshots.warnings import SnapshotWarning
+from holdfast.whole_files import whole
 
 NAME = "snapshot-cache.json"
 FORMAT = 1
@@ -79,8 +80,8 @@ def load_cache(state: Path) -> Cache:
 class CacheWriter:
     """A cache about to be written. Its file is made first: `begun` is the file system's own idea of now."""
 
-    def __init__(self, state: Path, stream: BinaryIO, temporary: Path) -> None:
-        self._state, self._stream, self._temporary = state, stream, temporary
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
         self.begun = os.fstat(stream.fileno()).st_mtime_ns
 
     def may_enter(self, stat: os.stat_result) -> bool:
@@ -102,32 +103,20 @@ class CacheWriter:
             "folders": dict(cache.folders),
             "known": [list(cache.known), *map(list, zip(*cache.known.values(), strict=True))],
         }
-        try:
-            with self._stream as stream:
-                stream.write(json.dumps(document, separators=(",", ":")).encode("ascii"))
-            self._temporary.replace(self._state / NAME)
-        except OSError as error:
-            if sys.platform == "win32" and isinstance(error, PermissionError):
-                return  # another process reads the old one just now, which is as good
-            raise cannot_write(self._state, error) from error
+        self._stream.write(json.dumps(document, separators=(",", ":")).encode("ascii"))
 
 
 @contextmanager
 def writing_cache(state: Path) -> Iterator[CacheWriter]:
-    """Nothing is left behind unless `commit` was called."""
-    temporary = state / f".{NAME}-{os.getpid()}-{os.urandom(4).hex()}"
+    """The block calls `commit` once, or raises; then nothing is left behind."""
     try:
         state.mkdir(parents=True, exist_ok=True)
-        stream = temporary.open("xb")
+        with whole(state / NAME) as temporary, temporary.open("xb") as stream:
+            yield CacheWriter(stream)
     except OSError as error:
+        if sys.platform == "win32" and isinstance(error, PermissionError):
+            return  # another process reads the old one just now, which is as good
         raise cannot_write(state, error) from error
-    try:
-        yield CacheWriter(state, stream, temporary)
-    finally:
-        with suppress(OSError):
-            stream.close()
-        with suppress(OSError):
-            temporary.unlink()
 
 
 def _known(columns: list[Any]) -> dict[str, Known]:

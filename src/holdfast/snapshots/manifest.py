@@ -5,23 +5,20 @@ from __future__ import annotations
 import json
 import operator
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from collections.abc import Iterable
+from typing import Any, Literal, NamedTuple
 
 from holdfast.errors import StorageError
-from holdfast.frozen import dataclass
 from holdfast.snapshots.warnings import shown
 
 FORMAT = 1
 
 Kind = Literal["f", "x", "l"]
-Row = Sequence[Any]
-"""One file as the JSON has it: [path, kind, detail, size]."""
 
 
-@dataclass(frozen=True)
-class ManifestEntry:
-    """`kind`: `f` file or `x` executable file, `detail` is the sha256; `l` link, `detail` is its target."""
+class ManifestEntry(NamedTuple):
+    """A file, as the JSON has it. `kind`: `f` file or `x` executable file, `detail` is the sha256; `l` link, `detail`
+    is its target."""
 
     path: str
     kind: Kind
@@ -29,23 +26,14 @@ class ManifestEntry:
     size: int
 
 
-@dataclass(frozen=True)
-class Manifest:
-    entries: tuple[ManifestEntry, ...]
-
-
-def encode(manifest: Manifest) -> bytes:
-    """The one way to write it: sorted by path, no spaces, ASCII, so that equal files give equal bytes."""
-    return encode_rows((entry.path, entry.kind, entry.detail, entry.size) for entry in manifest.entries)
-
-
 def encode_rows(rows: Iterable[tuple[str, str, str, int]]) -> bytes:
-    """`encode` for ten thousand files at a time: no object per file."""
+    """The one way to write it: sorted by path, no spaces, ASCII, so that equal files give equal bytes. A row is an
+    entry, or a plain tuple like it: no object for each of ten thousand files."""
     document = {"format": FORMAT, "files": sorted(rows)}
     return json.dumps(document, separators=(",", ":")).encode("ascii")
 
 
-def decode(data: bytes) -> Manifest:
+def decode(data: bytes) -> tuple[ManifestEntry, ...]:
     """Read a manifest and trust nothing in it: no path in the result can lead out of a folder."""
     try:
         document = json.loads(data)
@@ -62,7 +50,7 @@ def decode(data: bytes) -> Manifest:
     _check_shapes(rows)
     _check_paths([row[0] for row in rows])
     _check_details(rows)
-    return Manifest(tuple([ManifestEntry(*row) for row in rows]))
+    return tuple([ManifestEntry(*row) for row in rows])
 
 
 _PART_THAT_LEADS_AWAY = re.compile(r"(?:\A|/)\.{0,2}(?:/|\Z)")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from holdfast.errors import ProjectError, StorageError
 from holdfast.snapshots.manifest import ManifestEntry, decode
-from holdfast.snapshots.store import ObjectStore, cannot_write, copy_stream, damaged, digest_of_stream
+from holdfast.snapshots.store import ObjectStore, cannot_write, damaged, digest_of_stream
 from holdfast.snapshots.warnings import shown
 from holdfast.whole_files import unstorable, whole
 
@@ -24,20 +24,21 @@ def restore_snapshot(store: ObjectStore, digest: str, destination: Path, overwri
     when a folder is where a file has to be. Raises StorageError when an object is missing or damaged, or when
     nothing can be written.
     """
-    entries = decode(store.read(digest)).entries
+    entries = decode(store.read(digest))
     for entry in entries:
         if entry.kind != "l" and not store.has(entry.detail):
             store.open(entry.detail).close()  # says what is missing
-    _require_storable(entries)
+    for path, reason in unstorable(entry.path for entry in entries).items():
+        message = f"{shown(path)} cannot be restored on this system: {reason}."
+        raise StorageError(message, "Restore the run on a Linux machine.")
     base = os.path.realpath(destination)
     _require_folder(base, destination)
     differing = list(_differing(entries, base))
     _refuse(differing, destination, overwrite)
-    same = _Unchanged(base)
     try:
         os.makedirs(base, exist_ok=True)
         for entry in entries:
-            if not same.holds(entry):
+            if not _is_there(base, entry):
                 _make_folders(base, entry.path)
                 _write(store, entry, f"{base}/{entry.path}")
     except OSError as error:
@@ -58,13 +59,6 @@ def require_room(destination: Path) -> None:
         )
 
 
-def _require_storable(entries: tuple[ManifestEntry, ...]) -> None:
-    for path, reason in unstorable(entry.path for entry in entries).items():
-        raise StorageError(
-            f"{shown(path)} cannot be restored on this system: {reason}.", "Restore the run on a Linux machine."
-        )
-
-
 def _require_folder(base: str, destination: Path) -> None:
     """A file where a folder has to be, at the destination or above it, is no question of permissions."""
     place = base
@@ -76,36 +70,31 @@ def _require_folder(base: str, destination: Path) -> None:
         raise StorageError(message, "Name another folder with --path.")
 
 
-class _Unchanged:
-    """Which files are already what they should be."""
-
-    def __init__(self, base: str) -> None:
-        self._base = base
-
-    def holds(self, entry: ManifestEntry) -> bool:
-        place = f"{self._base}/{entry.path}"
-        if _link_above(self._base, entry.path) is not None:
+def _is_there(base: str, entry: ManifestEntry) -> bool:
+    """Whether the file is already what it should be."""
+    place = f"{base}/{entry.path}"
+    if _link_above(base, entry.path) is not None:
+        return False
+    try:
+        stat = os.lstat(place)
+        if entry.kind == "l":
+            return modes.S_ISLNK(stat.st_mode) and os.readlink(place) == entry.detail
+        if not modes.S_ISREG(stat.st_mode) or stat.st_size != entry.size:
             return False
-        try:
-            stat = os.lstat(place)
-            if entry.kind == "l":
-                return modes.S_ISLNK(stat.st_mode) and os.readlink(place) == entry.detail
-            if not modes.S_ISREG(stat.st_mode) or stat.st_size != entry.size:
-                return False
-            if sys.platform != "win32" and bool(stat.st_mode & modes.S_IXUSR) != (entry.kind == "x"):
-                return False
-            return _digest_of(place) == entry.detail
-        except OSError:
+        if sys.platform != "win32" and bool(stat.st_mode & modes.S_IXUSR) != (entry.kind == "x"):
             return False
+        with open(os.open(place, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb") as stream:
+            return digest_of_stream(stream) == entry.detail
+    except OSError:
+        return False
 
 
 def _differing(entries: tuple[ManifestEntry, ...], base: str) -> Iterator[tuple[str, bool]]:
     """What is in the way: its path, and whether it is a folder."""
-    same = _Unchanged(base)
     seen: set[str] = set()
     for entry in entries:
         blocker = _link_above(base, entry.path) or _file_above(base, entry.path)
-        if blocker is None and os.path.lexists(f"{base}/{entry.path}") and not same.holds(entry):
+        if blocker is None and os.path.lexists(f"{base}/{entry.path}") and not _is_there(base, entry):
             blocker = entry.path
         if blocker is not None and blocker not in seen:
             seen.add(blocker)
@@ -183,12 +172,6 @@ def _copy(store: ObjectStore, entry: ManifestEntry, place: str) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
     descriptor = os.open(place, flags, 0o777 if entry.kind == "x" else 0o666)  # less what the umask takes
     with store.open(entry.detail) as source, open(descriptor, "wb") as target:
-        found = copy_stream(source, target)
+        found = digest_of_stream(source, target)
     if found != entry.detail:
         raise damaged(entry.detail, store.path_of(entry.detail))
-
-
-def _digest_of(place: str) -> str:
-    descriptor = os.open(place, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
-    with open(descriptor, "rb") as stream:
-        return digest_of_stream(stream)

@@ -45,7 +45,7 @@ def unified_diff(store: ObjectStore, a: str, b: str, max_bytes: int = TEXT_LIMIT
 
 
 def _entries(store: ObjectStore, digest: str) -> dict[str, ManifestEntry]:
-    return {entry.path: entry for entry in decode(store.read(digest)).entries}
+    return {entry.path: entry for entry in decode(store.read(digest))}
 
 
 def _difference(before: dict[str, ManifestEntry], after: dict[str, ManifestEntry]) -> SnapshotDifference:

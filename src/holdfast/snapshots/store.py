@@ -87,25 +87,23 @@ class ObjectStore:
     def digests(self) -> set[str]:
         """Everything in the store: one listing per folder, far cheaper than asking for each object."""
         found: set[str] = set()
-        root = os.fspath(self.root)
-        try:
-            folders = os.listdir(root)
-        except OSError:
-            return found
-        for folder in folders:
-            if len(folder) == 2:
-                with suppress(OSError):
-                    found.update([folder + name for name in os.listdir(f"{root}/{folder}")])
+        for folder in self._folders():
+            with suppress(OSError):
+                found.update([folder + name for name in os.listdir(f"{os.fspath(self.root)}/{folder}")])
         return found
 
     def folder_times(self) -> dict[str, int]:
         """When each fan-out folder last changed: where that is as it was, no object has come or gone."""
         root = os.fspath(self.root)
         try:
-            folders = os.listdir(root)
-            return {folder: os.stat(f"{root}/{folder}").st_mtime_ns for folder in folders if len(folder) == 2}
+            return {folder: os.stat(f"{root}/{folder}").st_mtime_ns for folder in self._folders()}
         except OSError:
             return {}
+
+    def _folders(self) -> list[str]:
+        with suppress(OSError):
+            return [name for name in os.listdir(self.root) if len(name) == 2]
+        return []
 
     def _holds(self, digest: str, size: int) -> bool:
         # A crash of the machine can leave an object shorter than its name promises; its size tells.
@@ -135,23 +133,20 @@ class ObjectStore:
         os.close(descriptor)
 
     def _adopt(self, temporary: Path, digest: str, size: int) -> None:
-        """Give what was written its name. It is closed by now: Windows moves no file that is open."""
+        """Give what was written its name, which was not known before: hence not by `whole_files`. It is closed by now:
+        Windows moves no file that is open."""
+        final = self.path_of(digest)
         try:
             with self._storage_errors():
                 if self._holds(digest, size):
-                    temporary.unlink()
-                else:
-                    self._rename(temporary, self.path_of(digest))
-        except BaseException:
+                    return
+                try:
+                    temporary.replace(final)
+                except FileNotFoundError:
+                    final.parent.mkdir(exist_ok=True)
+                    temporary.replace(final)
+        finally:
             _remove(temporary)
-            raise
-
-    def _rename(self, temporary: Path, final: Path) -> None:
-        try:
-            temporary.replace(final)
-        except FileNotFoundError:
-            final.parent.mkdir(exist_ok=True)
-            temporary.replace(final)
 
     def _guarded_write(self, descriptor: int, data: bytes) -> None:
         with self._storage_errors():
@@ -165,20 +160,13 @@ class ObjectStore:
             raise cannot_write(self.root, error) from error
 
 
-def digest_of_stream(stream: _Readable) -> str:
-    """The name that the store would give to what `stream` yields until its end."""
-    hashing = hashlib.sha256()
-    while chunk := stream.read(CHUNK):
-        hashing.update(chunk)
-    return hashing.hexdigest()
-
-
-def copy_stream(source: _Readable, target: BinaryIO) -> str:
-    """Write everything from `source` to `target`; its digest."""
+def digest_of_stream(source: _Readable, target: BinaryIO | None = None) -> str:
+    """The name that the store would give to what `source` yields until its end, which is written to `target`."""
     hashing = hashlib.sha256()
     while chunk := source.read(CHUNK):
         hashing.update(chunk)
-        target.write(chunk)
+        if target is not None:
+            target.write(chunk)
     return hashing.hexdigest()
 
 

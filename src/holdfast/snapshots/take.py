@@ -23,8 +23,6 @@ __all__ = ["Progress", "Snapshot", "SnapshotWarning", "take_snapshot"]
 Progress = Callable[[int, int], None]
 """Hears how many files and bytes have been read so far."""
 
-Opener = Callable[[str], BinaryIO]
-
 _TRIES = 3
 _FILES_PER_REPORT = 64
 _BYTES_PER_REPORT = 8_000_000
@@ -41,25 +39,24 @@ class Snapshot:
     warnings: tuple[SnapshotWarning, ...]
 
 
+def open_regular(path: str) -> BinaryIO:
+    """Open for reading without following a link and without waiting for the other end of a pipe."""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+    return open(os.open(path, flags), "rb", buffering=0)
+
+
 def take_snapshot(
-    root: Path, state: Path, progress: Progress | None = None, environment: Mapping[str, str] | None = None
+    root: Path,
+    state: Path,
+    progress: Progress | None = None,
+    environment: Mapping[str, str] | None = None,
+    opener: Callable[[str], BinaryIO] = open_regular,
 ) -> Snapshot:
     """Snapshot the project at `root` into `state`/objects; git is started with `environment`, or with ours.
 
     Raises ProjectError when `root` is not a folder and StorageError when the store cannot be written. What a
     single file does wrong (unreadable, changing, special) is a warning.
     """
-    return take_with(open_regular, root, state, progress, environment)
-
-
-def take_with(
-    opener: Opener,
-    root: Path,
-    state: Path,
-    progress: Progress | None,
-    environment: Mapping[str, str] | None = None,
-) -> Snapshot:
-    """`take_snapshot` with another way to open files: the seam for tests of what disks do."""
     pending = begin_listing(root, environment)
     # Git lists files on another core while we look at those we know.
     base = os.path.realpath(root)
@@ -84,12 +81,6 @@ def take_with(
         return _assemble(reading, listing, cache, reused, stored)
 
 
-def open_regular(path: str) -> BinaryIO:
-    """Open for reading without following a link and without waiting for the other end of a pipe."""
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
-    return open(os.open(path, flags), "rb", buffering=0)
-
-
 class _Reading:
     """The files that have to be read, as they are read."""
 
@@ -98,7 +89,7 @@ class _Reading:
         base: str,
         store: ObjectStore,
         writer: CacheWriter,
-        opener: Opener,
+        opener: Callable[[str], BinaryIO],
         progress: Progress | None,
         executable: Mapping[str, bool],
     ) -> None:

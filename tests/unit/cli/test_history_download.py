@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.errors import StorageError
 from holdfast.snapshots.ignore import explain, list_files
-from holdfast.snapshots.manifest import Manifest, ManifestEntry, encode
+from holdfast.snapshots.manifest import ManifestEntry, encode_rows
 from holdfast.snapshots.restore import restore_snapshot
 from holdfast.snapshots.store import ObjectStore
 
@@ -114,7 +114,7 @@ def restorable(recorded):
     run_id = recorded.add()
     store = ObjectStore(recorded.root / ".holdfast" / "objects")
     entry = ManifestEntry("train.py", "f", store.put_bytes(b"old\n"), 4)
-    snapshot = store.put_bytes(encode(Manifest((entry,))))
+    snapshot = store.put_bytes(encode_rows((entry,)))
     file = recorded.folders.path(run_id) / "submission.json"
     file.write_text(file.read_text().replace("a" * 64, snapshot))
     return recorded.root
@@ -150,7 +150,7 @@ def test_a_copy_that_runs_will_take_along_is_told_and_no_other(restorable, comma
 
 def test_a_restore_onto_a_file_says_that_it_is_one(recorded, tmp_path):
     store = ObjectStore(tmp_path / "objects")
-    snapshot = store.put_bytes(encode(Manifest(())))
+    snapshot = store.put_bytes(encode_rows(()))
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="it is a file, not a folder") as caught:
         restore_snapshot(store, snapshot, tmp_path / "file")

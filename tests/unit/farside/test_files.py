@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.farside.system.files import materialise, written
 from holdfast.farside.system.refusal import Refused
-from holdfast.snapshots.manifest import Manifest, ManifestEntry, encode
+from holdfast.snapshots.manifest import ManifestEntry, encode_rows
 from holdfast.snapshots.store import ObjectStore
 
 
@@ -21,7 +21,7 @@ def _snapshot(store: ObjectStore, *entries: tuple[str, Literal["f", "x", "l"], s
         else ManifestEntry(path, kind, store.put_bytes(text.encode()), len(text))
         for path, kind, text in entries
     ]
-    return store.put_bytes(encode(Manifest(tuple(sorted(made, key=lambda each: each.path)))))
+    return store.put_bytes(encode_rows(made))
 
 
 @pytest.fixture

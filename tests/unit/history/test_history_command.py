@@ -15,7 +15,7 @@ from holdfast.history.index import Index
 from holdfast.history.records import read_run
 from holdfast.model import Ending, Reason
 from holdfast.presenting.run_words import table
-from holdfast.snapshots.manifest import Manifest, ManifestEntry, encode
+from holdfast.snapshots.manifest import ManifestEntry, encode_rows
 from holdfast.snapshots.store import ObjectStore
 
 A, B = "iris_1521077190506", "iris_1521077190507"
@@ -46,7 +46,7 @@ def snapshot(archive, files: dict[str, str]) -> str:
     entries = tuple(
         ManifestEntry(path, "f", store.put_bytes(text.encode()), len(text)) for path, text in sorted(files.items())
     )
-    return store.put_bytes(encode(Manifest(entries)))
+    return store.put_bytes(encode_rows(entries))
 
 
 def test_the_table_shows_the_newest_first_with_the_most_frequent_metrics(archive, history):

@@ -77,7 +77,7 @@ def tree(request: pytest.FixtureRequest) -> Path:
 def entries(state: Path) -> Callable[[Snapshot], dict[str, ManifestEntry]]:
     """`entries(snapshot)`: what its manifest has, by path."""
     store = ObjectStore(state / "objects")
-    return lambda snapshot: {each.path: each for each in decode(store.read(snapshot.digest)).entries}
+    return lambda snapshot: {each.path: each for each in decode(store.read(snapshot.digest))}
 
 
 @pytest.fixture

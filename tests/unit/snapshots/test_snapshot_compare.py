@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from holdfast.snapshots.manifest import Manifest, ManifestEntry, encode
+from holdfast.snapshots.manifest import ManifestEntry, encode_rows
 from holdfast.snapshots.snapshot_differences import SnapshotDifference, compare_snapshots, unified_diff
 from holdfast.snapshots.store import ObjectStore
 
@@ -16,7 +16,7 @@ def snapshot(store: ObjectStore, files: dict[str, bytes], kind: Literal["f", "x"
         else ManifestEntry(path, kind, store.put_bytes(content), len(content))
         for path, content in files.items()
     ]
-    return store.put_bytes(encode(Manifest(tuple(rows))))
+    return store.put_bytes(encode_rows(rows))
 
 
 def test_added_removed_and_changed_paths_are_told_apart(store):

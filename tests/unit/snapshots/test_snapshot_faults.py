@@ -16,7 +16,7 @@ import pytest
 from holdfast.errors import StorageError
 from holdfast.snapshots import store as store_module
 from holdfast.snapshots.store import ObjectStore
-from holdfast.snapshots.take import open_regular, take_snapshot, take_with
+from holdfast.snapshots.take import open_regular, take_snapshot
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_a_file_that_changes_while_it_is_read_is_tried_three_times(
         opened.append(path)
         return Restless(path) if len(opened) <= times else open_regular(path)
 
-    snapshot = take_with(open_restless, project, state, None)
+    snapshot = take_snapshot(project, state, opener=open_restless)
     assert len(opened) == 3 if warned else times + 1
     assert ObjectStore(state / "objects").read(entries(snapshot)["a"].detail) == content
     assert [each.path for each in snapshot.warnings] == (["a"] if warned else [])
@@ -97,7 +97,7 @@ def test_a_disk_that_fails_under_a_file_leaves_that_file_out(project, state, wri
         return open_regular(path)
 
     write("bad", "good")
-    snapshot = take_with(failing, project, state, None)
+    snapshot = take_snapshot(project, state, opener=failing)
     assert list(entries(snapshot)) == ["good"]
     (warning,) = snapshot.warnings
     assert "Input/output error" in warning.message

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import ProjectError, StorageError
-from holdfast.snapshots.manifest import Manifest, ManifestEntry, encode
+from holdfast.snapshots.manifest import ManifestEntry, encode_rows
 from holdfast.snapshots.restore import restore_snapshot
 from holdfast.snapshots.store import ObjectStore
 from holdfast.snapshots.take import take_snapshot
@@ -28,7 +28,7 @@ def snapshot_of(store: ObjectStore, **files: str) -> str:
             rows.append(ManifestEntry(path, "l", content[2:], 0))
         else:
             rows.append(ManifestEntry(path, "f", store.put_bytes(content.encode()), len(content)))
-    return store.put_bytes(encode(Manifest(tuple(rows))))
+    return store.put_bytes(encode_rows(rows))
 
 
 def put(folder: Path, **files: str) -> None:
@@ -129,7 +129,7 @@ def test_a_lost_or_damaged_object_is_not_restored_and_nothing_is_written(store, 
 
 def test_a_hostile_manifest_restores_nothing_and_a_place_that_cannot_be_written_is_a_storage_error(store, there):
     content = store.put_bytes(b"x")
-    digest = store.put_bytes(encode(Manifest((ManifestEntry("../escaped", "f", content, 1),))))
+    digest = store.put_bytes(encode_rows([ManifestEntry("../escaped", "f", content, 1)]))
     with pytest.raises(StorageError, match="leads out"):
         restore_snapshot(store, digest, there)
     assert not (there.parent / "escaped").exists()

@@ -15,7 +15,7 @@ from holdfast.snapshots import cache as cache_module
 from holdfast.snapshots import warnings
 from holdfast.snapshots.manifest import ManifestEntry
 from holdfast.snapshots.store import ObjectStore
-from holdfast.snapshots.take import open_regular, take_snapshot, take_with
+from holdfast.snapshots.take import open_regular, take_snapshot
 
 
 class Opened:
@@ -68,9 +68,9 @@ def test_an_unchanged_project_is_not_read_again_and_then_only_what_changed(tree,
     (tree / "link").symlink_to("/")
     opened = Opened()
     with later(monkeypatch):
-        first = take_with(opened, tree, state, None)
+        first = take_snapshot(tree, state, opener=opened)
         written = (state / "snapshot-cache.json").stat()
-        again = take_with(opened, tree, state, None)
+        again = take_snapshot(tree, state, opener=opened)
         assert sorted(opened.paths) == ["a", "b", "c", "e"]
         assert (again.digest, again.files, again.bytes) == (first.digest, first.files, first.bytes)
         assert again.warnings == first.warnings
@@ -83,7 +83,7 @@ def test_an_unchanged_project_is_not_read_again_and_then_only_what_changed(tree,
         (tree / "b").unlink()
         (tree / "c").chmod(0o755)
         (tree / "f").write_text("f")
-        snapshot = take_with(opened, tree, state, None)
+        snapshot = take_snapshot(tree, state, opener=opened)
     assert sorted(opened.paths) == ["a", "c", "f"]
     found = entries(snapshot)
     assert sorted(found) == ["a", "c", "d/e", "f", "link"]

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.errors import HostError
 from holdfast.hosts.connection import PIECE
-from holdfast.snapshots.manifest import Manifest, ManifestEntry, encode
+from holdfast.snapshots.manifest import encode_rows
 from holdfast.snapshots.store import ObjectStore
 from holdfast.workbench.records.recover_snapshot import FarSnapshot, Recovered, recover_snapshot
 
@@ -42,9 +42,7 @@ class Keeping:
 
 
 def manifest_of(*contents: bytes) -> bytes:
-    return encode(
-        Manifest(tuple(ManifestEntry(f"f{n}", "f", digest_of(each), len(each)) for n, each in enumerate(contents)))
-    )
+    return encode_rows((f"f{n}", "f", digest_of(each), len(each)) for n, each in enumerate(contents))
 
 
 def recover(tmp_path: Path, far: Keeping, manifest: bytes) -> Recovered:

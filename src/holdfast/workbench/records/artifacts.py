@@ -16,7 +16,7 @@ from holdfast.history.records import read_run
 from holdfast.history.run_folder import RunFolders
 from holdfast.project.folder import Project
 from holdfast.snapshots.patterns import RuleSet, parse_rules
-from holdfast.snapshots.store import CHUNK, copy_stream, digest_of_stream
+from holdfast.snapshots.store import CHUNK, digest_of_stream
 from holdfast.whole_files import set_executable, storage_error, whole
 from holdfast.workbench.reach.context import Context
 
@@ -264,7 +264,7 @@ def _copy(source: Path, target: Path, digest: str | None) -> None:
         if digest is None:
             shutil.copyfileobj(reading, writing, CHUNK)
             return
-        found = copy_stream(reading, writing)
+        found = digest_of_stream(reading, writing)
     if found != digest:
         raise StorageError(
             f"`{source}` is not what was promoted: its content has changed since.",

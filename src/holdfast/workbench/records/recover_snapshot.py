@@ -13,7 +13,7 @@ from holdfast.frozen import dataclass
 from holdfast.hosts.client import Client, Reply
 from holdfast.hosts.connection import PIECE, Connection
 from holdfast.hosts.replies import Contents
-from holdfast.snapshots.manifest import Manifest, decode
+from holdfast.snapshots.manifest import ManifestEntry, decode
 from holdfast.snapshots.store import ObjectStore, is_digest
 from holdfast.workbench.following.transfer import inflated
 
@@ -48,7 +48,7 @@ def recover_snapshot(connection: Connection, objects: Path, snapshot: FarSnapsho
     manifest = _manifest(connection, store, snapshot)
     if manifest is None:
         return Recovered(missing=1)
-    lacking = {entry.detail: entry.size for entry in manifest.entries if entry.kind != "l"}
+    lacking = {entry.detail: entry.size for entry in manifest if entry.kind != "l"}
     lacking = {digest: size for digest, size in lacking.items() if not store.has(digest)}
     total = sum(lacking.values())
     if limit is not None and total > limit:
@@ -56,7 +56,7 @@ def recover_snapshot(connection: Connection, objects: Path, snapshot: FarSnapsho
     return Recovered(missing=_recover(connection, store, snapshot, lacking))
 
 
-def _manifest(connection: Connection, store: ObjectStore, snapshot: FarSnapshot) -> Manifest | None:
+def _manifest(connection: Connection, store: ObjectStore, snapshot: FarSnapshot) -> tuple[ManifestEntry, ...] | None:
     if not store.has(snapshot.digest):
         data = b""
         while True:
