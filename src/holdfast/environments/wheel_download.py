@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from http.client import HTTPException
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import unquote, urlsplit, urlunsplit
 
@@ -41,12 +41,6 @@ _FOR_GOOD = (400, 401, 403, 404, 405, 407, 410, 451)
 _INDEXES = ("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS")
 
 
-class _Store(Protocol):
-    """Contents by their sha256."""
-
-    def put_stream(self, stream: PackageDownload, /) -> tuple[str, int]: ...
-
-
 @dataclass(frozen=True)
 class DownloadProgress:
     """`total` bytes as far as they are known."""
@@ -57,14 +51,15 @@ class DownloadProgress:
     total: int
 
 
-def download(files: Sequence[WheelFile], access: Access, store: _Store) -> Iterator[DownloadProgress]:
-    """Until all are in the store. Raises PreparationError for the first that cannot be had, StorageError where there
-    is no room; then, and when the caller stops iterating, nothing more is fetched."""
+def download(
+    files: Sequence[WheelFile], access: Access, put: Callable[[PackageDownload], object]
+) -> Iterator[DownloadProgress]:
+    """Until `put`, which several threads call, has read all to their ends. Raises PreparationError for the first that
+    cannot be had, and what `put` raises; then, and when the caller stops iterating, nothing more is fetched."""
     is_over = threading.Event()
-    all_of_them = [
-        PackageDownload(each, access, is_over.is_set) for each in sorted(files, key=lambda each: -(each.size or 0))
-    ]
-    left, failures = deque(all_of_them), list[BaseException]()
+    largest_first = sorted(files, key=lambda each: -(each.size or 0))
+    downloads = [PackageDownload(each, access, is_over.is_set) for each in largest_first]
+    left, failures = deque(downloads), list[BaseException]()
 
     def work() -> None:
         while not is_over.is_set():
@@ -73,7 +68,7 @@ def download(files: Sequence[WheelFile], access: Access, store: _Store) -> Itera
             except IndexError:
                 return
             try:
-                store.put_stream(one)
+                put(one)
             except BaseException as error:  # noqa: BLE001 - raised again by the caller's thread
                 failures.append(error)
                 is_over.set()
@@ -86,25 +81,14 @@ def download(files: Sequence[WheelFile], access: Access, store: _Store) -> Itera
     try:
         while not failures and (alive := [thread for thread in threads if thread.is_alive()]):
             alive[0].join(EVERY)
-            done, total = sum(each.done for each in all_of_them), sum(each.size for each in all_of_them)
-            yield DownloadProgress(sum(each.is_whole for each in all_of_them), len(files), done, max(done, total))
+            done, total = sum(each.done for each in downloads), sum(each.size for each in downloads)
+            yield DownloadProgress(sum(each.is_whole for each in downloads), len(files), done, max(done, total))
     finally:
         is_over.set()
         for thread in threads:
             thread.join(2.0)
     if failures:
         raise failures[0]
-
-
-class _Answer(Protocol):
-    """`status` is None of a file of this machine."""
-
-    headers: Any
-    status: int | None
-
-    def read(self, size: int, /) -> bytes: ...
-
-    def close(self) -> None: ...
 
 
 class PackageDownload:
@@ -118,7 +102,7 @@ class PackageDownload:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.file, self._access, self._is_over, self._sleep = file, access, is_over, sleep
-        self._answer: _Answer | None = None
+        self._answer: Any = None  # of urllib
         self._hash = hashlib.sha256()
         self._failures = self._length = 0
         self.done, self.is_whole = 0, False
@@ -154,12 +138,12 @@ class PackageDownload:
     def _read(self, size: int) -> bytes:
         if self._answer is None:
             self._answer = self._open()
-        data = self._answer.read(size)
+        data: bytes = self._answer.read(size)
         if not data and self.done < self._length:
             raise ConnectionError("the link was cut")
         return data
 
-    def _open(self) -> _Answer:
+    def _open(self) -> Any:
         answer = self._access.open(self.file.url, self.done)
         left = int(answer.headers.get("Content-Length") or 0)
         if self.done and answer.status == 206:
@@ -178,10 +162,15 @@ class PackageDownload:
     def _fail(self, error: Exception) -> None:
         """Returns when it may be tried again."""
         self.close()
+        reason: object = error
         if isinstance(error, HTTPError):
             error.close()
-        if self._failures == len(PAUSES) or _is_for_good(error):
-            raise _unreachable(self.file, error) from error
+            is_final = error.code in _FOR_GOOD
+        else:
+            reason = error.reason if isinstance(error, URLError) else error
+            is_final = isinstance(reason, (ssl.SSLCertVerificationError, FileNotFoundError, PermissionError))
+        if is_final or self._failures == len(PAUSES):
+            raise _unreachable(self.file, reason) from error
         self._sleep(PAUSES[self._failures])
         self._failures += 1
 
@@ -196,20 +185,9 @@ class PackageDownload:
         self.is_whole = True
 
 
-def _reason(error: Exception) -> object:
-    return error.reason if isinstance(error, URLError) and not isinstance(error, HTTPError) else error
-
-
-def _is_for_good(error: Exception) -> bool:
-    if isinstance(error, HTTPError):
-        return error.code in _FOR_GOOD
-    return isinstance(_reason(error), (ssl.SSLCertVerificationError, FileNotFoundError, PermissionError))
-
-
-def _unreachable(file: WheelFile, error: Exception) -> PreparationError:
-    reason = _reason(error)
+def _unreachable(file: WheelFile, reason: object) -> PreparationError:
     hint = "Check the network of this machine and its settings: HTTPS_PROXY, SSL_CERT_FILE, pip.conf. Then try again."
-    if isinstance(error, HTTPError) and error.code in (401, 403):
+    if isinstance(reason, HTTPError) and reason.code in (401, 403):
         hint = "It wants a name and a password: write them into ~/.netrc, or into the address of the index."
     elif isinstance(reason, ssl.SSLCertVerificationError):
         hint = "Name the certificates of your network in SSL_CERT_FILE."
@@ -242,8 +220,8 @@ class Access:
             for context in (_context(variables), unchecked)
         )
 
-    def open(self, url: str, begin: int = 0) -> _Answer:
-        """Raises what urllib raises. `begin`: from this byte on, if the server can (its status is 206 then)."""
+    def open(self, url: str, begin: int = 0) -> Any:
+        """What urllib answers, or raises. `begin`: from this byte on, if the server can (its status is 206 then)."""
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]
         request = urllib.request.Request(urlunsplit(parts._replace(netloc=host)))  # noqa: S310 - `file:` is meant too
@@ -254,8 +232,7 @@ class Access:
         if own is not None:
             _authorise(request, own)
         opener = self._trusting if self._trusted & {parts.hostname, host} else self._checking
-        answer: _Answer = opener.open(request, timeout=SILENCE)
-        return answer
+        return opener.open(request, timeout=SILENCE)
 
 
 class _Logins(urllib.request.BaseHandler):

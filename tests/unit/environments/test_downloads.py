@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import ssl
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from email.message import Message
 from pathlib import Path
 from typing import Any, cast
@@ -14,7 +14,7 @@ from urllib.error import HTTPError, URLError
 import pytest
 
 from holdfast.environments.foreign_resolution import WheelFile
-from holdfast.environments.wheel_download import PAUSES, Access, DownloadProgress, PackageDownload, download
+from holdfast.environments.wheel_download import PAUSES, Access, PackageDownload, download
 from holdfast.errors import PreparationError, StorageError
 from holdfast.snapshots.store import ObjectStore
 
@@ -119,9 +119,9 @@ def test_another_file_than_the_one_asked_for_is_an_error_and_is_not_kept(store):
 
 
 def test_several_files_are_downloaded_and_progress_tells_how_far_they_are(store):
-    assert list(download([], cast(Access, Server()), store)) == []
+    assert list(download([], cast(Access, Server()), store.put_stream)) == []
     wanted = [wheel(CONTENT, f"a-{number}-py3-none-any.whl") for number in range(20)]
-    seen = list(download(wanted, cast(Access, Server()), store))
+    seen = list(download(wanted, cast(Access, Server()), store.put_stream))
     assert files(store) == [store.path_of(wheel().sha256)]
     assert seen == sorted(seen, key=lambda each: each.done)
     assert all(each.done <= each.total and each.of_files == 20 for each in seen)
@@ -136,18 +136,17 @@ def test_one_that_fails_ends_all_and_leaves_nothing_half_written(store):
 
     wanted = [wheel(), wheel(b"other", "bad-1-py3-none-any.whl")]
     with pytest.raises(PreparationError, match="bad-1"):
-        list(download(wanted, cast(Access, Mixed()), store))
+        list(download(wanted, cast(Access, Mixed()), store.put_stream))
     assert all(path == store.path_of(wheel().sha256) for path in files(store))
 
 
 def test_a_full_disk_is_said_as_that(tmp_path):
-    class Full:
-        def put_stream(self, stream: PackageDownload, /) -> tuple[str, int]:
-            stream.read(10)
-            raise StorageError("There is no room left.")
+    def full(stream: PackageDownload) -> None:
+        stream.read(10)
+        raise StorageError("There is no room left.")
 
     with pytest.raises(StorageError):
-        list(download([wheel()], cast(Access, Server()), Full()))
+        list(download([wheel()], cast(Access, Server()), full))
 
 
 def test_to_stop_watching_ends_the_downloads(store):
@@ -157,7 +156,7 @@ def test_to_stop_watching_ends_the_downloads(store):
             answer.read = lambda size, /: b"x"  # type: ignore[method-assign]  # never comes to an end
             return answer
 
-    watching = cast(Generator[DownloadProgress, None, None], download([wheel()], cast(Access, Endless()), store))
+    watching: Any = download([wheel()], cast(Access, Endless()), store.put_stream)
     next(watching)
     watching.close()
     assert files(store) == []

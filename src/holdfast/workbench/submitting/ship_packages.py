@@ -163,10 +163,9 @@ class _Shipping:
         _remove_half_written(self._store.root, self._context.now())
         lines = [_filled(each, uv.secrets) for each in (*plan.options, " ".join(plan.arguments))]
         lines += [_filled(text, uv.secrets) for text, _ in plan.requirements]
-        done = 0
-        for progress in download(wanted, Access(self._variables, lines, self._context.user_home), self._store):
-            done = progress.done
-            size = f"{format_size(done)} of {format_size(progress.total)}"
+        access = Access(self._variables, lines, self._context.user_home)
+        for progress in download(wanted, access, self._store.put_stream):
+            size = f"{format_size(progress.done)} of {format_size(progress.total)}"
             yield events.Doing(f"downloading packages: {progress.files} of {progress.of_files} files, {size}")
         if wanted:
             count = f"{len(wanted)} package{'' if len(wanted) == 1 else 's'}"
