@@ -20,6 +20,7 @@ from holdfast.farside.run.run_start import give_up, queued, start_or_give_up
 from holdfast.farside.system import frames, kernel
 from holdfast.farside.system.frames import Message
 from holdfast.farside.system.layout import ENTRY, Home
+from holdfast.farside.system.output import widen
 from holdfast.farside.system.refusal import Refused
 
 LOOK_EVERY = 2.0
@@ -229,11 +230,9 @@ class Agent:
     def _stream(self, message: Message, body: bytes) -> Answer:
         """Say yes, then send the files between all other work. A new request ends the one before: one without files
         only ends it."""
-        from holdfast.farside.operations.storage import stream, wanted, widen
-
-        files = wanted(self.home, message)
+        files = storage.wanted(self.home, message)
         widen(self._output.fileno())
-        self._sending = stream(self.home, message, files, self._beating(message))
+        self._sending = storage.stream(self.home, message, files, self._beating(message))
         return {"files": len(files), "alive": message.get("alive")}
 
     def _beating(self, message: Message) -> Callable[[], None]:

@@ -148,13 +148,14 @@ def test_the_parts_of_two_connections_have_two_names(home, monkeypatch):
         return open_(path, *rest)
 
     monkeypatch.setattr(os, "open", opening)
-    for content in (b"1", b"2"):
-        Arrivals(home).put({"digest": hashlib.sha256(content).hexdigest()}, content)
+    digest = hashlib.sha256(b"1").hexdigest()
+    for _ in range(2):
+        Arrivals(home).put({"digest": digest}, b"1")
+        os.unlink(object_path(home.objects(), digest))
     assert len(names) == 2
 
 
 def test_two_connections_make_the_folder_of_what_arrives_at_the_same_moment(home, first, monkeypatch):
-    os.rmdir(objects.incoming(home))
     make = os.mkdir
 
     def outrun(path: str, mode: int = 0o777) -> None:

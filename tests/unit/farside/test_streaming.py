@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.farside.agent import Agent
 from holdfast.farside.operations import storage
-from holdfast.farside.system import frames
+from holdfast.farside.system import frames, output
 from holdfast.farside.system.frames import CHUNK
 from holdfast.farside.system.layout import Home
 from unit.farside.programs import program
@@ -25,9 +25,9 @@ _F_GETPIPE_SZ = 1032
 def test_a_pipe_that_leads_home_holds_a_whole_piece_and_what_is_no_pipe_stays_as_it_is(tmp_path):
     read, write = os.pipe()
     with open(read), open(write, "w"), (tmp_path / "file").open("wb") as file:
-        storage.widen(write)
+        output.widen(write)
         assert fcntl.fcntl(write, _F_GETPIPE_SZ) >= CHUNK
-        storage.widen(file.fileno())
+        output.widen(file.fileno())
         file.write(b"x")
     assert (tmp_path / "file").read_bytes() == b"x"
 

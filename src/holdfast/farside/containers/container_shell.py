@@ -1,7 +1,6 @@
 """A shell for a person in a container: in the one of a run that is alive, or in a new one of an image, with an
 environment of this machine."""
 
-import json
 import os
 from typing import Any, Dict, List, Optional
 
@@ -17,7 +16,7 @@ from holdfast.farside.containers.outfit import (
     shm,
     under_real_names,
 )
-from holdfast.farside.containers.removal import is_launcher_alive
+from holdfast.farside.containers.removal import is_launcher_alive, planned
 from holdfast.farside.system.layout import INSIDE, Home
 from holdfast.farside.system.refusal import Refused
 
@@ -36,8 +35,7 @@ Entry = Dict[str, Any]
 
 def of_run(folder: str, command: Dict[str, Any]) -> Optional[Entry]:
     """None for a run without a container. `command` is the script's, which has no secrets in it."""
-    with open(os.path.join(folder, "plan.json")) as source:
-        container = json.load(source).get("container")
+    container = planned(folder)
     if container is None:
         return None
     inside = os.path.join(folder, INSIDE)

@@ -6,7 +6,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from holdfast.farside.containers.docker_errors import DOCKER, explain, missing
 from holdfast.farside.system.children import CannotStart, inherited_environment
-from holdfast.farside.system.files import write_whole
+from holdfast.farside.system.files import read_json, unlink, write_whole
 from holdfast.farside.system.layout import Home
 from holdfast.farside.system.programs import Attended, Finished, Listener, Program
 from holdfast.farside.system.refusal import Refused
@@ -210,10 +210,7 @@ class DockerClient:
 
 def forget(home: Home) -> None:
     """After a complaint: what is known of the daemon may be wrong by now."""
-    try:
-        os.unlink(home.docker())
-    except OSError:
-        pass
+    unlink(home.docker())
 
 
 def endpoint(environment: Dict[str, str]) -> Tuple[str, str]:
@@ -223,14 +220,14 @@ def endpoint(environment: Dict[str, str]) -> Tuple[str, str]:
     folder = environment.get("DOCKER_CONFIG") or os.path.join(environment.get("HOME", ""), ".docker")
     name, origin = environment.get("DOCKER_CONTEXT", ""), "DOCKER_CONTEXT"
     if not name:
-        found = _read(os.path.join(folder, "config.json"))
+        found = read_json(os.path.join(folder, "config.json")) or {}
         name, origin = str(found.get("currentContext") or ""), "the context of `docker context use`"
     if name in ("", "default"):
         return "", ""
     import hashlib
 
     digest = hashlib.sha256(name.encode("utf-8")).hexdigest()
-    about = _read(os.path.join(folder, "contexts", "meta", digest, "meta.json"))
+    about = read_json(os.path.join(folder, "contexts", "meta", digest, "meta.json")) or {}
     address = ((about.get("Endpoints") or {}).get("docker") or {}).get("Host") or ""
     return str(address), "%s, `%s`" % (origin, name)
 
@@ -283,7 +280,7 @@ def _found(program: str, environment: Dict[str, str]) -> str:
 
 
 def _remembered(home: Home, sign: Mark) -> Optional[Daemon]:
-    found = _read(home.docker())
+    found = read_json(home.docker()) or {}
     if found.get("format") != FORMAT or found.get("mark") != sign or not isinstance(found.get("info"), dict):
         return None
     return parse_info(found["info"])
@@ -316,15 +313,6 @@ def _changed(path: str) -> float:
         return os.stat(path).st_ctime
     except OSError:
         return 0.0
-
-
-def _read(path: str) -> Dict[str, Any]:
-    try:
-        with open(path, "rb") as source:
-            found = _json(source.read().decode("utf-8", "replace"))
-    except OSError:
-        return {}
-    return found or {}
 
 
 def _json(text: str) -> Optional[Dict[str, Any]]:

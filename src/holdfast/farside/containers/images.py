@@ -18,7 +18,7 @@ from holdfast.farside.environments.place import CONDA, BuildPlace, Interpreter, 
 from holdfast.farside.environments.platforms import platform_name
 from holdfast.farside.environments.workshop import Supervision
 from holdfast.farside.machine.pythons import version_by_place
-from holdfast.farside.system.files import write_whole
+from holdfast.farside.system.files import read_json, write_whole
 from holdfast.farside.system.layout import CONTROL, Home
 from holdfast.farside.system.refusal import Refused
 
@@ -216,11 +216,10 @@ def _known(docker: DockerClient, described: Described, home: Home) -> Probed:
 
 
 def _read(path: str) -> Optional[Probed]:
+    rows = read_json(path) or {}
     try:
-        with open(path) as source:
-            rows = json.load(source)
-        return Probed(**rows) if rows.pop("format") == FORMAT else None
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return Probed(**rows) if rows.pop("format", None) == FORMAT else None
+    except TypeError:
         return None
 
 

@@ -11,6 +11,7 @@ from holdfast.farside.containers.docker_errors import UNREACHABLE, explain, word
 from holdfast.farside.containers.launcher import STATUS
 from holdfast.farside.containers.removal import LAST_WORDS, Pause, is_launcher_alive, wait_for_launcher
 from holdfast.farside.system.children import Exit
+from holdfast.farside.system.files import read_json
 from holdfast.farside.system.refusal import Refused
 
 ASK_PATIENCE = 20.0
@@ -69,12 +70,9 @@ def finish(contained: Contained, pause: Pause, is_stopped: bool) -> ContainerOut
 
 def _last_words(contained: Contained) -> Optional[Dict[str, Any]]:
     """What the launcher wrote last, or said where the disk had no room for it."""
-    try:
-        with open(os.path.join(contained.inside, STATUS)) as source:
-            found: Dict[str, Any] = json.load(source)
-            return found
-    except (OSError, ValueError):
-        pass
+    found = read_json(os.path.join(contained.inside, STATUS))
+    if found is not None:
+        return found
     said = [event["status"] for event in contained.said if event["e"] == "status"]
     return said[-1] if said else None
 

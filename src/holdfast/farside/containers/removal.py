@@ -1,7 +1,6 @@
 """The end of a run's container where the process that stood for it is gone: for the guardian, for listings of the
 run later, and for the supervisor; and the processes by which an engine without a daemon keeps containers."""
 
-import json
 import os
 import time
 from typing import Any, Callable, Dict, List, Optional, Set
@@ -11,6 +10,7 @@ from holdfast.farside.containers.docker_errors import is_gone
 from holdfast.farside.containers.docker_options import HOME_LABEL, PROJECT_LABEL, RUN_LABEL
 from holdfast.farside.containers.launcher import EVENTS, IN, LOCK, STATUS
 from holdfast.farside.system import kernel
+from holdfast.farside.system.files import read_json, unlink
 from holdfast.farside.system.layout import CONTAINER, ENGINE_NAMES, FIFO, INSIDE
 from holdfast.farside.system.refusal import Refused
 
@@ -18,7 +18,7 @@ LAST_WORDS = 5.0
 """Seconds for the launcher to end everything in the container, once no process owns the run any more."""
 PATIENCE = 30.0
 REMOVE_PATIENCE = 60.0
-"""Seconds for one call that removes the container of a run that has ended: it is in no one's way."""
+"""Seconds for one call that removes the container of a run that has ended, which may take its time."""
 SETTLING = 3.0
 """Seconds in which a container may still appear that Docker was told to make by a process that is gone."""
 ROOM_FIFO = "room.fifo"
@@ -94,21 +94,15 @@ def _is_asked(docker: DockerClient, labels: List[str], patience: float) -> bool:
 
 def swept(folder: str) -> List[List[Any]]:
     """Of the run in `folder`: what the launcher ended, as far as it wrote it down."""
-    try:
-        with open(os.path.join(folder, INSIDE, STATUS)) as source:
-            return [list(each) for each in json.load(source)["swept"]]
-    except (OSError, ValueError, KeyError):
-        return []
+    status = read_json(os.path.join(folder, INSIDE, STATUS)) or {}
+    return [list(each) for each in status.get("swept", [])]
 
 
 def tidy(folder: str) -> None:
     """Take away what only a living container needs: readers of a pipe of the run's folder would wait for ever."""
     names = [FIFO, ROOM_FIFO] + [os.path.join(INSIDE, name) for name in (IN, EVENTS, "passwd", "group")]
     for name in names:
-        try:
-            os.unlink(os.path.join(folder, name))
-        except OSError:
-            pass
+        unlink(os.path.join(folder, name))
 
 
 def is_launcher_alive(inside: str) -> bool:
@@ -128,11 +122,7 @@ def wait_for_launcher(inside: str, seconds: float, pause: Pause) -> bool:
 
 def planned(folder: str) -> Optional[Dict[str, Any]]:
     """The container of the run's plan; None for a run without."""
-    try:
-        with open(os.path.join(folder, "plan.json")) as source:
-            found: Optional[Dict[str, Any]] = json.load(source).get("container")
-    except (OSError, ValueError, AttributeError):
-        return None
+    found: Optional[Dict[str, Any]] = (read_json(os.path.join(folder, "plan.json")) or {}).get("container")
     return found
 
 

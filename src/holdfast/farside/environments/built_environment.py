@@ -20,7 +20,7 @@ from holdfast.farside.environments.locks import (
 from holdfast.farside.environments.place import BuildPlace, satisfies
 from holdfast.farside.environments.workshop import Tell
 from holdfast.farside.system import kernel
-from holdfast.farside.system.files import names_in, remove_tree, write_whole
+from holdfast.farside.system.files import names_in, read_json, remove_tree, write_whole
 from holdfast.farside.system.layout import BUILD_BYTE, USE_BYTE, Home
 from holdfast.farside.system.refusal import Refused
 
@@ -119,12 +119,7 @@ def is_whole(path: str) -> bool:
 
 def read_mark(path: str) -> Dict[str, Any]:
     """What was written when the environment was complete."""
-    try:
-        with open(os.path.join(path, COMPLETE)) as source:
-            found = json.load(source)
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    return read_json(os.path.join(path, COMPLETE)) or {}
 
 
 def bytecode(path: str) -> str:

@@ -5,9 +5,9 @@ import hashlib
 import json
 import os
 import re
-from typing import Any, Dict, Iterable, List, Optional
+from typing import Any, Dict, Iterable, List
 
-from holdfast.farside.system.files import names_in, write_whole
+from holdfast.farside.system.files import names_in, read_json, write_whole
 from holdfast.farside.system.layout import Home, checked
 
 FORMAT = 1
@@ -102,17 +102,8 @@ def read_locks(home: Home, spec: str) -> List[Lock]:
     folder = home.locks()
     names = [name for name in names_in(folder) if name.startswith(spec + "-") and name.endswith(".json")]
     paths = [os.path.join(folder, name) for name in names]
-    found = [(os.path.getmtime(path), _read(path)) for path in paths]
-    return [lock for _, lock in sorted(found, key=lambda each: -each[0]) if lock is not None]
-
-
-def _read(path: str) -> Optional[Lock]:
-    try:
-        with open(path) as source:
-            found = json.load(source)
-    except (OSError, ValueError):
-        return None
-    return found if is_lock(found) else None
+    found = [(os.path.getmtime(path), read_json(path)) for path in paths]
+    return [lock for _, lock in sorted(found, key=lambda each: -each[0]) if lock and is_lock(lock)]
 
 
 def write_lock(path: str, lock: Lock) -> None:

@@ -3,17 +3,16 @@
 import os
 import pwd
 import re
-import select
-import signal
 import stat
-import time
-from typing import Any, Callable, Dict, List, Optional, Set
+import sys
+from typing import Any, Dict, List, Optional, Set
 
 from holdfast.farside.environments.installed import find_python
 from holdfast.farside.machine import mounts
-from holdfast.farside.system.children import inherited_environment
+from holdfast.farside.system.children import CannotStart, inherited_environment
 from holdfast.farside.system.files import names_in
 from holdfast.farside.system.layout import SHIPPED, Home
+from holdfast.farside.system.programs import Program
 from holdfast.farside.system.refusal import Refused
 
 
@@ -155,7 +154,6 @@ def _is_ours(path: str) -> bool:
 
 PATIENCE = 10.0
 """Seconds for each login shell that is asked: a start-up file may hang."""
-MOST_READ = 1 << 20
 
 
 def login_python(_home: Home) -> Dict[str, Any]:
@@ -178,60 +176,23 @@ def chosen_python(said: str) -> str:
 
 
 def _ask_shell(shell: str, flags: List[str]) -> str:
-    # The mark is put together over there, so that a shell that echoes its commands does not print one. Words, quotes
-    # and semicolons as every shell has them; Python 2 answers too.
+    """What it prints in time; empty where it cannot be started."""
+    # The mark is put together by the shell, so that one that echoes its commands does not print it. Words, quotes and
+    # semicolons as every shell has them; Python 2 answers too.
     asked = "; ".join(
         '%s -c \'import sys; print("holdfast" + "-%s:" + str(sys.version_info[0]) + ":" + sys.executable)\''
         % (name, name)
         for name in ("python", "python3")
     )
     # Every shell takes a name that begins with a dash for a login; not every one takes `-l` together with `-c`.
-    return _run(["-" + os.path.basename(shell)] + flags + [asked], shell)
-
-
-def _run(argv: List[str], program: str) -> str:
-    """What a program prints in time; empty when it cannot be started. It has no input and a session of its own, so that
-    little of it stays when its time is over."""
-    import subprocess
-
+    become = "import os, sys; os.chdir(sys.argv[1]); os.execv(sys.argv[2], sys.argv[3:])"
     home = account_home()
+    argv = [sys.executable, "-I", "-S", "-c", become, home if os.path.isdir(home) else "/", shell]
+    argv += ["-" + os.path.basename(shell)] + flags + [asked]
     try:
-        process = subprocess.Popen(
-            argv,
-            executable=program,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            cwd=home if os.path.isdir(home) else "/",
-        )
-    except OSError:
+        return Program(argv, inherited_environment(), is_apart=True).answer(PATIENCE, None).output
+    except CannotStart:
         return ""
-    stream = process.stdout
-    said = _read_while(stream.fileno(), lambda: process.poll() is None) if stream else b""
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    if stream:
-        stream.close()
-    return said.decode("utf-8", "replace")
-
-
-def _read_while(descriptor: int, lives: Callable[[], bool]) -> bytes:
-    """Until the end, or until the program is gone and said no more: something that it left behind may keep the pipe."""
-    said, give_up = b"", time.monotonic() + PATIENCE
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    while time.monotonic() < give_up and len(said) < MOST_READ:
-        was_alive = lives()
-        if poll.poll(50):
-            data = os.read(descriptor, 65536)
-            if not data:
-                break
-            said += data
-        elif not was_alive:
-            break
-    return said
 
 
 def has_python(_home: Home, location: str) -> Dict[str, Any]:

@@ -1,7 +1,6 @@
 """The environments of this host: which there are, what is in them, and making room: by age, up to a limit, and what
 nothing refers to any more. Never what a run or a shell holds."""
 
-import json
 import os
 import time
 from typing import Any, Dict, Iterator, List, Set, Tuple
@@ -14,7 +13,7 @@ from holdfast.farside.operations.storage import remove
 from holdfast.farside.operations.sweep import HALF_REMOVED, NOTES, UNFINISHED, Moment, Removed, buckets
 from holdfast.farside.run.liveness import is_alive
 from holdfast.farside.system import kernel
-from holdfast.farside.system.files import names_in, remove_tree, walk
+from holdfast.farside.system.files import names_in, read_json, remove_tree, walk
 from holdfast.farside.system.journal import JournalWriter
 from holdfast.farside.system.layout import BUILD_BYTE, JOURNAL, USE_BYTE, Home
 from holdfast.farside.system.refusal import Refused
@@ -36,11 +35,7 @@ def shown(home: Home, message: Message) -> Dict[str, Any]:
     name = one(home, str(message["environment"]))
     path, row = home.environment(name), _row(home, name, True)
     mark = read_mark(path)
-    try:
-        with open(os.path.join(path, LOCK)) as source:
-            lock = json.load(source)
-    except (OSError, ValueError):
-        lock = None
+    lock = read_json(os.path.join(path, LOCK))
     packages = [str(each) for each in mark.get("packages", [])]
     users = sorted(_users(home, name), key=lambda each: each[3], reverse=True)[:MOST_USERS]
     rows = [list(each[:3]) for each in users]
@@ -107,7 +102,7 @@ def _state(path: str) -> str:
 
 def _time(path: str) -> float:
     try:
-        return os.stat(path).st_mtime
+        return os.lstat(path).st_mtime
     except OSError:
         return 0.0
 
@@ -217,7 +212,7 @@ class _Limit:
         """From the cache, oldest first, what no environment has."""
         count = freed = 0
         with alone(self._home) as is_alone:
-            for path in sorted(_cached(self._home), key=_changed) if is_alone else []:
+            for path in sorted(_cached(self._home), key=_time) if is_alone else []:
                 if self._total <= self._keep:
                     break
                 if path in self._files and all(self._owners[inode] == 1 for inode in self._files[path]):
@@ -234,10 +229,3 @@ def _cached(home: Home) -> Iterator[str]:
     for folder in buckets(home):
         paths = [os.path.join(folder, name) for name in names_in(folder) if not name.startswith(".")]
         yield from (path for path in paths if os.path.isdir(path) and not os.path.islink(path))
-
-
-def _changed(path: str) -> float:
-    try:
-        return os.lstat(path).st_mtime
-    except OSError:
-        return 0.0

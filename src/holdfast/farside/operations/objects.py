@@ -10,7 +10,7 @@ import zlib
 from typing import Any, Dict, Iterable, List, Optional
 
 from holdfast.farside.system.digests import sha256
-from holdfast.farside.system.files import names_in
+from holdfast.farside.system.files import names_in, unlink, whole
 from holdfast.farside.system.frames import CHUNK, MAX_BODY
 from holdfast.farside.system.layout import Home, object_path
 from holdfast.farside.system.refusal import Refused
@@ -102,22 +102,23 @@ class Arrivals:
             return {"stored": True}
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                _forget(part)  # to go on from there would take the room that another needs
+                unlink(part)  # to go on from there would take the room that another needs
             raise
         return {"stored": not message.get("more")}
 
     def _finish(self, part: str, digest: str, length: int) -> None:
-        """Under a name that no other process knows: what was verified is not written to any more."""
-        mine = self._part(_unique(digest))
+        """Under a name that no other process knows, on any machine: what was verified is not written to any more."""
+        mine = self._part("%s-%d-%s" % (digest, os.getpid(), os.urandom(4).hex()))
         os.rename(part, mine)
         try:
             os.truncate(mine, length)
             if _digest(mine) != digest:
                 raise _damaged(digest)
             os.chmod(mine, 0o444)
-            self._adopt(mine, digest)
+            os.rename(mine, self._final(digest))
+            self._have(digest)
         except (OSError, Refused):
-            _forget(mine)
+            unlink(mine)
             raise
 
     def _manifest(self, snapshot: str, final: str, base: Any, body: bytes) -> Any:
@@ -152,31 +153,15 @@ class Arrivals:
             return False
 
     def _store(self, digest: str, data: bytes) -> None:
-        if self._has(digest, len(data)):
-            self._have(digest)
-            return
-        new = self._part(_unique("new"))
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(descriptor, view) :]
-            os.fchmod(descriptor, 0o444)
-        except OSError:
-            _forget(new)
-            raise
-        finally:
-            os.close(descriptor)
-        self._adopt(new, digest)
-
-    def _adopt(self, path: str, digest: str) -> None:
-        final = object_path(self._home.objects(), digest)
-        try:
-            os.rename(path, final)
-        except FileNotFoundError:
-            os.makedirs(os.path.dirname(final), mode=0o700, exist_ok=True)
-            os.rename(path, final)
+        if not self._has(digest, len(data)):
+            with whole(self._final(digest), 0o444) as target:
+                target.write(data)
         self._have(digest)
+
+    def _final(self, digest: str) -> str:
+        path = object_path(self._home.objects(), digest)
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        return path
 
     def _have(self, digest: str) -> None:
         for lacking in self._lacking.values():
@@ -279,18 +264,6 @@ def _write_piece(part: str, data: bytes, offset: int) -> None:
             view = view[os.write(descriptor, view) :]
     finally:
         os.close(descriptor)
-
-
-def _unique(name: str) -> str:
-    """A name for one file of one process, also where several machines share the disk."""
-    return "%s-%d-%s" % (name, os.getpid(), os.urandom(4).hex())
-
-
-def _forget(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        pass  # it is stale in a day
 
 
 def _digest(path: str) -> str:

@@ -1,6 +1,5 @@
 """How much Holdfast has put on this host, and taking it away: all of it, or what a refused attach has brought."""
 
-import json
 import os
 from typing import Any, Dict, List, Set, Tuple
 
@@ -10,7 +9,7 @@ from holdfast.farside.operations import (
 )
 from holdfast.farside.operations.home_lock import Alone
 from holdfast.farside.run.liveness import alive, lives_on
-from holdfast.farside.system.files import names_in, remove_path, remove_tree
+from holdfast.farside.system.files import names_in, read_json, remove_path, remove_tree
 from holdfast.farside.system.layout import MARKER, Home
 from holdfast.farside.system.refusal import Refused
 
@@ -149,12 +148,8 @@ def _remove_containers(home: Home) -> None:
 
 def _is_found(home: Home) -> bool:
     """Whether the folder was there before Holdfast was."""
-    try:
-        with open(home.marker()) as source:
-            marker = json.load(source)
-    except (OSError, ValueError):
-        return True
-    return bool(marker.get("found")) if isinstance(marker, dict) else True
+    marker = read_json(home.marker())
+    return marker is None or bool(marker.get("found"))
 
 
 def _size(path: str, seen: Set[Tuple[int, int]]) -> int:

@@ -1,6 +1,5 @@
 """What the agent does with the files of runs: which go home, how much there is, and what may be removed."""
 
-import fcntl
 import json
 import os
 import stat
@@ -8,11 +7,10 @@ import time
 import zlib
 from typing import Any, Callable, Dict, Iterator, List, Tuple
 
-from holdfast.farside.operations.objects import remove_stale_parts
 from holdfast.farside.run.liveness import adjudicate, lives_on
 from holdfast.farside.system import kernel
 from holdfast.farside.system.digests import sha256
-from holdfast.farside.system.files import names_in, remove_tree, size_freed, unlink, walk, write_whole
+from holdfast.farside.system.files import remove_tree, size_freed, unlink, walk, write_whole
 from holdfast.farside.system.frames import CHUNK
 from holdfast.farside.system.layout import BUILD_BYTE, RESERVE, USE_BYTE, Home, relative_parts
 from holdfast.farside.system.refusal import Refused
@@ -81,13 +79,6 @@ def write_request(folder: str, name: str, request: Dict[str, Any]) -> None:
             unlink(os.path.join(folder, RESERVE))
 
 
-def environments(home: Home) -> List[str]:
-    """Names of those that are here, without hidden ones: those are being removed."""
-    folder = home.environments()
-    names = names_in(folder, is_strict=True)
-    return [name for name in names if not name.startswith(".") and os.path.isdir(os.path.join(folder, name))]
-
-
 def remove(home: Home, message: Message) -> Dict[str, Any]:
     """Delete an ended run's folder, or an unused environment. Gone already is success; a living one is refused."""
     if "environment" in message:
@@ -102,17 +93,7 @@ def remove(home: Home, message: Message) -> Dict[str, Any]:
         )
     size = size_freed(folder)
     remove_tree(folder)
-    _remove_leftovers(os.path.dirname(folder))
-    remove_stale_parts(home)
     return {"removed": size}
-
-
-def _remove_leftovers(folder: str) -> None:
-    """What was being made or removed there when its process died, a day ago or more."""
-    for name in names_in(folder):
-        path = os.path.join(folder, name)
-        if name.startswith((".new-", ".removing-")) and time.time() - os.lstat(path).st_mtime > 86400:
-            remove_tree(path)
 
 
 def _remove_environment(path: str) -> Dict[str, Any]:
@@ -177,7 +158,6 @@ def _copy(source: str, target: str, ended: bool) -> None:
 SAMPLE = 1 << 16
 WORTH = 0.9
 """Compression is worth its time where a sample shrinks to less than this part of itself."""
-_F_SETPIPE_SZ = 1031  # Python 3.10 has it by name
 
 Frame = Tuple[Message, bytes]
 File = Tuple[str, int, str]
@@ -192,15 +172,6 @@ def wanted(home: Home, message: Message) -> List[File]:
     for path, _, _ in files:
         relative_parts(path)
     return files
-
-
-def widen(descriptor: int) -> None:
-    """Let the pipe that leads home hold a whole piece: the next one is read and hashed while the server still takes
-    this one. Where it is no pipe, or not allowed, it stays as it is."""
-    try:
-        fcntl.fcntl(descriptor, _F_SETPIPE_SZ, CHUNK)
-    except OSError:
-        pass
 
 
 def stream(home: Home, message: Message, files: List[File], beat: Callable[[], None]) -> Iterator[Frame]:

@@ -62,7 +62,7 @@ OPERATIONS: Dict[str, Operation] = {
     "purge": Operation("operations.sizes", "purge"),
     "leave": Operation("operations.sizes", "leave", ("home",)),
     # Environments
-    "environments": Operation("operations.storage", "environments"),
+    "environments": Operation("environments.built_environment", "names"),
     "environment-list": _message("operations.environment_list", "listed", "sizes?"),
     "environment-show": _message("operations.environment_list", "shown", "environment"),
     "environment-check": _message("operations.environment_report", "checked", "gpu?", *_PLACE),

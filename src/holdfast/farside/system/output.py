@@ -159,6 +159,8 @@ def make_fifo(path: str) -> List[int]:
 
 
 def widen(pipe: int) -> None:
+    """Let the pipe hold a megabyte: the writer makes the next one while the reader still takes this one. Where it is no
+    pipe, or not allowed, it stays as it is."""
     try:
         fcntl.fcntl(pipe, _SET_PIPE_SIZE, _PIPE_SIZE)
     except OSError:
