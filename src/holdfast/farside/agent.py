@@ -23,15 +23,15 @@ from holdfast.farside.system.layout import ENTRY, Home
 from holdfast.farside.system.output import widen
 from holdfast.farside.system.refusal import Refused
 
-LOOK_EVERY = 2.0
+_LOOK_EVERY = 2.0
 """Seconds between looks at whether a followed run is still alive, and the fallback where inotify is not to be had."""
-TOGETHER = 0.01
-MANY = 10
-PAGE = 5000
+_TOGETHER = 0.01
+_MANY = 10
+_PAGE = 5000
 
-ANSWERED = object()
+_ANSWERED = object()
 """What an operation returns that has sent its answer itself."""
-Answer = Any
+_Answer = Any
 
 
 def serve(home_path: str) -> None:
@@ -74,7 +74,7 @@ class Agent:
             poll.register(source, select.POLLIN)
             if self._watch is not None and self._watch.works:
                 poll.register(self._watch.descriptor, select.POLLIN)
-            timeout = LOOK_EVERY if self._watch is None or self._watch.works else 0.1
+            timeout = _LOOK_EVERY if self._watch is None or self._watch.works else 0.1
             timeout = min(timeout, self._pulse or timeout)
             ready = poll.poll(0 if self._sending else int(timeout * 1000) if self._subscriptions else None)
             if any(descriptor == source for descriptor, _ in ready):
@@ -90,7 +90,7 @@ class Agent:
         number = message.get("id")
         try:
             answer = self._answer(table.find(str(message.get("op"))), message, body)
-            if answer is ANSWERED:
+            if answer is _ANSWERED:
                 return
             if isinstance(answer, bytes):
                 self._reply({"id": number, "ok": len(answer)}, answer)
@@ -105,7 +105,7 @@ class Agent:
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             self._fail(number, "malformed", "The request `%s` is malformed: %r" % (message.get("op"), error), "")
 
-    def _answer(self, operation: table.Operation, message: Message, body: bytes) -> Answer:
+    def _answer(self, operation: table.Operation, message: Message, body: bytes) -> _Answer:
         if operation.module == table.AGENT:
             return getattr(self, "_" + operation.function)(message, body)
         return table.run(operation, self.home, message, self._tell)
@@ -131,7 +131,7 @@ class Agent:
         about = {"kind": "storage", "message": text, "hint": "", "errno": error.errno, "path": place}
         self._reply({"id": number, "error": about})
 
-    def _hello(self, message: Message, body: bytes) -> Answer:
+    def _hello(self, message: Message, body: bytes) -> _Answer:
         self.home.make()
         machine, folder = identity.place(self.home)
         return {
@@ -147,13 +147,13 @@ class Agent:
             "entry": ENTRY,
         }
 
-    def _objects(self, message: Message, body: bytes) -> Answer:
+    def _objects(self, message: Message, body: bytes) -> _Answer:
         """What a client asks that did not submit the run; imported then."""
         from holdfast.farside.operations.known_runs import objects
 
         answer, contents = objects(self.home, message)
         self._reply({"id": message.get("id"), "ok": answer}, contents)
-        return ANSWERED
+        return _ANSWERED
 
     def _require_sent(self, environment: Any) -> None:
         """The programs and packages that its build needs."""
@@ -164,17 +164,17 @@ class Agent:
             if environment.get("packages"):
                 uv.require_packages(self.home, environment["packages"])
 
-    def _prepare(self, message: Message, body: bytes) -> Answer:
+    def _prepare(self, message: Message, body: bytes) -> _Answer:
         with Adding(self.home):
             return self._arrivals.prepare(message, body)
 
-    def _pack(self, message: Message, body: bytes) -> Answer:
+    def _pack(self, message: Message, body: bytes) -> _Answer:
         return self._arrivals.pack(message, body)
 
-    def _put(self, message: Message, body: bytes) -> Answer:
+    def _put(self, message: Message, body: bytes) -> _Answer:
         return self._arrivals.put(message, body)
 
-    def _start(self, message: Message, body: bytes) -> Answer:
+    def _start(self, message: Message, body: bytes) -> _Answer:
         if message.get("place") not in (None, identity.place(self.home)):
             raise Refused("elsewhere", "This is `%s`, not the machine that is meant." % os.uname().nodename)
         self._arrivals.require(message["plan"].get("snapshot"))
@@ -187,11 +187,11 @@ class Agent:
         waits = queued(self.home, message["plan"])
         return {"again": not is_new, "queued": waits}
 
-    def _give_up(self, message: Message, body: bytes) -> Answer:
+    def _give_up(self, message: Message, body: bytes) -> _Answer:
         self.home.make()
         return {"given_up": give_up(self.home, message)}
 
-    def _follow(self, message: Message, body: bytes) -> Answer:
+    def _follow(self, message: Message, body: bytes) -> _Answer:
         """Name the runs that are not here; then send what each other has that the follower has not, and a `level`
         when it has all; with `stay`, go on sending until the run ends. The answer comes first, so that no
         pushes collect. One that stays may ask for a word every `alive` seconds, and then gets one, news or not: a link
@@ -217,17 +217,17 @@ class Agent:
             subscription.push(self._reply)
             self._reply({"push": "level", "run": subscription.run})
             self._drop_ended()
-        return ANSWERED
+        return _ANSWERED
 
-    def _list(self, message: Message, body: bytes) -> Answer:
+    def _list(self, message: Message, body: bytes) -> _Answer:
         """A page of a run's files. The first page looks, the others come from the same look."""
         begin = int(message.get("from", 0))
         if begin == 0:
             self._listing = storage.list_files(self.home, message, self._beating(message))
         rows, problems = self._listing
-        return {"files": rows[begin : begin + PAGE], "total": len(rows), "problems": problems[:100]}
+        return {"files": rows[begin : begin + _PAGE], "total": len(rows), "problems": problems[:100]}
 
-    def _stream(self, message: Message, body: bytes) -> Answer:
+    def _stream(self, message: Message, body: bytes) -> _Answer:
         """Say yes, then send the files between all other work. A new request ends the one before: one without files
         only ends it."""
         files = storage.wanted(self.home, message)
@@ -261,9 +261,9 @@ class Agent:
         if self._watch is not None and self._watch.works:
             self._watch.drain()
         now = time.monotonic()
-        self._quick = self._quick + 1 if now - self._pushed < TOGETHER else 0
-        if self._quick > MANY:
-            time.sleep(TOGETHER)  # a script that prints character by character becomes a frame now and then
+        self._quick = self._quick + 1 if now - self._pushed < _TOGETHER else 0
+        if self._quick > _MANY:
+            time.sleep(_TOGETHER)  # a script that prints character by character becomes a frame now and then
         self._pushed = time.monotonic()
         for subscription in self._subscriptions:
             subscription.push(self._reply)
@@ -280,7 +280,7 @@ class Agent:
             self._subscriptions.remove(subscription)
             self._reply({"push": "ended", "run": subscription.run})
 
-    def _cancel(self, message: Message, body: bytes) -> Answer:
+    def _cancel(self, message: Message, body: bytes) -> _Answer:
         """Ask the run to end. Gone already is success. The request is on disk before the supervisor is woken, so it
         is not lost."""
         folder = self.home.run(message["project"], message["run"])

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from holdfast.farside.containers.room import RoomContainer
     from holdfast.farside.gpu.devices import GpuDevice
 
-SHORTEST_GRACE, LONGEST_GRACE = 2.0, 10.0
+_SHORTEST_GRACE, _LONGEST_GRACE = 2.0, 10.0
 """Seconds for what a script leaves behind when it ends by itself."""
 
 
@@ -260,7 +260,7 @@ class Contained:
             "argv": script.argv,
             "environment": dict(proxies, **script.environment),
             "directory": script.directory,
-            "grace": max(SHORTEST_GRACE, min(script.grace, LONGEST_GRACE)),
+            "grace": max(_SHORTEST_GRACE, min(script.grace, _LONGEST_GRACE)),
             "umask": mask,
             "looks": not script.prefix,
             "python": script.python,

@@ -27,7 +27,7 @@ _STARTED = """command -v "$1" >/dev/null 2>&1 || [ -e "$1" ] || {
 exec "$@"
 """
 """In a shell, so that what is missing is told as shells do, and not in the words of Docker's runtime."""
-TRY_PATIENCE = 60.0
+_TRY_PATIENCE = 60.0
 
 Entry = Dict[str, Any]
 """`program`, and its words `before` and `after` those that say whether there is a terminal."""
@@ -107,7 +107,7 @@ def _way(docker: DockerClient, ways: List[str], image: str) -> str:
         words = (
             ["run", "--rm", "--network", "none"] + docker_options.gpus(way) + ["--entrypoint", SHELL, image, "-c", ":"]
         )
-        if docker.call(words, TRY_PATIENCE).is_good:
+        if docker.call(words, _TRY_PATIENCE).is_good:
             return way
     return ways[-1]
 

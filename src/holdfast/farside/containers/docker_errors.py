@@ -25,7 +25,7 @@ ELSEWHERE = (
     "`holdfast computetarget attach remotedocker … --home DIR`, for type `remotedocker`"
 )
 """How Holdfast's folder is put on another disk. The far side does not know for which of them it works."""
-TOOLKIT = (
+_TOOLKIT = (
     "install the package nvidia-container-toolkit, then: sudo nvidia-ctk runtime configure --runtime=docker && "
     "sudo systemctl restart docker"
 )
@@ -89,17 +89,17 @@ def _full(found: Match[str], root: str) -> Tuple[str, str]:
 
 
 def _no_driver(found: Match[str], root: str) -> Tuple[str, str]:
-    return "Docker cannot give GPUs to containers on the machine.", "On the machine: " + TOOLKIT
+    return "Docker cannot give GPUs to containers on the machine.", "On the machine: " + _TOOLKIT
 
 
 def _no_runtime(found: Match[str], root: str) -> Tuple[str, str]:
-    return "Docker does not know the runtime `%s`." % found.group(1), "On the machine: " + TOOLKIT
+    return "Docker does not know the runtime `%s`." % found.group(1), "On the machine: " + _TOOLKIT
 
 
 def _sick_driver(found: Match[str], root: str) -> Tuple[str, str]:
     return (
         "The GPUs could not be given to the container: %s" % found.group(0).strip(),
-        "If `nvidia-smi` fails on the machine too, fix the driver first; else: " + TOOLKIT,
+        "If `nvidia-smi` fails on the machine too, fix the driver first; else: " + _TOOLKIT,
     )
 
 

@@ -8,13 +8,13 @@ from holdfast.farside.containers.daemon import CDI, CDI_DEVICE, HOOK, Daemon
 if TYPE_CHECKING:
     from holdfast.farside.gpu.devices import GpuDevice
 
-VOID = "NVIDIA_VISIBLE_DEVICES=void"
+_VOID = "NVIDIA_VISIBLE_DEVICES=void"
 """No GPU by NVIDIA's runtime, also where the daemon has it give all of them to every image that asks."""
-CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES"
+_CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES"
 HOME_LABEL, RUN_LABEL, PROJECT_LABEL, USER_LABEL = "holdfast.home", "holdfast.run", "holdfast.project", "holdfast.uid"
 SHELL_LABEL = "holdfast.shell"
 """Of a container in which a person works."""
-SMALL_SHM = 64 << 20
+_SMALL_SHM = 64 << 20
 
 
 class Volume(NamedTuple):
@@ -138,7 +138,7 @@ def mount(source: str, target: str, writable: bool) -> List[str]:
 def gpus(way: str, devices: Optional[Sequence["GpuDevice"]] = None) -> List[str]:
     """All of them, or these and no others; none at all without a way, or where `devices` is empty."""
     if not way or (devices is not None and not devices):
-        return ["-e", VOID]
+        return ["-e", _VOID]
     uuids = None if devices is None else ",".join(each.uuid for each in devices)
     if way == HOOK:
         return ["--gpus", "all" if uuids is None else _field("device=" + uuids)]
@@ -146,13 +146,13 @@ def gpus(way: str, devices: Optional[Sequence["GpuDevice"]] = None) -> List[str]
         names = [CDI_DEVICE] if devices is None else [CDI_DEVICE.replace("=all", "=" + each.cdi) for each in devices]
         # Where NVIDIA's runtime is the daemon's usual one, it would give an image that asks for all the others as well.
         # Newer specifications of CDI say this themselves.
-        return [word for name in names for word in ("--device", name)] + ["-e", VOID]
+        return [word for name in names for word in ("--device", name)] + ["-e", _VOID]
     return ["--runtime", "nvidia", "-e", "NVIDIA_VISIBLE_DEVICES=%s" % (uuids or "all")]
 
 
 def capabilities(way: str, environment: Dict[str, str]) -> List[Tuple[str, str]]:
     """Where the image does not say which parts of the driver it needs: what frameworks and `nvidia-smi` do."""
-    return [(CAPABILITIES, "compute,utility")] if way and not environment.get(CAPABILITIES) else []
+    return [(_CAPABILITIES, "compute,utility")] if way and not environment.get(_CAPABILITIES) else []
 
 
 def is_for_gpus(environment: Dict[str, str]) -> bool:
@@ -174,7 +174,7 @@ def memory_limit(options: Sequence[str]) -> str:
 
 def default_shm(memory: int) -> str:
     """Half of the machine's memory, which is what the system's own /dev/shm may take."""
-    return "%d" % max(memory // 2, SMALL_SHM)
+    return "%d" % max(memory // 2, _SMALL_SHM)
 
 
 def passwd_text(image: str, account: Account, uid: int, home: str) -> str:

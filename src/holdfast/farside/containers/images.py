@@ -24,8 +24,8 @@ from holdfast.farside.system.refusal import Refused
 
 __all__ = ["Described", "Image", "Python", "find", "inspect", "machine", "pull"]
 
-KEY = "baseDockerImage"
-ANY = ("", "python", "python3")
+_KEY = "baseDockerImage"
+_ANY = ("", "python", "python3")
 """Names for whichever Python an image has."""
 FORMAT = 1
 PATIENCE = 60.0
@@ -78,7 +78,7 @@ class Image(NamedTuple):
         no such one; a path that was not looked at is taken as it is."""
         if asked and "/" in asked:
             return posixpath.normpath(asked)
-        if (asked or "") not in ANY:
+        if (asked or "") not in _ANY:
             return next((each.path for each in self.pythons if posixpath.basename(each.path) == asked), None)
         return self.pythons[0].path if self.pythons else None
 
@@ -196,9 +196,9 @@ def _refused(container: Dict[str, Any], message: str, remedy: str = "", kind: st
     """With where the image is named, or could be. That of another run is named by that run alone."""
     where = ""
     if container["file"] and container.get("is_default") and not container.get("is_exact"):
-        where = " It is the default image: %s has no `%s`." % (container["file"], KEY)
+        where = " It is the default image: %s has no `%s`." % (container["file"], _KEY)
     elif container["file"] and not container.get("is_exact"):
-        where = " It is named in %s under `%s`." % (container["file"], KEY)
+        where = " It is named in %s under `%s`." % (container["file"], _KEY)
     return Refused(kind, "%s%s%s" % (message, where, " " + remedy if remedy else ""))
 
 
@@ -273,7 +273,7 @@ class InImage(BuildPlace):
         return choose("3", self.brought()) if self.has_none(path) else None
 
     def has_none(self, path: str) -> bool:
-        return path in ANY and not self.image.pythons
+        return path in _ANY and not self.image.pythons
 
     def active(self, path: str) -> List[Interpreter]:
         return []  # all that the image has are known

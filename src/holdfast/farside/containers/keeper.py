@@ -23,7 +23,7 @@ from holdfast.farside.system.programs import Attended, Finished
 
 START_PATIENCE = 300.0
 """Seconds for Docker to make and start a container; a busy machine takes its time."""
-ASK_PATIENCE = 30.0
+_ASK_PATIENCE = 30.0
 _FIRST_LOOK, _MOST_BETWEEN_LOOKS = 1.0, 8.0
 _BRIEFLY = 0.02
 _MOST_OPEN = 4096
@@ -48,7 +48,7 @@ class Task(NamedTuple):
     root: str
 
 
-class Over(Exception):
+class _Over(Exception):
     """The container has ended, or is not wanted any more."""
 
 
@@ -98,7 +98,7 @@ class _Keeper:
                 self._await_start()
                 while True:
                     self._wait(60.0, ())
-        except Over:
+        except _Over:
             pass
 
     def _is_run(self) -> bool:
@@ -111,7 +111,7 @@ class _Keeper:
                 return True
             if explain(answer).kind != NO_GPUS:
                 break
-            self._docker.call(["rm", "-f", self._task.name], ASK_PATIENCE)  # it was made, and could not be started
+            self._docker.call(["rm", "-f", self._task.name], _ASK_PATIENCE)  # it was made, and could not be started
         refusal = explain(answer, self._task.root)
         about = {"kind": refusal.kind, "message": refusal.message, "hint": refusal.hint, "words": words(answer)}
         self._say("refused", made=refusal.kind != NAME_TAKEN, **about)
@@ -125,15 +125,15 @@ class _Keeper:
             while not self._is_started and time.monotonic() < deadline:
                 self._wait(deadline - time.monotonic(), ())
             if not self._is_started and not self._is_up():
-                logs = self._docker.call(["logs", "--tail", "20", self._task.name], ASK_PATIENCE)
+                logs = self._docker.call(["logs", "--tail", "20", self._task.name], _ASK_PATIENCE)
                 said = (logs.errors + logs.output).strip() if logs.is_good else ""
                 self._say("failed", text=said[-2000:])
-                raise Over()
+                raise _Over()
             pause = min(pause * 2, _MOST_BETWEEN_LOOKS)
 
     def _is_up(self) -> bool:
         """Whether it may speak yet. A daemon that does not answer has not said no."""
-        answer = self._docker.call(["inspect", "--format", "{{.State.Status}}", self._task.name], ASK_PATIENCE)
+        answer = self._docker.call(["inspect", "--format", "{{.State.Status}}", self._task.name], _ASK_PATIENCE)
         if answer.is_good:
             return answer.output.strip() in ("created", "running", "paused", "restarting", "configured", "initialized")
         return "no such" not in words(answer).lower()
@@ -150,7 +150,7 @@ class _Keeper:
         self._relay()
         if signal.SIGTERM in self._signals.arrived():
             if not self._is_started:
-                raise Over()
+                raise _Over()
             self._unsent += json.dumps({"signal": int(signal.SIGTERM)}).encode("ascii") + b"\n"
             self._send()
 
@@ -169,7 +169,7 @@ class _Keeper:
                 return
             if not data:
                 if self._is_started:
-                    raise Over()
+                    raise _Over()
                 if self._has_spoken:
                     time.sleep(_BRIEFLY)  # it died on its way: the container is looked at soon
                 return

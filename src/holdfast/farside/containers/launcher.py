@@ -22,8 +22,8 @@ from holdfast.farside.system.files import write_whole
 from holdfast.farside.system.layout import FIFO
 
 IN, EVENTS, STATUS, LOCK = "in", "events", "status.json", "lock"
-FORMAT = 1
-OWNERLESS = 125
+_FORMAT = 1
+_OWNERLESS = 125
 """Exit code if no process waits for this container."""
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 _HANDED_ON = _ENDING + (signal.SIGUSR1, signal.SIGUSR2)
@@ -48,11 +48,11 @@ def main(folder: str) -> None:
         launcher = _Launcher(folder)
     except OSError as error:
         sys.stderr.write("holdfast: no run waits for this container: %s\n" % error)
-        os._exit(OWNERLESS)
+        os._exit(_OWNERLESS)
     try:
         code = launcher.run()
     except Gone:
-        code = OWNERLESS
+        code = _OWNERLESS
     os._exit(code)
 
 
@@ -84,12 +84,12 @@ class _Launcher:
                 self._describe(task)
         except _Unfit as problem:
             self._say("unfit", message=problem.args[0], hint=problem.args[1])
-            return OWNERLESS
+            return _OWNERLESS
         try:
             self._script = _start(task, self._output)
         except OSError as error:
             self._say("cannot-start", text=_explained(error, task["argv"][0]))
-            return OWNERLESS
+            return _OWNERLESS
         os.close(self._output)
         self._say("started", pid=self._script)
         if self._outside is not None:  # it came before there was a script
@@ -193,7 +193,7 @@ class _Launcher:
     def _write_status(self, swept: List[List[Any]], kills: Optional[int]) -> None:
         code, number = self._ended or Exit(None, signal.SIGKILL)
         status = {
-            "format": FORMAT,
+            "format": _FORMAT,
             "code": code,
             "signal": number,
             "owned": self._is_owned,

@@ -17,7 +17,7 @@ from holdfast.farside.system.refusal import Refused
 LAST_WORDS = 5.0
 """Seconds for the launcher to end everything in the container, once no process owns the run any more."""
 PATIENCE = 30.0
-REMOVE_PATIENCE = 60.0
+_REMOVE_PATIENCE = 60.0
 """Seconds for one call that removes the container of a run that has ended, which may take its time."""
 SETTLING = 3.0
 """Seconds in which a container may still appear that Docker was told to make by a process that is gone."""
@@ -61,7 +61,7 @@ def remove_named(docker: DockerClient, name: str, patience: float) -> bool:
     deadline = time.monotonic() + patience
     while True:
         try:
-            answer = docker.call(["rm", "-f", "-v", name], REMOVE_PATIENCE)
+            answer = docker.call(["rm", "-f", "-v", name], _REMOVE_PATIENCE)
         except Refused:
             return False
         if answer.is_good or is_gone(answer):
@@ -126,7 +126,7 @@ def planned(folder: str) -> Optional[Dict[str, Any]]:
     return found
 
 
-MONITOR = "conmon"
+_MONITOR = "conmon"
 
 
 def monitors(folder: str) -> Set[int]:
@@ -143,7 +143,7 @@ def _is_monitor(entry: str, name: str) -> bool:
     try:
         with open("/proc/%s/comm" % entry) as source:
             called = source.read().rstrip("\n")
-        if called != MONITOR:
+        if called != _MONITOR:
             return called in ENGINE_NAMES
         with open("/proc/%s/cmdline" % entry, "rb") as source:
             words = [os.fsdecode(word) for word in source.read().split(b"\0")]

@@ -26,7 +26,7 @@ from holdfast.farside.system.refusal import Refused
 
 COMPLETE = ".complete"
 LOCK = "environment.json"
-CACHED = "__pycache__"
+_CACHED = "__pycache__"
 _BYTECODE = ".bytecode"
 _WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
@@ -154,11 +154,11 @@ def make_read_only(folder: str) -> None:
     with os.scandir(folder) as found:
         entries = list(found)
     names = {entry.name for entry in entries}
-    if CACHED not in names and any(name.endswith(".py") for name in names):
-        os.mkdir(os.path.join(folder, CACHED))
+    if _CACHED not in names and any(name.endswith(".py") for name in names):
+        os.mkdir(os.path.join(folder, _CACHED))
     for entry in entries:
         is_folder = entry.is_dir(follow_symlinks=False)
-        if entry.name == CACHED or not (is_folder or entry.is_file(follow_symlinks=False)):
+        if entry.name == _CACHED or not (is_folder or entry.is_file(follow_symlinks=False)):
             continue
         if is_folder:
             make_read_only(entry.path)

@@ -3,7 +3,7 @@
 import re
 from typing import Any, List, NamedTuple, Optional
 
-LONGEST = 400
+_LONGEST = 400
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _CROSS = "\u00d7"  # how older versions of uv begin an error
 NETWORK = ("failed to fetch", "error sending request", "dns error", "connection refused", "timed out", "tls", "proxy")
@@ -120,4 +120,4 @@ def _remedy(output: str, culprit: Optional[List[str]]) -> str:
 
 def _short(text: str) -> str:
     """A sentence for the record; control_log has all of it."""
-    return text if len(text) <= LONGEST else text[:LONGEST].rsplit(" ", 1)[0] + " …"
+    return text if len(text) <= _LONGEST else text[:_LONGEST].rsplit(" ", 1)[0] + " …"

@@ -16,7 +16,7 @@ from holdfast.farside.system.layout import BUILD_BYTE, Home
 from holdfast.farside.system.refusal import Refused
 
 _VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)\}")
-BACKEND = "auto"
+_BACKEND = "auto"
 
 
 class Resolver:
@@ -63,10 +63,10 @@ class Resolver:
             "note",
             text="The usual build of PyTorch needs a newer driver than %s: one that fits is looked for." % driver,
         )
-        chosen = extra + ["--torch-backend", BACKEND]
+        chosen = extra + ["--torch-backend", _BACKEND]
         return {
             "requirements": self._compiled(chosen, limits, {"UV_CUDA_DRIVER_VERSION": driver}),
-            "backend": BACKEND,
+            "backend": _BACKEND,
         }
 
     def _wait_for(self, held: int) -> None:

@@ -31,7 +31,7 @@ def account_home() -> str:
         return os.path.expanduser("~")
 
 
-USUAL = ".holdfast"
+_USUAL = ".holdfast"
 
 
 def settle(home: Home) -> Dict[str, Any]:
@@ -48,7 +48,7 @@ def settle(home: Home) -> Dict[str, Any]:
 
 def refuse_foreign(home: Home, remedy: str = "") -> None:
     """`remedy`: in place of the advice to name another folder, where none can be named."""
-    if is_protected(home.path):
+    if _is_protected(home.path):
         raise Refused(
             "not-ours",
             "`%s` is, or holds, the account's own folder." % home.path,
@@ -70,7 +70,7 @@ def is_ours(home: Home) -> bool:
     return is_marked or not set(names_in(home.path, is_strict=True)) - set(Home.STATE)
 
 
-def is_protected(path: str) -> bool:
+def _is_protected(path: str) -> bool:
     """The root, the account's own folder, and what that lies in."""
     for each in {os.path.abspath(path), os.path.realpath(path)}:
         below = each.rstrip("/") + "/"
@@ -105,14 +105,14 @@ def _tighten(home: Home, mode: int) -> str:
 def _is_usual(path: str) -> bool:
     """`~/.holdfast` itself: as a link it may lead to a folder that another user uses too."""
     real = os.path.realpath(path)
-    return any(real == os.path.join(own, USUAL) for own in _own_folders())
+    return any(real == os.path.join(own, _USUAL) for own in _own_folders())
 
 
 def _own_folders() -> Set[str]:
     return {os.path.realpath(folder) for folder in (account_home(), os.path.expanduser("~")) if folder}
 
 
-ENOUGH = 5 << 30
+_ENOUGH = 5 << 30
 """Free bytes that a folder for environments should have."""
 
 
@@ -123,7 +123,7 @@ def places(home: Home) -> Dict[str, Any]:
     mount = mounts.mount_of(os.path.realpath(home.path), mounted)
     if mount is None or not mount.is_network:
         return {"network": "", "local": None}
-    return {"network": mount.kind, "local": local_place(candidates(account_name()), mounted, ENOUGH)}
+    return {"network": mount.kind, "local": local_place(candidates(account_name()), mounted, _ENOUGH)}
 
 
 def candidates(user: str, root: str = "/") -> List[str]:

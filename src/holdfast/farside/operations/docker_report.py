@@ -23,9 +23,9 @@ Tell = Callable[[str], None]
 ABSENT = "image-absent"
 PATIENCE = 300.0
 """Seconds for a container that has nothing to do; as long as a run gives Docker to make one."""
-REMOVING = 30.0
-WROTE, PIPE, GPU = "wrote", "pipe", "gpu"
-NOT_WRITTEN, NO_PYTHON = 3, 4
+_REMOVING = 30.0
+_WROTE, PIPE, _GPU = "wrote", "pipe", "gpu"
+_NOT_WRITTEN, _NO_PYTHON = 3, 4
 """Exit codes of `_SCRIPT`."""
 _SCRIPT = """
 umask 077
@@ -121,21 +121,21 @@ class _Trial(NamedTuple):
         try:
             answer = self.docker.call(self._words(name, folder, way), PATIENCE)
             said = _read(reader)
-            status = _stat(os.path.join(folder, WROTE))
+            status = _stat(os.path.join(folder, _WROTE))
         finally:
-            self.docker.call(["rm", "-f", "-v", name], REMOVING)
+            self.docker.call(["rm", "-f", "-v", name], _REMOVING)
             os.close(reader)
             self._remove(folder)
-        if status is None and answer.code == NOT_WRITTEN:
+        if status is None and answer.code == _NOT_WRITTEN:
             raise _not_written(self.home, answer.errors)
         if status is None:
             raise traced(explain(answer, self.daemon.root_dir), self.wanted)
         _require_own(self.home, status)
         if not said:
             raise _elsewhere(self.daemon)
-        if answer.code == NO_PYTHON:
+        if answer.code == _NO_PYTHON:
             require_python(self.wanted, "")
-        return GPU in answer.output.split()
+        return _GPU in answer.output.split()
 
     def _words(self, name: str, folder: str, way: str) -> List[str]:
         """As those of a run, but that the caller waits for its end."""

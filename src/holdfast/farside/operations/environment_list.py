@@ -18,7 +18,7 @@ from holdfast.farside.system.journal import JournalWriter
 from holdfast.farside.system.layout import BUILD_BYTE, JOURNAL, USE_BYTE, Home
 from holdfast.farside.system.refusal import Refused
 
-MOST_USERS = 100
+_MOST_USERS = 100
 
 Message = Dict[str, Any]
 
@@ -37,7 +37,7 @@ def shown(home: Home, message: Message) -> Dict[str, Any]:
     mark = read_mark(path)
     lock = read_json(os.path.join(path, LOCK))
     packages = [str(each) for each in mark.get("packages", [])]
-    users = sorted(_users(home, name), key=lambda each: each[3], reverse=True)[:MOST_USERS]
+    users = sorted(_users(home, name), key=lambda each: each[3], reverse=True)[:_MOST_USERS]
     rows = [list(each[:3]) for each in users]
     return {"listed": row, "path": path, "packages": packages, "lock": lock if is_lock(lock) else None, "users": rows}
 
@@ -54,7 +54,7 @@ def one(home: Home, text: str) -> str:
     raise Refused("not-found", "There is no environment `%s` on this machine." % text, hint)
 
 
-def last_use(home: Home, name: str) -> float:
+def _last_use(home: Home, name: str) -> float:
     path = home.environment(name)
     return _time(path + ".lock") or _time(path)
 
@@ -84,7 +84,7 @@ def _row(home: Home, name: str, with_sizes: bool) -> Dict[str, Any]:
         "packages": len(mark.get("packages", [])),
         "built": float(mark.get("built", 0.0)),
         "seconds": float(mark.get("seconds", 0.0)),
-        "used": last_use(home, name),
+        "used": _last_use(home, name),
         "size": size,
         "own": own,
     }
@@ -111,7 +111,7 @@ def _is_held(path: str, byte: int) -> bool:
     return os.path.exists(path) and kernel.lock_holder(path, byte) is not None
 
 
-Inode = Tuple[int, int]
+_Inode = Tuple[int, int]
 
 
 def trimmed(home: Home, message: Message) -> Dict[str, Any]:
@@ -143,7 +143,7 @@ def _bytes(removed: Removed) -> int:
 
 def _remove_old(home: Home, before: float, removed: List[List[Any]], kept: List[List[str]]) -> None:
     for name in names(home):
-        if last_use(home, name) < before:
+        if _last_use(home, name) < before:
             _remove(home, name, removed, kept)
 
 
@@ -161,9 +161,9 @@ class _Limit:
 
     def __init__(self, home: Home, keep: int, removed: List[List[Any]], kept: List[List[str]]) -> None:
         self._home, self._keep, self._removed, self._kept = home, keep, removed, kept
-        self._sizes: Dict[Inode, int] = {}
-        self._owners: Dict[Inode, int] = {}
-        self._files: Dict[str, Set[Inode]] = {}
+        self._sizes: Dict[_Inode, int] = {}
+        self._owners: Dict[_Inode, int] = {}
+        self._files: Dict[str, Set[_Inode]] = {}
         self._total = 0
 
     def enforce(self) -> int:
@@ -171,7 +171,7 @@ class _Limit:
         self._look()
         if self._total > self._keep:
             self._drop_unused()
-        for name in sorted(names(self._home), key=lambda name: last_use(self._home, name)):
+        for name in sorted(names(self._home), key=lambda name: _last_use(self._home, name)):
             if self._total <= self._keep:
                 break
             if _remove(self._home, name, self._removed, self._kept):

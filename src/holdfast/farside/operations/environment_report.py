@@ -20,7 +20,7 @@ from holdfast.farside.system.layout import Home
 from holdfast.farside.system.programs import Program, collect
 from holdfast.farside.system.refusal import Refused
 
-PATIENCE = 10.0
+_PATIENCE = 10.0
 """Seconds for a Python to say where it looks for packages."""
 _QUESTION = "import json, sys; print(json.dumps(['%d.%d.%d' % sys.version_info[:3], sys.prefix, sys.path]))"
 
@@ -105,7 +105,7 @@ def _own_packages(message: Message) -> PackageLocation:
         asked = Program([path, "-c", _QUESTION], inherited_environment())
     except CannotStart as problem:
         raise Refused("cannot-start", str(problem))
-    collect([asked], PATIENCE)
+    collect([asked], _PATIENCE)
     try:
         version, prefix, folders = json.loads(asked.text().strip().splitlines()[-1])
     except (ValueError, IndexError):

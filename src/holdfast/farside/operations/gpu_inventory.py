@@ -28,8 +28,8 @@ from holdfast.farside.system import processes
 from holdfast.farside.system.children import inherited_environment
 from holdfast.farside.system.layout import Home
 
-MINE, RUN, STRANGER = "mine", "run", "stranger"
-LONGEST = 60.0
+_MINE, _RUN, _STRANGER = "mine", "run", "stranger"
+_LONGEST = 60.0
 _MOST_ANCESTORS = 100
 
 Row = Dict[str, Any]
@@ -37,7 +37,7 @@ Row = Dict[str, Any]
 
 def look(home: Home, message: Dict[str, Any]) -> Row:
     """`timeout` in the message: seconds for the driver."""
-    timeout = min(max(float(message.get("timeout", gpus.TIMEOUT)), 0.1), LONGEST)
+    timeout = min(max(float(message.get("timeout", gpus.TIMEOUT)), 0.1), _LONGEST)
     report = gpus.ask(inherited_environment(), timeout)
     if report["state"] == gpus.NO_DRIVER:
         report = dict(report, devices=[_named(*each) for each in enumerate(gpus.name_others())])
@@ -95,9 +95,9 @@ def _holder(device: Row, instance: Optional[int], state: LeaseState) -> Optional
 
 def _about(who: Occupant, holder: Optional[LeaseHolder]) -> Row:
     run, project = _own_run(who)
-    whose = MINE if run else STRANGER
+    whose = _MINE if run else _STRANGER
     if not run and holder is not None and who.uid == holder.uid:
-        run, whose = holder.run, MINE if who.uid == os.getuid() else RUN
+        run, whose = holder.run, _MINE if who.uid == os.getuid() else _RUN
     known = {"uid": who.uid, "user": who.user or None, "name": who.name or None, "command": who.command or None}
     return dict(known, whose=whose, run=run or None, project=project or None)
 

@@ -11,7 +11,7 @@ from holdfast.farside.system.frames import CHUNK
 from holdfast.farside.system.layout import Home
 
 PAGE = 5000
-MOST_RECORDS = 2 << 20
+_MOST_RECORDS = 2 << 20
 """Bytes of records in one answer."""
 
 Message = Dict[str, Any]
@@ -56,7 +56,7 @@ def records(home: Home, message: Message) -> List[Optional[Dict[str, Any]]]:
     """What the host has written down of the runs `[project, run]`: as many as fit into one answer, the first at least.
     One that is gone, or never began, is null."""
     found: List[Optional[Dict[str, Any]]] = []
-    room = MOST_RECORDS
+    room = _MOST_RECORDS
     for project, run in message["runs"]:
         record = _record(home, project, run)
         room -= len(json.dumps(record))

@@ -17,7 +17,7 @@ from holdfast.farside.system.programs import Program, collect
 from holdfast.farside.system.refusal import Refused
 
 PROOF_NAME = "hf-proof"
-SECONDS = 60
+_SECONDS = 60
 """After so long it ends by itself, if no client comes back to look."""
 
 
@@ -38,7 +38,7 @@ def look(home: Home, token: str, patience: float) -> Dict[str, Any]:
     """Whether it still lives after `patience` seconds, as a logout may take a moment; ends it and leaves nothing. A
     repeat finds nothing alive."""
     path = _path(home, token)
-    give_up = time.monotonic() + min(patience, SECONDS / 2)
+    give_up = time.monotonic() + min(patience, _SECONDS / 2)
     holder = kernel.lock_holder(path, 0)
     while holder is not None and time.monotonic() < give_up:
         time.sleep(0.05)
@@ -69,7 +69,7 @@ def become_proof(home: Home, request: Request, tell: int) -> None:
         os._exit(1)
     direct.tell(tell, "ok")
     os.close(tell)
-    time.sleep(SECONDS)
+    time.sleep(_SECONDS)
     try:
         os.unlink(path)
     finally:

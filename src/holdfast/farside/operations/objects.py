@@ -18,7 +18,7 @@ from holdfast.farside.system.refusal import Refused
 STALE = 86400.0
 MANIFEST = "manifest"
 MANIFEST_HEAD = b'{"format":1,"files":'
-PACKED = struct.Struct(">32sI")
+_PACKED = struct.Struct(">32sI")
 """Of each object in a pack: its digest and size; the contents follow after all of these."""
 
 Message = Dict[str, Any]
@@ -63,13 +63,13 @@ class Arrivals:
 
     def pack(self, message: Message, body: bytes) -> Dict[str, Any]:
         """Store many small objects that came as one body."""
-        data = inflate(body) if message.get("z") else body
+        data = _inflate(body) if message.get("z") else body
         count = int(message["count"])
-        begin = PACKED.size * count
+        begin = _PACKED.size * count
         if count < 0 or begin > len(data):
             raise Refused("malformed", "A pack is shorter than its own list.")
         for index in range(count):
-            name, size = PACKED.unpack_from(data, PACKED.size * index)
+            name, size = _PACKED.unpack_from(data, _PACKED.size * index)
             content = data[begin : begin + size]
             begin += size
             digest = name.hex()
@@ -84,7 +84,7 @@ class Arrivals:
         digest = message["digest"]
         final = object_path(self._home.objects(), digest)
         offset = int(message.get("offset", 0))
-        data = inflate(body) if message.get("z") else body
+        data = _inflate(body) if message.get("z") else body
         if offset == 0 and not message.get("more"):
             if sha256(data).hexdigest() != digest:
                 raise _damaged(digest)
@@ -136,7 +136,7 @@ class Arrivals:
         path = object_path(self._home.objects(), base)
         try:
             with open(path, "rb") as source:
-                rows = changed(_rows(source.read()), json.loads(inflate(body).decode("ascii")))
+                rows = changed(_rows(source.read()), json.loads(_inflate(body).decode("ascii")))
         except (OSError, ValueError, Refused):
             return None
         data = MANIFEST_HEAD + json.dumps(rows, separators=(",", ":")).encode("ascii") + b"}"
@@ -212,7 +212,7 @@ def changed(rows: Rows, difference: Any) -> Rows:
     return [by_path[path] for path in sorted(by_path)]
 
 
-def inflate(body: bytes) -> bytes:
+def _inflate(body: bytes) -> bytes:
     """What zlib made of at most MAX_BODY bytes: no small frame can fill the memory."""
     stream = zlib.decompressobj()
     try:

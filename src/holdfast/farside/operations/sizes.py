@@ -13,9 +13,9 @@ from holdfast.farside.system.files import names_in, read_json, remove_path, remo
 from holdfast.farside.system.layout import MARKER, Home
 from holdfast.farside.system.refusal import Refused
 
-LEARNED = ("docker.json", "images")
+_LEARNED = ("docker.json", "images")
 """What an attach may have noted of the machine's Docker."""
-BY_HAND = "Detach without --purge, and remove by hand what is Holdfast's in that folder."
+_BY_HAND = "Detach without --purge, and remove by hand what is Holdfast's in that folder."
 
 
 def sizes(home: Home) -> Dict[str, Any]:
@@ -31,7 +31,7 @@ def purge(home: Home) -> Dict[str, Any]:
     """Remove all that Holdfast has put here, and the folder if that leaves it empty; `kept`: what is left in it, and
     where links led. Refused while a run lives, and in a folder that is not Holdfast's. What a purge that broke left is
     removed by the next."""
-    account.refuse_foreign(home, BY_HAND)
+    account.refuse_foreign(home, _BY_HAND)
     if not os.path.isdir(home.path):
         return {"removed": 0, "kept": []}
     _refuse_living(home.runs())
@@ -67,7 +67,7 @@ def leave(home: Home, path: str) -> Dict[str, Any]:
     except OSError:
         return {"left": False}  # of another attach that is under way
     remove_tree(other.versions())
-    for name in LEARNED + ("machine", MARKER):
+    for name in _LEARNED + ("machine", MARKER):
         remove_path(os.path.join(other.path, name))
     if is_made and not os.path.islink(other.path) and not names_in(other.path, is_strict=True):
         os.rmdir(other.path)
@@ -77,7 +77,7 @@ def leave(home: Home, path: str) -> Dict[str, Any]:
 def _is_used(home: Home, names: Set[str]) -> bool:
     """In a user's own folder names say nothing, but for a run's."""
     if account.is_ours(home):
-        return any(Home.knows(name) and name not in (MARKER,) + LEARNED + Home.STATE for name in names)
+        return any(Home.knows(name) and name not in (MARKER,) + _LEARNED + Home.STATE for name in names)
     runs = [os.path.join(home.runs(), project) for project in names_in(home.runs(), is_strict=True)]
     return any(
         os.path.exists(os.path.join(each, run, "plan.json")) for each in runs for run in names_in(each, is_strict=True)

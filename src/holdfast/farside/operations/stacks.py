@@ -28,13 +28,13 @@ from holdfast.farside.system.refusal import Refused
 BELOW_MAXIMUM = 4
 """The signal is SIGRTMAX minus this, as in `shim/sitecustomize.py`: it ends a process that does not know it."""
 NUMBER = signal.SIGRTMAX - BELOW_MAXIMUM
-LARGEST_FILE, LARGEST_STACK = 4 << 20, 128 << 10
+LARGEST_FILE, _LARGEST_STACK = 4 << 20, 128 << 10
 FIRST_WORD, LAST_WORD, IN_ALL = 1.0, 3.0, 20.0
 """Seconds: until a process begins to answer, for its whole answer, for all processes."""
 QUIET, PAUSE = 0.05, 0.5
 """Seconds since its last line: where that ends the stack of a main thread, which comes last; and where it does not, so
 that on a busy machine it may just have been interrupted."""
-SETTLING = 0.1
+_SETTLING = 0.1
 """Seconds for a process that cannot be asked just now."""
 PATIENCE = 5.0
 
@@ -108,9 +108,9 @@ def hindrance(process: Process, key: Optional[Tuple[int, int]]) -> str:
 def _settled(process: Process, key: Optional[Tuple[int, int]]) -> str:
     """As `hindrance`, which is its last look. A process that reads from a disk, or starts a program, is in the kernel
     for a moment only; and one that has just begun may be about to become another program."""
-    deadline = time.monotonic() + SETTLING
+    deadline = time.monotonic() + _SETTLING
     while True:
-        is_new = _age(process) < SETTLING / 2
+        is_new = _age(process) < _SETTLING / 2
         why = hindrance(process, key)
         if time.monotonic() > deadline or not (why.startswith(_IN_THE_KERNEL) or (is_new and not why)):
             return why
@@ -160,7 +160,7 @@ class _File:
                 break
             time.sleep(0.005)
         begin = begin if size >= begin else 0
-        text = os.pread(self._descriptor, min(size - begin, LARGEST_STACK), begin).decode("utf-8", "replace")
+        text = os.pread(self._descriptor, min(size - begin, _LARGEST_STACK), begin).decode("utf-8", "replace")
         if text.count(_ONE_DUMP) > 1:
             return text, "A process before it answered late: its stacks are among these."
         if text:

@@ -15,7 +15,7 @@ from holdfast.farside.system.frames import CHUNK
 from holdfast.farside.system.layout import BUILD_BYTE, RESERVE, USE_BYTE, Home, relative_parts
 from holdfast.farside.system.refusal import Refused
 
-STEADY = 2.0
+_STEADY = 2.0
 """Seconds after which a change that follows gets another time than the one before, on any file system."""
 
 Message = Dict[str, Any]
@@ -123,7 +123,7 @@ def inside(home: Home, message: Message, path: str, must_exist: bool = True) -> 
     return full
 
 
-def open_file(path: str) -> int:
+def _open_file(path: str) -> int:
     """The script may have taken away its own right to read what it wrote; it is the user's all the same."""
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # a pipe in its place must not stop us
     try:
@@ -144,19 +144,19 @@ def _linked(source: str, target: str) -> bool:
 def _copy(source: str, target: str, ended: bool) -> None:
     """The copy has the time of its source, by which a later look knows that it is the same. One of a file that may
     still be written to in this moment has its own."""
-    with os.fdopen(open_file(source), "rb") as reader, open(target, "wb") as writer:
+    with os.fdopen(_open_file(source), "rb") as reader, open(target, "wb") as writer:
         before = os.fstat(reader.fileno())
         for block in iter(lambda: reader.read(CHUNK), b""):
             writer.write(block)
         if before.st_mode & stat.S_IXUSR:
             mode = stat.S_IMODE(os.fstat(writer.fileno()).st_mode)
             os.fchmod(writer.fileno(), mode | (mode & 0o444) >> 2)
-    if ended or time.time() - before.st_mtime > STEADY:
+    if ended or time.time() - before.st_mtime > _STEADY:
         os.utime(target, ns=(before.st_mtime_ns, before.st_mtime_ns))
 
 
-SAMPLE = 1 << 16
-WORTH = 0.9
+_SAMPLE = 1 << 16
+_WORTH = 0.9
 """Compression is worth its time where a sample shrinks to less than this part of itself."""
 
 Frame = Tuple[Message, bytes]
@@ -181,7 +181,7 @@ def stream(home: Home, message: Message, files: List[File], beat: Callable[[], N
     for path, offset, digest in files:
         about = {"run": message["run"], "file": path}
         try:
-            descriptor = open_file(inside(home, message, path))
+            descriptor = _open_file(inside(home, message, path))
             try:
                 for frame in _pieces(descriptor, about, (offset, digest), beat):
                     yield frame
@@ -200,8 +200,8 @@ def _pieces(descriptor: int, about: Message, have: Tuple[int, str], beat: Callab
     if not stat.S_ISREG(status.st_mode):
         raise Refused("refused", "`%s` is not a file." % about["file"])
     offset, total = _beginning(descriptor, have, status.st_size, beat)
-    first = os.pread(descriptor, SAMPLE, offset)
-    packs = len(first) > 256 and len(zlib.compress(first, 1)) < WORTH * len(first)
+    first = os.pread(descriptor, _SAMPLE, offset)
+    packs = len(first) > 256 and len(zlib.compress(first, 1)) < _WORTH * len(first)
     while offset < status.st_size:
         data = os.pread(descriptor, min(CHUNK, status.st_size - offset), offset)
         if not data:
@@ -215,7 +215,7 @@ def _pieces(descriptor: int, about: Message, have: Tuple[int, str], beat: Callab
     end = {
         "sha256": total.hexdigest(),
         "mtime_ns": status.st_mtime_ns,
-        "steady": time.time() - status.st_mtime > STEADY,
+        "steady": time.time() - status.st_mtime > _STEADY,
         "executable": bool(status.st_mode & stat.S_IXUSR),
     }
     yield dict(about, push="whole", offset=offset), json.dumps(end).encode("ascii")

@@ -12,7 +12,7 @@ from holdfast.farside.system.frames import CHUNK
 from holdfast.farside.system.layout import CONTROL, ENVIRONMENT, JOURNAL, OUTPUT, SAMPLES, checked
 from holdfast.farside.system.refusal import Refused
 
-METRICS = re.compile(r"[0-9]+-[A-Za-z0-9]{1,64}\.jsonl\Z")
+_METRICS = re.compile(r"[0-9]+-[A-Za-z0-9]{1,64}\.jsonl\Z")
 """What `holdfast.log` calls its files; anything else there is the script's own affair."""
 
 Push = Callable[[Dict[str, Any], bytes], None]
@@ -78,7 +78,7 @@ class Subscription:
 
     def _metric_files(self) -> List[str]:
         names = names_in(os.path.join(self.folder, "metrics"))
-        return ["metrics/" + name for name in names if METRICS.match(name)]
+        return ["metrics/" + name for name in names if _METRICS.match(name)]
 
     def _notice_end(self, data: bytes) -> None:
         lines = (self._rest + data).split(b"\n")

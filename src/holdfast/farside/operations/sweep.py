@@ -19,7 +19,7 @@ from holdfast.farside.system.journal import JournalWriter
 from holdfast.farside.system.layout import BUILD_BYTE, JOURNAL, SHIPPED, Home, object_path
 from holdfast.farside.system.refusal import Refused
 
-YOUNG = 3600.0
+_YOUNG = 3600.0
 """Seconds for which nothing is taken for unneeded: its run may be about to start."""
 _ARCHIVES, _PACKAGES = "archive-v", "packages"
 """How folders of uv's cache and of conda's begin whose entries are unpacked packages: installers fetch one again that
@@ -288,7 +288,7 @@ def _half_removed(home: Home, moment: Moment) -> Optional[Callable[[], Paths]]:
 
 def _is_old(path: str, now: float, older: float = 0.0) -> bool:
     try:
-        return now - os.lstat(path).st_mtime >= max(older, YOUNG)
+        return now - os.lstat(path).st_mtime >= max(older, _YOUNG)
     except OSError:
         return False
 

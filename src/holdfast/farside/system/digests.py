@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import hashlib
 
-ENOUGH = 1 << 20
+_ENOUGH = 1 << 20
 """Bytes that Python's own takes in the time in which OpenSSL's is loaded, and a little more."""
 
 
 class _Left:
-    bytes = ENOUGH
+    bytes = _ENOUGH
 
 
 def sha256(data: bytes = b"", size: int = 0) -> "hashlib._Hash":

@@ -14,7 +14,7 @@ from holdfast.farside.system.layout import object_path, relative_parts
 from holdfast.farside.system.refusal import Refused
 
 OUTPUTS = "outputs"
-MOST_LISTED = 1000
+_MOST_LISTED = 1000
 _FICLONE = 0x40049409
 
 Stamp = Tuple[int, int]
@@ -122,7 +122,7 @@ def written(work: str, stamps: Dict[str, Stamp]) -> Tuple[Listing, Listing, int]
             outputs.append([path, status.st_size])
         elif stamps.get(path) != (status.st_size, status.st_mtime_ns) and "__pycache__" not in path.split("/"):
             count += 1
-            if len(others) < MOST_LISTED:
+            if len(others) < _MOST_LISTED:
                 others.append([path, status.st_size])
     return outputs, others, count
 

@@ -11,7 +11,7 @@ import struct
 import zlib
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-MAGIC, BODY_UNCHECKED = b"HFf1", b"HFf2"
+MAGIC, _BODY_UNCHECKED = b"HFf1", b"HFf2"
 MAX_HEADER = 16 << 20
 MAX_BODY = 4 << 20
 CHUNK = 1 << 20
@@ -43,7 +43,7 @@ def encode_apart(message: Message, body: bytes = b"", is_checked: bool = True) -
     header = json.dumps(message, separators=(",", ":")).encode("ascii")
     if len(header) > MAX_HEADER or len(body) > MAX_BODY:
         raise FrameError("frame too large: %d + %d bytes" % (len(header), len(body)))
-    magic, checksum = BODY_UNCHECKED, zlib.crc32(header)
+    magic, checksum = _BODY_UNCHECKED, zlib.crc32(header)
     if is_checked:
         magic, checksum = MAGIC, zlib.crc32(body, checksum)
     head = _PREFIX.pack(magic, len(header), len(body), checksum) + header
@@ -59,7 +59,7 @@ def decode(read: Callable[[int], bytes]) -> Optional[Tuple[Message, bytes]]:
     if len(prefix) < _PREFIX.size:
         raise Cut("the stream ended inside a frame")
     magic, header_length, body_length, checksum = _PREFIX.unpack(prefix)
-    if magic not in (MAGIC, BODY_UNCHECKED):
+    if magic not in (MAGIC, _BODY_UNCHECKED):
         raise FrameError("not a frame: %r" % (prefix[:16],))
     if header_length > MAX_HEADER or body_length > MAX_BODY:
         raise FrameError("a frame claims %d + %d bytes" % (header_length, body_length))

@@ -8,7 +8,7 @@ from typing import Callable, Iterable, List, Optional, Set, Tuple
 
 MASK = b"***"
 SHORTEST_SECRET = 4
-MOST_HELD = 1 << 16
+_MOST_HELD = 1 << 16
 _PIPE_SIZE = 1 << 20
 _SET_PIPE_SIZE = 1031
 
@@ -31,7 +31,7 @@ class Redactor:
         for begin, stop in spans:
             if begin < end < stop:
                 end = begin
-        if len(data) - end > MOST_HELD:
+        if len(data) - end > _MOST_HELD:
             end = len(data) - self._longest
         self._held = data[end:]
         return self._masked(data[:end], spans)

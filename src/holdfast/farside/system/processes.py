@@ -31,8 +31,8 @@ class EndedProcess(NamedTuple):
 
 
 Spared = Callable[[], Set[int]]
-"""Asked for only where there is one that is called like those that may be: `SPARED_NAMES`."""
-SPARED_NAMES = (GUARDIAN_NAME, READER_NAME, SAMPLER_NAME, *ENGINE_NAMES)
+"""Asked for only where there is one that is called like those that may be: `_SPARED_NAMES`."""
+_SPARED_NAMES = (GUARDIAN_NAME, READER_NAME, SAMPLER_NAME, *ENGINE_NAMES)
 
 
 def look(pid: int, root: str = "/proc") -> Optional[Process]:
@@ -71,7 +71,7 @@ def descendants(
             continue
         seen.add(each)
         process = look(each)
-        if each in helpers or (process is not None and process.name in SPARED_NAMES and each in spared()):
+        if each in helpers or (process is not None and process.name in _SPARED_NAMES and each in spared()):
             continue
         if process is not None and process.state not in "ZX":
             found.append(process)
