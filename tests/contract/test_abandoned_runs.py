@@ -10,7 +10,7 @@ from holdfast.model import Reason, Status
 from holdfast.workbench.following.follower import Follower
 from holdfast.workbench.following.session import session_of
 from holdfast.workbench.reach import events
-from holdfast.workbench.records.abandon import abandon, try_to_ask
+from holdfast.workbench.records.cancel import abandon, try_to_ask
 from kit.laptops import Box, ended
 from kit.waiting import wait_for
 

@@ -41,7 +41,7 @@ from holdfast.workbench.reach import events
 from holdfast.workbench.reach.contacts import silences
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.records import cancel as canceling
-from holdfast.workbench.records.abandon import abandon, try_to_ask
+from holdfast.workbench.records.cancel import abandon, try_to_ask
 from holdfast.workbench.records.run_stacks import stacks_of
 
 _STATUS_COLUMNS = [

@@ -25,8 +25,7 @@ from holdfast.presenting import run_page
 from holdfast.presenting.lines import one_line
 from holdfast.presenting.run_page import changed_files, sameness, sections
 from holdfast.workbench.records.artifacts import find_artifact
-from holdfast.workbench.records.comparison import CodeDifference, RunComparison, compare
-from holdfast.workbench.records.inspection import inspect
+from holdfast.workbench.records.inspection import CodeDifference, RunComparison, compare, inspect
 
 DIFF_LINES = 60
 FILES_SHOWN = 20

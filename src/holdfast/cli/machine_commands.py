@@ -29,9 +29,9 @@ from holdfast.presenting.environment_page import checked_as_dict, checked_text, 
 from holdfast.presenting.lines import one_line
 from holdfast.presenting.machine_page import as_dict, rows, user_rows, users_document
 from holdfast.workbench.environments import suitability
-from holdfast.workbench.machines import gpu_users
+from holdfast.workbench.machines import usability
 from holdfast.workbench.machines.attach import AttachCheck, check
-from holdfast.workbench.machines.check import check_this_machine
+from holdfast.workbench.machines.usability import check_this_machine
 
 EVERY = 2.0
 """Seconds between two looks."""
@@ -116,7 +116,7 @@ def gpus_command(target: str | None, name: str | None, again: bool, output: Outp
     found = read_target(current_project(context), one_name(target, name))
     is_on_screen = _is_page(output) and terminal.is_terminal(sys.stdout) and os.environ.get("TERM") != "dumb"
     try:
-        with contextlib.closing(gpu_users.watch(found, context)) as looks:
+        with contextlib.closing(usability.watch_gpus(found, context)) as looks:
             if not again:
                 with working(f"asking {found.name} …"):
                     look = next(looks)

@@ -15,8 +15,7 @@ from holdfast.model import FileSize, GpuUse, Run, UseState
 from holdfast.presenting.lines import Column, Row, counted, gibibytes, local_time, metric_text, offset_text
 from holdfast.presenting.run_words import notes_of, verdict_remedy
 from holdfast.project.quantities import format_size, short_duration
-from holdfast.workbench.records.comparison import CodeDifference, RunComparison
-from holdfast.workbench.records.inspection import Inspection
+from holdfast.workbench.records.inspection import CodeDifference, Inspection, RunComparison
 
 ROWS_SHOWN = 20
 """Of files and packages. `-o json` has all of them."""

@@ -18,7 +18,7 @@ from holdfast.history.journal_fold import PhaseBegan
 from holdfast.history.records import read_run
 from holdfast.history.run_differences import Comparison
 from holdfast.workbench.reach import events
-from holdfast.workbench.records.comparison import CodeDifference, RunComparison
+from holdfast.workbench.records.inspection import CodeDifference, RunComparison
 
 
 @pytest.fixture

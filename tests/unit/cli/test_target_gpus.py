@@ -17,7 +17,7 @@ from holdfast.cli.tables import draw_page
 from holdfast.errors import Unreachable
 from holdfast.hosts.gpu_report import GpuInventory
 from holdfast.presenting.machine_page import user_rows
-from holdfast.workbench.machines import gpu_users
+from holdfast.workbench.machines import usability
 from kit.reports import full_look, look_of
 from kit.waiting import wait_for
 
@@ -177,7 +177,7 @@ def machine(monkeypatch, tmp_path):
 
     monkeypatch.chdir(tmp_path)
     made = Machine()
-    monkeypatch.setattr(gpu_users, "watch", made.watch)
+    monkeypatch.setattr(usability, "watch_gpus", made.watch)
     monkeypatch.setattr(machine_commands, "EVERY", 0.0)
     return made
 
@@ -238,8 +238,8 @@ def test_all_looks_are_asked_for_over_one_connection(monkeypatch):
             return full_look(ANSWER)
 
     far = Far()
-    monkeypatch.setattr(gpu_users, "host_of", lambda *_: far)
-    looks = gpu_users.watch(None, None)  # type: ignore[arg-type]  # the machine above asks for neither
+    monkeypatch.setattr(usability, "host_of", lambda *_: far)
+    looks = usability.watch_gpus(None, None)  # type: ignore[arg-type]  # the machine above asks for neither
     for _ in range(3):
         next(looks)
     assert (far.made, far.asked, far.closed) == (1, ["gpus"] * 3, 0)

@@ -16,10 +16,9 @@ from holdfast.project.configuration import Configuration, load_configuration, ma
 from holdfast.project.environment_spec import EnvironmentSpec
 from holdfast.project.folder import Project
 from holdfast.project.problems import Problem, errors_in
-from holdfast.workbench.environments.planned import planned_container, planned_environment
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import host_of
-from holdfast.workbench.submitting.environment_choice import exported_spec
+from holdfast.workbench.submitting.environment_choice import exported_spec, planned_container, planned_environment
 from holdfast.workbench.submitting.interpreter import find_python
 from holdfast.workbench.submitting.submit import from_here
 

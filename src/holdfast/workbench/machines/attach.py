@@ -41,12 +41,11 @@ from holdfast.project.folder import (
     share_identity,
 )
 from holdfast.workbench.machines.answers import Ways
-from holdfast.workbench.machines.check import check_host
 from holdfast.workbench.machines.docker_check import Docked, Wish, examine
 from holdfast.workbench.machines.first_login import Door, Entered, Entrance, check_key_file
 from holdfast.workbench.machines.machine_findings import MachineFinding, findings
 from holdfast.workbench.machines.target_files import refuse_existing, write_target
-from holdfast.workbench.machines.usability import LookSettings, MachineLook, UsableMachine, look, look_again
+from holdfast.workbench.machines.usability import LookSettings, MachineLook, UsableMachine, check_host, look, look_again
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import PASSWORD_VARIABLE, Context
 from holdfast.workbench.reach.targets import host_of
@@ -144,7 +143,7 @@ def check(project: Project, name: str, context: Context) -> Iterator[events.Even
     host, in_container = host_of(target, context), target.type in CONTAINER_TYPES
     if host.is_here:
         yield events.Doing("looking at this machine …")
-        seen = check_host(host, context, in_container=in_container)
+        seen = check_host(host, context, in_container)
     else:
         try:
             seen = yield from look_again(

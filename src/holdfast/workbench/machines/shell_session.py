@@ -57,7 +57,7 @@ def enter_target(
     }
     if managed_environment(configuration) is None and configuration.target.type not in CONTAINER_TYPES:
         return _enter(host, fields, words, context)
-    from holdfast.workbench.environments.planned import planned_container, planned_environment
+    from holdfast.workbench.submitting.environment_choice import planned_container, planned_environment
 
     more = {
         "container": planned_container(project, configuration),

@@ -1,5 +1,5 @@
-"""Whether runs will work on a machine: looks at it, proves that a process outlives the login that started it, and finds
-the Python that runs will use."""
+"""Whether runs will work on a machine: what there is, a proof that a process outlives the login that started it, the
+Python that runs will use, and who uses its GPUs."""
 
 from __future__ import annotations
 
@@ -10,17 +10,22 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import NamedTuple
 
-from holdfast.errors import HostError
+from holdfast.errors import FarSideError, HostError
 from holdfast.frozen import dataclass, replace
 from holdfast.hosts.bootstrap import DEFAULT_HOME
 from holdfast.hosts.client import Client
 from holdfast.hosts.connection import Connection
-from holdfast.hosts.host import Host
-from holdfast.hosts.machine_report import MachineFacts
+from holdfast.hosts.gpu_report import GpuInventory
+from holdfast.hosts.host import Host, Local
+from holdfast.hosts.machine_report import DockerReport, MachineFacts
 from holdfast.hosts.replies import HomePlaces, LogoutRules
 from holdfast.hosts.ssh import Ssh
+from holdfast.project.compute import ComputeTarget
+from holdfast.workbench.machines.docker_check import engine_findings
 from holdfast.workbench.machines.machine_findings import MachineFinding, findings
 from holdfast.workbench.reach import events
+from holdfast.workbench.reach.context import Context
+from holdfast.workbench.reach.targets import host_of
 
 USER_UNIT = "user-unit"
 PATIENCE = 1.5
@@ -52,6 +57,14 @@ class UsableMachine:
     sets_start: bool
     facts: MachineFacts
     findings: tuple[MachineFinding, ...]
+
+
+class MachineCheck(NamedTuple):
+    """`engine` None: there is no Docker, or it cannot be used."""
+
+    facts: MachineFacts
+    findings: tuple[MachineFinding, ...]
+    engine: DockerReport | None
 
 
 class MachineLook(NamedTuple):
@@ -103,6 +116,31 @@ def look_again(host: Host, log_in: LogIn, how: LookSettings) -> Generator[events
         survey = yield from _survey(host.name, connection, replace(how, may_change=False))
     yield from _prove(host.name, log_in, survey, False)
     return MachineLook(survey.facts, survey.findings)
+
+
+def check_this_machine(context: Context) -> MachineCheck:
+    """Raises StorageError when Holdfast's folder cannot be written, NotAvailable where this is not Linux."""
+    with Local(context.home, context.environment).connect() as connection:
+        facts = Client(connection).facts()
+        found = findings(facts, context.now())
+        engine, about = _docker(connection) if facts.docker.version else (None, [])
+    return MachineCheck(facts, (*found, *about), engine)
+
+
+def check_host(host: Host, context: Context, in_container: bool) -> MachineLook:
+    """The same look at any machine, as runs without containers need it unless `in_container`. Raises what `connect` and
+    a request raise."""
+    with host.connect() as connection:
+        facts = Client(connection).facts()
+    return MachineLook(facts, tuple(findings(facts, context.now(), in_container=in_container)))
+
+
+def watch_gpus(target: ComputeTarget, context: Context) -> Generator[GpuInventory, None, None]:
+    """Who uses the GPUs of the target's machine, each time the iterator is asked; over one connection, which closes
+    with it. Raises what `connect` and a request raise."""
+    with host_of(target, context).connect() as connection:
+        while True:
+            yield Client(connection).gpus()
 
 
 def _leave_network_home(host: Ssh, place: HomePlaces) -> Generator[events.Event, None, Ssh]:
@@ -207,3 +245,12 @@ def _ended_at_logout(name: str, logout: LogoutRules) -> HostError:
     return HostError(
         f"{what} Processes of user units are ended too.", "Ask its administrator (`KillUserProcesses` in logind.conf)."
     )
+
+
+def _docker(connection: Connection) -> tuple[DockerReport | None, list[MachineFinding]]:
+    """Runs without containers need none of it, so nothing of it stops runs."""
+    try:
+        engine = Client(connection).docker()
+    except FarSideError as error:
+        return None, [MachineFinding(error.message, f"{error.hint} Only targets with containers need it.".strip())]
+    return engine, [each._replace(stops_runs=False) for each in engine_findings(engine)]

@@ -1,16 +1,19 @@
-"""The environment of a run as it is planned here: the spec, the locks that are known for it, and who builds it."""
+"""The environment of a run as it is planned here: the spec, the locks that are known for it, and who builds it. A host
+is asked about environments by the same plans."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.containers import Exact
+from holdfast.codec import encode
+from holdfast.containers import Exact, Names
 from holdfast.environments.environment_plan import Wishes, locks_of, plan_environment, read_lock, summary_of
 from holdfast.errors import ProjectError, StateError
 from holdfast.frozen import replace
 from holdfast.history.records import read_run
 from holdfast.history.run_folder import RunFolders
+from holdfast.hosts.host import Host
 from holdfast.model import Reason
 from holdfast.plan import EnvironmentPlan, Hole, Text, text
 from holdfast.project.compute import CONTAINER_TYPES
@@ -18,6 +21,7 @@ from holdfast.project.configuration import Configuration, managed_environment
 from holdfast.project.environment_spec import EnvironmentSpec, spec_digest, variables_in
 from holdfast.project.folder import Project
 from holdfast.workbench.reach.context import Context
+from holdfast.workbench.reach.targets import container_of
 from holdfast.workbench.submitting.interpreter import find_python
 from holdfast.workbench.submitting.tools import find_uv, uv_name
 
@@ -119,6 +123,23 @@ def image_of_run(project: Project, run: str) -> Exact | None:
         raise _nothing_to_use_again(run_id)
     python = before.get("python")
     return Exact(record.image_id, record.image or record.image_id, python if isinstance(python, str) else None)
+
+
+def planned_environment(
+    project: Project, configuration: Configuration, host: Host, context: Context
+) -> dict[str, Any] | None:
+    """None: the user's own Python."""
+    is_here = host.is_here and configuration.target.type not in CONTAINER_TYPES
+    plan = plan_environment_of(project, configuration, is_here, Wishes(), context)
+    found: dict[str, Any] | None = encode(plan)
+    return found
+
+
+def planned_container(project: Project, configuration: Configuration) -> dict[str, Any] | None:
+    """None: there is none."""
+    plan = container_of(configuration.target).plan(Names("", project.id, project.name))
+    found: dict[str, Any] | None = encode(plan)
+    return found
 
 
 def _nothing_to_use_again(run_id: str) -> StateError:
