@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.history.metrics import read_metrics
 from integration.interpreters import FOUND, OLDEST
+from kit.metric_points import metric_points
 
 PACKAGE = Path(__file__).parents[2] / "src" / "holdfast"
 
@@ -95,12 +95,12 @@ def test_a_script_logs_forks_and_uploads(python: Path, far: Path, tmp_path: Path
     argv = [str(python), "-W", "error", str(script)]
     done = subprocess.run(argv, env=variables, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    metrics = read_metrics(run / "metrics")
-    assert [point.step for point in metrics["loss"]] == list(range(100))
-    assert str(metrics["list"][0].value) == "[1, 2.5, nan]"
-    assert metrics["text"][0].value == "na\u00efve"
-    assert sorted(str(point.value) for point in metrics["worker"]) == sorted("01230123")
-    assert [point.value for point in (*metrics["forked"], *metrics["Accuracy"])] == [1.5, 0.9]
+    metrics = metric_points(run / "metrics")
+    assert [step for *_, step in metrics["loss"]] == list(range(100))
+    assert str(metrics["list"][0][2]) == "[1, 2.5, nan]"
+    assert metrics["text"][0][2] == "na\u00efve"
+    assert sorted(str(value) for _, _, value, _ in metrics["worker"]) == sorted("01230123")
+    assert [value for _, _, value, _ in (*metrics["forked"], *metrics["Accuracy"])] == [1.5, 0.9]
     assert len(list((run / "metrics").iterdir())) >= 4
     assert (run / "uploads" / "folder" / "summary.txt").read_text() == "done"
 

@@ -8,21 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import accumulate
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from holdfast.errors import StorageError
 from holdfast.frozen import dataclass
 
 MetricValue: TypeAlias = "bool | int | float | str | list[MetricValue]"
 """A list holds numbers only. It is a list and not a tuple because queries take lists."""
-
-
-class MetricPoint(NamedTuple):
-    time: float
-    value: MetricValue
-    step: int | None
+Record: TypeAlias = "tuple[float, str, MetricValue, int | None]"
+"""Time, name, value and step."""
 
 
 @dataclass(frozen=True)
@@ -37,30 +32,12 @@ class MetricSummary:
     last_step: int | None
 
 
-def read_metrics(folder: Path) -> dict[str, tuple[MetricPoint, ...]]:
-    """Every point in the run's `metrics` folder, by name, in order of time.
-
-    Within a process the order is that of the calls, also when its clock was set back.
-    """
-    found: dict[str, list[list[MetricPoint]]] = {}
-    for file in _files(folder):
-        own: dict[str, list[MetricPoint]] = {}
-        for time, name, value, step in _records(file):
-            points = own.get(name)
-            if points is None:
-                points = own[name] = []
-            points.append(MetricPoint(time, value, step))
-        for name, points in own.items():
-            found.setdefault(name, []).append(points)
-    return {name: _merged(lists) for name, lists in found.items()}
-
-
 def summarize(folder: Path) -> dict[str, MetricSummary]:
     """Each metric of the run in one line, without keeping its points in memory."""
     found: dict[str, _Tally] = {}
     for file in _files(folder):
         own: dict[str, _Tally] = {}
-        for time, name, value, step in _records(file):
+        for time, name, value, step in records(file):
             tally = own.get(name)
             if tally is None:
                 tally = own[name] = _Tally(time)
@@ -76,7 +53,14 @@ def final_values(folder: Path) -> dict[str, MetricValue]:
     return {name: summary.last for name, summary in summarize(folder).items()}
 
 
-_Record: TypeAlias = "tuple[float, str, MetricValue, int | None]"
+def records(file: Path) -> Iterator[Record]:
+    """What one process logged, in the order of its calls."""
+    for lines in _batches(file):
+        for record in _parsed(lines):
+            if record is not None:
+                yield record
+
+
 _BATCH = 1 << 18
 _NOT_FINITE = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 
@@ -108,7 +92,7 @@ class _Tally:
                 self.maximum = value
 
     def joined(self, later: _Tally) -> _Tally:
-        """Both together. Of last values at the same time that of the later file counts, as in `_merged`."""
+        """Both together. Of last values at the same time that of the later file counts."""
         last = later if later.clock >= self.clock else self
         joined = _Tally(last.clock)
         joined.count = self.count + later.count
@@ -121,29 +105,11 @@ class _Tally:
         return MetricSummary(name, self.last, self.minimum, self.maximum, self.count, self.last_step)
 
 
-def _merged(lists: list[list[MetricPoint]]) -> tuple[MetricPoint, ...]:
-    if len(lists) == 1:
-        return tuple(lists[0])
-    # A clock that was set back must not reorder the calls of a process: it is taken to stand still until it
-    # is past where it was.
-    clocks = [clock for points in lists for clock in accumulate((point.time for point in points), max)]
-    points = [point for each in lists for point in each]
-    order = sorted(range(len(points)), key=clocks.__getitem__)
-    return tuple(points[index] for index in order)
-
-
 def _files(folder: Path) -> list[Path]:
     try:
         return sorted(folder.glob("*.jsonl")) if folder.is_dir() else []
     except OSError as error:
         raise _unreadable(error, folder) from error
-
-
-def _records(file: Path) -> Iterator[_Record]:
-    for lines in _batches(file):
-        for record in _parsed(lines):
-            if record is not None:
-                yield record
 
 
 def _batches(file: Path) -> Iterator[list[bytes]]:
@@ -166,7 +132,7 @@ def _unreadable(error: OSError, path: Path) -> StorageError:
     )
 
 
-def _parsed(lines: list[bytes]) -> Iterator[_Record | None]:
+def _parsed(lines: list[bytes]) -> Iterator[Record | None]:
     """The record of each line, None where it cannot be read; empty lines are left out."""
     if any(b"\0" in line for line in lines):
         lines = [line.replace(b"\0", b"") for line in lines]
@@ -188,7 +154,7 @@ def _loaded(line: bytes) -> Any:
         return None
 
 
-def _record(loaded: Any) -> _Record | None:
+def _record(loaded: Any) -> Record | None:
     try:
         time, name, value, step = loaded["t"], loaded["n"], loaded["v"], loaded["s"]
         if "f" in loaded:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import StorageError
-from holdfast.history.metrics import MetricPoint, MetricSummary, final_values, read_metrics, summarize
+from holdfast.history.metrics import MetricSummary, final_values, records, summarize
 
 
 def line(time: float, value: Any, name: str = "loss", step: int | None = None, **more: Any) -> bytes:
@@ -21,34 +21,33 @@ def write(folder: Path, process: str, *lines: bytes) -> None:
     (folder / f"{process}.jsonl").write_bytes(b"".join(lines))
 
 
-def values(folder: Path, name: str = "loss") -> list[Any]:
-    return [point.value for point in read_metrics(folder).get(name, ())]
+def values(folder: Path) -> list[Any]:
+    return [value for _, _, value, _ in records(folder / "1-a.jsonl")]
 
 
 def test_a_run_without_metrics_has_none(tmp_path):
-    assert read_metrics(tmp_path / "metrics") == {}
     assert summarize(tmp_path / "metrics") == {}
 
 
 def test_points_keep_time_value_and_step(tmp_path):
     write(tmp_path, "1-a", line(1.5, 0.5, step=3), line(2.5, "text", "note"))
-    assert read_metrics(tmp_path) == {"loss": (MetricPoint(1.5, 0.5, 3),), "note": (MetricPoint(2.5, "text", None),)}
+    assert list(records(tmp_path / "1-a.jsonl")) == [(1.5, "loss", 0.5, 3), (2.5, "note", "text", None)]
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "merged"),
+    ("first", "second", "last"),
     [
-        ([(1, 10), (3, 30), (4, 40)], [(2, 20), (3, 31), (5, 50)], [10, 20, 30, 31, 40, 50]),
-        ([(10, "a"), (4, "b"), (5, "c")], [(3, "d"), (10, "e"), (11, "f")], ["d", "a", "b", "c", "e", "f"]),
-        ([(10, "before"), (4, "after")], [(9, "other")], ["other", "before", "after"]),
+        ([(1, 10), (4, 40)], [(2, 20), (5, 50)], 50),
+        ([(1, 10), (3, 30)], [(3, 31)], 31),
+        ([(10, "a"), (4, "b")], [(3, "d"), (11, "f")], "f"),
+        ([(10, "before"), (4, "after")], [(9, "other")], "after"),
     ],
-    ids=["by time, equal times by file", "a clock that was set back", "a clock that was set back at the end"],
+    ids=["by time", "equal times by file", "a clock that was set back", "a clock that was set back at the end"],
 )
-def test_processes_are_merged_without_reordering_the_calls_of_one(tmp_path, first, second, merged):
+def test_the_last_value_of_several_processes_is_the_latest(tmp_path, first, second, last):
     for process, points in (("2-b", second), ("1-a", first)):
         write(tmp_path, process, *(line(time, value) for time, value in points))
-    assert values(tmp_path) == merged
-    assert final_values(tmp_path) == {"loss": merged[-1]}
+    assert final_values(tmp_path) == {"loss": last}
 
 
 @pytest.mark.parametrize(
@@ -133,5 +132,5 @@ def test_a_file_larger_than_a_batch_is_read_whole(tmp_path):
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
     (tmp_path / "1-a.jsonl").mkdir()
     with pytest.raises(StorageError, match=r"1-a\.jsonl` cannot be read: Is a directory") as caught:
-        read_metrics(tmp_path)
+        summarize(tmp_path)
     assert "ls -ld" in caught.value.hint

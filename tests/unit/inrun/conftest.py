@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.history.metrics import read_metrics
+from kit.metric_points import metric_points
 
 SOURCE = Path(__file__).parents[3] / "src"
 SHIM = SOURCE / "holdfast" / "farside" / "shim"
@@ -53,13 +53,13 @@ class InRun:
 
     def values(self) -> dict[str, Any]:
         """What was logged under each name: the value if there is one, else the list of them."""
-        found = read_metrics(self.directory / "metrics")
+        found = metric_points(self.directory / "metrics")
         return {
-            name: each[0].value if len(each) == 1 else [point.value for point in each] for name, each in found.items()
+            name: each[0][2] if len(each) == 1 else [value for _, _, value, _ in each] for name, each in found.items()
         }
 
     def steps(self, name: str) -> list[int | None]:
-        return [point.step for point in read_metrics(self.directory / "metrics")[name]]
+        return [step for *_, step in metric_points(self.directory / "metrics")[name]]
 
     def files(self) -> list[Path]:
         return sorted((self.directory / "metrics").glob("*.jsonl"))
