@@ -8,6 +8,7 @@ import errno
 import os
 import re
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -74,8 +75,6 @@ def move(source: Path, target: Path) -> None:
         try:
             source.replace(target)
         except PermissionError:
-            import time
-
             time.sleep(seconds)
         else:
             return

@@ -5,16 +5,18 @@ A connection may be begun with this before anything else is loaded (`early_conne
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.cli.questions import asker
+from holdfast.errors import ConfigurationError, UnknownName
 from holdfast.frozen import replace
+from holdfast.project.folder import Project, find_project
 from holdfast.workbench.reach.context import Context, read_context
 
 if TYPE_CHECKING:
     from holdfast.project.compute import ComputeTarget
-    from holdfast.project.folder import Project
 
 
 def current_context() -> Context:
@@ -24,25 +26,12 @@ def current_context() -> Context:
 
 def current_project(context: Context | None = None) -> Project:
     """The project of the folder in which the command was typed; `context` where it has been read already."""
-    from holdfast.project.folder import find_project
-
     return find_project((context or current_context()).directory)
-
-
-def one_name(target: str | None, name: str | None) -> str:
-    """`NAME` or `-n NAME`."""
-    from holdfast.errors import UsageError
-
-    wanted = target or name
-    if wanted is None or (target and name and target != name):
-        raise UsageError("Say which compute target, once.", "holdfast computetarget list")
-    return wanted
 
 
 def read_target(project: Project, wanted: str) -> ComputeTarget:
     """Its file, with a word about what is wrong with it if that does not keep it from being used."""
     from holdfast.cli import terminal
-    from holdfast.errors import ConfigurationError, UnknownName
     from holdfast.workbench.machines.target_files import list_targets
 
     listed = {each.name: each for each in list_targets(project)}
@@ -59,8 +48,6 @@ def read_target(project: Project, wanted: str) -> ComputeTarget:
 def tell_if_shipped(project: Project, folder: Path, context: Context) -> None:
     """Says that the next run takes along what a command copied to `folder`: where that is inside the project, below its
     root, and no rule leaves it out of snapshots."""
-    import os
-
     from holdfast.cli import terminal
     from holdfast.presenting.lines import one_line
     from holdfast.snapshots.ignore import AMLIGNORE, explain

@@ -9,10 +9,9 @@ from typing import Any
 import click
 
 from holdfast.cli import terminal
-from holdfast.cli.command_context import current_context, current_project, one_name, read_target
-from holdfast.cli.options import target_names, target_types
+from holdfast.cli.command_context import current_context, current_project, read_target
+from holdfast.cli.options import named_target, target_names, target_types
 from holdfast.cli.output_format import CliCommand, Output, output_options
-from holdfast.cli.questions import agreed
 from holdfast.cli.screen import show_until
 from holdfast.cli.tables import draw_page
 from holdfast.errors import ExitCode, HoldfastError, UsageError
@@ -130,17 +129,16 @@ def attach_command(
 
 
 @click.command("show", cls=CliCommand)
-@click.argument("target", required=False, metavar="NAME", shell_complete=target_names)
-@click.option("-n", "--name", metavar="NAME", shell_complete=target_names, help="The same as NAME.")
+@named_target
 @output_options
-def show_command(target: str | None, name: str | None, output: Output) -> None:
+def show_command(name: str, output: Output) -> None:
     """Show one compute target as its file has it, and what Holdfast has on the machine, with sizes.
 
     As JSON: every setting, defaults included. Never asks for a password: a machine that would, or that cannot be
     reached, is said to be so.
     """
     context = current_context()
-    found = read_target(current_project(context), one_name(target, name))
+    found = read_target(current_project(context), name)
     file = found.file or "(built in)"
     if output.query is not None or output.chosen_format() != "table":
         output.show({**asdict(found), "file": file, "stored": _as_dict(_inventory(found, context))})
@@ -152,8 +150,7 @@ def show_command(target: str | None, name: str | None, output: Output) -> None:
 
 
 @click.command("detach", cls=CliCommand)
-@click.argument("target", required=False, metavar="NAME", shell_complete=target_names)
-@click.option("-n", "--name", metavar="NAME", shell_complete=target_names, help="The same as NAME.")
+@named_target
 @click.option(
     "--force",
     is_flag=True,
@@ -166,7 +163,7 @@ def show_command(target: str | None, name: str | None, output: Output) -> None:
     "their runs there.",
 )
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before a purge.")
-def detach_command(target: str | None, name: str | None, force: bool, purge: bool, yes: bool) -> int:
+def detach_command(name: str, force: bool, purge: bool, yes: bool) -> int:
     """Remove NAME.compute, and NAME.runconfig if it points there; past runs stay in the history.
 
     A key that `attach` put on the machine is taken away. With `--purge` all of Holdfast's folder there goes: runs,
@@ -175,17 +172,16 @@ def detach_command(target: str | None, name: str | None, force: bool, purge: boo
     """
     context = current_context()
     project = current_project(context)
-    wanted = one_name(target, name)
-    require_target(project, wanted)
+    require_target(project, name)
     if purge:
-        checked, there = detach.before_purge(project, wanted, context, force)
+        checked, there = detach.before_purge(project, name, context, force)
         if not _confirm_purge(checked.name, there, yes):
             return ExitCode.DECLINED
-    ended = show_until(detach.detach(project, wanted, context, force, purge), detach.TargetDetached)
+    ended = show_until(detach.detach(project, name, context, force, purge), detach.TargetDetached)
     for file in ended.removed:
         terminal.notice(f"removed aml_config/{file}")
     if ended.others:
-        terminal.warning(f"Run configurations that still name `{wanted}`: {', '.join(ended.others)}")
+        terminal.warning(f"Run configurations that still name `{name}`: {', '.join(ended.others)}")
     return 0
 
 
@@ -283,7 +279,7 @@ def _confirm_purge(name: str, there: Inventory, sure: bool) -> bool:
         f"{_how_many_runs(there)} Other projects and laptops that use this account there use this folder too."
     )
     place = f"{one_line(there.home)} on `{name}`"
-    return sure or agreed(f"Remove all that Holdfast has in {place}?", "A purge needs confirmation.")
+    return sure or terminal.agreed(f"Remove all that Holdfast has in {place}?", "A purge needs confirmation.")
 
 
 def _how_many_runs(there: Inventory) -> str:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from holdfast.errors import HoldfastError
 from holdfast.frozen import dataclass
 
 if TYPE_CHECKING:
@@ -54,7 +55,6 @@ def begin(arguments: Sequence[str]) -> Ahead | None:
     if (place in (None, TypedTarget(None, None)) and run is None) or not _has_streams():
         return None
     from holdfast.cli.command_context import current_context
-    from holdfast.errors import HoldfastError
     from holdfast.workbench.submitting.early_login import connect_ahead, connect_to_run
 
     try:

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from holdfast.cli import questions, terminal
+from holdfast.cli import terminal
 from holdfast.cli.command_context import current_context, current_project
 from holdfast.cli.options import environment_ids, environment_target
 from holdfast.cli.output_format import CliCommand, Output, output_options
@@ -136,4 +136,4 @@ def _is_sure(found: list[ListedEnvironment], host: Host) -> bool:
         text = f"  {each.id}  {format_size(each.own):>8}  {each.state:<10}  {at_most(each.summary, SUMMARY_SHOWN)}"
         terminal.notice(one_line(text))
     count = "this environment" if len(found) == 1 else f"these {len(found)} environments"
-    return questions.agreed(f"Remove {count} from {host.name}?", "Removing several environments needs confirmation.")
+    return terminal.agreed(f"Remove {count} from {host.name}?", "Removing several environments needs confirmation.")

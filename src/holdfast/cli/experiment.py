@@ -13,7 +13,6 @@ from holdfast.cli.early_connection import AHEAD
 from holdfast.cli.find_run import asked_about, find_run, only_going_on
 from holdfast.cli.options import DURATION, run_option, target_of_run
 from holdfast.cli.output_format import CliCommand, Column, Output, output_options
-from holdfast.cli.questions import agreed
 from holdfast.cli.screen import Screen, working
 from holdfast.cli.submit_command import say_detached
 from holdfast.errors import ExitCode
@@ -171,7 +170,7 @@ def cancel_command(
 def _abandon(project: Project, run: str, context: Context, sure: bool) -> int:
     unasked = try_to_ask(project, run, context)
     terminal.notice(unasked.message)
-    if not sure and not agreed(f"Wait for {unasked.run_id} no more?", "Abandoning a run needs confirmation."):
+    if not sure and not terminal.agreed(f"Wait for {unasked.run_id} no more?", "Abandoning a run needs confirmation."):
         return ExitCode.DECLINED
     ended = abandon(project, unasked, context)
     if ended.ending is not None:

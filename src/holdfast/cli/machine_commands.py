@@ -18,8 +18,8 @@ from typing import Any, TextIO
 import click
 
 from holdfast.cli import terminal
-from holdfast.cli.command_context import current_context, current_project, one_name, read_target
-from holdfast.cli.options import configuration_options, target_names
+from holdfast.cli.command_context import current_context, current_project, read_target
+from holdfast.cli.options import configuration_options, named_target
 from holdfast.cli.output_format import CliCommand, Output, output_options, page_options
 from holdfast.cli.screen import show_until, working
 from holdfast.cli.tables import draw_page
@@ -38,10 +38,9 @@ EVERY = 2.0
 
 
 @click.command("check", cls=CliCommand)
-@click.argument("target", required=False, metavar="NAME", shell_complete=target_names)
-@click.option("-n", "--name", metavar="NAME", shell_complete=target_names, help="The same as NAME.")
+@named_target
 @page_options
-def check_command(target: str | None, name: str | None, output: Output) -> None:
+def check_command(name: str, output: Output) -> None:
     """Look at a compute target again, as `attach` did, and write nothing.
 
     Connects, shows what the machine has, and proves that runs outlive the connection; of a target with containers it
@@ -49,10 +48,9 @@ def check_command(target: str | None, name: str | None, output: Output) -> None:
     would not work there.
     """
     context = current_context()
-    wanted = one_name(target, name)
     project = current_project(context)
-    read_target(project, wanted)
-    checked = show_until(check(project, wanted, context), AttachCheck)
+    read_target(project, name)
+    checked = show_until(check(project, name, context), AttachCheck)
     stops = next((each for each in checked.findings if each.stops_runs), None)
     if output.query is not None or output.format not in (None, "table"):
         output.show(as_dict(checked.facts, checked.findings, checked.engine))
@@ -61,11 +59,11 @@ def check_command(target: str | None, name: str | None, output: Output) -> None:
         draw_page(rows(checked.facts, shown, checked.engine), sys.stdout)
     if stops is not None:
         raise HostError(stops.message, stops.remedy)
-    terminal.notice(f"Runs will work on `{wanted}`{', if it can fetch the image' if checked.lacks_image else ''}.")
+    terminal.notice(f"Runs will work on `{name}`{', if it can fetch the image' if checked.lacks_image else ''}.")
 
 
 @click.command("check", cls=CliCommand)
-@configuration_options
+@configuration_options()
 @click.option("--fix", is_flag=True, help="Write the replacements into the files; comments stay.")
 @click.option(
     "--gpu", is_flag=True, help="Runs are to use a GPU. [default: if the machine has one, or the configuration asks]"
@@ -101,11 +99,10 @@ def check_environment_command(
 
 
 @click.command("gpus", cls=CliCommand)
-@click.argument("target", required=False, metavar="NAME", shell_complete=target_names)
-@click.option("-n", "--name", metavar="NAME", shell_complete=target_names, help="The same as NAME.")
+@named_target
 @click.option("--watch", "again", is_flag=True, help="Look again every 2 seconds, until Ctrl-C.")
 @page_options
-def gpus_command(target: str | None, name: str | None, again: bool, output: Output) -> None:
+def gpus_command(name: str, again: bool, output: Output) -> None:
     """Show who uses the GPUs of a machine: your runs, other people's, and processes that are no run's.
 
     A GPU that a run has leased (`submit --gpus`) is not given to another run there; those that wait are
@@ -113,7 +110,7 @@ def gpus_command(target: str | None, name: str | None, again: bool, output: Outp
     number, UUID, name, state, whose run and user, per cent busy, bytes used and in all, degrees, watts, processes.
     """
     context = current_context()
-    found = read_target(current_project(context), one_name(target, name))
+    found = read_target(current_project(context), name)
     is_on_screen = _is_page(output) and terminal.is_terminal(sys.stdout) and os.environ.get("TERM") != "dumb"
     try:
         with contextlib.closing(usability.watch_gpus(found, context)) as looks:

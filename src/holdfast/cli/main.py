@@ -6,6 +6,7 @@ Command modules are imported when one of their commands is used; `holdfast --hel
 from __future__ import annotations
 
 import errno
+import importlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from holdfast import __version__
 from holdfast.cli import terminal
 from holdfast.cli.early_connection import AHEAD
 from holdfast.cli.output_format import CliCommand, Group
@@ -245,8 +247,6 @@ def _completions(group: Group, ctx: click.Context, incomplete: str, entries: Map
 
 
 def _load(place: str) -> click.Command:
-    import importlib
-
     module, _, name = place.partition(":")
     command = getattr(importlib.import_module(f"holdfast.cli.{module}"), name)
     if not isinstance(command, click.Command):
@@ -256,8 +256,6 @@ def _load(place: str) -> click.Command:
 
 def _version(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
     if value and not context.resilient_parsing:
-        from holdfast import __version__
-
         click.echo(f"holdfast {__version__}")
         context.exit()
 

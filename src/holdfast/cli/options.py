@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from holdfast.cli.command_context import current_project
-from holdfast.errors import HoldfastError
+from holdfast.cli.command_context import current_context, current_project
+from holdfast.errors import HoldfastError, UsageError
+from holdfast.history.run_folder import RunFolders
+from holdfast.project.quantities import parse_duration, parse_size
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -42,24 +44,11 @@ class Parsed(click.ParamType[T]):
         return [CompletionItem(each) for each in self._offered if each.startswith(incomplete)]
 
 
-def _duration(word: str) -> float:
-    from holdfast.project.quantities import parse_duration
-
-    return parse_duration(word)
-
-
-def _size(word: str) -> int:
-    from holdfast.project.quantities import parse_size
-
-    return parse_size(word)
-
-
-DURATION, SIZE = Parsed("duration", _duration), Parsed("size", _size)
+DURATION, SIZE = Parsed("duration", parse_duration), Parsed("size", parse_size)
 
 
 def run_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Newest first, as a person looks for them."""
-    from holdfast.history.run_folder import RunFolders
 
     def names() -> Iterable[str]:
         return ("last", *reversed(RunFolders(current_project().state_directory).all_ids()))
@@ -81,7 +70,6 @@ def target_names(_context: click.Context, _parameter: click.Parameter, incomplet
 
 def artifact_names(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """The files of the run that stands on the line already."""
-    from holdfast.history.run_folder import RunFolders
     from holdfast.workbench.records.artifacts import LOGS, artifacts
 
     def names() -> Iterable[str]:
@@ -94,7 +82,6 @@ def artifact_names(context: click.Context, _parameter: click.Parameter, incomple
 
 def environment_ids(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Those of this machine, by the names of their folders: no machine is asked while the user types."""
-    from holdfast.cli.command_context import current_context
 
     def names() -> Iterable[str]:
         return sorted(mark.parent.name for mark in (current_context().home / "environments").glob("*/.complete"))
@@ -131,72 +118,45 @@ def run_option(required: bool = True, otherwise: str = "last") -> Decorator:
     )
 
 
-def environment_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--environment-of`, `--upgrade` and `--rebuild` of commands that run; the command gets them as `wishes`."""
-    of_run = click.option(
-        "--environment-of",
-        "of_run",
-        metavar="RUN",
-        shell_complete=run_names,
-        help="Run in exactly the environment of this run, whatever the files of packages say now.",
-    )
-    return of_run(build_options(command))
+def run_configuration_option(
+    help: str = "Run configuration: the stem of a .runconfig. [default: local]",  # noqa: A002 - as click calls it
+) -> Decorator:
+    return click.option("-c", "--run-configuration", metavar="NAME", shell_complete=runconfig_names, help=help)
 
 
-def build_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--upgrade`, `--rebuild` and `--ship-packages`; the command gets them as `wishes`."""
-
-    @functools.wraps(command)
-    def with_wishes(
-        *arguments: Any,
-        upgrade: bool,
-        rebuild: bool,
-        ship_packages: bool,
-        of_run: str | None = None,
-        **options: Any,
-    ) -> Any:
-        from holdfast.workbench.submitting.run_plan import EnvironmentWishes
-
-        return command(*arguments, wishes=EnvironmentWishes(of_run, upgrade, rebuild, ship_packages), **options)
-
-    anew = click.option("--rebuild", is_flag=True, help="Build the environment anew, with the same packages.")
-    newer = click.option("--upgrade", is_flag=True, help="Resolve the packages anew: to the newest that fit.")
-    sent = click.option(
-        "--ship-packages",
-        is_flag=True,
-        help="Choose and download packages here and send them: for machines without internet.",
-    )
-    return newer(anew(sent(with_wishes)))
+def target_option(help: str, required: bool = False, metavar: str = "NAME") -> Decorator:  # noqa: A002
+    return click.option("-t", "--target", metavar=metavar, required=required, shell_complete=target_names, help=help)
 
 
-def target_option(help: str, required: bool = False) -> Decorator:  # noqa: A002 - as click calls it
-    return click.option("-t", "--target", metavar="NAME", required=required, shell_complete=target_names, help=help)
-
-
-run_configuration_option = click.option(
-    "-c",
-    "--run-configuration",
-    metavar="NAME",
-    shell_complete=runconfig_names,
-    help="Run configuration: the stem of a .runconfig. [default: local]",
-)
-other_target = target_option("Compute target, instead of the one in the run configuration.")
-environment_target = target_option("Compute target whose machine is meant. [default: this machine]")
-
-
-def conda_file_option(what: str) -> Decorator:
-    return click.option(
+def configuration_options(packages: str = "File of packages") -> Decorator:
+    """`-c`, `-t` and `-d` of commands that run something, or look at what it would run in."""
+    conda_file = click.option(
         "-d",
         "--conda-file",
         type=click.Path(dir_okay=False),
         metavar="FILE",
-        help=f"{what}, instead of the run configuration's.",
+        help=f"{packages}, instead of the run configuration's.",
     )
+    target = target_option("Compute target, instead of the one in the run configuration.")
+    return lambda command: run_configuration_option()(target(conda_file(command)))
 
 
-def configuration_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`-c`, `-t` and `-d` of commands that look at an environment and run nothing."""
-    return run_configuration_option(other_target(conda_file_option("File of packages")(command)))
+environment_target = target_option("Compute target whose machine is meant. [default: this machine]")
+
+
+def named_target(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`NAME` or `-n NAME`, of commands about one compute target, which get it as `name`."""
+
+    @functools.wraps(command)
+    def with_name(*arguments: Any, target: str | None, name: str | None, **options: Any) -> Any:
+        wanted = target or name
+        if wanted is None or (target and name and target != name):
+            raise UsageError("Say which compute target, once.", "holdfast computetarget list")
+        return command(*arguments, name=wanted, **options)
+
+    typed = click.argument("target", required=False, metavar="NAME", shell_complete=target_names)
+    named = click.option("-n", "--name", metavar="NAME", shell_complete=target_names, help="The same as NAME.")
+    return typed(named(with_name))
 
 
 def download_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -9,7 +9,7 @@ import click
 
 from holdfast.cli import terminal
 from holdfast.cli.command_context import current_context, current_project, tell_if_shipped
-from holdfast.cli.options import RUN_HELP, run_names, runconfig_names, target_names, template_names
+from holdfast.cli.options import RUN_HELP, run_names, runconfig_names, target_option, template_names
 from holdfast.cli.output_format import CliCommand, Column, Output, output_options
 from holdfast.errors import UsageError
 from holdfast.history.run_folder import RunFolders
@@ -132,14 +132,7 @@ _NAME = click.option(
 
 @click.command("create", cls=CliCommand)
 @_NAME
-@click.option(
-    "-t",
-    "--target",
-    required=True,
-    metavar="TARGET",
-    shell_complete=target_names,
-    help="Compute target that it runs on.",
-)
+@target_option("Compute target that it runs on.", required=True, metavar="TARGET")
 def create_runconfiguration_command(name: str, target: str) -> None:
     """Write aml_config/NAME.runconfig for TARGET."""
     for file in create_runconfig(current_project(), name, target):

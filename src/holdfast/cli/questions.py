@@ -46,22 +46,6 @@ def hidden(prompt: str) -> str:
     return getpass.getpass(prompt, stream=sys.stderr)
 
 
-def agreed(question: str, refusal: str) -> bool:
-    """Whether the person at the terminal says yes. Raises UsageError, with the sentence `refusal`, where no person is
-    there."""
-    import click
-
-    from holdfast.cli import terminal
-    from holdfast.errors import UsageError
-
-    if not terminal.is_terminal(sys.stdin):
-        raise UsageError(refusal, "In a script: --yes")
-    if click.confirm(question, default=False, err=True):
-        return True
-    terminal.notice("Nothing was done.")
-    return False
-
-
 def _confirm(question: SshQuestion) -> str:
     """`yes`, the fingerprint itself, or `no`. ssh compares a fingerprint with the key, too."""
     from holdfast.cli import terminal

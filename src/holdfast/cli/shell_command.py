@@ -9,9 +9,9 @@ from holdfast.cli.command_context import current_context, current_project
 from holdfast.cli.options import (
     environment_ids,
     environment_target,
+    run_configuration_option,
     run_names,
     run_option,
-    runconfig_names,
     target_option,
 )
 from holdfast.cli.output_format import CliCommand
@@ -35,7 +35,7 @@ PORT = click.IntRange(1, 65535)
 @click.option(
     "-r", "--run", "run", metavar="RUN", shell_complete=run_names, help="Run id, its beginning or end, or `last`."
 )
-@click.option("-c", "--run-configuration", metavar="NAME", shell_complete=runconfig_names, help="Run configuration.")
+@run_configuration_option("Run configuration.")
 @target_option("Compute target.")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[COMMAND]…")
 def shell_command(run: str | None, run_configuration: str | None, target: str | None, words: tuple[str, ...]) -> int:

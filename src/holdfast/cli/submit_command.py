@@ -17,12 +17,8 @@ from holdfast.cli.options import (
     DURATION,
     Decorator,
     Parsed,
-    build_options,
-    conda_file_option,
     configuration_options,
-    environment_options,
-    other_target,
-    run_configuration_option,
+    run_names,
 )
 from holdfast.cli.output_format import CliCommand, Output, output_options
 from holdfast.cli.screen import READ, Screen
@@ -43,6 +39,42 @@ from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.submitting import submit
 from holdfast.workbench.submitting.run_plan import EnvironmentWishes, SubmitRequest
+
+
+def _environment_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--environment-of`, `--upgrade` and `--rebuild` of commands that run; the command gets them as `wishes`."""
+    of_run = click.option(
+        "--environment-of",
+        "of_run",
+        metavar="RUN",
+        shell_complete=run_names,
+        help="Run in exactly the environment of this run, whatever the files of packages say now.",
+    )
+    return of_run(_build_options(command))
+
+
+def _build_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--upgrade`, `--rebuild` and `--ship-packages`; the command gets them as `wishes`."""
+
+    @functools.wraps(command)
+    def with_wishes(
+        *arguments: Any,
+        upgrade: bool,
+        rebuild: bool,
+        ship_packages: bool,
+        of_run: str | None = None,
+        **options: Any,
+    ) -> Any:
+        return command(*arguments, wishes=EnvironmentWishes(of_run, upgrade, rebuild, ship_packages), **options)
+
+    anew = click.option("--rebuild", is_flag=True, help="Build the environment anew, with the same packages.")
+    newer = click.option("--upgrade", is_flag=True, help="Resolve the packages anew: to the newest that fit.")
+    sent = click.option(
+        "--ship-packages",
+        is_flag=True,
+        help="Choose and download packages here and send them: for machines without internet.",
+    )
+    return newer(anew(sent(with_wishes)))
 
 
 def _gpu_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -73,8 +105,7 @@ def _gpu_option(wish: GpuWish) -> Decorator:
     epilog="Everything after SCRIPT goes to it as it is; options of submit come before it. "
     "Ctrl-C only detaches: the run goes on.",
 )
-@run_configuration_option
-@other_target
+@configuration_options("Conda environment file")
 @click.option("-a", "--async", "detached", is_flag=True, help="Return at once; prints the run id.")
 @click.option("--wait", "quiet", is_flag=True, help="Wait for the end without showing the script's output.")
 @click.option(
@@ -89,7 +120,6 @@ def _gpu_option(wish: GpuWish) -> Decorator:
 @click.option(
     "--secret", "secrets", multiple=True, metavar="NAME", help="Pass this variable; its value is never written."
 )
-@conda_file_option("Conda environment file")
 @click.option(
     "-s",
     "--spark-file",
@@ -104,7 +134,7 @@ def _gpu_option(wish: GpuWish) -> Decorator:
     help="Bring outputs home so often while the run is followed, e.g. 10m; at its end always.",
 )
 @click.option("--no-outputs", is_flag=True, help="Leave outputs on the machine; `history download` fetches them.")
-@environment_options
+@_environment_options
 @_gpu_options
 @click.option("--dry-run", is_flag=True, help="Show the plan and stop.")
 @click.argument("script", type=click.Path())
@@ -241,8 +271,8 @@ def _show_record(run: Run, output: Output) -> None:
 
 
 @click.command("prepare", cls=CliCommand)
-@configuration_options
-@build_options
+@configuration_options()
+@_build_options
 def prepare_command(
     run_configuration: str | None, target: str | None, conda_file: str | None, wishes: EnvironmentWishes
 ) -> int:

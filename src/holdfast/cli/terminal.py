@@ -14,6 +14,7 @@ from typing import TextIO
 
 import click
 
+from holdfast.errors import UsageError
 from holdfast.presenting.lines import Level, Line, Role, one_line
 
 _STYLES = {"error": "1;31", "warning": "1;33", "hint": "36", "dim": "2", "bold": "1", "good": "32"}
@@ -122,6 +123,16 @@ def hint(text: str) -> None:
     """What to do now; each line of it is indented, so that it reads as belonging to the line above."""
     for line in text.splitlines():
         _write(f"  {style(one_line(line), 'hint', sys.stderr)}")
+
+
+def agreed(question: str, refusal: str) -> bool:
+    """Whether the person at the terminal says yes. Where there is none it raises UsageError: `refusal` says why."""
+    if not is_terminal(sys.stdin):
+        raise UsageError(refusal, "In a script: --yes")
+    if click.confirm(question, default=False, err=True):
+        return True
+    notice("Nothing was done.")
+    return False
 
 
 def end_of_line() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from holdfast.cli import questions, terminal
+from holdfast.cli import terminal
 from holdfast.cli.command_context import current_context, current_project
 from holdfast.cli.options import DURATION, SIZE, ignored_target, run_names, run_option, target_option
 from holdfast.cli.output_format import CliCommand
@@ -102,7 +102,7 @@ def _tell(happening: Iterator[events.Event]) -> None:
 def _is_sure(target: str | None) -> bool:
     where = f"on {target}" if target else "on every machine that has runs of this project"
     terminal.notice(f"Environments and the package cache {where} are shared: other projects may use them.")
-    return questions.agreed(
+    return terminal.agreed(
         "Remove those that no run is using now?", "Removing environments of all projects needs confirmation."
     )
 

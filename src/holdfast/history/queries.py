@@ -9,44 +9,12 @@ costs most of the time. The query itself is always run on what is left, so a con
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
 from holdfast.codec import encode
-from holdfast.model import FileSize, Run
-
-RESERVED = frozenset(
-    (
-        "run_id",
-        "run_number",
-        "script_name",
-        "arguments",
-        "run_configuration",
-        "target",
-        "target_type",
-        "status",
-        "reason",
-        "exit_code",
-        "reason_text",
-        "remedy",
-        "phase",
-        "created_utc",
-        "start_time_utc",
-        "end_time_utc",
-        "duration",
-        "parent_run_id",
-        "snapshot",
-        "environment",
-        "image",
-        "image_id",
-        "properties",
-        "attachments",
-        "notes",
-        "metrics",
-        "gpu",
-    )
-)
-"""Keys of a run that no metric can take."""
+from holdfast.model import Ending, Run
 
 
 def run_as_dict(run: Run) -> dict[str, Any]:
@@ -58,12 +26,10 @@ def run_as_dict(run: Run) -> dict[str, Any]:
 def run_in_detail(run: Run) -> dict[str, Any]:
     """What `history info` shows of a run: `run_as_dict` and everything else that its folder says."""
     details = _record(run) | {
-        "outputs": _files(run.outputs),
-        "other_files": _files(run.other_files),
+        "outputs": [each._asdict() for each in run.outputs],
+        "other_files": [each._asdict() for each in run.other_files],
         "other_files_count": run.other_files_count,
-        "ended_processes": [
-            {"pid": each.pid, "name": each.name, "signal": each.signal} for each in run.ended_processes
-        ],
+        "ended_processes": [each._asdict() for each in run.ended_processes],
         "container": run.container,
         "container_has_gpus": run.has_gpus,
         "clock_offset": run.clock_offset,
@@ -87,41 +53,44 @@ def duration_text(seconds: float | None) -> str | None:
     return None if seconds is None else str(timedelta(microseconds=round(seconds * 1_000_000)))
 
 
+def _of_ending(read: Callable[[Ending], Any]) -> Callable[[Run], Any]:
+    return lambda run: None if run.ending is None else read(run.ending)
+
+
+_KEYS: Mapping[str, Callable[[Run], Any]] = {
+    "run_id": lambda run: run.run_id,
+    "run_number": lambda run: run.submission.run_number,
+    "script_name": lambda run: run.submission.script_name,
+    "arguments": lambda run: list(run.submission.arguments),
+    "run_configuration": lambda run: run.submission.run_configuration,
+    "target": lambda run: run.submission.target,
+    "target_type": lambda run: run.submission.target_type,
+    "status": lambda run: run.status.value,
+    "reason": _of_ending(lambda ending: ending.reason.value),
+    "exit_code": _of_ending(lambda ending: ending.code),
+    "reason_text": lambda run: run.how_it_ended() or None,
+    "remedy": lambda run: run.remedy() or None,
+    "phase": lambda run: run.phase or None,
+    "created_utc": lambda run: iso_utc(run.submission.created),
+    "start_time_utc": lambda run: iso_utc(run.started),
+    "end_time_utc": lambda run: iso_utc(run.ended),
+    "duration": lambda run: duration_text(run.duration),
+    "parent_run_id": lambda run: run.submission.parent_run_id,
+    "snapshot": lambda run: run.submission.snapshot,
+    "environment": lambda run: run.environment,
+    "image": lambda run: run.image,
+    "image_id": lambda run: run.image_id,
+    "properties": lambda run: dict(run.submission.properties),
+    "attachments": lambda run: [each.path for each in run.outputs],
+    "notes": lambda run: list(run.notes),
+    "metrics": lambda run: dict(run.metrics),
+    "gpu": lambda run: encode(run.gpu),
+}
+"""No metric can take one of these."""
+
+
 def _record(run: Run) -> dict[str, Any]:
-    submission, ending = run.submission, run.ending
-    return {
-        "run_id": run.run_id,
-        "run_number": submission.run_number,
-        "script_name": submission.script_name,
-        "arguments": list(submission.arguments),
-        "run_configuration": submission.run_configuration,
-        "target": submission.target,
-        "target_type": submission.target_type,
-        "status": run.status.value,
-        "reason": None if ending is None else ending.reason.value,
-        "exit_code": None if ending is None else ending.code,
-        "reason_text": run.how_it_ended() or None,
-        "remedy": run.remedy() or None,
-        "phase": run.phase or None,
-        "created_utc": iso_utc(submission.created),
-        "start_time_utc": iso_utc(run.started),
-        "end_time_utc": iso_utc(run.ended),
-        "duration": duration_text(run.duration),
-        "parent_run_id": submission.parent_run_id,
-        "snapshot": submission.snapshot,
-        "environment": run.environment,
-        "image": run.image,
-        "image_id": run.image_id,
-        "properties": dict(submission.properties),
-        "attachments": [each.path for each in run.outputs],
-        "notes": list(run.notes),
-        "metrics": dict(run.metrics),
-        "gpu": None if run.gpu is None else encode(run.gpu),
-    }
-
-
-def _files(files: tuple[FileSize, ...]) -> list[dict[str, Any]]:
-    return [{"path": each.path, "size": each.size} for each in files]
+    return {key: read(run) for key, read in _KEYS.items()}
 
 
 _OPERATORS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<=", "eq": "="}
@@ -151,7 +120,7 @@ def metric_conditions(query: str) -> tuple[MetricCondition, ...]:
     if node["type"] != "filter_projection" or node["children"][0]["type"] not in ("identity", "current"):
         return ()
     found = _conditions(node["children"][2])
-    return tuple(each for each in found if each.name not in RESERVED)
+    return tuple(each for each in found if each.name not in _KEYS)
 
 
 def _takes_one_list(node: dict[str, Any]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shlex
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -170,8 +171,6 @@ def _options(arguments: tuple[str, ...]) -> dict[str, str] | None:
 
 
 def _line(arguments: tuple[str, ...]) -> str:
-    import shlex  # only where lines differ
-
     return shlex.join(arguments)
 
 

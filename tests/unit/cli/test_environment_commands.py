@@ -143,7 +143,7 @@ def test_one_is_removed_without_a_confirmation_and_several_are_not(removed, comm
     outcome = command("environment", "remove", "abc")
     assert (outcome.code, removed) == (0, ["abc1"])
     assert outcome.err == "removed environment abc1\n1.0 kB freed.\n"
-    monkeypatch.setattr("holdfast.cli.questions.agreed", lambda *_: False)
+    monkeypatch.setattr("holdfast.cli.terminal.agreed", lambda *_: False)
     assert command("environment", "remove", "--all").code == 251
     assert command("environment", "remove", "abc", "abd").code == 251
     assert removed == ["abc1"]
@@ -222,7 +222,7 @@ def test_what_a_machine_says_of_its_environments_does_not_steer_the_terminal(com
     monkeypatch.setattr("holdfast.workbench.environments.inventory.find_environments", lambda *_: there)
     monkeypatch.setattr("holdfast.workbench.environments.inventory.remove_environments", lambda *_: gone)
     monkeypatch.setattr("holdfast.workbench.records.clean.clean", lambda *_: gone)
-    monkeypatch.setattr("holdfast.cli.questions.agreed", lambda *_: True)
+    monkeypatch.setattr("holdfast.cli.terminal.agreed", lambda *_: True)
     named = command("environment", "remove", "a").err
     assert f"error: {ESCAPED}\n" in named
     assert not {"\x1b", "\x9b"} & set(named)
@@ -278,7 +278,7 @@ def test_environments_of_all_projects_are_not_removed_without_a_confirmation(com
     assert (unasked.code, cleaned) == (240, [])
     assert "on gpu1 are shared: other projects may use them" in unasked.err
     assert "--yes" in unasked.err
-    monkeypatch.setattr("holdfast.cli.questions.agreed", lambda *_: False)
+    monkeypatch.setattr("holdfast.cli.terminal.agreed", lambda *_: False)
     assert (command("experiment", "clean", "--all", "--environments").code, cleaned) == (251, [])
     assert (command("experiment", "clean", "--all").code, len(cleaned)) == (0, 1)
 

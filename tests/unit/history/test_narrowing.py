@@ -9,14 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from holdfast.history.queries import RESERVED, MetricCondition, metric_conditions, run_as_dict
-from holdfast.model import Run, Status
+from holdfast.history.queries import MetricCondition, metric_conditions
 
 NAMES = ["accuracy", "loss"]
-
-
-def test_the_reserved_keys_are_those_of_a_run(submission):
-    assert set(run_as_dict(Run(submission, Status.RUNNING))) == RESERVED
 
 
 @pytest.mark.parametrize(
