@@ -1,4 +1,4 @@
-"""Runs in containers that a test ends in some way: how they are begun, and what has to be true when they are over."""
+"""Scripts of runs in containers that a test ends in some way."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 
 from integration.docker.benches import ContainerBench
-from kit import processes
-from kit.waiting import wait_for
 
 SLEEPER = "import time\nprint('up', flush=True)\nwhile True:\n    time.sleep(0.05)\n"
 COUNTING = """
@@ -42,30 +40,10 @@ behind_ssh = pytest.mark.parametrize("kind", ["remotedocker"])
 """For what another account and another way to Docker could change; the rest is the same code and runs here."""
 
 
-def begun(bench: ContainerBench, script: str, *words: str, name: str = "t.py", until: bytes = b"up\n") -> str:
-    """The id of a run whose script has said `until`."""
-    bench.write(name, script)
-    run_id = bench.start(*words, name)
-    wait_for(lambda: until in (bench.far(run_id) / "driver_log").read_bytes(), what="the script speaks")
-    return run_id
-
-
 def ended(bench: ContainerBench, run_id: str) -> dict[str, Any]:
     """The journal's last line, when it is there."""
     bench.event(run_id, "ended")
     return dict(bench.journal(run_id)[-1])
-
-
-def members(run_id: str) -> list[processes.Process]:
-    """Processes of the run, in its container or beside it."""
-    mark = f"HOLDFAST_RUN_ID={run_id}"
-    return [one for one in processes.every() if one.is_alive and mark in one.environment]
-
-
-def nothing_is_left(bench: ContainerBench, run_id: str) -> None:
-    wait_for(lambda: members(run_id) == [], what="the processes of the run are gone")
-    wait_for(lambda: bench.containers() == [], what="the container is removed")
-    bench.until_left(run_id)
 
 
 def keeper(bench: ContainerBench, run_id: str) -> int:

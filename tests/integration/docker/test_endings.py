@@ -1,5 +1,5 @@
-"""How a run in a container ends: by itself, by us, by others, by Docker. Each is recorded as what it was, and nothing
-is left running."""
+"""How a run in a container ends by Docker, by others, or while Docker is at work; each is recorded as what it was, and
+nothing is left running. How any run ends is in `integration/products`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from integration.docker.benches import ContainerBench
-from integration.docker.ending_runs import POLITE, SLEEPER, begun, behind_ssh, ended, keeper, members, nothing_is_left
+from integration.docker.ending_runs import POLITE, SLEEPER, behind_ssh, ended, keeper
 from kit import processes
 from kit.docker.daemon import Daemon
 from kit.docker.images import PYTHON
@@ -22,92 +22,6 @@ from kit.waiting import wait_for
 @pytest.fixture
 def bench(make_bench: Callable[[Daemon], ContainerBench], docker: Daemon) -> ContainerBench:
     return make_bench(docker)
-
-
-@pytest.mark.parametrize(
-    ("script", "code", "reason", "number"),
-    [
-        ("raise SystemExit(125)", 125, "exit-code", None),
-        ("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)", None, "signal", signal.SIGSEGV),
-        ("import os, signal\nos.kill(os.getpid(), signal.SIGTERM)", None, "signal", signal.SIGTERM),
-        ("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", None, "killed", signal.SIGKILL),
-        ("print('x')", 0, "completed", None),
-    ],
-)
-def test_the_scripts_own_end_is_recorded(
-    bench: ContainerBench, script: str, code: int | None, reason: str, number: int | None
-) -> None:
-    bench.write("t.py", script)
-    done = bench.submit("t.py")
-    (run_id,) = bench.ids()
-    last = ended(bench, run_id)
-    assert (last["reason"], last["code"], last["signal"]) == (reason, code, number), done.err
-    assert done.code == (code if code is not None else 128 + int(number or 0))
-    nothing_is_left(bench, run_id)
-
-
-def test_cancel_gives_time_for_a_checkpoint_and_leaves_nothing(bench: ContainerBench) -> None:
-    run_id = begun(bench, POLITE)
-    done = bench.run("cancel", "-r", run_id)
-    assert done.code == 0, done.err
-    last = ended(bench, run_id)
-    assert (last["reason"], last["code"]) == ("canceled", 0)
-    assert (bench.far(run_id) / "driver_log").read_bytes() == b"up\nsaved\n"
-    nothing_is_left(bench, run_id)
-
-
-HOSTILE = """
-import os, signal, time
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
-for _ in range(5):
-    if os.fork() == 0:
-        os.setsid()
-        if os.fork() == 0:
-            null = os.open(os.devnull, os.O_RDWR)
-            for descriptor in (0, 1, 2):
-                os.dup2(null, descriptor)
-            os.execve("/usr/bin/python3", ["innocent", "-c",
-                "import signal, time\\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\\nwhile True: time.sleep(60)"], {})
-        os._exit(0)
-print("up", flush=True)
-while True:
-    time.sleep(0.05)
-"""
-
-
-@behind_ssh
-def test_cancel_ends_what_hides_and_will_not_go(bench: ContainerBench) -> None:
-    run_id = begun(bench, HOSTILE, "--grace", "1s")
-    (container,) = bench.containers()
-    inside = bench.daemon.inspect(container)["State"]["Pid"]
-    wait_for(lambda: len([each for each in processes.below(inside) if each.argv[:1] == ["innocent"]]) == 5)
-    below = [each.pid for each in processes.below(inside)]
-    assert bench.run("cancel", "-r", run_id).code == 0
-    assert ended(bench, run_id)["reason"] == "canceled"
-    assert [pid for pid in below if processes.is_alive(pid)] == []
-    nothing_is_left(bench, run_id)
-
-
-@behind_ssh
-def test_what_a_script_leaves_is_ended_and_named(bench: ContainerBench) -> None:
-    script = "import subprocess\nsubprocess.Popen(['sleep', '1000'], start_new_session=True)\nprint('up')\n"
-    bench.write("t.py", script)
-    done = bench.submit("t.py")
-    assert done.code == 0, done.err
-    (run_id,) = bench.ids()
-    swept = bench.event(run_id, "swept")
-    assert swept["count"] == 1
-    assert swept["processes"][0][1:] == ["sleep", "SIGTERM"]
-    nothing_is_left(bench, run_id)
-
-
-@behind_ssh
-def test_a_time_limit_ends_the_container(bench: ContainerBench) -> None:
-    bench.write("t.py", SLEEPER)
-    bench.submit("--time-limit", "1s", "--grace", "1s", "t.py")
-    (run_id,) = bench.ids()
-    assert ended(bench, run_id)["reason"] == "time-limit"
-    nothing_is_left(bench, run_id)
 
 
 HOLDING = """#!/bin/sh
@@ -140,12 +54,12 @@ def test_a_cancel_while_docker_starts_the_container_leaves_none(
     assert done.code == 0, done.err
     assert ended(bench, run_id)["reason"] == "canceled"
     go.touch()
-    nothing_is_left(bench, run_id)
+    bench.until_nothing_is_left(run_id)
 
 
 @pytest.mark.parametrize("script", [POLITE, SLEEPER], ids=["polite", "not listening"])
 def test_docker_stop_is_recorded_as_a_stop_from_outside(bench: ContainerBench, script: str) -> None:
-    run_id = begun(bench, script)
+    run_id = bench.begin(script)
     (container,) = bench.containers()
     bench.daemon.run("stop", container)
     last = ended(bench, run_id)
@@ -153,25 +67,25 @@ def test_docker_stop_is_recorded_as_a_stop_from_outside(bench: ContainerBench, s
     assert (last["code"], last["signal"]) == ((0, None) if script is POLITE else (None, signal.SIGTERM))
     expected = b"up\nsaved\n" if script is POLITE else b"up\n"
     assert (bench.far(run_id) / "driver_log").read_bytes() == expected
-    nothing_is_left(bench, run_id)
+    bench.until_nothing_is_left(run_id)
 
 
 @behind_ssh
 def test_docker_kill_is_recorded_as_a_stop_from_outside(bench: ContainerBench) -> None:
-    run_id = begun(bench, SLEEPER)
+    run_id = bench.begin(SLEEPER)
     (container,) = bench.containers()
     bench.daemon.run("kill", container)
     assert ended(bench, run_id)["reason"] == "container-stopped"
-    nothing_is_left(bench, run_id)
+    bench.until_nothing_is_left(run_id)
 
 
 @behind_ssh
 def test_a_container_that_was_removed_is_recorded_as_removed(bench: ContainerBench) -> None:
-    run_id = begun(bench, SLEEPER)
+    run_id = bench.begin(SLEEPER)
     (container,) = bench.containers()
     bench.daemon.run("rm", "-f", container)
     assert ended(bench, run_id)["reason"] == "container-removed"
-    nothing_is_left(bench, run_id)
+    bench.until_nothing_is_left(run_id)
 
 
 def test_a_signal_that_the_script_outlives_is_no_stop(bench: ContainerBench) -> None:
@@ -182,7 +96,7 @@ print("up", flush=True)
 while not os.path.exists("go"):
     time.sleep(0.02)
 """
-    run_id = begun(bench, script)
+    run_id = bench.begin(script)
     (container,) = bench.containers()
     bench.daemon.run("kill", "--signal", "USR1", container)
     wait_for(lambda: b"heard" in (bench.far(run_id) / "driver_log").read_bytes())
@@ -200,7 +114,7 @@ def test_memory_that_runs_out_for_the_script_is_recorded_with_the_limit(bench: C
     assert last["reason"] == "out-of-memory", done.err
     assert "64m" in last["detail"] and "box.compute" in last["detail"]
     assert (bench.far(run_id) / "driver_log").read_bytes() == b"up\n"
-    nothing_is_left(bench, run_id)
+    bench.until_nothing_is_left(run_id)
 
 
 def test_memory_that_runs_out_for_a_child_is_a_note_and_the_scripts_word_counts(bench: ContainerBench) -> None:
@@ -223,42 +137,11 @@ sys.exit(7)
 
 @behind_ssh
 def test_a_keeper_that_is_killed_takes_the_container_with_it(bench: ContainerBench) -> None:
-    run_id = begun(bench, SLEEPER)
+    run_id = bench.begin(SLEEPER)
     os.kill(keeper(bench, run_id), signal.SIGKILL)
     last = ended(bench, run_id)
     assert (last["reason"], last["signal"]) == ("killed", signal.SIGKILL)
-    nothing_is_left(bench, run_id)
-
-
-def test_a_supervisor_that_is_killed_takes_the_container_with_it(bench: ContainerBench) -> None:
-    run_id = begun(bench, SLEEPER)
-    os.kill(bench.holder(run_id, 1), signal.SIGKILL)
-    assert ended(bench, run_id)["reason"] == "supervisor-died"
-    assert (bench.far(run_id) / "driver_log").read_bytes() == b"up\n"
-    nothing_is_left(bench, run_id)
-
-
-@behind_ssh
-def test_guardian_and_supervisor_killed_leave_nothing_running_and_a_look_removes_the_container(
-    bench: ContainerBench,
-) -> None:
-    run_id = begun(bench, SLEEPER)
-    pids = [bench.holder(run_id, byte) for byte in (0, 1)]
-    for pid in pids:
-        os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: members(run_id) == [], what="the container has ended by itself")
-    assert bench.record(run_id)["reason"] == "supervisor-died"
-    nothing_is_left(bench, run_id)
-
-
-def test_a_guardian_that_is_killed_alone_changes_nothing(bench: ContainerBench) -> None:
-    run_id = begun(
-        bench, "import os, time\nprint('up', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.02)\n"
-    )
-    os.kill(bench.holder(run_id, 0), signal.SIGKILL)
-    (bench.far(run_id) / "work" / "go").touch()
-    assert ended(bench, run_id)["reason"] == "completed"
-    nothing_is_left(bench, run_id)
+    bench.until_nothing_is_left(run_id)
 
 
 @behind_ssh
@@ -266,7 +149,7 @@ def test_a_container_without_an_owner_is_found_by_check_and_removed_by_clean(ben
     bench.write("t.py", "print('x')")
     assert bench.submit("t.py").code == 0
     (run_id,) = bench.ids()
-    nothing_is_left(bench, run_id)
+    bench.until_nothing_is_left(run_id)
     project = bench.far(run_id).parent.name
     called = bench.container(run_id)
     labels = {"holdfast.home": bench.home, "holdfast.run": run_id, "holdfast.project": project}
@@ -289,13 +172,13 @@ def test_a_script_that_is_over_before_its_supervisor_looks_is_not_waited_for(ben
     wait_for(lambda: not any(each.is_alive for each in processes.below(supervisor)), what="its keeper has ended")
     os.kill(supervisor, signal.SIGCONT)
     assert ended(bench, run_id)["reason"] == "completed"
-    nothing_is_left(bench, run_id)
+    bench.until_nothing_is_left(run_id)
 
 
 def test_a_frozen_container_is_ended_all_the_same(bench: ContainerBench) -> None:
-    run_id = begun(bench, SLEEPER, "--grace", "1s")
+    run_id = bench.begin(SLEEPER, "--grace", "1s")
     (container,) = bench.containers()
     bench.daemon.run("pause", container)
     assert bench.run("cancel", "-r", run_id).code == 0
     assert ended(bench, run_id)["reason"] == "canceled"
-    nothing_is_left(bench, run_id)
+    bench.until_nothing_is_left(run_id)

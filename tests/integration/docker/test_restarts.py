@@ -9,17 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from integration.docker.benches import ContainerBench
-from integration.docker.ending_runs import (
-    COUNTING,
-    POLITE,
-    SLEEPER,
-    WAITING,
-    begun,
-    behind_ssh,
-    ended,
-    members,
-    nothing_is_left,
-)
+from integration.docker.ending_runs import COUNTING, POLITE, SLEEPER, WAITING, behind_ssh, ended
+from integration.runs.conftest import members
 from kit.docker.daemon import Daemon, Settings
 from kit.waiting import wait_for
 
@@ -30,11 +21,11 @@ def test_a_container_that_outlived_a_restart_and_is_removed_is_recorded_as_remov
 ) -> None:
     daemon = private_daemon(Settings(live_restore=True))
     bench = make_bench(daemon)
-    run_id = begun(bench, SLEEPER)
+    run_id = bench.begin(SLEEPER)
     daemon.restart()
     daemon.run("rm", "-f", bench.container(run_id))
     assert ended(bench, run_id)["reason"] == "container-removed"
-    nothing_is_left(bench, run_id)
+    bench.until_nothing_is_left(run_id)
 
 
 def test_a_daemon_that_died_and_ends_what_it_finds_when_it_is_back_is_recorded_as_just_that(
@@ -43,11 +34,11 @@ def test_a_daemon_that_died_and_ends_what_it_finds_when_it_is_back_is_recorded_a
 ) -> None:
     daemon = private_daemon()
     bench = make_bench(daemon)
-    run_id = begun(bench, SLEEPER)
+    run_id = bench.begin(SLEEPER)
     daemon.kill()
     daemon.start()
     assert ended(bench, run_id)["reason"] == "docker-stopped"
-    nothing_is_left(bench, run_id)
+    bench.until_nothing_is_left(run_id)
 
 
 def test_a_daemon_that_is_restarted_ends_the_run_as_just_that(
@@ -55,11 +46,11 @@ def test_a_daemon_that_is_restarted_ends_the_run_as_just_that(
 ) -> None:
     daemon = private_daemon()
     bench = make_bench(daemon)
-    run_id = begun(bench, SLEEPER)
+    run_id = bench.begin(SLEEPER)
     daemon.restart()
     last = ended(bench, run_id)
     assert last["reason"] == "docker-stopped", bench.journal(run_id)
-    nothing_is_left(bench, run_id)
+    bench.until_nothing_is_left(run_id)
 
 
 @behind_ssh
@@ -68,14 +59,14 @@ def test_a_daemon_that_is_stopped_ends_the_run_as_just_that(
 ) -> None:
     daemon = private_daemon()
     bench = make_bench(daemon)
-    run_id = begun(bench, POLITE)
+    run_id = bench.begin(POLITE)
     daemon.stop()
     last = ended(bench, run_id)
     assert last["reason"] == "docker-stopped", bench.journal(run_id)
     assert (bench.far(run_id) / "driver_log").read_bytes() == b"up\nsaved\n"
     wait_for(lambda: members(run_id) == [])
     daemon.start()
-    nothing_is_left(bench, run_id)
+    bench.until_nothing_is_left(run_id)
 
 
 @pytest.mark.parametrize("way", ["live-restore", "killed"])
@@ -84,7 +75,7 @@ def test_a_run_goes_on_through_a_daemon_that_is_away_and_no_byte_is_lost(
 ) -> None:
     daemon = private_daemon(Settings(live_restore=True))
     bench = make_bench(daemon)
-    run_id = begun(bench, COUNTING + "import os\nwhile not os.path.exists('go'):\n    time.sleep(0.02)\nprint('end')\n")
+    run_id = bench.begin(COUNTING + "import os\nwhile not os.path.exists('go'):\n    time.sleep(0.02)\nprint('end')\n")
     if way == "killed":
         daemon.kill()
     else:
@@ -95,7 +86,7 @@ def test_a_run_goes_on_through_a_daemon_that_is_away_and_no_byte_is_lost(
     assert ended(bench, run_id)["reason"] == "completed"
     expected = b"up\n" + b"".join(b"%06d\n" % number for number in range(100_000)) + b"end\n"
     assert (bench.far(run_id) / "driver_log").read_bytes() == expected
-    nothing_is_left(bench, run_id)
+    bench.until_nothing_is_left(run_id)
 
 
 def test_a_run_ends_well_while_the_daemon_is_dead_and_its_container_goes_when_it_is_back(
@@ -103,13 +94,13 @@ def test_a_run_ends_well_while_the_daemon_is_dead_and_its_container_goes_when_it
 ) -> None:
     daemon = private_daemon(Settings(live_restore=True))
     bench = make_bench(daemon)
-    run_id = begun(bench, WAITING)
+    run_id = bench.begin(WAITING)
     daemon.kill()
     (bench.far(run_id) / "work" / "go").touch()
     assert ended(bench, run_id)["reason"] == "completed"
     wait_for(lambda: members(run_id) == [])
     daemon.start()
-    nothing_is_left(bench, run_id)
+    bench.until_nothing_is_left(run_id)
 
 
 def test_everything_killed_while_the_daemon_is_dead_leaves_a_container_that_clean_finds(
@@ -117,7 +108,7 @@ def test_everything_killed_while_the_daemon_is_dead_leaves_a_container_that_clea
 ) -> None:
     daemon = private_daemon(Settings(live_restore=True))
     bench = make_bench(daemon)
-    run_id = begun(bench, SLEEPER)
+    run_id = bench.begin(SLEEPER)
     daemon.kill()
     for pid in [bench.holder(run_id, byte) for byte in (0, 1)]:
         os.kill(pid, signal.SIGKILL)

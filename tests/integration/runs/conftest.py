@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from kit import processes
 from kit.homes import furnish
 from kit.waiting import wait_for
 
@@ -46,6 +47,14 @@ class Bench:
         result = self.run("submit", "-a", *arguments, **options)
         assert result.code == 0, result.err
         return str(result.out.strip())
+
+    def begin(self, script: str, *words: str, until: str = "up\n", **options: Any) -> str:
+        """Submit `t.py` without waiting; returns the run id once it has printed `until`."""
+        self.write("t.py", script)
+        run_id = self.start(*words, "t.py", **options)
+        log = self.far(run_id) / "driver_log"
+        wait_for(lambda: until.encode() in log.read_bytes(), what=f"the script prints {until!r}")
+        return run_id
 
     def record(self, run: str = "last") -> Any:
         result = self.run("history", "info", "-r", run, "-o", "json")
@@ -84,6 +93,16 @@ class Bench:
         """Returns when nobody owns that run any more, or any run of the home."""
         until_left(self.home, self.far(run_id).name if run_id else "*")
 
+    def containers(self) -> list[str]:
+        """Of this bench's runs, those that have ended among them."""
+        return []
+
+    def until_nothing_is_left(self, run_id: str) -> None:
+        """Returns when the run has no process, no container and no owner any more."""
+        wait_for(lambda: members(run_id) == [], what="the processes of the run are gone")
+        wait_for(lambda: self.containers() == [], what="the container is removed")
+        self.until_left(run_id)
+
     def popen(self, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             [sys.executable, "-m", "holdfast", *arguments],
@@ -93,6 +112,12 @@ class Bench:
             stderr=subprocess.PIPE,
             **options,
         )
+
+
+def members(run_id: str) -> list[processes.Process]:
+    """Processes of the run, in its container or beside it."""
+    mark = f"HOLDFAST_RUN_ID={run_id}"
+    return [one for one in processes.every() if one.is_alive and mark in one.environment]
 
 
 def is_gone(pid: int) -> bool:

@@ -41,14 +41,6 @@ def test_a_runconfig_that_leaves_the_script_open_takes_it_from_the_line(bench):
     assert bench.submit("open.runconfig", "show.py", "--y").out == "['--x', '--y']\n"
 
 
-def test_a_crash_in_native_code_leaves_its_stack_in_the_output(bench):
-    bench.write("crash.py", "import ctypes\nctypes.string_at(0)\n")
-    result = bench.submit("crash.py")
-    assert result.code == 139
-    assert "crash.py" in result.out
-    assert "Segmentation fault" in result.out
-
-
 def test_packages_of_the_users_own_python_are_recorded_and_compared(bench):
     bench.write("t.py", "")
     bench.submit("t.py", env={"VIRTUAL_ENV": str(Path(sys.executable).parent.parent)})

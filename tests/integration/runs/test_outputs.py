@@ -11,15 +11,6 @@ import sys
 from kit.waiting import wait_for
 
 
-def test_uploads_come_home_also_when_the_script_removed_its_outputs_folder(bench):
-    bench.write(
-        "t.py",
-        "import holdfast, shutil\nholdfast.upload('report.txt', 'kept')\nshutil.rmtree('outputs')\n",
-    )
-    assert bench.submit("t.py").code == 0
-    assert (bench.near(bench.record()["run_id"]) / "uploads/report.txt").read_text() == "kept"
-
-
 def test_outputs_that_are_a_link_elsewhere_are_told_and_do_not_harm_the_run(bench, tmp_path):
     (tmp_path / "scratch").mkdir()
     bench.write(
@@ -36,50 +27,6 @@ def test_outputs_that_are_a_link_elsewhere_are_told_and_do_not_harm_the_run(benc
     assert f"`{tmp_path / 'scratch'}`" in result.err
     assert bench.run("experiment", "clean", "--all").code == 0
     assert (tmp_path / "scratch/x").exists()
-
-
-def test_outputs_that_the_script_made_unreadable_come_home(bench, obeying_modes):
-    bench.write(
-        "t.py",
-        """
-        import os
-        os.mkdir("outputs/closed")
-        open("outputs/closed/inside", "w").write("1")
-        open("outputs/shut", "w").write("2")
-        open("outputs/zz", "w").write("3")
-        os.chmod("outputs/shut", 0)
-        os.chmod("outputs/closed", 0)
-        """,
-    )
-    result = obeying_modes(bench.root, "submit", "t.py")
-    assert result.code == 0, result.err
-    outputs = bench.near(bench.record()["run_id"]) / "outputs"
-    assert (outputs / "closed/inside").read_text() == "1"
-    assert (outputs / "shut").read_text() == "2"
-    assert (outputs / "zz").read_text() == "3"
-
-
-def test_hidden_files_and_links_to_the_folder_itself_come_home_and_pipes_are_told(bench):
-    bench.write(
-        "t.py",
-        """
-        import os
-        open("outputs/.unfinished-mine", "w")
-        os.symlink(".", "outputs/loop")
-        os.mkfifo("outputs/pipe")
-        """,
-    )
-    result = bench.submit("t.py")
-    outputs = bench.near(bench.record()["run_id"]) / "outputs"
-    assert (outputs / ".unfinished-mine").exists()
-    assert os.readlink(outputs / "loop") == "."
-    assert "`pipe` is neither a file nor a folder" in result.err
-
-
-def test_thousands_of_outputs_with_long_names_come_home(bench):
-    bench.write("t.py", "for i in range(4500):\n    open('outputs/%05d' % i + 'x' * 240, 'w')\n")
-    assert bench.submit("t.py").code == 0
-    assert len(list((bench.near(bench.record()["run_id"]) / "outputs").iterdir())) == 4500
 
 
 def test_a_stray_file_among_the_metrics_does_not_stop_anything(bench):

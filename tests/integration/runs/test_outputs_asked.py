@@ -1,4 +1,4 @@
-"""Outputs that come home while the run goes on, and outputs that stay where they are."""
+"""Outputs that come home while the run goes on, and wishes for outputs."""
 
 from __future__ import annotations
 
@@ -30,28 +30,6 @@ def test_outputs_are_fetched_while_a_run_is_followed_also_later(bench):
     out, _ = follower.communicate(timeout=60)
     assert (follower.returncode, out) == (0, b"up\n")
     assert model.read_text() == "new", "of the same size, and exact at the end"
-
-
-def test_outputs_that_are_left_there_are_fetched_when_they_are_wanted_and_not_cleaned_before(bench, tmp_path):
-    bench.write("t.py", "import holdfast\nopen('outputs/model', 'w').write('x')\nholdfast.upload('report', 'short')\n")
-    result = bench.submit("--no-outputs", "t.py")
-    record = bench.record()
-    run_id = record["run_id"]
-    fetch = f"holdfast history download -r {run_id} -d DIR"
-    assert fetch in result.err
-    assert any(fetch in note for note in record["notes"])
-    assert (bench.near(run_id) / "uploads/report").read_text() == "short"
-    assert not (bench.near(run_id) / "outputs").exists()
-    kept = bench.run("experiment", "clean", "--all")
-    assert fetch in kept.err
-    assert (bench.far(run_id) / "work/outputs/model").exists()
-    assert bench.run("history", "download", "-r", run_id, "-d", str(tmp_path / "got")).code == 0
-    assert (tmp_path / "got/outputs/model").read_text() == "x"
-    assert (bench.near(run_id) / "outputs/model").read_text() == "x"
-    assert bench.record(run_id)["notes"] == []
-    assert "stay" not in bench.run("history", "info", "-r", run_id, "-o", "table").out
-    assert bench.run("experiment", "clean", "--all").code == 0
-    assert not list(bench.home.glob(f"runs/*/{run_id}"))
 
 
 def test_a_run_without_outputs_leaves_nothing_that_would_have_to_be_kept(bench):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 from pathlib import Path
@@ -30,40 +29,6 @@ def test_a_bare_folder_with_a_script_is_enough(bench):
     assert result.err.splitlines()[-1].startswith("Status: Completed after ")
 
 
-def test_submit_exits_with_the_scripts_own_code_and_says_why(bench):
-    bench.write("fail.py", "import sys\nsys.exit(7)\n")
-    result = bench.submit("fail.py")
-    assert result.code == 7
-    assert "exit code 7" in result.err
-    assert bench.record()["reason"] == "exit-code"
-
-
-def test_a_script_that_dies_of_a_signal_is_recorded_as_that(bench):
-    bench.write("crash.py", "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n")
-    result = bench.submit("crash.py")
-    assert result.code == 128 + 11
-    assert "ended by SIGSEGV" in result.err
-    record = bench.record()
-    assert (record["status"], record["reason"]) == ("Failed", "signal")
-
-
-def test_a_kill_from_outside_is_cause_unknown_and_not_out_of_memory(bench):
-    bench.write("crash.py", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
-    result = bench.submit("crash.py")
-    assert result.code == 137
-    assert bench.record()["reason"] == "killed"
-    assert "the cause is unknown" in result.err
-
-
-def test_everything_after_the_script_goes_to_it_verbatim(bench):
-    bench.write("show.py", "import sys\nprint(sys.argv[1:])\n")
-    words = ["--epochs", "10", "-c", "x y", "$HOME", "'q\"", "--", "{home}", "\n", "ä", "--help"]
-    result = bench.submit("show.py", *words)
-    assert result.code == 0, result.err
-    assert result.out == f"{words}\n"
-    assert bench.record()["arguments"] == words
-
-
 def test_the_script_runs_in_a_copy_so_that_a_later_edit_does_not_reach_it(bench):
     bench.write("data.txt", "before")
     bench.write(
@@ -82,70 +47,6 @@ def test_the_script_runs_in_a_copy_so_that_a_later_edit_does_not_reach_it(bench)
     (bench.far(run_id) / "go").write_text("")
     result = bench.run("logs", "-f", "-r", run_id)
     assert result.out.splitlines() == [str(bench.far(run_id) / "work"), "before"]
-
-
-def test_outputs_come_home_also_when_the_script_changed_directory_and_failed(bench):
-    bench.write(
-        "train.py",
-        """
-        import os, pathlib
-        pathlib.Path("outputs/deep").mkdir(parents=True)
-        pathlib.Path("outputs/deep/model.bin").write_bytes(bytes(range(256)) * 1000)
-        pathlib.Path("outputs/a name with spaces\\n").write_text("x")
-        os.symlink("deep/model.bin", "outputs/latest")
-        os.symlink("/etc/passwd", "outputs/outside")
-        os.chdir("/")
-        raise SystemExit(3)
-        """,
-    )
-    result = bench.submit("train.py")
-    assert result.code == 3
-    outputs = bench.near(bench.record()["run_id"]) / "outputs"
-    assert (outputs / "deep/model.bin").read_bytes() == bytes(range(256)) * 1000
-    assert (outputs / "a name with spaces\n").read_text() == "x"
-    assert os.readlink(outputs / "latest") == "deep/model.bin"
-    assert not os.path.lexists(outputs / "outside")
-    assert "`outside` is a link to `/etc/passwd`" in result.err
-
-
-def test_files_written_outside_outputs_are_listed_and_can_be_fetched_until_clean(bench, tmp_path):
-    bench.write("kept.txt", "kept")
-    bench.write("train.py", "open('stray.txt', 'w').write('found')\nopen('kept.txt', 'a').write('!')\n")
-    result = bench.submit("train.py")
-    assert "Written outside outputs/ (kept until `clean`): kept.txt, stray.txt" in result.err
-    record = bench.record()
-    destination = tmp_path / "home"
-    fetched = bench.run("history", "download", "-r", "last", "-d", str(destination), "--artifact", "stray.txt")
-    assert fetched.code == 0, fetched.err
-    assert (destination / "stray.txt").read_text() == "found"
-    assert bench.run("experiment", "clean", "--run", record["run_id"]).code == 0
-    gone = bench.run("history", "download", "-r", "last", "-d", str(destination / "2"), "--artifact", "stray.txt")
-    assert gone.code != 0
-    assert "stray.txt" in gone.err
-
-
-def test_the_script_has_the_promised_variables_no_input_and_unbuffered_output(bench):
-    bench.write(
-        "show.py",
-        """
-        import os, sys, json
-        share = os.environ["AZUREML_NATIVE_SHARE_DIRECTORY"]
-        open(share + "note.txt", "a").write("x")
-        print(json.dumps({
-            "input": sys.stdin.read(),
-            "same": os.environ["AZUREML_RUN_ID"] == os.environ["HOLDFAST_RUN_ID"],
-            "share": share.endswith("/") and os.path.isdir(share),
-            "length": len(open(share + "note.txt").read()),
-            "mine": os.environ["MINE"],
-            "unbuffered": os.environ["PYTHONUNBUFFERED"],
-        }))
-        """,
-    )
-    bench.write("aml_config/mine.runconfig", "Target: local\nFramework: Python\nEnvironmentVariables:\n  MINE: 007\n")
-    first = json.loads(bench.submit("-c", "mine", "show.py").out)
-    assert first == {"input": "", "same": True, "share": True, "length": 1, "mine": "007", "unbuffered": "1"}
-    second = json.loads(bench.submit("-c", "mine", "show.py").out)
-    assert second["length"] == 2, "the shared folder survives runs"
 
 
 def test_the_active_python_is_used_and_python_location_overrides_it(bench, tmp_path):
@@ -206,37 +107,6 @@ def test_wait_shows_no_output_but_the_end(bench):
     result = bench.submit("--wait", "t.py")
     assert result.out == ""
     assert "Status: Completed" in result.err
-
-
-def test_output_is_brought_home_byte_for_byte(bench):
-    bench.write(
-        "bytes.py",
-        "import os\nfor i in range(300):\n    os.write(1 + i % 2, bytes(range(256)) * 40)\n",
-    )
-    bench.submit("--wait", "bytes.py")
-    run_id = bench.record()["run_id"]
-    assert (bench.near(run_id) / "driver_log").read_bytes() == bytes(range(256)) * 40 * 300
-
-
-def test_metrics_and_uploads_come_home(bench):
-    bench.write(
-        "train.py",
-        """
-        import holdfast
-        from azureml.logging import get_azureml_logger
-        for step in range(3):
-            holdfast.log("loss", 1.0 / (step + 1), step=step)
-        get_azureml_logger().log("Accuracy", 0.9).wait()
-        holdfast.upload("notes/summary.txt", "done")
-        """,
-    )
-    assert bench.submit("train.py").code == 0
-    record = bench.record()
-    assert record["Accuracy"] == 0.9
-    run_id = record["run_id"]
-    assert (bench.near(run_id) / "uploads/notes/summary.txt").read_text() == "done"
-    query = bench.run("history", "list", "-o", "tsv", "--query", "@[?Accuracy != null] | max_by(@, &Accuracy).Accuracy")
-    assert query.out == "0.9\n"
 
 
 def test_a_run_started_inside_a_run_knows_its_parent(bench):
