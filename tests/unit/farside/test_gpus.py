@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.gpu.watch.device_header import lines, problems
 from holdfast.farside.machine import gpus
+from holdfast.farside.machine.gpus import header, problems
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def report(*devices: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 
 def test_the_header_has_the_form_that_people_look_for_and_says_unknown_where_the_driver_says_nothing():
-    assert lines(report(device())).decode() == (
+    assert header(report(device())).decode() == (
         "name: Tesla K80\n"
         "major: 3 minor: 7 memoryClockRate (GHz) 2.505\n"
         "pciBusID 06c3:00:00.0\n"
@@ -75,7 +75,7 @@ def test_the_header_has_the_form_that_people_look_for_and_says_unknown_where_the
         "Free memory: 11.11GiB\n"
     )
     silent = device(capability=None, memory_clock_max=None, pci=None, memory_total=None, memory_free=None, name=None)
-    assert lines(report(silent)).decode() == (
+    assert header(report(silent)).decode() == (
         "name: unknown\n"
         "major: unknown minor: unknown memoryClockRate (GHz) unknown\n"
         "pciBusID unknown\n"
@@ -93,8 +93,8 @@ def test_a_device_in_parts_is_shown_by_its_parts_and_only_those_asked_for_are_sh
     in_parts, whole = device(uuid="GPU-a", instances=parts), device(uuid="GPU-b", memory_total=3 << 30)
     of_parts = ["name: A100 MIG 1g", "Total memory: 1.00GiB", "name: A100 MIG 2g", "Total memory: 2.00GiB"]
     of_whole = ["name: Tesla K80", "Total memory: 3.00GiB"]
-    assert seen(lines(report(in_parts, whole))) == of_parts + of_whole
-    assert seen(lines(report(in_parts, whole), ["MIG-2", "GPU-b"])) == of_parts[2:] + of_whole
+    assert seen(header(report(in_parts, whole))) == of_parts + of_whole
+    assert seen(header(report(in_parts, whole), ["MIG-2", "GPU-b"])) == of_parts[2:] + of_whole
 
 
 @pytest.mark.parametrize(
@@ -111,4 +111,4 @@ def test_a_device_in_parts_is_shown_by_its_parts_and_only_those_asked_for_are_sh
     ids=["lost", "failed", "late", "no driver"],
 )
 def test_what_does_not_work_becomes_a_sentence_and_no_lines(found, sentences):
-    assert (lines(found), problems(found)) == (b"", sentences)
+    assert (header(found), problems(found)) == (b"", sentences)

@@ -8,16 +8,20 @@ Intel and Apple, and of AMD without `amdsmi`, can only be named.
 import json
 import os
 import sys
-from typing import Any, Callable, Dict, List, Optional, Tuple
+import time
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
-from holdfast.farside.system.children import CannotStart
+from holdfast.farside.system.children import Attendant, CannotStart, inherited_environment
 from holdfast.farside.system.files import names_in
 from holdfast.farside.system.layout import ENTRY
-from holdfast.farside.system.programs import Program, collect
+from holdfast.farside.system.programs import BRIEFLY, Program, collect
 
 NO_DRIVER, OK, FAILED, TIMED_OUT = "no-driver", "ok", "failed", "timed-out"
 LIBRARY = "libnvidia-ml.so.1"
 TIMEOUT = 10.0
+RUN_TIMEOUT = 3.0
+"""Seconds that a run waits at most for a driver that does not answer, counted from the question."""
+_GIB = float(1 << 30)
 _SIGNS = ("proc/driver/nvidia/version", "dev/nvidiactl")
 _FOLDERS = (
     "usr/lib/%(machine)s-linux-gnu",
@@ -100,6 +104,93 @@ def failed(problem: str, code: Optional[int] = None) -> Report:
 
 def _empty(state: str) -> Report:
     return {"state": state, "problem": "", "code": None, "driver": None, "cuda": None, "devices": []}
+
+
+class DriverQuestion:
+    """Begins to ask when it is made, beside what a supervisor does meanwhile. `note` tells people what went wrong: none
+    of it ends the run."""
+
+    def __init__(self, attendant: Attendant, note: Callable[[str], None]) -> None:
+        self._attendant, self._note = attendant, note
+        self._reader: Optional[Program] = None
+        self.report = no_driver()
+        """What is known of the GPUs once `hear` was called."""
+        self.abandoned: Set[int] = set()
+        """A reader that even SIGKILL did not end: the driver holds it, and nothing may wait for it."""
+        environment = inherited_environment()
+        if is_present(environment):
+            try:
+                self._reader = start(environment)
+            except CannotStart as problem:
+                note("The GPUs could not be looked at: %s." % problem)
+
+    def hear(self, wait: Callable[[float], None], timeout: float = RUN_TIMEOUT) -> None:
+        """Until there is a report, at the latest `timeout` seconds after the question. `wait` returns early when a
+        child has ended, and may raise."""
+        reader = self._reader
+        if reader is None:
+            return
+        reader.take()
+        while not reader.is_done and reader.seconds_left(timeout) > 0:
+            wait(reader.seconds_left(timeout))
+            reader.take()
+        self.report = report_of(reader, timeout)
+        self.end()
+        for sentence in problems(self.report):
+            self._note(sentence)
+
+    def end(self) -> None:
+        """Leave no process behind. A repeat changes nothing."""
+        reader, self._reader = self._reader, None
+        if reader is None:
+            return
+        deadline = time.monotonic() + BRIEFLY
+        if reader.pid not in self._attendant.exits:
+            reader.kill()  # what it had to say has been taken
+        while reader.pid not in self._attendant.exits and time.monotonic() < deadline:
+            self._attendant.wait(max(0.0, deadline - time.monotonic()), None)
+        if reader.pid not in self._attendant.exits:
+            self.abandoned.add(reader.pid)
+
+
+def header(report: Report, uuids: Optional[Sequence[str]] = None) -> bytes:
+    """The devices at the start of a run's output, in the form that people look for: five lines for each, or for each of
+    its MIG instances. `uuids`: of these alone."""
+    found = []
+    for device in report["devices"]:
+        if device["state"] == OK:
+            parts = [each for each in device["instances"] or [device] if uuids is None or each["uuid"] in uuids]
+            found += [_block(device, each) for each in parts]
+    return "".join(found).encode("utf-8", "replace")
+
+
+def problems(report: Report) -> List[str]:
+    if report["state"] == TIMED_OUT:
+        return ["The GPUs were not waited for: %s." % report["problem"]]
+    if report["state"] == FAILED:
+        return ["The GPUs could not be looked at: %s." % str(report["problem"]).rstrip(".")]
+    return [
+        "GPU %d (%s) does not work: %s." % (each["index"], each["name"] or "unknown", each["problem"] or each["state"])
+        for each in report["devices"]
+        if each["state"] != OK
+    ]
+
+
+def _block(device: Dict[str, Any], part: Dict[str, Any]) -> str:
+    major, minor = device["capability"] or ("unknown", "unknown")
+    clock = device["memory_clock_max"]
+    rate = "unknown" if clock is None else "%.4g" % (clock / 1000.0)
+    return (
+        "name: %s\n" % (part["name"] or device["name"] or "unknown")
+        + "major: %s minor: %s memoryClockRate (GHz) %s\n" % (major, minor, rate)
+        + "pciBusID %s\n" % (device["pci"] or "unknown")
+        + "Total memory: %s\n" % _gibibytes(part["memory_total"])
+        + "Free memory: %s\n" % _gibibytes(part["memory_free"])
+    )
+
+
+def _gibibytes(count: Any) -> str:
+    return "unknown" if count is None else "%.2fGiB" % (count / _GIB)
 
 
 def name_others(

@@ -7,7 +7,6 @@ import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from holdfast.farside.gpu.request import ALL, GpuRequest, parse
-from holdfast.farside.gpu.watch.device_header import DeviceHeader, lines
 from holdfast.farside.machine import gpus
 from holdfast.farside.system.children import Attendant, CannotStart, inherited_environment
 from holdfast.farside.system.files import write_whole
@@ -48,7 +47,7 @@ class GpuWatch:
         self._file = "" if container is None else str(container["file"])
         self._environment = inherited_environment()
         self.is_present = gpus.is_present(self._environment)
-        self._devices = DeviceHeader(attendant, self._note if self.is_given else _unsaid)
+        self._devices = gpus.DriverQuestion(attendant, self._note if self.is_given else _unsaid)
         self._lease: Optional[Lease] = None
         self._findings: List[BuildFinding] = []
         self._frameworks: List[str] = []
@@ -82,7 +81,7 @@ class GpuWatch:
 
     def header(self) -> bytes:
         """The lines about the devices that the script gets, for its output."""
-        return lines(self.report, None if self._lease is None else self._lease.uuids) if self.is_given else b""
+        return gpus.header(self.report, None if self._lease is None else self._lease.uuids) if self.is_given else b""
 
     def look_at(self, prefix: str, python: str, platform: str = "") -> None:
         """Read what is installed in the script's environment, and say what speaks against it."""
@@ -289,7 +288,7 @@ class GpuWatch:
         asked again."""
         if self._devices.abandoned - set(self._attendant.exits):
             return dict(self.report, state=gpus.TIMED_OUT, problem="the driver holds a process that asked it")
-        before, self._devices = self._devices, DeviceHeader(self._attendant, _unsaid)
+        before, self._devices = self._devices, gpus.DriverQuestion(self._attendant, _unsaid)
         self._devices.report = before.report  # until there is another
         self._devices.abandoned |= before.abandoned
         self._devices.hear(self._owner.wait, patience)

@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.gpu.watch import device_header
-from holdfast.farside.gpu.watch.device_header import DeviceHeader
 from holdfast.farside.machine import gpus
+from holdfast.farside.machine.gpus import DriverQuestion
 from holdfast.farside.system import processes, programs
 from holdfast.farside.system.children import Attendant, Signals
 from holdfast.farside.system.programs import Program, collect
@@ -37,16 +36,16 @@ def attendant() -> Iterator[Attendant]:
             signal.signal(number, handler)
 
 
-def header(attendant: Attendant, monkeypatch: pytest.MonkeyPatch, code: str, notes: list[str]) -> DeviceHeader:
+def question(attendant: Attendant, monkeypatch: pytest.MonkeyPatch, code: str, notes: list[str]) -> DriverQuestion:
     monkeypatch.setattr(gpus, "is_present", lambda environment: True)
     argv = [sys.executable, "-I", "-S", "-c", code]
     monkeypatch.setattr(gpus, "start", lambda environment: Program(argv, environment))
-    return DeviceHeader(attendant, notes.append)
+    return DriverQuestion(attendant, notes.append)
 
 
 def test_a_reader_that_answers_is_reaped_and_leaves_no_note(attendant, monkeypatch):
     notes: list[str] = []
-    made = header(attendant, monkeypatch, f"print('{REPORT}')", notes)
+    made = question(attendant, monkeypatch, f"print('{REPORT}')", notes)
     made.hear(lambda seconds: attendant.wait(seconds, None))
     assert made.report["devices"] == []
     assert (notes, made.abandoned) == ([], set())
@@ -54,7 +53,7 @@ def test_a_reader_that_answers_is_reaped_and_leaves_no_note(attendant, monkeypat
 
 
 def test_a_reader_that_cannot_be_ended_is_left_behind_after_a_moment(attendant, monkeypatch):
-    made = header(attendant, monkeypatch, "import time; time.sleep(600)", [])
+    made = question(attendant, monkeypatch, "import time; time.sleep(600)", [])
     killed: list[Any] = []
 
     def kill_in_vain(program: Program) -> None:
@@ -72,8 +71,8 @@ def test_a_reader_that_cannot_be_ended_is_left_behind_after_a_moment(attendant, 
 
 
 def test_to_stop_waiting_ends_the_reader(attendant, monkeypatch):
-    monkeypatch.setattr(device_header, "BRIEFLY", 60.0)
-    made = header(attendant, monkeypatch, "import time; time.sleep(600)", [])
+    monkeypatch.setattr(gpus, "BRIEFLY", 60.0)
+    made = question(attendant, monkeypatch, "import time; time.sleep(600)", [])
 
     def stop(_: float) -> None:
         raise KeyboardInterrupt
