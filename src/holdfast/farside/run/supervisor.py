@@ -13,9 +13,8 @@ from holdfast.farside.engines.owners import engine_name, look
 from holdfast.farside.environments.platforms import build_name
 from holdfast.farside.run.attendance import BRIEF_GRACE, Attendance, Stopped
 from holdfast.farside.run.bare_run import BareRun, Ending
-from holdfast.farside.run.gpu_steps import DriverAsked, DriverHeard, GpusChecked, GpuStep
-from holdfast.farside.run.gpu_watch import REFUSED as NO_GPU
-from holdfast.farside.run.gpu_watch import asked_by
+from holdfast.farside.run.gpu_steps import REFUSED as NO_GPU
+from holdfast.farside.run.gpu_steps import DriverAsked, DriverHeard, GpusChecked, GpuStep, asked_by
 from holdfast.farside.system import files, kernel
 from holdfast.farside.system.bound_plan import RunCommand, bind
 from holdfast.farside.system.children import CannotStart, Exit, Stop
