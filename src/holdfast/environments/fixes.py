@@ -20,9 +20,9 @@ from holdfast.frozen import dataclass
 from holdfast.project.credentials import without_credentials
 from holdfast.project.documents import BYTE_ORDER_MARK, read_text, render_scalar
 from holdfast.project.nodes import ListNode, MapNode, Node, Scalar, parse_nodes
-from holdfast.project.problems import Problem
+from holdfast.project.problems import Mistake, Problem
 from holdfast.project.pyproject import parse_toml
-from holdfast.project.requirement_lines import Misspelt, in_one_spelling, logical_lines, parse_options
+from holdfast.project.requirement_lines import in_one_spelling, logical_lines, parse_options
 
 
 def apply_fixes(root: Path, findings: Iterable[SpecFinding]) -> tuple[str, ...]:
@@ -171,7 +171,7 @@ def _is_meant(item: _Item, finding: SpecFinding) -> bool:
     if not line.startswith("-"):
         return line == original
     options = parse_options(line)
-    return not isinstance(options, Misspelt) and [each.text for each in options] == [original]
+    return not isinstance(options, Mistake) and [each.text for each in options] == [original]
 
 
 def _edited(text: str, item: _Item, lines: Sequence[str]) -> str | None:

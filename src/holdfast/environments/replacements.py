@@ -29,8 +29,8 @@ from holdfast.environments.spec_findings import (
 )
 from holdfast.frozen import dataclass, replace
 from holdfast.project.environment_spec import EnvironmentSpec, Requirement, is_option
-from holdfast.project.problems import Severity
-from holdfast.project.requirement_lines import Misspelt, RequiredPackage, normalised, parse_package, parse_wheel_name
+from holdfast.project.problems import Mistake, Severity
+from holdfast.project.requirement_lines import RequiredPackage, normalised, parse_package, parse_wheel_name
 
 
 def find_replacements(spec: EnvironmentSpec, system: str = "linux", wants_gpu: bool = False) -> tuple[SpecFinding, ...]:
@@ -99,7 +99,7 @@ _OLD_INDEX = r"//(?:[^/\s]*@)?azureml\w*\.azureedge\.net/"
 def _asked(spec: EnvironmentSpec, system: str) -> _Asked:
     lines = []
     for each in spec.pip:
-        package = Misspelt("", "") if is_option(each) else parse_package(each.text)
+        package = Mistake("", "") if is_option(each) else parse_package(each.text)
         if isinstance(package, RequiredPackage) and not _is_for_another(package.marker, system):
             lines.append(_Line(each, package))
     for each in spec.conda:
@@ -353,8 +353,8 @@ def _each_package_once(found: list[SpecFinding], asked: _Asked) -> Iterator[Spec
         if (*each.place, each.line.text) not in changed
     }
     for each in found:
-        package = parse_package(each.replacement) if each.original and each.replacement else Misspelt("", "")
-        if isinstance(package, Misspelt) or each.kind == "other-python":
+        package = parse_package(each.replacement) if each.original and each.replacement else Mistake("", "")
+        if isinstance(package, Mistake) or each.kind == "other-python":
             yield each
             continue
         key = (package.name, package.extras, package.marker)

@@ -14,9 +14,9 @@ from pathlib import Path
 from holdfast.errors import ConfigurationError, NotAvailable
 from holdfast.frozen import replace
 from holdfast.project.environment_spec import EnvironmentSpec, Requirement
-from holdfast.project.problems import Problem, errors_in
+from holdfast.project.problems import Mistake, Problem, errors_in
 from holdfast.project.pyproject import project_of, read_indexes
-from holdfast.project.requirement_lines import Misspelt, logical_lines, parse_package
+from holdfast.project.requirement_lines import logical_lines, parse_package
 from holdfast.project.requirements import RequirementSource
 from holdfast.whole_files import write_whole
 
@@ -38,7 +38,7 @@ def export_lock(spec: EnvironmentSpec, root: Path, uv: str, cache: Path) -> Envi
     where = _lines_by_name(root / spec.lock_file)
     for _, line in logical_lines(text):
         package = parse_package(line)
-        name = "" if isinstance(package, Misspelt) else package.name
+        name = "" if isinstance(package, Mistake) else package.name
         lines.take(line, RequirementSource(spec.lock_file, where.get(name, 0)))
     lines.check_hashes()
     if errors_in(lines.problems):

@@ -99,13 +99,13 @@ class Client:
     def give_up(self, project: str, run: str, generation: str, detail: str) -> bool:
         """Take the run's name, so that it cannot be started any more. False: it has begun."""
         fields = {"project": project, "run": run, "generation": generation, "detail": detail}
-        return self._request("give-up", replies.GivenUp, fields).given_up
+        return self._value("give-up", "given_up", bool, fields)
 
     def cancel(self, project: str, run: str, grace: float | None) -> bool:
         """Ask a run to end; returns at once. False when it had ended already, which is success too. Raises FarSideError
         `not-found`, `elsewhere`."""
         fields = {"project": project, "run": run, "grace": grace}
-        return self._request("cancel", replies.CancelState, fields).state == "asked"
+        return self._value("cancel", "state", str, fields) == "asked"
 
     def follow(self, runs: Sequence[Fields], stay: bool, alive: float | None = None) -> Reply[replies.Followed]:
         """Have what each run has written pushed, as far as it is not in `have`; with `stay` until it ends, and a word
@@ -129,12 +129,12 @@ class Client:
     def stacks(self, project: str, run: str) -> tuple[replies.Stack, ...]:
         """Where the processes of a living run are; parents before what they started. Raises FarSideError `ended`,
         `not-ready`, `not-found`."""
-        return self._request("stacks", replies.Stacks, {"project": project, "run": run}).processes
+        return self._value("stacks", "processes", tuple[replies.Stack, ...], {"project": project, "run": run})
 
     def shell(self, fields: Fields, words: Sequence[str]) -> str:
         """The token of a shell that the far side as a program opens then. Raises FarSideError `not-built`, `not-found`,
         `ambiguous`."""
-        return self._request("shell", replies.ShellToken, {**fields, "words": [*words]}).token
+        return self._value("shell", "token", str, {**fields, "words": [*words]})
 
     # What is on the host
 
@@ -240,11 +240,11 @@ class Client:
 
     def login_python(self) -> str:
         """The Python of a login shell; empty where it has none of its own."""
-        return self._request("login-python", replies.LoginPython).python
+        return self._value("login-python", "python", str)
 
     def has_python(self, python: str) -> str:
         """Why that Python cannot be used; empty where it can."""
-        return self._request("has-python", replies.Hindrance, {"python": python}).why
+        return self._value("has-python", "why", str, {"python": python})
 
     def after_logout(self) -> replies.LogoutRules:
         return self._request("after-logout", replies.LogoutRules)
@@ -259,13 +259,19 @@ class Client:
 
     def prove_look(self, token: str, patience: float) -> bool:
         """Whether it lives, after the system had `patience` seconds to end it; it is ended then."""
-        return self._request("prove-look", replies.Proof, {"token": token, "patience": patience}).alive
+        return self._value("prove-look", "alive", bool, {"token": token, "patience": patience})
 
     def _send(self, operation: str, shape: Any, fields: Fields | None = None, body: bytes = b"") -> Reply[Any]:
         return Reply(self._connection, self._connection.send(operation, fields, body), operation, shape)
 
     def _request(self, operation: str, shape: type[_Value], fields: Fields | None = None) -> _Value:
         value: _Value = understood(operation, shape, self._connection.request(operation, fields))
+        return value
+
+    def _value(self, operation: str, name: str, kind: type[_Value], fields: Fields | None = None) -> _Value:
+        """Of an answer that says one thing, by its name."""
+        answer: Fields = understood(operation, Fields, self._connection.request(operation, fields))
+        value: _Value = understood(operation, kind, answer.get(name))
         return value
 
 

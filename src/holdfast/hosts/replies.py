@@ -330,44 +330,7 @@ class Purged:
 
 
 @dataclass(frozen=True)
-class GivenUp:
-    given_up: bool
-
-
-@dataclass(frozen=True)
-class CancelState:
-    """`asked`, or `ended` if there was nothing to ask."""
-
-    state: str
-
-
-@dataclass(frozen=True)
-class Stacks:
-    processes: tuple[Stack, ...]
-
-
-@dataclass(frozen=True)
-class ShellToken:
-    token: str
-
-
-@dataclass(frozen=True)
 class Bytes:
     """How many were removed."""
 
     removed: int
-
-
-@dataclass(frozen=True)
-class LoginPython:
-    python: str
-
-
-@dataclass(frozen=True)
-class Hindrance:
-    why: str
-
-
-@dataclass(frozen=True)
-class Proof:
-    alive: bool

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from holdfast.errors import HostError
 from holdfast.frozen import dataclass
-from holdfast.whole_files import write_whole
+from holdfast.whole_files import write_durably, write_whole
 
 PACKAGE = Path(__file__).parent.parent
 COMPLETE = ".complete"
@@ -45,7 +45,9 @@ def far_side(home: Path) -> FarSide:
     if digest is None:
         digest = _digest(_contents(sources))
         if newest < time.time_ns() - _SETTLED:
-            _remember(memory, f"{digest}\n{state}")
+            with contextlib.suppress(OSError):  # then the next command reads the files again
+                home.mkdir(mode=0o700, parents=True, exist_ok=True)
+                write_whole(memory, f"{digest}\n{state}".encode())
     return FarSide(digest, sources)
 
 
@@ -79,13 +81,6 @@ def _recall(memory: Path, state: str) -> str | None:
     return digest if then == state else None
 
 
-def _remember(memory: Path, text: str) -> None:
-    """Where that cannot be, the next command reads the files again."""
-    with contextlib.suppress(OSError):
-        memory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_whole(memory, text.encode())
-
-
 def _contents(sources: Sequence[tuple[str, str]]) -> list[tuple[str, bytes]]:
     return [(name, _read(path)) for name, path in sources]
 
@@ -115,12 +110,8 @@ def install(shipped: FarSide, home: Path) -> Path:
     new = home / "farside" / f".new-{shipped.digest}-{os.getpid()}"
     try:
         for name, content in (*contents, (COMPLETE, "\n".join(name for name, _ in contents).encode())):
-            target = new / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with target.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())  # a power cut must not leave empty files under the right name
+            (new / name).parent.mkdir(parents=True, exist_ok=True)
+            write_durably(new / name, content)  # a power cut must not leave empty files under the right name
         if final.is_dir() and not _is_whole(final, shipped):
             final.rename(new.with_name(f"{new.name}-old"))
             _remove(new.with_name(f"{new.name}-old"))

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.frozen import dataclass, replace
 from holdfast.project.folder import BUILTIN, CONFIGURATION_FOLDER, file_stems, names_with
-from holdfast.project.problems import Mistake as Mistake
-from holdfast.project.problems import Problem, errors_in
+from holdfast.project.problems import Mistake, Problem, errors_in
 
 if TYPE_CHECKING:  # reading YAML is loaded when there is a file to read: a bare folder has none
     from holdfast.project.documents import Value

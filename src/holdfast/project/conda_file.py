@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from holdfast.frozen import replace
 from holdfast.project.documents import read_document
 from holdfast.project.environment_spec import EnvironmentSpec, Requirement, parse_python
 from holdfast.project.fields import Fields
@@ -36,18 +37,8 @@ def read_conda(root: Path, relative: str) -> tuple[EnvironmentSpec | None, list[
     # What is wrong here comes in the order of the lines, then what is wrong in files that this one names.
     fields.problems += [each for each in lines.problems if each.file == relative]
     ordered = fields.in_order() + [each for each in lines.problems if each.file != relative]
-    spec = EnvironmentSpec(
-        file=relative,
-        python=items.python,
-        channels=tuple(channels),
-        conda=tuple(items.conda),
-        pip=tuple(lines.pip),
-        constraints=tuple(lines.constraints),
-        files=tuple(lines.files),
-        arguments=tuple(lines.arguments),
-        credentials=lines.concealer.taken(),
-        python_from=items.python_from,
-    )
+    spec = lines.spec(relative, items.python, items.python_from)
+    spec = replace(spec, channels=tuple(channels), conda=tuple(items.conda))
     return (None if errors_in(ordered) else spec), ordered
 
 

@@ -67,7 +67,7 @@ def load_configuration(
         found, of_target = examine_compute(project.root, target_name)
         problems = problems + of_target
     environment: EnvironmentSpec | None = None
-    if run and found and _uses_managed_environment(found):
+    if run and found and not found.user_managed_environment:
         environment, of_packages = _environment(project, run, found)
         problems = problems + of_packages
     spark, of_spark = _spark(project, run)
@@ -79,21 +79,11 @@ def load_configuration(
     return Configuration(run, found, tuple(warnings), environment, spark)
 
 
-def managed_environment(configuration: Configuration) -> EnvironmentSpec | None:
-    """What the environment is made from; None when the user's own Python is used as it is."""
-    return configuration.environment if _uses_managed_environment(configuration.target) else None
-
-
-def _uses_managed_environment(target: ComputeTarget) -> bool:
-    """Containers and clusters get theirs from the conda file; `local` and `remote` only where they say so."""
-    return not target.user_managed_environment
-
-
 def lacks_environment_file(project: Project, run: RunConfiguration, target: ComputeTarget) -> bool:
     """Whether the environment of a container is one without packages: no file is named, and the usual one is not
     there. A project that has none yet can be run in one all the same."""
     is_usual = run.conda_dependencies_file == CONDA_FILE and target.type in CONTAINER_TYPES
-    return is_usual and _uses_managed_environment(target) and not os.path.lexists(project.root / CONDA_FILE)
+    return is_usual and not target.user_managed_environment and not os.path.lexists(project.root / CONDA_FILE)
 
 
 def _environment(

@@ -41,16 +41,12 @@ class Fields:
 
     def has(self, key: str) -> bool:
         """Whether the key is written with a value other than null or empty text."""
-        value = self._value(key)
+        value = self.value(key)
         return value is not None and not (isinstance(value, Scalar) and not value.text)
 
     def lacks(self, key: str) -> bool:
         """Whether the key is missing, and not only misspelt, which has been said."""
         return not self.has(key) and key not in self._meant
-
-    def line(self, key: str) -> int:
-        entry = self.document.entry(key)
-        return entry.line if entry else 1
 
     def text(self, key: str) -> str | None:
         """The value as written; None when it is missing, null, empty or wrong."""
@@ -88,7 +84,7 @@ class Fields:
 
     def texts(self, key: str, example: str) -> tuple[Scalar, ...] | None:
         """The items of a list of plain values; None when it is missing or null."""
-        value = self._value(key)
+        value = self.value(key)
         if value is None:
             return None
         return tuple(self.texts_in(key, value, example))
@@ -109,7 +105,7 @@ class Fields:
 
     def pairs(self, key: str) -> tuple[MappingEntry, ...]:
         """The entries of a mapping; empty when it is missing or null."""
-        value = self._value(key)
+        value = self.value(key)
         if value is None:
             return ()
         if not isinstance(value, MapNode):
@@ -119,7 +115,10 @@ class Fields:
 
     def value(self, key: str) -> Node | None:
         """Whatever is written, None when it is missing or null."""
-        return self._value(key)
+        entry = self.document.entry(key)
+        if entry is None or (isinstance(entry.value, Scalar) and entry.value.is_null):
+            return None
+        return entry.value
 
     def error(self, key: str, message: str, remedy: str, at: Node | None = None) -> None:
         self._add(key, message, remedy, at, "error")
@@ -132,17 +131,12 @@ class Fields:
         return sorted(self.problems, key=lambda each: each.line)
 
     def _add(self, key: str, message: str, remedy: str, at: Node | None, severity: Severity) -> None:
-        line = at.place.line if at is not None else self.line(key)
+        entry = self.document.entry(key)
+        line = at.place.line if at is not None else entry.line if entry else 1
         self.problems.append(Problem(self.document.file, line, key, message, remedy, severity))
 
-    def _value(self, key: str) -> Node | None:
-        entry = self.document.entry(key)
-        if entry is None or (isinstance(entry.value, Scalar) and entry.value.is_null):
-            return None
-        return entry.value
-
     def _scalar(self, key: str, remedy: str) -> Scalar | None:
-        value = self._value(key)
+        value = self.value(key)
         if value is None or isinstance(value, Scalar):
             return value
         kind = "list" if isinstance(value, ListNode) else "mapping"

@@ -96,7 +96,7 @@ def parse_nodes(text: str, file: str) -> tuple[Node | None, list[Problem]]:
 
     builder = _Builder(file)
     try:
-        for event in yaml.parse(text, Loader=_loader()):
+        for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
             builder.take(event)
     except _Refused as refused:
         builder.problems.append(refused.problem)
@@ -112,12 +112,6 @@ def parse_nodes(text: str, file: str) -> tuple[Node | None, list[Problem]]:
             Problem(file, line, "", message, "Save the file as plain UTF-8 text."),
         ]
     return builder.root, builder.problems
-
-
-def _loader() -> type[yaml.SafeLoader]:
-    import yaml
-
-    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Refused(Exception):
@@ -157,7 +151,7 @@ class _Builder:
             case "AliasEvent":
                 self._alias(event)
             case "ScalarEvent":
-                scalar = Scalar(_place(event, event), event.value, event.style or "", _tag(event))
+                scalar = Scalar(_place(event, event), event.value, event.style or "", event.tag)
                 self._add(self._named(event, scalar))
             case "SequenceStartEvent" | "MappingStartEvent":
                 if len(self._open) >= MAXIMUM_DEPTH:
@@ -227,11 +221,6 @@ class _Builder:
 def _place(first: Any, last: Any) -> TextPosition:
     mark = first.start_mark
     return TextPosition(mark.line + 1, mark.column, mark.index, last.end_mark.index)
-
-
-def _tag(event: Any) -> str | None:
-    """An explicit tag only; `!` alone says "text", which is what a quoted style says too."""
-    return None if event.tag is None else str(event.tag)
 
 
 def _syntax_problem(error: yaml.MarkedYAMLError, text: str, file: str) -> Problem:

@@ -34,7 +34,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Mistake:
-    """What is wrong with a written value, and what to write."""
+    """What is wrong with a value or a line, and what to write instead."""
 
     message: str
     remedy: str

@@ -17,10 +17,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from holdfast.frozen import replace
 from holdfast.project.documents import BYTE_ORDER_MARK, MAXIMUM_BYTES, read_text
 from holdfast.project.environment_spec import EnvironmentSpec, Requirement, parse_python
-from holdfast.project.problems import Problem, Severity, errors_in
-from holdfast.project.requirement_lines import Misspelt, RequiredPackage, normalised, parse_package
+from holdfast.project.problems import Mistake, Problem, Severity, errors_in
+from holdfast.project.requirement_lines import RequiredPackage, normalised, parse_package
 from holdfast.project.requirements import RequirementLines, RequirementSource, read_python_version
 
 Table = Mapping[str, Any]
@@ -37,19 +38,7 @@ def read_pyproject(root: Path, relative: str) -> tuple[EnvironmentSpec | None, l
     _read_settings(file)
     python, written = _python(file)
     ordered = sorted(file.lines.problems, key=lambda each: each.line)
-    if errors_in(ordered):
-        return None, ordered
-    spec = EnvironmentSpec(
-        file=relative,
-        python=python,
-        pip=tuple(file.lines.pip),
-        constraints=tuple(file.lines.constraints),
-        files=tuple(file.lines.files),
-        arguments=tuple(file.lines.arguments),
-        credentials=file.lines.concealer.taken(),
-        python_from=written,
-    )
-    return spec, ordered
+    return (None if errors_in(ordered) else file.lines.spec(relative, python, written)), ordered
 
 
 def read_indexes(root: Path, relative: str) -> tuple[RequirementLines, str | None, Requirement | None]:
@@ -125,8 +114,8 @@ def _read_dependencies(file: PyprojectFile) -> None:
     for written in _texts(file, project.get("dependencies", []), "project.dependencies"):
         place = file.place(written, "project.dependencies")
         package = parse_package(written)
-        source = None if isinstance(package, Misspelt) else _source(file, package)
-        if source is None or isinstance(package, Misspelt):
+        source = None if isinstance(package, Mistake) else _source(file, package)
+        if source is None or isinstance(package, Mistake):
             file.lines.take(written, place)
         else:
             _take_source(file, package, source, place)
@@ -244,16 +233,7 @@ def read_uv_lock(root: Path, relative: str) -> tuple[EnvironmentSpec | None, lis
     lines.problems += _other_wishes(root, relative)
     if errors_in(lines.problems):
         return None, lines.problems
-    spec = EnvironmentSpec(
-        file=relative,
-        python=python,
-        pip=tuple(lines.pip),
-        files=tuple(lines.files),
-        lock_file=relative,
-        credentials=lines.concealer.taken(),
-        python_from=written,
-    )
-    return spec, lines.problems
+    return replace(lines.spec(relative, python, written), lock_file=relative), lines.problems
 
 
 def _other_wishes(root: Path, relative: str) -> list[Problem]:

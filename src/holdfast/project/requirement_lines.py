@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from holdfast.frozen import dataclass
+from holdfast.project.problems import Mistake
 
 VALUED = {
     "-r": "--requirement",
@@ -68,14 +69,6 @@ class Option:
 
 
 @dataclass(frozen=True)
-class Misspelt:
-    """What is wrong with a line, and what to write instead."""
-
-    message: str
-    remedy: str
-
-
-@dataclass(frozen=True)
 class WheelName:
     """The parts of a wheel's file name; tags may be several, as `cp310.cp311`."""
 
@@ -114,32 +107,32 @@ def in_one_spelling(line: str) -> str:
     return re.sub(r"\s+", " ", _strip_comment(line)).replace(" --hash ", " --hash=")
 
 
-def parse_options(line: str) -> tuple[Option, ...] | Misspelt:
+def parse_options(line: str) -> tuple[Option, ...] | Mistake:
     """The options of a line that begins with `-`."""
     import shlex
 
     try:
         words = shlex.split(line.replace("\\", "\\\\"))
     except ValueError:
-        return Misspelt("a quotation mark is not closed", "Close it, or remove it.")
+        return Mistake("a quotation mark is not closed", "Close it, or remove it.")
     found: list[Option] = []
     while words:
         taken = _next_option(words)
-        if isinstance(taken, Misspelt):
+        if isinstance(taken, Mistake):
             return taken
         found.append(taken)
     return tuple(found)
 
 
-def parse_package(line: str) -> RequiredPackage | Misspelt:
+def parse_package(line: str) -> RequiredPackage | Mistake:
     """A line that does not begin with `-`."""
     body, *hashes = re.split(r"\s--hash(?:=|\s+)", line)
     stray = re.search(r"\s(--?[A-Za-z][\w-]*)", " ".join((body, *hashes)))
     if stray and not re.search(r"[/\\]", body[: stray.start()]):
-        return Misspelt(f"`{stray[1]}` cannot stand behind a package", "Write the option on a line of its own.")
+        return Mistake(f"`{stray[1]}` cannot stand behind a package", "Write the option on a line of its own.")
     body, marker = _split_marker(body.strip())
     package = _parse_body(body)
-    if isinstance(package, Misspelt):
+    if isinstance(package, Mistake):
         return package
     return RequiredPackage(
         package.name,
@@ -164,7 +157,7 @@ def normalised(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def _next_option(words: list[str]) -> Option | Misspelt:
+def _next_option(words: list[str]) -> Option | Mistake:
     word = words.pop(0)
     name, equals, value = word.partition("=")
     if word.startswith("--") and equals:
@@ -184,20 +177,20 @@ def _next_option(words: list[str]) -> Option | Misspelt:
     return _unknown(word)
 
 
-def _without_value(name: str) -> Misspelt:
-    return Misspelt(f"`{name}` needs a value", f"Write it like `{name} VALUE`, or remove it.")
+def _without_value(name: str) -> Mistake:
+    return Mistake(f"`{name}` needs a value", f"Write it like `{name} VALUE`, or remove it.")
 
 
-def _unknown(word: str) -> Misspelt:
+def _unknown(word: str) -> Mistake:
     from holdfast.errors import nearest
 
     if not word.startswith("-"):
-        return Misspelt(f"`{word}` cannot stand behind an option", "Write the package on a line of its own.")
+        return Mistake(f"`{word}` cannot stand behind an option", "Write the package on a line of its own.")
     if word == "--no-deps":
-        return Misspelt("`--no-deps` is for pip's command line, not for a file", _ABOUT_NO_DEPS)
+        return Mistake("`--no-deps` is for pip's command line, not for a file", _ABOUT_NO_DEPS)
     known = [each for each in (*VALUED, *FLAGS) if each.startswith("--")]
     guess = nearest(word, known)
-    return Misspelt(
+    return Mistake(
         f"`{word}` is not an option that can stand here",
         f"Write `{guess}`." if guess else "Remove it. To set it for the installer: a variable of the machine, UV_….",
     )
@@ -212,7 +205,7 @@ def _split_marker(body: str) -> tuple[str, str]:
     return (body[: found.start()].rstrip(), body[found.end() :].strip()) if found else (body, "")
 
 
-def _parse_body(body: str) -> RequiredPackage | Misspelt:
+def _parse_body(body: str) -> RequiredPackage | Mistake:
     named = re.match(r"([A-Za-z0-9][A-Za-z0-9._-]*)\s*(\[[^\]]*\])?\s*@\s*(\S.*)$", body)
     if named:
         return RequiredPackage(normalised(named[1]), _extras(named[2]), "", named[3])
@@ -224,7 +217,7 @@ def _parse_body(body: str) -> RequiredPackage | Misspelt:
         return RequiredPackage(wheel.name if wheel else _egg(location), extras, "", location)
     found = re.fullmatch(r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(\[[^\]]*\])?\s*(.*)", body)
     if not found:
-        return Misspelt(f"`{body}` is not a package", "Write it like `numpy` or `numpy==2.1.0`.")
+        return Mistake(f"`{body}` is not a package", "Write it like `numpy` or `numpy==2.1.0`.")
     specifier = found[3].strip()
     wrong = _wrong_specifier(found[1], found[2] or "", specifier)
     return wrong or RequiredPackage(normalised(found[1]), _extras(found[2]), specifier.strip("()").strip())
@@ -246,7 +239,7 @@ def _is_location(body: str) -> bool:
     return "/" in head or "\\" in head or re.sub(r"\[[^\]]*\]$", "", body).endswith(ARCHIVES)
 
 
-def _wrong_specifier(name: str, extras: str, specifier: str) -> Misspelt | None:
+def _wrong_specifier(name: str, extras: str, specifier: str) -> Mistake | None:
     if not specifier:
         return None
     inner = specifier[1:-1] if specifier.startswith("(") and specifier.endswith(")") else specifier
@@ -255,13 +248,13 @@ def _wrong_specifier(name: str, extras: str, specifier: str) -> Misspelt | None:
     one = re.fullmatch(r"={0,1}\s*(\d[\w.+!*-]*)", specifier.partition("=py")[0])
     written = f"{name}{extras}"
     if one and specifier.startswith("="):
-        return Misspelt(f"`{written}{specifier}` is conda's spelling", f"Write `{written}=={one[1]}`.")
+        return Mistake(f"`{written}{specifier}` is conda's spelling", f"Write `{written}=={one[1]}`.")
     if one:
-        return Misspelt(f"`{written} {specifier}` is not a package", f"Write `{written}=={one[1]}`.")
+        return Mistake(f"`{written} {specifier}` is not a package", f"Write `{written}=={one[1]}`.")
     if re.match(r"=\d[\w.]*=\w+", specifier):
         version = specifier.split("=")[1]
-        return Misspelt(f"`{written}{specifier}` is conda's spelling", f"Write `{written}=={version}`.")
-    return Misspelt(f"`{written}{specifier}` is not a package", f"Write it like `{written}` or `{written}==1.0`.")
+        return Mistake(f"`{written}{specifier}` is conda's spelling", f"Write `{written}=={version}`.")
+    return Mistake(f"`{written}{specifier}` is not a package", f"Write it like `{written}` or `{written}==1.0`.")
 
 
 # The operators of versions; only `==` and `!=` take a star.

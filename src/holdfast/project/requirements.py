@@ -11,14 +11,13 @@ import posixpath
 import re
 from pathlib import Path
 
-from holdfast.frozen import dataclass
+from holdfast.frozen import dataclass, replace
 from holdfast.project.credentials import Concealer
 from holdfast.project.documents import BYTE_ORDER_MARK, read_text
 from holdfast.project.environment_spec import FILES, EnvironmentSpec, Requirement, parse_python
-from holdfast.project.problems import Problem, Severity, errors_in
+from holdfast.project.problems import Mistake, Problem, Severity, errors_in
 from holdfast.project.requirement_lines import (
     ARCHIVES,
-    Misspelt,
     Option,
     RequiredPackage,
     in_one_spelling,
@@ -40,18 +39,9 @@ def read_requirements(root: Path, relative: str) -> tuple[EnvironmentSpec | None
     ordered = lines.problems + problems
     if errors_in(ordered):
         return None, ordered
-    spec = EnvironmentSpec(
-        file=relative,
-        python=parse_python(python.text) if python else None,
-        pip=tuple(lines.pip),
-        constraints=tuple(lines.constraints),
-        files=tuple(lines.files),
-        arguments=tuple(lines.arguments),
-        locked="".join(f"{each.text}\n" for each in lines.pip) if lines.are_locked else "",
-        credentials=lines.concealer.taken(),
-        python_from=python,
-    )
-    return spec, ordered
+    spec = lines.spec(relative, parse_python(python.text) if python else None, python)
+    locked = "".join(f"{each.text}\n" for each in lines.pip) if lines.are_locked else ""
+    return replace(spec, locked=locked), ordered
 
 
 def read_python_version(root: Path, folder: str) -> tuple[Requirement | None, list[Problem]]:
@@ -109,14 +99,14 @@ class RequirementLines:
             return
         if line.startswith("-"):
             options = parse_options(line)
-            if isinstance(options, Misspelt):
+            if isinstance(options, Mistake):
                 self.problem(place, options.message, options.remedy)
                 return
             for option in options:
                 self._take_option(option, place)
             return
         package = parse_package(line)
-        if isinstance(package, Misspelt):
+        if isinstance(package, Mistake):
             self.problem(place, package.message, package.remedy)
         elif wrong := next((each for each in package.hashes if not re.fullmatch(r"\w+:[0-9a-fA-F]+", each)), None):
             self.problem(place, f"`{wrong}` is not a hash", "Write it like `--hash=sha256:…`.")
@@ -135,6 +125,19 @@ class RequirementLines:
             for package, place in bare:
                 message = f"`{package.name or package.location}` has no exact version with hashes"
                 self.problem(place, message, "Write `--hash=sha256:…` behind it, or remove `--require-hashes`.")
+
+    def spec(self, file: str, python: str | None, python_from: Requirement | None) -> EnvironmentSpec:
+        """What the lines ask for, with the Python that is written elsewhere."""
+        return EnvironmentSpec(
+            file=file,
+            python=python,
+            pip=tuple(self.pip),
+            constraints=tuple(self.constraints),
+            files=tuple(self.files),
+            arguments=tuple(self.arguments),
+            credentials=self.concealer.taken(),
+            python_from=python_from,
+        )
 
     def problem(self, place: RequirementSource, message: str, remedy: str, severity: Severity = "error") -> None:
         self.problems.append(Problem(place.file, place.line, place.key, message, remedy, severity))

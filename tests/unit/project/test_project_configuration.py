@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.errors import ConfigurationError, UnknownName, UsageError
 from holdfast.project.compute import BUILTIN_LOCAL
-from holdfast.project.configuration import load_configuration, managed_environment
+from holdfast.project.configuration import load_configuration
 from holdfast.project.environment_spec import EnvironmentSpec
 from holdfast.project.folder import Project, check_name, find_project
 from holdfast.project.runconfig import RunConfiguration
@@ -33,7 +33,7 @@ def project(tmp_path: Path) -> Project:
 def test_a_bare_folder_runs_with_the_built_in_configuration(tmp_path, name):
     configuration = load_configuration(find_project(tmp_path), name, None)
     assert (configuration.run, configuration.target) == (RunConfiguration("local", "local"), BUILTIN_LOCAL)
-    assert configuration.warnings == () and managed_environment(configuration) is None
+    assert configuration.warnings == () and configuration.environment is None
 
 
 def test_a_bare_folder_needs_no_yaml(tmp_path):
@@ -88,10 +88,10 @@ def test_the_target_of_the_command_line_wins(project):
 
 
 def test_the_conda_file_is_read_where_the_environment_is_managed(project):
-    managed = managed_environment(load_configuration(project, "gpu", None))
+    managed = load_configuration(project, "gpu", None).environment
     assert managed is not None and managed.python == "3.11"
     (project.root / "aml_config" / "conda_dependencies.yml").write_text("- broken")
-    assert managed_environment(load_configuration(project, "gpu", "local")) is None
+    assert load_configuration(project, "gpu", "local").environment is None
     with pytest.raises(ConfigurationError):
         load_configuration(project, "gpu", None)
 
@@ -189,7 +189,7 @@ def test_a_container_needs_no_list_of_packages_unless_one_is_named(tmp_path, com
     (tmp_path / "aml_config" / "gpu.runconfig").write_text(f"Target: gpu\nFramework: Python\n{runconfig}")
     project = find_project(tmp_path)
     if is_fine:
-        assert managed_environment(load_configuration(project, "gpu", None)) == EnvironmentSpec()
+        assert load_configuration(project, "gpu", None).environment == EnvironmentSpec()
     else:
         with pytest.raises(ConfigurationError, match=r"requirements\.txt|conda_dependencies\.yml"):
             load_configuration(project, "gpu", None)

@@ -11,7 +11,7 @@ import pytest
 import holdfast
 from holdfast.errors import ProjectError, StorageError, UnknownName, UsageError
 from holdfast.project import templates
-from holdfast.project.configuration import load_configuration, managed_environment
+from holdfast.project.configuration import load_configuration
 from holdfast.project.folder import find_project
 from holdfast.project.templates import create_project, template_names
 
@@ -32,7 +32,7 @@ def test_a_new_project_has_no_problems_and_a_managed_environment(tmp_path, templ
     configuration = load_configuration(found, "local", None)
     assert configuration.warnings == ()
     assert configuration.run.framework == "Python"
-    managed = managed_environment(configuration)
+    managed = configuration.environment
     assert managed is not None and managed.python is None and managed.conda == ()
     files = sorted(each.relative_to(made.root).as_posix() for each in made.root.rglob("*") if each.is_file())
     assert files == [
@@ -51,7 +51,7 @@ def test_a_new_project_has_no_problems_and_a_managed_environment(tmp_path, templ
 
 def test_the_digits_template_names_what_it_imports(tmp_path):
     made = create_project(tmp_path / "new", "digits", "digits")
-    managed = managed_environment(load_configuration(made, None, None))
+    managed = load_configuration(made, None, None).environment
     assert managed is not None
     assert [each.text for each in managed.pip] == ["scikit-learn", "matplotlib"]
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from holdfast.project.conda_file import read_conda
 from holdfast.project.environment_spec import EnvironmentSpec, Requirement, variables_in
-from holdfast.project.problems import Problem
-from holdfast.project.requirement_lines import Misspelt, RequiredPackage, logical_lines, parse_package, parse_wheel_name
+from holdfast.project.problems import Mistake, Problem
+from holdfast.project.requirement_lines import RequiredPackage, logical_lines, parse_package, parse_wheel_name
 from holdfast.project.requirements import read_requirements
 
 HASH = "sha256:" + "ab" * 32
@@ -93,7 +93,7 @@ def test_a_package_is_taken_apart(line, package):
 )
 def test_what_is_no_package_is_said_with_what_to_write(line, remedy):
     found = parse_package(line)
-    assert isinstance(found, Misspelt) and found.remedy == remedy
+    assert isinstance(found, Mistake) and found.remedy == remedy
 
 
 def test_a_wheels_name_has_its_tags():

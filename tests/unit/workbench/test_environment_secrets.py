@@ -28,10 +28,8 @@ def spec(folder: Path, index: str) -> EnvironmentSpec:
         ("https://a.example/simple?token=n3w", []),
     ],
 )
-def test_a_password_is_sent_for_the_address_that_it_is_for(tmp_path, monkeypatch, now, sent):
+def test_a_password_is_sent_for_the_address_that_it_is_for(tmp_path, now, sent):
     before = {"secrets": list(spec(tmp_path, "https://me:0ld@a.example/simple").credentials)}
-    present = spec(tmp_path, now)
-    monkeypatch.setattr(environment_choice, "managed_environment", lambda _: present)
     context: Any = SimpleNamespace(environment={})
-    configuration: Any = None
+    configuration: Any = SimpleNamespace(environment=spec(tmp_path, now))
     assert list(environment_choice._secrets_of_plan(before, configuration, context).values()) == sent

@@ -12,7 +12,7 @@ from holdfast.frozen import dataclass
 from holdfast.hosts.client import Client
 from holdfast.hosts.host import Host
 from holdfast.hosts.replies import Installed
-from holdfast.project.configuration import Configuration, load_configuration, managed_environment, read_environment_spec
+from holdfast.project.configuration import Configuration, load_configuration, read_environment_spec
 from holdfast.project.environment_spec import EnvironmentSpec
 from holdfast.project.folder import Project
 from holdfast.project.problems import Problem, errors_in
@@ -90,7 +90,7 @@ def check(project: Project, question: EnvironmentCheckRequest, context: Context)
     for each in there.findings if there is not None else ():
         remarks.append(Remark(each.severity, each.kind, each.package, each.sentence, each.remedy))
     file, lines = (spec.file, len(spec.conda) + len(spec.pip)) if spec is not None else ("", 0)
-    is_used = managed_environment(configuration) is not None
+    is_used = configuration.environment is not None
     return EnvironmentCheck(file, lines, is_used, tuple(remarks), there, unasked, fixed, configuration.target.name)
 
 
@@ -112,7 +112,7 @@ def _read(
     """Also a file that the target makes no use of: another may."""
     file = from_here(question.conda_file, project, context)
     configuration = load_configuration(project, question.run_configuration, question.target, file)
-    spec = managed_environment(configuration)
+    spec = configuration.environment
     name = configuration.run.conda_dependencies_file
     if spec is None and (file is not None or (project.root / name).exists()):
         spec, problems = read_environment_spec(project.root, name)

@@ -22,7 +22,6 @@ from holdfast.project import compute
 from holdfast.project.compute import (
     CONTAINER_TYPES,
     ComputeTarget,
-    Mistake,
     examine_compute,
     home_mistake,
     parse_address,
@@ -40,6 +39,7 @@ from holdfast.project.folder import (
     file_stems,
     share_identity,
 )
+from holdfast.project.problems import Mistake
 from holdfast.workbench.machines.answers import Ways
 from holdfast.workbench.machines.docker_check import Docked, Wish, examine
 from holdfast.workbench.machines.first_login import Door, Entered, Entrance, check_key_file

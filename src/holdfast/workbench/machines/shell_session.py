@@ -11,7 +11,7 @@ from holdfast.hosts.client import Client
 from holdfast.hosts.host import Host
 from holdfast.model import Reason
 from holdfast.project.compute import CONTAINER_TYPES
-from holdfast.project.configuration import load_configuration, managed_environment
+from holdfast.project.configuration import load_configuration
 from holdfast.project.folder import Project
 from holdfast.workbench.following.session import session_of
 from holdfast.workbench.reach.context import Context
@@ -55,7 +55,7 @@ def enter_target(
         "python": configuration.target.python_location,
         "variables": dict(configuration.run.environment_variables),
     }
-    if managed_environment(configuration) is None and configuration.target.type not in CONTAINER_TYPES:
+    if configuration.environment is None and configuration.target.type not in CONTAINER_TYPES:
         return _enter(host, fields, words, context)
     from holdfast.workbench.submitting.environment_choice import planned_container, planned_environment
 

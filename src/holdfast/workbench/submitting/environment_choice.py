@@ -17,7 +17,7 @@ from holdfast.hosts.host import Host
 from holdfast.model import Reason
 from holdfast.plan import EnvironmentPlan, Hole, Text, text
 from holdfast.project.compute import CONTAINER_TYPES
-from holdfast.project.configuration import Configuration, managed_environment
+from holdfast.project.configuration import Configuration
 from holdfast.project.environment_spec import EnvironmentSpec, spec_digest, variables_in
 from holdfast.project.folder import Project
 from holdfast.workbench.reach.context import Context
@@ -36,7 +36,7 @@ def plan_environment_of(
     project: Project, configuration: Configuration, is_here: bool, wishes: Wishes, context: Context
 ) -> EnvironmentPlan | None:
     """None: the run uses the user's own Python as it is. `is_here`: it finds the programs that are found here."""
-    spec = exported_spec(project, managed_environment(configuration))
+    spec = exported_spec(project, configuration.environment)
     if spec is None:
         return None
     digest = spec_digest(spec, project.root)
@@ -60,7 +60,7 @@ def exported_spec(project: Project, spec: EnvironmentSpec | None) -> Environment
 
 def secrets_of(configuration: Configuration, context: Context) -> Mapping[str, str]:
     """What the installer has to know and no file may: passwords out of addresses, variables that addresses name."""
-    spec = managed_environment(configuration)
+    spec = configuration.environment
     return {} if spec is None else build_secrets(spec, context)
 
 

@@ -18,7 +18,6 @@ from holdfast.history.run_folder import RunFolders
 from holdfast.hosts.connection import Connection
 from holdfast.model import Submission
 from holdfast.plan import Plan
-from holdfast.project.configuration import managed_environment
 from holdfast.project.folder import Project, run_prefix
 from holdfast.project.gpu_wishes import in_force
 from holdfast.snapshots.editable import editable_warnings
@@ -96,7 +95,7 @@ def _warnings(intent: Intent, context: Context) -> Iterator[events.Event]:
         names = ", ".join(f"`{name}`" for name in configuration.run.ignored)
         verb, are = ("belongs", "is") if len(configuration.run.ignored) == 1 else ("belong", "are")
         yield events.Warned(f"{configuration.run.file}: {names} {verb} to data preparation and {are} ignored.")
-    spec = managed_environment(configuration)
+    spec = configuration.environment
     if spec is not None and spec.credentials:
         yield events.Warned(
             f"`{spec.file}` has a password in an address. It is hidden from the record, but the file is part of the "

@@ -13,7 +13,7 @@ from holdfast.farside.gpu.request import GpuRequest
 from holdfast.frozen import dataclass, replace
 from holdfast.plan import Command, ContainerPlan, EnvironmentPlan, Hole, Plan, RunLimits, Text, text
 from holdfast.project.compute import CONTAINER_TYPES
-from holdfast.project.configuration import Configuration, managed_environment
+from holdfast.project.configuration import Configuration
 from holdfast.project.folder import Project
 from holdfast.project.gpu_wishes import GpuWishes, gpu_request
 from holdfast.workbench.reach.context import Context
@@ -179,7 +179,7 @@ def require_environment(request: SubmitRequest, configuration: Configuration) ->
     wishes = request.environment
     is_anew = (wishes.rebuild or wishes.ship_packages) and wishes.of_run is None
     is_wanted = request.prepare_only or wishes.upgrade or is_anew
-    if is_wanted and managed_environment(configuration) is None:
+    if is_wanted and configuration.environment is None:
         raise _nothing_to_prepare(configuration)
 
 
@@ -290,7 +290,7 @@ def _interpreter(intent: Intent, context: Context) -> Text:
 def intended_environment(intent: Intent, context: Context) -> EnvironmentPlan | None:
     """None: the user's own Python, or that of the image, is used as it is."""
     wishes = intent.request.environment
-    if managed_environment(intent.configuration) is None and wishes.of_run is None:
+    if intent.configuration.environment is None and wishes.of_run is None:
         return None
     # Only here: a run on one's own Python starts 20 ms sooner.
     from holdfast.environments.environment_plan import Wishes

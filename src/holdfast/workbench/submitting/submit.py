@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from holdfast.project.configuration import lacks_environment_file, load_configuration, managed_environment
+from holdfast.project.configuration import lacks_environment_file, load_configuration
 from holdfast.project.folder import BUILTIN, CONFIGURATION_FOLDER, Project, ensure_identity, ensure_state_directory
 from holdfast.project.runconfig import CONDA_FILE
 from holdfast.workbench.reach import events
@@ -57,7 +57,7 @@ def submit(
 
 def _build_secrets(intent: Intent, context: Context) -> Mapping[str, str]:
     of_run = intent.request.environment.of_run
-    if managed_environment(intent.configuration) is None and of_run is None:
+    if intent.configuration.environment is None and of_run is None:
         return {}
     from holdfast.workbench.submitting.environment_choice import secrets_of, secrets_of_run
 
