@@ -115,7 +115,8 @@ def attach_command(
     if kind is None or not name or (kind in OVER_SSH and not address):
         raise _missing(kind, name, address)
     if image is not None and kind not in IN_CONTAINERS:
-        raise UsageError(f"A `{kind}` target runs no containers.", f"Leave out --image, or: {_with_containers(kind)}")
+        other = f"holdfast computetarget attach {'remotedocker' if kind in OVER_SSH else 'docker'} …"
+        raise UsageError(f"A `{kind}` target runs no containers.", f"Leave out --image, or: {other}")
     context = current_context()
     project = current_project(context)
     ways = _ways(password, private_key_file, private_key_passphrase, use_azureml_ssh_key, accepted)
@@ -197,10 +198,6 @@ def _missing(kind: str | None, name: str | None, address: str | None) -> UsageEr
     return UsageError(f"What is missing: {'; '.join(lacking)}.", whole + more)
 
 
-def _with_containers(kind: str) -> str:
-    return f"holdfast computetarget attach {'remotedocker' if kind in OVER_SSH else 'docker'} …"
-
-
 def _beside_this_machine(kind: str, home: str | None) -> str:
     other = "remotedocker" if kind in IN_CONTAINERS else "remote"
     if home is not None:
@@ -212,7 +209,6 @@ def _attach_here(project: Project, name: str, kind: str, image: str | None, cont
     if kind == "docker":
         _show_attached(show_until(attach_docker(project, name, image, context), Attached))
         return
-
     for file in attach_local(project, name):
         click.echo(file)
     terminal.hint(f"Run on it: holdfast submit -c {name} SCRIPT")

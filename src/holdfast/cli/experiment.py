@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import click
 
@@ -205,7 +204,9 @@ def _cancel(session: Session, context: Context, grace: float | None, no_wait: bo
             match event:
                 case events.Recorded(event=journals.EndingBegan(cause="cancel") as ending):
                     screen.finish_line()
-                    _say_grace(ending.grace, grace)
+                    # Where the ending began before this command, it may have shortened the time, not lengthened it.
+                    left = ending.grace if grace is None else min(ending.grace, grace)
+                    terminal.notice(f"It has {format_duration(left)} to finish.")
                 case _:
                     screen.show(event)
             if isinstance(event, events.Ended):
@@ -224,11 +225,6 @@ def _cancel(session: Session, context: Context, grace: float | None, no_wait: bo
 
 def _named(run: Run) -> str:
     return f"{run.run_id} ({script_and_target(run)})"
-
-
-def _say_grace(begun: float, asked: float | None) -> None:
-    """Where the ending began before this command, it may have shortened the time, and not lengthened it."""
-    terminal.notice(f"It has {format_duration(begun if asked is None else min(begun, asked))} to finish.")
 
 
 def _say_interrupted(run_id: str, is_asked: bool) -> int:
@@ -263,17 +259,13 @@ def stacks_command(run: str, target: str | None, output: Output) -> None:
     with working("asking for stacks …"):
         found = stacks_of(session)
     if output.query is not None or output.chosen_format() != "table":
-        output.show([_stack_as_dict(each) for each in found])
+        output.show([asdict(each) | {"stack": each.stack or None, "why": each.why or None} for each in found])
         return
     for each in found:
         for line in _stack_lines(each):
             click.echo(line)
     if not any(each.stack for each in found):
         terminal.notice("No process of the run has a stack to show.")
-
-
-def _stack_as_dict(stack: Stack) -> dict[str, Any]:
-    return asdict(stack) | {"stack": stack.stack or None, "why": stack.why or None}
 
 
 def _stack_lines(stack: Stack) -> list[str]:

@@ -31,7 +31,7 @@ SHOWN = 5
 def find_run(project: Project, run: str, target: str | None, context: Context) -> Session:
     from holdfast.workbench.following.session import session_of
 
-    run_id = find_id(project, run, target, context)
+    run_id = _find_id(project, run, target, context)
     return session_of(current_project(context), run_id, context)  # importing may have given the project its id
 
 
@@ -82,7 +82,7 @@ def asked_about(project: Project, run: str, target: str | None, context: Context
     return session
 
 
-def find_id(project: Project, run: str, target: str | None, context: Context) -> str:
+def _find_id(project: Project, run: str, target: str | None, context: Context) -> str:
     folders = RunFolders(project.state_directory)
     try:
         return folders.resolve(run)
@@ -101,7 +101,7 @@ def up_to_date(project: Project, *runs: str, target: str | None = None, whole: b
     """The ids of the runs that are meant. If one is not at home yet, its host is asked first; `whole`: outputs come
     home whatever their size."""
     context = current_context()
-    found = [find_id(project, each, target, context) for each in runs]
+    found = [_find_id(project, each, target, context) for each in runs]
     folders = RunFolders(project.state_directory)
     away = frozenset(each for each in found if not folders.is_collected(each))
     if away:

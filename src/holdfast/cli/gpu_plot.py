@@ -45,7 +45,8 @@ def plot(devices: Sequence[Series], duration: float | None, room: int, has_block
         busy = means([(each.since, each.time, each.utilisation) for each in device.points], end, cells)
         memory = means([(each.since, each.time, each.memory) for each in device.points], end, cells)
         is_unknown |= None in busy or None in memory
-        yield from line(f"GPU {device.number} busy", _bar(busy, 100.0, has_blocks), _peak_busy(device))
+        peak = "not known" if device.busiest is None else f"peak {device.busiest:.0f} %"
+        yield from line(f"GPU {device.number} busy", _bar(busy, 100.0, has_blocks), peak)
         most = device.total or device.fullest or 0.0
         yield from line(f"GPU {device.number} memory", _bar(memory, most, has_blocks), _peak_memory(device))
     unknown = UNKNOWN_BLOCK if has_blocks else UNKNOWN_LETTER
@@ -86,10 +87,6 @@ def _height(value: float, top: float) -> int:
     if value <= 0 or top <= 0:
         return 0
     return 1 + min(6, int(7 * value / top))
-
-
-def _peak_busy(device: Series) -> str:
-    return "not known" if device.busiest is None else f"peak {device.busiest:.0f} %"
 
 
 def _peak_memory(device: Series) -> str:

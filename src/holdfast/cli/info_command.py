@@ -135,17 +135,13 @@ def _draw_code(code: CodeDifference, whole: bool, stream: TextIO) -> None:
     if len(names) > len(shown):
         stream.write(f"… {len(names) - len(shown)} more files: --code\n")
     stream.write("\n")
-    diff = [_harmless(line) for line in code.diff.splitlines()]
+    # A file may hold what steers a terminal; tabs are its indentation and stay.
+    diff = ["\t".join(map(one_line, line.split("\t"))) for line in code.diff.splitlines()]
     lines = diff if whole else [_cut(line) for line in diff[:DIFF_LINES]]
     stream.writelines(f"{_painted(line, stream)}\n" for line in lines)
     if len(diff) > len(lines):
         stream.write(f"… {len(diff) - len(lines)} more lines: --code\n")
     stream.write("\n")
-
-
-def _harmless(line: str) -> str:
-    """A file may hold what steers a terminal; tabs are its indentation and stay."""
-    return "\t".join(one_line(part) for part in line.split("\t"))
 
 
 def _cut(line: str) -> str:

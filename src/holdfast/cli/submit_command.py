@@ -236,21 +236,20 @@ def _submit(
             if isinstance(event, events.Ended):
                 code = event.run.ending.exit_code if event.run.ending else 0
                 if wants_record:
-                    _show_record(event.run, output)
+                    output.show(run_as_dict(event.run))
     except KeyboardInterrupt:
         screen.finish_line()
-        return say_detached(run_id) if is_started else say_interrupted(run_id)
+        return say_detached(run_id) if is_started else _say_interrupted(run_id)
     if detached:
-        _show_started(project, run_id, output) if wants_record else click.echo(run_id)
+        if wants_record:
+            output.show(run_as_dict(read_run(RunFolders(project.state_directory), run_id)))
+        else:
+            click.echo(run_id)
         terminal.hint(f"Follow it: holdfast logs -f -r {run_id}\nCancel it: holdfast cancel -r {run_id}")
     return code
 
 
-def _show_started(project: Project, run_id: str, output: Output) -> None:
-    _show_record(read_run(RunFolders(project.state_directory), run_id), output)
-
-
-def say_interrupted(run_id: str, what: str = "run") -> int:
+def _say_interrupted(run_id: str, what: str = "run") -> int:
     """Before it is known that the host has it. `what` is being done there."""
     if run_id:
         terminal.notice(f"Interrupted while the {what} was being started; it may have begun: {run_id}")
@@ -264,10 +263,6 @@ def say_detached(run_id: str) -> int:
     terminal.notice(f"Detached. The run goes on: {run_id}")
     terminal.hint(f"Follow it again: holdfast logs -f -r {run_id}\nCancel it:       holdfast cancel -r {run_id}")
     return ExitCode.DETACHED
-
-
-def _show_record(run: Run, output: Output) -> None:
-    output.show(run_as_dict(run))
 
 
 @click.command("prepare", cls=CliCommand)
@@ -317,7 +312,7 @@ def _prepare(request: SubmitRequest, context: Context) -> int:
                     screen.show(event)
     except KeyboardInterrupt:
         screen.finish_line()
-        return _say_build_detached(run_id) if is_started else say_interrupted(run_id, "build")
+        return _say_build_detached(run_id) if is_started else _say_interrupted(run_id, "build")
     return 0
 
 

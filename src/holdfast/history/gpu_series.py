@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.farside.gpu.judge.evidence import looks
-from holdfast.farside.gpu.samples import Samples, read
+from holdfast.farside.gpu.samples import read
 from holdfast.frozen import dataclass
 
 FILE = "gpu.jsonl"
@@ -46,7 +46,8 @@ def read_series(folder: Path, started: float | None, ended: float | None = None)
         samples = read((folder / FILE).read_bytes())
     except OSError:
         return ()
-    begin = _begin(samples) if started is None else started
+    began = samples.began if samples.began is not None else min((each.time for each in samples.ticks), default=0.0)
+    begin = began if started is None else started
     found = looks(samples, begin, inf if ended is None else ended)
     width = (found[-1].until - begin) / PARTS if found else 0.0
     devices = {each.number: _Device(*each[:4]) for each in samples.devices}
@@ -68,10 +69,6 @@ def means(spans: Sequence[tuple[float, float, float | None]], end: float, count:
             sums[place] += (value or 0.0) * share
             shares[place] += share
     return _ratios(sums, shares)
-
-
-def _begin(samples: Samples) -> float:
-    return samples.began if samples.began is not None else min((each.time for each in samples.ticks), default=0.0)
 
 
 def _shares(since: float, until: float, count: int) -> list[tuple[int, float]]:

@@ -31,8 +31,6 @@ from holdfast.model import Ending, FileSize, Reason, Run, Status, Submission
 from holdfast.project.quantities import format_duration
 from holdfast.whole_files import storage_error
 
-__all__ = ["Journal", "fold", "parse_journal", "read_run"]
-
 DIVERGED = ".diverged-"
 """In the name of a copy that turned out not to be the beginning of the host's file: kept, never spliced."""
 
@@ -128,7 +126,8 @@ def _apply(run: Run, event: JournalEvent) -> Run:
             started = event.time if run.started is None else run.started
             return replace(_at_least(run, Status.RUNNING), started=started, phase="")
         case EndingBegan():
-            return replace(run, phase=_phase(run, _being_ended(event)))
+            said = f"{_CAUSES.get(event.cause, 'being ended')}: {format_duration(event.grace)} to finish"
+            return replace(run, phase=_phase(run, said))
         case ScriptExited():
             return run if run.exited is not None or run.status.is_final else replace(run, exited=event.time)
         case ProcessesEnded():
@@ -151,10 +150,6 @@ def _at_least(run: Run, status: Status) -> Run:
 
 def _phase(run: Run, text: str) -> str:
     return "" if run.status.is_final else text
-
-
-def _being_ended(event: EndingBegan) -> str:
-    return f"{_CAUSES.get(event.cause, 'being ended')}: {format_duration(event.grace)} to finish"
 
 
 def _with_ended_processes(run: Run, event: ProcessesEnded) -> Run:

@@ -61,7 +61,8 @@ class Comparison:
 
 def compare_runs(first: RunView, second: RunView) -> Comparison:
     a, b = first.run, second.run
-    unknown = tuple(run.run_id for run in (a, b) if not _has_recorded_packages(run))
+    # A built environment may have no packages; of the user's own Python an empty list says that none were looked for.
+    unknown = tuple(run.run_id for run in (a, b) if not run.packages and run.environment is None)
     return Comparison(
         first=a.run_id,
         second=b.run_id,
@@ -126,11 +127,6 @@ def _gpu_use(run: Run) -> str | None:
     on = [name if count == 1 else f"{count} {name}" for name, count in sorted(used.items())]
     why = [verdict.reason] if verdict.reason not in ("", "ok") else []
     return verdict.state.words + (f" ({', '.join([*why, *on])})" if why or on else "")
-
-
-def _has_recorded_packages(run: Run) -> bool:
-    """A built environment may have none; of the user's own Python an empty list says that none were looked for."""
-    return bool(run.packages) or run.environment is not None
 
 
 def _differences(first: Mapping[str, str], second: Mapping[str, str]) -> tuple[Difference, ...]:

@@ -46,10 +46,6 @@ def _snapshot_progressed(event: events.SnapshotProgressed) -> Line:
     return Line(text, Level.PROGRESS, doing="snapshot")
 
 
-def _snapshot_taken(event: events.SnapshotTaken) -> Line:
-    return Line(f"snapshot {event.digest[:12]}: {event.files} files, {format_size(event.size)}", Level.DETAIL)
-
-
 def _environment_used(event: journals.EnvironmentUsed) -> Iterable[Line]:
     """Nothing of the user's own Python."""
     count = counted(len(event.packages), "package")
@@ -66,10 +62,6 @@ def _run_started(event: events.RunStarted) -> Iterable[Line]:
 
 def _ending_began(event: journals.EndingBegan) -> Line:
     return Line(f"{CAUSES.get(event.cause, 'Ending')} the run; it has {format_duration(event.grace)} to finish.")
-
-
-def _connection_lost(event: events.ConnectionLost) -> Line:
-    return Line(f"connection lost ({event.reason}), trying again in {event.next_try:g} s …")
 
 
 def _sending(event: events.Sending) -> Line:
@@ -121,14 +113,18 @@ WORDS: Mapping[type[events.Event | journals.JournalEvent], Callable[[Any], Line 
     events.Warned: lambda event: Line(event.message, Level.WARNING, event.remedy),
     events.SnapshotProgressed: _snapshot_progressed,
     events.StillWaiting: _nothing,
-    events.SnapshotTaken: _snapshot_taken,
+    events.SnapshotTaken: lambda event: Line(
+        f"snapshot {event.digest[:12]}: {event.files} files, {format_size(event.size)}", Level.DETAIL
+    ),
     events.Planned: _nothing,  # its words are `plan_page`
     events.RunCreated: lambda event: Line(f"RunId: {event.run_id}"),
     events.RunStarted: _run_started,
     events.OutputArrived: _nothing,  # its bytes are shown as they are
     events.EndAsked: _nothing,
     events.Noted: lambda event: Line(f"note: {event.text}"),
-    events.ConnectionLost: _connection_lost,
+    events.ConnectionLost: lambda event: Line(
+        f"connection lost ({event.reason}), trying again in {event.next_try:g} s …"
+    ),
     events.Reconnected: lambda _: Line("connected again"),
     events.Sending: _sending,
     events.Fetched: _fetched,

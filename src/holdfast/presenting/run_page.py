@@ -131,13 +131,9 @@ def _what_was_asked(inspection: Inspection) -> Iterator[Row]:
         yield "Packages", ", ".join(_some(run.packages, len(run.packages)))
     yield "Configuration", submission.run_configuration
     settings = flattened(inspection.configuration).items()
-    lines = tuple(f"{name}: {value}" for name, value in settings if _says_something(name, value))
+    said = [(name, value) for name, value in settings if value not in ("null", "", "{}", "[]")]
+    lines = tuple(f"{name}: {value}" for name, value in said if name.rpartition(".")[2] not in _OF_SPARK)
     yield from (("Settings", line) for line in _some(lines, len(lines)))
-
-
-def _says_something(name: str, value: str) -> bool:
-    """Of a run of plain Python: nothing runs Spark yet."""
-    return value not in ("null", "", "{}", "[]") and name.rpartition(".")[2] not in _OF_SPARK
 
 
 _WITH_GPUS = "with the machine's GPUs"

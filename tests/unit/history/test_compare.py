@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.history.records import fold, parse_journal
+from holdfast.history.journal_fold import parse_journal
+from holdfast.history.records import fold
 from holdfast.history.run_differences import Difference, MetricPair, RunView, compare_runs
 from holdfast.model import Ending, Reason, Status
 

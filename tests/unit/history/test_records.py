@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from holdfast.codec import decode, encode
 from holdfast.errors import StorageError
-from holdfast.history.records import fold, parse_journal, read_run
+from holdfast.history.journal_fold import parse_journal
+from holdfast.history.records import fold, read_run
 from holdfast.model import OUTCOMES, EndedProcess, Ending, FileSize, Reason, Run, Status
 
 
