@@ -119,6 +119,10 @@ class Copy:
             if os.path.lexists(ROOT / name):
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
+        images = ROOT / ".cache" / "docker"  # they take minutes to make, and no mutant changes them
+        images.mkdir(parents=True, exist_ok=True)
+        (folder / ".cache").mkdir()
+        (folder / ".cache" / "docker").symlink_to(images)
         venv.create(folder / ".venv", symlinks=True)
         # A path in such a file is not searched for further ones, so that the packages of .venv are found,
         # and the sources that it leads to are not. PYTHONPATH would not work: tests remove it from their environment.
