@@ -6,7 +6,7 @@ and compared with what was meant before anything is written; then all files are 
 
 from __future__ import annotations
 
-import os
+import contextlib
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,6 +23,7 @@ from holdfast.project.nodes import ListNode, MapNode, Node, Scalar, parse_nodes
 from holdfast.project.problems import Mistake, Problem
 from holdfast.project.pyproject import parse_toml
 from holdfast.project.requirement_lines import in_one_spelling, logical_lines, parse_options
+from holdfast.whole_files import whole
 
 
 def apply_fixes(root: Path, findings: Iterable[SpecFinding]) -> tuple[str, ...]:
@@ -212,21 +213,27 @@ def _rendered(value: str, item: _Item) -> str | None:
 
 def _write_all(root: Path, texts: Mapping[str, bytes]) -> None:
     """New files beside the old ones first: nothing is replaced while one could still not be written."""
-    beside = {file: (root / file).with_name(f".{Path(file).name}.{os.getpid()}.new") for file in texts}
-    before: dict[str, bytes] = {}
-    file = ""
+    before: dict[Path, bytes] = {}
     try:
-        for file, content in texts.items():
-            beside[file].write_bytes(content)
-            beside[file].chmod(stat.S_IMODE((root / file).stat().st_mode))
-        for file in texts:
-            old = (root / file).read_bytes()
-            beside[file].replace(root / file)
-            before[file] = old
+        with contextlib.ExitStack() as all_of_them:
+            for file, content in texts.items():
+                before[root / file] = all_of_them.enter_context(_written(root, file, content))
+    except StorageError:
+        for path, content in before.items():
+            if path.read_bytes() != content:
+                path.write_bytes(content)
+        raise
+
+
+@contextlib.contextmanager
+def _written(root: Path, file: str, content: bytes) -> Iterator[bytes]:
+    """What the file has before; after the block, `content`."""
+    path = root / file
+    try:
+        with whole(path) as temporary:
+            temporary.write_bytes(content)
+            temporary.chmod(stat.S_IMODE(path.stat().st_mode))
+            yield path.read_bytes()
     except OSError as error:
-        for each, content in before.items():
-            (root / each).write_bytes(content)
-        for path in beside.values():
-            path.unlink(missing_ok=True)
         remedy = "Check its permissions and the disk. Nothing was changed."
         raise StorageError(f"`{file}` cannot be written: {error.strerror}.", remedy) from error

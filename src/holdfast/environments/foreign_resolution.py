@@ -78,7 +78,12 @@ def wheel_files(lock: Lock, machine: ForeignMachine, plan: EnvironmentPlan, uv: 
     text = str(lock["requirements"])
     if not text.strip():
         return ()
-    _refuse_repositories(text)
+    unfit = re.search(r"^(?P<name>\S+) @ git\+", text, re.MULTILINE)
+    if unfit:
+        raise PreparationError(
+            f"The package `{unfit['name']}` comes out of a repository of Git's, and only wheels can be sent.",
+            "Build a wheel of it (uv build --wheel), put it into the project and name its path.",
+        )
     with tempfile.TemporaryDirectory(prefix="holdfast-") as made:
         folder = Path(made).resolve()
         _write(folder / _LOCK, [*plan.options, text])
@@ -107,15 +112,6 @@ def _arguments(machine: ForeignMachine, plan: EnvironmentPlan) -> list[str]:
     several = any(each.startswith("--extra-index-url") for each in plan.options)
     strategy = ["--index-strategy", "unsafe-best-match"] if several else []
     return [*target, "--only-binary", ":all:", *own, *strategy, *plan.arguments]
-
-
-def _refuse_repositories(requirements: str) -> None:
-    found = re.search(r"^(?P<name>\S+) @ git\+", requirements, re.MULTILINE)
-    if found:
-        raise PreparationError(
-            f"The package `{found['name']}` comes out of a repository of Git's, and only wheels can be sent.",
-            "Build a wheel of it (uv build --wheel), put it into the project and name its path.",
-        )
 
 
 def _write(path: Path, lines: Sequence[str]) -> None:
@@ -154,7 +150,7 @@ def _failure(output: str, plan: EnvironmentPlan, machine: ForeignMachine) -> Pre
 
 
 _HASH = re.compile(r"--hash[= ]sha256:([0-9a-f]{64})")
-_WHEEL = re.compile(r"[^-]+-[^-]+(?:-(?P<build>\d[^-]*))?-(?P<python>[^-]+)-(?P<abi>[^-]+)-(?P<platform>[^-]+)\.whl")
+_WHEEL = r"[^-]+-[^-]+(?:-(?P<build>\d[^-]*))?-(?P<python>[^-]+)-(?P<abi>[^-]+)-(?P<platform>[^-]+)\.whl"
 
 
 @dataclass(frozen=True)
@@ -217,9 +213,9 @@ def _candidates(package: Mapping[str, Any], folder: Path) -> Iterator[WheelFile]
 def _rank(name: str) -> tuple[Any, ...]:
     """As installers choose: compiled for this Python before compiled for several, both before pure Python; the newest
     system, the highest build number."""
-    parts = _WHEEL.fullmatch(name)
+    parts = re.fullmatch(_WHEEL, name)
     if parts is None:
-        return (False, False, False, 0, (0, 0), 0)
+        return ()
     abi, platform = parts["abi"], parts["platform"]
     versions = [int(each) for each in re.findall(r"(?:py|cp)\d(\d*)", parts["python"]) if each]
     systems = [(int(major), int(minor)) for major, minor in re.findall(r"linux_(\d+)_(\d+)_", platform)]
@@ -239,41 +235,29 @@ def index_variables(environment: Mapping[str, str], user_home: Path) -> dict[str
     uv's environment and nowhere else."""
     known = dict(environment)
     known.setdefault("HOME", os.fspath(user_home))
-    own = _own_file(environment, user_home)
+    own = None  # where pip keeps its settings on systems other than Linux
+    if sys.platform == "win32":
+        own = Path(environment.get("APPDATA") or user_home / "AppData" / "Roaming") / "pip" / "pip.ini"
+    elif sys.platform == "darwin":
+        own = user_home / "Library" / "Application Support" / "pip" / "pip.conf"
     if not environment.get("PIP_CONFIG_FILE") and own is not None and own.is_file():
         known["PIP_CONFIG_FILE"] = os.fspath(own)
     return translated(known)
 
 
-def _own_file(environment: Mapping[str, str], user_home: Path) -> Path | None:
-    """Where pip keeps its settings on systems other than Linux."""
-    if sys.platform == "win32":
-        return Path(environment.get("APPDATA") or user_home / "AppData" / "Roaming") / "pip" / "pip.ini"
-    if sys.platform == "darwin":
-        return user_home / "Library" / "Application Support" / "pip" / "pip.conf"
-    return None
-
-
-_ARCHITECTURES = ("x86_64", "aarch64")
 _GLIBC = (17, 28, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40)
 """The minor versions that uv has a name for; there are next to no packages for those between."""
 
 
 def uv_platform(name: str) -> str:
     """`x86_64-manylinux_2_36` for `linux-x86_64-glibc2.36`: the newest that runs there."""
-    found = re.fullmatch(r"linux-(?P<architecture>\w+)-(?:musl|glibc2\.(?P<minor>\d+))", name)
-    if found is None or found["architecture"] not in _ARCHITECTURES:
-        raise _unknown(name)
-    if found["minor"] is None:
+    found = re.fullmatch(r"linux-(?P<architecture>x86_64|aarch64)-(?:musl|glibc2\.(?P<minor>\d+))", name)
+    if found and found["minor"] is None:
         return f"{found['architecture']}-unknown-linux-musl"
-    fitting = [minor for minor in _GLIBC if minor <= int(found["minor"])]
-    if not fitting:
-        raise _unknown(name)
-    return f"{found['architecture']}-manylinux_2_{fitting[-1]}"
-
-
-def _unknown(name: str) -> NotAvailable:
-    return NotAvailable(
+    fitting = [minor for minor in _GLIBC if found and minor <= int(found["minor"])]
+    if found and fitting:
+        return f"{found['architecture']}-manylinux_2_{fitting[-1]}"
+    raise NotAvailable(
         f"Packages cannot be chosen here for a machine that is `{name}`.",
         "Leave out --ship-packages where the machine reaches an index, or use its own Python: "
         "`userManagedEnvironment: true` in its .compute file.",

@@ -7,13 +7,14 @@ of this build gives.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from holdfast.codec import Malformed, decode
 from holdfast.errors import HostError
 from holdfast.hosts import replies
-from holdfast.hosts.connection import Connection, encode_secrets
+from holdfast.hosts.connection import Connection
 from holdfast.hosts.gpu_report import GpuInventory
 from holdfast.hosts.machine_report import DockerReport, MachineFacts, Trial
 
@@ -94,7 +95,7 @@ class Client:
         nothing. `place` in the order: the only one that may start it. Raises FarSideError `incomplete`, `tools` or
         `packages` when something has to be sent first, `exists` when another run has this id, `elsewhere` when this is
         not the place. When the link is gone the run may have started."""
-        return self._send("start", replies.Started, order, encode_secrets(secrets))
+        return self._send("start", replies.Started, order, json.dumps({**secrets}).encode() if secrets else b"")
 
     def give_up(self, project: str, run: str, generation: str, detail: str) -> bool:
         """Take the run's name, so that it cannot be started any more. False: it has begun."""

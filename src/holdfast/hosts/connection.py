@@ -3,7 +3,6 @@ streams."""
 
 from __future__ import annotations
 
-import json
 import os
 import queue
 import time
@@ -18,7 +17,7 @@ from holdfast.hosts.far_end import FarEnd, Said
 
 PIECE = frames.CHUNK
 """Bytes of a file that travel in one frame."""
-STORAGE_HINT = "Check the free space and the permissions of Holdfast's folder there (HOLDFAST_HOME, else ~/.holdfast)."
+_STORAGE_HINT = "Check the free space and the permissions of Holdfast's folder there (HOLDFAST_HOME, else ~/.holdfast)."
 NO_ROOM = (28, 30, 122)
 """Linux's numbers of what a folder over there says that takes nothing more: ENOSPC, EROFS, EDQUOT."""
 
@@ -245,9 +244,12 @@ class Connection:
             raise HostError("The far side sent a frame that is no answer and no news.") from None
 
     def _translated(self, error: Mapping[str, Any]) -> HoldfastError:
-        if self._remote is not None and error["kind"] == "storage" and error.get("errno") in NO_ROOM:
+        kind, message, hint = error["kind"], error["message"], error["hint"]
+        if self._remote is not None and kind == "storage" and error.get("errno") in NO_ROOM:
             return self._remote.refuse("cannot", f"{error['errno']} {error.get('path')}")
-        return _translated(error)
+        if kind == "destination":
+            return StorageError(message, hint or "Check the free space and the permissions there.")
+        return StorageError(message, hint or _STORAGE_HINT) if kind == "storage" else FarSideError(kind, message, hint)
 
     def _gone(self) -> HoldfastError:
         said = self._end.said()
@@ -260,15 +262,3 @@ class Connection:
 
 def new_nonce() -> str:
     return os.urandom(8).hex()
-
-
-def encode_secrets(values: Mapping[str, str]) -> bytes:
-    return json.dumps(dict(values)).encode() if values else b""
-
-
-def _translated(error: Mapping[str, str]) -> FarSideError | StorageError:
-    if error["kind"] == "destination":
-        return StorageError(error["message"], error["hint"] or "Check the free space and the permissions there.")
-    if error["kind"] == "storage":
-        return StorageError(error["message"], error["hint"] or STORAGE_HINT)
-    return FarSideError(error["kind"], error["message"], error["hint"])

@@ -6,11 +6,11 @@ from __future__ import annotations
 import os
 import subprocess
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.errors import HoldfastError, HostError, HostKeyRefused, LoginNeeded, Unreachable
+from holdfast.errors import HoldfastError, HostError, LoginNeeded
 from holdfast.farside.system.digests import sha256
 from holdfast.frozen import dataclass, field, replace
 from holdfast.hosts import shared_connection
@@ -22,8 +22,6 @@ from holdfast.hosts.ssh_errors import SshAddress, explain, refused, silent
 
 if TYPE_CHECKING:  # loaded where the user may be asked
     from holdfast.hosts.ssh_questions import Ask, Askpass, Pending
-
-__all__ = ["Destination", "HostKeyRefused", "Login", "LoginNeeded", "Near", "Ssh", "Unreachable"]
 
 SHARED_PATIENCE = 6.0
 """Seconds until a session over an open connection must have spoken; then a new connection is made beside it."""
@@ -125,7 +123,10 @@ class Ssh:
             connection = Connection(calls[0], nonce, desk.environment, remote)
         except OSError as error:
             desk.close()
-            raise self._no_program(error) from error
+            raise HostError(
+                f"The program `{self.near.program[0]}` could not be started: {error.strerror}.",
+                "Install the OpenSSH client, or name it in HOLDFAST_SSH.",
+            ) from error
         desk.serve(connection)
         return connection
 
@@ -260,15 +261,12 @@ class Ssh:
         key = self.destination.private_key
         return key if key is not None and key.exists() else None
 
-    def _explain(self, said: Said) -> HoldfastError:
-        return self._with_key(explain(self._where(), said))
-
     def _where(self) -> SshAddress:
         return SshAddress(self.name, self.destination.by_hand())
 
-    def _with_key(self, error: HoldfastError) -> HoldfastError:
+    def _explain(self, said: Said) -> HoldfastError:
         """A project that was copied here names a key of the laptop where its target was attached."""
-        key = self.destination.private_key
+        error, key = explain(self._where(), said), self.destination.private_key
         if not isinstance(error, LoginNeeded) or key is None or key.exists():
             return error
         return LoginNeeded(
@@ -276,12 +274,6 @@ class Ssh:
             "To give this machine a key of its own there, attach it here too, with the same name and address: "
             "holdfast computetarget attach remote",
             error.methods,
-        )
-
-    def _no_program(self, error: OSError) -> HoldfastError:
-        return HostError(
-            f"The program `{self.near.program[0]}` could not be started: {error.strerror}.",
-            "Install the OpenSSH client, or name it in HOLDFAST_SSH.",
         )
 
 
@@ -307,24 +299,23 @@ class _Desk:
     """Where the questions of one ssh process arrive, and the variables that lead them there."""
 
     def __init__(self, host: Ssh, ask: Ask | None) -> None:
-        given, near = host.child_environment(), host.near
-        self._ask, self._connection = ask, None
-        self._asked = ""
+        near = host.near
+        self._ask, self._asked = ask, ""
+        self._connection: Connection | None = None
         self._opened = threading.Event()
         self._askpass: Askpass | None = None
-        self.environment: Mapping[str, str] = given
-        if ask is not None and near.runtime is None:
+        self.environment = host.child_environment()
+        if ask is None:
+            return
+        if near.runtime is None:
             raise HostError(
                 "There is no folder of your own for sockets, so ssh could not ask you anything.",
                 "Set XDG_RUNTIME_DIR to a folder that only you can enter, with a short path.",
             )
-        if ask is not None and near.runtime is not None:
-            from holdfast.hosts.ssh_questions import Askpass
+        from holdfast.hosts.ssh_questions import Askpass
 
-            self._askpass = Askpass(near.home, near.runtime, self._deliver)
-            self.environment = self._askpass.environment(given)
-
-    _connection: Connection | None
+        self._askpass = Askpass(near.home, near.runtime, self._deliver)
+        self.environment = self._askpass.environment(self.environment)
 
     def serve(self, connection: Connection) -> None:
         self._connection = connection
@@ -337,15 +328,8 @@ class _Desk:
 
     def _deliver(self, pending: Pending) -> None:
         self._opened.wait()
-        question = pending.question
-        pending = pending._replace(question=question._replace(is_repeated=question.text == self._asked))
-        self._asked = question.text
+        text, ask = pending.question.text, self._ask
+        question = pending.question._replace(is_repeated=text == self._asked)
+        self._asked = text
         if self._connection is not None:
-            self._connection.hand_over(Asked(_answering(self._ask, pending)))
-
-
-def _answering(ask: Ask | None, pending: Pending) -> Callable[[], None]:
-    def answer() -> None:
-        pending.answer(ask(pending.question) if ask is not None else None)
-
-    return answer
+            self._connection.hand_over(Asked(lambda: pending.answer(ask(question) if ask is not None else None)))
