@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from holdfast.codec import encode, recover
 from holdfast.errors import ElsewhereError, HoldfastError, HostError, HostKeyRefused, LoginNeeded
-from holdfast.frozen import asdict, dataclass, field, field_names, replace
+from holdfast.frozen import dataclass, field, replace
 from holdfast.model import Place
 from holdfast.project.folder import Project
 from holdfast.whole_files import write_whole
@@ -52,14 +53,13 @@ def read(project: Project, host: str) -> Contact:
         return Contact()
     if not isinstance(data, dict) or data.get("format") != _FORMAT or data.get("host") != host:
         return Contact()
-    known = {name: data[name] for name in field_names(Contact) if _fits(name, data.get(name))}
-    return Contact(**{**known, "elsewhere": _elsewhere(data.get("elsewhere"))})
+    return recover(Contact, data)
 
 
 def write(project: Project, host: str, contact: Contact) -> None:
-    """Whole or not at all; two who write at once: the later one stands."""
+    """Whole or not at all. If two processes write at once, the later one counts."""
     file = _file(project, host)
-    data = json.dumps({"format": _FORMAT, "host": host, **asdict(contact)}, indent=1)
+    data = json.dumps({"format": _FORMAT, "host": host, **encode(contact)}, indent=1)
     with contextlib.suppress(OSError):
         file.parent.mkdir(exist_ok=True)
         write_whole(file, data.encode("ascii") + b"\n")
@@ -122,9 +122,9 @@ def silences(project: Project, run_ids: Iterable[str], context: Context) -> dict
             host = hosts.of_run(run_id)
         except HoldfastError:
             continue  # its target cannot be read: asking it says so
-        contact = read(project, host.name)
         if host.is_here:
             continue
+        contact = read(project, host.name)
         if contact.unreachable_since is not None:
             found[run_id] = Silence(contact.unreachable_since, contact.reason)
         elif run_id in contact.elsewhere:
@@ -149,18 +149,3 @@ def _file(project: Project, host: str) -> Path:
 
     safe = "".join(each if each.isascii() and (each.isalnum() or each in "@-_") else "_" for each in host)
     return project.state_directory / "hosts" / f"{safe[:40]}-{hashlib.sha256(host.encode()).hexdigest()[:8]}.json"
-
-
-def _elsewhere(value: object) -> dict[str, tuple[float, str]]:
-    rows = value.items() if isinstance(value, dict) else ()
-    return {
-        run: (float(about[0]), about[1])
-        for run, about in rows
-        if isinstance(about, list) and len(about) == 2 and _fits("reached", about[0]) and isinstance(about[1], str)
-    }
-
-
-def _fits(name: str, value: object) -> bool:
-    if name in ("snapshot", "reason", "machine", "folder", "node"):
-        return isinstance(value, str)
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from holdfast.errors import FarSideError, HoldfastError, HostError, NotAvailable
-from holdfast.frozen import dataclass, field
+from holdfast.frozen import dataclass, replace
 from holdfast.history.run_folder import RunFolders
 from holdfast.hosts.client import Client
 from holdfast.hosts.connection import Connection
@@ -22,7 +22,7 @@ from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.run_hosts import RunHosts
 from holdfast.workbench.records.refresh import HostRuns, look, place_of, silent
 
-AT_ONCE = 32
+_AT_ONCE = 32
 """Requests that are under way together."""
 
 
@@ -55,11 +55,11 @@ class Rubbish:
 
 
 def clean(project: Project, rubbish: Rubbish, context: Context) -> Iterator[events.Event]:
-    """Host by host; one that cannot be reached does not keep the others from it, and is a warning, or an error at the
-    end where its target or a run on it was named. Gone already is success."""
+    """Host by host. One that cannot be reached is skipped with a warning, or is an error at the end where its target or
+    a run on it was named. Gone already is success."""
     folders = RunFolders(project.state_directory)
     runs = folders.all_ids() if rubbish.runs is None else [folders.resolve(run) for run in rubbish.runs]
-    hosts: dict[tuple[str, str], _Cleaning] = {}
+    hosts: dict[tuple[str, str], HostRuns] = {}
     of_project = RunHosts(project, context)
     if rubbish.target is not None and not rubbish.runs:
         _put(hosts, of_project.of_target(rubbish.target)[1], rubbish.target)
@@ -74,7 +74,8 @@ def clean(project: Project, rubbish: Rubbish, context: Context) -> Iterator[even
             if rubbish.runs is None and IMPORTED in submission.properties:
                 imported += 1
                 continue
-            _put(hosts, of_project.of_run(run_id), submission.target).runs.append(run_id)
+            host = of_project.of_run(run_id)
+            _put(hosts, host, submission.target).sessions.append(Session(project, run_id, host, context))
         except HoldfastError as error:
             yield events.Warned(f"{run_id} was left as it is: {error.message}", error.hint)
     if imported:
@@ -83,9 +84,9 @@ def clean(project: Project, rubbish: Rubbish, context: Context) -> Iterator[even
     for each in hosts.values():
         try:
             with each.host.connect() as connection:
-                yield from _bring_home(project, each, connection, context)
+                yield from _bring_home(each, connection)
                 contacts.reached(project, each.host.name, context.now())
-                yield from _clean_host(connection, folders, each.runs, rubbish.discard)
+                yield from _clean_host(connection, folders, [run.run_id for run in each.sessions], rubbish.discard)
                 yield from _clean_rest(connection, rubbish)
         except HostError as error:
             warning = _warning(project, each, error, context)
@@ -97,37 +98,23 @@ def clean(project: Project, rubbish: Rubbish, context: Context) -> Iterator[even
         raise failed[0]
 
 
-def _warning(project: Project, cleaning: _Cleaning, error: HostError, context: Context) -> events.Event:
+def _warning(project: Project, runs: HostRuns, error: HostError, context: Context) -> events.Event:
     """Remembers that a host could not be asked."""
     if isinstance(error, FarSideError):
-        return events.Warned(f"{cleaning.target}: {error.message}", error.hint)
-    return silent(project, cleaning.host, cleaning.target, error, context)
+        return events.Warned(f"{runs.target}: {error.message}", error.hint)
+    return silent(project, runs.host, runs.target, error, context)
 
 
 def _left_imported(count: int) -> events.Removed:
-    name, why = (
-        "1 imported run",
-        "it was submitted elsewhere, and may not have been fetched there yet; -r RUN removes it",
-    )
-    if count > 1:
-        name, why = f"{count} imported runs", why.replace("it was", "they were").replace("removes it", "removes one")
+    if count == 1:
+        name, they, it = "1 imported run", "it was", "it"
+    else:
+        name, they, it = f"{count} imported runs", "they were", "one"
+    why = f"{they} submitted elsewhere, and may not have been fetched there yet; -r RUN removes {it}"
     return events.Removed(name, 0, why)
 
 
-@dataclass(frozen=True)
-class _Cleaning:
-    """One host, and the runs of it that shall go."""
-
-    host: Host
-    target: str
-    runs: list[str] = field(default_factory=list)
-
-
-def _put(hosts: dict[tuple[str, str], _Cleaning], host: Host, target: str) -> _Cleaning:
-    return hosts.setdefault(place_of(host), _Cleaning(host, target))
-
-
-def _put_all(hosts: dict[tuple[str, str], _Cleaning], project: Project, of_project: RunHosts) -> Iterator[events.Event]:
+def _put_all(hosts: dict[tuple[str, str], HostRuns], project: Project, of_project: RunHosts) -> Iterator[events.Event]:
     """The hosts of all targets that are attached, this machine first."""
     for name in sorted(compute_names(project.root), key=lambda name: name != BUILTIN_LOCAL.name):
         try:
@@ -138,14 +125,14 @@ def _put_all(hosts: dict[tuple[str, str], _Cleaning], project: Project, of_proje
             yield events.Warned(f"{name} was left as it is: {error.message}", error.hint)
 
 
-def _bring_home(
-    project: Project, cleaning: _Cleaning, connection: Connection, context: Context
-) -> Iterator[events.Event]:
+def _put(hosts: dict[tuple[str, str], HostRuns], host: Host, target: str) -> HostRuns:
+    return hosts.setdefault(place_of(host), HostRuns(host, target))
+
+
+def _bring_home(runs: HostRuns, connection: Connection) -> Iterator[events.Event]:
     """What has ended there since the last look."""
-    folders = RunFolders(project.state_directory)
-    unfinished = [run for run in cleaning.runs if not folders.is_collected(run)]
-    sessions = tuple(Session(project, run, cleaning.host, context) for run in unfinished)
-    yield from look(HostRuns(cleaning.host, cleaning.target, sessions), lambda: connection, whole=())
+    unfinished = [each for each in runs.sessions if not each.folders.is_collected(each.run_id)]
+    yield from look(replace(runs, sessions=unfinished), lambda: connection, whole=())
 
 
 def _clean_host(
@@ -201,8 +188,8 @@ def _called(name: str, count: int) -> str:
 
 def _remove(connection: Connection, wanted: Sequence[tuple[str, Mapping[str, str]]]) -> Iterator[events.Removed]:
     """Each by its name for people and what the far side calls it; several requests are under way at once."""
-    for begin in range(0, len(wanted), AT_ONCE):
-        some = wanted[begin : begin + AT_ONCE]
+    for begin in range(0, len(wanted), _AT_ONCE):
+        some = wanted[begin : begin + _AT_ONCE]
         replies = [Client(connection).remove(what) for _, what in some]
         for (name, _), reply in zip(some, replies, strict=True):
             try:

@@ -31,7 +31,7 @@ _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}\Z")
 
 
 @dataclass(frozen=True)
-class FarRecord:
+class _FarRecord:
     """What the host has written down of a run. `configuration` is empty where it was lost there."""
 
     run: KnownRun
@@ -130,7 +130,7 @@ class _Importer:
             self._open = self._host.connect()
         return self._open
 
-    def _records(self, runs: list[KnownRun]) -> Iterator[tuple[KnownRun, FarRecord | None]]:
+    def _records(self, runs: list[KnownRun]) -> Iterator[tuple[KnownRun, _FarRecord | None]]:
         """With None for a record that is damaged."""
         left = list(runs)
         while left:
@@ -142,7 +142,7 @@ class _Importer:
                     yield run, _record(run, data)
             left = left[len(answer) :]
 
-    def _write(self, record: FarRecord) -> bool:
+    def _write(self, record: _FarRecord) -> bool:
         """The run's folder, whole or not at all; with the name that its target has here. False: another process brought
         it first."""
         if not self._folders.claim(record.run.run_id):
@@ -160,7 +160,7 @@ class _Importer:
     def _place(self) -> Place | None:
         return self._far().hello().wait().place
 
-    def _bring_snapshot(self, record: FarRecord, limit: int | None) -> Iterator[events.Event]:
+    def _bring_snapshot(self, record: _FarRecord, limit: int | None) -> Iterator[events.Event]:
         run, target = record.run, self._target.name
         snapshot = FarSnapshot(run.project_id, run.run_id, str(record.plan.get("snapshot", "")))
         got = recover_snapshot(self._connection(), self._project.state_directory / "objects", snapshot, limit)
@@ -177,9 +177,8 @@ class _Importer:
     def _look(self, runs: list[KnownRun]) -> Iterator[events.Event]:
         if not runs:
             return
-        sessions = tuple(Session(self._project, each.run_id, self._host, self._context) for each in runs)
-        together = HostRuns(self._host, self._target.name, sessions)
-        yield from look(together, self._connection, whole=())
+        sessions = [Session(self._project, each.run_id, self._host, self._context) for each in runs]
+        yield from look(HostRuns(self._host, self._target.name, sessions), self._connection, whole=())
         contacts.reached(self._project, self._host.name, self._context.now())
 
 
@@ -217,7 +216,7 @@ def _chosen(project: Project, target: str, wanted: str | None, projects: list[Fa
     )
 
 
-def _record(run: KnownRun, found: RunRecord) -> FarRecord | None:
+def _record(run: KnownRun, found: RunRecord) -> _FarRecord | None:
     """Of files on the host's disk, so they are checked."""
     try:
         submission = recover(Submission, found.submission)
@@ -226,4 +225,4 @@ def _record(run: KnownRun, found: RunRecord) -> FarRecord | None:
     written = (found.plan.get("generation"), found.plan.get("run"), submission.run_id, submission.project_id)
     if written != (run.generation, run.run_id, run.run_id, run.project_id):
         return None
-    return FarRecord(run, found.plan, submission, found.configuration or {})
+    return _FarRecord(run, found.plan, submission, found.configuration or {})

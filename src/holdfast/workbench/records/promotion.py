@@ -9,16 +9,17 @@ import json
 from pathlib import Path
 from typing import Any
 
+from holdfast.codec import Malformed, encode, recover
 from holdfast.errors import ProjectError, UnknownName, UsageError
-from holdfast.frozen import asdict, dataclass, field_names
+from holdfast.frozen import dataclass
 from holdfast.history.run_folder import RunFolders
 from holdfast.project.folder import Project
 from holdfast.whole_files import storage_error, write_whole
 from holdfast.workbench.records.artifacts import copy_whole, digest_of, find_artifact
 
-LINK_FORMAT = 1
-ASSETS = "assets"
-LINK_SUFFIX = ".link"
+_LINK_FORMAT = 1
+_ASSETS = "assets"
+_LINK_SUFFIX = ".link"
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Link:
     sha256: str
     size: int
     project_id: str
-    format: int = LINK_FORMAT
+    format: int = _LINK_FORMAT
 
 
 @dataclass(frozen=True)
@@ -45,16 +46,16 @@ class Promotion:
 def promote(project: Project, run_id: str, artifact: str, name: str) -> Promotion:
     """Write the link. A name that is promoted again leads to the new artifact from then on. The name may be given as
     the file is called, `N.link`."""
-    name = name.removesuffix(LINK_SUFFIX)
+    name = name.removesuffix(_LINK_SUFFIX)
     if not name or name != Path(name).name or name.startswith("."):
         raise UsageError(f"`{name}` is not a name for an asset.", "Give a file name without folders: -n model.pkl")
     found = find_artifact(project, run_id, artifact)
     link = Link(run_id, found.path, digest_of(found.file), found.size, project.id)
-    file = project.root / ASSETS / f"{name}{LINK_SUFFIX}"
+    file = project.root / _ASSETS / f"{name}{_LINK_SUFFIX}"
     replaced = _existing(file)
     try:
         file.parent.mkdir(exist_ok=True)
-        write_whole(file, json.dumps(asdict(link), indent=1).encode("ascii") + b"\n", is_durable=True)
+        write_whole(file, json.dumps(encode(link), indent=1).encode("ascii") + b"\n", is_durable=True)
     except OSError as error:
         raise storage_error(error, "write the link", file) from error
     return Promotion(file, link, replaced if replaced != link else None)
@@ -94,11 +95,12 @@ def read_link(file: Path) -> Link:
     except (ValueError, RecursionError) as error:
         raise _not_a_link(file) from error
     version = data.get("format") if isinstance(data, dict) else None
-    if isinstance(version, int) and version > LINK_FORMAT:
+    if isinstance(version, int) and version > _LINK_FORMAT:
         raise ProjectError(f"`{file}` was written by a later version of Holdfast.", "Update Holdfast.")
-    if not isinstance(data, dict) or not all(isinstance(data.get(name), kind) for name, kind in _KINDS.items()):
-        raise _not_a_link(file)
-    return Link(**{name: data[name] for name in field_names(Link) if name in data})
+    try:
+        return recover(Link, data)
+    except Malformed as error:
+        raise _not_a_link(file) from error
 
 
 def _existing(file: Path) -> Link | None:
@@ -112,6 +114,3 @@ def _not_a_link(file: Path) -> ProjectError:
     return ProjectError(
         f"`{file}` is not a link that Holdfast wrote.", "Promote the artifact again: holdfast history promote"
     )
-
-
-_KINDS = {"run_id": str, "artifact": str, "sha256": str, "size": int, "project_id": str}

@@ -1,5 +1,5 @@
 """Bringing the records of unfinished runs up to date: hosts in parallel, one connection per host however many runs, and
-never a question to a person."""
+the user is never asked for anything."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 from holdfast.errors import (
     ElsewhereError,
@@ -18,7 +20,7 @@ from holdfast.errors import (
     LoginNeeded,
     Unreachable,
 )
-from holdfast.frozen import dataclass, replace
+from holdfast.frozen import dataclass, field
 from holdfast.history.index import Index
 from holdfast.hosts.client import Client
 from holdfast.hosts.connection import Asked, Connection
@@ -31,27 +33,24 @@ from holdfast.workbench.reach import contacts, events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.run_hosts import RunHosts
 
-AT_ONCE = 16
 FETCHED_BY_THE_WAY = 20 << 20
 """Bytes of a run's outputs that a look at its host brings home over a link; more wait until they are asked for."""
 TICK = 1.0
-"""Seconds after which a person who watches is told which hosts are waited for, and again."""
-LOOK_EVERY = 0.2
+"""Seconds between words about the hosts that are waited for."""
+_AT_ONCE = 16
+_LOOK_EVERY = 0.2
 
 
 @dataclass(frozen=True)
 class Looking:
     """`only` these runs are asked about, None for all; outputs of the runs in `whole` come home whatever their size.
     `first` and `later` are the seconds without a word after which a host is left: before its first one, and afterwards.
-    ssh notices a link that died by itself; these are for what hangs in spite of that."""
+    ssh itself notices a link that died; these are for what hangs in spite of that."""
 
     only: frozenset[str] | None = None
     whole: frozenset[str] = frozenset()
     first: float = 12.0
     later: float = 60.0
-
-
-EVERYTHING = Looking()
 
 
 @dataclass(frozen=True)
@@ -61,51 +60,39 @@ class HostRuns:
 
     host: Host
     target: str
-    sessions: tuple[Session, ...]
-    given_up: tuple[Session, ...] = ()
+    sessions: list[Session] = field(default_factory=list)
+    given_up: list[Session] = field(default_factory=list)
 
 
-def refresh(project: Project, context: Context, looking: Looking = EVERYTHING) -> Iterator[events.Event]:
-    """Ask the hosts about every unfinished run that no other process is copying. What cannot be asked is told, not
-    guessed."""
+def refresh(project: Project, context: Context, looking: Looking | None = None) -> Iterator[events.Event]:
+    """Ask the hosts about every unfinished run that no other process is copying. If a host cannot be asked, an event
+    says so."""
     if not project.id:
         return
-    sessions = []
-    hosts = RunHosts(project, context)
-    for run_id, target in Index(project.state_directory).unfinished(abandoned=looking.only or ()):
+    looking, index = looking or Looking(), Index(project.state_directory)
+    of_project, hosts = RunHosts(project, context), dict[tuple[str, str], HostRuns]()
+    for run_id, target in index.unfinished(abandoned=looking.only or ()):
         if looking.only is not None and run_id not in looking.only:
             continue
         try:
-            sessions.append(Session(project, run_id, hosts.of_run(run_id), context))
+            host = of_project.of_run(run_id)
         except HoldfastError as error:
             yield events.Warned(f"{run_id} on `{target}` could not be asked about: {error.message}", error.hint, run_id)
-    happened: queue.SimpleQueue[tuple[_Asking, events.Event | _Outcome]] = queue.SimpleQueue()
-    slots = threading.BoundedSemaphore(AT_ONCE)
-    found = by_host(sessions)
-    if looking.only is None:
-        found = _with_given_up(project, found, hosts, context)
-    asking = [_Asking(runs, looking, happened, slots) for runs in found]
+            continue
+        runs = hosts.setdefault(place_of(host), HostRuns(host, target))
+        runs.sessions.append(Session(project, run_id, host, context))
+    # A host that is asked anyway may know of runs that were given up while it could not be.
+    for run_id, _ in index.abandoned() if hosts and looking.only is None else ():
+        with contextlib.suppress(HoldfastError):  # its target cannot be read: it is not waited for
+            host = of_project.of_run(run_id)
+            if place_of(host) in hosts:
+                hosts[place_of(host)].given_up.append(Session(project, run_id, host, context))
+    happened: _Happened = queue.SimpleQueue()
+    slots = threading.BoundedSemaphore(_AT_ONCE)
+    asking = [_Asking(runs, looking, happened, slots) for runs in hosts.values()]
     for each in asking:
         each.start()
     yield from _listen(project, asking, happened, context)
-
-
-def by_host(sessions: Sequence[Session]) -> list[HostRuns]:
-    """Grouped by the machine and the folder on it that Holdfast has there."""
-    found: dict[tuple[str, str], list[Session]] = {}
-    for session in sessions:
-        found.setdefault(place_of(session.host), []).append(session)
-    return [HostRuns(runs[0].host, runs[0].submission.target, tuple(runs)) for runs in found.values()]
-
-
-def _with_given_up(project: Project, asked: list[HostRuns], hosts: RunHosts, context: Context) -> list[HostRuns]:
-    """A host that is asked anyway may know of runs that were given up while it could not be."""
-    found: dict[tuple[str, str], list[Session]] = {place_of(each.host): [] for each in asked}
-    for run_id, _ in Index(project.state_directory).abandoned() if asked else ():
-        with contextlib.suppress(HoldfastError):  # its target cannot be read: it is not waited for
-            session = Session(project, run_id, hosts.of_run(run_id), context)
-            found.get(place_of(session.host), []).append(session)
-    return [replace(each, given_up=tuple(found[place_of(each.host)])) for each in asked]
 
 
 def place_of(host: Host) -> tuple[str, str]:
@@ -116,14 +103,14 @@ def place_of(host: Host) -> tuple[str, str]:
 def look(
     runs: HostRuns, connect: Callable[[], Connection], whole: Collection[str], heard: Callable[[], None] = lambda: None
 ) -> Iterator[events.Event]:
-    """Copy what is new of the runs of one host, and bring home what ended. `connect` is called at most once; whoever
-    gave it closes the connection. `heard` is called whenever the host has said something."""
+    """Copy what is new of the runs of one host, and bring home what ended. `connect` is called at most once; the
+    caller closes the connection. `heard` is called whenever the host has said something."""
     with contextlib.ExitStack() as stack:
         mine = [session for session in runs.sessions if stack.enter_context(session.writing())]
         yield from _stopped(session for session in runs.sessions if session not in mine)
         if not mine:
             return
-        expected = tuple(mine)
+        expected = list(mine)
         mine += [session for session in runs.given_up if stack.enter_context(session.writing())]
         connection = connect()
         for session in mine:
@@ -177,22 +164,17 @@ class _Elsewhere:
             yield events.HostSilent(self._runs.target, since, reason, remedy=f"{error.message}\n{error.hint}")
 
 
-class _Outcome:
+class _Outcome(NamedTuple):
     """The end of asking one host; `error` is why it came to nothing."""
 
-    def __init__(self, error: BaseException | None) -> None:
-        self.error = error
+    error: BaseException | None
 
 
 class _Asking:
     """One host being asked, in a thread of its own."""
 
     def __init__(
-        self,
-        runs: HostRuns,
-        looking: Looking,
-        happened: queue.SimpleQueue[tuple[_Asking, events.Event | _Outcome]],
-        slots: threading.BoundedSemaphore,
+        self, runs: HostRuns, looking: Looking, happened: _Happened, slots: threading.BoundedSemaphore
     ) -> None:
         self.runs, self._looking, self._happened, self._slots = runs, looking, happened, slots
         self._connection: Connection | None = None
@@ -240,17 +222,15 @@ class _Asking:
         self.heard = time.monotonic()
 
 
-def _listen(
-    project: Project,
-    asking: list[_Asking],
-    happened: queue.SimpleQueue[tuple[_Asking, events.Event | _Outcome]],
-    context: Context,
-) -> Iterator[events.Event]:
+_Happened = queue.SimpleQueue[tuple[_Asking, events.Event | _Outcome]]
+
+
+def _listen(project: Project, asking: list[_Asking], happened: _Happened, context: Context) -> Iterator[events.Event]:
     waiting = list(asking)
     next_tick = time.monotonic() + TICK
     while waiting:
         try:
-            each, item = happened.get(timeout=LOOK_EVERY)
+            each, item = happened.get(timeout=_LOOK_EVERY)
         except queue.Empty:
             pass
         else:
@@ -362,11 +342,11 @@ def _listed(session: Session) -> int:
     is_wanted = run.status.is_final and run.submission.fetch_outputs
     if not is_wanted or session.folders.is_collected(session.run_id):
         return 0
-    return sum(each.size for each in run.outputs if not _is_here(session, each.path, each.size))
+    return sum(each.size for each in run.outputs if not _is_here(session.folder / each.path, each.size))
 
 
-def _is_here(session: Session, path: str, size: int) -> bool:
+def _is_here(file: Path, size: int) -> bool:
     try:
-        return (session.folder / path).stat().st_size == size
+        return file.stat().st_size == size
     except OSError:
         return False
