@@ -1,8 +1,9 @@
 """Values as JSON and back, by the shape that their annotations give them.
 
-A frozen value is an object with its fields' names as keys, a named tuple a list, an enum its value. What the far side
-answers is decoded strictly: it is of this very build. What lies on a disk is recovered: keys that are not known are
-passed over, and what cannot be read is left out where the shape allows that.
+A frozen value is an object with its fields as keys, a named tuple a list, an enum its value; a value with a method
+`as_json` says itself how it is written. What the far side answers is decoded strictly, since it is of this very build.
+Files are recovered leniently: unknown keys are ignored, and what cannot be read is left out where the shape allows
+that.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ class Malformed(ValueError):
 
 
 class Between(NamedTuple):
-    """In an annotation: `Annotated[float, Between(0, 100)]`. The end is left out."""
+    """In an annotation: `Annotated[float, Between(0, 100)]`. The end is excluded."""
 
     begin: float
     end: float
 
 
 def encode(value: Any) -> Any:
-    """What `decode` of the value's class gives back an equal one for."""
+    """JSON from which `decode` of the value's class makes an equal value."""
     if type(value) in _PLAIN or value is None:
         return value
     if hasattr(value, "as_json"):
@@ -47,14 +48,14 @@ def encode(value: Any) -> Any:
 
 
 def decode(cls: type[_Value], data: Any) -> _Value:
-    """Strictly: raises Malformed unless everything is there and of its kind."""
+    """Strictly: raises Malformed unless everything is there and of the right kind."""
     value: _Value = _reader(cls)(data, False)
     return value
 
 
 def recover(cls: type[_Value], data: Any) -> _Value:
-    """Leniently: what is missing or wrong is what the field's default says, and a list is what can be read of it.
-    Raises Malformed where a field without a default cannot be read."""
+    """Leniently: a field that is missing or wrong takes its default, and a list keeps what can be read of it. Raises
+    Malformed where a field without a default cannot be read."""
     value: _Value = _reader(cls)(data, True)
     return value
 

@@ -84,7 +84,7 @@ class UnknownName(UsageError):
 
 
 PROBLEMS_SHOWN = 20
-"""Of one file, or several: the next ones are seen once these are fixed."""
+"""In one message; the next ones show once these are fixed."""
 
 
 class ConfigurationError(HoldfastError):
@@ -127,11 +127,11 @@ class HostError(HoldfastError):
 
 
 class Unreachable(HostError):
-    """Worth trying again: a run over there goes on meanwhile."""
+    """Worth trying again: a run on the host goes on meanwhile."""
 
 
 class LoginNeeded(HostError):
-    """`methods` is what the machine would take, in its own words: `publickey,password`."""
+    """`methods` are those that the machine accepts, in its own words: `publickey,password`."""
 
     def __init__(self, message: str, hint: str = "", methods: str = "") -> None:
         super().__init__(message, hint)
@@ -139,11 +139,11 @@ class LoginNeeded(HostError):
 
 
 class HostKeyRefused(HostError):
-    """Never worth trying again by itself."""
+    """Not worth trying again without the user."""
 
 
 class ElsewhereError(HostError):
-    """Nothing can be said of the run here, and nothing was. `reason` is why, in a few words."""
+    """Nothing is known about the run here. `reason` says why, in a few words."""
 
     def __init__(self, message: str, hint: str, reason: str) -> None:
         super().__init__(message, hint)

@@ -1,9 +1,9 @@
-"""`dataclass(frozen=True)` for the values that cross seams, made without writing code.
+"""`dataclass(frozen=True)` for the values that cross seams, made without generating code.
 
 The standard library writes and compiles half a dozen functions for each class while its module is imported: a quarter
 of a short command's time, for some sixty classes of which it uses a few. Here all classes share a handful of functions.
-What a value can do is the same, and the standard library's `fields`, `asdict` and `replace` take it for one of its own.
-For type checkers it is one.
+Values behave the same, and the standard library's `fields`, `asdict` and `replace` accept them. To type checkers they
+are dataclasses.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ def _asdict(value: Any) -> dict[str, Any]:
 
 
 def field_names(value: Any) -> tuple[str, ...]:
-    """Of a value or its class, in their order."""
+    """The fields of a value or its class, in their order."""
     return _shape(value).names
 
 
 def required_names(value: Any) -> tuple[str, ...]:
-    """Those without a default."""
+    """The fields without a default."""
     shape = _shape(value)
     optional = {*shape.defaults, *(name for name, _ in shape.factories)}
     return tuple(name for name in shape.names if name not in optional)
@@ -91,7 +91,7 @@ def _made(cls: _Class) -> _Class:
 
 def _init(shape: _Shape) -> Callable[..., None]:
     names, defaults, factories, count = shape.names, shape.defaults, shape.factories, len(shape.names)
-    left: dict[int, frozenset[str]] = {}  # which may be named beside so many that are given; made when first needed
+    left: dict[int, frozenset[str]] = {}  # names allowed beside so many positional arguments; made when first needed
 
     def __init__(self: Any, *given: Any, **named: Any) -> None:  # noqa: N807 - it becomes that of the class
         own = self.__dict__
@@ -116,7 +116,7 @@ def _init(shape: _Shape) -> Callable[..., None]:
 
 
 def _wrong_arguments(cls: type, shape: _Shape, given: tuple[Any, ...], named: Mapping[str, Any]) -> TypeError:
-    """In the words of Python itself, which counts the value that is being made."""
+    """In Python's own words, which count `self`."""
     head, most = f"{cls.__qualname__}.__init__()", len(shape.names) + 1
     for name in named:
         if name not in shape.names:
@@ -187,7 +187,7 @@ def _refuse_to_delete(_self: Any, name: str) -> NoReturn:
 
 
 class _Fields:
-    """What the standard library's functions look at; made by it, when one of them does."""
+    """What the standard library's functions look at; made when one of them does."""
 
     def __get__(self, _instance: object, cls: type) -> Any:
         import dataclasses

@@ -27,7 +27,7 @@ class Status(Enum):
     COMPLETED = "Completed"
     FAILED = "Failed"
     CANCELED = "Canceled"
-    ABANDONED = "Abandoned"  # given up here, and not final: the host's own word counts if it is heard after all
+    ABANDONED = "Abandoned"  # given up here; not final, since what the host says later counts
 
     @property
     def is_final(self) -> bool:
@@ -161,7 +161,7 @@ OUTCOMES: Mapping[Reason, Outcome] = {
         "The machine could not store the run's files: {detail}",
         "Make room there (holdfast experiment clean --all removes ended runs), then submit again.",
     ),
-    Reason.NO_GPU: _failed(  # what was found missing has its remedy with it
+    Reason.NO_GPU: _failed(  # `detail` has its own remedy
         ExitCode.GPU, "The script was not started, for want of a GPU: {detail}"
     ),
     Reason.GPU_IDLE: _failed(
@@ -187,7 +187,7 @@ _SIGNALS = (
 
 
 def signal_name(number: int | None) -> str:
-    """By the numbers of Linux, where runs are: those of this system may mean something else."""
+    """By Linux's numbers, which are those of runs: this system's may differ."""
     if number is None:
         return "no signal"
     return f"SIG{_SIGNALS[number - 1]}" if 0 < number <= len(_SIGNALS) else f"signal {number}"
@@ -227,13 +227,13 @@ class Ending:
 
 
 IMPORTED = "imported"
-"""The property of a run that says from which target its record came: it was submitted elsewhere."""
+"""The property that names the target from which a run's record was imported."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a run is: `machine` is what a machine says it is, whatever name leads to it, and `folder` the one that
-    Holdfast has there; `node` is the machine's own name, for people."""
+    """Where a run is. `machine` identifies the machine, by whatever name it is reached; `folder` is Holdfast's there;
+    `node` is the machine's own name, for people."""
 
     machine: str
     folder: str
@@ -263,14 +263,14 @@ class Submission:
     tracked: bool = True
     properties: Mapping[str, str] = field(default_factory=dict)
     sync_outputs: float | None = None
-    """Seconds between looks at the outputs while a client follows the run; None: they come home at its end."""
+    """Seconds between two fetches of outputs while a client follows the run. None: they are fetched at its end."""
     fetch_outputs: bool = True
-    """False: outputs stay on the host until they are asked for."""
+    """False: outputs stay on the host until the user asks for them."""
     format: int = RECORD_FORMAT
 
 
 class EndedProcess(NamedTuple):
-    """A process of the run that had to be ended, and how: `SIGTERM` or `SIGKILL`."""
+    """A process of the run that had to be ended, and by which signal: `SIGTERM` or `SIGKILL`."""
 
     pid: int
     name: str
@@ -303,8 +303,8 @@ _USE_WORDS = {"partly-used": "partly", "not-used": "NOT used", "not-asked": "not
 
 @dataclass(frozen=True)
 class GpuUse:
-    """Of one device: per cent over the script's time, bytes, seconds after its start, and the share of its time in
-    which the device computed for it. None is not known; no `first_use`: it was not used."""
+    """The use of one device: mean per cent over the script's time, peak bytes, seconds from its start to the first use,
+    and the share of time in which the device computed. None is unknown; no `first_use`: it was not used."""
 
     number: Annotated[int, Between(0, 1 << 53)] = 0
     uuid: str = ""
@@ -318,8 +318,8 @@ class GpuUse:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether GPUs were used, and why not. `waited` is the share of the script's time in which they did, `spells` the
-    longest times without work, in seconds after its start; `evidence` is `utilisation`, `memory`, `device` or empty."""
+    """Whether GPUs were used, and why not. `waited` is the share of the script's time in which no GPU worked; `spells`
+    are the longest such times, in seconds after its start; `evidence` is `utilisation`, `memory`, `device` or empty."""
 
     state: UseState
     reason: str = ""
@@ -340,19 +340,19 @@ class Run:
     ending: Ending | None = None
     started: float | None = None
     ended: float | None = None
-    exited: float | None = None  # the script: what is seen to after that, as outputs and GPUs, is not its time
+    exited: float | None = None  # when the script ended; collecting outputs and judging GPUs is not its time
     phase: str = ""
     environment: str | None = None
     python: str = ""
     packages: tuple[str, ...] = ()
-    image: str | None = None  # by its name, of a run in a container; `image_id` is which one that was
+    image: str | None = None  # its name, for a run in a container; `image_id` is exact
     image_id: str | None = None
     container: str | None = None
-    """What the run's container is called, while there is one."""
+    """The name of the run's container, while there is one."""
     has_gpus: bool | None = None
-    """Whether its container was given those of the machine; None: it has no container."""
+    """Whether its container has the machine's GPUs. None: it has no container."""
     built_in: float | None = None
-    """Seconds that the environment took to be built for this run; None: it was there, or there is none."""
+    """Seconds that building the environment for this run took. None: it was there, or there is none."""
     ended_processes: tuple[EndedProcess, ...] = ()
     other_files: tuple[FileSize, ...] = ()
     other_files_count: int = 0
@@ -360,16 +360,16 @@ class Run:
     notes: tuple[str, ...] = ()
     metrics: Mapping[str, Any] = field(default_factory=dict)
     clock_offset: float | None = None
-    """Seconds by which the host's clock, which all times but `submission.created` are of, was ahead of this one's."""
-    outputs_left: bool = False  # they are on the host, as was asked for, and not here
-    gpu: Verdict | None = None  # of a run that has ended; None: it was not judged
+    """Seconds by which the host's clock was ahead of this one's. All times but `submission.created` are the host's."""
+    outputs_left: bool = False  # on the host only, as the user asked
+    gpu: Verdict | None = None  # None: not judged
 
     @property
     def run_id(self) -> str:
         return self.submission.run_id
 
     def how_it_ended(self) -> str:
-        """In a sentence; empty while it has not. A preparation has no script that could have."""
+        """How the run ended, in a sentence; empty while it has not. A preparation runs no script."""
         if self.ending is None:
             return ""
         if not self.submission.script_name and self.ending.reason is Reason.COMPLETED:
@@ -377,7 +377,7 @@ class Run:
         return self.ending.sentence()
 
     def remedy(self) -> str:
-        """What to do about how it ended; empty where there is nothing, or nothing to do."""
+        """What to do about how it ended; empty where there is nothing to do."""
         return "" if self.ending is None else self.ending.remedy(self.run_id, self.submission.target)
 
     @property

@@ -49,8 +49,8 @@ def text(*parts: str | Hole) -> Text:
 
 @dataclass(frozen=True)
 class Command:
-    """An argv, what is set in its environment, and where it runs. A container is put around it over there. `python` is
-    the one whose packages the run uses, be it the first word or not."""
+    """A command: argv, environment variables and working directory. The host adds the container. `python` is the
+    interpreter whose packages the run uses; it need not be the first word."""
 
     argv: tuple[Text, ...]
     environment: Mapping[str, Text]
@@ -69,13 +69,13 @@ class Volume:
 
 @dataclass(frozen=True)
 class ContainerPlan:
-    """The container that the script runs in, and the environment is built in.
+    """The container in which the environment is built and the script runs.
 
-    `image` is a name, or with `is_exact` an id, which is neither fetched under another name nor replaced; `known_as` is
-    its name for people; `is_default`: the target names none. `gpus` None: nothing is said about them. `options` are
-    words for `docker run`, as the user's keys ask for; `shm` None leaves the size to the host. `share` is where
-    `Plan.share` is found inside. `python`: that of the image is used as it is; None: an environment is mounted. `file`
-    says where all this is written.
+    `image` is a name, or with `is_exact` an id that nothing may replace; `known_as` is its name for people;
+    `is_default`: the target names none. `gpus` None: the target says nothing about them. `options` are words for
+    `docker run` that the user's keys ask for; `shm` None leaves the size to the host. `share` is the path of
+    `Plan.share` inside. `python` is the image's own, used as it is; None: an environment is mounted. `file` says where
+    all this is written.
     """
 
     program: str
@@ -99,10 +99,9 @@ class EnvironmentPlan:
     """An environment that the host finds, or resolves and builds.
 
     `spec` is the digest of what was asked for; `requirements`, `constraints` and `conda` are its lines, each with its
-    file and line. `python` is a pin, `interpreter` the Python for a spec that has none. `locks` are those known for
-    the spec; `exact`: the first one is used whatever the spec says. `files` is where local files of the spec
-    are, `uv` the program, `tools` what has to be sent for it, `secrets` the names of what the installer has to know
-    and the script does not.
+    file and line. `python` is a pin, `interpreter` the Python for a spec without one. `locks` are those known for the
+    spec; `exact`: the first one is used whatever the spec says. `files` is the folder of the spec's local files, `uv`
+    the program, `tools` what has to be sent for it, `secrets` the names of variables for the installer alone.
     """
 
     spec: str
@@ -125,7 +124,7 @@ class EnvironmentPlan:
     tools: tuple[str, ...]
     secrets: tuple[str, ...]
     packages: str | None = None
-    """The manifest of packages that are sent along: then nothing over there asks an index."""
+    """The manifest of packages that are sent along; the host then asks no index."""
 
 
 DIRECT = "direct"
@@ -133,7 +132,7 @@ DIRECT = "direct"
 
 @dataclass(frozen=True)
 class EnginePlan:
-    """Who starts the run's supervisor over there and owns it, by its name in `farside/engines/`."""
+    """The engine that starts the run's supervisor and owns it: a name in `farside/engines/`."""
 
     name: str = DIRECT
 
@@ -155,13 +154,13 @@ class Plan:
     stores: tuple[Text, ...]
     share: Text
     command: Command | None
-    """None: the environment is prepared, and nothing is run in it."""
+    """None: only the environment is prepared."""
     limits: RunLimits
     environment: EnvironmentPlan | None = None
     prepare: bool = True
     secrets: tuple[str, ...] = ()
     python: str | None = None
-    """`pythonLocation` for the hole of that name; None is the active one over there, or the image's own."""
+    """`pythonLocation` for the hole of that name. None: the host's active Python, or the image's own."""
     container: ContainerPlan | None = None
     """None: the script sees the host as its user does."""
     gpu: GpuRequest = GpuRequest()

@@ -27,7 +27,7 @@ def storage_error(error: OSError, doing: str, path: Path | str) -> StorageError:
 @contextlib.contextmanager
 def whole(path: Path) -> Iterator[Path]:
     """Gives the name under which to write. After the block, what was written has the name `path`: readers see the old
-    content or the new one. Where it fails, as on a full disk, the old one stays and nothing is left beside it."""
+    content or the new one. If it fails, as on a full disk, the old content stays and nothing is left beside it."""
     temporary = path.with_name(f".hf-new-{os.getpid()}-{os.urandom(4).hex()}")  # short: `path` may have 255 bytes
     try:
         yield temporary
@@ -52,7 +52,7 @@ def write_whole(path: Path, data: bytes, mode: int | None = None, is_durable: bo
 
 
 def write_durably(path: Path, data: bytes) -> None:
-    """Write a new file and wait until the disk has it. The caller sees to it that it is not read before."""
+    """Write a new file and wait until the disk has it. Until then it must not be read, which the caller sees to."""
     with path.open("wb") as file:
         file.write(data)
         file.flush()
@@ -60,8 +60,8 @@ def write_durably(path: Path, data: bytes) -> None:
 
 
 def set_executable(path: Path, is_executable: bool) -> None:
-    """Let all who may read a file run it too, or none, if that is not how it is for its owner. A disk that does not
-    know of this is left as it is."""
+    """Let all who may read a file run it too, or none, unless that is so for its owner. A disk without such permissions
+    is left as it is."""
     with contextlib.suppress(OSError):
         mode = path.stat().st_mode & 0o777
         if bool(mode & 0o100) != is_executable:
@@ -69,8 +69,8 @@ def set_executable(path: Path, is_executable: bool) -> None:
 
 
 def move(source: Path, target: Path) -> None:
-    """Give a file another name; what had it before is replaced. Windows refuses while a process has one of them open,
-    as those who show a run's output have for moments: there it is tried again for a while."""
+    """Rename a file; one that has the name is replaced. Windows refuses while a process has one of them open, as
+    readers of a run's output do for moments: there it is tried again for a while."""
     for seconds in _WINDOWS_WAITS if sys.platform == "win32" else ():
         try:
             source.replace(target)
@@ -92,7 +92,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def try_lock(descriptor: int) -> bool:
-    """Whether it is ours now; closing the descriptor, or the end of the process, gives it back."""
+    """Whether the lock is ours now; closing the descriptor, or the end of the process, releases it."""
     if sys.platform == "win32":
         import msvcrt
 
