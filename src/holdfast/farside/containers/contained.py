@@ -213,7 +213,7 @@ class Contained:
             asked_by = str(self._bound.get("asked_by") or "")
             message = "%s: %s" % (asked_by or "`nvidiaDocker: true` in %s" % file, refusal.message)
             until = "without it" if asked_by else "`nvidiaDocker: false`"
-            return Refused(DOCKER, message, "%s Until then: %s." % (_sentence(refusal.hint), until))
+            return Refused(DOCKER, message, "%s. Until then: %s." % (refusal.hint.rstrip("."), until))
         if refusal.kind == NO_PROGRAM and self.wanted.python:
             message = "`pythonLocation` in %s, in the image `%s`: %s" % (file, self.wanted.known_as, refusal.message)
             return Refused(DOCKER, message, "Name there a Python that the image has, by its whole path in the image.")
@@ -268,7 +268,3 @@ class Contained:
             "gets_gpus": script.gets_gpus,
             "must_use_gpu": script.must_use_gpu,
         }
-
-
-def _sentence(text: str) -> str:
-    return text if not text or text.endswith(".") else text + "."

@@ -64,7 +64,9 @@ def of_image(home: Home, bound: Dict[str, Any], prefix: str, variables: Dict[str
     require_gpus(wanted, docker.environment)
     way = _way(docker, daemon.gpu_ways(), image.id) if wanted.gpus else ""
     furniture = Furniture(home, daemon, own_account(), prefix)
-    given = dict(furniture.variables() + docker_options.capabilities(way, image.environment), **_active(image, prefix))
+    given = dict(furniture.variables() + docker_options.capabilities(way, image.environment))
+    if prefix:
+        given.update(VIRTUAL_ENV=prefix, PATH="%s/bin:%s" % (prefix, image.path))
     before = ["run", "--shm-size", shm(wanted)] + docker_options.gpus(way) + _variables(dict(given, **variables))
     before += list(wanted.options) + ["--rm", "-i", "--workdir", home.container_home(), "--entrypoint", ""]
     before += ["--label", "%s=1" % docker_options.SHELL_LABEL] + whose_words(daemon, home)
@@ -118,10 +120,6 @@ def _mounts(furniture: Furniture, image: Image, wanted: docker_options.WantedCon
     accounts = os.path.join(home.images(), image.short)
     os.makedirs(accounts, exist_ok=True)
     return under_real_names(furniture.folders()) + furniture.accounts(image, accounts) + list(wanted.volumes)
-
-
-def _active(image: Image, prefix: str) -> Dict[str, str]:
-    return {"VIRTUAL_ENV": prefix, "PATH": "%s/bin:%s" % (prefix, image.path)} if prefix else {}
 
 
 def _variables(variables: Dict[str, str]) -> List[str]:

@@ -22,8 +22,6 @@ from holdfast.farside.system.files import read_json, write_whole
 from holdfast.farside.system.layout import CONTROL, Home
 from holdfast.farside.system.refusal import Refused
 
-__all__ = ["Described", "Image", "Python", "find", "inspect", "machine", "pull"]
-
 _KEY = "baseDockerImage"
 _ANY = ("", "python", "python3")
 """Names for whichever Python an image has."""

@@ -54,7 +54,8 @@ def finish(contained: Contained, pause: Pause, is_stopped: bool) -> ContainerOut
     kills = status["memory_kills"]
     notes = []
     if kills:
-        notes.append("The kernel ended %s of the run because memory ran out. %s" % (_processes(kills), limit))
+        who = "a process" if kills == 1 else "%d processes" % kills
+        notes.append("The kernel ended %s of the run because memory ran out. %s" % (who, limit))
     if is_stopped:
         return ContainerOutcome(ended, None, swept, total, notes)
     if number == signal.SIGKILL and not status["owned"]:
@@ -169,7 +170,3 @@ def _limit(contained: Contained, found: Optional[int]) -> str:
     if found:
         return "The container's limit is %d MiB." % (found >> 20)
     return "The container has no limit of its own: it was the machine's memory."
-
-
-def _processes(count: int) -> str:
-    return "a process" if count == 1 else "%d processes" % count

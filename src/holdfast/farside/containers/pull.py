@@ -94,7 +94,7 @@ def pull(
             log(line)
 
     answer = docker.call(["pull", name], _WITHOUT_END, Listener(hear, progress.tick))
-    if not answer.is_good and not _is_there(docker, name):
+    if not answer.is_good and not docker.call(["image", "inspect", "--format", "{{.Id}}", name]).is_good:
         raise why(name, answer)
 
 
@@ -178,7 +178,3 @@ def _with_replacement(name: str, text: str, hint: str) -> Tuple[str, str]:
     if instead is None:
         return text, hint
     return "The image `%s` is gone: %s." % (name, instead[1]), "Use a modern one instead: %s" % instead[0]
-
-
-def _is_there(docker: DockerClient, name: str) -> bool:
-    return docker.call(["image", "inspect", "--format", "{{.Id}}", name]).is_good

@@ -142,8 +142,8 @@ class RoomContainer(Room):
         found.setdefault(SHIPPED, False)
         for path, is_writable in self._files.items():
             found.setdefault(path, is_writable)
-        tops = [home, os.path.realpath(home)]
-        return {path: found[path] for path in found if path in tops or not _is_below(path, tops)}
+        below = (home.rstrip("/") + "/", os.path.realpath(home).rstrip("/") + "/")
+        return {path: is_writable for path, is_writable in found.items() if not path.startswith(below)}
 
     def _own(self) -> Dict[str, str]:
         """Where the installer finds the machine's settings, and a home that it may write to."""
@@ -230,7 +230,3 @@ def _credentials(environment: Dict[str, str]) -> str:
 
 def _account(environment: Dict[str, str]) -> str:
     return environment.get("HOME") or os.path.expanduser("~")
-
-
-def _is_below(path: str, tops: Sequence[str]) -> bool:
-    return any(path.startswith(top.rstrip("/") + "/") for top in tops)

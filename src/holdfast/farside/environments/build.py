@@ -60,10 +60,11 @@ _NO_TOOL = (
 
 class _NoPython(Refused):
     def __init__(self, place: BuildPlace, pin: str, found: str, reason: str) -> None:
-        self.short = "%s has no Python %s (it has: %s), and uv could not bring one" % (_large(place.words), pin, found)
+        missing = "has no Python %s (it has: %s), and uv could not bring one" % (pin, found)
+        self.short = "%s%s %s" % (place.words[:1].upper(), place.words[1:], missing)
         self.reason = reason.rstrip(".")
         remedy = "Install it there, name a channel that has it under `channels:`, or pin another one."
-        Refused.__init__(self, "preparation", "%s: %s. %s" % (_small(self.short), self.reason, remedy))
+        Refused.__init__(self, "preparation", "%s %s: %s. %s" % (place.words, missing, self.reason, remedy))
 
 
 class Maker:
@@ -290,11 +291,3 @@ class Maker:
 
     def _write_note(self, lock: Lock, name: str) -> None:
         write_whole(self._known.note(lock), name)
-
-
-def _large(words: str) -> str:
-    return words[:1].upper() + words[1:]
-
-
-def _small(sentence: str) -> str:
-    return sentence[:1].lower() + sentence[1:]

@@ -306,7 +306,8 @@ def _for_device(build: Build, device: Tuple[int, int], machine: EnvironmentMachi
     known = [capability(each) or (0, 0) for each in build.architectures]
     age = "newer" if max(known) < device else "older" if device < min(known) else "other"
     index = _torch_index(machine)
-    if build.framework == TORCH and device >= (5, 0) and not index.endswith(_cuda_of(build)):
+    own = "cu" + "".join(str(each) for each in numbers(build.cuda)[:2])
+    if build.framework == TORCH and device >= (5, 0) and not index.endswith(own):
         return "Write `%s` above `torch`: the builds there are for %s GPUs too." % (index, age)
     release = {"newer": "a newer", "older": "an older", "other": "another"}[age]
     return "Take %s release of `%s`, one that was built for `sm_%d%d`." % (release, build.package, *device)
@@ -336,10 +337,6 @@ def _tensorflow_line(version: str) -> str:
         return "tensorflow-gpu==" + version
     extra = "" if found and found < (2, 14) else "[and-cuda]"
     return "tensorflow%s%s" % (extra, "==" + version if version else "")
-
-
-def _cuda_of(build: Build) -> str:
-    return "cu" + "".join(str(each) for each in numbers(build.cuda)[:2])
 
 
 def _is_for_gpu(name: str) -> bool:

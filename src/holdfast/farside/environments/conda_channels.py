@@ -76,7 +76,7 @@ def channel_urls(
     secret_urls: Dict[str, str] = {}
     credentials: Dict[str, List[str]] = {}
     for name in wanted:
-        urls = _addresses(name, settings)
+        urls = [_address(each, settings) for each in settings.groups.get(name, [name])]
         groups.setdefault(without_secrets(name.rstrip("/")), tuple(without_secrets(url) for url in urls))
         for url in urls:
             _take_secrets(url, secret_urls, credentials)
@@ -159,10 +159,6 @@ def _settings(found: Dict[str, Any]) -> Settings:
         priority=_PRIORITIES.get(str(found.get("channel_priority", "")).lower(), "flexible"),
         network=network,
     )
-
-
-def _addresses(name: str, settings: Settings) -> List[str]:
-    return [_address(each, settings) for each in settings.groups.get(name, [name])]
 
 
 def _address(name: str, settings: Settings) -> str:

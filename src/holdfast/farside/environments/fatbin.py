@@ -122,7 +122,7 @@ def _sections(file: _File) -> Dict[bytes, List[_Place]]:
     width, count, names_at = struct.unpack_from("<HHH", header, 58)
     if width != 64 or not 0 < count <= _MOST_SECTIONS or names_at >= count:
         raise _Odd
-    rows = [struct.unpack("<IIQQQQIIQQ", row) for row in _split(file.read(table, 64 * count), 64)]
+    rows = list(struct.iter_unpack("<IIQQQQIIQQ", file.read(table, 64 * count)))
     if rows[names_at][5] > _MOST_NAMES:
         raise _Odd
     names = file.read(rows[names_at][4], rows[names_at][5])
@@ -132,10 +132,6 @@ def _sections(file: _File) -> Dict[bytes, List[_Place]]:
         if name in (_LINKED, _RELOCATABLE):
             found.setdefault(name, []).append((row[4], row[4] + row[5]))
     return found
-
-
-def _split(content: bytes, width: int) -> Iterator[bytes]:
-    return (content[start : start + width] for start in range(0, len(content), width))
 
 
 def _walk(file: _File, section: _Place) -> Iterator[_Place]:

@@ -120,15 +120,12 @@ def _name_and_version(folder: str, name: str) -> Optional[Tuple[str, str]]:
         package, version = stem.split("-")
         return normalized(package), version
     for file in ("METADATA", "PKG-INFO"):
-        fields = dict(re.findall(r"^(Name|Version):[ \t]*(\S+)", _head(os.path.join(folder, name, file)), re.MULTILINE))
+        text = read_text(os.path.join(folder, name, file), 1 << 16)
+        head = re.split(r"\r?\n\r?\n", text, maxsplit=1)[0]  # the fields in front of the description
+        fields = dict(re.findall(r"^(Name|Version):[ \t]*(\S+)", head, re.MULTILINE))
         if len(fields) == 2:
             return normalized(fields["Name"]), fields["Version"]
     return None
-
-
-def _head(path: str) -> str:
-    """The fields in front of the description."""
-    return re.split(r"\r?\n\r?\n", read_text(path, 1 << 16), maxsplit=1)[0]
 
 
 def _tags(metadata: str, beside_conda: bool) -> Tuple[str, ...]:

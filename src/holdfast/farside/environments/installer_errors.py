@@ -70,7 +70,8 @@ def _culprit(reason: str, requirements: List[List[str]]) -> Optional[List[str]]:
     named: List[Any] = []
     for text, where in requirements:
         name = package_name(text)
-        if name and re.search(r"(?<![\w.-])%s(?![\w-])" % _loose(name), reason, re.IGNORECASE):
+        loose = "[-_.]+".join(re.escape(part) for part in re.split(r"[-_.]+", name))
+        if name and re.search(r"(?<![\w.-])%s(?![\w-])" % loose, reason, re.IGNORECASE):
             exact = text.replace(" ", "") in reason.replace(" ", "")
             named.append((not exact, len(named), [text, where]))
     return min(named)[2] if named else None
@@ -83,10 +84,6 @@ def package_name(text: str) -> str:
         return found.group(1)
     wheel = re.search(r"/([A-Za-z0-9_.]+)-\d[^/]*\.whl", text)
     return wheel.group(1).replace("_", "-") if wheel else ""
-
-
-def _loose(name: str) -> str:
-    return "[-_.]+".join(re.escape(part) for part in re.split(r"[-_.]+", name))
 
 
 def _remedy(output: str, culprit: Optional[List[str]]) -> str:

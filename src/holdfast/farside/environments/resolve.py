@@ -52,7 +52,9 @@ class Resolver:
         """`requirements` with hashes and the `backend` that was chosen for PyTorch. `extra` are arguments, among them
         the Python; `limits` are constraints beside those of the spec."""
         if self._plan["locked"]:
-            return {"requirements": _without_options(self._plan["locked"]), "backend": ""}
+            lines = self._plan["locked"].splitlines()
+            kept = [line for line in lines if not line.startswith("-")]  # options stand beside the lock
+            return {"requirements": "\n".join(kept), "backend": ""}
         if not self._plan["requirements"]:
             return {"requirements": "", "backend": ""}
         found = self._compiled(extra, limits, {})
@@ -110,11 +112,6 @@ class Resolver:
         """Versions that the same spec has on other platforms: uv keeps what fits, so that boxes agree."""
         others = [] if self._plan["upgrade"] else [each for each in self._plan["locks"] if is_lock(each)]
         _write(target, [others[0]["requirements"]] if others else [])
-
-
-def _without_options(requirements: str) -> str:
-    """They stand beside the lock, and are the same for all packages."""
-    return "\n".join(line for line in requirements.splitlines() if not line.startswith("-"))
 
 
 def _version(path: str) -> Optional[Tuple[int, int]]:

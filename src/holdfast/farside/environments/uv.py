@@ -74,11 +74,6 @@ def for_sync(arguments: List[str]) -> List[str]:
     return found
 
 
-def _is_cache(name: str) -> bool:
-    """Of a folder among the caches of this host's installers."""
-    return name == CACHE or name.startswith(CACHE + "-linux-")
-
-
 def bring_command(uv: str, pin: str) -> List[str]:
     return [uv, "python", "install", pin]
 
@@ -190,7 +185,7 @@ def alone(home: Home) -> Iterator[bool]:
 
 def caches(home: Home) -> List[str]:
     """Names of uv's: one for each platform."""
-    return [name for name in names_in(home.cache()) if _is_cache(name)]
+    return [name for name in names_in(home.cache()) if name == CACHE or name.startswith(CACHE + "-linux-")]
 
 
 def _locked(path: str, held: List[int]) -> bool:

@@ -6,7 +6,7 @@ import fcntl
 import os
 import re
 import stat
-from typing import Any, Dict, List
+from typing import Any, Dict
 
 from holdfast.farside.operations.account import account_home
 from holdfast.farside.system.files import whole
@@ -28,7 +28,8 @@ def authorize(_home: Home, line: str) -> Dict[str, Any]:
     added = add_line(path, line)
     real = os.path.realpath(path)
     looked_at = [home, os.path.dirname(path), path] + ([os.path.dirname(real)] if os.path.islink(path) else [])
-    return {"file": path, "added": added, "made": len(made), "open_to_others": _open_to_others(looked_at)}
+    open_to_others = [each for each in looked_at if os.stat(each).st_mode & (stat.S_IWGRP | stat.S_IWOTH)]
+    return {"file": path, "added": added, "made": len(made), "open_to_others": open_to_others}
 
 
 def deauthorize(_home: Home, body: str, made: int) -> Dict[str, Any]:
@@ -156,7 +157,3 @@ def _append(path: str, addition: bytes) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _open_to_others(paths: List[str]) -> List[str]:
-    return [path for path in paths if os.stat(path).st_mode & (stat.S_IWGRP | stat.S_IWOTH)]

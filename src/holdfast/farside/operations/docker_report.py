@@ -8,6 +8,7 @@ from holdfast.farside.containers import docker_options, images
 from holdfast.farside.containers.daemon import Daemon, DockerClient, forget
 from holdfast.farside.containers.docker_errors import DOCKER, ELSEWHERE, NO_GPUS, explain
 from holdfast.farside.containers.outfit import require_gpus, require_python, require_sources, traced
+from holdfast.farside.containers.pull import pull
 from holdfast.farside.operations import leftover_containers
 from holdfast.farside.operations.account import account_name
 from holdfast.farside.operations.logout import lingers
@@ -97,7 +98,7 @@ def _require_image(docker: DockerClient, name: str, pulls: bool, tell: Tell) -> 
     if images.inspect(docker, name) is None:
         if not pulls:
             raise Refused(ABSENT, "The image `%s` is not on this machine." % name)
-        images.pull(docker, name, tell)
+        pull(docker, name, tell)
     tell("trying a container of %s" % name)
 
 

@@ -123,7 +123,8 @@ def trimmed(home: Home, message: Message) -> Dict[str, Any]:
     kept: List[List[str]] = []
     now = time.time()
     if older is not None:
-        _remove_old(home, now - float(older), removed, kept)
+        for name in [each for each in names(home) if _last_use(home, each) < now - float(older)]:
+            _remove(home, name, removed, kept)
     left = _Limit(home, int(keep), removed, kept).enforce() if keep is not None else None
     moment = Moment(now, float(older or 0.0))
     unfinished = UNFINISHED.remove(home, moment)
@@ -139,12 +140,6 @@ def trimmed(home: Home, message: Message) -> Dict[str, Any]:
 
 def _bytes(removed: Removed) -> int:
     return sum(size for _, size in removed)
-
-
-def _remove_old(home: Home, before: float, removed: List[List[Any]], kept: List[List[str]]) -> None:
-    for name in names(home):
-        if _last_use(home, name) < before:
-            _remove(home, name, removed, kept)
 
 
 def _remove(home: Home, name: str, removed: List[List[Any]], kept: List[List[str]]) -> bool:

@@ -22,8 +22,7 @@ _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:\.\d+)?(?:Z| ?([+-]
 
 
 def find(home: Home) -> List[Dict[str, str]]:
-    """`name`, `run`, `project`, `state`, `image` of each. None where no run of this home ever had a container; Docker
-    is not asked then."""
+    """`name`, `run`, `project`, `state`, `image` of each. Docker is not asked where no run here ever had one."""
     if not home.had_containers():
         return []
     docker = DockerClient()

@@ -8,6 +8,7 @@ from holdfast.farside.operations import (
     authorized_keys,  # noqa: F401 - asked for after `purge`, when its file is gone
 )
 from holdfast.farside.operations.home_lock import Alone
+from holdfast.farside.operations.sweep import sweep_containers
 from holdfast.farside.run.liveness import alive, lives_on
 from holdfast.farside.system.files import names_in, read_json, remove_path, remove_tree
 from holdfast.farside.system.layout import MARKER, Home
@@ -39,7 +40,7 @@ def purge(home: Home) -> Dict[str, Any]:
     with Alone(home):
         _refuse_living(home.runs())
         links = _links(home)
-        _remove_containers(home)
+        sweep_containers(home)
         _remove_runs(home.runs())
         for name in sorted(_known(home), key=lambda name: name == MARKER):
             remove_path(os.path.join(home.path, name))
@@ -136,14 +137,6 @@ def _remove_empty(folder: str) -> None:
         os.rmdir(folder)
     except OSError:
         raise Refused("living", "A run has just begun in `%s`." % folder, "Wait for it, or cancel it.")
-
-
-def _remove_containers(home: Home) -> None:
-    """Those of runs that are over, where any ever had one; Docker that cannot be asked now keeps what it has."""
-    if home.had_containers():
-        from holdfast.farside.operations import leftover_containers
-
-        leftover_containers.remove(home)
 
 
 def _is_found(home: Home) -> bool:

@@ -74,7 +74,7 @@ def sweep(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
     except Refused as refusal:
         kept.append(["files that no run needs", refusal.message])
     removed += _counted("leftovers", LEFTOVERS.remove(home, moment))
-    removed += [["container " + name, 1, 0] for name in _sweep_containers(home)]
+    removed += [["container " + name, 1, 0] for name in sweep_containers(home)]
     removed += [["farside " + os.path.basename(path), 1, size] for path, size in VERSIONS.remove(home, moment) or []]
     if message.get("cache"):
         cache = CACHE.remove(home, moment)
@@ -88,8 +88,8 @@ def _counted(name: str, removed: Optional[Removed]) -> List[List[Any]]:
     return [[name, len(removed), sum(size for _, size in removed)]] if removed else []
 
 
-def _sweep_containers(home: Home) -> List[str]:
-    """Of runs that are over, where any ever had one; loaded then."""
+def sweep_containers(home: Home) -> List[str]:
+    """Of runs that are over, where any ever had one: loaded then. Docker that cannot be asked now keeps what it has."""
     if not home.had_containers():
         return []
     from holdfast.farside.operations import leftover_containers
@@ -174,9 +174,11 @@ def _is_young_manifest(path: str, now: float) -> bool:
 def _leftovers(home: Home, moment: Moment) -> Optional[Callable[[], Paths]]:
     """What a process that died was making or removing, a shell that was never entered, parts of files that never came
     whole."""
-    return lambda: [
-        path for path in _passing(home) if _is_old(path, moment.now) and not (_is_folder(path) and is_alive(path))
-    ]
+
+    def is_unneeded(path: str) -> bool:
+        return _is_old(path, moment.now) and (os.path.islink(path) or not os.path.isdir(path) or not is_alive(path))
+
+    return lambda: filter(is_unneeded, _passing(home))
 
 
 def _passing(home: Home) -> Iterator[str]:
@@ -291,10 +293,6 @@ def _is_old(path: str, now: float, older: float = 0.0) -> bool:
         return now - os.lstat(path).st_mtime >= max(older, _YOUNG)
     except OSError:
         return False
-
-
-def _is_folder(path: str) -> bool:
-    return os.path.isdir(path) and not os.path.islink(path)
 
 
 @contextlib.contextmanager
