@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast.farside.environments import conda_build
-from holdfast.farside.environments.conda_build import CondaDone, CondaProblem, CondaProgress, Prefix
+from holdfast.farside.environments.conda_build import CondaDone, CondaProblem, CondaProgress
 from holdfast.farside.environments.conda_channels import Settings, channel_urls, read_settings
 
 UV = Path(sys.executable).with_name("uv")
@@ -68,8 +68,7 @@ class Bench:
         return solved.packages
 
     def request(self, packages: tuple[Any, ...], name: str, names: tuple[str, ...] = (), **options: Any) -> str:
-        path = str(self.folder / name)
-        prefix = Prefix(path, options.pop("seen_as", path))
+        prefix = str(self.folder / name)
         channels = channel_urls(names, (), self.settings)
         return conda_build.install_request(packages, prefix, channels, PLATFORM, str(self.cache), **options)
 

@@ -77,15 +77,6 @@ def test_uv_installs_on_top_and_sees_what_conda_installed(bench, channel):
     assert said(python, "-c", "import six, greet; print(six.__version__, greet.__version__)") == "1.16.0 2.0\n"
 
 
-def test_a_prefix_can_be_built_for_another_path(bench, channel):
-    packages = bench.packages([channel.url], "greet", "python")
-
-    bench.install(packages, "p", seen_as="/opt/environment")
-
-    assert (bench.folder / "p/etc/base.txt").read_text() == "at /opt/environment\n"
-    assert (bench.folder / "p/bin/greet").read_text().startswith("#!/opt/environment/bin/python3")
-
-
 def test_the_build_fits_the_targets_driver_and_c_library(bench, channel):
     assert names(bench.packages([channel.url], "gpu-lib")) == ["gpu-lib=1.0=cpu_0"]
     assert names(bench.packages([channel.url], "gpu-lib", cuda="12.4")) == ["gpu-lib=1.0=cuda_1"]

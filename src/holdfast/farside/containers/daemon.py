@@ -40,7 +40,6 @@ class Daemon(NamedTuple):
     remaps: bool
     selinux: bool
     runtimes: Tuple[str, ...]
-    default_runtime: str
     devices: Tuple[str, ...]
     has_cdi: bool
 
@@ -80,7 +79,6 @@ def parse_info(found: Dict[str, Any]) -> Daemon:
         remaps="userns" in names,
         selinux="selinux" in names,
         runtimes=tuple(sorted(found.get("Runtimes") or {})),
-        default_runtime=str(found.get("DefaultRuntime") or ""),
         devices=tuple(devices),
         has_cdi=bool(found.get("CDISpecDirs")),
     )
@@ -100,7 +98,6 @@ def _podman(found: Dict[str, Any]) -> Daemon:
         remaps=False,
         selinux=bool(security.get("selinuxEnabled")),
         runtimes=(str(runtime),),
-        default_runtime=str(runtime),
         devices=(),
         has_cdi=True,
     )
@@ -162,10 +159,6 @@ class DockerClient:
             known = _usable(parse_info(found))
             _remember(home, sign, found)
         return known
-
-    def ask(self) -> Daemon:
-        """As `daemon`, asked now, and kept nowhere."""
-        return _usable(parse_info(self._info()))
 
     def _info(self) -> Dict[str, Any]:
         answer = self.call(["info", "--format", "{{json .}}"])
@@ -296,7 +289,7 @@ def _remember(home: Home, sign: Mark, info: Dict[str, Any]) -> None:
 
 _KEPT = (
     *("host", "store", "version", "SecurityOptions", "DiscoveredDevices", "ServerVersion", "OSType", "Architecture"),
-    *("OperatingSystem", "DockerRootDir", "Runtimes", "DefaultRuntime", "CDISpecDirs"),
+    *("OperatingSystem", "DockerRootDir", "Runtimes", "CDISpecDirs"),
 )
 
 

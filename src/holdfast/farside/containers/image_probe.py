@@ -35,8 +35,6 @@ section passwd
 shown /etc/passwd
 section group
 shown /etc/group
-section release
-shown /etc/os-release
 section pythons
 IFS=:
 all=$PATH:/usr/local/bin:/usr/bin:/opt/conda/bin:/opt/conda/envs/*/bin:/opt/venv/bin:/opt/python/*/bin
@@ -61,7 +59,6 @@ class Probed(NamedTuple):
     pythons: List[List[str]]
     passwd: str
     group: str
-    release: str
 
 
 def look(docker: DockerClient, image: str, home: Home) -> Probed:
@@ -108,7 +105,7 @@ def _probed(image: str, found: Dict[str, str]) -> Probed:
         message = "The image `%s` has no C library that Holdfast knows (glibc or musl), so no Python runs in it."
         raise Refused(UNFIT, message % image, "Choose one with a whole system, such as ubuntu:24.04.")
     texts = [found[each].strip("\n") + "\n" for each in ("passwd", "group")]
-    return Probed(libc, _pythons(found["pythons"]), texts[0].lstrip("\n"), texts[1].lstrip("\n"), _release(found))
+    return Probed(libc, _pythons(found["pythons"]), texts[0].lstrip("\n"), texts[1].lstrip("\n"))
 
 
 def _pythons(text: str) -> List[List[str]]:
@@ -124,11 +121,6 @@ def _pythons(text: str) -> List[List[str]]:
 def is_of_environment(path: str) -> bool:
     """By where a Python lies: what it leads to is another one."""
     return path.startswith(("/opt/venv/", "/opt/conda/envs/"))
-
-
-def _release(found: Dict[str, str]) -> str:
-    named = re.search(r'^PRETTY_NAME="?([^"\n]*)', found["release"], re.MULTILINE)
-    return named.group(1) if named else ""
 
 
 def _explained(image: str, answer: Finished) -> Refused:

@@ -49,12 +49,9 @@ class Image(NamedTuple):
     architecture: str
     platform: str
     environment: Dict[str, str]
-    user: str
-    entrypoint: Tuple[str, ...]
     pythons: Tuple[Python, ...]
     passwd: str
     group: str
-    release: str
 
     @property
     def short(self) -> str:
@@ -88,8 +85,6 @@ class Described(NamedTuple):
     os: str
     architecture: str
     environment: Dict[str, str]
-    user: str
-    entrypoint: Tuple[str, ...]
 
 
 def find(docker: DockerClient, container: Dict[str, Any], home: Home, owner: Optional[Supervision]) -> Image:
@@ -134,8 +129,6 @@ def _described(row: Dict[str, Any]) -> Described:
         os=str(row.get("Os") or "linux").lower(),
         architecture=str(row.get("Architecture") or ""),
         environment=dict(each.partition("=")[::2] for each in config.get("Env") or [] if "=" in each),
-        user=str(config.get("User") or ""),
-        entrypoint=tuple(str(each) for each in config.get("Entrypoint") or []),
     )
 
 
@@ -229,12 +222,9 @@ def _image(described: Described, name: str, probed: Probed) -> Image:
         architecture=architecture,
         platform="linux-%s-%s" % (architecture, probed.libc),
         environment=described.environment,
-        user=described.user,
-        entrypoint=described.entrypoint,
         pythons=tuple(Python(*each) for each in probed.pythons),
         passwd=probed.passwd,
         group=probed.group,
-        release=probed.release,
     )
 
 

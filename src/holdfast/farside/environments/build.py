@@ -81,11 +81,12 @@ class Maker:
         if not os.path.exists(self._plan["uv"]):
             _bring_uv(self._home, self._plan["uv"], self._shop)
         try:
-            interpreter, lock = self._from_conda() if self._is_conda() else self._from_index_or_channels()
+            is_conda = self._plan["locks"][0]["conda"] if self._plan["exact"] else self._plan["conda"]
+            interpreter, lock = self._from_conda() if is_conda else self._from_index_or_channels()
             environment, built = self._made(lock, interpreter)
         finally:
             self._conda.leave()
-        self._write_note(lock, environment.id)
+        write_whole(self._known.note(lock), environment.id)
         return FoundEnvironment(environment, lock), built
 
     def _made(self, lock: Lock, interpreter: Interpreter) -> Tuple[Environment, bool]:
@@ -113,9 +114,6 @@ class Maker:
         lines = [text for text, _ in self._plan["requirements"] + self._plan["constraints"]]
         settings = dict(self._shop.room.passes(inherited_environment()), **self._variables())
         return lines + list(self._plan["options"]) + list(settings.values()) + self._conda.addresses()
-
-    def _is_conda(self) -> bool:
-        return bool(self._plan["locks"][0]["conda"] if self._plan["exact"] else self._plan["conda"])
 
     def _from_index_or_channels(self) -> Tuple[Interpreter, Lock]:
         """A Python that neither the machine nor uv has may be in a channel, where the spec names some."""
@@ -288,6 +286,3 @@ class Maker:
         place = CONDA if interpreter.path == CONDA else self._place.identity(interpreter.path)
         content = [lock_digest(lock), interpreter.version, place, self._known.platform] + ([tag] if tag else [])
         return hashlib.sha256("\n".join(content).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-
-    def _write_note(self, lock: Lock, name: str) -> None:
-        write_whole(self._known.note(lock), name)

@@ -68,13 +68,6 @@ _VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?")
 Package = Dict[str, Any]
 
 
-class Prefix(NamedTuple):
-    """Where packages are installed, and the path under which a run will see it, which is written into its scripts."""
-
-    path: str
-    seen_as: str
-
-
 class CondaProgress(NamedTuple):
     """`total` is 0 where nothing is downloaded."""
 
@@ -140,7 +133,7 @@ def solve_request(
 
 def install_request(
     packages: Sequence[Package],
-    prefix: Prefix,
+    prefix: str,
     channels: Channels,
     platform: str,
     cache: str,
@@ -151,8 +144,7 @@ def install_request(
     request = {
         "do": "install",
         "packages": list(packages),
-        "prefix": prefix.path,
-        "target_prefix": prefix.seen_as,
+        "prefix": prefix,
         "platform": subdir(platform),
         "cache": cache,
         "thorough": thorough,
@@ -240,9 +232,7 @@ class CondaPart:
         return packages
 
     def install(self, packages: List[Dict[str, Any]], path: str, platform: str, thorough: bool) -> None:
-        channels = self._channels([])
-        place = Prefix(path, path)
-        self._ask(install_request(packages, place, channels, platform, self._cache(), thorough))
+        self._ask(install_request(packages, path, self._channels([]), platform, self._cache(), thorough))
 
     def tool_python(self) -> str:
         """The Python that has py-rattler; made when it is needed first."""
@@ -269,18 +259,8 @@ class CondaPart:
 
     def _make_tool(self, path: str) -> Dict[str, Any]:
         variables, python = self._variables(), self._python()
-        steps = [
-            uv.venv_command(self._plan["uv"], path, python),
-            [
-                self._plan["uv"],
-                "pip",
-                "install",
-                "--python",
-                os.path.join(path, "bin", "python"),
-                RATTLER,
-            ],
-        ]
-        for step in steps:
+        install = [self._plan["uv"], "pip", "install", "--python", os.path.join(path, "bin", "python"), RATTLER]
+        for step in (uv.venv_command(self._plan["uv"], path, python), install):
             progress = uv.UvProgress(self._shop.phase, "fetching %s, which installs conda packages" % RATTLER)
             result = self._shop.run(step, variables, progress.hear)
             if result.code != 0:
@@ -294,7 +274,9 @@ class CondaPart:
         def hear(line: str) -> None:
             answer = read_line(line)
             if isinstance(answer, CondaProgress):
-                self._tell(answer)
+                if time.monotonic() - self._told >= _EVERY:
+                    self._told = time.monotonic()
+                    self._shop.phase(answer.text)
             elif answer is not None:
                 answers.append(answer)
 
@@ -303,13 +285,7 @@ class CondaPart:
         answer = answers[-1] if answers else ended_early(result.code, result.output)
         if isinstance(answer, CondaProblem):
             raise Refused("preparation", self._sentence(answer))
-        done: CondaDone = answer
-        return done
-
-    def _tell(self, progress: CondaProgress) -> None:
-        if time.monotonic() - self._told >= _EVERY:
-            self._told = time.monotonic()
-            self._shop.phase(progress.text)
+        return CondaDone(answer.packages)
 
     def _sentence(self, problem: CondaProblem) -> str:
         name = package_name(problem.spec) if problem.spec else ""

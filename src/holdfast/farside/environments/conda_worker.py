@@ -105,7 +105,7 @@ async def solve(request: JSON, say: Say) -> JSON:
 async def install(request: JSON, say: Say) -> JSON:
     """Exactly these archives, into a prefix that has no packages yet: what a cut installation left is not trusted."""
     rattler = importlib.import_module("rattler")
-    prefix, seen_as = request["prefix"], request.get("target_prefix") or request["prefix"]
+    prefix = request["prefix"]
     if os.path.isdir(os.path.join(prefix, "conda-meta")):
         raise Failed("storage", "`%s` has packages already" % prefix)
     records, config = [_record(rattler, each) for each in request["packages"]], _config(rattler, request)
@@ -125,7 +125,6 @@ async def install(request: JSON, say: Say) -> JSON:
         config=config,
         client=_client(rattler, config, request),
         reporter=reporter,
-        alternative_target_prefix=seen_as if seen_as != prefix else None,
     )
     if reporter.broken:
         raise Failed("other", "the script of `%s` that runs after its installation failed" % reporter.broken[0])

@@ -48,7 +48,7 @@ def test_folders_behind_a_link_have_both_names(tmp_path):
 
 
 def test_the_accounts_are_the_images_and_ones_own(tmp_path):
-    image = Image("sha256:a", "x", "x86_64", "p", {}, "", (), (), "root:x:0:0::/root:/bin/sh\n", "root:x:0:\n", "")
+    image = Image("sha256:a", "x", "x86_64", "p", {}, (), "root:x:0:0::/root:/bin/sh\n", "root:x:0:\n")
 
     mounts = furniture(tmp_path).accounts(image, str(tmp_path))
 

@@ -19,9 +19,7 @@ from holdfast.farside.system.refusal import Refused
 
 ID = "sha256:" + "ab" * 32
 FILE = "aml_config/box.compute"
-PROBED = image_probe.Probed(
-    "glibc2.36", [["/usr/bin/python3", "3.11.2", "/usr/bin/python3.11"]], "root:x:0:0\n", "", "D 12"
-)
+PROBED = image_probe.Probed("glibc2.36", [["/usr/bin/python3", "3.11.2", "/usr/bin/python3.11"]], "root:x:0:0\n", "")
 GO = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
@@ -92,7 +90,7 @@ def test_an_image_is_inspected_once_unless_the_note_about_it_is_damaged(home, lo
     assert looks == [ID]
     next(Path(home.images()).iterdir()).write_text("{")
 
-    assert find(Engine(debian=row()), wanted(), home).release == "D 12"
+    assert find(Engine(debian=row()), wanted(), home).pythons[0].version == "3.11.2"
     assert looks == [ID, ID]
 
 
@@ -284,7 +282,7 @@ def test_layers_are_counted_as_they_come():
 
 
 def probed(**sections: str) -> image_probe.Probed:
-    found = {"libc": "", "passwd": "", "group": "", "release": "", "pythons": "", "end": "", **sections}
+    found = {"libc": "", "passwd": "", "group": "", "pythons": "", "end": "", **sections}
     said = "".join(f"\nmark {name}\n{text}" for name, text in found.items())
     return image_probe._probed("image", image_probe._sections(said, "mark"))
 
@@ -304,13 +302,12 @@ def test_the_c_library_is_known_by_what_it_says_itself_and_an_image_without_one_
         probed()
 
 
-def test_pythons_are_known_once_each_and_only_those_of_today_accounts_and_the_release_as_they_stand():
+def test_pythons_are_known_once_each_and_only_those_of_today_and_accounts_as_they_stand():
     accounts = "root:x:0:0::/root:/bin/sh\nme:x:1000:1000::/:/bin/sh\n"
     found = probed(
         libc="musl\n",
         passwd=accounts,
         group="root:x:0:\n",
-        release='NAME="Alpine"\nPRETTY_NAME="Alpine Linux v3.20"\n',
         pythons="python\t/usr/bin/python3\t3.11.2\t/usr/bin/python3.11\n"
         "noise\npython\t/usr/bin/python3.11\t3.11.2\t/usr/bin/python3.11\n"
         "python\t/usr/bin/python\t2.7.18\t/usr/bin/python2.7\n"
@@ -320,7 +317,7 @@ def test_pythons_are_known_once_each_and_only_those_of_today_accounts_and_the_re
         ["/usr/bin/python3", "3.11.2", "/usr/bin/python3.11"],
         ["/opt/conda/bin/python3", "3.10.4", "/opt/conda/bin/python3.10"],
     ]
-    assert (found.passwd, found.group, found.release) == (accounts, "root:x:0:\n", "Alpine Linux v3.20")
+    assert (found.passwd, found.group) == (accounts, "root:x:0:\n")
 
 
 def test_an_image_without_a_shell_says_so():

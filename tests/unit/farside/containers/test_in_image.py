@@ -15,7 +15,7 @@ OWN = Python("/usr/bin/python3", "3.11.2", "/usr/bin/python3.11")
 
 def image(*pythons: Python, libc: str = "glibc2.36", number: str = "ab") -> Image:
     platform = "linux-x86_64-" + libc
-    return Image("sha256:" + number * 32, "debian", "x86_64", platform, {}, "", (), pythons, "", "", "")
+    return Image("sha256:" + number * 32, "debian", "x86_64", platform, {}, pythons, "", "")
 
 
 def bring(home: Home, name: str) -> str:

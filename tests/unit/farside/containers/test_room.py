@@ -18,8 +18,7 @@ from holdfast.farside.system.programs import Finished
 from holdfast.farside.system.refusal import Refused
 
 IMAGE = Image(
-    "sha256:" + "ab" * 32, "debian", "x86_64", "linux-x86_64-glibc2.36", {"UV_SYSTEM_PYTHON": "1"}, "", (), (),
-    "", "", "",
+    "sha256:" + "ab" * 32, "debian", "x86_64", "linux-x86_64-glibc2.36", {"UV_SYSTEM_PYTHON": "1"}, (), "", ""
 )  # fmt: skip
 WANTED = docker_options.WantedContainer(
     "debian", "debian", None, ("--network", "bridge"), None, (), "/azureml-share/", "holdfast-p_1",

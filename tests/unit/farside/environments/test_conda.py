@@ -7,7 +7,7 @@ import json
 import pytest
 
 from holdfast.farside.environments import conda_build
-from holdfast.farside.environments.conda_build import CondaDone, CondaProblem, CondaProgress, Prefix
+from holdfast.farside.environments.conda_build import CondaDone, CondaProblem, CondaProgress
 from holdfast.farside.environments.conda_channels import Channels
 
 CHANNELS = Channels(
@@ -44,13 +44,13 @@ def test_a_solve_is_asked_for_the_targets_system_and_driver():
         }
 
 
-def test_an_installation_names_the_place_and_how_it_will_be_seen():
-    prefix = Prefix("/home/me/.holdfast/environments/x", "/environments/x")
+def test_an_installation_names_the_packages_and_the_place():
+    prefix = "/home/me/.holdfast/environments/x"
 
     request = json.loads(conda_build.install_request([package("x")], prefix, CHANNELS, PLATFORM, "/cache"))
 
     assert (request["do"], request["packages"], request["platform"]) == ("install", [package("x")], "linux-64")
-    assert (request["prefix"], request["target_prefix"], request["thorough"]) == (*prefix, False)
+    assert (request["prefix"], request["thorough"]) == (prefix, False)
 
 
 @pytest.mark.parametrize(

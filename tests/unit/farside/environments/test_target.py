@@ -87,7 +87,7 @@ def test_with_a_container_it_is_the_image_that_is_described(home, monkeypatch):
     from holdfast.farside.containers.images import Image, Python
 
     own = Python("/usr/local/bin/python3", "3.13.1", "/usr/local/bin/python3.13")
-    image = Image("sha256:" + "ab" * 32, "alpine", "x86_64", "linux-x86_64-musl", {}, "", (), (own,), "", "", "")
+    image = Image("sha256:" + "ab" * 32, "alpine", "x86_64", "linux-x86_64-musl", {}, (own,), "", "")
     monkeypatch.setattr(images, "place_asked", lambda home, container: images.InImage(image, home))
     container = {"program": "docker", "image": "alpine", "gpus": None}
 
