@@ -1,4 +1,4 @@
-"""Every test has a home, an environment and a terminal width of its own; `holdfast` runs the command line."""
+"""Every test has its own home, environment and terminal width; `holdfast` runs the command line."""
 
 from __future__ import annotations
 
@@ -35,8 +35,7 @@ _HOMES = itertools.count()
 
 
 def pytest_configure() -> None:
-    """Started in the background, by a shell or `nohup` that let no interrupt or hang-up through, tests of these must
-    work all the same."""
+    """Tests of signals must also work in the background, where a shell or `nohup` blocks interrupt and hang-up."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
@@ -54,8 +53,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 def isolated(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Path]:
-    """A home that is empty and an environment that says nothing about the machine. Returns the home. That of a test
-    that failed is kept, to be looked at."""
+    """An empty home and an environment without traces of the machine. Returns the home. The home of a failed test is
+    kept for inspection."""
     for name in list(os.environ):
         if (name.startswith(FOREIGN) and name not in KEPT) or name in FOREIGN_NAMES:
             monkeypatch.delenv(name)
@@ -74,7 +73,7 @@ def isolated(
         "COLUMNS": "100",
         "LINES": "40",
         "TERM": "xterm",
-        "HOLDFAST_NVML": os.path.join(home, "no-nvml"),  # the GPUs of whoever runs the tests are not asked
+        "HOLDFAST_NVML": os.path.join(home, "no-nvml"),  # never asks the GPUs of the machine that runs the tests
     }
     for name, value in settings.items():
         monkeypatch.setenv(name, str(value))
@@ -85,7 +84,7 @@ def isolated(
 
 @pytest.fixture
 def holdfast(tmp_path: Path) -> Callable[..., Result]:
-    """`holdfast("history", "list", cwd=…)` runs the command line in a process of its own."""
+    """`holdfast("history", "list", cwd=…)` runs the command line in its own process."""
 
     def run(
         *arguments: str, cwd: Path | None = None, env: Mapping[str, str] | None = None, timeout: float = 100
@@ -111,7 +110,7 @@ def holdfast(tmp_path: Path) -> Callable[..., Result]:
 
 @pytest.fixture
 def needs() -> Callable[..., None]:
-    """`needs("git", "sshd", root=True)` skips where a program or a right is missing, and fails under CI=true."""
+    """`needs("git", "sshd", root=True)` skips if a program or a right is missing, and fails under CI=true."""
 
     from kit.suite.missing_parts import require  # a plugin: pytest imports it first, to rewrite its assertions
 

@@ -1,8 +1,8 @@
-"""Each sentence that Holdfast says is asserted in one test function: whoever rewords it changes one test.
+"""Each sentence that Holdfast prints is asserted in one test function, so rewording it changes one test.
 
-Sentences are compared by phrases: five words in a row with nothing but spaces and commas between them, or four that
-stand alone. A name, a path or code has none, a command (`sudo …`) is none, and a value that is filled in ends one.
-Pages, strings of three lines and more, may repeat what the test of a sentence says.
+Sentences are compared by phrases: five words in a row with only spaces and commas between them, or four that stand
+alone. A name, a path or code has no phrase, a command (`sudo …`) is not one, and a filled-in value ends one. Pages,
+which are strings of three lines and more, may repeat what the test of a sentence says.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from architecture.source_rules import Function, one_by_one
 
 WORDS, ALONE = 5, 4
 COMMON = 3
-"""A phrase in more messages than these is a turn of speech and names none of them."""
+"""A phrase in more messages than this is common language and identifies none of them."""
 _FILLED_IN = "\0"
 _WORD = "[A-Za-z][A-Za-z'-]*"
 _RUN = re.compile(f"{_WORD}(?:,? {_WORD}){{{ALONE - 1},}}")
 _SENTENCE = re.compile(f"{_WORD}(?:,? {_WORD}){{{ALONE - 1}}}")
 _BETWEEN = re.compile(",? ")
 _PATTERN = re.compile(r"\w\|\w|\(\?|\[\^")
-"""What other programs say is looked for with regular expressions: those are no messages."""
+"""Regular expressions search the output of other programs: they are no messages."""
 _PLACEHOLDER = re.compile(r"%[-0-9.]*[a-z]|{\w*}")
 _ESCAPED = re.compile(r"\\(.)")
 _WITHOUT_TEXT = (ast.Name, ast.expr_context, ast.operator, ast.cmpop, ast.alias)
@@ -34,15 +34,15 @@ Phrase = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Said:
-    """A string of the source, and where it is: what stands on one line is one message."""
+    """A string of the source, and where it is: strings on one line are one message."""
 
     place: str
     text: str
 
 
 def repeated(said: Iterable[Said], asserted: Mapping[str, Iterable[str]], allowed: Iterable[str]) -> list[str]:
-    """Messages that several tests of `asserted` have, but for those that have a text of `allowed` in them. Where a text
-    could be of several messages they are one."""
+    """Messages that several tests of `asserted` have, except those with a text of `allowed` in them. If a text could
+    belong to several messages, they count as one."""
     messages = _messages(said, tuple(allowed))
     index: dict[Phrase, set[str]] = defaultdict(set)
     for place, text in messages.items():
@@ -70,7 +70,7 @@ def read_said(package: Path) -> list[Said]:
 
 
 def read_asserted(root: Path) -> dict[str, list[str]]:
-    """What the test functions below `root` expect, by path and name, without `cases`, which are what users have."""
+    """What the test functions below `root` expect, by path and name, without `cases`, which are users' files."""
     found: dict[str, list[str]] = {}
     for path in sorted(root.rglob("*.py")):
         relative = path.relative_to(root)
@@ -113,7 +113,7 @@ def _texts(root: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def _tables(body: list[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:
-    """Values of a module, which a parametrization may name: they count once, for all tests that go through them."""
+    """Values of a module that a parametrization may name: they count once for all tests that use them."""
     for node in body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             yield node.targets[0].id, node.value
@@ -122,7 +122,7 @@ def _tables(body: list[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:
 
 
 def _values(table: ast.expr) -> Iterator[ast.expr]:
-    """What is in a table, without names of cases, and without what is made of arguments: those are given."""
+    """The values of a table, without names of cases and without what is made of arguments: those are inputs."""
     if isinstance(table, ast.Dict):
         yield from (inner for each in table.values for inner in _values(each))
     elif isinstance(table, (ast.List, ast.Tuple, ast.Set)):
@@ -167,7 +167,7 @@ def _arguments(decorator: ast.expr) -> list[ast.expr]:
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.AST]:
-    """With those inside of others. Nothing else has asserted strings: of a test most nodes are arguments of calls."""
+    """Including nested ones. Nothing else has asserted strings: most nodes of a test are arguments of calls."""
     left: list[ast.AST] = list(reversed(body))
     while left:
         node = left.pop()
@@ -181,7 +181,7 @@ def _sentences(node: ast.AST) -> Iterator[str]:
 
 
 def _meant(text: str, index: dict[Phrase, set[str]]) -> frozenset[str]:
-    """The messages that have most of its phrases."""
+    """The messages that share most of its phrases."""
     shared: dict[str, int] = defaultdict(int)
     for words in _runs(text):
         for at in range(len(words)):

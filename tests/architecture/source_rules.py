@@ -1,4 +1,4 @@
-"""The rules that the source is held to: who may import whom, no cycles, sizes. Each returns its complaints.
+"""The rules of the source: who may import whom, no cycles, sizes. Each rule returns its complaints.
 
 The map is `docs/architecture.md`; `RANKS` below is its line of arrows.
 """
@@ -48,8 +48,8 @@ STAIRS = {
     ),
     "workbench": ("reach", "following", "submitting", "records", "environments", "machines"),
 }
-"""Folders inside a layer, from the bottom up: each may import those before it. `gpu` is what lies in that folder
-itself."""
+"""Folders inside a layer, from the bottom up: each may import those before it. `gpu` is the folder itself, without its
+subfolders."""
 FROM_THE_FAR_SIDE = {
     "hosts": ("system.frames", "system.digests"),
     "history": ("gpu.samples", "gpu.judge.evidence"),
@@ -64,15 +64,16 @@ FROM_THE_FAR_SIDE = {
         "environments.settings",
     ),
 }
-"""Parts of the far side that are used here too: both ends of a wire, and what is known of an installer. All others run
-over there only."""
+"""Parts of the far side that the near side uses too: both ends of a wire, and knowledge about installers. All others
+run only on the host."""
 MODULE_LINES, FUNCTION_LINES, PARAMETERS = 400, 40, 6
 PURE = {"presenting": {"__future__", "collections", "enum", "errno", "json", "math", "re", "shlex", "time", "typing"}}
-"""What layers that make words may have of Python: values in, words out, and no terminal, file or process."""
+"""Modules of Python that layers for words may import: values in, words out, and no terminal, file or process."""
 INNER_IMPORTS = 251
 """Imports inside functions, at most; may only go down (docs/decisions/0019-lazy-imports-at-a-few-doors.md)."""
 TWINS = {"EndedProcess", "Verdict", "Volume"}
-"""Public classes that both sides have: one value, as it is written there and as it is read here, field by field."""
+"""Public classes that both sides have: one value, as the far side writes it and as the near side reads it, field by
+field."""
 SAME_SEAM = {"main"}
 """Names of modules that may be used twice: the entry of a program."""
 TEMPLATES = ("project", "templates")  # what a user's project starts from: a user's code, not ours
@@ -98,12 +99,12 @@ class Module:
 
 
 def read(package: Path) -> list[Module]:
-    """All modules below the folder `package`, which is `src/holdfast` or a made-up one like it."""
+    """All modules below the folder `package`, which is `src/holdfast` or a made-up equivalent."""
     return list(one_by_one(package))
 
 
 def one_by_one(package: Path) -> Iterator[Module]:
-    """For rules that look at each module once: hundreds of trees kept at a time cost more to collect than to parse."""
+    """For rules that read each module once: hundreds of trees in memory cost more to collect than to parse."""
     for path in sorted(package.rglob("*.py")):
         parts = path.relative_to(package).with_suffix("").parts
         if parts[:2] != TEMPLATES:
@@ -125,7 +126,7 @@ def imports(module: Module) -> Iterator[str]:
 
 
 def forbidden_arrows(modules: list[Module]) -> list[str]:
-    """Imports that do not point down, and imports of the far side but for `FROM_THE_FAR_SIDE`."""
+    """Imports that do not point down, and imports of the far side except `FROM_THE_FAR_SIDE`."""
     complaints = []
     for module in modules:
         for name in imports(module):
@@ -181,12 +182,12 @@ def foreign_imports(modules: list[Module]) -> list[str]:
 
 
 def cycles(modules: list[Module]) -> list[str]:
-    """Modules that import each other, directly or around corners."""
+    """Modules that import each other, directly or through others."""
     names = {module.name for module in modules}
     graph = {
         module.name: {_module_of(name, names) for name in imports(module)} - {module.name, ""} for module in modules
     }
-    while True:  # what imports nothing that is left, or is imported by nothing that is left, is on no cycle
+    while True:  # a module that imports none of the rest, or that none of the rest imports, is on no cycle
         imported = set().union(*graph.values())
         kept = {name for name, targets in graph.items() if targets & graph.keys() and name in imported}
         if kept == graph.keys():
@@ -196,7 +197,7 @@ def cycles(modules: list[Module]) -> list[str]:
 
 
 def sizes(modules: list[Module]) -> list[str]:
-    """Modules and functions that have grown too long, and functions that want too much."""
+    """Modules and functions that are too long, and functions with too many parameters."""
     complaints = []
     for module in modules:
         if module.lines > MODULE_LINES:
@@ -232,7 +233,7 @@ def impure_imports(modules: list[Module]) -> list[str]:
 
 
 def inner_imports(modules: list[Module]) -> list[str]:
-    """More imports inside functions than there were."""
+    """More imports inside functions than the limit."""
     count = sum(
         isinstance(node, (ast.Import, ast.ImportFrom))
         for module in modules
@@ -282,7 +283,7 @@ def _fields(node: ast.ClassDef) -> tuple[str, ...]:
 
 
 def slow_values(modules: list[Module]) -> list[str]:
-    """The standard library's dataclasses, which take long to make: `holdfast.frozen` has them."""
+    """The standard library's dataclasses, which are slow to make: use `holdfast.frozen`."""
     return [
         f"{module.name} imports {name}"
         for module in modules
@@ -308,7 +309,7 @@ _PLACES = re.compile(
 
 
 def private_places(files: dict[str, str]) -> list[str]:
-    """Paths of somebody's machine and hosts of package registries. `files` are names and their texts."""
+    """Private paths of a machine and hosts of package registries. `files` are names and their texts."""
     return [
         f"{name}:{number} names `{found[0]}`"
         for name, text in files.items()
@@ -343,7 +344,7 @@ def _module_of(name: str, names: set[str]) -> str:
 
 
 def _length(function: Function) -> int:
-    """Lines from `def` to the end, without the docstring: words about a function do not make it long."""
+    """Lines from `def` to the end, without the docstring, which does not make a function long."""
     first = function.body[0]
     is_docstring = (
         isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)

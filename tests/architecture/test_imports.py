@@ -1,4 +1,4 @@
-"""The source keeps the rules of `docs/architecture.md`; and each rule is shown to notice when it does not."""
+"""The source keeps the rules of `docs/architecture.md`; and each rule is proved to notice a violation."""
 
 from __future__ import annotations
 

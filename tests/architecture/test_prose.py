@@ -1,4 +1,4 @@
-"""Each sentence that Holdfast says is asserted in one test function; and the rule is shown to notice when it is not."""
+"""Each sentence that Holdfast prints is asserted in one test function; and the rule is proved to notice a violation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ALLOWED = {
     "Host key verification failed": "said by ssh",
     "There is no run `": "the beginning of what `UnknownName` says of a run, too",
 }
-"""Texts of messages that may be asserted again, with the reason: mostly they are not ours."""
+"""Texts of messages that may be asserted again, with the reason: most come from other programs."""
 
 
 def test_a_sentence_is_asserted_in_one_test() -> None:

@@ -1,4 +1,4 @@
-"""Runs whose machine is gone: given up here when a person says so, and taken up again when it answers after all."""
+"""Runs whose machine is gone: abandoned here if a person says so, and resumed if the machine answers after all."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_run_whose_machine_cannot_be_asked_is_given_up_with_the_reason(laptop,
     assert f"({why})" in found.ending.sentence()
     assert (laptop.folders.path(run) / "journal.jsonl").read_bytes() == journal
     boxes["gpu1"].connections.clear()
-    assert (laptop.look(), boxes["gpu1"].connections) == ([], []), "nobody is asked about it any more"
+    assert (laptop.look(), boxes["gpu1"].connections) == ([], []), "no machine is asked about it any more"
 
 
 def test_a_run_is_not_given_up_while_its_machine_answers(laptop, boxes):
@@ -93,7 +93,7 @@ def test_what_the_machine_says_later_counts(laptop, boxes, has_ended):
     if has_ended:
         boxes["gpu1"].open_gate()
     last = '"ended"' if has_ended else '"started"'
-    wait_for(lambda: last in journal_of(boxes["gpu1"], run), what=f"{last} over there")
+    wait_for(lambda: last in journal_of(boxes["gpu1"], run), what=f"{last} on the box")
     laptop.look(only=frozenset((run,)))
     assert laptop.read(run).status is (Status.COMPLETED if has_ended else Status.RUNNING)
     assert [each.status for each in Index(laptop.project.state_directory).list()] == [laptop.read(run).status]

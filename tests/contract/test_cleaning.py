@@ -1,4 +1,4 @@
-"""What `clean` removes from a machine is at home, or was said to be given up."""
+"""`clean` removes from a machine only what was fetched, or what the user gave up."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def there(boxes, run: str) -> Path:
 
 @pytest.fixture
 def ended(laptop, boxes) -> str:
-    """A run that has ended, and of which nothing has come home."""
+    """A run that has ended, and of which nothing was fetched."""
     run = laptop.start("gpu1")
     boxes["gpu1"].open_gate()
     wait_for(lambda: b'"e":"ended"' in (there(boxes, run) / "journal.jsonl").read_bytes())

@@ -1,4 +1,4 @@
-"""What every container promises: its plan says what the far side has to know, and nothing that was not asked for."""
+"""What every container promises: its plan has what the far side needs to know, and nothing that was not requested."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What every container promises to the script in it, and to whoever waits for it: the same on the bare machine and in
-an image, from the plan to the record."""
+"""What every container promises to its script and to its client: the same on the bare machine and in an image, from the
+plan to the record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Links and far sides that are neither well nor gone: one that says nothing any more, one that says nonsense."""
+"""Links and far sides that are neither healthy nor gone: one that falls silent, one that sends nonsense."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from kit.laptops import SCRIPT, Box, ended
 from kit.waiting import wait_for
 
 SILENCE = 3.0
-"""Seconds. More than a busy machine lets a process wait that is to say something every tenth of one."""
+"""Seconds. Longer than a busy machine delays a process that speaks every tenth of a second."""
 NOTICED = ["Nothing was heard of gpu1 for 3 s."]
 
 
 class Stoppable(Box):
-    """A box whose far sides can be stopped, so that they neither answer nor go away, as behind a link that died."""
+    """A box whose far sides can be stopped: they neither answer nor end, as behind a dead link."""
 
     @classmethod
     def like(cls, box: Box) -> Stoppable:
@@ -69,7 +69,7 @@ def test_a_link_that_died_without_a_word_is_noticed_and_taken_up_again(laptop, b
     run = laptop.start("gpu1")
     happened: list[events.Event] = []
     for event in Follower(session_of(laptop.project, run, laptop.context)).follow():
-        # Once: the rest of the line may come over the next connection.
+        # Only once: the rest of the line may come over the next connection.
         if isinstance(event, events.OutputArrived) and not any(isinstance(each, type(event)) for each in happened):
             box.stop()
         happened.append(event)
@@ -179,7 +179,7 @@ def test_a_far_side_that_sends_nonsense_is_not_followed_for_ever(laptop, box, mo
 
 
 ANSWERS = {
-    "a run that nobody asked about": '{"push":"data","run":"other_1","file":"driver_log","offset":0}',
+    "a run that was not asked about": '{"push":"data","run":"other_1","file":"driver_log","offset":0}',
     "no answer in the answer": '{"id":1}',
     "another shape": '{"id":1,"ok":[]}',
     "a push of nothing": '{"push":"data"}',

@@ -1,4 +1,4 @@
-"""What every engine promises: `Direct` by a fork and as a unit of the user's, and a queue."""
+"""What every engine promises: `Direct` by a fork and as a user unit, and a queue."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ HELLO = "import os; print('hello', os.environ['TOKEN'])"
 
 
 class Ground:
-    """A host with one engine, asked as the near side does. `run` lets what was started run."""
+    """A host with one engine, asked as the near side does. `run` runs what was started."""
 
     def __init__(self, home: Path, name: str, run: Callable[[], object]) -> None:
         self.home, self.name, self.run = Home(str(home)), name, run
         self.engine = engine_named(self.home, name)
-        self.token = os.urandom(8).hex()  # of its own: a run that is found dead ends all that carry its token
+        self.token = os.urandom(8).hex()  # its own token: a run that is found dead ends all processes with its token
         manifest = b'{"format": 1, "files": []}'
         self.snapshot = hashlib.sha256(manifest).hexdigest()
         place = home / "objects" / self.snapshot[:2]

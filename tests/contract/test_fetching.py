@@ -1,4 +1,4 @@
-"""Files from a host that does not share this disk: whole, verified, taken up where a link broke."""
+"""Files from a host that does not share this disk: complete, verified, resumed where a link broke."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ def test_outputs_come_home_while_the_run_goes_on_and_are_exact_at_its_end(bench,
     for event in bench.submit(sync_outputs=0.05):
         if isinstance(event, events.RunCreated):
             run_id, outputs = event.run_id, bench.root / ".holdfast" / "runs" / event.run_id / "outputs"
-        if isinstance(event, events.Fetched) and not is_over:  # afterwards files are taken away while this looks
+        if isinstance(event, events.Fetched) and not is_over:  # afterwards files are removed while this looks
             texts = {each.name: each.read_text() for each in outputs.rglob("*") if each.is_file()}
             if texts == {"kept": "old", "gone": "1", "x": "1", "turns": "file"}:
                 is_over = True

@@ -31,14 +31,14 @@ from kit.laptops import ended
 
 
 class Elsewhere(Local):
-    """This machine, but nothing of the client's disk is used: files travel through the protocol."""
+    """This machine, without use of the client's disk: files travel through the protocol."""
 
     name = "elsewhere"
     is_here = False
 
 
 class Noisy(Elsewhere):
-    """A machine whose login shell prints text, colours, binary and a forged marker before anything of ours."""
+    """A machine whose login shell prints text, colours, binary and a forged marker before Holdfast's output."""
 
     name = "noisy"
 
@@ -74,7 +74,7 @@ def host(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 
 
 def test_a_run_on_a_host_gets_its_files_and_sends_everything_home(host, tmp_path, monkeypatch):
-    """The whole way: snapshot sent, script run, output, metrics and outputs fetched, cleaned up."""
+    """A whole run: snapshot sent, script run, output, metrics and outputs fetched, cleaned up."""
     root = tmp_path / "project"
     root.mkdir()
     (root / "é \n.txt").write_text("contents")
@@ -114,7 +114,7 @@ def _digest(data: bytes) -> str:
 
 
 def _lacks(connection: Any, data: bytes) -> bool:
-    """Whether the host lacks the content of a snapshot that has only this."""
+    """Whether the host lacks the content of a snapshot with only this file."""
     rows = [["x", "f", _digest(data), len(data)]]
     manifest = b'{"format":1,"files":' + json.dumps(rows, separators=(",", ":")).encode() + b"}"
     connection.request("put", {"digest": _digest(manifest)}, manifest)

@@ -20,8 +20,8 @@ from kit import amd, nvml
 from kit.waiting import wait_for
 
 GENERATION = "18d2721bfe8f"
-NOBODY = 4_194_305
-"""One more than the highest number that a process can have."""
+NO_PROCESS = 4_194_305
+"""One more than the highest possible process id."""
 STARTER = """
 import os, subprocess, sys
 child = subprocess.Popen(sys.argv[1:])
@@ -55,7 +55,7 @@ class Watched:
         return wait_for(found, what="ticks")
 
     def look_now(self) -> Row:
-        """The first device, in a look that was asked for: one that had begun by then is not it."""
+        """The first device, in a look that begins after the request."""
         self.ticks(1)
         asked = time.time()
         os.kill(self.pid, signal.SIGUSR1)
@@ -90,7 +90,7 @@ def machine(request, tmp_path: Path, needs: Callable[..., None]) -> Callable[...
 
 @pytest.fixture
 def watch(tmp_path: Path) -> Iterator[Callable[..., Watched]]:
-    """`watch(gpus)`: a sampler, which is gone when the test ends. The test is the guardian of its run."""
+    """`watch(gpus)`: a sampler, which ends with the test. The test is the guardian of its run."""
     begun = []
 
     def begin(gpus: Machine, **options: Path) -> Watched:
@@ -106,7 +106,7 @@ def watch(tmp_path: Path) -> Iterator[Callable[..., Watched]]:
 
 @pytest.mark.parametrize("python", FOUND.values(), ids=FOUND.keys())
 def test_every_python_watches_and_tells_whose_processes_are_there(machine, watch, python: Path) -> None:
-    watched = watch(machine(os.getpid(), 1, NOBODY), python=python)
+    watched = watch(machine(os.getpid(), 1, NO_PROCESS), python=python)
     first = watched.ticks(1)[0].rows[0]
     samples = watched.samples()
     assert (samples.source in ("nvml", "amdsmi"), samples.problem, samples.skipped) == (True, "", 0)

@@ -1,4 +1,4 @@
-"""Files to a host that does not share this disk: few bytes, few round trips, verified, taken up where a link broke."""
+"""Files to a host that does not share this disk: few bytes, few round trips, verified, resumed where a link broke."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_what_is_left_of_a_large_object_and_is_not_its_beginning_is_sent_anew(be
 
 
 def test_an_object_that_is_refused_does_not_keep_those_after_it_from_arriving(bench):
-    """Its refusal is heard while others are still being sent."""
+    """Its refusal arrives while others are still being sent."""
     contents = [os.urandom(SMALL + 1) for _ in range(2 * WINDOW)]
     for number, content in enumerate(contents):
         bench.write(f"large{number}.bin", content)

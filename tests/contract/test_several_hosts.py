@@ -40,12 +40,12 @@ def test_many_runs_on_many_machines_take_one_connection_each_and_no_question(lap
 
 
 def told(happened):
-    """Without what only says that a record is newer."""
+    """Without events that only say that a record is newer."""
     return [each for each in happened if not isinstance(each, events.RunChanged)]
 
 
 def test_machines_are_asked_at_the_same_time(laptop, boxes):
-    """Each waits until the other was asked: one after another, the first would wait for ever."""
+    """Each waits until the other was asked: in sequence, the first would wait for ever."""
     started = {laptop.start("gpu1"), laptop.start("gpu2")}
     both = threading.Barrier(2, timeout=60)
     for name in ("gpu1", "gpu2"):
@@ -79,7 +79,7 @@ def test_since_when_a_machine_is_silent_is_since_the_first_try_that_failed(lapto
     assert laptop.look() == [events.HostSilent("gpu1", NOON, "No route to host")]
     assert silences(laptop.project, [run], laptop.context)[run].since == NOON
     boxes["gpu1"].trouble = None
-    # The run itself goes on meanwhile, so the look may find it changed.
+    # The run itself continues meanwhile, so the look may find it changed.
     assert [each for each in laptop.look() if not isinstance(each, events.RunChanged)] == []
     assert silences(laptop.project, [run], laptop.context) == {}
 
@@ -116,7 +116,7 @@ def test_a_machine_that_hangs_is_left_and_its_runs_are_let_go(laptop, boxes):
     deadline = time.monotonic() + 60
     while contacts.read(laptop.project, "gpu1").unreachable_since is not None:
         assert told(laptop.look()) == []
-        assert time.monotonic() < deadline, "the run is still held by whoever was left waiting"
+        assert time.monotonic() < deadline, "a waiting process still holds the run"
 
 
 def test_a_watcher_sees_which_machine_all_wait_for(laptop, boxes, monkeypatch):
@@ -159,7 +159,7 @@ def test_only_the_run_that_is_meant_is_asked_about(laptop, boxes):
 def test_run_id_and_target_are_enough_on_a_second_laptop(laptop, new_laptop, boxes):
     run = laptop.start("gpu1", "gpu1", "--rate", "0.1")
     (log,) = boxes["gpu1"].folder.glob(f"runs/*/{run}/driver_log")
-    wait_for(lambda: log.read_bytes() == b"first line\n", what="the first line over there")
+    wait_for(lambda: log.read_bytes() == b"first line\n", what="the first line on the box")
     for identity in ("ab" * 16, "cd" * 16, None):
         second = new_laptop(f"second-{identity}", identity)
         happened = list(import_runs.import_run(second.project, run, "gpu1", second.context))

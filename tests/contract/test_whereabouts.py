@@ -1,5 +1,5 @@
-"""Which machine a run is on: names that lead to several, targets whose files are edited while a run goes on. Nothing is
-said of a run, and nothing is started twice, by a machine that is not the one."""
+"""Which machine a run is on: names that lead to several machines, targets whose files change while a run goes on. A
+wrong machine says nothing about a run, and nothing starts twice."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from kit.waiting import wait_for
 
 
 class Unheard:
-    """A link whose first start happens, or never arrives; either way it breaks before anything is heard of it."""
+    """A link whose first start happens, or never arrives; either way it breaks before the answer arrives."""
 
     def __init__(self, box: Box, arrives: bool = True, breaks: BaseException | None = None) -> None:
         self._box, self._arrives, self._asked = box, arrives, 0
@@ -59,7 +59,7 @@ def runs_on(box: Box) -> list[Path]:
 
 
 def submitted(laptop: Laptop, happened: list[events.Event], wait: bool = False) -> None:
-    """What happened, also before an error."""
+    """The events, even those before an error."""
     request = SubmitRequest("train.py", ("gpu1",), None, "gpu1")
     happened.extend(submit.submit(laptop.project, request, laptop.context, wait=wait))
 
@@ -75,7 +75,7 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def nodes(tmp_path: Path) -> Iterator[tuple[Box, Box]]:
-    """Two machines that answer to one name, each with a folder of its own."""
+    """Two machines that answer to one name, each with its own folder."""
     made = Box("login", tmp_path / "node1", "node1"), Box("login", tmp_path / "node2", "node2")
     for box in made:
         box.folder.mkdir(parents=True)
@@ -140,7 +140,7 @@ def test_where_a_run_may_start_is_written_down_before_it_is_asked_for(laptop, bo
 
 
 def move(laptop: Laptop, boxes: dict[str, Any], how: str) -> Box:
-    """Have the target lead to another folder of the same machine, or to another machine."""
+    """Point the target to another folder of the same machine, or to another machine."""
     old = boxes["gpu1"]
     machine = "gpu1" if how == "folder" else "another"
     folder = old.folder.with_name("moved") if how == "folder" else old.folder.parent / "other" / old.folder.name

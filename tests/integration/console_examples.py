@@ -1,9 +1,9 @@
-"""Runs the commands that the documentation shows, and compares what they say with what is shown.
+"""Runs the commands of the documentation, and compares their output with what the pages show.
 
-A fenced `console` or `bash` block is run if the line above it is `<!-- run -->`, or `<!-- run: exit 3 -->` if
-its last command is to fail so. In `console` blocks lines with `$ ` are typed, the others are what comes back;
-`bash` blocks are typed whole. All blocks of a page share one shell, so `cd` and `export` last. In what is
-shown, `…` stands for anything, on a line of its own for any lines; run ids, times and widths may differ.
+A fenced `console` or `bash` block is run if the line above it is `<!-- run -->`, or `<!-- run: exit 3 -->` if its last
+command must exit with 3. In `console` blocks, lines with `$ ` are typed and the others are the output; `bash` blocks
+are typed whole. All blocks of a page share one shell, so `cd` and `export` last. In the output, `…` stands for
+anything, and alone on a line for any number of lines; run ids, times and widths may differ.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NORMAL = [
 
 @dataclass(frozen=True)
 class Example:
-    """One command, where it stands, its expected exit code, and its expected output (None: not shown)."""
+    """One command, its place, its expected exit code, and its expected output (None: not shown)."""
 
     line: int
     command: str
@@ -84,7 +84,7 @@ def run(examples: list[Example], folder: Path, environment: Mapping[str, str], t
 
 
 def complaint(example: Example, answer: Answer) -> str:
-    """Empty if the answer is what the documentation shows."""
+    """Empty if the answer matches the documentation."""
     what = f"line {example.line}: $ {example.command}"
     if answer.code != example.code:
         return f"{what}\nexit code {answer.code}, expected {example.code}\n{answer.output}"

@@ -29,4 +29,4 @@ def is_program(file: Path) -> bool:
         return stream.read(2) != b"#!"
 
 
-FOUND = interpreters()  # at import, while the environment is still the machine's: tests have a home of their own
+FOUND = interpreters()  # at import, while the environment is still the machine's: tests have their own home

@@ -1,4 +1,4 @@
-"""`submit` gives the script's exit code whatever became of its own output."""
+"""`submit` returns the script's exit code even if its own output was closed."""
 
 from __future__ import annotations
 

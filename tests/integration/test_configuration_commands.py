@@ -143,7 +143,7 @@ def test_restore_writes_the_code_of_a_run_to_a_new_folder(holdfast: Run, tmp_pat
     assert (Path(result.out.strip()) / "t.py").read_text() == "print('old')"
     here = holdfast("project", "restore", "--run-id", "last", "--path", ".")
     assert here.code != 0
-    assert (tmp_path / "t.py").read_text() == "print('new')", "nothing is overwritten unasked"
+    assert (tmp_path / "t.py").read_text() == "print('new')", "nothing is overwritten without a confirmation"
     assert holdfast("project", "restore", "--run-id", "last", "--path", ".", "--overwrite").code == 0
     assert (tmp_path / "t.py").read_text() == "print('old')"
 

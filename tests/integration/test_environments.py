@@ -1,4 +1,4 @@
-"""Managed environments on this machine: built once with uv, reused, failures with the installer's own reason."""
+"""Managed environments on this machine: built once with uv, reused, failures have the installer's own reason."""
 
 from __future__ import annotations
 

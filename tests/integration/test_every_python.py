@@ -1,4 +1,4 @@
-"""What is shipped to hosts, on every Python that is here: it compiles, and a script can use it."""
+"""What is shipped to hosts compiles on every Python of this machine, and a script can use it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ every_python = pytest.mark.parametrize("python", FOUND.values(), ids=FOUND.keys(
 
 @pytest.fixture
 def far(tmp_path: Path) -> Path:
-    """The far side as a host has it."""
+    """The far side as on a host."""
     far = tmp_path / "far"
     shutil.copytree(PACKAGE / "farside", far / "holdfast" / "farside", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(PACKAGE / "__init__.py", far / "holdfast")

@@ -1,1 +1,1 @@
-"""What several suites build their surroundings from: real SSH servers, bad links, a simulated NVML."""
+"""Parts that several suites share: real SSH servers, bad links, a simulated NVML."""

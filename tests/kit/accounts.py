@@ -1,4 +1,4 @@
-"""Unix users that a test session makes for itself and removes, with the folder that their homes lie in."""
+"""Unix users that a test session makes and removes, with the folder that has their homes."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def premises() -> Iterator[Path]:
 
 
 def locked_folder(prefix: str, lock: str) -> tuple[Path, IO[str]]:
-    """A new folder in `/tmp` and the file in it that its maker holds locked. It has its name only then: a session that
-    removes what others left sees it locked or not at all."""
+    """A new folder in `/tmp` and the file in it that its maker holds locked. The folder gets its name only after that:
+    a session that removes leftovers sees it locked or not at all."""
     new = Path(tempfile.mkdtemp(prefix="new-", dir="/tmp"))
     new.chmod(0o755)
     file = (new / lock).open("w")
@@ -58,9 +58,9 @@ def left_behind(folder: Path, lock: str) -> Iterator[bool]:
     Sessions look one at a time: a folder that is locked is in use, and not about to be removed by another session,
     which may be killed before it has done so.
     """
-    everybody = os.open("/tmp", os.O_RDONLY)
+    shared = os.open("/tmp", os.O_RDONLY)
     try:
-        fcntl.flock(everybody, fcntl.LOCK_EX)
+        fcntl.flock(shared, fcntl.LOCK_EX)
         try:
             with (folder / lock).open("r+") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -70,11 +70,11 @@ def left_behind(folder: Path, lock: str) -> Iterator[bool]:
             pass
         yield False
     finally:
-        os.close(everybody)
+        os.close(shared)
 
 
 def sweep() -> None:
-    """Remove what sessions left that were killed before they could."""
+    """Remove the leftovers of killed sessions."""
     for folder in Path("/tmp").glob(f"{PREFIX}*"):
         with left_behind(folder, LOCK) as is_left:
             if is_left:
@@ -85,7 +85,7 @@ def sweep() -> None:
 
 
 def _remove_users(is_meant: Callable[[Path], bool]) -> None:
-    """Those of the kit whose home is so."""
+    """The kit's users whose home matches."""
     for entry in pwd.getpwall():
         home = Path(entry.pw_dir)
         if _NAME.fullmatch(entry.pw_name) and home.parts[:2] == ("/", "tmp") and len(home.parts) > 3 and is_meant(home):
@@ -104,7 +104,7 @@ class Account:
 
     @staticmethod
     def create(folder: Path, shell: str = "/bin/bash", password: str = "") -> Account:
-        """Make a user whose home is below `folder`; without a password it can be entered by key only."""
+        """Make a user whose home is below `folder`; without a password only a key can log in."""
         name = f"hf{secrets.token_hex(4)}"
         home = folder / name
         # `*` is no password at all; the default `!` is a locked account, which sshd refuses for keys as well.
@@ -145,7 +145,7 @@ class Account:
         administer(["usermod", "-a", "-G", group, self.name])
 
     def processes(self) -> list[processes.Process]:
-        """What this user runs now; sshd has one process per connection among them."""
+        """This user's processes, including sshd's one per connection."""
         return processes.of_user(self.uid)
 
     def run(self, argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
@@ -170,7 +170,7 @@ def administer(argv: Sequence[str], given: str = "", fine: int = 0) -> None:
         result = subprocess.run(argv, input=given, capture_output=True, text=True, env={"PATH": _SYSTEM_PATH})
         if result.returncode in (0, fine):
             return True
-        # One is changed after the other, so that a name can be half there when a lock was refused in between.
+        # The files change one after another, so a name can be half there if a lock was refused in between.
         assert "lock" in result.stderr or "try again" in result.stderr, f"{argv}: {result.stderr}"
         return False
 

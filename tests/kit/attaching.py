@@ -13,14 +13,14 @@ PASSWORD = "correct-horse-battery-9"
 
 
 def attach(holdfast: Run, box: Box, *words: str, env: dict[str, str] | None = None) -> Any:
-    """By its name in the client's configuration where that has a key for it, else by address and user."""
+    """By its name if the client's configuration has a key for it, else by address and user."""
     place = [box.name] if box.key is not None else [box.address, "--username", box.account.name]
     given = ["--name", "gpu1", "--address", *place, *words]
     return holdfast("computetarget", "attach", "remote", *given, env={**box.environment, **(env or {})})
 
 
 def written(project: Path) -> list[str]:
-    """The configuration files of a project, but for its id."""
+    """The configuration files of a project, without its id."""
     folder = project / "aml_config"
     names = sorted(each.name for each in folder.iterdir()) if folder.exists() else []
     return [name for name in names if name != "project.json"]
@@ -36,7 +36,7 @@ def authorized(box: Box) -> str:
 
 
 def everything(folder: Path) -> list[str]:
-    """All that is below a folder, but for what shells and interpreters leave behind."""
+    """Everything below a folder, except what shells and interpreters leave behind."""
     found = (path.relative_to(folder) for path in folder.rglob("*"))
     return sorted(str(path) for path in found if not path.name.endswith(("_history", ".pyc")) and path.name != "units")
 

@@ -49,7 +49,7 @@ class Box:
         return self.client.environment
 
     def seen_from(self, client: Client) -> Box:
-        """The same account from a second laptop, which has a key of its own."""
+        """The same account from a second laptop, which has its own key."""
         key = client.make_key(f"{self.name}.key")
         self.account.authorize(key.with_name(f"{key.name}.pub").read_text())
         client.know(Alias(self.name, self.link.port, self.account.name, key))
@@ -81,7 +81,7 @@ class Boxes:
         return self._closing.enter_context(Link(server.port))
 
     def box(self, name: str, client: Client, account: Account, server: Server, key: bool = True) -> Box:
-        """Put `account` behind `server` and a link of its own, known to `client` as `name`, host key and all.
+        """Put `account` behind `server` and its own link. `client` knows it as `name`, with its host key.
 
         Without `key` the client has none that the account accepts.
         """

@@ -1,4 +1,4 @@
-"""Many `holdfast` commands, quickly: a process that has loaded Holdfast forks for each of them.
+"""Runs many `holdfast` commands quickly: a process that has loaded Holdfast forks for each of them.
 
 A command is a process of its own, with its own environment, folder and streams, as if it had been started by a shell;
 only Python's start and the imports are saved, which are most of a short command's time. Where the start itself is the
@@ -101,7 +101,7 @@ class CommandServer:
 
 
 def _umask() -> int:
-    """Read where it does not have to be changed for a moment: other threads may be making files."""
+    """Read without changing it, even for a moment: other threads may be making files."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1], 8) for line in lines if line.startswith("Umask:"))
 
@@ -161,7 +161,7 @@ def serve() -> None:
     while True:
         ready, _, _ = select.select([listener.fileno(), woken, 0], [], [])
         if 0 in ready:
-            os._exit(0)  # whoever started us is gone
+            os._exit(0)  # the parent is gone
         if woken in ready:
             os.read(woken, 1 << 12)
         if listener.fileno() in ready:
@@ -189,7 +189,7 @@ def _report(waiting: dict[int, socket.socket]) -> None:
 
 
 def _become(connection: socket.socket) -> NoReturn:
-    """Go on as the command."""
+    """Becomes the command."""
     head, descriptors, _, _ = socket.recv_fds(connection, 4, _STREAMS)
     arguments, cwd, environment, umask = json.loads(_take(connection, struct.unpack(">I", head)[0]))
     connection.close()
@@ -231,7 +231,7 @@ _LOCK = threading.Lock()
 
 
 def command_server() -> CommandServer:
-    """This process's, started when first asked for."""
+    """The server of this process, started on first use."""
     with _LOCK:
         if not _SERVER or not _SERVER[-1].is_alive:
             _SERVER.append(CommandServer())

@@ -183,11 +183,11 @@ _SITE = b"""import site, sys, sysconfig
 site.addsitedir("%s/lib/python%d.%d/site-packages" % ((sys.prefix,) + sys.version_info[:2]))
 sysconfig._INSTALL_SCHEMES["posix_local"] = sysconfig._INSTALL_SCHEMES["posix_prefix"]
 """
-"""Where a Debian system's own Python looks, and where it installs, are other folders than conda's."""
+"""Debian's own Python searches and installs in other folders than conda's."""
 
 
 def python_package(interpreter: Path | None = None) -> Package:
-    """The interpreter with its standard library, able to stand under any prefix. A few seconds to make."""
+    """The interpreter with its standard library, usable under any prefix. Takes a few seconds to make."""
     said = subprocess.run(
         [str(interpreter or sys.executable), "-I", "-c", _DESCRIBE], capture_output=True, text=True, check=True
     ).stdout

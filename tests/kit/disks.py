@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def fill(folder: Path) -> Path:
-    """Take every byte that is free there, by one file, which is returned."""
+    """Fill all free space there with one file, and return it."""
     filler = folder / "filler"
     with filler.open("wb", buffering=0) as file:
         for size in (4096, 512, 1):
@@ -23,7 +23,8 @@ def fill(folder: Path) -> Path:
 
 @contextlib.contextmanager
 def small_disk(folder: Path, megabytes: int) -> Iterator[None]:
-    """A file system of so many megabytes at an empty folder. CalledProcessError where that may not be done."""
+    """Mount a file system of this many megabytes at an empty folder. Raises CalledProcessError if that is not
+    allowed."""
     folder.mkdir(parents=True, exist_ok=True)
     what = ["-t", "tmpfs", "-o", f"size={megabytes}m,mode=700", "tmpfs"]
     subprocess.run(["mount", *what, str(folder)], check=True, capture_output=True)

@@ -11,7 +11,7 @@ THIS_CHIP, FAMILY = 1 << 20, 1 << 21
 
 
 def entry(architecture: str, ptx: tuple[int, int] = (8, 0), payload: int = 40) -> bytes:
-    """One entry: `sm_75`, `sm_90a`, `ptx_90`; another word is of a kind that nobody knows."""
+    """One entry: `sm_75`, `sm_90a`, `ptx_90`; any other word is an unknown kind."""
     found = re.fullmatch(r"(\w+)_(\d+)([af]?)", architecture)
     assert found, architecture
     kind = {"ptx": 1, "sm": 2}.get(found[1], 8)
@@ -28,7 +28,7 @@ def fatbin(*entries: bytes) -> bytes:
 
 
 def library(sections: Mapping[str, bytes]) -> bytes:
-    """A 64-bit library of these sections, and of what all have."""
+    """A 64-bit library with these sections, and with those that all have."""
     contents = {"": b"", ".text": b"\x90" * 24, **sections}
     names, starts = b"", {}
     for name in [*contents, ".shstrtab"]:
@@ -50,7 +50,8 @@ def library(sections: Mapping[str, bytes]) -> bytes:
 
 
 def cuda_library(architectures: Sequence[str], ptx: tuple[int, int] = (8, 0), fatbins: int = 1) -> bytes:
-    """One whose fatbins all have code for the same; with none of them, one that was built without CUDA."""
+    """A library whose fatbins all have code for the same architectures; without any, one that was built without
+    CUDA."""
     if not architectures:
         return library({})
     return library({".nv_fatbin": fatbin(*(entry(each, ptx) for each in architectures)) * fatbins})

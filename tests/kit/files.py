@@ -1,4 +1,4 @@
-"""Look into what a run has left on a disk, while others may still be taking files away."""
+"""Read what a run has left on a disk, while other processes may still remove files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def contents(*folders: Path) -> Iterator[tuple[Path, bytes]]:
-    """Every file below the folders with what is in it; what is taken away meanwhile is passed over."""
+    """Every file below the folders with its content; files that are removed meanwhile are skipped."""
     for folder in folders:
         for place, _, names in os.walk(folder):
             for path in (Path(place, name) for name in names):
@@ -19,5 +19,5 @@ def contents(*folders: Path) -> Iterator[tuple[Path, bytes]]:
 
 
 def holding(value: str, *folders: Path) -> list[Path]:
-    """The files in which the value stands."""
+    """The files that contain the value."""
     return [path for path, data in contents(*folders) if value.encode() in data]

@@ -1,5 +1,5 @@
 """The table of lies: 14 ways in which a run that should compute on a GPU does not, or not as it should, and 8 honest
-runs that must not be accused. Data, for the suite that proves it and for the row of the benchmarks that shows it.
+runs that must not be accused. It is data, for the suite that proves it and for the benchmark row that shows it.
 
 A script is Python text below PRELUDE, which has the words for it:
 
@@ -29,7 +29,7 @@ PRODUCTS = ("local", "docker", "remote", "remotedocker")
 
 OLD_DRIVER, DRIVER, NEW_DRIVER = ("535.104.05", 12020), ("570.124.06", 12080), ("580.95.05", 13000)
 """With the newest CUDA that each supports."""
-NOBODY = 4_194_305
+NO_PROCESS = 4_194_305
 """One more than the highest number that a process can have."""
 Occupy = Callable[..., str]
 
@@ -79,8 +79,8 @@ class Expected:
 
 @dataclass(frozen=True)
 class Case:
-    """`environment` is a folder of `cases/findings`, whose frameworks the script's Python has. `variables` stand in the
-    run configuration, `container` are lines of a target with containers; `contained` is expected there, where that
+    """`environment` is a folder of `cases/findings`, whose frameworks the script's Python has. `variables` are in the
+    run configuration, `container` are lines of a target with containers; `contained` is the expectation there, if it
     differs."""
 
     name: str
@@ -98,7 +98,7 @@ class Case:
     is_long: bool = False
 
     def expected_on(self, product: str) -> Expected:
-        """Where processes do not have the machine's own numbers, nobody can tell strangers, and nobody is accused."""
+        """If process ids are not the machine's own, strangers cannot be told apart, and no run is accused."""
         if self.expected.reason == "stranger" and os.readlink("/proc/self/ns/pid") != MACHINES_OWN:
             return Expected("unknown", "no-attribution")
         return self.contained if self.contained is not None and product in CONTAINED else self.expected
@@ -164,7 +164,7 @@ def _computes_on_another(occupy: Occupy) -> str:
 
 
 def _is_joined_by_a_stranger(occupy: Occupy) -> str:
-    """Whoever runs the table is none of its runs."""
+    """The process that runs the table is not one of its runs."""
     return f"happens('device 0 process {os.getpid()} compute {2 * GIB} 80 40 -1 0')\nlooks(4)"
 
 
@@ -207,16 +207,16 @@ def _computes_on_an_instance(occupy: Occupy) -> str:
 
 
 def _computes_late(occupy: Occupy) -> str:
-    """After so many looks a share of the whole time would call it partly used."""
+    """After this many looks, a share of the whole time would make it partly used."""
     return "looks(24)\n" + occupy(0) + "looks(2)"
 
 
 def _computes_under_unknown_numbers(occupy: Occupy) -> str:
-    return f"happens('device 0 process {NOBODY} compute {2 * GIB} 80 40 -1 0')\nlooks(4)"
+    return f"happens('device 0 process {NO_PROCESS} compute {2 * GIB} 80 40 -1 0')\nlooks(4)"
 
 
 def _outlives_the_driver(occupy: Occupy) -> str:
-    """What it does with the GPU after that nobody sees."""
+    """What it does with the GPU after that is not seen."""
     return "looks(4)\nhappens('device 0 stall *')\n" + occupy(0)
 
 

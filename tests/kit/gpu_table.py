@@ -1,5 +1,5 @@
-"""How the table of lies is run: each case on a simulated machine of its own, with a project, a Python and, where it is
-reached over SSH, a server of its own; several beside each other, because they mostly wait."""
+"""How the table of lies runs: each case has its own simulated machine, project, Python and, over SSH, server. Several
+run at once, because they mostly wait."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ Command = Callable[[Sequence[str], Path, Mapping[str, str]], "subprocess.Complet
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run's journal says. `seconds` are those from the script's end to the verdict; `problem` is set where there
-    is none."""
+    """What a run's journal says. `seconds` are from the script's end to the verdict; `problem` is set if there is
+    none."""
 
     case: str
     state: str = ""
@@ -62,8 +62,8 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Ground:
-    """Where the table is run. Every user can enter `folder`; `command` runs `holdfast WORDS` in a project with these
-    variables beside its own."""
+    """Where the table runs. Every user can enter `folder`; `command` runs `holdfast WORDS` in a project with these
+    variables added."""
 
     folder: Path
     command: Command
@@ -79,7 +79,7 @@ class _Prepared:
 
 
 def play(grounds: Mapping[str, Ground], cases: Sequence[Case] = CASES) -> dict[str, dict[str, Outcome]]:
-    """The outcomes by product and name. Products are run beside each other; the longest cases begin first."""
+    """The outcomes by product and name. Products run at the same time; the longest cases begin first."""
     with ThreadPoolExecutor(len(grounds)) as workers:
         found = {product: workers.submit(_play, product, ground, cases) for product, ground in grounds.items()}
     return {product: each.result() for product, each in found.items()}
@@ -127,7 +127,7 @@ class _Preparing:
         return _Prepared(case, _project(folder / name, case, self._product, lines), context)
 
     def _environment(self, prefix: Path, case: Case) -> Path:
-        """A virtual environment, as frameworks leave it: on this machine and in the image, whose system is the same."""
+        """A virtual environment with frameworks, for this machine and for the image, whose system is the same."""
         recorded = ENVIRONMENTS / case.environment
         site = f"lib/python{self._version}/site-packages"
         (prefix / site).mkdir(parents=True)
@@ -150,7 +150,7 @@ class _Preparing:
 
 
 class _Login:
-    """One account, behind a server for each machine: what its sessions see of the machine is the server's to say."""
+    """One account, behind a server for each machine: the server decides what its sessions see of the machine."""
 
     def __init__(self, boxes: Boxes | None, uses_docker: bool) -> None:
         assert boxes is not None
@@ -172,7 +172,7 @@ class _Login:
 
 
 def _machine(folder: Path, case: Case) -> Simulated:
-    """With what the script's user writes about it."""
+    """With the lines that a user writes about it."""
     made = Simulated(folder, case.devices)
     made.driver, made.cuda = case.driver
     made.write()
@@ -223,7 +223,7 @@ def _used(said: dict[str, Any]) -> Iterator[int]:
 
 
 def _journal(project: Path) -> Iterator[dict[str, Any]]:
-    """As it came home."""
+    """As it was fetched."""
     for path in project.glob(".holdfast/runs/*/journal.jsonl"):
         for line in path.read_text().splitlines():
             yield json.loads(line)

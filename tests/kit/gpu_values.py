@@ -1,5 +1,5 @@
-"""Facts and samples of GPUs, as short to write as a table needs them: a device is a K80 unless said otherwise, a look
-is one second after the one before."""
+"""Facts and samples of GPUs in short form, for tables: a device is a K80 by default, a look is one second after the one
+before."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def device(number: int = 0, **other: Any) -> GpuDevice:
 
 
 def facts(*devices: GpuDevice, **other: Any) -> GpuFacts:
-    """One device and a run that asked, if nothing else is said."""
+    """By default, one device and a run that asked."""
     known = NOTHING._replace(
         request=ASKED, driver_state="ok", driver="470.82.01", cuda="11.4", devices=devices or (device(),)
     )

@@ -1,4 +1,4 @@
-"""Runs and the verdicts on them, as data: what was known, how it ended, what was seen, and what is said."""
+"""Runs and their verdicts, as data: what was known, how the run ended, what was seen, and the verdict."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from kit.gpu_values import (
 )
 
 MIG = "MIG-00000000-0000-4000-8000-000000000000"
-NOBODY = GpuRequest()
+NO_REQUEST = GpuRequest()
 REQUIRED = GpuRequest(asked=True, require=True, by="`--require-gpu`")
 QUIET = [[row()]] * 10
 HIDDEN_PIDS = row(0, 60, memory=GIB, unmatched=1)
@@ -37,7 +37,7 @@ ONE_MIG = facts(device(mig=True, name="A100"))
 LEFT = (Left(4000, "python", uuid(0), GIB),)
 BLIND = holding(own_utilisation=None)
 OWN_NUMBERS = {"has_machine_pids": False}
-"""The run's processes have other numbers than the driver gives, as in a container."""
+"""The run's processes have other ids than the driver reports, as in a container."""
 LXML = BuildFinding("other-python", "lxml", "`lxml` 5.0 was built for another Python.", "Build it again.", "error")
 ONNX = TOO_OLD._replace(package="onnxruntime-gpu", sentence="ONNX Runtime was built for CUDA 12.")
 SLEPT = {"at": lambda place: place if place < 8 else place + 60.0}
@@ -63,11 +63,14 @@ LEASING = ASKED._replace(gpus=1)
 FAILED = end(10.4, code=1)
 LIES = {
     "CPU build of PyTorch": case(leasing(1, findings=(CPU_BUILD,)), TEN, samples(*QUIET), "not-used/cpu-build"),
-    "CPU build, and somebody who cannot be matched works on the leased device": case(
+    "CPU build, and an unmatched process works on the leased device": case(
         leasing(1, findings=(CPU_BUILD,)), TEN, samples(*[[HIDDEN_PIDS]] * 10), "not-used/cpu-build"
     ),
-    "CPU build, nobody asked": case(
-        facts(request=NOBODY, findings=(CPU_BUILD,), frameworks=("torch",)), TEN, samples(*QUIET), "not-used/cpu-build"
+    "CPU build, not asked for": case(
+        facts(request=NO_REQUEST, findings=(CPU_BUILD,), frameworks=("torch",)),
+        TEN,
+        samples(*QUIET),
+        "not-used/cpu-build",
     ),
     "CPU build of TensorFlow": case(
         facts(findings=(CPU_BUILD._replace(package="tensorflow-cpu"),), frameworks=("tensorflow",)),
@@ -81,8 +84,8 @@ LIES = {
     "plugin of another version": case(facts(findings=(MISMATCH,)), TEN, samples(*QUIET), "not-used/wrong-build"),
     "CUDA_VISIBLE_DEVICES empty": case(facts(visible=""), TEN, samples(*QUIET), "not-used/hidden"),
     "container without GPUs": case(facts(container=""), TEN, samples(*QUIET), "not-used/container-without-gpus"),
-    "container without GPUs, nobody asked": case(
-        facts(request=NOBODY, container="", frameworks=("torch",)),
+    "container without GPUs, not asked for": case(
+        facts(request=NO_REQUEST, container="", frameworks=("torch",)),
         *(TEN, samples(*QUIET), "not-used/container-without-gpus"),
     ),
     "device lost mid-run": case(
@@ -146,8 +149,8 @@ LIES = {
     "no driver": case(
         facts(driver=None)._replace(devices=(), driver_state="no-driver"), TEN, Samples(), "not-available/no-driver"
     ),
-    "a driver that fails, and nobody asked": case(
-        facts(request=NOBODY, frameworks=("torch",), problem="Driver/library version mismatch")._replace(
+    "a driver that fails, not asked for": case(
+        facts(request=NO_REQUEST, frameworks=("torch",), problem="Driver/library version mismatch")._replace(
             devices=(), driver_state="failed"
         ),
         *(TEN, Samples(), "not-available/no-driver"),
@@ -196,7 +199,7 @@ HONEST = {
     ),
     "NVML stalls at once": case(leasing(1), end(60, is_stalled=True), samples(), "unknown/nvml-stalled"),
     "NVML stalls later": case(leasing(1), end(60, is_stalled=True), samples(*QUIET), "unknown/nvml-stalled"),
-    "NVML stalls, and nobody says so": case(leasing(1), end(60), samples(*QUIET), "unknown/nvml-stalled"),
+    "NVML stalls without a message": case(leasing(1), end(60), samples(*QUIET), "unknown/nvml-stalled"),
     "NVML stalls in between": case(
         leasing(1), end(75), samples(*[[row()]] * 15, skipped=59, **SLEPT), "unknown/nvml-stalled"
     ),
@@ -210,14 +213,14 @@ HONEST = {
     "NVML answers, and stalls within four seconds": case(
         leasing(1), end(4, is_stalled=True), samples(*QUIET[:3]), "unknown/nvml-stalled"
     ),
-    "two seconds, before anybody looked": case(leasing(1), end(2), Samples(), "unknown/too-short"),
+    "two seconds, before the first look": case(leasing(1), end(2), Samples(), "unknown/too-short"),
     "NVML cannot be used, two seconds": case(
         leasing(1), end(2), Samples(began=START, problem="no"), "unknown/not-watched"
     ),
-    "memory grows, and nobody is named": case(
+    "memory grows, and no process is named": case(
         facts(), TEN, samples(*QUIET[:3], *[[row(memory=8 * GIB)]] * 7), "unknown/no-attribution"
     ),
-    "memory has grown since the start, and nobody is named": case(
+    "memory has grown since the start, and no process is named": case(
         facts(), TEN, samples(*[[row(memory=8 * GIB)]] * 10), "unknown/no-attribution"
     ),
     "memory grows, of a device of which the samples alone know": case(
@@ -237,10 +240,10 @@ HONEST = {
     "a container without GPUs that reaches one all the same": case(
         facts(container=""), TEN, samples(*[[holding()]] * 3), "used/ok"
     ),
-    "somebody else has the number that the driver names": case(
+    "another process has the pid that the driver names": case(
         facts(**OWN_NUMBERS), TEN, samples(*[[strange()]] * 10), "unknown/no-attribution"
     ),
-    "somebody else has the number that the driver names on a leased device": case(
+    "another process has the pid that the driver names on a leased device": case(
         leasing(1, **OWN_NUMBERS), TEN, samples(*[[strange()]] * 10), "unknown/no-attribution"
     ),
     "a number that is known here by chance, and the device is idle": case(
@@ -253,7 +256,7 @@ HONEST = {
     "NVML stalls after use": case(leasing(1), end(60, is_stalled=True), samples(*[[working()]] * 5), "used/ok"),
     "the owner is gone": case(leasing(1), end(1, code=None), samples(), "unknown/supervisor-lost"),
     "the owner is gone, after use": case(leasing(1), end(5, code=None), samples([working()]), "used/ok"),
-    "nobody watched": case(leasing(1), end(60), Samples(), "unknown/not-watched"),
+    "not watched": case(leasing(1), end(60), Samples(), "unknown/not-watched"),
     "cannot be watched": case(leasing(1), end(60), Samples(began=START, problem="no"), "unknown/not-watched"),
     "a device with nothing but a name": case(
         facts(device(state="named", name="Apple M2", uuid=""))._replace(driver_state="no-driver"),
@@ -269,7 +272,7 @@ HONEST = {
     "all memory in use, canceled": case(
         leasing(1), end(10.4, None, signal=15), samples(*[[working(memory=12 * GIB)]] * 10), "used/ok"
     ),
-    "out of memory before anybody saw it": case(
+    "out of memory before it was seen": case(
         leasing(1), end(1, 1, said=("out-of-gpu-memory",)), samples([row()]), "unknown/out-of-gpu-memory"
     ),
     "the output says why, too short to be proved": case(
@@ -295,7 +298,7 @@ HONEST = {
     "old runs look seldom": case(
         facts(), end(100_000), samples(*[[working()]] * 20, at=lambda n: 99_800 + 10 * n), "used/ok"
     ),
-    "a screen is drawn on a leased device that nobody uses": case(
+    "a screen is drawn on an unused leased device": case(
         leasing(1, findings=(CPU_BUILD,)), TEN, samples(*[[row(0, 3)]] * 10), "not-used/cpu-build"
     ),
     "a screen is drawn on a leased device, and nothing else is known": case(
@@ -313,17 +316,17 @@ HONEST = {
     "NVML does not answer at the end": case(
         leasing(1), end(10.4, is_stalled=True), samples(*QUIET), "unknown/nvml-stalled"
     ),
-    "nobody asked, nothing installed": case(facts(request=NOBODY), TEN, samples(*QUIET), "not-asked/not-asked"),
-    "nobody asked, and it is used": case(facts(request=NOBODY), TEN, samples(*[[working()]] * 10), "used/ok"),
-    "somebody said no": case(
-        facts(request=NOBODY._replace(gpus=0), refuses=True, visible="", frameworks=("torch",)),
+    "not asked for, nothing installed": case(facts(request=NO_REQUEST), TEN, samples(*QUIET), "not-asked/not-asked"),
+    "not asked for, and used": case(facts(request=NO_REQUEST), TEN, samples(*[[working()]] * 10), "used/ok"),
+    "declined": case(
+        facts(request=NO_REQUEST._replace(gpus=0), refuses=True, visible="", frameworks=("torch",)),
         *(TEN, samples(*QUIET), "not-asked/not-asked"),
     ),
-    "no GPU, nobody asked": case(
+    "no GPU, not asked for": case(
         NOTHING._replace(driver_state="no-driver", frameworks=("torch",)), TEN, Samples(), "not-asked/not-asked"
     ),
-    "never started, nobody asked": case(
-        facts(request=NOBODY), end(0)._replace(started=None), Samples(), "not-asked/not-asked"
+    "never started, not asked for": case(
+        facts(request=NO_REQUEST), end(0)._replace(started=None), Samples(), "not-asked/not-asked"
     ),
     "canceled before the start": case(
         facts(), end(0, None, signal=15)._replace(started=None), Samples(), "unknown/interrupted-before-start"
@@ -335,7 +338,7 @@ HONEST = {
         facts(device(strangers=(7000,)), request=LEASING._replace(require=True)),
         *(STOPPED, Samples(), "unknown/interrupted-before-start"),
     ),
-    "failed while strangers were there, for which nobody is refused": case(
+    "failed while strangers were there, which refuses no run": case(
         facts(device(strangers=(7000,)), request=LEASING._replace(require=True)),
         *(NEVER, Samples(), "unknown/interrupted-before-start"),
     ),

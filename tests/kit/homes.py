@@ -36,13 +36,13 @@ def recall(home: Path) -> Path:
     """Make the home of a client of other machines, which knows what it ships; returns it."""
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     _template()
-    if (_CACHE / "shipped").exists() and not (home / "shipped").exists():  # not of files that were changed just now
+    if (_CACHE / "shipped").exists() and not (home / "shipped").exists():  # not if files were changed just now
         _link(str(_CACHE / "shipped"), str(home / "shipped"))
     return home
 
 
 def share_packages(home: Path) -> Path:
-    """Let what is downloaded stay for later sessions: for tests of pages and templates, which want large packages."""
+    """Keep downloads for later sessions: tests of pages and templates need large packages."""
     kept = _CACHE.parent / "packages"
     kept.mkdir(parents=True, exist_ok=True)
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -64,7 +64,7 @@ def furnish_account(account: Account) -> Path:
 
 
 def _lay(source: Path, target: Path, owner: tuple[int, int] | None) -> None:
-    """Copy a folder by links: its folders get that owner, its files stay ours and can be read by all."""
+    """Copy a folder by hard links: its folders get that owner, its files stay ours and are readable by all."""
     shutil.copytree(source, target, copy_function=_link)
     if owner:
         for place, _, _ in os.walk(target):

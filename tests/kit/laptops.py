@@ -1,5 +1,5 @@
 """Laptops and boxes for tests that count connections and look at records: a box is this machine with another home and
-another identity, and has a real far side. `boxes`, `new_laptop` and `laptop` are fixtures."""
+identity, and has a real far side. `boxes`, `new_laptop` and `laptop` are fixtures."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ NOON = 1_800_000_000.0
 
 
 class Box(Local):
-    """A machine by itself, which says that it is `machine`. `trouble` is raised instead of connecting, `before` is
-    called first; `link` is what a new connection goes through."""
+    """A machine that says that it is `machine`. `trouble` is raised instead of connecting, `before` is called first,
+    and a new connection goes through `link`."""
 
     is_here = False
 
@@ -68,8 +68,8 @@ class Box(Local):
 
 
 class Behind:
-    """One name that leads to several machines: to the first, and each time that somebody connects to the next, as long
-    as there is one."""
+    """One name that leads to several machines: the first connection to the first machine, each later one to the next,
+    up to the last."""
 
     is_here = False
 
@@ -131,7 +131,7 @@ def ended(happened: Iterable[events.Event]) -> Any:
 
 
 def removed(happened: Iterable[events.Event]) -> list[events.Removed]:
-    """What was cleaned away or kept: nothing else happened."""
+    """What was removed or kept; asserts that nothing else happened."""
     found = list(happened)
     told = [each for each in found if isinstance(each, events.Removed)]
     assert told == found
@@ -158,7 +158,7 @@ def new_laptop(
 
     monkeypatch.setattr(submit, "product_of", product)
     monkeypatch.setattr(run_hosts, "host_of", lambda target, context: boxes[target.address])
-    # Who looks on is told whom all wait for when that takes long: on a busy machine, at any time.
+    # A watcher is told which machine takes long: on a busy machine, at any time.
     monkeypatch.setattr(refresh, "TICK", 600.0)
 
     def make(name: str, identity: str | None = "ab" * 16) -> Laptop:

@@ -25,7 +25,7 @@ from holdfast.farside.machine import gpus
 
 BOOTTIME = 7
 IMPATIENCE = 0.1
-"""Runs that take milliseconds look more often than those that take hours."""
+"""Runs of milliseconds look more often than runs of hours."""
 WANTED: List[Union[int, str]] = [1, 1, 1, 1, 1, 2, 2, 3, "all"]
 
 
@@ -77,7 +77,7 @@ def _runs(given: Dict[str, Any], report: gpus.Report, name: str, target: str) ->
 
 
 def _one_run(report: gpus.Report, run: str, wanted: Union[int, str], seconds: float) -> Dict[str, Any]:
-    """When it asked, was first seen waiting, last waited, had its lease and gave it back; and what it had."""
+    """When it asked, was first seen waiting, last waited, got its lease and returned it; and what it had."""
     row: Dict[str, Any] = {"run": run, "uid": os.getuid(), "gpus": wanted, "asked": now(), "seen": None, "waited": None}
 
     def tell(text: str) -> None:
@@ -107,7 +107,7 @@ def _become(uid: int) -> None:
 
 
 def hold(given: Dict[str, Any]) -> None:
-    """Until it is killed. `uid`, `gpus`, `run`; `child`: something that the supervisor executes, which stays."""
+    """Runs until it is killed. `uid`, `gpus`, `run`; `child`: the supervisor executes a program that stays."""
     report = gpus.ask(dict(os.environ), given["patience"])
     _become(given["uid"])
     held, to_guardian = registry.pair()

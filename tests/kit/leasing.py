@@ -25,13 +25,13 @@ from kit.waiting import wait_for
 
 _PROGRAM = Path(__file__).with_name("lease_program.py")
 _PATIENCE = 60.0
-"""Seconds for an answer of the driver, which works: it may be the machine that has much else to do."""
+"""Seconds for the driver's answer. The driver works, but the machine may be busy."""
 
 
 @dataclass(frozen=True)
 class Had:
     """One run of a storm, in seconds since the machine started. `seen` and `waited`: when it was first known to wait,
-    and last went on waiting; None where it had not to."""
+    and when it last waited; None if it did not have to."""
 
     run: str
     uid: int
@@ -45,7 +45,7 @@ class Had:
 
 
 def storm(folder: Path, gpus: Simulated, accounts: Sequence[Account], processes: int, runs: int) -> list[Had]:
-    """All users at once: each has so many processes with so many runs one after the other."""
+    """All users at once: each has this many processes, with this many runs one after another."""
     place = Path(tempfile.mkdtemp(dir=folder))
     place.chmod(0o777)
     given = {"uids": [each.uid for each in accounts], "processes": processes, "runs": runs, "folder": str(place)}
@@ -69,7 +69,7 @@ def shared(found: Sequence[Had]) -> list[tuple[str, str, str]]:
 
 
 def overtaken(found: Sequence[Had]) -> list[tuple[str, str]]:
-    """(run, later run) where the later one came when the other was known to wait, and the other still waited after the
+    """(run, later run) if the later one arrived when the other was known to wait, and the other still waited after the
     later one had its GPUs. All could use the same devices."""
     return [
         (each.run, other.run)
@@ -97,7 +97,7 @@ class Holding:
         self._process.wait()
 
     def kill(self) -> float:
-        """Both, as a crash does. Returns when, in seconds since the machine started."""
+        """Kill both, as a crash does. Returns the moment, in seconds since the machine started."""
         moment = time.clock_gettime(time.CLOCK_BOOTTIME)
         for pid in (self.supervisor, self.guardian):
             with contextlib.suppress(ProcessLookupError):
@@ -173,7 +173,7 @@ def waiting(simulated: Simulated, *, python: str = sys.executable, **given: Any)
 
 
 def make_the_kernel_collect() -> None:
-    """Sockets that only hold each other make the kernel look for descriptors on their way that nobody can receive."""
+    """Sockets that hold only each other make the kernel collect descriptors in flight that cannot be received."""
     for _ in range(20):
         first, second = socket.socketpair()
         with first, second:
@@ -192,7 +192,7 @@ def _argv(what: str, given: dict[str, Any], python: str = sys.executable) -> lis
 
 
 def _environment(gpus: Simulated) -> dict[str, str]:
-    """With the far side as a host has it, beside the state of the GPUs."""
+    """With the far side as on a host, beside the state of the GPUs."""
     shipped = install(far_side(gpus.state.parent / "home"), gpus.state.parent / "home")
     return {**os.environ, **gpus.environment, "PYTHONPATH": str(shipped), "PYTHONDONTWRITEBYTECODE": "1"}
 

@@ -1,4 +1,4 @@
-"""A TCP proxy on loopback that makes a link as bad as wanted: slow, narrow, cut, stalled, refused.
+"""A TCP proxy on loopback that makes a link bad on command: slow, narrow, cut, stalled, refused.
 
 As a program, `PYTHONPATH=tests python -m kit.link --to PORT --delay 0.1` prints the port that it listens on, and at the
 end its counters.
@@ -34,7 +34,7 @@ class Counters:
     connections: int
     """Accepted, open or not."""
     turns: int
-    """How often the client, having heard something, said something: the round trips, when nothing overlaps."""
+    """How often the client sent something after it received something: the round trips, if nothing overlaps."""
     cuts: int
 
 
@@ -91,7 +91,7 @@ class Link:
         self._order(change)
 
     def cut(self, reset: bool = True) -> None:
-        """Drop all connections, by RST or else by FIN; what is under way is lost. New ones are accepted."""
+        """Drop all connections, by RST or else by FIN; data in flight is lost. New ones are accepted."""
         self._order(lambda: self._drop_all(reset))
 
     def cut_after(self, count: int, way: Way | None = None, reset: bool = True) -> None:
@@ -111,7 +111,7 @@ class Link:
         self._order(self._stalled.clear)
 
     def silence(self) -> None:
-        """As a laptop that woke up in another network: connections that exist deliver nothing any more, new ones do."""
+        """Like a laptop that woke up in another network: existing connections deliver nothing any more, new ones do."""
 
         def change() -> None:
             for connection in self._connections:
@@ -125,7 +125,9 @@ class Link:
         def change() -> None:
             if not self._is_refusing:
                 self._is_refusing = True
-                quiet = _bound(self.port)  # bound but not listening, before the other goes: nobody else takes the port
+                quiet = _bound(
+                    self.port
+                )  # bound but not listening, before the other closes, so that no other process takes the port
                 self._listener.close()
                 self._listener = quiet
 
@@ -166,7 +168,7 @@ class Link:
         self._order(plan)
 
     def _order(self, act: Callable[[], T]) -> T:
-        """Have the link's thread do it: only that one touches sockets and counters."""
+        """Let the link's thread do it: only that thread touches sockets and counters."""
         if self._is_closed:
             return act()
         answer: SimpleQueue[T | BaseException] = SimpleQueue()
@@ -230,7 +232,7 @@ class Link:
             while True:
                 client, _ = self._listener.accept()
                 self._accepted += 1
-                # A handshake takes a round trip, and the server knows of it half a one later.
+                # A handshake takes a round trip, and the server hears of it half a round trip later.
                 self._connections.append(Connection(made_ready(client), time.monotonic() + 3 * self._delay))
 
     def _carry(self, connection: Connection) -> None:
@@ -241,7 +243,7 @@ class Link:
                 if now < connection.opens_at:
                     return
                 connection.open(self._to)
-                # What the client said at once would have been sent after its half of the handshake: it is there now.
+                # The client sends its first bytes after its half of the handshake, so they have arrived by now.
                 self._read(connection, connection.flows[0], now)
             for flow in connection.flows:
                 self._read(connection, flow, now + self._delay)
@@ -317,7 +319,7 @@ class Link:
         self._passed[way] += sent
         connection.client_heard = connection.client_heard or way is Way.TO_CLIENT
         if self._throttle is not None:
-            # A timer that fired late is made good, but not a pause.
+            # Make up for a late timer, but not for a pause.
             self._free_at[way] = max(self._free_at[way], time.monotonic() - 0.02) + sent / self._throttle
         if self._planned is not None and self._total(self._planned.way) >= self._planned.total:
             act, self._planned = self._planned.act, None

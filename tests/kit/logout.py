@@ -1,4 +1,4 @@
-"""A listener that starts one sshd per connection and, when that ends, ends all that was started in it.
+"""A listener that starts one sshd per connection and, when that ends, ends everything started in it.
 
 This is what `KillUserProcesses=yes` of systemd-logind does: a process is found however it detached itself, because the
 process here that waits for sshd adopts every orphan below it. One that has `HOLDFAST_TEST_SPARED=1` in its environment
@@ -53,7 +53,7 @@ def _attend(connection: socket.socket, program: list[str]) -> None:
 
 
 def _end_all() -> None:
-    """Kill what is left below us; spared ones are handed to the system's first process when we exit."""
+    """Kill the remaining descendants; the system's first process adopts the spared ones when we exit."""
     while True:
         left = [one for one in processes.below(os.getpid()) if SPARED not in one.environment]
         if not left:

@@ -1,4 +1,4 @@
-"""A package index of its own: a folder of wheels over HTTP, for everybody or for whoever knows the password."""
+"""A private package index: a folder of wheels over HTTP, open to all or with a password."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NOTHING: Callable[[], None] = lambda: None  # noqa: E731 - a default
 
 @dataclass
 class Index:
-    """`login` is `user:password`, or empty. `seen` are the paths that were given out, in order."""
+    """`login` is `user:password`, or empty. `seen` are the paths that were served, in order."""
 
     port: int
     login: str = ""

@@ -17,7 +17,7 @@ _PROC = Path("/proc")
 
 @dataclass(frozen=True)
 class Process:
-    """One process as it was when it was looked at; what is asked later is read once, and empty when it is gone."""
+    """One process as it was when listed. Other properties are read once, on demand, and are empty if it is gone."""
 
     pid: int
     parent: int

@@ -1,8 +1,8 @@
-"""An engine that queues, delays, loses, refuses and preempts on command, for tests: its file lies in Holdfast's folder
-on the host (`engines/queue.py`), where the far side finds it, and all that it knows lies beside it.
+"""An engine that queues, delays, loses, refuses and preempts on command, for tests: its file is in Holdfast's folder on
+the host (`engines/queue.py`), where the far side finds it, and its state is beside it.
 
-`jobs/<number>.json` is a job; `orders.json` says what the engine is to do to whoever asks; `calls` has a line for each
-question. A job runs when `Queue.run` in `kit/queues.py` starts it, as a scheduler would, by its script."""
+`jobs/<number>.json` is a job; `orders.json` says how the engine treats requests; `calls` has a line for each question.
+A job runs when `Queue.run` in `kit/queues.py` starts it, as a scheduler would, by its script."""
 
 import contextlib
 import json
@@ -90,7 +90,7 @@ class Engine(engine.Engine):
 
 
 def tell(pid: int, number: int) -> None:
-    """The job's process and all below it, as a scheduler does that knows a job by its control group."""
+    """The job's process and all its descendants, like a scheduler that knows a job by its control group."""
     for each in [pid] + [process.pid for process in descendants(pid, set)]:
         with contextlib.suppress(OSError):
             os.kill(each, number)

@@ -1,4 +1,4 @@
-"""A scheduler for tests: Holdfast asks its far end, `queue_engine.py`; this decides what becomes of the jobs."""
+"""A scheduler for tests: Holdfast asks its far end, `queue_engine.py`; this module decides what happens to the jobs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SAYS = "waiting for resources"
 
 
 class Queue:
-    """The queue of the host with this home, which must be there. Every job waits until it is told otherwise."""
+    """The queue of the host with this home, which must exist. Every job waits until the test starts it."""
 
     def __init__(self, home: Path) -> None:
         self._home, self._started = home, list[subprocess.Popen[bytes]]()
@@ -31,8 +31,8 @@ class Queue:
         self._hand_over()
 
     def order(self, **orders: Any) -> None:
-        """What it does to whoever asks from now on: `refuses`, `sick` (could not be asked), `delays`, `dies` (the
-        process that asked, after the job is there), `unanswered`."""
+        """How it treats requests from now on: `refuses`, `sick` (could not be asked), `delays`, `dies` (kills the
+        process that asked, once the job exists), `unanswered`."""
         queue_engine.write(str(self._place / "orders.json"), {"says": SAYS, **orders})
         self._hand_over()
 
@@ -53,7 +53,7 @@ class Queue:
         self._change(number, state="lost")
 
     def run(self, number: int = 1) -> subprocess.Popen[bytes]:
-        """Start the job, as its owner, without anything of whoever submitted it."""
+        """Start the job as its owner, without the submitter's environment."""
         owner = self._home.stat()
         as_owner: dict[str, Any] = {"user": owner.st_uid, "group": owner.st_gid} if os.getuid() == 0 else {}
         process = subprocess.Popen(
@@ -86,7 +86,7 @@ class Queue:
         self._hand_over()
 
     def _hand_over(self) -> None:
-        """To the account that the home is of."""
+        """To the account that owns the home."""
         owner = self._home.stat()
         if owner.st_uid != os.getuid():
             for path in (self._home / "engines", *(self._home / "engines").rglob("*")):

@@ -32,7 +32,7 @@ class Cut(NamedTuple):
 
 
 class Relayed(Local):
-    """Each connection takes the next of `cuts`; when there is none left it is not cut."""
+    """Each connection takes the next of `cuts`; when none is left, it is not cut."""
 
     name = "relayed"
     is_here = False
@@ -52,7 +52,7 @@ class Relayed(Local):
         return Connection([*relay, *self.argv(nonce)], nonce, self._environment)
 
     def traffic(self) -> list[Traffic]:
-        """Of all connections; waits until the last one is over."""
+        """Of all connections; waits until the last one has ended."""
         from kit.waiting import wait_for  # not at the top: this file is the relay's program, too
 
         wait_for(lambda: len(list(self.reports.glob("*.json"))) == self.connections, what="the end of each connection")

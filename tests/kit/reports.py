@@ -18,7 +18,7 @@ _PROCESS = ("user", "name", "command", "memory", "run", "project")
 
 
 def facts_of(**said: Any) -> MachineFacts:
-    """A machine of which nothing is known but this."""
+    """A machine of which only this is known."""
     answer: dict[str, Any] = {
         "time": 0.0,
         "host": "",
@@ -52,7 +52,7 @@ def look_of(answer: dict[str, Any]) -> GpuInventory:
 
 
 def full_look(answer: dict[str, Any]) -> dict[str, Any]:
-    """An answer to `gpus` with null for all that it does not say."""
+    """An answer to `gpus` with null for everything else."""
     queue = [{"waited": None, **each} for each in answer.get("queue", [])]
     return {**_driver(answer), "queue": queue}
 

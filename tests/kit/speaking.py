@@ -1,4 +1,4 @@
-"""For far sides that a test makes up: what a connection offers beside `request`, made of that."""
+"""For made-up far sides: the other methods of a connection, built on `request`."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _SFTP_SERVERS = ("/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-serv
 
 @dataclass(frozen=True)
 class Options:
-    """How a server lets people in and what it does with them."""
+    """How a server authenticates users, and what it does with them."""
 
     password: bool = True
     keys: bool = True
@@ -72,7 +72,7 @@ class Server:
     def stop(self, keep_sessions: bool = False) -> None:
         """End the listener and, as a machine that goes down does, every connection; a second stop does nothing.
 
-        `keep_sessions` is what a service manager does when it restarts sshd. What people run is not touched.
+        `keep_sessions` is what a service manager does when it restarts sshd. Processes of users stay.
         """
         if self._listener is None:
             return
@@ -202,18 +202,19 @@ class Client:
         self._write()
 
     def trust(self, server: Server, port: int | None = None) -> None:
-        """Put the server's present host key into known_hosts, for `port` when it is reached through a link."""
+        """Put the server's current host key into known_hosts, for `port` if a link leads to it."""
         with self.known_hosts.open("a") as file:
             file.write(f"[127.0.0.1]:{port or server.port} {server.host_key}\n")
 
     def make_key(self, name: str = "key", passphrase: str = "") -> Path:
-        """A new key pair; the path of the private half. `authorize` of an account takes the text of the `.pub`."""
+        """Make a new key pair and return the path of the private key. `authorize` of an account takes the text of the
+        `.pub`."""
         path = self.folder / name
         _make_key(path, passphrase)
         return path
 
     def askpass(self, *answers: str) -> dict[str, str]:
-        """Variables that make ssh take its answers, one per prompt, from a script; the last is given again."""
+        """Variables that make ssh take its answers, one per prompt, from a script; the last one repeats."""
         script = self.folder / "askpass"
         left = self.folder / "answers"
         left.write_text("".join(f"{answer}\n" for answer in answers))
@@ -277,7 +278,7 @@ def _configuration(options: Options, folder: Path, port: int) -> str:
         lines.append(f"AuthenticationMethods {options.methods}")
     if options.force_command:
         lines.append(f"ForceCommand {options.force_command}")
-    if options.environment:  # one line: of several sshd reads only the first
+    if options.environment:  # one line: sshd reads only the first of several
         lines.append("SetEnv " + " ".join(f'"{name}={value}"' for name, value in options.environment.items()))
     if options.banner:
         lines.append(f"Banner {folder / 'banner'}")

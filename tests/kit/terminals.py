@@ -1,4 +1,4 @@
-"""A command on a terminal of its own, and what it writes there."""
+"""A command on its own terminal, and what it writes there."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pathlib import Path
 
 
 class Seen:
-    """What is on its way to the terminal's user. The process is in a group of its own, which may be stopped."""
+    """Output on its way to the terminal's user. The process has its own group, which a test may stop."""
 
     def __init__(self, process: subprocess.Popen[bytes], leader: int) -> None:
         self.process, self._leader = process, leader
         self.data = b""
 
     def until(self, condition: Callable[[bytes], bool], seconds: float = 60.0) -> bytes:
-        """All that came until it satisfied the condition; AssertionError when it did not in time."""
+        """The output until it satisfies the condition; AssertionError if it does not in time."""
         deadline = time.monotonic() + seconds
         while not condition(self.data):
             ready, _, _ = select.select([self._leader], [], [], max(0.0, deadline - time.monotonic()))

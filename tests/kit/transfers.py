@@ -1,4 +1,4 @@
-"""A project here and a host behind a relay, which counts and cuts: for suites about what travels."""
+"""A project here and a host behind a relay, which counts and cuts, for suites about transfers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from kit.relay import Relayed
 
 @dataclass(frozen=True)
 class Bench:
-    """A project and a host that a relay leads to."""
+    """A project, and a host behind a relay."""
 
     root: Path
     host: Relayed

@@ -9,12 +9,12 @@ from typing import TypeVar
 T = TypeVar("T")
 
 NOT_YET = (OSError, StopIteration, ValueError)
-"""A file that is not there yet, or not whole; a process that has just ended."""
+"""A file that does not exist yet or is incomplete; a process that has just ended."""
 
 
 def wait_for(condition: Callable[[], T | None], seconds: float = 60.0, what: str = "") -> T:
-    """The first answer of `condition` that is true; AssertionError when there was none in time, which is only a bound
-    for a test that fails."""
+    """The first true answer of `condition`. Raises AssertionError if there is none in time, which only limits a failing
+    test."""
     deadline = time.monotonic() + seconds
     while True:
         began = time.monotonic()
@@ -28,4 +28,4 @@ def wait_for(condition: Callable[[], T | None], seconds: float = 60.0, what: str
                 return answer
         if time.monotonic() > deadline:
             raise AssertionError(f"after {seconds} s still not so: {what or condition}") from error
-        time.sleep(max(0.01, time.monotonic() - began))  # at most half of the time goes into looking
+        time.sleep(max(0.01, time.monotonic() - began))  # spend at most half of the time looking

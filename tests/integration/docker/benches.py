@@ -22,7 +22,7 @@ NAME = "box"
 
 @dataclass(frozen=True)
 class ContainerBench(Bench):
-    """The target `box` of one kind. `uid` is who the script is; `variables` are for the command line."""
+    """The target `box` of one kind. `uid` is the script's user; `variables` are for the command line."""
 
     daemon: Daemon
     kind: str
@@ -49,11 +49,11 @@ class ContainerBench(Bench):
         return super().start("-c", NAME, *arguments, **options)
 
     def containers(self) -> list[str]:
-        """Of this bench's runs, those that have ended among them."""
+        """Of this bench's runs, including ended ones."""
         return self.daemon.containers("--filter", f"label=holdfast.home={self.home}")
 
     def container(self, run_id: str) -> str:
-        """What the run's is called."""
+        """The name of the run's container."""
         return f"holdfast-{run_id}-{self.far(run_id).parent.name[:6]}"
 
     def ids(self) -> list[str]:
@@ -63,7 +63,7 @@ class ContainerBench(Bench):
 
 @pytest.fixture
 def kind() -> str:
-    """Where nothing else is said, the product that has most in it: `docker` is a part of it."""
+    """By default, the product with the most parts: `docker` is a subset of it."""
     return "remotedocker"
 
 

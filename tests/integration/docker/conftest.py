@@ -1,4 +1,4 @@
-"""A Docker engine of the tests' own. `docker` is shared by a session's workers, `private_daemon()` is one test's."""
+"""A Docker engine for the tests. A session's workers share `docker`; `private_daemon()` belongs to one test."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ def shared_docker(docker_template: Path) -> Iterator[Daemon]:
 
 @pytest.fixture
 def docker(shared_docker: Daemon, monkeypatch: pytest.MonkeyPatch) -> Daemon:
-    """The session's daemon; DOCKER_HOST says so to everything that the test starts. Not to be stopped by a test."""
+    """The session's daemon, in DOCKER_HOST for everything that the test starts. A test must not stop it."""
     monkeypatch.setenv("DOCKER_HOST", shared_docker.host)
     return shared_docker
 
 
 @pytest.fixture
 def private_daemon(docker_template: Path) -> Iterator[Callable[..., Daemon]]:
-    """`private_daemon(Settings(live_restore=True))` is a running daemon with every image that the test may stop, kill,
-    restart; `images=False` gives it none."""
+    """`private_daemon(Settings(live_restore=True))` is a running daemon with every image, which the test may stop, kill
+    or restart; `images=False` gives it no images."""
     with contextlib.ExitStack() as closing:
 
         def make(settings: Settings = Settings(), images: bool = True) -> Daemon:  # noqa: B008 - it is frozen
@@ -70,14 +70,14 @@ def private_daemon(docker_template: Path) -> Iterator[Callable[..., Daemon]]:
 
 @pytest.fixture(autouse=True)
 def furnished(isolated: Path) -> None:
-    """This machine as an earlier command has left it."""
+    """This machine after an earlier command."""
     furnish(isolated / ".holdfast")
 
 
 @pytest.fixture
 def docker_box(boxes: Boxes, client: Client, docker: Daemon) -> Callable[..., Box]:  # noqa: F811
     """`docker_box()` is a box whose account may use the session's daemon, `docker_box(allowed=False)` one whose account
-    may not, `docker_box(daemon=private)` one with another daemon; on a `fresh` one Holdfast was never used."""
+    may not, `docker_box(daemon=private)` one with another daemon; a `fresh` box has never used Holdfast."""
 
     def make(
         name: str = "gpu1",
@@ -118,7 +118,7 @@ def image_registry(tmp_path: Path, docker_template: Path) -> Iterator[Registry]:
 
 @pytest.fixture(scope="session")
 def python_downloads(docker_template: Path) -> Iterator[Downloads]:
-    """A Python that `uv python install` can bring into an image without one: pin `python_downloads.version`."""
+    """A Python that `uv python install` can install into an image without one: pin `python_downloads.version`."""
     with downloads() as made:
         yield made
 
@@ -132,7 +132,7 @@ def wheels(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def index(wheels: Path) -> Iterator[Index]:
-    """A package index that has those wheels, also those that the test adds to them."""
+    """A package index with those wheels, and with those that the test adds."""
     with package_index(wheels) as made:
         yield made
 

@@ -37,7 +37,7 @@ while True:
 
 
 behind_ssh = pytest.mark.parametrize("kind", ["remotedocker"])
-"""For what another account and another way to Docker could change; the rest is the same code and runs here."""
+"""For tests that another account and another way to Docker could change; the rest is the same code and runs here."""
 
 
 def ended(bench: ContainerBench, run_id: str) -> dict[str, Any]:

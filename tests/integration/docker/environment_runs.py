@@ -1,5 +1,4 @@
-"""Runs in containers whose environment is built from packages of the test's own: what it is to have, and what there is
-of it."""
+"""Runs in containers whose environment is built from the test's own packages: what it should have, and what it has."""
 
 from __future__ import annotations
 

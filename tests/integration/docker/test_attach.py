@@ -192,7 +192,7 @@ def test_a_daemon_elsewhere_and_one_that_does_not_run_are_refused(
 def test_a_folder_that_the_daemon_does_not_see_is_refused_naming_another(
     docker: Daemon, tmp_path: Path, needs: Callable[..., None]
 ) -> None:
-    """A disk that is mounted for some processes only: so is an encrypted home, and much for Docker from a snap."""
+    """A disk that only some processes see, like an encrypted home, or most folders for Docker from a snap."""
     needs("unshare")
     hidden = tmp_path / "hidden"
     hidden.mkdir()
@@ -310,7 +310,7 @@ def test_a_second_laptop_attaches_the_same_box_and_changes_nothing_that_was_writ
 
 
 def _in_a_terminal(words: list[str], folder: Path, environment: dict[str, str]) -> str:
-    """All that a person sees who attaches, what is overwritten too."""
+    """Everything that a person sees during attach, including overwritten lines."""
     mine, theirs = pty.openpty()
     argv = [sys.executable, "-m", "holdfast", "computetarget", "attach", *words]
     with subprocess.Popen(

@@ -36,7 +36,7 @@ def gpu1(docker_box: Make, tmp_path: Path) -> Box:
 
 
 def is_over(home: Path) -> bool:
-    """Of its only run: whether its container is removed, and whoever did that is gone."""
+    """Whether the container of its only run is removed, and the process that did it is gone."""
     (run,) = home.glob("runs/*/*")
     return not is_alive(str(run))
 
@@ -89,7 +89,7 @@ def test_a_target_that_wants_gpus_of_a_machine_without_is_stopped_with_file_and_
     assert said not in result.out, "it is told once"
     (tmp_path / "t.py").touch()
     submitted = holdfast("submit", "-c", "here", "t.py")
-    assert said in submitted.err, "and alike whoever asks"
+    assert said in submitted.err, "the same for every command"
     assert remedy in submitted.err
 
 

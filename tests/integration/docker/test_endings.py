@@ -1,4 +1,4 @@
-"""How a run in a container ends by Docker, by others, or while Docker is at work; each is recorded as what it was, and
+"""How a run in a container ends by Docker, by others, or while Docker works. Each cause is recorded correctly, and
 nothing is left running. How any run ends is in `integration/products`."""
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ esac
 def test_a_cancel_while_docker_starts_the_container_leaves_none(
     bench: ContainerBench, moment: str, tmp_path: Path
 ) -> None:
-    """`docker run` is held until the run has ended: before it asks the daemon, and after the daemon has done it."""
+    """`docker run` is delayed until the run has ended: before it asks the daemon, and after the daemon has started
+    it."""
     held, go, real = tmp_path / "held", tmp_path / "go", shutil.which("docker")
     steps = {"before": ":", "after": f'{real} "$@"'} if moment == "before" else {"before": f'{real} "$@"', "after": ":"}
     program = tmp_path / "programs" / "docker"

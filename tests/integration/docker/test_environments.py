@@ -29,7 +29,7 @@ def mark(path: Path) -> dict[str, Any]:
 
 
 def commands(bench: ContainerBench, run_id: str) -> list[str]:
-    """What was run to prepare it."""
+    """The commands that prepared it."""
     log = bench.far(run_id) / "control_log"
     return [line for line in log.read_text().splitlines() if line.startswith("$ ")] if log.exists() else []
 
@@ -149,7 +149,7 @@ def test_a_password_of_an_index_goes_through_a_pipe_and_nowhere_else(bench: Cont
         done = bench.submit("t.py")
 
     assert done.code == 0, done.err
-    assert any('"Image"' in each for each in seen), "nobody looked while it was built"
+    assert any('"Image"' in each for each in seen), "no look while it was built"
     assert not [each for each in seen if "hunter2" in each]
     assert [path for path in holding("hunter2-hunter2", bench.home) if "work" not in path.parts] == []
 

@@ -1,4 +1,4 @@
-"""What a script and a shell find in their containers: an environment that nobody changes, all folders by both of their
+"""What a script and a shell find in their containers: an environment that cannot change, all folders by both of their
 names, and, for a shell, what the target gives to a run."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """The guide for GPU boxes does what it shows, with a real server and a real engine behind the name `my_dsvm`. Its image
-has no Python, as the one that attach writes has none: uv brings one."""
+has no Python, like the one that attach writes: uv installs one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images: fetched with the host's own login and seen coming, and found unfit before anything runs."""
+"""Images: fetched with the host's own login, with progress, and refused before anything runs if they do not fit."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def bench(container_bench: ContainerBench) -> ContainerBench:  # noqa: F811
 
 @pytest.fixture
 def pushed(request: pytest.FixtureRequest, image_registry: Registry, docker: Daemon, tmp_path: Path) -> Iterator[str]:
-    """An image that the registry has and the daemon has not: the smallest one, where none is named."""
+    """An image that only the registry has, not the daemon: by default the smallest one."""
     name = image_registry.push(docker, getattr(request, "param", MUSL), tmp_path / "pusher")
     yield name
     docker.run("rmi", "--no-prune", name, check=False)

@@ -1,5 +1,5 @@
-"""Builds of environments for containers that are canceled, killed or disturbed: each is said to be what it was, and no
-container and no half of an environment is left."""
+"""Builds of environments for containers that are canceled, killed or disturbed: each is reported correctly, and no
+container and no partial environment is left."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from kit.package_server import Index, package_index
 from kit.waiting import wait_for
 
 LONG = 180
-"""Seconds, for a machine that has much else to do."""
+"""Seconds, enough for a busy machine."""
 
 
 class Held:
-    """Holds the index's answers back until it is let go."""
+    """Holds the index's answers back until it is released."""
 
     def __init__(self) -> None:
         self.reached, self.go = threading.Event(), threading.Event()

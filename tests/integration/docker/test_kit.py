@@ -1,4 +1,4 @@
-"""The kit itself: daemons, images, registry and simulated GPUs behave as the other tests take for granted."""
+"""The kit itself: daemons, images, registry and simulated GPUs behave as the other tests expect."""
 
 from __future__ import annotations
 

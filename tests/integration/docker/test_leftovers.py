@@ -1,4 +1,4 @@
-"""Containers that a run may leave: none, whenever its supervisor dies, and none of anybody else's is touched."""
+"""A run leaves no container, whenever its supervisor dies, and containers of others are not touched."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ trap '{real} kill "$4"; exit 1' TERM
 {real} wait "$4" &
 wait $!
 """
-"""As that of Podman: it lives below who started the container, which ends with it."""
+"""Like Podman's: a child of the process that started the container, which ends with it."""
 
 InFront = Callable[[str], ContainerBench]
 
@@ -65,8 +65,8 @@ def bench(tmp_path: Path, docker: Daemon, holdfast: Callable[..., Any]) -> Itera
 
 @pytest.fixture
 def in_front(bench: ContainerBench, tmp_path: Path) -> InFront:
-    """`in_front(script)`: a bench with a `docker` which does that for `docker run -d …`, and all else as the real one.
-    `{real}` is that one; `$there` is a file that the test sees."""
+    """`in_front(script)`: a bench with a `docker` that runs the script for `docker run -d …`, and otherwise acts as the
+    real one. `{real}` is that one; `$there` is a file that the test sees."""
 
     def make(script: str) -> ContainerBench:
         real = shutil.which("docker") or ""
@@ -90,7 +90,7 @@ def managed(bench: ContainerBench) -> ContainerBench:
 
 
 def is_over(bench: ContainerBench, run_id: str) -> dict[str, Any]:
-    """The journal's last line, when nobody holds the run any more."""
+    """The journal's last line, once the run has no owner any more."""
     from holdfast.farside.run.liveness import is_alive
 
     last = bench.event(run_id, "ended")

@@ -1,4 +1,4 @@
-"""What stands in a compute target and what Docker makes of it; what cannot work is told with file, key and remedy."""
+"""What a compute target says and what Docker makes of it; what cannot work is reported with file, key and remedy."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_daemon_that_does_not_run_is_told_with_what_starts_it(bench: Container
 
 
 def test_a_home_that_the_daemon_cannot_see_is_told_with_holdfast_home(bench: ContainerBench) -> None:
-    """As a network home that is closed to root: here it is mounted where the client is, and not where the daemon is."""
+    """Like a network home that is closed to root: it is mounted for the client, and not for the daemon."""
     home = bench.home.parent / "hidden"
     home.mkdir()
     words = [sys.executable, "-m", "holdfast", "submit", "-c", "box", "t.py"]

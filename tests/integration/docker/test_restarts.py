@@ -1,4 +1,4 @@
-"""A daemon that is stopped, restarted, killed or away while a run goes on: what ended the run is what is recorded."""
+"""A daemon that is stopped, restarted, killed or away while a run goes on: the record says what ended the run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people read about runs in containers: whose fault it is, by file and key, and commands that can be pasted."""
+"""What people read about runs in containers: the cause, by file and key, and commands to paste."""
 
 from __future__ import annotations
 

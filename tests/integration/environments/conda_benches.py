@@ -1,4 +1,4 @@
-"""The worker for conda packages as a build uses it: a Python that has what it needs, and a bench that speaks to it."""
+"""The worker for conda packages as a build uses it: a Python with its packages, and a bench that talks to it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MACHINE = dict(os.environ)  # at import, before tests have a home of their own: 
 
 @dataclass(frozen=True)
 class Bench:
-    """`solve` and `install` as a build does them, in a folder of the test's own."""
+    """`solve` and `install` as a build does them, in the test's own folder."""
 
     tool: Path
     folder: Path

@@ -1,4 +1,4 @@
-"""Builds under pressure: wanted by many at once, killed at any moment, on a disk that is too small."""
+"""Builds under pressure: requested by many at once, killed at any moment, on a disk that is too small."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ for package in metadata.distributions():
             checked += 1
 print(sorted(each.metadata["Name"].lower() for each in metadata.distributions()), checked > 4000)
 """
-"""Says which packages there are, after it has compared every file with what its package says of it."""
+"""Lists the packages, after comparing every file with its package's record."""
 EXPECTED = "['attrs', 'bulky', 'idna', 'jinja2', 'markupsafe', 'packaging', 'six'] True\n"
 RUNS = 20
 FILES = 4000
 
 
 class Stage(Enum):
-    """How far a build has come, whatever the speed of the machine: a word of its log, or what is in its folder."""
+    """The progress of a build, independent of the machine's speed: a word of its log, or a file in its folder."""
 
     LINKING = "bulky/folder0"
     SEALING = "bulky/__pycache__"
@@ -130,7 +130,7 @@ def _has_reached(managed: Managed, run_id: str, stage: Stage) -> bool:
 
 
 def _kill_all(supervisor: int) -> None:
-    """The supervisor first, so that it says nothing; then the installer and what that has started."""
+    """The supervisor first, so that it writes nothing; then the installer and its processes."""
     from holdfast.farside.system.processes import descendants
 
     left = descendants(supervisor, set)

@@ -1,4 +1,4 @@
-"""Conda channels that ask for a token or a password: opened with it, and it is in no file and no message."""
+"""Conda channels that ask for a token or a password: it opens them, and appears in no file and no message."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kit.conda_channel import Channel, Content, Package, archive
 
 
 class Closed(http.server.SimpleHTTPRequestHandler):
-    """Gives files out to who has the token or the password."""
+    """Serves files to clients with the token or the password."""
 
     def do_GET(self) -> None:
         if self._is_let_in():

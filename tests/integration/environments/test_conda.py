@@ -1,4 +1,5 @@
-"""Conda packages in a run: Python and packages out of a channel, those of the Python package index beside them."""
+"""Conda packages in a run: Python and packages from a channel, with packages of the Python package index beside
+them."""
 
 from __future__ import annotations
 

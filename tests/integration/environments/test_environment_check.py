@@ -1,4 +1,4 @@
-"""`environment check`: findings over the file of packages and over what is installed, and files put right."""
+"""`environment check`: findings about the environment file and the installed packages, and fixed files."""
 
 from __future__ import annotations
 
@@ -119,8 +119,8 @@ CPU_BUILDS = "--extra-index-url https://download.pytorch.org/whl/cpu\ntorch==2.3
 def test_builds_for_the_cpu_are_told_with_their_lines_where_a_gpu_is_asked_for_and_put_right(managed: Bench) -> None:
     managed.write("cpu.txt", CPU_BUILDS)
     command = ("environment", "check", "-d", "cpu.txt", "-o", "table")
-    unasked = managed.run(*command, "--fix")
-    assert (unasked.code, unasked.out) == (0, "")
+    without_a_wish = managed.run(*command, "--fix")
+    assert (without_a_wish.code, without_a_wish.out) == (0, "")
     assert (managed.root / "cpu.txt").read_text() == CPU_BUILDS
     asked = managed.run(*command, "--gpu")
     assert asked.code == 241

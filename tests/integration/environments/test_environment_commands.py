@@ -207,7 +207,7 @@ def test_what_a_run_or_a_shell_holds_is_not_removed(managed: Bench) -> None:
         assert shell.stdout.readline() == b"in\n"
         assert managed.run("environment", "remove", environment["id"]).code == 246
     finally:
-        children = _children(shell.pid)  # of one that has ended nobody would know them
+        children = _children(shell.pid)  # they cannot be found once it has ended
         shell.send_signal(signal.SIGTERM)
         for child in children:
             with contextlib.suppress(ProcessLookupError):
@@ -272,7 +272,7 @@ def test_a_target_that_cannot_be_cleaned_does_not_keep_this_machine_from_it(mana
 
 
 def _children(pid: int) -> list[int]:
-    """Of a client: whoever runs in the terminal's place."""
+    """Of a client: the process that replaces the terminal."""
     return [one.pid for one in processes.every() if one.parent == pid]
 
 

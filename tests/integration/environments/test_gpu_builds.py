@@ -1,4 +1,4 @@
-"""A run on a machine with GPUs hears before its script starts that what is installed cannot use them."""
+"""A run on a machine with GPUs says before its script starts that the installed packages cannot use them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def managed(bench: Bench) -> Bench:  # noqa: F811
 
 
 def wheel(folder: Path, name: str, version: str, files: dict[str, str], needs: str = "") -> str:
-    """A wheel of this name that has nothing of the real one but what tells how it was built."""
+    """A wheel of this name with only the files that say how the real one was built."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name.replace('-', '_')}-{version}-py3-none-any.whl"
     info = f"{name.replace('-', '_')}-{version}.dist-info"

@@ -25,7 +25,7 @@ SHOW = "import private_thing\nprint(private_thing.__version__)\n"
 
 
 class Watch:
-    """Looks at the arguments of all processes whenever the index is asked: then the installer is at work."""
+    """Reads the arguments of all processes at each request to the index, while the installer works."""
 
     def __init__(self) -> None:
         self.looks = 0
@@ -185,7 +185,7 @@ def _spellings() -> list[str]:
 
 @pytest.fixture
 def closed_port() -> Iterator[int]:
-    """A port on which nobody listens and nobody will."""
+    """A port without a listener, now and later."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield int(taken.getsockname()[1])

@@ -1,4 +1,4 @@
-"""Packages that are chosen and downloaded on this machine for another one, from real indexes and over real servers."""
+"""Packages that this machine chooses and downloads for another one, from real indexes and servers."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_a_proxy_is_used_and_its_exceptions_are_not(wheel: Path, tmp_path: Path)
 
 @pytest.fixture
 def secure(wheel: Path, tmp_path: Path, needs: Callable[..., None]) -> Iterator[tuple[str, Path]]:
-    """The address of the wheel on a server with a certificate of its own, and that certificate."""
+    """The address of the wheel on a server with its own certificate, and that certificate."""
     needs("openssl")
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]

@@ -1,4 +1,4 @@
-"""The Python that a spec pins: one of the machine's, or one that uv brings."""
+"""The Python that a spec pins: one of the machine's, or one that uv installs."""
 
 from __future__ import annotations
 
@@ -124,6 +124,6 @@ def _short_path() -> str:
 
 
 def _on_path() -> set[str]:
-    """Versions that a run would find by itself, with the path that it is given here and a home of its own."""
+    """Versions that a run would find by itself, with this PATH and its own home."""
     folders = [Path(each) for each in _short_path().split(":")]
     return {each.name for folder in folders for each in folder.glob("python3.*")}

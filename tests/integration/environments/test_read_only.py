@@ -1,4 +1,4 @@
-"""An environment is read-only to the runs that use it, and Python keeps its bytecode there all the same."""
+"""An environment is read-only for its runs, and Python still keeps its bytecode there."""
 
 from __future__ import annotations
 
@@ -67,6 +67,6 @@ def test_a_run_can_change_nothing_of_its_environment_but_bytecode_is_kept(bench:
 
 
 def _cached(cache: Path, installed: Path) -> str:
-    """What the cache has of that file: the same one, by another name."""
+    """The cache's name of that file: the same file by another link."""
     (found,) = [each for each in cache.rglob("six.py") if each.samefile(installed)]
     return hashlib.sha256(found.read_bytes()).hexdigest()

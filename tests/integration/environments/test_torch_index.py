@@ -1,5 +1,5 @@
-"""A driver that is too old for the usual build of PyTorch gets one that fits, from PyTorch's own index: a stand-in for
-it answers under its name, behind a proxy."""
+"""A driver that is too old for the usual build of PyTorch gets one that fits, from PyTorch's own index: a stand-in
+answers under its name, behind a proxy."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def torch_index(tmp_path: Path, needs: Callable[..., None]) -> Iterator[dict[str
 
 
 def make_certificate(folder: Path, key: Path, certificate: Path) -> Path:
-    """For the index's name, by an authority of this test, whose own certificate is returned."""
+    """For the index's name, signed by this test's authority, whose certificate is returned."""
     authority, signing, request, about = (folder / name for name in ("ca.pem", "ca.key", "request.pem", "about.txt"))
     about.write_text(f"subjectAltName=DNS:{NAME}\nbasicConstraints=CA:FALSE\n")
     new = ["openssl", "req", "-newkey", "rsa:2048", "-nodes"]

@@ -1,6 +1,6 @@
 """The suites of faults run on the targets in TARGETS, those with a `moment` at each moment (`kit.suite.moments`).
 
-A module whose faults are of some targets only has TARGETS of its own; PRODUCTS are all that there are."""
+A module whose faults concern only some targets has its own TARGETS; PRODUCTS are all targets."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def kind(target: str) -> str:
 
 @pytest.fixture
 def bench(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Bench:
-    """A project whose runs go to the test's target; where a test has none, to this machine. Commands that name no
-    target mean `local`."""
+    """A project whose runs go to the test's target, or to this machine if it has none. Commands that name no target
+    mean `local`."""
     target = request.getfixturevalue("target") if "target" in request.fixturenames else "local"
     if target == "local":
         here: Bench = request.getfixturevalue("bench_here")

@@ -22,7 +22,7 @@ LIBRARIES = ("/usr/lib/*/faketime/libfaketime.so.1",)
 
 @pytest.fixture
 def clock(tmp_path: Path, needs) -> dict[str, str]:
-    """Variables for a host whose wall clock is this test's to set; the monotonic clock stays the kernel's."""
+    """Variables for a host whose wall clock this test sets; the monotonic clock stays the kernel's."""
     needs("faketime")
     library = next(path for pattern in LIBRARIES for path in Path("/").glob(pattern.lstrip("/")))
     return {

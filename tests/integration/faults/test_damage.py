@@ -1,4 +1,4 @@
-"""Files that are not what they were: noticed by offset and checksum, kept aside, never spliced."""
+"""Damaged files: noticed by offset and checksum, kept aside, never spliced."""
 
 from __future__ import annotations
 

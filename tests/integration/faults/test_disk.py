@@ -1,4 +1,4 @@
-"""A full disk at each step: a small file system of its own for the host's folder or for the project."""
+"""A full disk at each step: a small file system for the host's folder or for the project."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from kit.waiting import wait_for
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Callable[[Path, int], None]]:
-    """Mounts a file system of so many kilobytes at a folder, with the files of `aml_config` that it had; taken away at
-    the end."""
+    """Mounts a file system of this many kilobytes at a folder, with its files of `aml_config`; unmounts it at the
+    end."""
     mounted: list[Path] = []
 
     def mount(folder: Path, kilobytes: int) -> None:

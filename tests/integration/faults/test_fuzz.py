@@ -32,7 +32,7 @@ KEYS = [
 
 @pytest.fixture
 def far(tmp_path: Path) -> Iterator[Path]:
-    """A host's folder with something beside it that must stay as it is."""
+    """A host's folder, and a file beside it that must not change."""
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "file").write_text("mine")
     yield tmp_path / "home"

@@ -59,7 +59,7 @@ if sys.argv[2] == "stay":
 
 
 def _tree(token: str) -> list[int]:
-    """Living processes that have the token among their words, in whatever container they are."""
+    """Living processes that have the token among their arguments, in any container."""
     found = []
     for entry in os.listdir("/proc"):
         with contextlib.suppress(OSError):
@@ -75,7 +75,7 @@ def test_nothing_of_a_hostile_tree_is_left_however_the_run_ends(bench, target, t
 
 @pytest.mark.moments("both owners", targets=("docker", "remotedocker"))
 def test_in_a_container_nothing_is_left_even_when_both_owners_are_killed(bench, target, tmp_path, moment):
-    """Beside a container, a process that lost both owners and put off the run's mark cannot be found."""
+    """Beside a container, a process without both owners and without the run's mark cannot be found."""
     _end_hostile_tree(bench, target, tmp_path, moment)
 
 

@@ -27,7 +27,7 @@ EXPECTED = "".join(f"line {number} {'x' * 50}\n" for number in range(LINES))
 
 
 STAGES = ("at once", "reserved", "recorded", "created", "started", "output")
-"""How far a submission has come when its client is killed, whatever the speed of the machine."""
+"""The progress of a submission when its client is killed, independent of the machine's speed."""
 VICTIMS = ((0,), (1,), (0, 1), (1, 0))
 """The guardian, the supervisor, both in either order."""
 
@@ -50,8 +50,8 @@ def _has_reached(bench, stage: str) -> bool:
 
 
 def _owners(bench, run_id: str) -> dict[int, int]:
-    """Guardian and supervisor by their bytes, once both are there: a guardian is, before its supervisor. Without one
-    that the run was quicker than."""
+    """Guardian and supervisor by their bytes, once both exist: a guardian exists before its supervisor. A run may end
+    first; then one is missing."""
     from holdfast.farside.system.kernel import lock_holder
 
     def found() -> dict[int, int]:
@@ -82,7 +82,7 @@ def test_a_client_killed_at_any_moment_leaves_the_run_once_or_not_at_all(bench, 
     runs = _runs(bench)
     assert len(runs) <= 1
     if not runs:
-        assert _starts(bench) == 0, "a run that nobody knows of"
+        assert _starts(bench) == 0, "an unknown run"
         assert not list(bench.home.glob("runs/*/*/lock"))
         return
     followed = bench.run("logs", "-f", "-r", runs[0]["run_id"])

@@ -38,7 +38,7 @@ def test_submit_logs_and_history_on_one_run_agree_and_show_no_line_twice(bench, 
         assert bench.run("history", "list", "-o", "json").code == 0
         assert bench.run("status").code == 0
     expected = b"".join(b"line %d\n" % i for i in range(150))
-    # `read`, as `communicate` passes over what came with the first line.
+    # `read`, because `communicate` skips what came with the first line.
     assert first + submit.stdout.read() == expected
     submit.communicate()
     assert [follower.communicate(timeout=60)[0] for follower in followers] == [expected] * 3

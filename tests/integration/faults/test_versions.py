@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).parents[3] / "src" / "holdfast"
 
 @pytest.mark.parametrize("version", sorted(each.name for each in CASES.iterdir()))
 def test_a_recorded_run_of_each_format_stays_readable(bench, version):
-    """The case has a project's `.holdfast` and the host's folder, as that version left them."""
+    """The case has a project's `.holdfast` and the host's folder, as that version wrote them."""
     shutil.copytree(CASES / version / "project", bench.root, dirs_exist_ok=True)
     (bench.root / "state").rename(bench.root / ".holdfast")
     shutil.copytree(CASES / version / "host", bench.home, dirs_exist_ok=True)

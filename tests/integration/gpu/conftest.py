@@ -1,5 +1,5 @@
-"""A project on the test's product; tests with `target` run on each of them, or on those in the module's TARGETS, or on
-those that they name themselves. The table of lies, for those that look at its outcomes."""
+"""A project on the test's product; tests with `target` run on each of them, on those in the module's TARGETS, or on
+those that they name. Also the table of lies, for tests of its outcomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of lies, run once, however many workers look at its outcomes."""
+"""The table of lies, run once for all workers that look at its outcomes."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _BARE = tuple(each for each in PRODUCTS if each not in CONTAINED)
 
 
 def played_on(config: pytest.Config) -> Sequence[str]:
-    """This machine and the product that has most in it; in `make soak` all."""
+    """This machine and the product with the most parts; in `make soak` all."""
     return PRODUCTS if is_soak(config) else ("local", "remotedocker")
 
 
 @pytest.fixture(scope="session")
 def outcomes(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Outcomes:
-    """`outcomes("docker")`: those of its cases, by name. The first to ask runs them; in `make soak` together with
-    those of the product that likewise has, or has not, containers."""
+    """`outcomes("docker")`: the outcomes of its cases, by name. The first request runs them; in `make soak` together
+    with those of the other product with, or without, containers."""
     own = tmp_path_factory.getbasetemp()
     shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
@@ -75,7 +75,7 @@ def _played(group: Sequence[str], own: Path, request: pytest.FixtureRequest) -> 
 
 @contextmanager
 def _commands(home: Path, daemon: Daemon | None) -> Iterator[Command]:
-    """The command line with a home of its own and an environment that says nothing about this machine."""
+    """The command line with its own home and an environment without traces of this machine."""
     home.mkdir()
     furnish(home / ".holdfast")
     plain = {

@@ -1,4 +1,4 @@
-"""The guide about GPUs does what it shows, on a machine with one that is simulated."""
+"""The guide about GPUs does what it shows, on a machine with a simulated GPU."""
 
 from __future__ import annotations
 

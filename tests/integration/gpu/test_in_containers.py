@@ -1,4 +1,4 @@
-"""GPUs of runs in containers: what is leased is all that is there, and what is said is said there too."""
+"""GPUs of runs in containers: the container has only the leased GPUs, and gets the same verdict and notes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_container_has_no_other_gpu_than_the_leased_one(container_bench, gpus,
     one = container_bench.submit("--gpus", "1", "t.py")
     assert one.code == 0, one.err
     shown = [line for line in one.out.splitlines() if line.startswith("has ")]
-    assert shown == [f"has {gpus.uuids()[1]}"], "somebody computes on the first"
+    assert shown == [f"has {gpus.uuids()[1]}"], "a process computes on the first"
     gpus.devices[0].processes = []
     gpus.write()
     both = container_bench.submit("--gpus", "all", "t.py")

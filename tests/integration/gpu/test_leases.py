@@ -1,4 +1,4 @@
-"""GPUs are shared by everybody on a machine who uses Holdfast: real users, real processes, real deaths."""
+"""All users of Holdfast on a machine share its GPUs: real users, real processes, real deaths."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_80_runs_of_4_users_never_share_one_of_4_gpus_and_have_them_in_the_order
     assert all(len(each.uuids) == (4 if each.gpus == "all" else each.gpus) for each in found)
     assert shared(found) == []
     assert overtaken(found) == []
-    assert sum(each.seen is not None for each in found) > 40  # else nobody had to wait, and this says nothing
+    assert sum(each.seen is not None for each in found) > 40  # otherwise no run had to wait, and this proves nothing
 
 
 def test_sharing_and_overtaking_would_be_noticed():
@@ -106,7 +106,9 @@ def test_a_run_waits_for_a_strangers_process_and_says_whose_it_is(simulated):
     with waiting(gpus, min_memory=8 * GIB) as run:
         told = run.hears()
         assert f": GPU 0 is used by process {os.getpid()} (" in told
-        gpus.devices[0].processes = [Process(1, memory=9 * GIB, kind="graphics")]  # nobody computes, and little is free
+        gpus.devices[0].processes = [
+            Process(1, memory=9 * GIB, kind="graphics")
+        ]  # no compute process, and little free memory
         gpus.write()
         assert run.hears().endswith(": GPU 0 has 2.1 GiB free")
         gpus.devices[0].processes = []

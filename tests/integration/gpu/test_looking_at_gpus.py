@@ -1,4 +1,4 @@
-"""The operation `gpus` of the far side: who uses what on a machine that several people share."""
+"""The operation `gpus` of the far side: who uses which GPU on a machine that several people share."""
 
 from __future__ import annotations
 

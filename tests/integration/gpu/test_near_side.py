@@ -1,4 +1,4 @@
-"""What the laptop shows of a run and its GPUs: the verdict last, the samples at home, who uses what meanwhile."""
+"""What the laptop shows of a run and its GPUs: the verdict last, the fetched samples, who uses which GPU meanwhile."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_who_follows_later_reads_the_same_verdict_last_and_has_the_samples_at_ho
 
 @pytest.fixture
 def waiting_run(bench: Any, gpus: Simulated) -> Iterator[str]:
-    """One that waits for the GPU which another holds until the end of the test."""
+    """A run that waits for a GPU that another holds until the end of the test."""
     bench.write("train.py", "import time\ntime.sleep(600)\n")
     holder = bench.start("--gpus", "1", "train.py")
     bench.event(holder, "leased")
@@ -112,7 +112,7 @@ def test_a_machine_over_ssh_says_who_uses_its_gpus(
     needs("gcc")
     folder = client.folder.parent / "gpus"
     gpus = Simulated(folder, [Device(processes=[Process(1, GIB)]), Device()])
-    folder.chmod(0o777)  # the account over there writes what its processes do
+    folder.chmod(0o777)  # the account on the box writes what its processes do
     there = box("gpu1", options=Options(environment=dict(gpus.environment)))
     (tmp_path / "aml_config").mkdir()
     (tmp_path / "aml_config" / "gpu1.compute").write_text(there.compute)

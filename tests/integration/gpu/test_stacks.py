@@ -11,7 +11,7 @@ import pytest
 from kit.waiting import wait_for
 
 bare_and_contained = pytest.mark.parametrize("target", ["local", "docker"])
-"""What differs beyond the link is whether there is a container around it."""
+"""Beyond the link, only the container makes a difference."""
 LATE = ("It did not answer", "A process before it", "Not asked")
 HANGS = """\
 import multiprocessing, os, subprocess, sys, threading
@@ -116,7 +116,7 @@ def test_a_run_that_has_ended_has_no_stacks(bench, target):
 
 
 def stacks(bench, run):
-    """Of all its processes, whole: one that is kept from the processor for long answers late, or is cut off."""
+    """Of all its processes, complete: on a busy machine a process may answer late, or be cut off."""
 
     def asked():
         result = bench.run("experiment", "stacks", "-r", run, "-o", "json", timeout=120)

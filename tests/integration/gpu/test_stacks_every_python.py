@@ -1,4 +1,4 @@
-"""What makes a Python answer when it is asked for its stacks, on every Python that is here."""
+"""What makes a Python print its stacks on request, on every Python of this machine."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def run(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For processes that are kept from the processor before they answer, or while they do."""
+    """For processes that a busy machine delays before or during their answer."""
     for name, seconds in {"FIRST_WORD": 30.0, "QUIET": 0.3, "LAST_WORD": 60.0, "IN_ALL": 300.0}.items():
         monkeypatch.setattr(stacks, name, seconds)
 
 
 def variables(run: Path, *path: Path) -> dict[str, str]:
-    """Bytecode is not written beside the sources that are tested."""
+    """No bytecode is written beside the tested sources."""
     return {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": os.pathsep.join(map(str, path)),

@@ -1,4 +1,4 @@
-"""Simulated GPUs, and the far side as a host has it."""
+"""Simulated GPUs, and the far side as on a host."""
 
 from __future__ import annotations
 

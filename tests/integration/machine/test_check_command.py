@@ -12,7 +12,7 @@ from kit.nvml import GIB, LIB_RM_VERSION_MISMATCH, Device, Instance, Process
 
 @pytest.fixture
 def bare(tmp_path):
-    """An environment that says nothing about this machine's Docker and GPUs."""
+    """An environment without traces of this machine's Docker and GPUs."""
     (tmp_path / "bin").mkdir()
     (tmp_path / "mounts").write_text("1 0 0:1 / / rw - ext4 /dev/sda1 rw\n")
     return {

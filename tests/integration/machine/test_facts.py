@@ -1,4 +1,4 @@
-"""The facts of a machine as the far side finds them, with GPUs of every kind of health."""
+"""The facts of a machine as the far side finds them, with healthy and sick GPUs."""
 
 from __future__ import annotations
 

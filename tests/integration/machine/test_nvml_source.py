@@ -28,7 +28,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
 
 
 def looks(source: NvmlSource, gpus: Simulated, count: int = 4, number: int = 0) -> list[DeviceLook]:
-    """Several, none of which makes too many calls."""
+    """Several looks, none with too many calls."""
     found = []
     for _ in range(count):
         before = len(gpus.calls())

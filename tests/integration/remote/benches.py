@@ -1,4 +1,4 @@
-"""A project whose target is a box: the bench of the suites for runs here, with everything of the host on the box."""
+"""A project whose target is a box: the bench of local runs, with the host's part on the box."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kit.waiting import wait_for
 SHARE_LINE = (
     'open(os.environ["AZUREML_NATIVE_SHARE_DIRECTORY"] + "starts", "a").write(os.environ["HOLDFAST_RUN_ID"] + "\\n")'
 )
-"""Python for the beginning of a script: whoever counts these lines knows how often it was started."""
+"""Python for the beginning of a script: the number of these lines is how often it was started."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class FarBench(Bench):
 
     @property
     def incoming(self) -> Path:
-        """Where what is sent lies on the box until it is whole."""
+        """Where the box keeps incomplete transfers."""
         return self.home / "objects" / ".incoming"
 
     def near_ids(self) -> list[str]:
@@ -81,7 +81,7 @@ def far_bench(
 ) -> Iterator[Callable[..., FarBench]]:
     """A function that makes a bench; what it is given goes to `box`. All benches of a test are one project.
 
-    On a `fresh` box Holdfast was never used.
+    A `fresh` box has never used Holdfast.
     """
     root = tmp_path / "project"
     root.mkdir()
@@ -111,8 +111,8 @@ def watched(process: subprocess.Popen[bytes], seconds: float = 120.0) -> Iterato
 
 @contextlib.contextmanager
 def cut_once_there(link: Link, count: int, way: Way, arrived: Callable[[], bool]) -> Iterator[None]:
-    """The link breaks after `count` bytes, once `arrived` is true of them. What is still on its way is lost with a
-    connection, and how much that is only depends on how busy the machine is."""
+    """The link breaks after `count` bytes, once `arrived` is true of them. Data in flight is lost with the connection;
+    how much depends only on how busy the machine is."""
 
     def cut() -> None:
         try:

@@ -1,4 +1,4 @@
-"""Boxes behind real SSH servers. `box()` makes one, `box("gpu2")` another; each has an account of its own."""
+"""Boxes behind real SSH servers. `box()` makes one, `box("gpu2")` another; each has its own account."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROGRAMS = ("sshd", "ssh", "ssh-keygen", "useradd")
 
 @pytest.fixture(scope="session")
 def kit_folder() -> Iterator[Path]:
-    """Where homes and servers of this session lie; every user can enter it."""
+    """The folder of this session's homes and servers; every user can enter it."""
     require(*PROGRAMS, root=True)
     with premises() as folder:
         yield folder
@@ -31,7 +31,7 @@ _NUMBERS = itertools.count()
 
 @pytest.fixture
 def boxes(kit_folder: Path) -> Iterator[Boxes]:
-    """For tests that put accounts, servers and clients together in their own way."""
+    """For tests that combine accounts, servers and clients themselves."""
     folder = kit_folder / f"test{next(_NUMBERS)}"
     folder.mkdir(mode=0o755)
     with contextlib.closing(Boxes(folder)) as made:
@@ -46,7 +46,7 @@ def client(boxes: Boxes) -> Client:
 
 @pytest.fixture
 def box(boxes: Boxes, client: Client) -> Callable[..., Box]:
-    """A function that makes a box with an account and a server of its own.
+    """A function that makes a box with its own account and server.
 
     `password` gives the account one; `key=False` leaves the client without a key; `options` are those of its sshd.
     """

@@ -1,4 +1,4 @@
-"""`computetarget attach remote` against real SSH servers: each way in, and what is found on the machine."""
+"""`computetarget attach remote` against real SSH servers: each way to log in, and what is found on the machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kit.suite.missing_parts import require
 
 Run = Callable[..., Any]
 ALONE = f"{PASSWORD}-of-{os.getpid()}"
-"""All processes are looked through, also those of tests that run at the same time."""
+"""All processes are searched, including those of tests that run at the same time."""
 Make = Callable[..., Box]
 
 
@@ -149,7 +149,8 @@ def test_a_key_is_shown_appended_by_hand_and_then_opens_the_account(
 def test_a_machine_behind_another_is_reached_and_gets_its_own_password(
     holdfast: Run, boxes: Boxes, client: Client, tmp_path: Path
 ) -> None:
-    """The jump host asks for a password as well; what was given for the machine behind it is not for the jump host."""
+    """The jump host asks for a password as well; the password for the machine behind it is not sent to the jump
+    host."""
     door = boxes.box("door", client, boxes.account(), boxes.server())
     gpu1 = boxes.box("gpu1", client, boxes.account(password=PASSWORD), boxes.server(), key=False)
     client.know(Alias("gpu1", gpu1.link.port, gpu1.account.name, jump="door"))
@@ -179,7 +180,7 @@ def test_noise_of_start_up_files_and_banners_disturbs_nothing(holdfast: Run, box
 
 
 def test_the_python_of_the_login_is_the_one_that_runs_will_use(holdfast: Run, box: Make, tmp_path: Path) -> None:
-    """Many have theirs from a start-up file that ends at once where the shell is not interactive."""
+    """Many users set it in a start-up file that returns at once if the shell is not interactive."""
     gpu1 = box("gpu1")
     mine = gpu1.account.home / "mine" / "bin"
     gpu1.account.write("mine/bin/readme", "")
@@ -245,7 +246,7 @@ def test_a_person_at_a_terminal_confirms_the_host_key_and_is_asked_for_the_passw
 
 
 def test_an_account_that_wants_a_key_and_a_password_is_used_as_it_is(box: Make, tmp_path: Path) -> None:
-    """A second factor: no key of ours can open it alone, and a person is asked at each connection."""
+    """A second factor: no Holdfast key opens it alone, and a person is asked at each connection."""
     gpu1 = box("gpu1", password=PASSWORD, options=Options(methods="publickey,password"))
     before = authorized(gpu1)
     said, code = _typed(gpu1, tmp_path, [("password:", PASSWORD)])
@@ -260,7 +261,7 @@ def test_an_account_that_wants_a_key_and_a_password_is_used_as_it_is(box: Make, 
 def test_a_key_that_does_not_open_the_account_is_named_before_a_password_is_asked_for(
     box: Make, tmp_path: Path, passphrase: str
 ) -> None:
-    """One that the machine does not know, and one whose passphrase was mistyped."""
+    """A key that the machine does not know, and one whose passphrase was mistyped."""
     gpu1 = box(password=PASSWORD, key=False)
     key = gpu1.client.make_key("mine", passphrase)
     if passphrase:
@@ -274,7 +275,7 @@ def test_a_key_that_does_not_open_the_account_is_named_before_a_password_is_aske
 
 
 def _typed(box: Box, project: Path, answers: list[tuple[str, str]], *more: str) -> tuple[str, int]:
-    """Attach on a terminal, and type each answer when its question stands there."""
+    """Attach on a terminal, and type each answer when its question appears."""
     place = [box.name] if box.key is not None else [box.address, "--username", box.account.name]
     words = ["computetarget", "attach", "remote", "--name", "gpu1", "--address", *place, *more]
     leader, follower = pty.openpty()
@@ -315,7 +316,7 @@ def _watched(process: subprocess.Popen[str]) -> tuple[_Seen, threading.Thread]:
                 words = each.argv
                 seen.programs.update({os.path.basename(words[0])} if words else set())
                 # A fork is a copy of the command, environment and all, until it becomes a program of its own; while it
-                # does, there are no words, and what is read next may be the command's environment.
+                # does, it has no arguments, and what is read next may be the command's environment.
                 where = [*words, *(each.environment if words not in ([], process.args) else [])]
                 if each.pid != os.getpid() and any(ALONE in word for word in where):
                     seen.leaks.append(" ".join(words))

@@ -1,4 +1,4 @@
-"""What `computetarget attach remote` refuses, each with its own sentence, and that nothing is written then."""
+"""What `computetarget attach remote` refuses, each with its own sentence, and without writing anything."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BY_PASSWORD = {"HOLDFAST_PASSWORD": PASSWORD}
 
 @pytest.fixture
 def unwritten(tmp_path: Path, isolated: Path) -> Iterator[None]:
-    """Nothing of ours is left on this side when the test ends."""
+    """No Holdfast file is left on this side when the test ends."""
     yield
     assert written(tmp_path) == []
     assert own_keys(isolated) == []
@@ -77,7 +77,7 @@ class TestGettingIn:
     def test_where_ssh_cannot_say_which_machine_asks_the_password_is_given_to_none(
         self, holdfast: Run, box: Make, tmp_path: Path
     ) -> None:
-        """A program that knows no `-G` stands in for an old ssh."""
+        """A program without `-G` stands in for an old ssh."""
         gpu1 = box(password=PASSWORD, key=False)
         ssh = tmp_path / "ssh"
         real = gpu1.environment["HOLDFAST_SSH"]
@@ -151,7 +151,7 @@ def test_a_name_that_is_taken_is_said_before_anything_is_asked(holdfast: Run, tm
 @pytest.mark.usefixtures("unwritten")
 class TestTheMachine:
     def test_a_python_that_is_too_old_is_named(self, holdfast: Run, box_with_programs: Make) -> None:
-        """A program named python3 stands in, which says that it is 3.4 and runs what it is given."""
+        """A program named python3 stands in, which says that it is 3.4 and runs its arguments."""
         old = (
             "#!/usr/bin/python3 -S\nimport sys\nsys.version_info = (3, 4, 2)\n"
             "at = sys.argv.index('-c')\nsys.argv[:] = ['-c'] + sys.argv[at + 2:]\nexec(sys.orig_argv[at + 3])\n"
@@ -250,7 +250,7 @@ def box_with_programs(boxes: Boxes, client: Client) -> Callable[..., Box]:
 
 
 class mounted:  # noqa: N801 - reads as the statement it is
-    """A small file system of its own at `path`, while the block runs."""
+    """A small file system at `path`, while the block runs."""
 
     def __init__(self, path: Path, options: str) -> None:
         self._path, self._options = path, options

@@ -1,4 +1,4 @@
-"""An attach that is refused leaves nothing over there that was not there before; and which folders it takes."""
+"""A refused attach leaves nothing new on the machine; and which folders attach accepts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Make = Callable[..., Box]
 
 @pytest.fixture
 def refused(holdfast: Run, tmp_path: Path, isolated: Path) -> Callable[..., str]:
-    """Attach, see that it is refused and that both sides are as they were. Returns what it said."""
+    """Attach, check that it is refused and that both sides are unchanged. Returns its output."""
 
     def check(box: Box, *words: str, code: int = 245, env: dict[str, str] | None = None) -> str:
         before = everything(box.account.home)
@@ -55,13 +55,13 @@ class TestNothingIsLeft:
         refused: Callable[..., str],
         box_with_programs: Make,  # noqa: F811
     ) -> None:
-        """Neither the setting that was tried nor the far side."""
+        """Neither the tried setting nor the far side stays."""
         unit = UNIT.replace("HOLDFAST_TEST_SPARED=1 ", "")
         gpu1 = box_with_programs({"loginctl": LINGERING, "systemd-run": unit}, kills_at_logout=True)
         assert "Processes of user units are ended too" in refused(gpu1)
 
     def test_where_a_key_had_been_put(self, refused: Callable[..., str], box: Make) -> None:
-        """Not even the folder that had to be made for it."""
+        """Not even the folder that was made for it stays."""
         gpu1 = box(password=PASSWORD, key=False, options=Options(kills_at_logout=True))
         assert not (gpu1.account.home / ".ssh").exists()
         refused(gpu1, env=BY_PASSWORD)
@@ -151,7 +151,7 @@ def test_a_purge_takes_what_is_holdfasts_and_leaves_the_rest(holdfast: Run, box:
 
 
 def test_a_file_of_keys_that_the_account_may_only_append_to(holdfast: Run, box: Make, tmp_path: Path) -> None:
-    """As administrators keep them: in a folder of root's. The key that stays is named when the target is detached."""
+    """As administrators keep them: in a folder that root owns. `detach` names the key that stays."""
     gpu1 = box(password=PASSWORD, key=False)
     keys = gpu1.account.home / "managed" / "authorized_keys"
     keys.parent.mkdir(mode=0o755)

@@ -52,11 +52,11 @@ def bench(far_bench: Callable[..., FarBench], moment: Moment) -> FarBench:  # no
 
 
 STAGES = ("at once", "sending", "created", "output", "ended", "fetching")
-"""How far a run has come when the link breaks for the first time, whatever the speed of the machine."""
+"""The progress of a run when the link first breaks, independent of the machine's speed."""
 
 
 def has_reached(bench: FarBench, stage: str) -> bool:
-    with contextlib.suppress(FileNotFoundError):  # what is looked through is renamed and removed meanwhile
+    with contextlib.suppress(FileNotFoundError):  # files are renamed and removed meanwhile
         return _is_at(bench, stage)
     return False
 
@@ -81,7 +81,7 @@ def _is_at(bench: FarBench, stage: str) -> bool:
 
 
 class Saboteur:
-    """Breaks a link in a few ways, one after another, from a stage of the run on until it is told to stop."""
+    """Breaks a link in several ways, one after another, from a stage of the run until the test stops it."""
 
     def __init__(self, bench: FarBench, moment: Moment, stage: str) -> None:
         self._bench, self._link, self._chance, self._stage = bench, bench.box.link, moment.chance, stage
@@ -148,11 +148,11 @@ def sabotaged(bench: FarBench, moment: Moment, stage: str) -> Iterator[None]:
     finally:
         saboteur.stop()
         thread.join()
-        bench.box.link.cut_after(1 << 40)  # in the place of one that was planned and has not come
+        bench.box.link.cut_after(1 << 40)  # instead of a planned one that did not happen
 
 
 def require_whole(bench: FarBench, run_id: str) -> None:
-    """The run has completed, once, and all of it is at home."""
+    """The run completed once, and everything was fetched."""
     record = bench.record(run_id)
     assert (record["status"], record["reason"], record["exit_code"]) == ("Completed", "completed", 0), record
     assert bench.starts().count(run_id) == 1
@@ -175,7 +175,7 @@ def require_whole(bench: FarBench, run_id: str) -> None:
 
 
 def require_settled(bench: FarBench, run_id: str) -> bool:
-    """The run is whole, or it never was: False then."""
+    """The run is complete, or it never existed: then False."""
     record = bench.record(run_id)
     if record["reason"] != "not-started":
         require_whole(bench, run_id)
@@ -200,7 +200,7 @@ def test_a_submit_over_a_link_that_breaks_brings_everything_home(bench: FarBench
 
 @pytest.mark.moments(*STAGES[2:])
 def test_a_later_client_follows_a_run_to_its_end_over_a_link_that_breaks(bench: FarBench, moment: Moment) -> None:
-    """As a laptop that is closed and opened again: several clients, one after another, none of them undisturbed."""
+    """Like a laptop that is closed and opened again: several clients, one after another, each with breaks."""
     run_id = bench.start("train.py")
     with sabotaged(bench, moment, moment.stage):
         for _ in range(2):
@@ -211,7 +211,7 @@ def test_a_later_client_follows_a_run_to_its_end_over_a_link_that_breaks(bench: 
                 assert OUTPUT.startswith(output)
                 assert len(output) == wanted or follower.wait() == UNREACHABLE
         done = bench.run("logs", "-f", "-r", run_id, timeout=120)
-        while done.code == UNREACHABLE:  # at its first connection: a later one is taken up again by itself
+        while done.code == UNREACHABLE:  # at its first connection: a later one is resumed automatically
             assert "connection lost" not in done.err
             done = bench.run("logs", "-f", "-r", run_id, timeout=120)
     assert (done.code, done.out.encode()) == (0, OUTPUT), done.err
@@ -287,7 +287,7 @@ def test_a_download_that_was_cut_goes_on_where_it_stopped(steady: FarBench) -> N
 
 
 def test_a_command_over_a_connection_that_fell_silent_makes_a_new_one(steady: FarBench) -> None:
-    """As a laptop that wakes up in another network: the open connection is dead, and nobody has told it."""
+    """Like a laptop that wakes up in another network: the open connection is dead without notice."""
     steady.write("t.py", "print('works')\n")
     assert steady.submit("t.py").code == 0
     steady.box.link.silence()

@@ -1,5 +1,4 @@
-"""Links that die without a word under a connection of the user's own: ssh's own looks at the link do not count
-there."""
+"""Links that die silently under a connection of the user's own, where ssh's own checks do not count."""
 
 from __future__ import annotations
 
@@ -27,14 +26,14 @@ sys.exit(main(sys.argv[1:]))
 
 @pytest.fixture
 def sockets() -> Iterator[Path]:
-    """A path that is short enough for a socket."""
+    """A path short enough for a socket."""
     with tempfile.TemporaryDirectory(prefix="hf-") as folder:
         yield Path(folder)
 
 
 @pytest.fixture
 def masters(far_bench: Callable[..., FarBench], sockets: Path) -> Iterator[FarBench]:  # noqa: F811
-    """A box to which the user keeps a connection open that nobody looks after."""
+    """A box with an open connection of the user's own that nothing monitors."""
     bench = far_bench()
     box = bench.box
     box.client.config.write_text(f"ControlPath {sockets}/theirs-%C\n" + box.client.config.read_text())
@@ -100,7 +99,7 @@ def test_a_download_over_it_ends_with_an_error_and_the_next_one_works(masters: F
 
 
 def test_a_slow_link_is_not_a_dead_one(masters: FarBench) -> None:
-    """A piece of a file takes longer than the silence that is waited for."""
+    """A piece of a file takes longer than the accepted silence."""
     masters.write("t.py", "import os\nopen('outputs/big', 'wb').write(os.urandom(1 << 20))\n")
     assert masters.submit("--no-outputs", "t.py").code == 0
     (run,) = masters.near_ids()

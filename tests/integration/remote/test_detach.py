@@ -19,7 +19,7 @@ Make = Callable[..., Box]
 
 @pytest.fixture
 def gpu1(holdfast: Run, box: Make) -> Box:
-    """Attached by password, so with a key of Holdfast's own."""
+    """Attached by password, so with a Holdfast key."""
     made = box(password=PASSWORD, key=False)
     made.account.write(".ssh/authorized_keys", "# mine\n", 0o600)
     result = attach(holdfast, made, env={"HOLDFAST_PASSWORD": PASSWORD})
@@ -79,9 +79,9 @@ def test_a_purge_leaves_nothing_there_and_needs_a_confirmation_and_no_living_run
     assert named[:2] == ["cancel", "-r"]
     assert holdfast(*named, env=gpu1.environment).code in (0, 247)
     wait_for(lambda: _living(holdfast, gpu1) == [0], what="the run is over")
-    unasked = holdfast(*purge, "--force", env=gpu1.environment)
-    assert unasked.code == 240
-    assert "1 run is there; none alive. Other projects and laptops that use this account" in unasked.err
+    unconfirmed = holdfast(*purge, "--force", env=gpu1.environment)
+    assert unconfirmed.code == 240
+    assert "1 run is there; none alive. Other projects and laptops that use this account" in unconfirmed.err
     done = holdfast(*purge, "--yes", "--force", env=gpu1.environment)
     assert done.code == 0, done.err
     assert not gpu1.home.exists()
@@ -114,7 +114,7 @@ def test_show_lists_what_is_on_the_machine_and_does_without_where_it_cannot_ask(
 
 
 def _living(holdfast: Run, box: Box) -> list[int]:
-    """How many runs of each project live there."""
+    """The number of living runs there, by project."""
     shown = holdfast("computetarget", "show", "gpu1", env=box.environment)
     return [each["living"] for each in json.loads(shown.out)["stored"]["runs"]]
 

@@ -1,4 +1,4 @@
-"""Environments on a box: built there, by a uv that was sent there once, and only the user's to change."""
+"""Environments on a box: built there, by a uv that is sent once, and writable only for the user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kit itself: servers and accounts behave as the other tests take for granted."""
+"""The kit itself: servers and accounts behave as the other tests expect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The link of the kit: it is as bad as was asked for, and no worse."""
+"""The kit's link is as bad as requested, and no worse."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_a_link_is_a_program_too():
 
 @pytest.fixture
 def free_port() -> Iterator[int]:
-    """A port on which nobody listens and nobody will."""
+    """A port without a listener, now and later."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield bound.getsockname()[1]
@@ -174,7 +174,7 @@ def free_port() -> Iterator[int]:
 
 @contextlib.contextmanager
 def _echo() -> Iterator[int]:
-    """The port of a server that says what it hears."""
+    """The port of an echo server."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threads: list[threading.Thread] = []
 

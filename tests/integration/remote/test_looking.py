@@ -28,7 +28,7 @@ with open("outputs/result", "w") as target:
 
 
 class Laptop:
-    """A copy of the project on a machine that has its own ssh configuration and shares no connection with others."""
+    """A copy of the project on a machine with its own ssh configuration and connections."""
 
     def __init__(self, root: Path, command: Callable[..., Any], runtime: Callable[[], str]) -> None:
         (root / "aml_config").mkdir(parents=True)

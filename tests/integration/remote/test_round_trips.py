@@ -13,7 +13,7 @@ from kit import processes
 from kit.waiting import wait_for
 
 DELAY = 0.05
-"""Seconds one way: large against what the two ends need, so that what overlaps is not counted as a turn."""
+"""Seconds one way: large compared with the work of both ends, so that overlaps do not count as turns."""
 SCRIPT = "print('first', flush=True)\nopen('outputs/x', 'w').write('y' * 1000)\n"
 
 
@@ -41,11 +41,11 @@ def _turns_until_the_first_line(bench: FarBench) -> int:
 
 
 TRIES = 5
-"""A busy machine lets one end be late now and then, which looks like a turn: what is always needed is in every try."""
+"""On a busy machine one end is late sometimes, which looks like a turn. Necessary turns are in every try."""
 
 
 def _is_enough(measured: Callable[[], float], limit: float) -> bool:
-    """Whether the limit is kept in one of a few tries."""
+    """Whether one of a few tries keeps the limit."""
     return any(measured() <= limit for _ in range(TRIES))
 
 
@@ -65,7 +65,7 @@ def test_a_changed_file_costs_no_round_trip_more(warm: FarBench) -> None:
 
 
 def test_a_new_connection_costs_no_more_round_trips_of_ours(warm: FarBench) -> None:
-    """What ssh itself needs to get in is measured beside it, by hand."""
+    """ssh's own login time is measured beside it."""
 
     def beyond_the_login() -> int:
         _cut(warm)
@@ -85,7 +85,7 @@ def _cut(bench: FarBench) -> None:
 
 
 def _has_master(bench: FarBench) -> bool:
-    """It has written a title over its words, and is where it was started from."""
+    """It has written a title over its arguments, and its working directory is unchanged."""
     masters = [each for each in processes.every() if each.argv[:1] and each.argv[0].startswith("ssh: ")]
     return any(each.folder == str(bench.root) for each in masters)
 
@@ -98,7 +98,7 @@ def _of_client(bench: FarBench) -> dict[int, list[str]]:
 
 @pytest.mark.parametrize("is_warm", [True, False])
 def test_one_ssh_process_does_the_whole_submit(warm: FarBench, is_warm: bool) -> None:
-    """A master of ours goes to the background as a second process of the same command; it is not counted."""
+    """Holdfast's master goes to the background as a second process of the same command; it does not count."""
     if not is_warm:
         _cut(warm)
     warm.write("large.bin", "x" * 3_000_000)
@@ -118,8 +118,8 @@ def test_one_ssh_process_does_the_whole_submit(warm: FarBench, is_warm: bool) ->
 
 
 def _watch(bench: FarBench, seen: set[str], over: threading.Event, before: set[int]) -> None:
-    """Note the command of every ssh of this test's client that talks to the box; `ssh -G` only prints. Each has a nonce
-    of its own in its command, but for the copy that is about to become a master."""
+    """Note the command of every ssh of this test's client that talks to the box; `ssh -G` only prints. Each has its own
+    nonce in its command, except the copy that is about to become a master."""
     while not over.wait(0.005):
         for pid, argv in _of_client(bench).items():
             if pid not in before and "-G" not in argv and argv[0] == "ssh":

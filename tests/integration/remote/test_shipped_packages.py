@@ -31,12 +31,12 @@ import six, markupsafe._speedups, sys
 print(six.__version__, markupsafe.__version__, sys.prefix)
 """
 CUT_OFF = 'exec unshare --user --map-current-user --net sh -c "$SSH_ORIGINAL_COMMAND"'
-"""What every login runs in: a network of its own, to which nothing is connected."""
+"""Every login runs in its own network, without any connection."""
 
 
 @pytest.fixture
 def bench(far_bench: MakeBench, needs: Callable[..., None]) -> FarBench:  # noqa: F811
-    """On a box without any network: what comes, comes through ssh."""
+    """On a box without a network: everything comes through ssh."""
     needs("unshare")
     made = far_bench(options=Options(force_command=CUT_OFF))
     compute = made.root / "aml_config" / "gpu1.compute"
@@ -48,7 +48,7 @@ def bench(far_bench: MakeBench, needs: Callable[..., None]) -> FarBench:  # noqa
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[Index]:
-    """One that only the laptop reaches; it has `thing` 1.0, a few megabytes large."""
+    """An index that only the laptop reaches; it has `thing` 1.0, of a few megabytes."""
     make_wheel(tmp_path / "wheels", "thing", "1.0", {"thing.py": "text = '" + "x" * (3 << 20) + "'\n"})
     with package_index(tmp_path / "wheels", "me:secret!") as made:
         yield made
@@ -251,7 +251,7 @@ def test_a_laptop_that_is_killed_while_it_downloads_goes_on_the_next_time(bench:
         result = ship(bench)
 
     assert (result.code, result.out) == (0, f"{4 << 20}\n"), result.err
-    assert half_written(bench) == [], "what nobody went on with is gone"
+    assert half_written(bench) == [], "the abandoned part is gone"
     assert len(bench.near_ids()) == 1
 
 

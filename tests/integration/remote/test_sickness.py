@@ -1,5 +1,5 @@
-"""Boxes that are not well: each illness has its own sentence, nothing is left half-written, the record says what
-happened, and the next submit works when the box is healthy again."""
+"""Sick boxes: each problem has its own sentence, nothing is left half-written, the record says what happened, and the
+next submit works when the box is healthy again."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def bench(far_bench: MakeBench) -> FarBench:  # noqa: F811
 
 @pytest.fixture
 def mount(bench: FarBench) -> Iterator[Callable[..., None]]:
-    """Mounts at a folder of the account, and again with other options; taken away at the end, before the account is."""
+    """Mounts at a folder of the account, and remounts with other options; unmounts before the account is removed."""
     mounted: list[Path] = []
 
     def attempt(folder: Path, options: str, *kind: str) -> subprocess.CompletedProcess[str] | None:
-        """None where somebody who is about to end has a file open for writing."""
+        """None if a process that is about to end has a file open for writing."""
         done = subprocess.run(
             ["mount", *(kind or ("-t", "tmpfs", "tmpfs")), "-o", options, str(folder)], capture_output=True, text=True
         )
@@ -55,7 +55,7 @@ def mount(bench: FarBench) -> Iterator[Callable[..., None]]:
 
 @pytest.fixture
 def small_home(bench: FarBench, mount: Callable[..., None]) -> Callable[[str], None]:
-    """Give the account a home on a file system of its own; a second call changes its options."""
+    """Give the account a home on a separate file system; a second call changes its options."""
 
     def make(options: str) -> None:
         account = bench.box.account
@@ -70,7 +70,7 @@ def small_home(bench: FarBench, mount: Callable[..., None]) -> Callable[[str], N
 
 
 def _python3(bench: FarBench, text: str) -> None:
-    """Make `text` the `python3` that a login on the box finds first; nothing is the system's own again."""
+    """Make `text` the `python3` that a login on the box finds first; an empty text restores the system's own."""
     account = bench.box.account
     account.write(".bashrc", "PATH=$HOME/bin:$PATH\n" if text else "")
     if text:
@@ -78,7 +78,7 @@ def _python3(bench: FarBench, text: str) -> None:
 
 
 def _refused(bench: FarBench, code: int, *words: str) -> Any:
-    """Submit, and see the sentence, the record, and a project that is as it was. Returns the record."""
+    """Submit, and check the sentence, the record and the unchanged project. Returns the record."""
     before = _project(bench)
     done = bench.submit("t.py")
     assert done.code == code, (done.code, done.err)
@@ -218,7 +218,7 @@ def test_a_quota_that_is_used_up_is_named(bench: FarBench, needs: Callable[..., 
 
 
 def test_an_old_python_is_named_with_its_version(bench: FarBench) -> None:
-    """There is none to be had any more: this one says that it is, and is asked nothing else before it is refused."""
+    """No such version is available any more: this program claims to be one, and is refused at once."""
     pretend = "import sys; sys.version_info = (3, 5, 2, 'final', 0); sys.argv[:3] = []; sys.argv[0] = '-c'"
     _python3(
         bench,
@@ -247,7 +247,7 @@ def test_a_python_that_does_not_start_is_shown_with_its_own_words(bench: FarBenc
 
 
 def test_the_oldest_python_that_is_supported_runs_everything(bench: FarBench, mount: Callable[..., None]) -> None:
-    """A home of the user has it, in the bare locale that a login without a terminal gets."""
+    """The user's home has it, in the bare locale of a login without a terminal."""
     oldest = next(iter(FOUND.values()), None)
     assert oldest is not None
     prefix = oldest.resolve().parents[1]

@@ -26,7 +26,7 @@ MakeBox = Callable[..., Box]
 
 @pytest.fixture
 def sockets() -> Iterator[Path]:
-    """Short, as a socket's path must be. Masters that are left are asked to end."""
+    """Short, as a socket's path must be. Remaining masters are asked to end."""
     with tempfile.TemporaryDirectory() as folder:
         yield Path(folder)
         for socket in Path(folder).iterdir():
@@ -90,7 +90,7 @@ def test_a_banner_does_not_matter(box: MakeBox, reach: Callable[..., Ssh]) -> No
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A master that a busy machine lets wait is not taken for a stuck one."""
+    """A master that is slow on a busy machine is not taken for a stuck one."""
     monkeypatch.setattr(shared_connection, "PATIENCE", 60.0)
     monkeypatch.setattr("holdfast.hosts.ssh.SHARED_PATIENCE", 60.0)
 

@@ -1,4 +1,4 @@
-"""A target whose file is edited while a run goes on: the run is not taken for lost, and is found again."""
+"""A target whose file changes while a run goes on: the run is not considered lost, and is found again."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ class Bench:
         wait_for(lambda: all(is_gone(pid) for pid in owners), what="the end of guardian and supervisor")
 
     def until_left(self, run_id: str = "") -> None:
-        """Returns when nobody owns that run any more, or any run of the home."""
+        """Returns when that run, or every run of the home, has no owner any more."""
         until_left(self.home, self.far(run_id).name if run_id else "*")
 
     def containers(self) -> list[str]:
@@ -138,8 +138,8 @@ def bench(tmp_path: Path, isolated: Path, holdfast: Callable[..., Any]) -> Itera
 
 
 def until_left(home: Path, runs: str = "*") -> None:
-    """Returns when nobody owns these runs of the home any more: for a moment after the last line of its journal the
-    owners of a run still tidy up its folder, and hold the files that they have open."""
+    """Returns when these runs of the home have no owner any more. For a moment after the journal's last line, the
+    owners of a run still tidy up its folder and have files open."""
     from holdfast.farside.run.liveness import is_alive
 
     wait_for(
@@ -167,7 +167,7 @@ PR_CAPBSET_DROP, CAP_DAC_OVERRIDE = 24, 1
 
 @pytest.fixture
 def obeying_modes(holdfast: Callable[..., Any]) -> Callable[..., Any]:
-    """Runs the command line as a user for whom file modes count: root without the right to override them."""
+    """Runs the command line as a user to whom file modes apply: root without the right to override them."""
     import ctypes
 
     def drop() -> None:

@@ -1,4 +1,4 @@
-"""What people type that is not quite what they mean, and choices that are told rather than made in silence."""
+"""Commands that are not quite what people mean, and choices that Holdfast reports instead of making silently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run and the GPUs of its machine: what it must have, what it gets, when it is ended for them, and what is said."""
+"""A run and the GPUs of its machine: what it requires, what it gets, when they end it, and what Holdfast says."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_a_second_run_waits_for_the_gpu_and_says_so(bench, gpus):
 
 
 def test_a_run_that_must_have_a_gpu_starts_when_its_turn_has_come(bench, gpus):
-    """What was seen before it waited, the other run on the GPU, is of no importance any more."""
+    """The other run on the GPU, seen before the wait, does not matter any more."""
     bench.write("first.py", occupying(0) + FOREVER)
     bench.write("second.py", "print('mine')\n")
     first = bench.start("--gpus", "1", "first.py", env=gpus.environment)
@@ -191,8 +191,8 @@ def test_a_run_that_waits_for_a_gpu_can_be_canceled(bench, gpus):
 
 
 def test_a_process_that_left_the_tree_and_holds_gpu_memory_is_ended(bench, gpus, started, tmp_path):
-    """As one that another service started on the script's behalf: no descendant, but it carries the run's mark. What
-    has the run's id alone, as in a shell that a person opened for the run, is not touched."""
+    """Like a process that another service started for the script: no descendant, but it has the run's mark. A process
+    with only the run's id, as in a shell that a person opened for the run, is not touched."""
     bench.write(
         "train.py",
         PRELUDE + "print('up', flush=True)\nlooks(1)\nwhile not os.path.exists('outputs/go'):\n    time.sleep(0.05)\n",
@@ -229,7 +229,7 @@ def test_a_run_whose_supervisor_was_killed_has_a_verdict_too(bench, gpus):
 
 
 def test_after_a_cancel_nothing_of_the_run_is_on_the_gpu(bench, gpus):
-    """Neither the script nor a loader that left its group and does not listen to SIGTERM."""
+    """Neither the script nor a loader that left its group and ignores SIGTERM."""
     loader = "os.setsid()\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + occupying(0) + FOREVER
     text = PRELUDE + "import signal\n" + occupying(0, utilization=50)
     text += "if os.fork() == 0:\n" + textwrap.indent(loader, "    ") + FOREVER

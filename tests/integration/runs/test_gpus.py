@@ -1,4 +1,4 @@
-"""The devices at the start of a run's output, and that a sick driver neither ends nor holds up a run."""
+"""The devices at the start of a run's output; a sick driver neither ends nor delays a run."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_cancel_works_while_the_driver_is_waited_for(bench, gpus):
     gpus.write()
     bench.write("train.py", "print('hello')\n")
     with Local(bench.home, os.environ).connect() as connection:
-        connection.request("hello")  # whoever would connect only now may be late: the driver is given 3 s
+        connection.request("hello")  # connect early: the driver has only 3 s
         run_id = bench.start("train.py", env=gpus.environment)
         asked = {"project": bench.event(run_id, "created")["project"], "run": run_id, "grace": None}
         assert connection.request("cancel", asked) == {"state": "asked"}

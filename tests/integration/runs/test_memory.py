@@ -19,7 +19,7 @@ LIMIT = 200 << 20
 
 @pytest.fixture
 def small_group() -> Iterator[Path]:
-    """A memory control group of this test's own, in either version of the interface."""
+    """A memory control group for this test, in either version of the interface."""
     unified = Path("/sys/fs/cgroup/cgroup.controllers")
     parent = Path("/sys/fs/cgroup") if unified.exists() else Path("/sys/fs/cgroup/memory")
     group = parent / f"holdfast-test-{os.getpid()}"
@@ -35,7 +35,7 @@ def small_group() -> Iterator[Path]:
 
 
 def _is_removed(group: Path, parent: Path) -> bool:
-    """Moves who is in it, as long as there is somebody; a process that is just ending can be neither moved nor left."""
+    """Moves its processes out until none is left; a process that is just ending can be neither moved nor left."""
     for pid in (group / "cgroup.procs").read_text().split():
         with contextlib.suppress(ProcessLookupError):
             (parent / "cgroup.procs").write_text(pid)
@@ -44,7 +44,7 @@ def _is_removed(group: Path, parent: Path) -> bool:
 
 
 def test_a_script_that_the_kernel_ends_for_memory_is_recorded_as_out_of_memory(bench, small_group):
-    """Nobody but the run is in the group then: the kernel's log has pids of the machine, which are others in here."""
+    """Only the run is in the group then: the kernel's log has pids of the machine, which differ from those in here."""
     bench.write(
         "greedy.py",
         """

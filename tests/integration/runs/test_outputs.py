@@ -1,4 +1,4 @@
-"""What scripts do to their outputs, and what comes home of it."""
+"""What scripts do to their outputs, and what is fetched of them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_an_ending_that_this_version_does_not_know_is_a_failure_whose_outputs_co
 
 
 def test_a_reader_that_takes_nothing_does_not_keep_the_run_from_coming_home(bench):
-    """As in `holdfast submit | less`: the pipe is full and nobody reads."""
+    """As in `holdfast submit | less`: the pipe is full and has no reader."""
     bench.write("t.py", "for i in range(50000):\n    print('line', i)\nopen('outputs/x', 'w').write('kept')\n")
     client = bench.popen("submit", "t.py")
     run_id = wait_for(lambda: next(iter(each.name for each in (bench.root / ".holdfast/runs").glob("*_*[0-9]")), None))

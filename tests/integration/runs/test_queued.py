@@ -1,5 +1,5 @@
 """Runs whose engine does not start them at once, through the command line: what a person sees of the queue, and what
-becomes of a run that its engine keeps, forgets, refuses or ends."""
+happens to a run that its engine keeps, forgets, refuses or ends."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_a_cancel_that_the_engine_does_not_hear_counts_when_the_run_begins(bench
 
 
 def test_a_run_that_waits_outlives_a_restart_of_its_host(bench, queue):
-    """Nothing of ours is left, and the machine says that it was started anew."""
+    """No Holdfast process is left, and the machine says that it restarted."""
     run = queued(bench)
     restarted = {"HOLDFAST_BOOT_ID": "another boot"}
     assert json.loads(bench.run("status", "-r", run, "-o", "json", env=restarted).out)["status"] == "Queued"
@@ -172,7 +172,7 @@ def test_a_running_run_is_canceled_as_any_other(bench, queue):
 
 
 def test_a_start_that_was_cut_before_the_engine_answered_happens_once(bench, queue):
-    """The process that asked is killed when the engine has the job: the client asks again."""
+    """The asking process is killed when the engine has the job: the client asks again."""
     queue.order(dies=True)
     run = bench.start("train.py", env=ENVIRONMENT)
     assert queue.count() == 1
@@ -197,7 +197,7 @@ def test_an_engine_that_takes_its_time_is_waited_for(bench, queue):
     wait_for(lambda: "start" in queue.calls())
     run = wait_for(lambda: next(bench.home.glob("runs/*/*_*"), None)).name
     far = str(bench.far(run))
-    liveness.adjudicate(far)  # another process has it in its hands
+    liveness.adjudicate(far)  # another process holds it
     assert liveness.is_alive(far)
     assert [each["e"] for each in bench.journal(run)] == ["created"]
     queue.order()

@@ -1,4 +1,4 @@
-"""Submitting to this machine: what the script gets, what comes home, what is recorded."""
+"""Submitting to this machine: what the script gets, what is fetched, what is recorded."""
 
 from __future__ import annotations
 

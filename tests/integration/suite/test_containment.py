@@ -1,4 +1,4 @@
-"""Whatever ends a session of tests, nothing that it started is left."""
+"""However a session of tests ends, nothing that it started is left."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ SESSION = """
 
 @pytest.fixture
 def session(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """`session("wait", "-n", "1")` is a pytest of its own that leaves all it can; its token is the test's folder. With
-    `plain` it may have no mounts and no namespaces, as root in most containers."""
+    """`session("wait", "-n", "1")` is a separate pytest that leaves as much as it can behind; its token is the test's
+    folder. With `plain` it has no mounts and namespaces, as root in most containers."""
     (tmp_path / "test_it.py").write_text(textwrap.dedent(SESSION))
     started: list[subprocess.Popen[str]] = []
 
@@ -119,7 +119,7 @@ def test_a_session_that_is_killed_leaves_nothing(session, tmp_path, needs, victi
     os.kill(tree[1 if victim == "pytest" else 2].pid, signal.SIGKILL)
     if victim != "pytest":
         with contextlib.suppress(subprocess.TimeoutExpired):
-            running.communicate(timeout=3)  # xdist puts another in its place, which waits again
+            running.communicate(timeout=3)  # xdist starts another one, which waits again
         running.send_signal(signal.SIGINT)
     print(*running.communicate(timeout=60))
     require_nothing_left(tmp_path)

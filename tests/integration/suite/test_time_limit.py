@@ -1,4 +1,4 @@
-"""A test that hangs is ended at its limit, and what hangs is shown."""
+"""A test that hangs ends at its limit, with the stacks of what hangs."""
 
 from __future__ import annotations
 
@@ -73,6 +73,6 @@ def test_the_stacks_of_its_threads_and_processes_are_printed_and_the_next_test_r
 
 
 def may_look_into_processes() -> bool:
-    """Most systems let nobody but root look into a process that is not below one's own."""
+    """On most systems only root can read a process that is not a descendant."""
     scope = Path("/proc/sys/kernel/yama/ptrace_scope")
     return os.getuid() == 0 or not scope.exists() or scope.read_text().strip() == "0"

@@ -44,7 +44,7 @@ class Device:
 
 
 class Simulated:
-    """A machine with these devices. `init` is the text of what keeps the library from starting. `has_handles`: the
+    """A machine with these devices. `init` is the error that keeps the library from starting. `has_handles`: the
     process list has handles only, as before ROCm 6.1."""
 
     def __init__(

@@ -12,7 +12,7 @@ from kit.docker.images import PYTHON
 
 Run = Callable[..., Any]
 _PATIENCE = 180
-"""Seconds, for a machine that has much else to do."""
+"""Seconds, enough for a busy machine."""
 
 
 def attach_here(holdfast: Run, *words: str, image: str = PYTHON, **options: Any) -> Any:
@@ -49,7 +49,7 @@ def keys_of(project: Path, name: str) -> dict[str, str]:
 
 
 def leave_container(daemon: Daemon, home: Path, run: str) -> str:
-    """A container of a run that nobody knows any more, as a host that was cut from the mains leaves it."""
+    """A container of an unknown run, as a power loss leaves it."""
     name = f"holdfast-{run}"
     labels = [f"holdfast.home={home}", f"holdfast.run={run}", "holdfast.project=p"]
     words = [word for label in labels for word in ("--label", label)]

@@ -17,8 +17,8 @@ def docker_box(
     allowed: bool = True,
     options: Options = Options(),  # noqa: B008 - it is frozen
 ) -> Box:
-    """A box whose sessions find `daemon` by DOCKER_HOST. The account is in the group of its socket if it is allowed;
-    one that is not can be let in by `box.account.join("docker")`, from the next login on."""
+    """A box whose sessions find `daemon` by DOCKER_HOST. An allowed account is in the group of its socket.
+    `box.account.join("docker")` allows another one, from its next login on."""
     account = kit.account()
     if allowed:
         account.join(GROUP)

@@ -1,4 +1,4 @@
-"""A network bridge for each daemon: two that share one take each other's away."""
+"""A network bridge for each daemon: two daemons that share a bridge remove it from each other."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MOST = 200
 
 
 def create() -> str:
-    """Make a bridge that nobody has, with an address; its name."""
+    """Make an unused bridge with an address, and return its name."""
     for number in range(_MOST):
         name = f"{_PREFIX}{number}"
         if _ip("link", "add", name, "type", "bridge").returncode:
@@ -34,7 +34,7 @@ def remove(name: str) -> None:
 
 
 def number(name: str) -> int:
-    """The kernel's, which no later bridge of that name has."""
+    """The kernel's number, which no later bridge of that name has."""
     return socket.if_nametoindex(name)
 
 

@@ -1,7 +1,7 @@
 """One private dockerd: own data, own socket, own bridge, own containerd, no trace in the machine's packet filter.
 
-A daemon is known by its folder. Any process can take it up there, so that the workers of one session share it and a
-later session ends what a killed one left.
+A daemon is known by its folder. Any process can find it there, so the workers of a session share it, and a later
+session ends what a killed one left.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class Settings:
     """NVIDIA's hook is installed, so that `--gpus` works."""
     live_restore: bool = False
     root: str = ""
-    """Where images and containers are kept; below the cache when it is empty."""
+    """Where images and containers are kept; if empty, below the cache."""
     extra: tuple[str, ...] = ()
-    """More words for dockerd."""
+    """More arguments for dockerd."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Daemon:
         return False
 
     def run(self, *words: str, check: bool = True, **options: Any) -> subprocess.CompletedProcess[str]:
-        """`docker WORDS`; a command that fails is an assertion with what it said, unless `check` is false."""
+        """`docker WORDS`; a failed command is an AssertionError with its output, unless `check` is false."""
         environment = {**os.environ, **self.environment, **options.pop("env", {})}
         settings = {"stdin": subprocess.DEVNULL, "timeout": 120, **options}
         if "input" in options:
@@ -133,7 +133,7 @@ class Daemon:
         return done
 
     def containers(self, *words: str, every: bool = True) -> list[str]:
-        """The names of its containers, those that have ended among them unless `every` is false; `words` filter."""
+        """The names of its containers, including ended ones unless `every` is false; `words` filter."""
         return self.run("ps", *(["-a"] if every else []), "--format", "{{.Names}}", *words).stdout.split()
 
     def images(self) -> list[str]:
@@ -146,10 +146,10 @@ class Daemon:
         return found
 
     def start(self) -> None:
-        """Start it; returns when it answers. One that runs is left alone."""
+        """Start it, unless it runs; returns when it answers."""
         with self.log.open("ab") as log:
             before = log.tell()
-            if not self.pid:  # one that is slow to answer is no reason for a second
+            if not self.pid:  # a daemon that answers slowly does not need a second one
                 # Not a child of ours: it may outlive the worker that starts it.
                 argv = ["setsid", "--fork", _program(), *self._words()]
                 subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._variables(), cwd="/")
@@ -172,7 +172,7 @@ class Daemon:
         self._end(signal.SIGKILL)
         wait_for(lambda: not processes.is_alive(pid), what="containerd has ended")
         for noted in (self.folder / "pid", containerd):
-            noted.unlink()  # dockerd takes a process that nobody has waited for yet for one that runs
+            noted.unlink()  # dockerd takes a zombie for a running process
 
     def restart(self) -> None:
         self.stop()
@@ -210,7 +210,7 @@ class Daemon:
             *("--bridge", self.bridge),
             *("--exec-opt", "native.cgroupdriver=cgroupfs"),
             *("--storage-driver", "overlay2"),
-            "--iptables=false",  # the rules of the machine, and of a daemon that it has, stay as they are
+            "--iptables=false",  # the rules of the machine and of its own daemon stay as they are
             "--ip6tables=false",
             "--ip-forward=false",
             "--ip-masq=false",
@@ -233,15 +233,16 @@ class Daemon:
         wait_for(lambda: not processes.is_alive(pid), seconds=60, what="dockerd has ended")
 
     def _nothing_runs(self) -> bool:
-        """Kills what does: one may have been started by another since the last look."""
+        """Kills them too: one may have been started since the last look."""
         left = list(self._left())
         processes.send(left, signal.SIGKILL)
         return not left
 
     def _left(self) -> Iterator[processes.Process]:
-        """containerd, its shims, what runs in containers, and whatever else names our folder in its first words."""
+        """containerd, its shims, what runs in containers, and every other process that names our folder in its first
+        arguments."""
         for one in processes.every():
-            # A shim's containers are below it: they would live on without it.
+            # A shim's containers are its children: they would survive without it.
             is_engine = Path(one.program).name.startswith(("containerd", "docker", "runc"))
             if one.is_alive and is_engine and str(self.folder) in " ".join(one.argv):
                 yield from processes.below(one.pid)
@@ -249,8 +250,8 @@ class Daemon:
 
 
 def clone(template: Path, root: Path) -> None:
-    """Give a data root the images of another one that no daemon uses, without copying: the engine changes no file of
-    a layer, and writes its own lists anew instead of in place."""
+    """Give a data root the images of another one that no daemon uses, without copying. This works because the engine
+    never changes a layer's files, and replaces its lists instead of editing them."""
     for part in ("image", "overlay2"):
         linked = subprocess.run(["cp", "-al", template / part, root / part], capture_output=True, text=True)
         if linked.returncode:  # another file system

@@ -22,7 +22,7 @@ GPUS = "gpus"
 INSIDE = "run/simulated-nvml"
 """Where a container finds the state of its GPUs, relative to its root."""
 VISIBLE = "run/simulated-nvml-visible"
-"""Which of them it has, a line each, where it has not got all: the library leaves out the others."""
+"""The GPUs that it has, one per line, unless it has all: the library hides the others."""
 LIBRARY = "libnvidia-ml.so.1"
 _LIBRARY_FOLDERS = ("usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib")
 _DEVICES = ("nvidiactl", "nvidia-uvm")
@@ -64,7 +64,7 @@ def entry_for(folder: Path, mounted: list[str]) -> dict[str, str] | None:
 
 
 def _give(root: Path, source: Path, library: Path, pid: int) -> None:
-    """Mounts, as the real one makes: the image's files are not written to."""
+    """Mounts, as the real hook does: the image's files do not change."""
     place = next((each for each in _LIBRARY_FOLDERS if (root / each).is_dir()), "usr/lib")
     (root / INSIDE).mkdir(parents=True, exist_ok=True)
     (root / place).mkdir(parents=True, exist_ok=True)

@@ -20,8 +20,8 @@ from kit.nvml import Simulated
 
 @contextlib.contextmanager
 def offered(daemon: Daemon, gpus: Simulated, below: Path | None = None) -> Iterator[None]:
-    """Containers with `--gpus` have these, those only that mount a folder at or below `below` if it is given: so tests
-    that share a daemon have machines of their own. A change of the state is seen in running containers."""
+    """Containers with `--gpus` have these; with `below`, only those that mount a folder at or below it. So tests that
+    share a daemon have separate machines. Running containers see changes of the state."""
     folder = gpus.state.parent
     folder.chmod(0o777)  # the user of a container notes its calls there
     entry = daemon.gpus / f"{secrets.token_hex(8)}.json"
@@ -60,7 +60,7 @@ def occupying_inside(
 
 @contextlib.contextmanager
 def _listening(path: Path, state: Path) -> Iterator[None]:
-    """A process in a container does not know its number on the host; whom it talks to is told."""
+    """A process in a container does not know its pid on the host; the other end of its socket does."""
     path.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX) as server:
         _bind(server, path)

@@ -1,5 +1,5 @@
-"""Who uses a daemon. Each user holds a lock on a file in its folder, which the kernel drops when the user dies, so that
-the last one can end the daemon, and a later session the daemons that nobody uses any more."""
+"""Who uses a daemon. Each user holds a lock on a file in its folder, which the kernel drops when the user dies. So the
+last user can end the daemon, and a later session can end unused daemons."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def held(settings: Settings = Settings(), template: Path | None = None) -> Itera
 def shared(template: Path) -> Iterator[Daemon]:
     """The daemon that every process of this session shares, running. The last one to leave ends it.
 
-    Another session cannot share it: it has a process namespace of its own, and its end is the end of what it started.
+    Another session cannot share it: each has its own process namespace, and ends everything that it started.
     """
     note = CACHE / f"shared-{template.name}-{os.stat('/proc/self/ns/pid').st_ino}"
     with locked(CACHE / "shared.lock"):
@@ -57,7 +57,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def sweep() -> None:
-    """End the daemons of this kit that nobody uses, and remove their files."""
+    """End the kit's unused daemons, and remove their files."""
     for folder in Path("/tmp").glob(f"{_PREFIX}*"):
         with left_behind(folder, "users") as is_left:
             if is_left:
@@ -67,7 +67,7 @@ def sweep() -> None:
 
 
 def _enter(note: Path) -> tuple[Daemon, IO[str]] | None:
-    """The shared daemon if somebody uses it now. One that was left behind is ended: its containers are strangers."""
+    """The shared daemon if it is in use. A leftover daemon is ended, because its containers are not ours."""
     sweep()
     with contextlib.suppress(OSError):
         folder = Path(note.read_text())

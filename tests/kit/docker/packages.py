@@ -14,7 +14,7 @@ _PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY"
 
 
 def reaching_packages(environment: Mapping[str, str] = os.environ) -> list[str]:
-    """Words for `docker run` with which uv in the container finds what uv here finds."""
+    """Arguments for `docker run` that let uv in the container find what uv here finds."""
     settings = uv_settings(Path(sys.executable), environment)
     for name in (*_CERTIFICATES, *_PROXIES):
         if environment.get(name):
@@ -28,7 +28,7 @@ def reaching_packages(environment: Mapping[str, str] = os.environ) -> list[str]:
 
 
 def _local(value: str) -> list[str]:
-    """Files and folders of this machine that a setting names; of an index, the folder that holds its files too."""
+    """Files and folders of this machine that a setting names; for an index, also the folder that has its files."""
     found = [each.removeprefix("file://") for each in value.replace(",", " ").split()]
     paths = [Path(each) for each in found if each.startswith("/")]
     return [str(path.parent if path.name == "simple" else path) for path in paths if path.exists()]

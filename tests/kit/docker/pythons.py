@@ -36,15 +36,15 @@ _NOT_NEEDED = (
 )
 _NOT_OURS = ("EXTERNALLY-MANAGED", "sitecustomize.py")
 _OF_THE_IMAGE = re.compile(r"(ld-linux.*|lib(c|m|pthread|dl|rt|util|resolv|mvec))\.so")
-"""glibc is the image's: its loader fits no other."""
+"""glibc comes from the image: its loader fits no other."""
 
 
 @dataclass(frozen=True)
 class Downloads:
-    """Pythons that uv can bring, over HTTP on loopback: what a container with the host's network reaches."""
+    """Pythons that uv can install, over HTTP on loopback, which a container on the host's network reaches."""
 
     version: str
-    """Of the one Python that is there."""
+    """Of the only Python that it has."""
     url: str
 
     @property
@@ -67,7 +67,7 @@ def downloads() -> Iterator[Downloads]:
 
 
 def portable_python() -> Path:
-    """The archive, made once for each Python that the system has had."""
+    """The archive, made once for each version of the system's Python."""
     recipe = Path(__file__).read_bytes() + _SYSTEM.resolve().read_bytes()
     final = CACHE / f"python-{hashlib.sha256(recipe).hexdigest()[:12]}.tar.gz"
     CACHE.mkdir(parents=True, exist_ok=True)
@@ -120,7 +120,7 @@ def _version() -> str:
 
 
 def _listing(address: str) -> str:
-    """What uv reads instead of the list that is built into it."""
+    """What uv reads instead of its built-in list."""
     version, machine = _version(), platform.machine()
     entry = {
         "name": "cpython",

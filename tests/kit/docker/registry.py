@@ -45,8 +45,8 @@ class Registry:
         return f"{self.address}/{image}"
 
     def push(self, daemon: Daemon, image: str, folder: Path) -> str:
-        """Push an image of the daemon and take the new name away from it again, so that it can be pulled. `folder`
-        keeps the login meanwhile."""
+        """Push an image of the daemon, then remove the new name, so that it can be pulled. `folder` keeps the login
+        meanwhile."""
         name = self.name_of(image)
         self.login(daemon, folder)
         daemon.run("tag", image, name)
@@ -83,7 +83,7 @@ def registry(folder: Path) -> Iterator[Registry]:
 
 
 def _port(log: Path) -> int:
-    """The one that it has taken, as it says; 0 before that."""
+    """The port that it reports; 0 before that."""
     found = re.search(r'"listening on 127\.0\.0\.1:(\d+)"', log.read_text())
     return int(found[1]) if found else 0
 

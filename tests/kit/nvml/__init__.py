@@ -65,7 +65,7 @@ class Process:
 
 @dataclass
 class Instance:
-    """A MIG instance; a name and a UUID that are not given are made from the device's and its number."""
+    """A MIG instance; the defaults of name and UUID are made from the device's and its number."""
 
     name: str = ""
     uuid: str = ""
@@ -76,7 +76,7 @@ class Instance:
 
 @dataclass
 class Device:
-    """One GPU, an idle Tesla K80 unless told otherwise. Clocks are MHz: graphics, SM, memory, video."""
+    """One GPU, by default an idle Tesla K80. Clocks are MHz: graphics, SM, memory, video."""
 
     name: str = "Tesla K80"
     uuid: str = ""
@@ -121,7 +121,7 @@ class Simulated:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What a process needs to see these devices: Holdfast by its own variable, anything else by the loader's."""
+        """The variables that let a process see these devices: one for Holdfast, the loader's for everything else."""
         return {
             "SIMULATED_NVML_STATE": str(self.state),
             "HOLDFAST_NVML": str(self.library),
@@ -129,7 +129,7 @@ class Simulated:
         }
 
     def write(self) -> None:
-        """Whole or not at all: a process that reads meanwhile sees the old state."""
+        """Atomic: a process that reads meanwhile sees the old state."""
         new = self.state.with_name(self.state.name + ".new")
         new.write_text("\n".join(self._lines()) + "\n")
         new.replace(self.state)
@@ -170,8 +170,8 @@ def occupying(
     instance: int | None = None,
     stays: bool = False,
 ) -> str:
-    """Python for the top of a script: from there on its process is on the device, until it ends. `stays`: and after
-    that, as where a driver does not give memory back."""
+    """Python for the top of a script: from there on its process is on the device, until it ends. `stays`: even after
+    that, like a driver that does not release memory."""
     place = -1 if instance is None else instance
     words = f"{memory} {utilization} {utilization // 2} {place} {int(not stays)}"
     return (
@@ -182,7 +182,7 @@ def occupying(
 
 
 def build() -> Path:
-    """The library's file. Several processes may build at once: each has a file of its own until it is whole."""
+    """The library's file. Several processes may build at once: each has its own file until it is complete."""
     digest = hashlib.sha256(_SOURCE.read_bytes()).hexdigest()[:16]
     final = _CACHE / f"nvml-{digest}" / _NAME
     if final.exists():

@@ -168,7 +168,7 @@ static int read_file(const char *path) {
     return 1;
 }
 
-/* In a container nobody sets the variable: its state is mounted at a fixed place. */
+/* In a container the variable is not set: the state is mounted at a fixed path. */
 static const char *state_path(void) {
     const char *path = getenv("SIMULATED_NVML_STATE");
     return path ? path : "/run/simulated-nvml/nvml-state";

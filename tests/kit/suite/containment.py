@@ -31,7 +31,7 @@ import pytest
 from kit import processes
 
 MARK = "KIT_SESSION"
-"""Set in a session, so that a pytest inside a test does not begin another."""
+"""Set in a session, so that a pytest inside a test does not start another session."""
 _CLONE_NEWNS, _CLONE_NEWPID = 0x00020000, 0x20000000
 _MS_REC, _MS_PRIVATE = 0x4000, 0x40000
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC = 2, 4, 8
@@ -49,9 +49,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def contain() -> None:
-    """Go on as a process whose whole offspring ends with it. Returns in that process only."""
+    """Continue as a process whose descendants all end with it. Returns in that process only."""
     os.environ[MARK] = str(os.getpid())
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whoever started pytest may ignore it, and children would be lost
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the parent of pytest may ignore it, and children would be lost
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _WAITED_FOR)
     temporary = _temporary_folder()
     has_namespaces = _may_have_namespaces()
@@ -90,7 +90,7 @@ def sweep() -> None:
 
 
 def _temporary_folder() -> IO[str]:
-    """Give the session a folder for temporary files. It is removed once the lock that is returned is closed."""
+    """Give the session a folder for temporary files. It is removed once the returned lock is closed."""
     from kit import accounts
 
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())  # those of failed tests are kept
@@ -101,7 +101,7 @@ def _temporary_folder() -> IO[str]:
 
 
 def _may_have_namespaces() -> bool:
-    """Whether this process may have processes and mounts of its own; a container's root often may not. Tried."""
+    """Tries whether this process may make its own process and mount namespaces; a container's root often may not."""
     if os.getuid():
         return False
     trial = os.fork()

@@ -1,7 +1,7 @@
 """What this machine lacks: such tests are left out, and at the end a table says how many, and what to install.
 
 Under CI=true a part that is missing is a failure: `make test` has installed them all there. Pythons are the exception:
-no package of the system brings all of them, so the table names those that were not there.
+no system package has all of them, so the table names the missing ones.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PYTHONS = range(6, 14)
 
 
 def require(*programs: str, root: bool = False) -> None:
-    """Leave the test out where a program is missing, or where `root` is wanted and somebody else runs it."""
+    """Skip the test if a program is missing, or if it needs `root` and another user runs it."""
     path = f"{os.environ.get('PATH', '')}:{_MORE_FOLDERS}"
     missing = [program for program in programs if shutil.which(program, path=path) is None]
     if root and os.getuid() != 0:

@@ -18,11 +18,11 @@ SOAK_SEEDS = 300
 
 @dataclass(frozen=True)
 class Moment:
-    """A stage of what is under way. With a seed (`make soak`) the fault comes some time after it."""
+    """A stage of what happens. With a seed (`make soak`), the fault comes some time after it."""
 
     stage: str
     number: int
-    """Counts up: a test that varies something else chooses by it."""
+    """Counts up, for a test that varies something else too."""
     is_soak: bool
     chance: random.Random = field(default_factory=random.Random, init=False, compare=False)
 
@@ -76,7 +76,7 @@ def moments(metafunc: pytest.Metafunc) -> list[Moment]:
 
 
 def is_soak(config: pytest.Config) -> bool:
-    """Whether `make soak` asked for it; else the many cases are not even made."""
+    """Whether this is `make soak`; otherwise the many cases are not made."""
     return bool(config.getoption("markexpr") == "soak")
 
 

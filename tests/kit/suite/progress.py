@@ -1,4 +1,4 @@
-"""What a person sees while the suite runs: which part, how far, what takes long. One line now and then, no dots.
+"""What a person sees while the suite runs: the part, the progress, slow tests. One line now and then, no dots.
 
 On a terminal the line is rewritten; in a log there is one every fifteen seconds.
 """
@@ -16,7 +16,7 @@ _A_WHILE = 15.0
 _SLOW = 10.0
 _AT_ONCE = 0.2
 _FEW = 100
-"""Tests: below that, pytest's own dots tell enough."""
+"""Number of tests; for fewer, pytest's own dots are enough."""
 
 
 @pytest.hookimpl(trylast=True)

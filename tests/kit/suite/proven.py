@@ -1,7 +1,7 @@
-"""Tests of the kit and of the bench prove nothing about Holdfast: they run where those have changed.
+"""Tests of the kit and of the bench prove nothing about Holdfast, so they run only if those have changed.
 
-`tests/kit/proven` has the digest of both as it was when their tests passed last; `make test-kit` runs them and writes
-it. Where it differs, `make test` runs them with the others.
+`tests/kit/proven` has the digest of both from when their tests last passed; `make test-kit` runs them and writes it. If
+it differs, `make test` runs them with the others.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ LIMIT = 120.0
 _FOR_A_SESSION = {"docker_template": 480.0, "shared_docker": 480.0, "outcomes": 480.0, "python_downloads": 120.0}
 """Seconds more, by fixture."""
 _LAST_RESORT = 90.0
-"""Seconds after the limit: a test that no exception can end takes its worker with it."""
+"""Seconds after the limit: if no exception can end a test, its worker ends with it."""
 _STACKS_WITHIN = 30.0
 _MOST = 60
 
@@ -69,7 +69,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 
 def pytest_enter_pdb() -> None:
-    """Who looks at a test has time."""
+    """A person who debugs a test has time."""
     signal.setitimer(signal.ITIMER_REAL, 0)
     faulthandler.cancel_dump_traceback_later()
 
@@ -82,7 +82,7 @@ def limit_of(item: pytest.Item) -> float:
 
 
 def stacks_of(item: pytest.Item, frame: FrameType | None) -> str:
-    """Of this process and of all that the test has started, as far as they can be had."""
+    """Of this process and of all that the test started, if they can be read."""
     deadline = time.monotonic() + _STACKS_WITHIN
     parts = ["This process:\n", *(line for line in traceback.format_stack(frame) if "/site-packages/" not in line)]
     main = threading.main_thread().ident
@@ -96,8 +96,8 @@ def stacks_of(item: pytest.Item, frame: FrameType | None) -> str:
 
 
 def _of_test(item: pytest.Item) -> list[processes.Process]:
-    """What is below this process, and what says in its environment that it comes from this test: also what has
-    detached itself, and what a server of the kit started for an account of the test."""
+    """Descendants of this process, and processes whose environment names this test. The latter include detached ones,
+    and those that a server of the kit started for an account of the test."""
     below = processes.below(os.getpid())
     known = {one.pid for one in below}
     mark, here = f"PYTEST_CURRENT_TEST={item.nodeid} ", f"HOME={Path.home()}"

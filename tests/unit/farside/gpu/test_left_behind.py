@@ -20,7 +20,7 @@ from kit.gpu_values import GIB, row, samples, uuid
 from kit.waiting import wait_for
 
 GENERATION = "18d2721bfe8f"
-NOBODY = 3_999_999
+NO_PROCESS = 3_999_999
 """No process of this machine."""
 
 
@@ -40,7 +40,7 @@ class Made:
 
     def belonging(self) -> Belonging:
         self.asked += 1
-        return Belonging(NOBODY, GENERATION)
+        return Belonging(NO_PROCESS, GENERATION)
 
 
 @pytest.fixture(autouse=True)

@@ -52,7 +52,7 @@ class Made(Source):
         return answer
 
 
-NOBODY = Row(0, None, None, None, None, 0, 0, (), (), 0)
+EMPTY = Row(0, None, None, None, None, 0, 0, (), (), 0)
 UNKNOWN = Row(0, None, None, None, None, None, None, (), (), 0)
 
 
@@ -65,14 +65,14 @@ UNKNOWN = Row(0, None, None, None, None, None, None, (), (), 0)
                 processes=((11, 100, 30), (12, 50, 20), (21, 300, 10), (99, 7, 5))
             ),
         ),
-        (DeviceLook(processes={}, shares={}), NOBODY),
+        (DeviceLook(processes={}, shares={}), EMPTY),
         (DeviceLook(utilisation=9), UNKNOWN._replace(utilisation=9)),
         (DeviceLook(processes={11: None}), UNKNOWN._replace(own=(11,), processes=((11, None, None),))),
         (
             DeviceLook(processes={11: None, 12: 5}),
             UNKNOWN._replace(own=(11, 12), own_memory=5, processes=((11, None, None), (12, 5, None))),
         ),
-        (DeviceLook(processes={}, shares={11: 40, 99: 10}), NOBODY._replace(own_utilisation=40)),
+        (DeviceLook(processes={}, shares={11: 40, 99: 10}), EMPTY._replace(own_utilisation=40)),
         (DeviceLook(shares={11: 70, 12: 60}), UNKNOWN._replace(own_utilisation=100)),
     ],
     ids=[

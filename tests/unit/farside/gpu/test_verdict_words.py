@@ -7,7 +7,7 @@ from holdfast.farside.gpu.judge import reasons
 from holdfast.farside.gpu.judge.verdict import judge
 from holdfast.farside.gpu.samples import Samples
 from kit.gpu_values import GIB, end, facts, leasing, row, samples, strange, uuid, working
-from kit.gpu_verdicts import CASES, LEASING, MIG, NOBODY, ONE_MIG, QUIET, TEN
+from kit.gpu_verdicts import CASES, LEASING, MIG, NO_REQUEST, ONE_MIG, QUIET, TEN
 
 SAID = {
     "CPU build of PyTorch": (
@@ -57,7 +57,7 @@ SAID = {
         "GPU use unknown: the output says that the framework has no code for Tesla K80 (GPU-00000000)."
     ),
     "canceled while it waits for strangers to go": "GPU use unknown: the run ended before its script started.",
-    "nobody asked, nothing installed": "GPU not asked for.",
+    "not asked for, nothing installed": "GPU not asked for.",
 }
 
 
@@ -87,8 +87,8 @@ REMEDIES = {
         *(TEN, samples(*[[working(), row(1)]] * 10)),
         "The run asks with `--gpus 2`: write `--gpus 1`, or let the script use all that it has.",
     ),
-    "a driver that fails, and nobody asked": (
-        facts(request=NOBODY, frameworks=("torch",))._replace(devices=(), driver_state="failed"),
+    "a driver that fails, not asked for": (
+        facts(request=NO_REQUEST, frameworks=("torch",))._replace(devices=(), driver_state="failed"),
         *(TEN, Samples()),
         "Fix the NVIDIA driver until `nvidia-smi` lists the machine's GPUs, choose another compute target, or do not "
         "ask for a GPU.",
