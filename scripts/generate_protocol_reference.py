@@ -49,16 +49,13 @@ def reference() -> str:
 
 
 def shapes() -> Iterator[tuple[str, Any]]:
-    """Each operation of the client, and what its answer becomes."""
+    """Each operation of the client, and what its answer becomes; `{name: shape}` if the client reads one key."""
     for node in ast.walk(ast.parse(inspect.getsource(client))):
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr in ("_send", "_request")
-        ):
-            name, shape = node.args[:2]
-            if isinstance(name, ast.Constant):
-                yield str(name.value), eval(ast.unparse(shape), vars(client))  # noqa: S307 - of our own source
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
+            name, *words = node.args
+            if isinstance(name, ast.Constant) and node.func.attr in ("_send", "_request", "_value"):
+                shape = eval(ast.unparse(words[node.func.attr == "_value"]), vars(client))  # noqa: S307 - of our own source
+                yield str(name.value), {ast.literal_eval(words[0]): shape} if node.func.attr == "_value" else shape
 
 
 def section(name: str, shape: Any) -> str:
@@ -80,7 +77,7 @@ def described(cls: Any) -> str:
 
 def classes(shape: Any) -> Iterator[Any]:
     """All Holdfast classes in it, at any depth."""
-    for each in typing.get_args(shape):
+    for each in shape.values() if isinstance(shape, dict) else typing.get_args(shape):
         yield from classes(each)
     if isinstance(shape, type) and shape.__module__.startswith("holdfast."):
         yield shape
@@ -91,6 +88,8 @@ def classes(shape: Any) -> Iterator[Any]:
 
 def shown(shape: Any) -> str:
     """As JSON terms."""
+    if isinstance(shape, dict):
+        return ", ".join(f"`{name}` {shown(each)}" for name, each in shape.items())
     inner = typing.get_args(shape)
     if shape is Any:
         return "that it is done"
