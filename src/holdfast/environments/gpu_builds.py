@@ -17,8 +17,8 @@ from holdfast.environments.spec_findings import Need, SpecFinding, allowed_minor
 from holdfast.project.environment_spec import EnvironmentSpec, Requirement
 from holdfast.project.requirement_lines import RequiredPackage, parse_wheel_name
 
-EMPTY = "2.12.0"
-OLDEST_WITH_CUDA = 9
+_EMPTY = "2.12.0"
+_OLDEST_WITH_CUDA = 9
 """Of Python 3."""
 
 _WHEELS = (
@@ -39,9 +39,9 @@ _WHEELS = (
 
 def find_tensorflow_gpu(spec: EnvironmentSpec, line: Requirement, package: RequiredPackage) -> list[SpecFinding]:
     """For `tensorflow-gpu` and `tf-nightly-gpu` by name, where the empty one would be chosen."""
-    if not allows(package.specifier, EMPTY):
+    if not allows(package.specifier, _EMPTY):
         return []
-    sentence = f"`{package.name}` {EMPTY}, the last one, is empty and refuses to install."
+    sentence = f"`{package.name}` {_EMPTY}, the last one, is empty and refuses to install."
     wanted, remedy = _wanted(spec, package)
     if wanted is not None and package.marker:
         wanted = f"{wanted} ; {package.marker}"
@@ -51,16 +51,21 @@ def find_tensorflow_gpu(spec: EnvironmentSpec, line: Requirement, package: Requi
 
 def need_of_tensorflow_gpu(line: Requirement, package: RequiredPackage) -> Need | None:
     """Which Pythons the real ones are for, of those that the line allows."""
-    if package.name != "tensorflow-gpu" or allows(package.specifier, EMPTY) or "python" in package.marker:
+    if package.name != "tensorflow-gpu" or allows(package.specifier, _EMPTY) or "python" in package.marker:
         return None
-    minors = _minors(package.specifier)
+    minors = {
+        minor
+        for versions, first, last in _WHEELS
+        if any(allows(package.specifier, version) for version in versions.split())
+        for minor in range(first, last + 1)
+    }
     return Need(line, f"tensorflow-gpu{package.specifier}", tuple(sorted(minors))) if minors else None
 
 
 def _wanted(spec: EnvironmentSpec, package: RequiredPackage) -> tuple[str | None, str]:
     successor = "tf-nightly[and-cuda]" if package.name.startswith("tf-nightly") else "tensorflow[and-cuda]"
     minors = allowed_minors(spec)
-    if not minors or max(minors) >= OLDEST_WITH_CUDA:
+    if not minors or max(minors) >= _OLDEST_WITH_CUDA:
         lower = package.specifier if re.fullmatch(r"\s*>=?\s*[\d.]+\s*", package.specifier) else ""
         return f"{successor}{lower}", f"Write `{successor}{lower}`."
     fitting = [
@@ -75,18 +80,7 @@ def _wanted(spec: EnvironmentSpec, package: RequiredPackage) -> tuple[str | None
     return f"tensorflow-gpu=={newest}", f"Write `tensorflow-gpu=={newest}`, the last for Python {spec.python}."
 
 
-def _minors(specifier: str) -> set[int]:
-    """All versions of Python for which a version that the specifier allows has a wheel."""
-    return {
-        minor
-        for versions, first, last in _WHEELS
-        for version in versions.split()
-        if allows(specifier, version)
-        for minor in range(first, last + 1)
-    }
-
-
-FIRST_WITH_EXTRA = (2, 14)
+_FIRST_WITH_EXTRA = (2, 14)
 """The release of TensorFlow that brings CUDA with the extra `and-cuda`; the ones before take the machine's."""
 
 
@@ -173,11 +167,11 @@ def _tensorflow(spec: EnvironmentSpec, package: RequiredPackage) -> str:
     """As for what is installed: before 2.0 there was a package of its own, since 2.14 CUDA is an extra."""
     name, minors = _TENSORFLOW[package.name], allowed_minors(spec)
     bound = re.search(r"(==|~=|<=?)\s*([\d.]+)", package.specifier)
-    operator, newest = (bound[1], release(bound[2])) if bound else ("", FIRST_WITH_EXTRA)
+    operator, newest = (bound[1], release(bound[2])) if bound else ("", _FIRST_WITH_EXTRA)
     if operator in ("==", "~=") and newest < (2,):
         return f"tensorflow-gpu{package.specifier}"
-    is_before = newest < FIRST_WITH_EXTRA or (operator == "<" and newest == FIRST_WITH_EXTRA)
-    has_extra = not is_before and (not minors or max(minors) >= OLDEST_WITH_CUDA)
+    is_before = newest < _FIRST_WITH_EXTRA or (operator == "<" and newest == _FIRST_WITH_EXTRA)
+    has_extra = not is_before and (not minors or max(minors) >= _OLDEST_WITH_CUDA)
     extras = ",".join(each for each in (package.extras, "and-cuda" if has_extra else "") if each)
     return f"{name}{f'[{extras}]' if extras else ''}{package.specifier}"
 

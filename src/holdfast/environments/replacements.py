@@ -165,7 +165,10 @@ def _stand_ins(asked: _Asked) -> Iterator[SpecFinding]:
     """Names on the index that install nothing but an error."""
     for each in asked.pip:
         wanted = _STAND_INS.get(each.package.name)
-        if wanted is None or each.package.location or _installs(each.package, wanted[1]):
+        if wanted is None or each.package.location:
+            continue
+        real, asked_for = wanted[1], each.package.specifier
+        if real and allows(asked_for, real) and not allows(asked_for, f"{real}.post12"):
             continue
         specifier = "" if re.search(r"\b0\.0\b", each.package.specifier) else each.package.specifier
         text = f"{wanted[0]}{_brackets(each)}{specifier}"
@@ -179,10 +182,6 @@ _STAND_INS = {
     "pytorch": ("torch", ""),
 }
 """The name to write, and the version that does not refuse: `sklearn==0.0` still installs scikit-learn."""
-
-
-def _installs(package: RequiredPackage, version: str) -> bool:
-    return bool(version) and allows(package.specifier, version) and not allows(package.specifier, f"{version}.post12")
 
 
 def _other_names(asked: _Asked) -> Iterator[SpecFinding]:

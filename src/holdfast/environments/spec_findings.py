@@ -108,7 +108,7 @@ def _suffix(version: str) -> str:
     return re.sub(r"^v?[\d.]*", "", version.partition("+")[0]).strip(".")
 
 
-OLDEST, NEWEST = 6, 15
+_OLDEST, _NEWEST = 6, 15
 """Minor versions of Python 3 that environments can be built for; the newest is only so far ahead as to be open."""
 
 CNTK = ("cntk", "cntk-gpu")
@@ -133,11 +133,11 @@ def find_other_pythons(spec: EnvironmentSpec, needs: Sequence[Need]) -> list[Spe
     The fix is the newest Python that suits all needs as the pin. A person has to choose where there is none, and where
     a pin excludes a wheel: another wheel may be meant.
     """
-    suiting = set(range(OLDEST, NEWEST + 1)).intersection(*(need.minors for need in needs))
+    suiting = set(range(_OLDEST, _NEWEST + 1)).intersection(*(need.minors for need in needs))
     wanted = allowed_minors(spec)
     found = [_unsuited(spec, need, wanted, suiting) for need in needs if not wanted <= set(need.minors)]
     if _is_too_old(spec) and not found:
-        found.append(_too_old(spec, min(suiting, default=OLDEST)))
+        found.append(_too_old(spec, min(suiting, default=_OLDEST)))
     return found
 
 
@@ -171,7 +171,7 @@ def _unsuited(spec: EnvironmentSpec, need: Need, wanted: set[int], suiting: set[
 
 def allowed_minors(spec: EnvironmentSpec) -> set[int]:
     """Of all that could be: those that the spec allows."""
-    every = range(OLDEST, NEWEST + 1)
+    every = range(_OLDEST, _NEWEST + 1)
     if spec.python is None:
         return set(every)
     one = _minor_version(spec.python)
@@ -189,12 +189,12 @@ def is_old_cntk(text: str) -> bool:
 
 def _is_too_old(spec: EnvironmentSpec) -> bool:
     minor = _minor_version(spec.python or "")
-    return bool(spec.pip) and ((minor is not None and minor < OLDEST) or (spec.python or "").startswith("2"))
+    return bool(spec.pip) and ((minor is not None and minor < _OLDEST) or (spec.python or "").startswith("2"))
 
 
 def _too_old(spec: EnvironmentSpec, minor: int) -> SpecFinding:
     """`minor` is the oldest that suits all packages."""
-    sentence = f"Python {spec.python} is too old: packages can be installed for Python 3.{OLDEST} and newer."
+    sentence = f"Python {spec.python} is too old: packages can be installed for Python 3.{_OLDEST} and newer."
     line = spec.python_from or Requirement("", 0, spec.file)
     if (spec.python or "").startswith("2"):  # the script has to change too: a person decides that
         remedy = f"Write `python=3.{minor}` or newer, and see that the script runs with it."
@@ -230,12 +230,12 @@ def _minors(pythons: Iterable[str], abis: Sequence[str]) -> tuple[int, ...]:
         found = re.fullmatch(r"cp3(\d+)", tag)
         if not found:
             return ()
-        minors |= set(range(int(found[1]), NEWEST + 1)) if "abi3" in abis else {int(found[1])}
+        minors |= set(range(int(found[1]), _NEWEST + 1)) if "abi3" in abis else {int(found[1])}
     return tuple(sorted(minors))
 
 
 def _listed(minors: Sequence[int]) -> str:
     first, last = min(minors), max(minors)
-    if last >= NEWEST:
+    if last >= _NEWEST:
         return f"3.{first} and newer"
     return f"3.{first}" if first == last else f"3.{first} to 3.{last}"

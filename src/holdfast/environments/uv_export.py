@@ -13,7 +13,7 @@ from pathlib import Path
 
 from holdfast.errors import ConfigurationError, NotAvailable
 from holdfast.frozen import replace
-from holdfast.project.environment_spec import EnvironmentSpec, Requirement
+from holdfast.project.environment_spec import EnvironmentSpec
 from holdfast.project.problems import Mistake, Problem, errors_in
 from holdfast.project.pyproject import project_of, read_indexes
 from holdfast.project.requirement_lines import logical_lines, parse_package
@@ -43,19 +43,16 @@ def export_lock(spec: EnvironmentSpec, root: Path, uv: str, cache: Path) -> Envi
     lines.check_hashes()
     if errors_in(lines.problems):
         raise ConfigurationError(errors_in(lines.problems))
+    # A lock without packages says that none is wanted; one with a package of Git's has no hash for it.
+    is_whole = lines.are_locked or len(lines.pip) == indexes
     return replace(
         spec,
         pip=tuple(lines.pip),
         files=tuple(lines.files),
-        # A lock without packages says that none is wanted; one with a package of Git's has no hash for it.
-        locked=_text(tuple(lines.pip)) if lines.are_locked or len(lines.pip) == indexes else "",
+        locked=("".join(f"{each.text}\n" for each in lines.pip) or "# no packages\n") if is_whole else "",
         lock_file="",
         credentials=lines.concealer.taken(),
     )
-
-
-def _text(lines: tuple[Requirement, ...]) -> str:
-    return "".join(f"{each.text}\n" for each in lines) or "# no packages\n"
 
 
 def _cached(spec: EnvironmentSpec, root: Path, uv: str, cache: Path) -> str:

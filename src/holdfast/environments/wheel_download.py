@@ -30,13 +30,13 @@ from holdfast.environments.foreign_resolution import WheelFile
 from holdfast.errors import PreparationError
 from holdfast.frozen import dataclass
 
-AT_ONCE = 6
+_AT_ONCE = 6
 PAUSES = (0.5, 1.0, 2.0, 4.0)
 """Seconds before a file is tried again; counted anew whenever something came."""
-SILENCE = 30.0
+_SILENCE = 30.0
 """Seconds after which a server that says nothing is taken for gone."""
-PIECE = 1 << 18
-EVERY = 0.2
+_PIECE = 1 << 18
+_EVERY = 0.2
 _FOR_GOOD = (400, 401, 403, 404, 405, 407, 410, 451)
 _INDEXES = ("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS")
 
@@ -75,12 +75,12 @@ def download(
             finally:
                 one.close()
 
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(min(AT_ONCE, len(files)))]
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(min(_AT_ONCE, len(files)))]
     for thread in threads:
         thread.start()
     try:
         while not failures and (alive := [thread for thread in threads if thread.is_alive()]):
-            alive[0].join(EVERY)
+            alive[0].join(_EVERY)
             done, total = sum(each.done for each in downloads), sum(each.size for each in downloads)
             yield DownloadProgress(sum(each.is_whole for each in downloads), len(files), done, max(done, total))
     finally:
@@ -118,7 +118,7 @@ class PackageDownload:
             if self._is_over():
                 raise PreparationError("The download was given up.")
             try:
-                data = self._read(min(size, PIECE))
+                data = self._read(min(size, _PIECE))
             except (HTTPException, OSError) as error:
                 self._fail(error)
                 continue
@@ -152,7 +152,7 @@ class PackageDownload:
         self._length = left
         skip = self.done  # a server that only gives whole files
         while skip:
-            data = answer.read(min(skip, PIECE))
+            data = answer.read(min(skip, _PIECE))
             if not data:
                 answer.close()
                 raise ConnectionError("the link was cut")
@@ -232,7 +232,7 @@ class Access:
         if own is not None:
             _authorise(request, own)
         opener = self._trusting if self._trusted & {parts.hostname, host} else self._checking
-        return opener.open(request, timeout=SILENCE)
+        return opener.open(request, timeout=_SILENCE)
 
 
 class _Logins(urllib.request.BaseHandler):

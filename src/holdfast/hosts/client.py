@@ -18,7 +18,7 @@ from holdfast.hosts.connection import Connection
 from holdfast.hosts.gpu_report import GpuInventory
 from holdfast.hosts.machine_report import DockerReport, MachineFacts, Trial
 
-FACTS_TIMEOUT = 10.0
+_FACTS_TIMEOUT = 10.0
 """Seconds that the far side gives each program that it asks."""
 _Value = TypeVar("_Value")
 Fields = Mapping[str, Any]
@@ -206,7 +206,7 @@ class Client:
 
     # The machine and the account
 
-    def facts(self, timeout: float = FACTS_TIMEOUT) -> MachineFacts:
+    def facts(self, timeout: float = _FACTS_TIMEOUT) -> MachineFacts:
         """What there is. Takes a moment, and at most `timeout` seconds more where something there does not answer."""
         return self._request("facts", MachineFacts, {"timeout": timeout})
 

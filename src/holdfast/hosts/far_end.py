@@ -105,7 +105,9 @@ class FarEnd:
                 self._hand_over((self, line))
                 if line is None:
                     return
-                self._greet(line)
+                if line.strip() == "need" and self._supply is not None:
+                    self.stdin.write(self._supply())
+                    self.stdin.flush()
                 if not line.strip():
                     break
             while True:
@@ -137,11 +139,6 @@ class FarEnd:
                 return None
             seen = (seen + byte)[-_KEPT_BEFORE:]
         return stream.readline(_KEPT_BEFORE).decode("utf-8", "replace")
-
-    def _greet(self, line: str) -> None:
-        if line.strip() == "need" and self._supply is not None:
-            self.stdin.write(self._supply())
-            self.stdin.flush()
 
     def _read_complaints(self) -> None:
         with _present(self._process.stderr) as stream:

@@ -74,12 +74,12 @@ def read_key(path: Path, environment: Mapping[str, str]) -> Key | None:
 
 def remove_key(path: Path) -> None:
     """Both halves. Gone already is success."""
-    for half in (path, public_path(path)):
+    for half in (path, _public_path(path)):
         with contextlib.suppress(FileNotFoundError):
             half.unlink()
 
 
-def public_path(path: Path) -> Path:
+def _public_path(path: Path) -> Path:
     return path.with_name(path.name + ".pub")
 
 
@@ -88,7 +88,7 @@ def _make(path: Path, comment: str, environment: Mapping[str, str]) -> None:
     beside = path.with_name(f".{path.name}-{os.getpid()}")
     try:
         _run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", os.fspath(beside)], environment)
-        os.replace(public_path(beside), public_path(path))
+        os.replace(_public_path(beside), _public_path(path))
         os.replace(beside, path)
     finally:
         remove_key(beside)
@@ -96,7 +96,7 @@ def _make(path: Path, comment: str, environment: Mapping[str, str]) -> None:
 
 def _public_line(path: Path, environment: Mapping[str, str]) -> str:
     with contextlib.suppress(FileNotFoundError):
-        line = public_path(path).read_text(encoding="utf-8").strip()
+        line = _public_path(path).read_text(encoding="utf-8").strip()
         if len(line.split()) > 1 and "\n" not in line:
             return line
     return _run(["ssh-keygen", "-y", "-P", "", "-f", os.fspath(path)], environment)

@@ -13,9 +13,9 @@ from holdfast.farside.system.digests import sha256
 
 KEPT_SECONDS = 60
 PATIENCE = 1.0
-LONGEST_PATH = 104 - 18
+_LONGEST_PATH = 104 - 18
 """Bytes of a socket's path on the strictest system, less what ssh appends while it makes one."""
-LONGEST_FOLDER = LONGEST_PATH - 24
+_LONGEST_FOLDER = _LONGEST_PATH - 24
 _HELLO = 1
 
 
@@ -25,9 +25,9 @@ def runtime_folder(environment_folder: str | None, temporary: Path) -> Path | No
         return temporary
     named = Path(environment_folder) if environment_folder else None
     below = temporary / f"holdfast-{os.getuid()}"
-    if named is not None and named.is_dir() and len(os.fsencode(named)) <= LONGEST_FOLDER:
+    if named is not None and named.is_dir() and len(os.fsencode(named)) <= _LONGEST_FOLDER:
         below = named / "holdfast"
-    if len(os.fsencode(below)) > LONGEST_FOLDER:
+    if len(os.fsencode(below)) > _LONGEST_FOLDER:
         return None
     try:
         below.mkdir(mode=0o700, exist_ok=True)
@@ -43,7 +43,7 @@ def own_socket(folder: Path | None, identity: Sequence[str]) -> Path | None:
     if folder is None or os.name == "nt":
         return None
     path = folder / sha256("\0".join(identity).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    return path if len(os.fsencode(path)) <= LONGEST_PATH else None
+    return path if len(os.fsencode(path)) <= _LONGEST_PATH else None
 
 
 def answers(path: Path) -> bool:

@@ -27,7 +27,7 @@ SHARED_PATIENCE = 6.0
 """Seconds until a session over an open connection must have spoken; then a new connection is made beside it."""
 QUIET_PATIENCE = 25.0
 """Seconds for a whole login when the user may not be asked."""
-ASKED_PATIENCE = 120.0
+_ASKED_PATIENCE = 120.0
 """Seconds without a word or a question when the user may be asked: a second factor may be a telephone to be found."""
 _CONFIGURATION_PATIENCE = 10.0
 """Seconds: a configuration may run programs (`Match exec`)."""
@@ -109,7 +109,7 @@ class Ssh:
         options = ["-T", *_NO_FORWARDS, *(["-o", "BatchMode=yes"] if ask is None else [])]
         calls = [self.argv([line], options, way.options) for way in ways]
         where = self._where()
-        whole = ASKED_PATIENCE if ask else QUIET_PATIENCE
+        whole = _ASKED_PATIENCE if ask else QUIET_PATIENCE
         remote = RemoteLink(
             others=calls[1:],
             patience=[SHARED_PATIENCE if way.is_open else whole for way in ways],

@@ -9,7 +9,7 @@ from holdfast.errors import HostError, HostKeyRefused, LoginNeeded, StorageError
 from holdfast.frozen import dataclass
 from holdfast.hosts.far_end import Said
 
-OLDEST_PYTHON = "3.6"
+_OLDEST_PYTHON = "3.6"
 
 # Compiled when there is a complaint.
 _DENIED = r"Permission denied \(([^)]*)\)"
@@ -45,7 +45,7 @@ def explain(host: SshAddress, said: Said) -> HostError:
     if said.code == 127 or re.search(_NO_PYTHON, text + said.before):
         return HostError(
             f"{host.name} has no `python3` that a login without a terminal finds.",
-            f"Install Python {OLDEST_PYTHON} or newer there, or put it on PATH in a file that such a login reads. "
+            f"Install Python {_OLDEST_PYTHON} or newer there, or put it on PATH in a file that such a login reads. "
             f"To see what it finds: {host.by_hand} python3 --version" + (f"\nIt said: {last}" if last else ""),
         )
     if re.search(_UNREACHABLE, text):
@@ -65,7 +65,7 @@ def refused(host: SshAddress, word: str, rest: str) -> HostError | StorageError:
     """The other end's python3 answered, and said why it cannot be the far side."""
     if word == "old":
         return HostError(
-            f"The `python3` of {host.name} is {rest}; Holdfast needs {OLDEST_PYTHON} or newer there.",
+            f"The `python3` of {host.name} is {rest}; Holdfast needs {_OLDEST_PYTHON} or newer there.",
             "Install a newer Python on it and put it on PATH as `python3`, for example with uv or from the "
             "distribution's packages.",
         )

@@ -21,7 +21,7 @@ TYPES = ("local", "docker", "remote", "remotedocker", "cluster")
 SPELLINGS = (*TYPES, "localdocker")
 REMOTE_TYPES = frozenset(("remote", "remotedocker", "cluster"))
 CONTAINER_TYPES = frozenset(("docker", "remotedocker"))
-USER_MANAGED_TYPES = frozenset(("local", "remote"))
+_USER_MANAGED_TYPES = frozenset(("local", "remote"))
 """Types whose Python is the user's own unless `userManagedEnvironment: false` is written."""
 
 _OF_EVERY_TYPE = (
@@ -236,7 +236,7 @@ def _target(fields: Fields, name: str, relative: str) -> ComputeTarget:
         python_location=fields.text("pythonLocation"),
         spark_submit_location=fields.text("sparkSubmitLocation") or "spark-submit",
         user_managed_environment=fields.boolean(
-            "userManagedEnvironment", default=kind is None or kind in USER_MANAGED_TYPES
+            "userManagedEnvironment", default=kind is None or kind in _USER_MANAGED_TYPES
         ),
         yarn_deploy_mode=fields.choice("yarnDeployMode", ("cluster", "client")) or "cluster",
         file=relative,

@@ -70,7 +70,7 @@ def parse_volume(written: str) -> VolumeLine | Mistake:
     if not target.startswith("/"):
         return Mistake(f"`{target}` is no path in the container", f"Begin it with `/`: {source}:/{target or 'data'}")
     folder = _normal(target)
-    if folder == "/" or any(_is_below(folder, each) for each in (*_OWN, _normal(SHARE))):
+    if folder == "/" or any(f"{folder}/".startswith(f"{each}/") for each in (*_OWN, _normal(SHARE))):
         return Mistake(f"`{target}` cannot be mounted over", "Choose another folder in the container, such as /data.")
     return VolumeLine(source, folder, mode == "rw")
 
@@ -90,9 +90,8 @@ def cpus_mistake(written: str) -> Mistake | None:
 
 
 def network_mistake(written: str) -> Mistake | None:
-    if written.lower() in ("true", "false", "yes", "no", "on", "off"):
-        return Mistake(f"`{written}` is not a network", "Write host, bridge, none, or the name of a Docker network.")
-    if re.fullmatch(r"(container:)?[A-Za-z0-9][\w.-]*", written, re.ASCII):
+    is_truth = written.lower() in ("true", "false", "yes", "no", "on", "off")
+    if not is_truth and re.fullmatch(r"(container:)?[A-Za-z0-9][\w.-]*", written, re.ASCII):
         return None
     return Mistake(f"`{written}` is not a network", "Write host, bridge, none, or the name of a Docker network.")
 
@@ -113,10 +112,6 @@ def _size_mistake(written: str, least: int, key: str) -> Mistake | None:
 def _normal(path: str) -> str:
     found = posixpath.normpath(path)
     return found[1:] if found.startswith("//") else found
-
-
-def _is_below(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(f"{folder}/")
 
 
 class _Option(NamedTuple):
@@ -186,7 +181,7 @@ def _read(word: str) -> Iterator[tuple[str, str | None]]:
     """`--name=value`, `-it`, `-p80:80` as options by their long names. A value of None may follow as a word."""
     if word.startswith("--"):
         name, equals, value = word.partition("=")
-        yield ALIASES.get(name, name), value if equals else None
+        yield _ALIASES.get(name, name), value if equals else None
         return
     letters = word[1:]
     while letters:
@@ -301,7 +296,7 @@ SWITCHES = frozenset(f"--{name}" for name in _SWITCHES.split())
 """Options of `docker run` without a value, or with one only after `=`."""
 VALUED = frozenset(f"--{name}" for name in _VALUED.split())
 """Those whose value may be the next word."""
-ALIASES = {"--net": "--network", "--net-alias": "--network-alias", "--dns-opt": "--dns-option"}
+_ALIASES = {"--net": "--network", "--net-alias": "--network-alias", "--dns-opt": "--dns-option"}
 SHORT = {
     "a": "--attach",
     "c": "--cpu-shares",

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 VARIABLE = r"\$\{([A-Z0-9_]+)\}"
 """As pip and uv know them; nothing else is a variable in a requirements file."""
 
-PREFIX = "HOLDFAST_INDEX_"
+_PREFIX = "HOLDFAST_INDEX_"
 
 
 class Credentials(Mapping[str, str]):
@@ -77,7 +77,7 @@ class Concealer:
     def _named(self, secret: str, place: str) -> str:
         import hashlib
 
-        name = same = f"{PREFIX}{hashlib.sha256(place.encode('utf-8', 'surrogatepass')).hexdigest()[:8].upper()}"
+        name = same = f"{_PREFIX}{hashlib.sha256(place.encode('utf-8', 'surrogatepass')).hexdigest()[:8].upper()}"
         number = 1
         while self._values.setdefault(name, secret) != secret:  # one place, asked in two ways
             number += 1
@@ -87,7 +87,7 @@ class Concealer:
 
 def without_credentials(text: str) -> str:
     """For comparing: the same whether credentials still stand in the text or have been taken out."""
-    return re.sub(rf"\$\{{{PREFIX}[0-9A-F]{{8}}(?:_\d+)?\}}", "***", Concealer().conceal(text))
+    return re.sub(rf"\$\{{{_PREFIX}[0-9A-F]{{8}}(?:_\d+)?\}}", "***", Concealer().conceal(text))
 
 
 _WHOLE_VARIABLE = r"\$\{[A-Z0-9_]+\}"

@@ -16,9 +16,9 @@ from holdfast.frozen import dataclass, replace
 CONFIGURATION_FOLDER = "aml_config"
 BUILTIN = "local"
 """Always there: a folder without any file still runs on this machine."""
-STATE_FOLDER = ".holdfast"
+_STATE_FOLDER = ".holdfast"
 IDENTITY_FILE = "project.json"
-IDENTITY_FORMAT = 1
+_IDENTITY_FORMAT = 1
 
 _HALF_WRITTEN_SECONDS = 2.0
 """How long another process may take between making the identity's file and filling it."""
@@ -35,7 +35,7 @@ class Project:
 
     @property
     def state_directory(self) -> Path:
-        return self.root / STATE_FOLDER
+        return self.root / _STATE_FOLDER
 
 
 def find_project(start: Path) -> Project:
@@ -51,7 +51,7 @@ def find_project(start: Path) -> Project:
         if os.path.isdir(folder / CONFIGURATION_FOLDER):
             return _project(folder, is_bare=False)
     for folder in candidates:
-        if os.path.isfile(folder / STATE_FOLDER / IDENTITY_FILE):
+        if os.path.isfile(folder / _STATE_FOLDER / IDENTITY_FILE):
             return _project(folder, is_bare=True)
     return _project(here, is_bare=True)
 
@@ -89,7 +89,8 @@ def share_identity(project: Project) -> None:
 
 def ensure_state_directory(project: Project, home: Path | None = None) -> Path:
     """`.holdfast/` with its `.gitignore`. Refuses `/` and `home`, where `.holdfast` is the machine's own."""
-    if project.root == project.root.parent or (home is not None and _is_same(project.root, home)):
+    is_home = home is not None and os.path.realpath(project.root) == os.path.realpath(home)
+    if is_home or project.root == project.root.parent:
         raise ProjectError(
             f"`{project.root}` cannot be a project: all that lies below it would belong to it.",
             "Make a folder for the project, move the script there, and run the command in it.",
@@ -122,7 +123,7 @@ def new_id() -> str:
 
 def render_identity(identity: str, name: str | None = None) -> str:
     """The text of `project.json`."""
-    content: dict[str, Any] = {"format": IDENTITY_FORMAT, "id": identity}
+    content: dict[str, Any] = {"format": _IDENTITY_FORMAT, "id": identity}
     if name is not None:
         content["name"] = name
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
@@ -136,7 +137,7 @@ class _Identity:
 
 def _project(root: Path, is_bare: bool) -> Project:
     shared = _read_identity(root / CONFIGURATION_FOLDER / IDENTITY_FILE)
-    own = _Identity() if shared.id else _read_identity(root / STATE_FOLDER / IDENTITY_FILE)
+    own = _Identity() if shared.id else _read_identity(root / _STATE_FOLDER / IDENTITY_FILE)
     name = shared.name or own.name or root.name or "project"
     return Project(root, shared.id or own.id, name, is_bare)
 
@@ -199,10 +200,6 @@ def _create_in_place(path: Path, content: str) -> None:
     except OSError:
         path.unlink(missing_ok=True)
         raise
-
-
-def _is_same(one: Path, other: Path) -> bool:
-    return os.path.realpath(one) == os.path.realpath(other)
 
 
 def _cannot_write(path: Path, error: OSError) -> StorageError:

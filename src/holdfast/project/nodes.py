@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     import yaml
 
 MAXIMUM_DEPTH = 20
-MAXIMUM_NODES = 20_000
+_MAXIMUM_NODES = 20_000
 """Nodes of a document with every alias written out."""
 
-TOO_DEEP = f"is nested more than {MAXIMUM_DEPTH} deep"
-TOO_MANY = f"has more than {MAXIMUM_NODES} values"
+_TOO_DEEP = f"is nested more than {MAXIMUM_DEPTH} deep"
+_TOO_MANY = f"has more than {_MAXIMUM_NODES} values"
 
-NULLS = frozenset(("", "~", "null", "Null", "NULL"))
+_NULLS = frozenset(("", "~", "null", "Null", "NULL"))
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Scalar:
     def is_null(self) -> bool:
         if self.tag is not None:
             return self.tag == "tag:yaml.org,2002:null"
-        return not self.style and self.text in NULLS
+        return not self.style and self.text in _NULLS
 
 
 @dataclass(frozen=True)
@@ -141,8 +141,8 @@ class _Builder:
 
     def take(self, event: Any) -> None:
         self._events += 1
-        if self._events > MAXIMUM_NODES:
-            self._refuse(event, TOO_MANY, "This is no configuration file: name another.")
+        if self._events > _MAXIMUM_NODES:
+            self._refuse(event, _TOO_MANY, "This is no configuration file: name another.")
         match type(event).__name__:
             case "DocumentStartEvent":
                 self._documents += 1
@@ -155,7 +155,7 @@ class _Builder:
                 self._add(self._named(event, scalar))
             case "SequenceStartEvent" | "MappingStartEvent":
                 if len(self._open) >= MAXIMUM_DEPTH:
-                    self._refuse(event, TOO_DEEP, "Write it flatter.")
+                    self._refuse(event, _TOO_DEEP, "Write it flatter.")
                 self._open.append(_Open(event, type(event).__name__ == "MappingStartEvent", []))
             case "SequenceEndEvent" | "MappingEndEvent":
                 begun = self._open.pop()
@@ -166,10 +166,10 @@ class _Builder:
     def _close(self, begun: _Open, end: Any) -> Node:
         size = 1 + sum(child.size for child, _ in begun.children)
         depth = 1 + max((child.depth for child, _ in begun.children), default=0)
-        if size > MAXIMUM_NODES:
-            self._refuse(begun.start, TOO_MANY, "Remove aliases (`*name`) or values.")
+        if size > _MAXIMUM_NODES:
+            self._refuse(begun.start, _TOO_MANY, "Remove aliases (`*name`) or values.")
         if depth > MAXIMUM_DEPTH:
-            self._refuse(begun.start, TOO_DEEP, "Write it flatter.")
+            self._refuse(begun.start, _TOO_DEEP, "Write it flatter.")
         is_flow = bool(begun.start.flow_style)
         last = begun.children[-1][0].place.end if begun.children else begun.start.end_mark.index
         place = _place(begun.start, end)

@@ -30,7 +30,7 @@ Table = Mapping[str, Any]
 
 def read_pyproject(root: Path, relative: str) -> tuple[EnvironmentSpec | None, list[Problem]]:
     """What `[project]` asks for, None when the file is missing or has an error."""
-    file, problems = open_pyproject(root, relative)
+    file, problems = _open_pyproject(root, relative)
     if file is None:
         return None, problems
     _read_indexes(file)
@@ -43,7 +43,7 @@ def read_pyproject(root: Path, relative: str) -> tuple[EnvironmentSpec | None, l
 
 def read_indexes(root: Path, relative: str) -> tuple[RequirementLines, str | None, Requirement | None]:
     """Where the packages of a lock come from, and the wish for a Python: all that a lock leaves to this file."""
-    file, problems = open_pyproject(root, relative)
+    file, problems = _open_pyproject(root, relative)
     if file is None:
         lines = RequirementLines(root)
         lines.problems += problems
@@ -52,7 +52,7 @@ def read_indexes(root: Path, relative: str) -> tuple[RequirementLines, str | Non
     return (file.lines, *_python(file))
 
 
-class PyprojectFile:
+class _PyprojectFile:
     """The file while it is being read."""
 
     def __init__(self, root: Path, relative: str, text: str, content: Table) -> None:
@@ -76,7 +76,7 @@ class PyprojectFile:
         self.lines.problem(self.place(written, key), message, remedy, severity)
 
 
-def open_pyproject(root: Path, relative: str) -> tuple[PyprojectFile | None, list[Problem]]:
+def _open_pyproject(root: Path, relative: str) -> tuple[_PyprojectFile | None, list[Problem]]:
     text, problems = read_text(root, relative, "Make one: uv init --bare")
     if text is None:
         return None, problems
@@ -88,7 +88,7 @@ def open_pyproject(root: Path, relative: str) -> tuple[PyprojectFile | None, lis
         message = re.sub(r"\s*\(at .*\)", "", str(error)).rstrip(".")
         line = int(found[1]) if found else len(text.splitlines())
         return None, [Problem(relative, line, "", f"is not TOML: {message}", "Correct this line or the one above.")]
-    return PyprojectFile(root, relative, text, content), []
+    return _PyprojectFile(root, relative, text, content), []
 
 
 def parse_toml(text: str) -> Table:
@@ -98,7 +98,7 @@ def parse_toml(text: str) -> Table:
     return found
 
 
-def _read_dependencies(file: PyprojectFile) -> None:
+def _read_dependencies(file: _PyprojectFile) -> None:
     project = file.table("project")
     if "dependencies" in project.get("dynamic", ()):
         remedy = "Write them under `[project] dependencies`, or name a requirements file."
@@ -121,14 +121,14 @@ def _read_dependencies(file: PyprojectFile) -> None:
             _take_source(file, package, source, place)
 
 
-def _texts(file: PyprojectFile, value: object, key: str) -> list[str]:
+def _texts(file: _PyprojectFile, value: object, key: str) -> list[str]:
     if isinstance(value, list) and all(isinstance(each, str) for each in value):
         return value
     file.problem(key.rpartition(".")[2], key, "must be a list of texts", 'Write it like `["numpy", "pandas>=2"]`.')
     return []
 
 
-def _source(file: PyprojectFile, package: RequiredPackage) -> Table | None:
+def _source(file: _PyprojectFile, package: RequiredPackage) -> Table | None:
     sources = file.table("tool", "uv", "sources")
     found = next((each for name, each in sources.items() if normalised(name) == package.name), None)
     if isinstance(found, Mapping):
@@ -138,7 +138,7 @@ def _source(file: PyprojectFile, package: RequiredPackage) -> Table | None:
     return {"several": ""} if found is not None else None
 
 
-def _take_source(file: PyprojectFile, package: RequiredPackage, source: Table, place: RequirementSource) -> None:
+def _take_source(file: _PyprojectFile, package: RequiredPackage, source: Table, place: RequirementSource) -> None:
     extras = f"[{package.extras}]" if package.extras else ""
     marker = f" ; {package.marker}" if package.marker else ""
     if "index" in source:
@@ -158,7 +158,7 @@ def _take_source(file: PyprojectFile, package: RequiredPackage, source: Table, p
         file.lines.problem(place, f"the source of `{package.name}` (`{kind}`) cannot be used here", remedy)
 
 
-def _read_indexes(file: PyprojectFile, is_locked: bool = False) -> None:
+def _read_indexes(file: _PyprojectFile, is_locked: bool = False) -> None:
     uv = file.table("tool", "uv")
     for index in uv.get("index", []) if isinstance(uv.get("index", []), list) else []:
         address = str(index.get("url", "")) if isinstance(index, Mapping) else ""
@@ -180,7 +180,7 @@ def _read_indexes(file: PyprojectFile, is_locked: bool = False) -> None:
         file.lines.take("--no-index", file.place("no-index", "tool.uv.no-index"))
 
 
-def _read_settings(file: PyprojectFile) -> None:
+def _read_settings(file: _PyprojectFile) -> None:
     uv = file.table("tool", "uv")
     for each in _texts(file, uv.get("constraint-dependencies", []), "tool.uv.constraint-dependencies"):
         file.lines.take(each, file.place(each, "tool.uv.constraint-dependencies", constrains=True))
@@ -199,7 +199,7 @@ def _read_settings(file: PyprojectFile) -> None:
 _UNUSED = ("exclude-newer", "resolution", "dependency-metadata", "index-strategy", "no-build-isolation-package")
 
 
-def _python(file: PyprojectFile) -> tuple[str | None, Requirement | None]:
+def _python(file: _PyprojectFile) -> tuple[str | None, Requirement | None]:
     pinned, problems = read_python_version(file.root, posixpath.dirname(file.relative))
     file.lines.problems += problems
     if pinned:
@@ -238,7 +238,7 @@ def read_uv_lock(root: Path, relative: str) -> tuple[EnvironmentSpec | None, lis
 
 def _other_wishes(root: Path, relative: str) -> list[Problem]:
     """An error where the project is none; a warning where it asks for other packages than the lock was made for."""
-    file, _ = open_pyproject(root, project_of(relative))
+    file, _ = _open_pyproject(root, project_of(relative))
     if file is None:
         return []  # said already
     project = file.table("project")

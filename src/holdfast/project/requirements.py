@@ -303,15 +303,11 @@ def _read(root: Path, relative: str) -> tuple[str | None, list[Problem]]:
     text, problems = read_text(root, relative, "Write one, with a package on each line.")
     if text is not None and "\0" in text:
         return None, [Problem(relative, 1, "", "is not text", "Save it again with the encoding UTF-8.")]
-    if text is None and problems[0].message == "is not UTF-8 text" and _is_utf16(root / relative):
+    is_binary = text is None and problems[0].message == "is not UTF-8 text"
+    if is_binary and (root / relative).read_bytes()[:2] in (b"\xff\xfe", b"\xfe\xff"):
         remedy = "Save it again with the encoding UTF-8; in PowerShell: pip freeze | Out-File -Encoding utf8 FILE"
         problems = [Problem(relative, 1, "", "is UTF-16 text", remedy)]
     return (text.removeprefix(BYTE_ORDER_MARK) if text is not None else None), problems
-
-
-def _is_utf16(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(2) in (b"\xff\xfe", b"\xfe\xff")
 
 
 def _pinned(root: Path, file: str) -> tuple[Requirement | None, list[Problem]]:

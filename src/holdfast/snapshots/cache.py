@@ -15,8 +15,8 @@ from holdfast.snapshots.store import cannot_write
 from holdfast.snapshots.warnings import SnapshotWarning
 from holdfast.whole_files import whole
 
-NAME = "snapshot-cache.json"
-FORMAT = 1
+_NAME = "snapshot-cache.json"
+_FORMAT = 1
 
 Known = tuple[int, int, int, int, str, str]
 """One file: mtime_ns, ctime_ns, size, inode, kind, detail. Plain, because each submit reads ten thousand."""
@@ -60,8 +60,8 @@ class Cache:
 def load_cache(state: Path) -> Cache:
     """The cache as it was written; an empty one when there is none, or a damaged one, or another's."""
     try:
-        document = json.loads((state / NAME).read_bytes())
-        if document["format"] != FORMAT:
+        document = json.loads((state / _NAME).read_bytes())
+        if document["format"] != _FORMAT:
             return Cache()
         known = _known(document["known"])
         return Cache(
@@ -94,7 +94,7 @@ class CacheWriter:
 
     def commit(self, cache: Cache) -> None:
         document = {
-            "format": FORMAT,
+            "format": _FORMAT,
             "manifest": cache.manifest,
             "listing": cache.listing,
             "bytes": cache.bytes,
@@ -111,7 +111,7 @@ def writing_cache(state: Path) -> Iterator[CacheWriter]:
     """The block calls `commit` once, or raises; then nothing is left behind."""
     try:
         state.mkdir(parents=True, exist_ok=True)
-        with whole(state / NAME) as temporary, temporary.open("xb") as stream:
+        with whole(state / _NAME) as temporary, temporary.open("xb") as stream:
             yield CacheWriter(stream)
     except OSError as error:
         if sys.platform == "win32" and isinstance(error, PermissionError):

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from holdfast.snapshots.warnings import SnapshotWarning, shown
 
-OURS = "holdfast"
+_OURS = "holdfast"
 """A run gets its own copy of the in-run API, whatever is installed."""
 
 
@@ -41,7 +41,7 @@ def editable_installs(python: Path, home: Path | None = None) -> list[tuple[str,
 def editable_warnings(python: Path, project_root: Path, home: Path | None = None) -> list[SnapshotWarning]:
     root = Path(os.path.realpath(project_root))
     installs = editable_installs(python, home)
-    return [_warning(package, folder, root) for package, folder in installs if package != OURS]
+    return [_warning(package, folder, root) for package, folder in installs if package != _OURS]
 
 
 def _warning(package: str, folder: Path, root: Path) -> SnapshotWarning:

@@ -31,7 +31,7 @@ from holdfast.snapshots.warnings import SnapshotWarning, shown
 
 AMLIGNORE = ".amlignore"
 
-BUILT_IN = b"""\
+_BUILT_IN = b"""\
 /docs/
 /outputs
 __pycache__/
@@ -40,7 +40,7 @@ __pycache__/
 """
 """Weaker than `.amlignore`: `!/docs/` there ships the folder."""
 
-ALWAYS = b"""\
+_ALWAYS = b"""\
 .git
 /.holdfast
 """
@@ -160,10 +160,10 @@ class _Project:
         self.warnings: list[SnapshotWarning] = []
         self._files: list[bytes] = []
         self._executable: dict[bytes, bool] = {}
-        built_in = BUILT_IN + copies_of_runs(self.root)
+        built_in = _BUILT_IN + copies_of_runs(self.root)
         patterns = [*parse_rules(built_in, "built in", numbered=False), *self._amlignore()]
         patterns += parse_rules(more_rules, AMLIGNORE)
-        patterns += parse_rules(ALWAYS, "built in", numbered=False)
+        patterns += parse_rules(_ALWAYS, "built in", numbered=False)
         self.own = Layer(self.root + b"/", RuleSet(patterns))
 
     def listing(self, fingerprint: str) -> FileListing:

@@ -10,7 +10,7 @@ from holdfast.snapshots.manifest import ManifestEntry, decode
 from holdfast.snapshots.store import ObjectStore
 from holdfast.snapshots.warnings import shown
 
-TEXT_LIMIT = 200_000
+_TEXT_LIMIT = 200_000
 """Files beyond this are named and not compared line by line: it takes seconds, and is too long to read."""
 
 
@@ -32,7 +32,7 @@ def compare_snapshots(store: ObjectStore, a: str, b: str) -> SnapshotDifference:
     return _difference(_entries(store, a), _entries(store, b))
 
 
-def unified_diff(store: ObjectStore, a: str, b: str, max_bytes: int = TEXT_LIMIT) -> str:
+def unified_diff(store: ObjectStore, a: str, b: str, max_bytes: int = _TEXT_LIMIT) -> str:
     """From `a` to `b`. Binary files and files over `max_bytes` are named only; the text is safe to print."""
     if a == b:
         return ""
