@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from holdfast.environments.fixes import apply_fixes
 from holdfast.environments.replacements import find_replacements
 from holdfast.environments.spec_findings import SpecFinding
 from holdfast.errors import ConfigurationError, HostError, NotAvailable
 from holdfast.frozen import dataclass
 from holdfast.hosts.client import Client
-from holdfast.hosts.host import Host
 from holdfast.hosts.replies import Installed
 from holdfast.project.configuration import Configuration, load_configuration, read_environment_spec
 from holdfast.project.environment_spec import EnvironmentSpec
@@ -85,7 +82,8 @@ def check(project: Project, question: EnvironmentCheckRequest, context: Context)
     except (HostError, NotAvailable) as error:
         unasked = error
     if spec is not None:
-        wants_gpu = asks or (there is not None and there.wants_gpu and not _refuses_gpus(configuration))
+        refuses = configuration.run.gpu.gpus == 0 or configuration.target.nvidia_docker is False
+        wants_gpu = asks or (there is not None and there.wants_gpu and not refuses)
         remarks += [_of_spec(each) for each in find_replacements(spec, wants_gpu=wants_gpu)]
     for each in there.findings if there is not None else ():
         remarks.append(Remark(each.severity, each.kind, each.package, each.sentence, each.remedy))
@@ -95,21 +93,17 @@ def check(project: Project, question: EnvironmentCheckRequest, context: Context)
 
 
 def _asks_for_gpu(question: EnvironmentCheckRequest, configuration: Configuration) -> bool:
-    """Whether the user wrote it, be the machine as it may: then `--fix` writes builds for CUDA too."""
+    """Whether the user wrote it, whatever the machine has: then `--fix` writes builds for CUDA too."""
     wishes = configuration.run.gpu
     if question.gpu or wishes.gpus is not None:
         return question.gpu or wishes.gpus != 0
     return bool(wishes.require) or wishes.stop_if_idle is not None or configuration.target.nvidia_docker is True
 
 
-def _refuses_gpus(configuration: Configuration) -> bool:
-    return configuration.run.gpu.gpus == 0 or configuration.target.nvidia_docker is False
-
-
 def _read(
     project: Project, question: EnvironmentCheckRequest, context: Context
 ) -> tuple[Configuration, EnvironmentSpec | None]:
-    """Also a file that the target makes no use of: another may."""
+    """Also a file that the target does not use: another may."""
     file = from_here(question.conda_file, project, context)
     configuration = load_configuration(project, question.run_configuration, question.target, file)
     spec = configuration.environment
@@ -133,19 +127,11 @@ def _of_spec(found: SpecFinding) -> Remark:
 
 
 def _look(project: Project, configuration: Configuration, gpu: bool, context: Context) -> Installed:
-    target = configuration.target
-    host = host_of(target, context)
-    fields = {"gpu": gpu, **_where(project, configuration, host, context)}
-    with host.connect() as connection:
-        return Client(connection).environment_check(fields)
-
-
-def _where(project: Project, configuration: Configuration, host: Host, context: Context) -> dict[str, Any]:
-    location = configuration.target.python_location
+    host, location = host_of(configuration.target, context), configuration.target.python_location
     container = planned_container(project, configuration)
-    fields: dict[str, Any] = {} if container is None else {"container": container}
     plan = planned_environment(project, configuration, host, context)
-    if plan is not None:
-        return {**fields, "plan": plan, "python": location}
-    is_found_here = host.is_here and container is None
-    return {**fields, "python": find_python(location, project.root, context) if is_found_here else location}
+    if plan is None and host.is_here and container is None:
+        location = find_python(location, project.root, context)
+    planned = {name: value for name, value in (("container", container), ("plan", plan)) if value is not None}
+    with host.connect() as connection:
+        return Client(connection).environment_check({"gpu": gpu, "python": location, **planned})

@@ -24,7 +24,7 @@ from holdfast.workbench.following.outputs import OUTPUTS, collect, collector_of
 from holdfast.workbench.following.session import Session
 from holdfast.workbench.reach import events, link
 
-WAIT = 0.25
+_WAIT = 0.25
 """Seconds between looks at copies that another process writes."""
 
 _GREW, _DONE = object(), object()
@@ -166,7 +166,7 @@ class Follower:
                 f"Continue it (fg in its terminal, or kill -CONT {stopped}), or end it: kill {stopped}",
                 self._session.run_id,
             )
-        time.sleep(WAIT)
+        time.sleep(_WAIT)
         yield events.StillWaiting()
 
 

@@ -1,5 +1,5 @@
 """Who answers what ssh asks while a target is being attached: what was given on the command line first, each thing once
-and only to the machine it is for; a person for the rest."""
+and only to the machine it is for; the user for the rest."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SshAccount:
 
 
 def machine_of(settings: Mapping[str, str]) -> SshAccount | None:
-    """What ssh makes of a name (`hosts.resolving.settings`). None: it could not be asked."""
+    """What ssh makes of a name (`ssh -G`). None: it could not be asked."""
     if not settings:
         return None
     through = settings.get("proxyjump", "none"), settings.get("proxycommand", "none")
@@ -44,7 +44,7 @@ def machine_of(settings: Mapping[str, str]) -> SshAccount | None:
 
 
 class Answers:
-    """`ssh` asks this (`hosts.asking.Ask`). Remembers what was asked, and what a person said, for one attach."""
+    """`ssh` asks this (`hosts.ssh_questions.Ask`). Remembers what was asked, and what the user said, for one attach."""
 
     def __init__(self, ways: Ways, machine: SshAccount | None, ask: Ask | None) -> None:
         self._ways, self._machine, self._ask = ways, machine, ask
@@ -78,11 +78,11 @@ class Answers:
         given = self._given_answer(question) if is_ours else None
         if given is None and is_ours and question.kind != "passphrase":
             self._tell_of_key()
-        return given or self._persons_answer(question)
+        return given or self._users_answer(question)
 
     def _tell_of_key(self) -> None:
-        """Once, before a person is asked for something else: the key that was named did not do. A server may also want
-        a password besides the key; it does not say which."""
+        """Once, before the user is asked for something else: the key that was named was not enough. A server may want a
+        password besides the key; it does not say which."""
         key, host = self._ways.private_key, self._machine.host if self._machine is not None else "the machine"
         if key is None or self._ask is None or self._has_told_of_key:
             return
@@ -102,7 +102,7 @@ class Answers:
 
     def _is_ours(self, question: SshQuestion) -> bool:
         """A machine on the way asks too, and is not to get the password of the one behind it. Where it is not known,
-        the question counts as the machine's, so that a key is left there when a person answers."""
+        the question counts as the machine's, so that a key is left there when the user answers."""
         if question.kind == "passphrase":
             return self._ways.private_key is not None and str(self._ways.private_key) in question.text
         whose = _WHOSE.search(question.text)
@@ -123,7 +123,7 @@ class Answers:
         self._given.add(id(secret))
         return secret.reveal()
 
-    def _persons_answer(self, question: SshQuestion) -> str | None:
+    def _users_answer(self, question: SshQuestion) -> str | None:
         if question.kind != "other" and question.text in self._remembered and question.text not in self._answered:
             self._answered.add(question.text)
             return self._remembered[question.text].reveal()

@@ -86,7 +86,7 @@ class AttachCheck(NamedTuple):
 
 
 def attach_remote(project: Project, wanted: AttachRequest, context: Context) -> Iterator[events.Event | Attached]:
-    """Nothing is asked, of a person or of the machine, before what was given makes sense; nothing is written, here or
+    """Neither the user nor the machine is asked anything before what was given makes sense. Nothing is written, here or
     there, unless runs will work."""
     destination = _destination(wanted)
     if wanted.name == BUILTIN:
@@ -356,7 +356,7 @@ def _check_image(written: str) -> None:
 
 
 def _below_home(path: Path, user_home: Path) -> str:
-    """As a person would write it."""
+    """As a user would write it."""
     try:
         return f"~/{path.relative_to(user_home).as_posix()}"
     except ValueError:

@@ -1,5 +1,5 @@
-"""Detaching a target: its files here, the key of Holdfast's own over there, and, if wanted, everything else of ours
-over there; and what that is, with sizes."""
+"""Detaching a target: its files here, Holdfast's own key on the host, and, if wanted, everything else of ours there;
+and what that is, with sizes."""
 
 from __future__ import annotations
 
@@ -37,8 +37,7 @@ class TargetDetached:
 
 def inventory(target: ComputeTarget, context: Context, may_ask: bool = True) -> Inventory:
     """What is on the target's host. Raises HostError when it cannot be asked."""
-    host = host_of(target, context)
-    with host.connect(may_ask) as connection:
+    with host_of(target, context).connect(may_ask) as connection:
         return Client(connection).sizes()
 
 

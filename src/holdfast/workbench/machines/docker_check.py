@@ -1,5 +1,4 @@
-"""Docker on a machine: what it is, what that means for runs, and a try of it with a container that does what runs
-do."""
+"""Docker on a machine: what it is, what that means for runs, and a trial container that does what runs do."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from holdfast.hosts.machine_report import DockerReport, GpuState, MachineFacts, 
 from holdfast.project.compute import ComputeTarget
 from holdfast.project.container_keys import DEFAULT_IMAGE
 from holdfast.project.quantities import format_size
-from holdfast.workbench.machines.machine_findings import MachineFinding
+from holdfast.workbench.machines.machine_findings import MachineFinding, as_sentence, version_of
 from holdfast.workbench.reach import events
 
 LITTLE_ROOM, NO_ROOM = 5_000_000_000, 200_000_000
@@ -24,9 +23,9 @@ OLDEST = (18, 9)
 SILENCE = 180.0
 """Seconds without a word of a far side that speaks every second while an image is fetched, and else waits for a
 container at most this long."""
-WITHHELD = ("image-login", "image-unreachable")
+_WITHHELD = ("image-login", "image-unreachable")
 """The far side's words for an image that may well be had, with a login or from a machine with a network."""
-WAYS = {"hook": "by NVIDIA's hook (`--gpus`)", "cdi": "by CDI", "runtime": "by the runtime `nvidia`"}
+_WAYS = {"hook": "by NVIDIA's hook (`--gpus`)", "cdi": "by CDI", "runtime": "by the runtime `nvidia`"}
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ def examine(
     found = list(engine_findings(engine))
     if any(each.stops_runs for each in found):
         return Docked(engine, None, tuple(found))
-    has_gpus = _has_gpus(facts)
+    has_gpus = facts.gpus.state is GpuState.OK and bool(facts.gpus.devices)
     yield events.Doing(f"trying a container of {wish.image} on {name} …")
     container = encode(Docker(wish.target).plan(Names("", "", "")))
     asked = far.docker_try(container, wish.attaches, has_gpus and wish.nvidia is not False)
@@ -83,7 +82,7 @@ def examine(
     try:
         trial = yield from _spoken(connection, asked)
     except FarSideError as error:
-        if error.kind in WITHHELD or error.kind == "image-absent":
+        if error.kind in _WITHHELD or error.kind == "image-absent":
             found.append(_without_image(error, wish))
         elif wish.attaches:
             raise
@@ -92,13 +91,13 @@ def examine(
     else:
         yield events.Done(f"A container on {name} writes to Holdfast's folder there, and its files are yours.")
         if trial.gpus:
-            yield events.Done(f"{engine.title} gives containers the GPUs, {WAYS.get(trial.gpus, trial.gpus)}.")
+            yield events.Done(f"{engine.title} gives containers the GPUs, {_WAYS.get(trial.gpus, trial.gpus)}.")
     found += gpu_findings(engine, trial, has_gpus, wish)
     return Docked(engine, trial, tuple(sorted(found, key=lambda each: not each.stops_runs)))
 
 
 def engine_findings(engine: DockerReport) -> Iterator[MachineFinding]:
-    if engine.kind == "docker" and _version(engine.version) < OLDEST:
+    if engine.kind == "docker" and version_of(engine.version) < OLDEST:
         yield MachineFinding(
             f"Docker {engine.version} is too old: containers are started with words that it does not know.",
             f"Its administrator has to install a newer one: {OLDEST[0]}.{OLDEST[1]:02} or later, better 23 or later.",
@@ -138,9 +137,10 @@ def gpu_findings(engine: DockerReport, trial: Trial | None, has_gpus: bool, wish
     if trial is None or not has_gpus or wish.nvidia is False:
         return
     if not trial.gpus:
+        then = "Then write `nvidiaDocker: true`" if wish.nvidia is None else "Until then write `nvidiaDocker: false`"
         yield MachineFinding(
-            _sentence(f"The machine has GPUs, and {engine.title} cannot give them to a container: {trial.problem}"),
-            f"{_toolkit(engine)} {_then(wish)}",
+            as_sentence(f"The machine has GPUs, and {engine.title} cannot give them to a container: {trial.problem}"),
+            f"{_toolkit(engine)} {then} into {wish.file}.",
             stops_runs=bool(wish.nvidia),
         )
     elif wish.nvidia is None and not wish.attaches:
@@ -148,12 +148,6 @@ def gpu_findings(engine: DockerReport, trial: Trial | None, has_gpus: bool, wish
             "The machine has GPUs that containers could have; runs use the CPU.",
             f"Write `nvidiaDocker: true` into {wish.file}; `false` if that is meant.",
         )
-
-
-def _then(wish: Wish) -> str:
-    if wish.nvidia is None:
-        return f"Then write `nvidiaDocker: true` into {wish.file}."
-    return f"Until then write `nvidiaDocker: false` into {wish.file}."
 
 
 def _toolkit(engine: DockerReport) -> str:
@@ -174,8 +168,8 @@ def _without_image(error: FarSideError, wish: Wish) -> MachineFinding:
         return MachineFinding(f"The image `{wish.image}` is not on the machine.", "The first run fetches it.")
     other = f"Or name another image in {wish.file} (`baseDockerImage`)."
     again = f"Then look again: holdfast computetarget check {wish.target.name}"
-    remedy = " ".join([*([_sentence(error.hint)] if error.hint else []), other, again])
-    return MachineFinding(f"{_sentence(error.message)} No container could be tried.", remedy)
+    remedy = " ".join([*([as_sentence(error.hint)] if error.hint else []), other, again])
+    return MachineFinding(f"{as_sentence(error.message)} No container could be tried.", remedy)
 
 
 def _spoken(connection: Connection, asked: Reply[Trial]) -> Generator[events.Event, None, Trial]:
@@ -190,15 +184,3 @@ def _spoken(connection: Connection, asked: Reply[Trial]) -> Generator[events.Eve
         if not is_here and connection.quiet() > SILENCE:
             raise Unreachable("Nothing is heard from the machine any more.", "The same command again.")
     return asked.wait()
-
-
-def _has_gpus(facts: MachineFacts) -> bool:
-    return facts.gpus.state is GpuState.OK and bool(facts.gpus.devices)
-
-
-def _sentence(words: str) -> str:
-    return words if words.endswith((".", "?", "!")) else words + "."
-
-
-def _version(words: str) -> tuple[int, ...]:
-    return tuple(int(each) for each in words.split(".")[:2] if each.isdigit())

@@ -53,7 +53,7 @@ class NewKey:
 
 @dataclass(frozen=True)
 class Entered:
-    """`host` gets in without any secret, but what a person is asked for anew each time. `key` is ours, if there is one;
+    """`host` gets in without any secret, except what the user is asked for each time. `key` is ours, if there is one;
     `new`: it was put there just now."""
 
     host: Ssh
@@ -72,14 +72,14 @@ class Entrance:
         self._answers = Answers(ways, machine_of(Ssh(door.destination, near).settings()), context.ask)
         self._near: Near = replace(near, ask=self._answers)
         self._homes: list[str] = []
-        """Folders over there that this attempt has used."""
+        """Folders on the host that this attempt has used."""
 
     @property
     def was_asked_for_passphrase(self) -> bool:
         return self._answers.has_asked_passphrase
 
     def enter(self) -> Generator[events.Event, None, Entered]:
-        """Raises LoginNeeded, HostKeyRefused or another HostError; nothing that came from here is over there then."""
+        """Raises LoginNeeded, HostKeyRefused or another HostError; then nothing that came from here is left there."""
         ways, name = self._ways, str(self._door.destination)
         if ways.shows_key:
             return (yield from self._by_shown_key())
@@ -91,7 +91,8 @@ class Entrance:
         with self.connected(host) as connection:
             asked = set(self._answers.asked)
             if not asked & {"password", "passphrase"}:
-                yield events.Done(f"{name} can be entered with {_whose(ways)}.")
+                whose = f"the key {ways.private_key}" if ways.private_key is not None else "your own keys"
+                yield events.Done(f"{name} can be entered with {whose}.")
                 return Entered(host)
             try:
                 entered = yield from self._leave_key(connection, "other" in asked)
@@ -158,8 +159,8 @@ class Entrance:
     def _leave_key(
         self, connection: Connection, has_second_factor: bool
     ) -> Generator[events.Event, None, Entered | None]:
-        """Put our key there and prove that it opens the account, alone. None: it does not, and a person is asked for a
-        code each time anyway, so that the account can be used as it is."""
+        """Put our key there and prove that it opens the account, alone. None: it does not, and the user is asked for
+        a code each time anyway, so the account can be used as it is."""
         key, is_new = self._key()
         put = Client(connection).authorize(key.line)
         new = NewKey(key, put.made) if put.added else None
@@ -253,10 +254,6 @@ def check_key_file(path: Path) -> Path:
     return path
 
 
-def _whose(ways: Ways) -> str:
-    return f"the key {ways.private_key}" if ways.private_key is not None else "your own keys"
-
-
 def _by_hand(host: Ssh) -> str:
     key = host.destination.private_key
     line = host.destination.by_hand()
@@ -269,7 +266,7 @@ def _comment(target: str, context: Context) -> str:
 
 
 def _appending(line: str) -> str:
-    """One line for the shell over there. It begins with a line break, as the last line of the file may lack its own."""
+    """One line for the host's shell. It begins with a line break, as the last line of the file may lack its own."""
     quoted = "'" + line.replace("'", "") + "'"
     file = "~/.ssh/authorized_keys"
     return f"mkdir -p -m 700 ~/.ssh && printf '\\n%s\\n' {quoted} >> {file} && chmod 600 {file}"

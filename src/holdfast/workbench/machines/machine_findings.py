@@ -21,8 +21,8 @@ from holdfast.workbench.reach.contacts import CLOCK_OFF
 
 LITTLE_DISK, NO_DISK = 2_000_000_000, 50_000_000
 FEW_INODES, NO_INODES = 20_000, 200
-LITTLE_MEMORY = 500_000_000
-OLD_GLIBC = (2, 28)
+_LITTLE_MEMORY = 500_000_000
+_OLD_GLIBC = (2, 28)
 """What today's wheels are built for (manylinux_2_28)."""
 _SAME = {"amd64": "x86_64", "arm64": "aarch64"}
 _DRIVER_NOT_LOADED, _VERSION_MISMATCH = 9, 18
@@ -115,16 +115,16 @@ def _of_library(glibc: str | None) -> Iterator[MachineFinding]:
             "The system has another C library than glibc: most packages with native code do not install.",
             "Use a container with an ordinary distribution in it.",
         )
-    elif _version(glibc) < OLD_GLIBC:
+    elif version_of(glibc) < _OLD_GLIBC:
         yield MachineFinding(
-            f"The system's glibc is {glibc}: newer packages with native code want {OLD_GLIBC[0]}.{OLD_GLIBC[1]}.",
+            f"The system's glibc is {glibc}: newer packages with native code want {_OLD_GLIBC[0]}.{_OLD_GLIBC[1]}.",
             "Pin older versions of packages that do not install, or use a container.",
         )
 
 
 def _of_memory(memory: Memory) -> Iterator[MachineFinding]:
     least = _least(memory.available, memory.limit)
-    if least is not None and least < LITTLE_MEMORY:
+    if least is not None and least < _LITTLE_MEMORY:
         yield MachineFinding(
             f"There is little memory: {format_size(least)} available.", "See what uses it: top -o %MEM"
         )
@@ -149,7 +149,7 @@ def _of_docker(docker: DockerFound, user: str) -> Iterator[MachineFinding]:
         )
     elif "daemon running" in docker.problem:
         remedy = "Start it: sudo systemctl start docker. Only targets with containers need it."
-    yield MachineFinding(_sentence(f"Docker cannot be used: {docker.problem}"), remedy)
+    yield MachineFinding(as_sentence(f"Docker cannot be used: {docker.problem}"), remedy)
 
 
 def _of_gpus(gpus: Gpus) -> Iterator[MachineFinding]:
@@ -164,7 +164,9 @@ def _of_gpus(gpus: Gpus) -> Iterator[MachineFinding]:
                 "Restart the machine; `sudo dmesg | grep -i xid` says what happened.",
             )
         case GpuState.FAILED:
-            yield MachineFinding(_sentence(f"The GPUs cannot be looked at: {gpus.problem}"), _driver_remedy(gpus.code))
+            yield MachineFinding(
+                as_sentence(f"The GPUs cannot be looked at: {gpus.problem}"), _driver_remedy(gpus.code)
+            )
         case GpuState.OK if not gpus.devices:
             yield MachineFinding(
                 "The NVIDIA driver is there and has no device.", "See what `nvidia-smi` and `lspci` say."
@@ -185,7 +187,7 @@ def _of_device(device: Gpu) -> Iterator[MachineFinding]:
     shown = f"GPU {device.index}" + (f" ({device.name})" if device.name else "")
     if device.state is not DeviceState.OK:
         yield MachineFinding(
-            _sentence(f"{shown} does not work: {device.problem or device.state.value}"),
+            as_sentence(f"{shown} does not work: {device.problem or device.state.value}"),
             f"Restart the machine, or try: sudo nvidia-smi --gpu-reset -i {device.index}",
         )
     elif device.mig and not device.instances:
@@ -207,10 +209,11 @@ def _lower(text: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-def _sentence(text: str) -> str:
-    """With an end, whatever a foreign program has given it."""
+def as_sentence(text: str) -> str:
+    """With a full stop, whatever another program has given it."""
     return text if text.endswith((".", "?", "!")) else text + "."
 
 
-def _version(text: str) -> tuple[int, ...]:
+def version_of(text: str) -> tuple[int, ...]:
+    """The first two numbers."""
     return tuple(int(each) for each in text.split(".")[:2] if each.isdigit())

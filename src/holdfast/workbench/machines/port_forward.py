@@ -18,7 +18,7 @@ from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.link import Patience
 
-LOOK = 0.1
+_LOOK = 0.1
 REFUSED = "open failed: connect failed"
 
 
@@ -74,7 +74,7 @@ class _Tunnel:
                 is_open = True
                 yield self._opening
             try:
-                line = self._lines.get(timeout=1.0 if is_open else LOOK)
+                line = self._lines.get(timeout=1.0 if is_open else _LOOK)
             except queue.Empty:
                 continue
             if REFUSED in line and not told:

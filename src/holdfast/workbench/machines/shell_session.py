@@ -17,11 +17,11 @@ from holdfast.workbench.following.session import session_of
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import host_of
 
-SSH_FAILED = 255
-"""What ssh exits with when it is not the command over there that ended."""
-NOT_BUILT = "not-built"
+_SSH_FAILED = 255
+"""What ssh exits with when ssh itself failed, not the command."""
+_NOT_BUILT = "not-built"
 """The far side's word for an environment that is not built."""
-NOT_ONE = ("not-found", "ambiguous")
+_NOT_ONE = ("not-found", "ambiguous")
 """Its words for an id that no environment there has, or that several begin with."""
 
 
@@ -67,7 +67,7 @@ def enter_target(
     try:
         return _enter(host, fields, words, context)
     except FarSideError as error:
-        if error.kind != NOT_BUILT:
+        if error.kind != _NOT_BUILT:
             raise
         named = "".join(f" {option} {name}" for option, name in (("-c", run_configuration), ("-t", target)) if name)
         raise ProjectError(error.message, f"Build it first: holdfast experiment prepare{named}") from error
@@ -81,7 +81,7 @@ def enter_environment(host: Host, name: str, words: Sequence[str], context: Cont
     try:
         return _enter(host, fields, words, context)
     except FarSideError as error:
-        if error.kind not in NOT_ONE:
+        if error.kind not in _NOT_ONE:
             raise
         from holdfast.workbench.environments.inventory import require_environment
 
@@ -96,6 +96,6 @@ def _enter(host: Host, fields: Mapping[str, Any], words: Sequence[str], context:
         token = Client(connection).shell(fields, words)
         entry = [there.executable, "-I", "-S", there.entry, "shell", there.home, token]
         code = subprocess.run(host.in_terminal(entry), env=context.for_children(), check=False).returncode
-    if code == SSH_FAILED and not host.is_here:
+    if code == _SSH_FAILED and not host.is_here:
         raise Unreachable(f"The connection to {host.name} was lost.", "The run goes on. Open the shell again.")
     return code

@@ -31,7 +31,7 @@ USER_UNIT = "user-unit"
 PATIENCE = 1.5
 """Seconds that a system gets to end a process after a logout. Where its configuration says that it will, it may take
 longer, and is believed."""
-LogIn = Callable[[], AbstractContextManager[Connection]]
+_LogIn = Callable[[], AbstractContextManager[Connection]]
 """A login of its own, which has ended when the block is left."""
 
 
@@ -109,7 +109,7 @@ def look(
     return UsableMachine(host, home, survey.python, sets_start, survey.facts, survey.findings)
 
 
-def look_again(host: Host, log_in: LogIn, how: LookSettings) -> Generator[events.Event, None, MachineLook]:
+def look_again(host: Host, log_in: _LogIn, how: LookSettings) -> Generator[events.Event, None, MachineLook]:
     """As `look`, but the folder and the way of starting that the machine has are taken as they are."""
     yield events.Doing(f"looking at {host.name} …")
     with log_in() as connection:
@@ -179,7 +179,7 @@ def _survey(name: str, connection: Connection, how: LookSettings) -> Generator[e
     return _Survey(hello.boot, hello.host, facts, tuple(found), python, logout, token)
 
 
-def _prove(name: str, log_in: LogIn, survey: _Survey, may_change: bool) -> Generator[events.Event, None, bool]:
+def _prove(name: str, log_in: _LogIn, survey: _Survey, may_change: bool) -> Generator[events.Event, None, bool]:
     """Whether it has set that runs are started in user units; HostError when they would not live at all."""
     yield events.Doing(f"proving that runs on {name} outlive the connection …")
     logout, lives = survey.logout, _still_lives(name, log_in, survey)
@@ -197,7 +197,7 @@ def _prove(name: str, log_in: LogIn, survey: _Survey, may_change: bool) -> Gener
     return True
 
 
-def _lives_in_unit(name: str, log_in: LogIn, survey: _Survey) -> bool:
+def _lives_in_unit(name: str, log_in: _LogIn, survey: _Survey) -> bool:
     """If so, this is how processes are started there from now on; if not, all is as it was."""
     lives = False
     try:
@@ -212,7 +212,7 @@ def _lives_in_unit(name: str, log_in: LogIn, survey: _Survey) -> bool:
     return lives
 
 
-def _still_lives(name: str, log_in: LogIn, survey: _Survey) -> bool:
+def _still_lives(name: str, log_in: _LogIn, survey: _Survey) -> bool:
     with log_in() as connection:
         far = Client(connection)
         hello = far.hello().wait()

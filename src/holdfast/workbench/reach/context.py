@@ -21,7 +21,7 @@ PASSWORD_VARIABLE = "HOLDFAST_PASSWORD"  # noqa: S105 - the name of a variable, 
 @dataclass(frozen=True)
 class Context:
     """`home` is Holdfast's folder on this machine, `environment` the variables, `directory` where the command was
-    typed, `ask` who answers questions of ssh (None: there is no one to ask)."""
+    typed, `ask` answers questions of ssh (None: the user cannot be asked)."""
 
     home: Path
     environment: Mapping[str, str]
@@ -44,19 +44,15 @@ def read_context() -> Context:
         raise UsageError(
             f"HOLDFAST_HOME is `{named}`, which means another folder in every folder.", "Give it an absolute path."
         )
-    return Context(home, environment, current_directory(), user_home)
-
-
-def current_directory() -> Path:
     try:
-        return Path.cwd()
+        directory = Path.cwd()
     except FileNotFoundError:
         raise ProjectError("The current folder does not exist any more.", "Change to a folder that does.") from None
+    return Context(home, environment, directory, user_home)
 
 
 def _user_home(environment: Mapping[str, str]) -> Path:
-    """HOME where it says something, else the account's own. Windows' ssh and all else there goes by
-    USERPROFILE."""
+    """HOME if it is an absolute path, else the account's own. On Windows ssh and all else use USERPROFILE."""
     named = Path(environment.get("USERPROFILE" if sys.platform == "win32" else "HOME") or "")
     if named.is_absolute():
         return named

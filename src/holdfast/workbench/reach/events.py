@@ -207,7 +207,7 @@ class Done:
 
 @dataclass(frozen=True)
 class KeyShown:
-    """The public half of a key that opens the account once `command` has been run over there."""
+    """The public half of a key that opens the account once `command` has been run there."""
 
     line: str
     command: str

@@ -14,7 +14,7 @@ from holdfast.workbench.reach.context import Context
 if TYPE_CHECKING:  # loaded when they are made: a connection is begun as early as possible
     from holdfast.containers import Container
     from holdfast.hosts.host import Host
-    from holdfast.hosts.ssh import Destination, Near, Ssh
+    from holdfast.hosts.ssh import Destination, Near
     from holdfast.plan import EnginePlan
 
 ENGINE = "HOLDFAST_ENGINE"
@@ -49,7 +49,10 @@ def host_of(target: ComputeTarget, context: Context) -> Host:
     if target.type in PLANNED:
         raise not_available(target.type)
     if target.type in REMOTE_TYPES:
-        return ssh_to(target, context)
+        from holdfast.hosts.bootstrap import DEFAULT_HOME
+        from holdfast.hosts.ssh import Ssh
+
+        return Ssh(destination_of(target, context), near_side(context), target.home or DEFAULT_HOME)
     from holdfast.hosts.host import Local
 
     return Local(context.home, context.environment)
@@ -60,13 +63,6 @@ def container_of(target: ComputeTarget) -> Container:
     from holdfast.containers import Bare, Docker
 
     return Docker(target) if target.type in CONTAINER_TYPES else Bare()
-
-
-def ssh_to(target: ComputeTarget, context: Context) -> Ssh:
-    from holdfast.hosts.bootstrap import DEFAULT_HOME
-    from holdfast.hosts.ssh import Ssh
-
-    return Ssh(destination_of(target, context), near_side(context), target.home or DEFAULT_HOME)
 
 
 def destination_of(target: ComputeTarget, context: Context) -> Destination:

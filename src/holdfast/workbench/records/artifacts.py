@@ -23,7 +23,7 @@ from holdfast.workbench.reach.context import Context
 if TYPE_CHECKING:
     from holdfast.workbench.following.outputs import Fetch
 
-FOLDERS = ("outputs", "uploads")
+_FOLDERS = ("outputs", "uploads")
 LOGS = ("driver_log", "control_log")
 _NAMED = 20
 """So many files are named where all of them failed."""
@@ -63,7 +63,7 @@ def artifacts(project: Project, run_id: str) -> tuple[Artifact, ...]:
 
 
 def find_artifact(project: Project, run_id: str, path: str) -> Artifact:
-    """The artifact that a person means: `outputs/model.pkl`, `model.pkl`, `driver_log`."""
+    """The artifact that a user means: `outputs/model.pkl`, `model.pkl`, `driver_log`."""
     found = {each.path: each for each in (*artifacts(project, run_id), *_logs(project, run_id))}
     for name in _spellings(path):
         if name in found:
@@ -102,7 +102,8 @@ def download(project: Project, asked: DownloadRequest, context: Context) -> Iter
                     copy_whole(each.file, target)
                 else:
                     fetch = fetch or stack.enter_context(_fetching(project, asked.run_id, context))
-                    _fetch_whole(fetch, each.path, target)
+                    with _made_whole(target, f"fetch `{each.path}`") as temporary:
+                        fetch(_checked(each.path), temporary)
                 yield Copied(each.path, target, target.stat().st_size, done, len(chosen))
             except (StorageError, FarSideError) as error:
                 failures.append(error)
@@ -127,7 +128,7 @@ def digest_of(file: Path) -> str:
 def _walk(folder: Path) -> Iterator[Artifact | LinkLeftOut]:
     """Files below the artifact folders. A link counts as the file it leads to, if the run has it."""
     inside = os.path.realpath(folder)
-    for top in FOLDERS:
+    for top in _FOLDERS:
         for place, folders, names in os.walk(folder / top):
             folders.sort()
             for name in sorted(names):
@@ -168,7 +169,7 @@ def _chosen(project: Project, asked: DownloadRequest) -> list[Artifact | _Away]:
         names = _meant(word, found)
         if names:
             chosen |= {name: found[name] for name in names}
-        elif is_listed_in_part and not word.startswith(FOLDERS) and word not in LOGS:
+        elif is_listed_in_part and not word.startswith(_FOLDERS) and word not in LOGS:
             chosen[word] = _Away(_checked(word))  # the host knows whether it has it
         else:
             raise _unknown(asked.run_id, word, found)
@@ -200,7 +201,7 @@ def _takes_in(rules: RuleSet, path: bytes) -> bool:
 
 def _spellings(path: str) -> list[str]:
     wanted = path.replace(os.sep, "/").removeprefix("./")
-    return [wanted, *(f"{folder}/{wanted}" for folder in FOLDERS)]
+    return [wanted, *(f"{folder}/{wanted}" for folder in _FOLDERS)]
 
 
 def _unknown(run_id: str, path: str, valid: Iterable[str]) -> UnknownName:
@@ -220,11 +221,6 @@ def _fetching(project: Project, run_id: str, context: Context) -> contextlib.Abs
     from holdfast.workbench.following import outputs  # only where something is not at home
 
     return outputs.fetching(project, run_id, context)
-
-
-def _fetch_whole(fetch: Fetch, path: str, target: Path) -> None:
-    with _made_whole(target, f"fetch `{path}`") as temporary:
-        fetch(_checked(path), temporary)
 
 
 @contextlib.contextmanager

@@ -22,7 +22,7 @@ from holdfast.project.folder import Project
 from holdfast.workbench.reach.context import Context
 
 MASK = "***"
-SHORTEST_HIDDEN = 4
+_SHORTEST_HIDDEN = 4
 """Shorter values stand in too many words to be taken out of them."""
 
 _LOG_TAIL = 1 << 20
@@ -73,7 +73,7 @@ def _values_to_hide(folders: RunFolders, run_id: str, context: Context) -> list[
         str(value) for name, value in configured.items() if looks_secret(name) or not _is_everyday(str(value))
     ]
     values += _in_docker_arguments(folders.configuration(run_id).get("compute_target", {}).get("docker_arguments"))
-    lines = {line for value in values for line in (value, *value.splitlines()) if len(line) >= SHORTEST_HIDDEN}
+    lines = {line for value in values for line in (value, *value.splitlines()) if len(line) >= _SHORTEST_HIDDEN}
     escaped = {json.dumps(line, ensure_ascii=is_ascii)[1:-1] for line in lines for is_ascii in (True, False)}
     return sorted(lines | escaped, key=len, reverse=True)
 

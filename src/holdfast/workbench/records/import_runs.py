@@ -41,7 +41,7 @@ class _FarRecord:
 
 
 def import_run(project: Project, run: str, target: str, context: Context) -> Iterator[events.Event]:
-    """Bring the run that a person means by `run` from `target`, whichever project it belongs to."""
+    """Bring the run that a user means by `run` from `target`, whichever project it belongs to."""
     with _Importer(project, target, context) as importer:
         found = importer.runs(None, run)
         whole = [each for each in found if each.run_id == run] or found

@@ -17,15 +17,15 @@ from holdfast.snapshots.manifest import ManifestEntry, decode
 from holdfast.snapshots.store import ObjectStore, is_digest
 from holdfast.workbench.following.transfer import inflated
 
-MOST_IN_ONE = 2000
+_MOST_IN_ONE = 2000
 """Contents asked for in one request."""
-AHEAD = 4
+_AHEAD = 4
 """Requests that are under way at once: the connection keeps no more answers than it has room for."""
 
 
 @dataclass(frozen=True)
 class FarSnapshot:
-    """A snapshot by its digest, and the run over there whose stores have it."""
+    """A snapshot by its digest, and the run on the host whose stores have it."""
 
     project_id: str
     run_id: str
@@ -109,7 +109,7 @@ def _parts(lacking: dict[str, int]) -> Iterator[_Part]:
         if size > PIECE:
             yield from (_Part((digest,), offset, size) for offset in range(0, size, PIECE))
             continue
-        if together and (size > room or len(together) == MOST_IN_ONE):
+        if together and (size > room or len(together) == _MOST_IN_ONE):
             yield _Part(tuple(together))
             together, room = [], PIECE
         together.append(digest)
@@ -124,7 +124,7 @@ _Answer = tuple[_Part, tuple["int | None", ...], bytes]
 def _ask_ahead(connection: Connection, snapshot: FarSnapshot, parts: Iterator[_Part]) -> Iterator[_Answer]:
     under_way: deque[tuple[_Part, Reply[Contents]]] = deque()
     while True:
-        while len(under_way) < AHEAD and (part := next(parts, None)) is not None:
+        while len(under_way) < _AHEAD and (part := next(parts, None)) is not None:
             under_way.append((part, _send(connection, snapshot, part)))
         if not under_way:
             return

@@ -27,8 +27,8 @@ from holdfast.workbench.submitting.tools import find_uv, uv_name
 
 LOCK = "environment.json"
 """In a run's folder: the lock of what it ran in."""
-EXPORTS = "exports"
-UNPINNED = "not pinned"
+_EXPORTS = "exports"
+_UNPINNED = "not pinned"
 """Which Python a container gets then: its image's own, or one that is brought."""
 
 
@@ -45,8 +45,8 @@ def plan_environment_of(
     locks = locks_of(project.state_directory, digest)
     plan = plan_environment(spec, digest, python, program, locks, wishes)
     if configuration.target.type in CONTAINER_TYPES:
-        plan = replace(plan, summary=summary_of(spec, UNPINNED))
-    return replace(plan, tools=tools, secrets=tuple(build_secrets(spec, context)))
+        plan = replace(plan, summary=summary_of(spec, _UNPINNED))
+    return replace(plan, tools=tools, secrets=tuple(_build_secrets(spec, context)))
 
 
 def exported_spec(project: Project, spec: EnvironmentSpec | None) -> EnvironmentSpec | None:
@@ -55,16 +55,16 @@ def exported_spec(project: Project, spec: EnvironmentSpec | None) -> Environment
         return spec
     from holdfast.environments.uv_export import export_lock
 
-    return export_lock(spec, project.root, find_uv(), project.state_directory / EXPORTS)
+    return export_lock(spec, project.root, find_uv(), project.state_directory / _EXPORTS)
 
 
 def secrets_of(configuration: Configuration, context: Context) -> Mapping[str, str]:
     """What the installer has to know and no file may: passwords out of addresses, variables that addresses name."""
     spec = configuration.environment
-    return {} if spec is None else build_secrets(spec, context)
+    return {} if spec is None else _build_secrets(spec, context)
 
 
-def build_secrets(spec: EnvironmentSpec, context: Context) -> dict[str, str]:
+def _build_secrets(spec: EnvironmentSpec, context: Context) -> dict[str, str]:
     named = {name: context.environment[name] for name in variables_in(spec) if context.environment.get(name)}
     return {**named, **spec.credentials}
 

@@ -31,14 +31,14 @@ from holdfast.workbench.submitting.interpreter import find_python
 from holdfast.workbench.submitting.run_plan import Identity, Intent, Job, make_plan
 from holdfast.workbench.submitting.start import Order, start
 
-NO_RUN_YET = "<run>"
+_NO_RUN_YET = "<run>"
 
 
 def rehearse(intent: Intent, context: Context) -> Iterator[events.Event]:
     """Up to the plan, which is shown and not carried out."""
     yield from _warnings(intent, context)
     snapshot = yield from _snapshot(intent, context)
-    yield events.Planned(make_plan(intent, Identity(NO_RUN_YET, NO_RUN_YET, snapshot.digest), context))
+    yield events.Planned(make_plan(intent, Identity(_NO_RUN_YET, _NO_RUN_YET, snapshot.digest), context))
 
 
 def launch(

@@ -1,4 +1,4 @@
-"""From what the user asked for to the plan of a run. Looks at the project's files and at nothing over there."""
+"""From what the user asked for to the plan of a run. Looks at the project's files and at nothing on the host."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import Product
 from holdfast.workbench.submitting.interpreter import find_python
 
-DEFAULT_GRACE = 10.0
+_DEFAULT_GRACE = 10.0
 SHORTEST_SECRET = 4
 
 
@@ -70,7 +70,7 @@ class Intent:
 
 @dataclass(frozen=True)
 class Job:
-    """What will run: the script by its path in the project, and what it is given."""
+    """What will run: the script by its path in the project, and its arguments."""
 
     script: str
     words: tuple[str, ...]
@@ -125,7 +125,7 @@ def make_plan(intent: Intent, identity: Identity, context: Context) -> Plan:
     shown = Text((*share.parts, "/")) if container is None else text(container.share)
     variables = _variables(project, configuration, identity, shown, environment is not None)
     command = _command(intent, variables, environment is not None, context)
-    grace = next(each for each in (request.grace, run.grace_time, DEFAULT_GRACE) if each is not None)
+    grace = next(each for each in (request.grace, run.grace_time, _DEFAULT_GRACE) if each is not None)
     return Plan(
         run=identity.run_id,
         project=project.id,
@@ -166,8 +166,10 @@ def container_plan(intent: Intent, names: Names, gpus: int | str | None = None) 
 def _command(intent: Intent, variables: dict[str, Text], is_managed: bool, context: Context) -> Command:
     if is_managed:
         interpreter = text(Hole.ENVIRONMENT, "/bin/python")
-    else:
-        interpreter = _interpreter(intent, context)
+    elif intent.product.is_this_system:
+        interpreter = text(find_python(intent.configuration.target.python_location, intent.project.root, context))
+    else:  # found by the far side
+        interpreter = text(Hole.PYTHON)
     words = intent.job.words
     if words and words[0].startswith("-"):  # a script of such a name would be an option of Python
         words = (f"./{words[0]}", *words[1:])
@@ -180,17 +182,13 @@ def require_environment(request: SubmitRequest, configuration: Configuration) ->
     is_anew = (wishes.rebuild or wishes.ship_packages) and wishes.of_run is None
     is_wanted = request.prepare_only or wishes.upgrade or is_anew
     if is_wanted and configuration.environment is None:
-        raise _nothing_to_prepare(configuration)
-
-
-def _nothing_to_prepare(configuration: Configuration) -> ProjectError:
-    target = configuration.target
-    where = target.file or f"a compute target of its own: holdfast computetarget attach local --name {target.name}2"
-    whose = "the image's" if target.type in CONTAINER_TYPES else "your"
-    return ProjectError(
-        f"The target `{target.name}` runs on {whose} own Python as it is: there is no environment to prepare.",
-        f"To have one built, write `userManagedEnvironment: false` into {where}.",
-    )
+        target = configuration.target
+        where = target.file or f"a compute target of its own: holdfast computetarget attach local --name {target.name}2"
+        whose = "the image's" if target.type in CONTAINER_TYPES else "your"
+        raise ProjectError(
+            f"The target `{target.name}` runs on {whose} own Python as it is: there is no environment to prepare.",
+            f"To have one built, write `userManagedEnvironment: false` into {where}.",
+        )
 
 
 def wanted_secrets(request: SubmitRequest, configuration: Configuration) -> tuple[str, ...]:
@@ -278,13 +276,6 @@ def _spark(configuration: Configuration) -> NotAvailable:
         f"`{run.file}` says `Framework: PySpark`, which does not work in this version yet.",
         "If the script is plain Python, write: Framework: Python",
     )
-
-
-def _interpreter(intent: Intent, context: Context) -> Text:
-    """The user's own Python: found here for runs here, by the far side for runs there and in images."""
-    if not intent.product.is_this_system:
-        return text(Hole.PYTHON)
-    return text(find_python(intent.configuration.target.python_location, intent.project.root, context))
 
 
 def intended_environment(intent: Intent, context: Context) -> EnvironmentPlan | None:

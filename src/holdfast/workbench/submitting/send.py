@@ -18,13 +18,13 @@ from holdfast.workbench.reach import events
 
 SMALL = 256 << 10
 """Objects up to this size travel together, larger ones in pieces of their own."""
-UNASKED = 1 << 20
+_AT_ONCE = 1 << 20
 """Bytes that are sent without first asking whether the host has them: an answer would take longer."""
-MOST_DIFFERENCE = 3 << 20
+_MOST_DIFFERENCE = 3 << 20
 WINDOW = 16
 """Requests that may be unanswered at once: both ends' memory is bounded."""
-WORTH = 0.95
-SAMPLE = 1 << 14
+_WORTH = 0.95
+_SAMPLE = 1 << 14
 
 
 class Sender:
@@ -41,21 +41,21 @@ class Sender:
         self._base, self._difference = None, b""
         if known is not None and base is not None:
             difference = _difference(known, rows)
-            if len(difference) <= MOST_DIFFERENCE:
+            if len(difference) <= _MOST_DIFFERENCE:
                 self._base, self._difference = base, zlib.compress(difference, 6)
         self._announced: Reply[MissingContents] | None = None
         self._unanswered: deque[Reply[Any]] = deque()
         self._refused: FarSideError | None = None
         self._sent: set[str] = set()
 
-    def announce(self, unasked: int = UNASKED) -> bool:
-        """Send the manifest and, if that is little (`unasked` bytes), the contents that are new in it, without waiting.
+    def announce(self, at_once: int = _AT_ONCE) -> bool:
+        """Send the manifest and, if that is little (`at_once` bytes), the contents that are new in it, without waiting.
         True: it may well be that the host has everything then."""
         if self._base is None:
             self._send_manifest()
         self._announced = self._far.prepare(self.snapshot, self._base, self._difference)
         sizes = [self._sizes[digest] for digest in self._fresh]
-        if sum(sizes) > unasked or max(sizes, default=0) > SMALL:
+        if sum(sizes) > at_once or max(sizes, default=0) > SMALL:
             return False
         for _ in self._send_objects(self._fresh, {}):
             pass
@@ -194,7 +194,7 @@ def _packed(data: bytes) -> tuple[bytes, dict[str, Any]]:
     middle, since a pack begins with digests."""
     if len(data) < 64:
         return data, {}
-    sample = data[len(data) // 2 :][:SAMPLE]
-    if len(zlib.compress(sample, 1)) > WORTH * len(sample):
+    sample = data[len(data) // 2 :][:_SAMPLE]
+    if len(zlib.compress(sample, 1)) > _WORTH * len(sample):
         return data, {}
     return zlib.compress(data, 1), {"z": 1}

@@ -24,7 +24,6 @@ from holdfast.errors import FarSideError, NotAvailable, PreparationError
 from holdfast.frozen import replace
 from holdfast.hosts.client import Client
 from holdfast.hosts.connection import Connection
-from holdfast.hosts.replies import ResolutionTarget
 from holdfast.plan import EnvironmentPlan
 from holdfast.project.quantities import format_size
 from holdfast.snapshots.manifest import encode_rows
@@ -36,15 +35,15 @@ from holdfast.workbench.submitting.run_plan import Intent, container_plan, inten
 from holdfast.workbench.submitting.send import Sender
 from holdfast.workbench.submitting.tools import find_uv
 
-HALF_WRITTEN = 3600.0
-"""Seconds after which a download that is not gone on with is removed."""
+_HALF_WRITTEN = 3600.0
+"""Seconds after which a download that nothing continues is removed."""
 
 
 def ship(
     intent: Intent, connection: Connection, secrets: Mapping[str, str], context: Context
 ) -> Generator[events.Event, None, Intent]:
-    """The intent with an environment whose packages are all here, ready to be sent. Where it is built over there
-    already, nothing is downloaded and nothing will be sent. Raises PreparationError where a package cannot be had."""
+    """The intent with an environment whose packages are all here, ready to be sent. Where the host has built it,
+    nothing is downloaded and nothing will be sent. Raises PreparationError where a package cannot be had."""
     host, plan = intent.product.host, intended_environment(intent, context)
     if host.is_here or plan is None:
         yield events.Noted("--ship-packages is for other machines; this one gets its packages itself.")
@@ -69,9 +68,9 @@ def ship(
 
 
 def send_packages(connection: Connection, manifest: str, context: Context) -> Iterator[events.Event]:
-    """Those of the manifest that the host lacks. What a broken link left over there is continued."""
+    """Those of the manifest that the host lacks. What a broken link left there is continued."""
     sender = Sender(connection, _store(context), manifest, None)
-    sender.announce(unasked=0)
+    sender.announce(at_once=0)
     was_told = False
     for event in sender.complete():
         if not was_told:
@@ -115,7 +114,13 @@ class _Shipping:
             if error.kind not in ("preparation", "cannot-start"):
                 raise
             raise PreparationError(f"{target.name}: {error.message}", error.hint) from error
-        return self._understood(answer, plan)
+        if answer.python is None:
+            wanted = plan.locks[0]["python"] if plan.exact else plan.python
+            raise PreparationError(
+                f"{target.name} has no Python {wanted}, and packages do not bring one. It has: {answer.found}.",
+                "Pin one of these in the environment's file, or install that Python over there.",
+            )
+        return _There(ForeignMachine(answer.platform, answer.python[1], answer.driver or ""), answer.lock, answer.built)
 
     def _container(self) -> dict[str, Any]:
         project = self._intent.project
@@ -137,16 +142,6 @@ class _Shipping:
             rows = yield from self._download(plan, lock, machine)
             _write_rows(kept, rows)
         return self._store.put_bytes(encode_rows((name, "f", digest, size) for name, digest, size in rows))
-
-    def _understood(self, answer: ResolutionTarget, plan: EnvironmentPlan) -> _There:
-        if answer.python is None:
-            wanted = plan.locks[0]["python"] if plan.exact else plan.python
-            raise PreparationError(
-                f"{self._intent.configuration.target.name} has no Python {wanted}, and packages do not bring one. It "
-                f"has: {answer.found}.",
-                "Pin one of these in the environment's file, or install that Python over there.",
-            )
-        return _There(ForeignMachine(answer.platform, answer.python[1], answer.driver or ""), answer.lock, answer.built)
 
     def _installer(self, plan: EnvironmentPlan) -> Installer:
         known = {name: self._secrets[name] for name in plan.secrets if name in self._secrets}
@@ -212,7 +207,7 @@ def _remove_half_written(root: Path, now: float) -> None:
     """What a process that was killed was downloading."""
     with contextlib.suppress(OSError):
         for path in root.glob(".incoming-*"):
-            if now - path.stat().st_mtime > HALF_WRITTEN:
+            if now - path.stat().st_mtime > _HALF_WRITTEN:
                 path.unlink()
 
 

@@ -67,7 +67,7 @@ def _build_secrets(intent: Intent, context: Context) -> Mapping[str, str]:
 
 
 def _news(intent: Intent, was_known: bool) -> Iterator[events.Event]:
-    """What a person should know before the run, that is neither an error nor a warning."""
+    """Notes before the run that are neither errors nor warnings."""
     root = intent.project.root
     if not was_known and any((above / ".git").exists() for above in root.parents):
         yield events.Noted(

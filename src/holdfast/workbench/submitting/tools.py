@@ -142,7 +142,7 @@ def _put(new: Path, folder: Path) -> None:
     """In its place, unless another process was faster."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     if not (folder / "bin" / "uv").exists():
-        shutil.rmtree(folder, ignore_errors=True)  # a part of it, from who knows when
+        shutil.rmtree(folder, ignore_errors=True)  # a part of it, left by a process that was killed
     try:
         new.rename(folder)
     except OSError:
