@@ -1,6 +1,6 @@
 """What a command is about: where it was typed and by whom, its project, its compute target.
 
-A connection may be begun with this before anything else is loaded (`early_connection`), so little is imported on top.
+A connection may begin with this before anything else is loaded (`early_connection`), so little is imported on top.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 
 def current_context() -> Context:
-    """As the workbench reads it, with the person at the terminal to ask if there is one."""
+    """As the workbench reads it, with the person at the terminal, if there is one, to answer questions."""
     return replace(read_context(), ask=asker())
 
 
 def current_project(context: Context | None = None) -> Project:
-    """The project of the folder in which the command was typed; `context` where it has been read already."""
+    """The project of the folder in which the command was typed. `context`: if it has been read already."""
     return find_project((context or current_context()).directory)
 
 
 def read_target(project: Project, wanted: str) -> ComputeTarget:
-    """Its file, with a word about what is wrong with it if that does not keep it from being used."""
+    """The target as its file has it; warns of problems that do not keep it from being used."""
     from holdfast.cli import terminal
     from holdfast.workbench.machines.target_files import list_targets
 
@@ -46,8 +46,8 @@ def read_target(project: Project, wanted: str) -> ComputeTarget:
 
 
 def tell_if_shipped(project: Project, folder: Path, context: Context) -> None:
-    """Says that the next run takes along what a command copied to `folder`: where that is inside the project, below its
-    root, and no rule leaves it out of snapshots."""
+    """Warns that the next run takes along what a command copied to `folder`, if that is inside the project and no rule
+    keeps it out of snapshots."""
     from holdfast.cli import terminal
     from holdfast.presenting.lines import one_line
     from holdfast.snapshots.ignore import AMLIGNORE, explain

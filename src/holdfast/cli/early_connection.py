@@ -1,5 +1,5 @@
-"""Looking at a command line before click is loaded, for one thing: does it submit to another machine, or follow a run
-there? Then the connection is begun first. What is not understood here at once is left to the command itself."""
+"""Looks at a command line before click is loaded: one that submits to another machine, or follows a run there, gets its
+connection begun first. Anything that is not understood here at once is left to the command itself."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from holdfast.workbench.submitting.early_login import Ahead
 
 AHEAD = "holdfast.ahead"
-"""Where a command finds, in click's `meta`, the connection that was begun for it."""
+"""The key in click's `meta` of the connection that was begun for a command."""
 SUBMITS = (["submit"], ["experiment", "submit"])
 FOLLOWS = (["logs"], ["experiment", "logs"])
 WITH_VALUE = frozenset(
@@ -66,7 +66,7 @@ def begin(arguments: Sequence[str]) -> Ahead | None:
 
 
 def followed(arguments: list[str]) -> str | None:
-    """The run that `logs -f` follows; None where it is something else, or more is said."""
+    """The run that `logs -f` follows; None for any other command line."""
     words = next((arguments[len(each) :] for each in FOLLOWS if arguments[: len(each)] == each), None)
     run, is_following = "last", False
     while words:
@@ -81,7 +81,7 @@ def followed(arguments: list[str]) -> str | None:
 
 
 def _has_streams() -> bool:
-    """Where the caller has closed one, what is opened next would get its number."""
+    """If the caller has closed one, the next file that is opened would get its number."""
     try:
         return all(os.fstat(number) for number in (0, 1, 2))
     except OSError:
@@ -89,7 +89,7 @@ def _has_streams() -> bool:
 
 
 def submitted_to(arguments: list[str]) -> TypedTarget | None:
-    """None: it is no submission, or not one that can be understood without the command itself."""
+    """None: not a submission, or not one that can be understood without the command itself."""
     words = next((arguments[len(each) :] for each in SUBMITS if arguments[: len(each)] == each), None)
     found: dict[str, str] = {}
     while words:
@@ -111,7 +111,7 @@ def submitted_to(arguments: list[str]) -> TypedTarget | None:
 
 
 def takes_value(option: str) -> bool | None:
-    """Whether a value follows an option of `submit`; None of one that is not known."""
+    """Whether a value follows an option of `submit`; None for an unknown option."""
     if option in WITH_VALUE or option in FLAGS:
         return option in WITH_VALUE
     from holdfast.project.gpu_wishes import WISHES

@@ -30,10 +30,9 @@ from holdfast.workbench.reach.context import Context
 SUMMARY_SHOWN = 48
 SUMMARY_WORTH_SHOWING = 16
 OTHER_COLUMNS = 90
-"""Characters that the columns before the summary take, at most: a row that is broken over several lines is hard to
-read."""
+"""Characters that the other columns take, at most: a row that is broken over several lines is hard to read."""
 WORTH_A_WORD = 50_000_000
-"""Bytes that removing does not free, since the package cache has them too."""
+"""Bytes that removing does not free, because the package cache has them too, from which on this is said."""
 
 
 @click.command("list", cls=CliCommand)

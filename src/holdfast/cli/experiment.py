@@ -91,7 +91,7 @@ def logs_command(run: str, target: str | None, following: bool, control: bool) -
     """Print the output of a run, from its first byte."""
     context = current_context()
     project = current_project(context)
-    if control and run == "last":  # also a preparation: the installer's words are what it has
+    if control and run == "last":  # a preparation counts too: it has the installer's output
         run = RunFolders(project.state_directory).newest() or run
     if following and not control:
         session = find_run(project, run, target, context)
@@ -121,7 +121,7 @@ def logs_command(run: str, target: str | None, following: bool, control: bool) -
 
 
 def _say_what_output_does_not(session: Session) -> None:
-    """That there is more to come, or why there is none."""
+    """Says that there is more to come, or why there is none."""
     run = session.read()
     if run.status is Status.QUEUED:
         terminal.notice(f"The run has not started ({queued_words(run.phase)}); holdfast logs -f waits for it.")
@@ -179,14 +179,12 @@ def _abandon(project: Project, run: str, context: Context, sure: bool) -> int:
 
 
 def _leave(session: Session) -> int:
-    """A run that has ended already; its outputs may still have to come home."""
+    """Fetches what is still missing of a run that has ended already."""
     screen = Screen()
     try:
         for event in Follower(session).follow():
             told = event.event if isinstance(event, events.Recorded) else event
-            if not isinstance(
-                told, (events.Ended, events.Noted, journals.EndingBegan, journals.JournalNote)
-            ):  # it is past
+            if not isinstance(told, (events.Ended, events.Noted, journals.EndingBegan, journals.JournalNote)):  # past
                 screen.show(event)
     finally:
         screen.finish_line()
@@ -269,7 +267,7 @@ def stacks_command(run: str, target: str | None, output: Output) -> None:
 
 
 def _stack_lines(stack: Stack) -> list[str]:
-    """What is indented is the process's own; without a stack one line says it all."""
+    """Indented lines are the process's own; without a stack one line says it all."""
     head = f"{stack.pid} {stack.name} ({stack.state})"
     if not stack.stack:
         return [one_line(f"{head}: no stack. {stack.why}")]
@@ -281,8 +279,8 @@ def _stack_lines(stack: Stack) -> list[str]:
 
 
 def _fitting(head: str, command: str) -> str:
-    """A command line may be longer than what it is about: of its paths the ends are kept, which name the program and
-    the script. `-o json` has all of it."""
+    """Cut to the terminal's width: of paths the ends are kept, which name the program and the script. `-o json` has all
+    of it."""
     width = max(terminal.width(), 80)
     words = one_line(command).split(" ") if command else []
     line = " ".join([f"{head}:", *words]) if words else head

@@ -1,6 +1,6 @@
-"""The run that a command is about: here already, or brought from the target that `-t` names.
+"""The run that a command is about: here already, or imported from the target that `-t` names.
 
-What talks with hosts is loaded when one is asked: most runs that are looked at have ended and are at home.
+Modules that talk with hosts are imported when one is asked: most runs that are looked at have ended and are at home.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 ELSEWHERE = "If it was submitted elsewhere, name the compute target that it is on: -t NAME"
 SHOWN = 5
-"""Runs that are offered where none was named."""
+"""Runs to suggest if none was named."""
 
 
 def find_run(project: Project, run: str, target: str | None, context: Context) -> Session:
@@ -36,9 +36,9 @@ def find_run(project: Project, run: str, target: str | None, context: Context) -
 
 
 def only_going_on(project: Project, context: Context) -> str:
-    """The one run that has not ended: what is meant where none is named."""
+    """The only run that has not ended: what is meant if none is named."""
     going_on = _going_on(project)
-    if len(going_on) > 1:  # some may have ended since they were asked
+    if len(going_on) > 1:  # some may have ended since
         _ask(project, context, frozenset(each.run_id for each in going_on))
         going_on = _going_on(project)
     if len(going_on) == 1:
@@ -50,14 +50,14 @@ def only_going_on(project: Project, context: Context) -> str:
 
 
 def _going_on(project: Project) -> list[Run]:
-    """As far as is known here."""
+    """Runs that have not ended, as far as is known here."""
     folders = RunFolders(project.state_directory)
     unfinished = [read_run(folders, run_id) for run_id, _ in Index(project.state_directory).unfinished()]
     return [run for run in unfinished if run.ending is None]
 
 
 def _given_up(project: Project, context: Context) -> str:
-    """Runs that may go on all the same, on machines that could not be asked."""
+    """Runs that were given up because their machines could not be asked: they may still be going on."""
     folders = RunFolders(project.state_directory)
     found = [read_run(folders, run_id) for run_id, _ in Index(project.state_directory).abandoned()]
     if not found:
@@ -67,7 +67,7 @@ def _given_up(project: Project, context: Context) -> str:
 
 
 def _commands(runs: Sequence[Run], context: Context) -> str:
-    """One for each of the newest; at the end of its line, where it can be copied for any shell."""
+    """One line for each of the newest; the command stands at its end, where it can be copied."""
     lines = []
     for run in runs[-SHOWN:]:
         age = short_duration(max(0.0, context.now() - run.submission.created))
@@ -76,7 +76,7 @@ def _commands(runs: Sequence[Run], context: Context) -> str:
 
 
 def asked_about(project: Project, run: str, target: str | None, context: Context) -> Session:
-    """The run, as new as its host lets it be."""
+    """The run, after asking its host."""
     session = find_run(project, run, target, context)
     _ask(session.project, context, frozenset([session.run_id]))
     return session
@@ -98,8 +98,8 @@ def _find_id(project: Project, run: str, target: str | None, context: Context) -
 
 
 def up_to_date(project: Project, *runs: str, target: str | None = None, whole: bool = False) -> list[str]:
-    """The ids of the runs that are meant. If one is not at home yet, its host is asked first; `whole`: outputs come
-    home whatever their size."""
+    """The ids of these runs. If one is not at home yet, its host is asked first; `whole`: outputs are fetched whatever
+    their size."""
     context = current_context()
     found = [_find_id(project, each, target, context) for each in runs]
     folders = RunFolders(project.state_directory)
@@ -110,7 +110,7 @@ def up_to_date(project: Project, *runs: str, target: str | None = None, whole: b
 
 
 def ask_hosts(project: Project, only: frozenset[str] | None = None, whole: frozenset[str] = frozenset()) -> None:
-    """Ask the hosts about unfinished runs. What is at home can be read whether they answer or not."""
+    """Ask the hosts about unfinished runs; if they do not answer, warn."""
     try:
         _ask(project, current_context(), only, whole)
     except (HoldfastError, OSError) as error:

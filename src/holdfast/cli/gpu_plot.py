@@ -13,14 +13,14 @@ from holdfast.project.quantities import short_duration
 
 DEVICES_SHOWN = 8
 CELLS, NARROW = 60, 20
-"""The widest plot, and what a pipe gets; and the least that is worth drawing beside words."""
+"""The widest plot, which a pipe gets, and the narrowest that has words beside it."""
 BLOCKS, UNKNOWN_BLOCK = "▁▂▃▄▅▆▇█", "·"
 LETTERS, UNKNOWN_LETTER = "_.:-=+*#", "?"
-"""Nothing, and then seven heights; and for terminals that cannot show blocks."""
+"""Nothing, then seven heights; letters are for terminals that cannot show blocks."""
 
 
 def gpus_over_time(run: Run, series: Sequence[Series], stream: TextIO) -> Iterator[str]:
-    """For the page of a run. Nothing of a run that asked for no GPU and used none."""
+    """For the page of a run; empty for a run that asked for no GPU and used none."""
     verdict = run.gpu
     if verdict is not None and verdict.state is UseState.NOT_ASKED:
         return
@@ -32,8 +32,8 @@ def gpus_over_time(run: Run, series: Sequence[Series], stream: TextIO) -> Iterat
 
 
 def plot(devices: Sequence[Series], duration: float | None, room: int, has_blocks: bool) -> Iterator[str]:
-    """How busy each device was and its memory, below them the time. `room`: columns; where there are few, what
-    stands beside the cells stands above them."""
+    """How busy each device was and its memory, with the time below. `room` is in columns: where there are few, labels
+    stand above the cells and not beside them."""
     end = max([duration or 0.0, *(device.points[-1].time for device in devices if device.points)], default=0.0)
     is_narrow = room - _AROUND < NARROW
     cells = max(1, min(CELLS, room if is_narrow else room - _AROUND))
@@ -57,13 +57,13 @@ def plot(devices: Sequence[Series], duration: float | None, room: int, has_block
 
 _LABEL = 13
 _AROUND = _LABEL + 2 + 25
-"""Columns beside the cells: the label before them, the peak behind."""
+"""Columns beside the cells: the label and the peak."""
 _PAGE_MARGIN = 16
 """The longest title of a run's page, and the gap."""
 
 
 def _worth_showing(verdict: Verdict | None, series: Sequence[Series]) -> list[Series]:
-    """On a box of eight, those that the run had or used; all where it had none."""
+    """The devices that the run had or used; all of them if it had none."""
     mine = {each.uuid for each in verdict.devices if each.is_leased or each.first_use is not None} if verdict else set()
     return [each for each in series if each.uuid in mine] or list(series)
 
@@ -83,7 +83,7 @@ def _bar(values: Sequence[float | None], top: float, has_blocks: bool) -> str:
 
 
 def _height(value: float, top: float) -> int:
-    """0 is for nothing at all; the least that is more than that is 1."""
+    """0 is for nothing at all; anything more is at least 1."""
     if value <= 0 or top <= 0:
         return 0
     return 1 + min(6, int(7 * value / top))

@@ -1,4 +1,4 @@
-"""`history list`, and `rebuild` of the index that it reads; both from copies at home."""
+"""`history list`, and `rebuild` of the index that it reads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from holdfast.project.folder import Project
 from holdfast.workbench.reach.contacts import Silence, silences
 
 TABLE_ROWS = 50
-"""A table without --limit shows this many: more does not fit a screen. JSON has all, as `az` had."""
+"""Rows of a table without --limit: more do not fit a screen. JSON has all, as `az` had."""
 
 
 @click.command("list", cls=CliCommand)
@@ -97,7 +97,7 @@ def _silences(project: Project, run_ids: list[str]) -> Mapping[str, Silence]:
 
 
 def with_host_states(project: Project, documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Say of a run that goes on, as far as is known, that its machine could not be asked."""
+    """Adds `host_state` to runs that go on, as far as is known, and whose machine could not be asked."""
     going_on = [each for each in documents if each["reason"] is None and each["target_type"] != "local"]
     found = _silences(project, [each["run_id"] for each in going_on])
     for each in going_on:
@@ -109,7 +109,7 @@ def with_host_states(project: Project, documents: list[dict[str, Any]]) -> list[
 def _documents(
     index: Index, limit: int | None, only: Filter, query: str | None, to_refresh: Project | None
 ) -> list[dict[str, Any]]:
-    """The runs as dicts; where a query looks for metrics, only those that it can let through."""
+    """The runs as dicts; if a query asks for metrics, only those that it may select."""
     metrics = metric_conditions(query) if query and limit is None else ()
     found = index.documents(limit, only, metrics)
     if found.has_unfinished and to_refresh is not None:

@@ -30,7 +30,7 @@ from holdfast.workbench.records.inspection import CodeDifference, RunComparison,
 DIFF_LINES = 60
 FILES_SHOWN = 20
 LINE_LENGTH = 200
-"""Of the code's difference, without --code."""
+"""Limits of the code's difference without --code."""
 
 
 @click.command("last", cls=CliCommand)

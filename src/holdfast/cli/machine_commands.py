@@ -1,5 +1,5 @@
-"""Looking at what is there: `check`, `computetarget check`, `environment check`, and `computetarget gpus`, once or
-again and again."""
+"""Commands that look at machines: `check`, `computetarget check`, `environment check` and `computetarget gpus`, once or
+repeatedly."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def _show(look: GpuInventory, output: Output, stream: TextIO) -> None:
 
 
 def _flat(device: Device) -> dict[str, Any]:
-    """A line of a table: names and numbers only. A device that is cut has as many leases as parts."""
+    """One row: names and numbers only. A device that is split has a lease for each part."""
     found = [device.lease, *(part.lease for part in device.instances)]
     leases = [each for each in found if each is not None]
     used = {None: "unknown", True: "in use", False: "free"}[device.is_used]
@@ -162,7 +162,7 @@ def _flat(device: Device) -> dict[str, Any]:
 
 
 def _watch_in_blocks(looks: Iterator[GpuInventory], output: Output) -> None:
-    """One below the other, for a file or a pipe."""
+    """One after the other, for a file or a pipe."""
     with contextlib.suppress(KeyboardInterrupt):
         for look in looks:
             if _is_page(output):
@@ -181,11 +181,11 @@ def _watch_on_screen(looks: Iterator[GpuInventory]) -> None:
             draw_page(user_rows(look), page)
             shown = page.getvalue()
             screen.show(f"{_time('%H:%M:%S', look)}, every {EVERY:g} s; Ctrl-C ends it", shown)
-    sys.stdout.write(shown)  # what was seen last stays, where one can copy from it
+    sys.stdout.write(shown)  # the last page stays and can be copied from
 
 
 class _Page(io.StringIO):
-    """A page that is written as on the terminal it is for, and shown at once."""
+    """Collects a page for a terminal, so that it can be shown at once."""
 
     def __init__(self, terminal_stream: TextIO) -> None:
         super().__init__()
@@ -205,7 +205,7 @@ def _time(form: str, look: GpuInventory) -> str:
 
 
 def _paced(looks: Iterator[GpuInventory], name: str) -> Iterator[GpuInventory]:
-    """For the first one a connection has to be made, which may take a while."""
+    """Looks every `EVERY` seconds. Connecting, before the first one, may take a while."""
     began = time.monotonic()
     with working(f"asking {name} …"):
         look = next(looks, None)
@@ -234,11 +234,11 @@ def here_command(output: Output) -> None:
 Handler = Callable[[int, FrameType | None], None]
 
 BEGIN, END = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
-"""Another screen, without a cursor, and the old one as it was."""
+"""The alternate screen without a cursor, and back."""
 
 
 class EndedBySignal(BaseException):
-    """The command was ended by a signal: to be answered by dying of it, when all is put away."""
+    """A signal is to end the command: after cleaning up, it dies of that signal."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -250,8 +250,8 @@ class EndedBySignal(BaseException):
 
 
 class OtherScreen:
-    """Appears with the first lines that are shown. A context: leave it, and the old one is back. Inside of it SIGTERM
-    and SIGHUP raise Ended; Ctrl-Z works as everywhere."""
+    """The terminal's alternate screen, from the first page until the context ends. Inside it SIGTERM and SIGHUP raise
+    EndedBySignal; Ctrl-Z works as usual."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -273,12 +273,12 @@ class OtherScreen:
     def __exit__(self, *_: object) -> None:
         with self._handlers:
             if self._shown:
-                with contextlib.suppress(OSError, ValueError):  # a window that was closed takes nothing any more
+                with contextlib.suppress(OSError, ValueError):  # a closed window takes nothing
                     self._stream.write(END)
                     self._stream.flush()
 
     def show(self, title: str, page: str) -> None:
-        """Written over what was there, line by line: nothing flickers. What does not fit is said."""
+        """Overwrites the last page line by line, so that nothing flickers. Says how many lines do not fit."""
         lines = "".join(f"{line}\x1b[K\r\n" for line in _fitting(title, page.splitlines()))
         begin, self._shown = "" if self._shown else BEGIN, f"\x1b[H{lines}\x1b[J"
         self._stream.write(begin + self._shown)
@@ -289,16 +289,16 @@ class OtherScreen:
             self._write(END)
         before = signal.signal(number, signal.SIG_DFL)
         signal.raise_signal(number)
-        signal.signal(number, before)  # from here on it goes on
+        signal.signal(number, before)  # continued
         self._go_on(number, None)
 
     def _go_on(self, _number: int, _frame: FrameType | None) -> None:
-        """Who was stopped does not know what the terminal shows by now."""
+        """Meanwhile the terminal may have shown something else."""
         if self._shown:
             self._write(BEGIN + self._shown)
 
     def _write(self, text: str) -> None:
-        """Past the stream: a signal comes at any time, and that may be writing just now."""
+        """Not by the stream: a signal may come while that is writing."""
         with contextlib.suppress(OSError, ValueError):
             data = text.encode(self._stream.encoding or "utf-8", "backslashreplace")
             while data:
@@ -310,7 +310,7 @@ def _end(number: int, _frame: FrameType | None) -> None:
 
 
 def _fitting(title: str, lines: list[str]) -> Iterator[str]:
-    """A line that is broken by the terminal would push the first ones out of it."""
+    """Cut to the window: a line that the terminal wraps would push the first ones out."""
     columns, height = shutil.get_terminal_size((80, 24))
     room = max(1, height - 2)
     if len(lines) > room:

@@ -26,15 +26,14 @@ if TYPE_CHECKING:
     from holdfast.workbench.submitting.early_login import Ahead
 
 INTERRUPTED = 128 + 2
-"""Ctrl-C where the command has no answer of its own, as shells report it."""
+"""Ctrl-C, if the command has no answer of its own, as shells report it."""
 READER_GONE = 128 + 13
-"""The reader of our output (`| head`) has seen enough, as shells report it."""
+"""The reader of our output (`| head`) is gone, as shells report it."""
 
 
 @dataclass(frozen=True)
 class CommandEntry:
-    """A command (`place`: `module:name`) or a group of them, and what it does, in one line; `about` is a group's own
-    help, where that says more."""
+    """A command (`place`: `module:name`) or a group, with one line of help; `about` is a group's longer help."""
 
     help: str
     place: str = ""
@@ -151,7 +150,7 @@ def main(argv: Sequence[str] | None = None, ahead: Ahead | None = None) -> int:
     except (Exception, KeyboardInterrupt) as problem:  # noqa: BLE001 - the one place that turns anything into a code
         try:
             code = _report(problem, switches)
-        except BrokenPipeError:  # what went wrong is not read
+        except BrokenPipeError:  # the message is not read either
             code = READER_GONE
     finally:
         if ahead is not None:
@@ -171,7 +170,7 @@ def command_tree() -> Group:
 
 
 class _Family(Group):
-    """Commands of a table: names and helps come from it, and a command's module is imported when it is asked for."""
+    """A group whose names and helps come from a table; a command's module is imported when it is used."""
 
     def __init__(self, name: str, entry: CommandEntry) -> None:
         super().__init__(name, help=entry.about or entry.help)
@@ -318,7 +317,7 @@ def _is_broken_pipe(problem: BaseException) -> bool:
 
 
 def _reader_is_gone() -> bool:
-    """True if our own stdout or stderr is the broken pipe, and not one to a process that we talk to."""
+    """True if the broken pipe is our own stdout or stderr, not one to a process that we talk to."""
     if sys.platform == "win32":
         return True  # it cannot be asked; a broken pipe to another process is a HostError by now
     import select

@@ -1,4 +1,5 @@
-"""Options on the wrong side of the script: those of `submit` after it, which it gets, and its own before it."""
+"""Options on the wrong side of the script: those of `submit` after it, which the script gets, and the script's before
+it."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from holdfast.workbench.submitting.run_plan import SubmitRequest, find_job
 from holdfast.workbench.submitting.submit import from_here
 
 WHERE = ("run_configuration", "target")
-"""Options that say where a run goes. Their one-letter forms are worth a word too, before a name that is known here."""
+"""Options that say where a run goes. Their one-letter forms are noticed too, before a name that is known here."""
 SCRIPTS = (".py", ".runconfig")
 _TYPED = "holdfast.typed"
 _END = "--"
@@ -53,12 +54,12 @@ class MisplacedOption(NamedTuple):
 
 
 def warn_misplaced(project: Project, request: SubmitRequest, context: Context) -> None:
-    """`submit train.py --gpus 1` gives `--gpus 1` to the script: worth a word where the script does not know it."""
+    """`submit train.py --gpus 1` gives `--gpus 1` to the script: warns if the script does not know it."""
     invocation = click.get_current_context()
     typed: tuple[str, ...] = invocation.meta[_TYPED]
     first = len(typed) - len(invocation.params["arguments"])
     before, script, arguments = typed[: first - 1], typed[first - 1], typed[first:]
-    if before[-1:] == (_END,):  # `submit -- train.py --gpus 1` says that the options of submit have ended
+    if before[-1:] == (_END,):  # `submit -- train.py --gpus 1`: the user has said where the options of submit end
         return
     options = _options(invocation)
     found = list(_misplaced(arguments, options, project.root))
@@ -83,8 +84,8 @@ def warn_misplaced(project: Project, request: SubmitRequest, context: Context) -
 
 
 def _options(invocation: click.Context) -> Mapping[str, click.Option]:
-    """Those that change what is done, by each of their names. `--help`, `--verbose` and `--debug` do not, and a script
-    may have them without naming them."""
+    """Options of submit by each of their names. Without `--help`, `--verbose` and `--debug`: a script may have them
+    without naming them."""
     options = [each for each in invocation.command.params if isinstance(each, click.Option) and each.expose_value]
     return {name: option for option in options for name in option.opts}
 
@@ -101,7 +102,7 @@ def _misplaced(arguments: Sequence[str], options: Mapping[str, click.Option], ro
 
 
 def _end_of_option(words: Sequence[str], index: int, options: Mapping[str, click.Option]) -> int:
-    """The index behind the word, and behind its value if it is an option of submit that takes one."""
+    """The index after the word, and after its value if it is an option of submit that takes one."""
     option = options.get(words[index])
     return min(len(words), index + (1 if option is None or option.is_flag else 2))
 
@@ -112,7 +113,7 @@ def _is_place(words: Sequence[str], option: click.Option, root: Path) -> bool:
 
 
 def _text_of_script(project: Project, request: SubmitRequest, context: Context) -> str:
-    """Empty where there is none: the submit will say why, after the warning."""
+    """Empty if there is none: submit itself will say why."""
     try:
         files = [from_here(each, project, context) for each in (request.conda_file, request.spark_file)]
         configuration = load_configuration(project, request.run_configuration, request.target, *files)
@@ -123,13 +124,13 @@ def _text_of_script(project: Project, request: SubmitRequest, context: Context) 
 
 
 def _knows(text: str, name: str) -> bool:
-    """A long name stands there as a whole, a letter in quotes: `-c` alone is a part of many words."""
+    """A long name occurs as a whole, a letter in quotes: `-c` alone is part of many words."""
     pattern = rf"{name}(?![\w-])" if name.startswith("--") else rf"""(["']){name}\1"""
     return re.search(pattern, text) is not None
 
 
 def _shown(words: Sequence[str]) -> list[str]:
-    """`--secret TOKEN=value`: the value must not be shown once more."""
+    """Without the value of `--secret TOKEN=value`, which must not be repeated."""
     if words[0].partition("=")[0] != "--secret":
         return list(words)
     name = words[1] if len(words) == 2 else words[0].partition("=")[2]
@@ -137,7 +138,7 @@ def _shown(words: Sequence[str]) -> list[str]:
 
 
 def _after_script(typed: Sequence[str], name: str, options: Mapping[str, click.Option]) -> str:
-    """The line with the script's options moved behind it, as far as it can be told which word is the script."""
+    """The line with the script's options moved after it, if it can be told which word is the script."""
     begin = next((index for index, word in enumerate(typed) if word.partition("=")[0] == name), None)
     scripts = (index for index, word in enumerate(typed) if word.endswith(SCRIPTS) and index > (begin or 0))
     script = next(scripts, None)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 RUN_HELP = "Run id, the beginning or the end of one, or `last`."
 COMPLETED = 50
-"""So many runs are offered: more are not looked through."""
+"""Runs that shells offer at most."""
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Parsed(click.ParamType[T]):
-    """What a parser makes of a word; `offered` is what shells complete it with."""
+    """A word as `parse` reads it; shells complete it with `offered`."""
 
     def __init__(self, name: str, parse: Callable[[str], T], offered: Sequence[str] = ()) -> None:
         self.name = name
@@ -69,7 +69,7 @@ def target_names(_context: click.Context, _parameter: click.Parameter, incomplet
 
 
 def artifact_names(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """The files of the run that stands on the line already."""
+    """The files of the run that is named on the line."""
     from holdfast.workbench.records.artifacts import LOGS, artifacts
 
     def names() -> Iterable[str]:
@@ -81,7 +81,7 @@ def artifact_names(context: click.Context, _parameter: click.Parameter, incomple
 
 
 def environment_ids(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Those of this machine, by the names of their folders: no machine is asked while the user types."""
+    """Environments of this machine, by their folders: other machines are not asked while the user types."""
 
     def names() -> Iterable[str]:
         return sorted(mark.parent.name for mark in (current_context().home / "environments").glob("*/.complete"))
@@ -102,8 +102,7 @@ def template_names(_context: click.Context, _parameter: click.Parameter, incompl
 
 
 def run_option(required: bool = True, otherwise: str = "last") -> Decorator:
-    """`-r/--run`; without one the newest run is meant where that is safe, or what the command finds itself, which
-    `otherwise` says in words."""
+    """`-r/--run`. If it is not required, the newest run is meant, or what `otherwise` says in words."""
     is_last = not required and otherwise == "last"
     default: dict[str, Any] = {"default": "last"} if is_last else {}  # click takes even an explicit None for a value
     return click.option(
@@ -129,7 +128,7 @@ def target_option(help: str, required: bool = False, metavar: str = "NAME") -> D
 
 
 def configuration_options(packages: str = "File of packages") -> Decorator:
-    """`-c`, `-t` and `-d` of commands that run something, or look at what it would run in."""
+    """`-c`, `-t` and `-d`, of commands that run something or look at what it would run in."""
     conda_file = click.option(
         "-d",
         "--conda-file",
@@ -174,12 +173,12 @@ def download_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def target_of_run() -> Decorator:
-    """`-t` where a run that was submitted elsewhere is found by it; the record of one that is here knows better."""
+    """`-t`, to find a run that was submitted elsewhere; a record that is here knows its target."""
     return target_option("Where to find a run that was submitted from another machine. [default: as its record says]")
 
 
 def ignored_target() -> Decorator:
-    """`-t` where the original needed it and the run's own record knows better."""
+    """`-t`, which the original needed; the run's record knows its target."""
     return click.option("-t", "--target", "ignored_target", hidden=True, expose_value=False)
 
 
@@ -187,4 +186,4 @@ def _beginning_with(incomplete: str, names: Callable[[], Iterable[str]]) -> list
     try:
         return [each for each in names() if each.startswith(incomplete)]
     except HoldfastError:
-        return []  # completing a word is no place to complain
+        return []  # while a word is completed nothing is reported

@@ -68,7 +68,7 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def page_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The same, of a command that draws a page wherever it goes, unless it is told otherwise."""
+    """The same, for a command that by default draws a page, in a pipe too."""
     return _with_options(command, "a page (table), in a pipe too")
 
 
@@ -103,7 +103,7 @@ class CliCommand(click.Command):
 
 
 class Group(click.Group):
-    """A group whose commands are `CliCommand`s, and which names the nearest when there is no such one."""
+    """A group of `CliCommand`s, which suggests the nearest name for an unknown one."""
 
     command_class = CliCommand
     group_class = type  # a group inside a group is a `Group` too
@@ -155,7 +155,7 @@ def _note_switch(context: click.Context, parameter: click.Parameter, value: bool
 
 
 def _checked_query(query: str | None) -> str | None:
-    """The query, if it can be read: a typing error must show before the command does its work, not after."""
+    """The query, if it can be read: a typing error shows before the command does its work."""
     if query is None:
         return None
     import jmespath

@@ -1,4 +1,5 @@
-"""Putting ssh's questions to the person at the terminal: passwords and codes without echo, host keys by fingerprint."""
+"""Asks the person at the terminal what ssh wants to know: passwords and codes without echo, host keys by
+fingerprint."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def asker() -> Ask | None:
-    """None where no person is there to answer: input or messages go to a file or a pipe."""
+    """None if no person can answer: input or messages go to a file or a pipe."""
     return ask if _is_terminal(sys.stdin) and _is_terminal(sys.stderr) else None
 
 
@@ -21,7 +22,7 @@ def ask(question: SshQuestion) -> str | None:
     from holdfast.cli import terminal
     from holdfast.presenting.lines import one_line
 
-    sys.stderr.write("\r\x1b[K")  # a line about progress may stand there
+    sys.stderr.write("\r\x1b[K")  # clears a line of progress
     try:
         match question.kind:
             case "notice":
@@ -40,7 +41,7 @@ def ask(question: SshQuestion) -> str | None:
 
 
 def hidden(prompt: str) -> str:
-    """One line, not shown while it is typed."""
+    """One line, not echoed."""
     import getpass
 
     return getpass.getpass(prompt, stream=sys.stderr)
@@ -83,7 +84,7 @@ def _is_terminal(stream: TextIO | None) -> bool:
 
 @contextlib.contextmanager
 def _echo_kept() -> Iterator[None]:
-    """A question may be asked in a thread; if Ctrl-C ends the program meanwhile, what is typed must show again."""
+    """Restores the echo, also when Ctrl-C ends the program while a thread is asking."""
     try:
         import atexit
         import termios

@@ -1,4 +1,4 @@
-"""Showing what happens: the script's output to stdout, words to stderr; progress in one line of the terminal, or once a
+"""Shows what happens: the script's output on stdout, words on stderr; progress in one line of the terminal, or once a
 minute in a log."""
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from holdfast.presenting.run_words import ending_lines
 from holdfast.workbench.reach import events
 
 LOGGED_EVERY = 60.0
-"""Seconds between two lines of progress where no person watches: a build that takes minutes is seen to be alive."""
+"""Seconds between two lines of progress in a log, which show that a long build is alive."""
 EVERY = 1.0
-"""Seconds: what takes less is done before a person wonders."""
+"""Seconds after which a person wonders."""
 READ = (
     events.Warned,
     events.HostSilent,
@@ -30,14 +30,14 @@ READ = (
     events.AskingHosts,
     events.Fetched,
 )
-"""What commands that read show of what happens: what a person must know, and whom they wait for."""
+"""Events that commands which read show: what a person must know, and which machine is waited for."""
 
 T = TypeVar("T")
 
 
 class Screen:
-    """One command's view of what happens. `output_to` is where the script's bytes go; None hides them. `age`: seconds
-    since the run was submitted. Events that are not of `only` are not shown."""
+    """One command's view of what happens. `output_to` takes the script's bytes; None hides them. `age`: seconds since
+    the run was submitted. Only events of the types in `only` are shown."""
 
     def __init__(
         self, output_to: TextIO | None = None, frame: bool = False, age: float = 0.0, only: tuple[type, ...] = (object,)
@@ -75,7 +75,7 @@ class Screen:
                 self._tell_lost(event)
             case events.Reconnected() | events.RunStarted():
                 self._tell_back()
-                if isinstance(event, events.RunStarted) and not self._frame:  # else what it does is shown
+                if isinstance(event, events.RunStarted) and not self._frame:  # else its progress is shown
                     self._say_all(lines(event, 0.0))
             case events.Ended():
                 self._end(event)
@@ -106,7 +106,7 @@ class Screen:
             terminal.show(line)
 
     def _tell_lost(self, event: events.ConnectionLost) -> None:
-        """One line for each reason: a night without a network is not a page of them."""
+        """One line for each reason: a night without a network does not fill a page."""
         if event.reason == self._lost:
             about = len(lines(replace(event, reason=""), 0.0)[0].text)
             reason = at_most(one_line(event.reason), max(0, terminal.width() - 1 - about))
@@ -168,7 +168,7 @@ class Screen:
             terminal.show(line)
 
     def _progress(self, doing: str, text: str) -> None:
-        """In a log the time counts from when this began that is being done."""
+        """In a log the minute counts from the beginning of what is being done."""
         if terminal.is_terminal(sys.stderr):
             self._status.show(text)
             return
@@ -182,7 +182,7 @@ class Screen:
 
 
 def drain(happening: Iterable[events.Event]) -> None:
-    """For commands that look before they show."""
+    """Show what matters of events, for commands that then show a result."""
     screen = Screen(only=READ)
     for event in happening:
         screen.show(event)
@@ -207,7 +207,7 @@ def show_until(happening: Iterable[Any], last: type[T]) -> T:
 
 @contextlib.contextmanager
 def working(text: str) -> Iterator[None]:
-    """`text` and the seconds, as long as the block lasts; only where a person watches."""
+    """Shows `text` and the seconds while the block lasts, on a terminal only."""
     if not terminal.is_terminal(sys.stderr):
         yield
         return

@@ -1,4 +1,4 @@
-"""`experiment shell` and `experiment forward`: into where a run runs, and its ports to here; `environment shell`."""
+"""`experiment shell` and `forward`: a shell where a run runs, and its ports; `environment shell`."""
 
 from __future__ import annotations
 

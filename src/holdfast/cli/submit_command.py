@@ -1,4 +1,5 @@
-"""`experiment submit`: run a script, follow it, and end as it did; `experiment prepare`: build its environment only."""
+"""`experiment submit`: run a script, follow it, and exit as it did; `experiment prepare`: only build its
+environment."""
 
 from __future__ import annotations
 
@@ -228,7 +229,7 @@ def _submit(
     try:
         ahead = click.get_current_context().meta.get(AHEAD)
         for event in submit.submit(project, request, context, wait=not detached, ahead=ahead):
-            if isinstance(event, events.RunCreated):  # before it is shown: Ctrl-C may come in between
+            if isinstance(event, events.RunCreated):  # noted before it is shown: Ctrl-C may come in between
                 run_id = event.run_id
             elif isinstance(event, events.RunStarted):
                 is_started = True
@@ -250,7 +251,7 @@ def _submit(
 
 
 def _say_interrupted(run_id: str, what: str = "run") -> int:
-    """Before it is known that the host has it. `what` is being done there."""
+    """Before the host has confirmed the start. `what` is being started."""
     if run_id:
         terminal.notice(f"Interrupted while the {what} was being started; it may have begun: {run_id}")
         terminal.hint(f"Whether it did: holdfast status -r {run_id}")

@@ -1,5 +1,5 @@
-"""Drawing data as tables: by rich on a terminal, as aligned text in a pipe, or separated by tabs. And pages of two
-columns: lines broken between words on a terminal, and not at all in a pipe."""
+"""Draws data as tables: by rich on a terminal, as aligned text in a pipe, or separated by tabs. And pages of two
+columns, whose lines are wrapped on a terminal."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def tab_separated(data: Any, columns: Sequence[Column]) -> str:
 
 
 def draw_page(found: Iterable[Row], stream: TextIO) -> None:
-    """A title that is the same as the one before is not repeated."""
+    """A title is not repeated on the next row."""
     rows = list(found)
     longest = max(len(title) for title, _ in rows)
     room = terminal.width() - longest - 2 if terminal.is_terminal(stream) else None
@@ -43,7 +43,7 @@ def draw_page(found: Iterable[Row], stream: TextIO) -> None:
     for title, text in rows:
         shown = "" if title == last else title
         for line in _lines(one_line(text), room):
-            if room is not None and len(line) > room:  # a path, a command: it has to be copied in one piece
+            if room is not None and len(line) > room:  # a path, a command: to be copied in one piece
                 stream.write((terminal.style(shown, "bold", stream) + "\n" if shown else "") + f"  {line}\n")
             else:
                 stream.write(f"{terminal.style(shown.ljust(longest), 'bold', stream)}  {line}".rstrip() + "\n")
@@ -54,8 +54,8 @@ def draw_page(found: Iterable[Row], stream: TextIO) -> None:
 def fitting(
     columns: Sequence[Column], by_worth: Sequence[str], rows: Sequence[dict[str, Any]], width: int
 ) -> list[Column]:
-    """Those for which there is room; `by_worth` are their keys, the most telling first: a run id that is broken
-    over two lines cannot be copied."""
+    """The columns that fit; `by_worth` are keys, the most telling first. A run id that is wrapped could not be
+    copied."""
     by_key, chosen, used = {each.key: each for each in columns}, set[str](), -_GAP
     for key in by_worth:
         needed = max(len(by_key[key].title), *(len(str(row[key])) for row in rows)) + _GAP
@@ -66,7 +66,7 @@ def fitting(
 
 
 def left_out(titles: Sequence[str], width: int) -> str:
-    """One line that says which columns are missing, and where they are."""
+    """One line that names the missing columns and where they are."""
     where = ": -o json, or a wider terminal"
     for count in range(len(titles), 0, -1):
         more = f" and {len(titles) - count} more" if count < len(titles) else ""
@@ -77,11 +77,11 @@ def left_out(titles: Sequence[str], width: int) -> str:
 
 
 _GAP = 3
-"""Between two columns, as a table on a terminal has it."""
+"""The gap between two columns of a table on a terminal."""
 
 
 def _lines(text: str, room: int | None) -> list[str]:
-    """On a terminal, broken between words; a command at the end stands by itself."""
+    """Wrapped between words on a terminal; a command at the end gets its own line."""
     if room is None or len(text) <= room:
         return [text]
     import textwrap
@@ -93,7 +93,7 @@ def _lines(text: str, room: int | None) -> list[str]:
 
 
 def _rows(data: list[Any], columns: Sequence[Column]) -> tuple[list[dict[str, Any]], Sequence[Column]]:
-    """The data as dicts, and the columns to show: those that were asked for, else whatever the rows have."""
+    """The data as dicts, and the columns to show: those asked for, or all that the rows have."""
     rows = [_as_row(each) for each in data]
     if columns:
         return rows, columns

@@ -1,6 +1,6 @@
-"""Words for people, on stderr: notices, warnings, hints, errors. Data goes to stdout, by `cli.output`.
+"""Words for people, on stderr: notices, warnings, hints, errors. Data goes to stdout, by `output_format`.
 
-Colour only adds to a word that says the same (`warning:`), and is left out where it is not wanted.
+Colour only repeats what a word says (`warning:`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ROLES = {Role.GOOD: "good", Role.DOUBTFUL: "warning", Role.BAD: "error", Role.A
 
 
 class Switches:
-    """What `--verbose` and `--debug` set, wherever they stand on the line. One per invocation."""
+    """What `--verbose` and `--debug` set. One per invocation."""
 
     def __init__(self, verbose: bool = False, debug: bool = False) -> None:
         self.verbose, self.debug = verbose, debug
@@ -50,8 +50,8 @@ def provide_streams() -> None:
 
 
 def drop_unwritten() -> None:
-    """At the very end: what a full disk or a closed pipe does not take goes nowhere. Python would try once more when
-    it exits, complain, and exit with a code of its own."""
+    """Drops, at the very end, what a full disk or a closed pipe does not take. Python would try again when it exits,
+    complain, and exit with a code of its own."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -63,7 +63,7 @@ def drop_unwritten() -> None:
 
 
 class StatusLine:
-    """A line that the next one replaces; only where a person watches."""
+    """A line that the next one replaces; on a terminal only."""
 
     def __init__(self) -> None:
         self._shown = ""
@@ -84,7 +84,7 @@ class StatusLine:
 
 
 def show(line: Line) -> None:
-    """One that stays, with what to do about it."""
+    """Shows a line that stays, and its remedy."""
     match line.level:
         case Level.DATA:
             click.echo(line.text)
@@ -100,12 +100,12 @@ def show(line: Line) -> None:
 
 
 def notice(text: str) -> None:
-    """Something worth knowing, as it is."""
+    """Something worth knowing."""
     _write(text)
 
 
 def detail(text: str) -> None:
-    """Something worth knowing only with `--verbose`."""
+    """Shown only with `--verbose`."""
     if switches().verbose:
         _write(style(text, "dim", sys.stderr))
 
@@ -120,7 +120,7 @@ def error(text: str, kind: str = "error") -> None:
 
 
 def hint(text: str) -> None:
-    """What to do now; each line of it is indented, so that it reads as belonging to the line above."""
+    """What to do now, indented below the line that it belongs to."""
     for line in text.splitlines():
         _write(f"  {style(one_line(line), 'hint', sys.stderr)}")
 
@@ -136,7 +136,7 @@ def agreed(question: str, refusal: str) -> bool:
 
 
 def end_of_line() -> None:
-    """Leave the line on which the terminal has shown `^C`."""
+    """Leaves the line on which the terminal shows `^C`."""
     if is_terminal(sys.stderr):
         _write("")
 
@@ -147,7 +147,7 @@ def rule(character: str = "=") -> str:
 
 
 def width() -> int:
-    """Columns to write in; `COLUMNS` wins, and 80 where it is not known."""
+    """Columns to write in: `COLUMNS`, or the terminal's, or 80."""
     import shutil
 
     return max(20, shutil.get_terminal_size((80, 24)).columns)
@@ -164,7 +164,7 @@ def shows_colour(stream: TextIO) -> bool:
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """None is what Python has for a stream that was closed before it began."""
+    """`stream` None: it was closed before Python started."""
     try:
         return stream is not None and stream.isatty()
     except ValueError:  # closed by the caller
@@ -179,7 +179,7 @@ def switches() -> Switches:
 
 
 def _let_console_take_escapes() -> None:
-    """Windows' own console shows colours, and takes back a line, once it is told to."""
+    """Makes the Windows console understand colours and status lines."""
     if sys.platform == "win32":
         import ctypes
 
@@ -200,7 +200,7 @@ def _write(text: str) -> None:
 
 @contextlib.contextmanager
 def _even_if_full() -> Iterator[None]:
-    """Words that the disk does not take must not end the command that they are about. Lost data does, at its end."""
+    """Messages that a full disk does not take must not end the command. Lost data does, at its end."""
     try:
         yield
     except BrokenPipeError:

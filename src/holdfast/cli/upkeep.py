@@ -1,4 +1,4 @@
-"""`experiment clean` and `experiment diagnostics`: making room, and telling others what happened."""
+"""`experiment clean` and `experiment diagnostics`: making room, and a zip for bug reports."""
 
 from __future__ import annotations
 
