@@ -1,8 +1,8 @@
-"""The file of the index: a cache. It is made when it is not there, removed and made anew when it is damaged, and done
-without when it cannot be written. Other tables are another file: the version is in its name.
+"""The file of the index: a cache. It is made when it is missing, replaced when it is damaged, and done without when it
+cannot be written. Other tables are another file: the version is in its name.
 
-Operations are functions of a connection, because they may have to be run again: on a fresh file after damage,
-or, for reading, on a copy in memory where the folder is read-only or the disk full.
+Operations are functions of a connection, because they may have to be run again: on a fresh file after damage, or, for
+reading, on a copy in memory where the folder is read-only or the disk full.
 
 The journal mode stays SQLite's default: a write-ahead log needs shared memory, which network disks lack.
 """
@@ -48,7 +48,7 @@ class Database:
         self.path = state / f"index-{VERSION}.sqlite"
 
     def write(self, operation: Callable[[sqlite3.Connection], Result]) -> Result:
-        """Run `operation` on the file, which is made if need be. StorageError when it cannot be written."""
+        """Run `operation` on the file, which is made if it is missing. StorageError if it cannot be written."""
         import sqlite3
 
         try:
@@ -61,7 +61,7 @@ class Database:
             raise _storage_error(error, self.path) from error
 
     def read(self, operation: Callable[[sqlite3.Connection], Result]) -> Result:
-        """Run `operation` on the file or, where that cannot be, on a copy in memory: reading always works."""
+        """Run `operation` on the file or, if that fails, on a copy in memory: reading always works."""
         import sqlite3
 
         if self.path.parent.is_dir():
@@ -177,12 +177,12 @@ def _alone_in(folder: Path) -> Iterator[None]:
 
 
 _MISREAD = (ValueError, TypeError)
-"""What a row gives that has other values than were written."""
+"""Errors from a row whose values are not those that were written."""
 
 
 def _is_disturbed(error: Exception) -> bool:
-    """A process that still has a damaged file open takes the journal of the new one, which has its name, for its own,
-    and removes it under a process that writes. A disk that really fails does so again."""
+    """A process that still has a damaged file open mistakes the new file's journal, which has the same name, for its
+    own, and removes it. A disk that really fails does so again."""
     return "disk I/O error" in str(error)
 
 

@@ -13,12 +13,11 @@ from holdfast.frozen import dataclass
 
 FILE = "gpu.jsonl"
 PARTS = 1200
-"""Of the time: twenty for each cell of the widest plot."""
+"""Parts of the time: twenty for each cell of the widest plot."""
 
 
 class Point(NamedTuple):
-    """The means of what was seen from `since` to `time`, seconds after the script's start. Per cent and bytes; None is
-    not known."""
+    """Means from `since` to `time`, in seconds after the script's start: per cent and bytes. None is unknown."""
 
     since: float
     time: float
@@ -40,7 +39,7 @@ class Series:
 
 
 def read_series(folder: Path, started: float | None, ended: float | None = None) -> tuple[Series, ...]:
-    """By number. Any bytes are accepted; a run that was not watched has none. `started`, `ended`: when the script did,
+    """By number; empty for a run that was not watched. Any bytes are accepted. `started` and `ended` are the script's,
     by the clock of the run's machine."""
     try:
         samples = read((folder / FILE).read_bytes())
@@ -61,8 +60,8 @@ def read_series(folder: Path, started: float | None, ended: float | None = None)
 
 
 def means(spans: Sequence[tuple[float, float, float | None]], end: float, count: int) -> list[float | None]:
-    """`count` means over equal parts of the time up to `end`, of values that each hold from one time to another; None
-    for a part of which nothing is known."""
+    """`count` means over equal parts of the time up to `end`, of values that each hold for a span; None for a part of
+    which nothing is known."""
     sums, shares = [0.0] * count, [0.0] * count
     for since, time, value in spans if end > 0 else ():
         for place, share in _shares(since * count / end, time * count / end, count) if value is not None else ():
@@ -72,7 +71,7 @@ def means(spans: Sequence[tuple[float, float, float | None]], end: float, count:
 
 
 def _shares(since: float, until: float, count: int) -> list[tuple[int, float]]:
-    """Which of `count` parts a time lies in, and how much of each it takes. Times are counted in parts."""
+    """The parts, out of `count`, that a span covers, and how much of each. Times are counted in parts."""
     first, last = int(since), min(ceil(until), count)
     if last - first == 1:
         return [(first, until - since)]
@@ -84,7 +83,7 @@ def _ratios(sums: list[float], shares: list[float]) -> list[float | None]:
 
 
 class _Device:
-    """What was seen in each part of the time, times its share of it, and the shares."""
+    """Sums of what was seen in each part of the time, weighted by its share, and the shares."""
 
     def __init__(self, number: int, uuid: str = "", name: str = "", total: int | None = None) -> None:
         self._about = number, uuid, name, total

@@ -41,9 +41,9 @@ EVERY = Filter()
 
 @dataclass(frozen=True)
 class RunListing:
-    """`total` counts all runs that match; `unreadable` names the folders that are no readable run.
+    """`total` counts all runs that match; `unreadable` names folders that cannot be read as runs.
 
-    `has_unfinished`: some run of the project, matching or not, has not ended or is not at home.
+    `has_unfinished`: a run of the project, matching or not, has not ended or is not at home.
     """
 
     runs: tuple[Run, ...]
@@ -69,7 +69,7 @@ class Index:
         self._database = Database(state)
 
     def next_run_number(self, script_name: str, run_id: str) -> int:
-        """The next number of this script, never the same twice. Asked again for the same run: the same."""
+        """The next number of this script. The same run always gets the same one, and no other run does."""
 
         def take(connection: sqlite3.Connection) -> int:
             self._synchronize(connection, unfinished=False)
@@ -118,24 +118,24 @@ class Index:
             newest = f"SELECT shown FROM runs WHERE tracked = 1{condition}"  # noqa: S608 - names and operators are ours
             newest += " ORDER BY created DESC, run_id DESC LIMIT ?"
             rows = connection.execute(newest, (*values, -1 if limit is None else limit)).fetchall()
-            found = json.loads("[" + ",".join(shown for (shown,) in rows) + "]")  # the parser is entered once
+            found = json.loads("[" + ",".join(shown for (shown,) in rows) + "]")  # one call of the parser
             return Documents(tuple(found), unreadable, _has_unfinished(connection))
 
         return self._database.read(select)
 
     def unfinished(self, abandoned: Collection[str] = ()) -> tuple[tuple[str, str], ...]:
-        """Run id and target of every run, tracked or not, that has not ended or is not at home; of those that were
-        given up only the ones in `abandoned`."""
+        """Run id and target of every run, tracked or not, that has not ended or is not at home; of abandoned ones only
+        those in `abandoned`."""
         wanted = [run for run in self._unsettled() if run.status is not Status.ABANDONED or run.run_id in abandoned]
         return tuple((run.run_id, run.submission.target) for run in wanted)
 
     def abandoned(self) -> tuple[tuple[str, str], ...]:
-        """Run id and target of every run that was given up, and of which its host has said nothing since."""
+        """Run id and target of every run that was given up and not heard of since."""
         wanted = [run for run in self._unsettled() if run.status is Status.ABANDONED]
         return tuple((run.run_id, run.submission.target) for run in wanted)
 
     def renew(self, run_id: str) -> None:
-        """Take in a run that has ended anew: something of its folder is not as it was."""
+        """Read an ended run again, because something in its folder has changed."""
 
         def store(connection: sqlite3.Connection) -> None:
             with transaction(connection):
@@ -145,7 +145,7 @@ class Index:
         self._database.write(store)
 
     def rebuild(self) -> int:
-        """Make everything anew from the run folders; how many runs there are."""
+        """Rebuild the index from the run folders. Returns how many runs there are."""
 
         def refill(connection: sqlite3.Connection) -> int:
             import sqlite3
@@ -170,10 +170,10 @@ class Index:
         return self._database.read(select)
 
     def _synchronize(self, connection: sqlite3.Connection, unfinished: bool = True) -> tuple[str, ...]:
-        """Make the index agree with the folders; the names of folders that are no readable run.
+        """Make the index agree with the folders. Returns the names of folders that cannot be read as runs.
 
-        A run that has ended and is collected does not change: only new folders and unfinished runs are
-        read. When there is nothing to change, nothing is written and no lock taken.
+        A run that has ended and is collected does not change: only new folders and unfinished runs are read. If nothing
+        has changed, nothing is written and no lock taken.
         """
         gone: set[str] = set()
         fresh: tuple[Run, ...] = ()
@@ -201,8 +201,8 @@ class Index:
         return unreadable
 
     def _folder_time(self) -> int | None:
-        """When a run folder was last made, renamed or removed; None while that is so recent that another one could
-        bear the same time."""
+        """When a run folder was last made, renamed or removed; None while that is so recent that the next change could
+        have the same time."""
         try:
             changed = os.stat(self._folders.root).st_mtime_ns
         except OSError:

@@ -1,7 +1,7 @@
 """The journal as values: whole lines of bytes in, frozen events out. Any bytes are accepted, nothing raises.
 
-A line that cannot be read is counted and passed over. A last line without its newline is still being written
-and is left for later. Bytes of value 0 are what some file systems leave after a power cut: dropped, counted.
+A line that cannot be read is counted and skipped. A last line without its newline is still being written and is left
+for later. Zero bytes are what some file systems leave after a power cut: dropped, counted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Seconds = Annotated[float, Between(0, YEAR_10000)]
 
 @dataclass(frozen=True)
 class Created:
-    """`engine` is the one that the run waits for; empty for a run that begins at once."""
+    """`engine` is the one that the run waits for; empty for a run that starts at once."""
 
     time: float
     host: str = ""
@@ -55,7 +55,7 @@ class EnvironmentUsed:
 
 @dataclass(frozen=True)
 class ContainerUsed:
-    """`image` is the id, `name` what the container is called; `gpus`: whether it gets those of the machine."""
+    """`image` is the id, `name` the container's; `gpus`: whether it has those of the machine."""
 
     time: float
     image: str = ""
@@ -165,7 +165,7 @@ def parse_journal(data: bytes) -> Journal:
 
 
 def _event(data: Any) -> JournalEvent | None:
-    """The event of a line; None for one this version does not know; TypeError for what none would write."""
+    """The event of a line; None for one that this version does not know. TypeError for what no version writes."""
     if not isinstance(data, dict) or not isinstance(data.get("e"), str):
         raise TypeError("not an event")
     time = data.get("t")
@@ -194,7 +194,7 @@ def _swept(time: float, data: Mapping[str, Any]) -> ProcessesEnded:
 
 
 def _gpu(time: float, data: Mapping[str, Any]) -> GpusJudged:
-    """A state that this version does not know is one that it cannot judge by."""
+    """A state that this version does not know counts as unknown."""
     if not isinstance(data.get("state"), str):
         raise TypeError("a verdict without a state")
     state = data["state"] if data["state"] in _STATES else UseState.UNKNOWN.value

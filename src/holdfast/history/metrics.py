@@ -92,7 +92,7 @@ class _Tally:
                 self.maximum = value
 
     def joined(self, later: _Tally) -> _Tally:
-        """Both together. Of last values at the same time that of the later file counts."""
+        """Both together. Of last values at the same time, the later file's counts."""
         last = later if later.clock >= self.clock else self
         joined = _Tally(last.clock)
         joined.count = self.count + later.count
@@ -133,7 +133,7 @@ def _unreadable(error: OSError, path: Path) -> StorageError:
 
 
 def _parsed(lines: list[bytes]) -> Iterator[Record | None]:
-    """The record of each line, None where it cannot be read; empty lines are left out."""
+    """The record of each line, None if it cannot be read; empty lines are skipped."""
     if any(b"\0" in line for line in lines):
         lines = [line.replace(b"\0", b"") for line in lines]
     lines = [line for line in lines if not line.isspace()]

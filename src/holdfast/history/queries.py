@@ -1,10 +1,10 @@
 """A run as the dict that `--query` and `-o json` work on: the keys of `az ml history`, and a few of our own.
 
-The last value of each metric is a key at the top, as it was there (`[?Accuracy != null]`). A metric whose
-name is taken by a key of the run is only found under `metrics`, which has them all.
+The last value of each metric is a key at the top (`[?Accuracy != null]`). A metric whose name is a key of the run is
+only found under `metrics`, which has them all.
 
-What a query says about metrics becomes conditions that the index can look up: to make each of 10,000 runs into a dict
-costs most of the time. The query itself is always run on what is left, so a condition may only leave out what it would.
+Conditions on metrics in a query are looked up in the index, because making 10,000 runs into dicts takes most of the
+time. The query is always run on what is left, so conditions only leave out what it would not select.
 """
 
 from __future__ import annotations
@@ -95,13 +95,13 @@ def _record(run: Run) -> dict[str, Any]:
 
 _OPERATORS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<=", "eq": "="}
 _EXACT = 2**53
-"""The index holds floats; beyond this they are not every integer."""
+"""The index holds floats, which beyond this do not represent every integer."""
 _SAME_LIST = ("pipe", "subexpression", "index_expression")
 _OF_A_LIST = ("max_by", "min_by", "sort_by", "length")
 
 
 class MetricCondition(NamedTuple):
-    """`operator` is SQL's; empty: the run has a value of that name, whatever it is."""
+    """`operator` is SQL's; empty: the run has a value of that name."""
 
     name: str
     operator: str = ""
@@ -109,9 +109,8 @@ class MetricCondition(NamedTuple):
 
 
 def metric_conditions(query: str) -> tuple[MetricCondition, ...]:
-    """All must hold for a run that the query's first filter lets through. Empty: the query says nothing that helps.
-
-    The query must be a valid one."""
+    """Conditions that hold for every run that the query selects. Empty: the query has none that helps. The query must
+    be valid."""
     import jmespath
 
     node: Any = jmespath.compile(query).parsed

@@ -32,11 +32,11 @@ from holdfast.project.quantities import format_duration
 from holdfast.whole_files import storage_error
 
 DIVERGED = ".diverged-"
-"""In the name of a copy that turned out not to be the beginning of the host's file: kept, never spliced."""
+"""In the name of a copy that was not the beginning of the host's file: kept beside the new one."""
 
 
 def fold(submission: Submission, journal: Journal, metrics: Mapping[str, Any]) -> Run:
-    """The run as its journal tells it. Total: any events in any order give a run."""
+    """The run as its journal tells it. Any events in any order give a run."""
     run = Run(submission=submission, status=Status.SUBMITTED, metrics=dict(metrics))
     for event in journal.events:
         run = _apply(run, event)
@@ -48,7 +48,7 @@ def fold(submission: Submission, journal: Journal, metrics: Mapping[str, Any]) -
 
 def read_run(folders: RunFolders, run_id: str) -> Run:
     """Read the near copies of a run's files and fold them. No journal: a run that was only submitted."""
-    from holdfast.history.metrics import final_values  # here, so that the pure half above needs nothing of it
+    from holdfast.history.metrics import final_values  # `fold` needs nothing of it
 
     submission = folders.submission(run_id)
     folder = folders.path(run_id)
@@ -77,7 +77,7 @@ def read_run(folders: RunFolders, run_id: str) -> Run:
 
 
 def _abandoned(run: Run, why: str | None) -> Run:
-    """What was given up here, unless the host has said how it ended."""
+    """The run given up here; `why` None: it was not."""
     if why is None:
         return run
     return replace(run, status=Status.ABANDONED, ending=Ending(Reason.ABANDONED, detail=why), phase="")
@@ -136,7 +136,7 @@ def _apply(run: Run, event: JournalEvent) -> Run:
             return replace(run, outputs=event.outputs, other_files=event.others, other_files_count=event.others_count)
         case JournalNote():
             return _with_note(run, event.text)
-        case GpusJudged():  # by the supervisor; where that died before it said the end, once more by the guardian
+        case GpusJudged():  # by the supervisor, and again by the guardian if the supervisor died before the end
             return run if run.gpu is not None else replace(run, gpu=event.verdict)
         case RunEnded():
             return _with_ending(run, event)
@@ -167,7 +167,7 @@ def _with_ending(run: Run, event: RunEnded) -> Run:
     run = replace(run, ended=event.time, phase="")
     reason = _REASONS.get(event.reason)
     if reason is None:
-        # A word of a later version. It is not known to be a success, so it is none.
+        # A later version's word: not known to be a success, so it is none.
         ending = Ending(Reason.UNKNOWN, event.code, event.signal, f"{event.reason} {event.detail}".strip())
     else:
         ending = Ending(reason, event.code, event.signal, event.detail)
@@ -179,7 +179,7 @@ def _with_note(run: Run, note: str) -> Run:
 
 
 _REASONS = {each.value: each for each in Reason if each is not Reason.ABANDONED}
-"""What a host may say; that a run was given up is only ever said here."""
+"""What a host may say; only this side abandons runs."""
 _CAUSES = {
     "cancel": "being canceled",
     "time-limit": "being ended, time limit reached",

@@ -84,7 +84,7 @@ def compare_runs(first: RunView, second: RunView) -> Comparison:
 
 
 def flattened(value: Any, name: str = "") -> dict[str, str]:
-    """Nested maps as dotted names. Values are shown as JSON, save for text, which is shown as it is."""
+    """Nested maps as dotted names. Text is shown as it is, other values as JSON."""
     if isinstance(value, Mapping) and (value or not name):
         found: dict[str, str] = {}
         for key in sorted(value, key=str):
@@ -94,7 +94,7 @@ def flattened(value: Any, name: str = "") -> dict[str, str]:
 
 
 def _settings(configuration: Mapping[str, Any]) -> dict[str, str]:
-    """Those that are set: null and an empty list say that one is not."""
+    """Those that are set: null and an empty list are not."""
     return {name: value for name, value in flattened(configuration).items() if value not in ("null", "[]")}
 
 
@@ -118,8 +118,8 @@ def _facts(run: Run) -> dict[str, str]:
 
 
 def _gpu_use(run: Run) -> str | None:
-    """Whether, on what, and the reason where it is not what one hopes for; not how much, which is never twice the
-    same. None of a run that asked for nothing."""
+    """Whether GPUs were used, which, and the reason if it is not `ok`; not how much, which always differs. None for a
+    run that asked for none."""
     verdict = run.gpu
     if verdict is None or verdict.state is UseState.NOT_ASKED:
         return None
@@ -130,7 +130,7 @@ def _gpu_use(run: Run) -> str | None:
 
 
 def _differences(first: Mapping[str, str], second: Mapping[str, str]) -> tuple[Difference, ...]:
-    """By name, in the order in which the names come: those of `first`, then those that only `second` has."""
+    """By name: those of `first` in their order, then those that only `second` has."""
     names = [*first, *(name for name in second if name not in first)]
     pairs = [Difference(name, first.get(name), second.get(name)) for name in names]
     return tuple(each for each in pairs if each.first != each.second)

@@ -23,14 +23,13 @@ SUBMISSION = "submission.json"
 PLAN = "plan.json"
 CONFIGURATION = "configuration.json"
 HOST = "host.json"
-"""Where the run may have been started, written before it is; and what was measured of that host: how far its clock is
-off."""
+"""Where the run may have been started, written before it is; and how far that host's clock is off."""
 COLLECTED = "collected.json"
-"""Written last of all by the process that copies: the run has ended and its outputs are at home."""
+"""Written last: the run has ended and its outputs are at home."""
 ABANDONED = "abandoned.json"
-"""The run is not waited for any more, since when, and why its host could not be asked."""
+"""The run was given up: when, and why its host could not be asked."""
 NEWEST = 5
-"""So many runs are named where one is not found."""
+"""Runs that are named if one is not found."""
 
 
 class RunFolders:
@@ -41,7 +40,7 @@ class RunFolders:
         self.root = state / "runs"
 
     def reserve(self, prefix: str, now: float) -> str:
-        """Take a new run id, `<prefix>_<epoch ms>`. No two callers get the same, whatever the process."""
+        """Take a new run id, `<prefix>_<epoch ms>`. No two callers get the same, also in different processes."""
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             self._remove_leftovers(now)
@@ -55,8 +54,7 @@ class RunFolders:
             raise storage_error(error, "make a folder for the run", self.root) from error
 
     def claim(self, run_id: str) -> bool:
-        """Take an id that was given elsewhere, for a run that is brought here. False when it is here already, or
-        another process is bringing it."""
+        """Take the id of a run that is imported. False if it is here already, or another process is importing it."""
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             return self._take(run_id)
@@ -82,7 +80,7 @@ class RunFolders:
         return self.path(run_id)
 
     def abandon(self, run_id: str) -> None:
-        """Give a reserved id back. Not there any more is success; a committed run is not touched."""
+        """Give a reserved id back. A repeat is success; a committed run is not touched."""
         _remove_tree(self.draft(run_id))
 
     def path(self, run_id: str) -> Path:
@@ -93,7 +91,7 @@ class RunFolders:
         return tuple(sorted(self.names(), key=_age))
 
     def names(self) -> frozenset[str]:
-        """Every run in no order: half the time of `all_ids`, for thousands of them."""
+        """Every run in no order: in half the time of `all_ids`."""
         try:
             found = os.listdir(self.root)
         except (FileNotFoundError, NotADirectoryError):
@@ -118,41 +116,29 @@ class RunFolders:
         raise _unknown(text, ids)
 
     def newest(self) -> str | None:
-        """Preparations too, which `last` does not mean."""
+        """The newest run, also if it is a preparation, which `last` does not mean."""
         return next(reversed(self.all_ids()), None)
 
     def _is_preparation(self, run_id: str) -> bool:
-        """Whether an environment was all that was wanted: that is not meant by the last run."""
-        try:
-            data = json.loads((self.path(run_id) / SUBMISSION).read_bytes())
-        except (OSError, ValueError):
-            return False
-        return isinstance(data, dict) and data.get("script_name") == ""
+        """Whether the run only built an environment."""
+        return self._known(run_id, SUBMISSION).get("script_name") == ""
 
     def is_collected(self, run_id: str) -> bool:
         return (self.path(run_id) / COLLECTED).exists()
 
     def outputs_are_left(self, run_id: str) -> bool:
-        """Whether the outputs of a run that is collected are on its host only."""
-        try:
-            data = json.loads((self.path(run_id) / COLLECTED).read_bytes())
-        except (OSError, ValueError):
-            return False
-        return isinstance(data, dict) and data.get("outputs_left") is True
+        """Whether the outputs of a collected run are on its host only."""
+        return self._known(run_id, COLLECTED).get("outputs_left") is True
 
     def why_abandoned(self, run_id: str) -> str | None:
-        """Why the host could not be asked when the run was given up; None where it was not."""
-        try:
-            data = json.loads((self.path(run_id) / ABANDONED).read_bytes())
-        except FileNotFoundError:
+        """Why the host could not be asked when the run was given up; None if it was not."""
+        if not (self.path(run_id) / ABANDONED).exists():
             return None
-        except (OSError, ValueError, RecursionError):
-            data = None
-        why = data.get("why") if isinstance(data, dict) else None
+        why = self._known(run_id, ABANDONED).get("why")
         return why if isinstance(why, str) and why else "no reason is known"
 
     def write_abandoned(self, run_id: str, why: str, now: float) -> None:
-        """The run is given up here. Nothing of what its host wrote is touched. A repeat keeps the newer reason."""
+        """Give the run up here. Nothing that its host wrote is touched. A repeat keeps the newer reason."""
         path = self.path(run_id) / ABANDONED
         try:
             write_whole(path, json.dumps({"format": RECORD_FORMAT, "t": now, "why": why}).encode("ascii") + b"\n")
@@ -160,26 +146,26 @@ class RunFolders:
             raise storage_error(error, f"write the record of run `{run_id}`", path) from error
 
     def take_up_again(self, run_id: str) -> None:
-        """The host was heard after all, so that its word counts. One that was not given up is success."""
+        """The host answers again, so what it says counts. Success also if the run was not given up."""
         with contextlib.suppress(OSError):
             (self.path(run_id) / ABANDONED).unlink(missing_ok=True)
 
     def clock_offset(self, run_id: str) -> float | None:
-        """Seconds by which the clock of the run's host was ahead of this machine's; None where it is this machine's."""
-        offset = self._host(run_id).get("clock_offset")
+        """Seconds by which the clock of the run's host was ahead of this machine's; None if it is this machine's."""
+        offset = self._known(run_id, HOST).get("clock_offset")
         return float(offset) if isinstance(offset, int | float) and not isinstance(offset, bool) else None
 
     def place(self, run_id: str) -> Place | None:
-        """The only place where the run can have been started; None: it was never sent, or what its machine said of
-        itself was not enough."""
-        data = self._host(run_id)
+        """The only place where the run can have been started. None: it was never sent, or its machine could not be
+        identified."""
+        data = self._known(run_id, HOST)
         words = [data.get(name, "") for name in ("machine", "folder", "node")]
         if not all(isinstance(word, str) for word in words) or not words[0]:
             return None
         return Place(*words)
 
     def write_place(self, run_id: str, host: str, place: Place) -> None:
-        """Raises StorageError: a run whose place is not known is not to be started."""
+        """Raises StorageError: a run whose place is unknown must not be started."""
         about = {"host": host, "machine": place.machine, "folder": place.folder, "node": place.node}
         try:
             self._write_host(run_id, about)
@@ -187,7 +173,7 @@ class RunFolders:
             raise storage_error(error, f"write the record of run `{run_id}`", self.path(run_id)) from error
 
     def write_clock(self, run_id: str, host: str, offset: float, uncertainty: float) -> None:
-        """Of a host that is not this machine. Where it cannot be written, times are shown as the host has them."""
+        """Of another machine. If it cannot be written, times are shown as the host has them."""
         with contextlib.suppress(OSError):
             self._write_host(run_id, {"host": host, "clock_offset": offset, "uncertainty": uncertainty})
 
@@ -208,17 +194,18 @@ class RunFolders:
         """Where a reserved run is being written; `commit` renames it."""
         return self.root / f"{run_id}.new"
 
-    def _host(self, run_id: str) -> dict[str, Any]:
+    def _known(self, run_id: str, name: str) -> dict[str, Any]:
+        """What a file of the run holds; empty if it cannot be read."""
         try:
-            data = json.loads((self.path(run_id) / HOST).read_bytes())
+            data = json.loads((self.path(run_id) / name).read_bytes())
         except (OSError, ValueError, RecursionError):
             return {}
         return data if isinstance(data, dict) else {}
 
     def _write_host(self, run_id: str, about: Mapping[str, Any]) -> None:
-        """Beside what is known already; whole or not at all."""
+        """Adds to what is known; whole or not at all."""
         path = self.path(run_id) / HOST
-        data = {**self._host(run_id), "format": RECORD_FORMAT, **about}
+        data = {**self._known(run_id, HOST), "format": RECORD_FORMAT, **about}
         write_whole(path, json.dumps(data).encode("ascii") + b"\n")
 
     def _take(self, run_id: str) -> bool:
@@ -227,7 +214,7 @@ class RunFolders:
             draft.mkdir()
         except FileExistsError:
             return False
-        # Looked at only now: while the draft is ours no other process can commit this id, so the answer stays true.
+        # Only now: while the draft is ours no other process can commit this id, so the answer stays true.
         if self.path(run_id).exists():
             draft.rmdir()
             return False
@@ -237,7 +224,7 @@ class RunFolders:
         """Drafts of processes that died between `reserve` and `commit`."""
         for entry in os.scandir(self.root):
             if entry.name.endswith(".new"):
-                with contextlib.suppress(OSError):  # another process may be removing it, too
+                with contextlib.suppress(OSError):  # another process may be removing it too
                     if entry.stat(follow_symlinks=False).st_mtime < now - _LEFTOVER_AGE:
                         _remove_tree(self.root / entry.name)
 
@@ -270,7 +257,7 @@ def _safe(prefix: str) -> str:
 
 
 def _age(run_id: str) -> tuple[int, str]:
-    """Sorts ids by their milliseconds, whatever the prefix; a folder that is no run of ours comes first."""
+    """Sorts ids by their milliseconds, whatever the prefix; folders that are no runs come first."""
     digits = run_id.rpartition("_")[2]
     return (int(digits) if digits.isdecimal() and digits.isascii() and len(digits) < 20 else 0, run_id)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 PACKAGES_SHOWN, USERS_SHOWN = 40, 5
 ID_LENGTH, ID_SHOWN = 16, 8
-"""Characters of an id, and how many of them are shown: the beginning is enough for every command."""
+"""Characters of an id, and how many are shown: the beginning is enough for every command."""
 
 
 def listed_as_dict(listed: ListedEnvironment) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def fixed_text(change: SpecFinding) -> str:
 
 
 def checked_text(checked: EnvironmentCheck) -> str:
-    """How much was found, and in what: who reads it shall know what was not looked at."""
+    """How much was found, and what was looked at."""
     errors = sum(1 for each in checked.remarks if each.severity == "error")
     warnings = len(checked.remarks) - errors
     counts = [counted(errors, "error")] * bool(errors) + [counted(warnings, "warning")] * bool(warnings)
@@ -117,7 +117,7 @@ def checked_text(checked: EnvironmentCheck) -> str:
 
 
 def short_id(name: str) -> str:
-    """An id as it is shown to people; what has a name of its own is called by it."""
+    """An id as it is shown to people; other names are shown in full."""
     return name[:ID_SHOWN] if len(name) == ID_LENGTH and not set(name) - set("0123456789abcdef") else name
 
 

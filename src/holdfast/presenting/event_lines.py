@@ -1,4 +1,4 @@
-"""What the workbench's events say: the lines of each."""
+"""What the workbench's events say, as lines."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from holdfast.workbench.reach import events
 
 QUEUED, GPUS = "queued", "gpus"
 WAITING = (QUEUED, GPUS)
-"""The phases in which a run waits, for its engine or for GPUs, which may take hours: all their words are said in a log
-too."""
+"""Phases in which a run waits for its engine or for GPUs, perhaps for hours: a log gets all their words."""
 PHASES = {
     "environment": "Preparing the environment …",
     "image": "Fetching the image …",
@@ -22,7 +21,7 @@ PHASES = {
     GPUS: "",
     QUEUED: "",
 }
-"""What is said once when a phase begins; its own words follow as progress."""
+"""What is said once when a phase begins; progress follows."""
 CAUSES = {
     "cancel": "Canceling",
     "time-limit": "Time limit reached; ending",
@@ -33,7 +32,7 @@ FETCH_WORTH_SHOWING = 20 << 20
 
 
 def lines(event: events.Event, now: float) -> list[Line]:
-    """Nothing of an event that says nothing in words. `now`: seconds since 1970, for times of day."""
+    """Empty for an event without words. `now`: seconds since 1970, for times of day."""
     if isinstance(event, events.HostSilent):
         return [_host_silent(event, now)]
     happened = event.event if isinstance(event, events.Recorded) else event
@@ -47,7 +46,7 @@ def _snapshot_progressed(event: events.SnapshotProgressed) -> Line:
 
 
 def _environment_used(event: journals.EnvironmentUsed) -> Iterable[Line]:
-    """Nothing of the user's own Python."""
+    """Nothing for the user's own Python."""
     count = counted(len(event.packages), "package")
     if event.id and event.built:
         yield Line(f"Built the environment in {event.seconds:.1f} s: {count}.")

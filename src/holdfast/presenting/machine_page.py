@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from holdfast.frozen import asdict
+from holdfast.codec import encode
 from holdfast.hosts.gpu_report import Device, GpuInventory, GpuOccupant, Instance, WaitingRun, Whose
 from holdfast.hosts.machine_report import DeviceState, DockerReport, Folder, Gpu, GpuState, MachineFacts
 from holdfast.presenting.lines import Row, at_most, gibibytes
@@ -23,10 +22,8 @@ def as_dict(
     facts: MachineFacts, findings: Sequence[MachineFinding] = (), engine: DockerReport | None = None
 ) -> dict[str, Any]:
     """For JSON and queries. `engine`: of a machine that runs containers for us."""
-    plain: dict[str, Any] = json.loads(json.dumps(asdict(facts)))  # queries know lists, and not tuples
-    if engine is not None:
-        plain["engine"] = json.loads(json.dumps(asdict(engine)))
-    return {**plain, "findings": [each._asdict() for each in findings]}
+    found = {"engine": encode(engine)} if engine is not None else {}
+    return {**encode(facts), **found, "findings": [each._asdict() for each in findings]}
 
 
 def rows(
@@ -145,7 +142,7 @@ def _clock(value: int | None) -> str:
 
 
 def users_document(look: GpuInventory) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(json.dumps(asdict(look)))  # queries know lists, and not tuples
+    found: dict[str, Any] = encode(look)
     return found
 
 

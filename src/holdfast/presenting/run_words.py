@@ -14,7 +14,7 @@ from holdfast.project.quantities import format_size, short_duration
 from holdfast.workbench.reach.contacts import Silence
 
 TOLD_BY_THE_OUTPUT = (Reason.EXIT_CODE, Reason.SIGNAL)
-"""Endings of which nothing more can be said than that the cause is in the output."""
+"""Endings whose cause is in the script's output."""
 METRICS_SHOWN, OUTPUTS_SHOWN, PROCESSES_SHOWN, OTHERS_SHOWN = 8, 5, 5, 8
 METRIC_COLUMNS = 3
 METRIC_DIGITS, METRIC_LENGTH = 6, 60
@@ -30,9 +30,9 @@ COLUMNS: tuple[Column, ...] = (
     Column("duration", "Duration", align="right"),
 )
 GPU = Column("gpu", "GPU")
-"""Shown where there is something in it: most projects have no run that could have used one."""
+"""Shown if a row has something in it: most projects use no GPU."""
 TELLING = ("run_id", "status", "script_name", "gpu", "duration", "reason", "", "start_time_utc", "target", "run_number")
-"""Which columns are kept where there is no room for all, the most telling first; `` is the first metric."""
+"""Columns to keep where not all fit, the most telling first; `` is the first metric."""
 STATUS_ROLES: Mapping[Status, Role] = {
     Status.SUBMITTED: Role.QUIET,
     Status.QUEUED: Role.QUIET,
@@ -54,7 +54,7 @@ VERDICT_ROLES: Mapping[UseState, Role] = {
 
 
 def status_mark(run: Run, silence: Silence | None, now: float) -> Mark:
-    """The last known status, and that it is no more than that where the host could not be asked."""
+    """The last known status, marked as such if the host could not be asked."""
     status = run.status.value
     if silence is None:
         return Mark(status, STATUS_ROLES[run.status])
@@ -63,19 +63,19 @@ def status_mark(run: Run, silence: Silence | None, now: float) -> Mark:
 
 
 def status_sentence(run: Run) -> str:
-    """Of a run that has ended: what became of it, after how long, and why."""
+    """What became of a run that has ended, after how long, and why."""
     took = "" if run.duration is None else f" after {short_duration(run.duration)}"
     return f"Status: {run.status.value}{took}. {run.how_it_ended()}"
 
 
 def queued_words(said: str) -> str:
-    """Of a run that an engine has and does not run yet: what the engine says."""
+    """For a run that its engine has not started yet: what the engine says."""
     return f"queued: {said}" if said else "queued"
 
 
 def ended_by(run: Run) -> str:
-    """A few words: nothing for a success, the phase while it goes on. What a run waits for, or why it is ended, is a
-    sentence of which the beginning is enough."""
+    """A few words: nothing for a success, the phase while the run goes on. Of a sentence about waiting or ending the
+    beginning is enough."""
     ending = run.ending
     if ending is None:
         return run.phase.partition(":")[0] if run.phase.startswith(("waiting for ", "being ")) else run.phase
@@ -93,12 +93,12 @@ def ended_by(run: Run) -> str:
 
 
 def script_and_target(run: Run) -> str:
-    """What a person knows a run by: `train.py on gpu1`."""
+    """What people know a run by: `train.py on gpu1`."""
     return one_line(f"{run.submission.script_name or 'a preparation'} on {run.submission.target}")
 
 
 def verdict_mark(verdict: Verdict | None) -> Mark | None:
-    """In a few words, for a column; None where there is nothing to say."""
+    """A few words for a column; None if there is nothing to say."""
     if verdict is None or verdict.state is UseState.NOT_ASKED:
         return None
     words, role = verdict.state.words, VERDICT_ROLES[verdict.state]
@@ -109,29 +109,29 @@ def verdict_mark(verdict: Verdict | None) -> Mark | None:
 
 
 def verdict_text(run: Run) -> str:
-    """The sentence and what to do; empty where there is nothing to say."""
+    """The sentence and what to do; empty if there is nothing to say."""
     if run.gpu is None or run.gpu.state is UseState.NOT_ASKED:
         return ""
     return f"{run.gpu.sentence} {verdict_remedy(run)}".strip()
 
 
 def verdict_remedy(run: Run) -> str:
-    """What to do about the verdict; empty where its sentence, or how the run ended, has said so."""
+    """What to do about the verdict; empty if its sentence, or how the run ended, says so."""
     verdict, ending = run.gpu, run.ending
     is_said = ending is not None and ending.reason is Reason.NO_GPU and bool(ending.detail)
     return "" if verdict is None or is_said or verdict.remedy in verdict.sentence else verdict.remedy
 
 
 def notes_of(run: Run) -> list[str]:
-    """Without those that the verdict repeats."""
+    """The notes that the verdict does not repeat."""
     return [each for each in run.notes if not _is_repeated(each, run)]
 
 
 def ending_lines(
     run: Run, missing_file: str = "", noted: Collection[str] = (), has_output: bool = False
 ) -> Iterator[Line]:
-    """How a run ended, in a few lines; none while it has not. `noted` are the notes that have been seen; `has_output`:
-    the script's output was, and need not be led to."""
+    """How a run ended, in a few lines; none while it has not. `noted` are notes that were shown already; `has_output`:
+    so was the script's output."""
     ending = run.ending
     if ending is None:
         return
@@ -168,7 +168,7 @@ class RunTable:
 
 
 def table(runs: Sequence[Run], silences: Mapping[str, Silence], now: float) -> RunTable:
-    """With the metrics that most of the runs have. `silences` are those of runs whose host could not be asked."""
+    """With the metrics that most runs have. `silences` are those of runs whose host could not be asked."""
     counts = Counter(name for run in runs for name in run.metrics)
     names = [name for name, _ in counts.most_common(METRIC_COLUMNS)]
     metrics = [Column(f"metric {name}", name, align="right") for name in names]
@@ -178,7 +178,7 @@ def table(runs: Sequence[Run], silences: Mapping[str, Silence], now: float) -> R
 
 
 def host_state(silence: Silence) -> dict[str, Any]:
-    """Why a host could not be asked, for programs, beside a `status` that stays as it is."""
+    """Why a host could not be asked, for programs; `status` stays as last known."""
     return {"unreachable_since": iso_utc(silence.since), "reason": silence.reason}
 
 
@@ -216,12 +216,12 @@ def _verdict(verdict: Verdict, remedy: str) -> Line:
 
 
 def _is_repeated(note: str, run: Run) -> bool:
-    """Whether the verdict says what a note said before the script started: the same check's sentence and remedy."""
+    """Whether the verdict repeats a note from before the script started: the same check's sentence and remedy."""
     verdict = run.gpu
     if verdict is None or verdict.state is UseState.NOT_ASKED or not verdict.remedy:
         return False
     said = f"{verdict.sentence.partition(': ')[2]} {verdict.remedy}"
-    return note[1:] == said[1:] and note[:1].lower() == said[:1].lower()  # behind the colon it goes on in small letters
+    return note[1:] == said[1:] and note[:1].lower() == said[:1].lower()  # lower case after the colon
 
 
 def _row(run: Run, names: list[str], silence: Silence | None, now: float) -> dict[str, Any]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GpuWishes:
-    """None is not said. `gpus` is a number or `all`, `min_memory` bytes, times are seconds; `quiet_after` 0: never."""
+    """None: not said. `gpus` is a number or `all`, `min_memory` bytes, times are seconds; `quiet_after` 0: never."""
 
     gpus: int | str | None = None
     require: bool | None = None
@@ -157,7 +157,7 @@ def render_wishes(wishes: GpuWishes) -> list[str]:
 
 def in_force(typed: GpuWishes, written: GpuWishes) -> GpuWishes:
     """What was typed counts before what a run configuration says."""
-    if typed.gpus == 0:  # for this once none: what the file wants of GPUs is not meant then
+    if typed.gpus == 0:  # none this time: what the file wants of GPUs does not apply
         written = GpuWishes(**{each.name: getattr(written, each.name) for each in WISHES if not each.needs_gpus})
     chosen = [(each.name, getattr(typed, each.name), getattr(written, each.name)) for each in WISHES]
     return GpuWishes(**{name: later if first is None else first for name, first, later in chosen})
