@@ -12,6 +12,7 @@ from holdfast.farside.containers.launcher import EVENTS, IN, LOCK, STATUS
 from holdfast.farside.system import kernel
 from holdfast.farside.system.files import read_json, unlink
 from holdfast.farside.system.layout import CONTAINER, ENGINE_NAMES, FIFO, INSIDE
+from holdfast.farside.system.processes import pids
 from holdfast.farside.system.refusal import Refused
 
 LAST_WORDS = 5.0
@@ -135,17 +136,17 @@ def monitors(folder: str) -> Set[int]:
     if container is None:
         return set()
     name = str(container["name"])
-    return {int(entry) for entry in os.listdir("/proc") if entry.isdigit() and _is_monitor(entry, name)}
+    return {pid for pid in pids() if _is_monitor(pid, name)}
 
 
-def _is_monitor(entry: str, name: str) -> bool:
+def _is_monitor(pid: int, name: str) -> bool:
     """The one of a container says whose it is; its helpers are only below a run that has a container."""
     try:
-        with open("/proc/%s/comm" % entry) as source:
+        with open("/proc/%d/comm" % pid) as source:
             called = source.read().rstrip("\n")
         if called != _MONITOR:
             return called in ENGINE_NAMES
-        with open("/proc/%s/cmdline" % entry, "rb") as source:
+        with open("/proc/%d/cmdline" % pid, "rb") as source:
             words = [os.fsdecode(word) for word in source.read().split(b"\0")]
     except (OSError, UnicodeDecodeError):
         return False

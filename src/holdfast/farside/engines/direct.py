@@ -190,7 +190,7 @@ def _start_in_user_unit(home: Home, name: str, request: Request) -> str:
 
 
 def _run_in_user_unit(argv: List[str], given: bytes) -> Tuple[str, int]:
-    import subprocess  # 19 ms, and few hosts need it
+    import subprocess  # not `Program`, which ends with this process; 19 ms, and few hosts need it
 
     environment = dict(os.environ)
     runtime = "/run/user/%d" % os.getuid()

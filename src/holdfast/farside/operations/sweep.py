@@ -17,6 +17,7 @@ from holdfast.farside.system import kernel
 from holdfast.farside.system.files import names_in, read_json, remove_path, size_freed
 from holdfast.farside.system.journal import JournalWriter
 from holdfast.farside.system.layout import BUILD_BYTE, JOURNAL, SHIPPED, Home, object_path
+from holdfast.farside.system.processes import pids
 from holdfast.farside.system.refusal import Refused
 
 _YOUNG = 3600.0
@@ -213,13 +214,12 @@ def _words_of_users(home: Home) -> str:
         journal = JournalWriter(os.path.join(folder, JOURNAL))
         if journal.ended() is None or is_alive(folder):
             words += [str(event.get("farside")) for event in journal.events() if event["e"] == "created"]
-    for process in os.listdir("/proc"):
-        if process.isdigit():
-            try:
-                with open("/proc/%s/cmdline" % process, "rb") as source:
-                    words.append(os.fsdecode(source.read()))
-            except OSError:
-                continue
+    for pid in pids():
+        try:
+            with open("/proc/%d/cmdline" % pid, "rb") as source:
+                words.append(os.fsdecode(source.read()))
+        except OSError:
+            continue
     return "\0".join(words)
 
 

@@ -65,8 +65,8 @@ class Home:
     NAMES = STATE + BUILT + CONTAINED + ("objects", "share", "runs", "settings.json", "shells", "engines")
     PASSING = (".removing-", ".purging-", "settings.json.new-", "machine.new-", "docker.json.new-", ".hf-new-")
     CLIENTS = ("keys", "askpass", "ssh-")
-    """How names begin of what Holdfast puts there as a client on this machine: keys of other machines are nobody's to
-    purge."""
+    """How names begin of what Holdfast puts there as a client on this machine: keys of other
+    machines are never purged."""
 
     def make(self) -> None:
         """For this account alone, and marked as Holdfast's. A repeat changes nothing; a folder that holds something

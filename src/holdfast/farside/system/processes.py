@@ -46,6 +46,11 @@ def look(pid: int, root: str = "/proc") -> Optional[Process]:
         return None
 
 
+def pids() -> List[int]:
+    """Of all processes that can be seen from here."""
+    return [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
+
+
 def children(pid: int) -> List[int]:
     found: List[int] = []
     try:
@@ -83,8 +88,7 @@ def all_children() -> Callable[[int], List[int]]:
     """Children by the parent that every process names: slower than `children`, and right where the kernel's lists are
     not: they may miss a child while others come and go, and some kernels do not have them."""
     by_parent: Dict[int, List[int]] = {}
-    for entry in os.listdir("/proc"):
-        process = look(int(entry)) if entry.isdigit() else None
+    for process in map(look, pids()):
         if process is not None:
             by_parent.setdefault(process.parent, []).append(process.pid)
     return lambda pid: by_parent.get(pid, [])
@@ -158,16 +162,16 @@ def carrying(mark: bytes) -> List[Process]:
     """Processes of this user whose environment has `mark`: the last resort, for a run that lost guardian and
     supervisor."""
     found = []
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit() or int(entry) == os.getpid():
+    for pid in pids():
+        if pid == os.getpid():
             continue
         try:
-            with open("/proc/%s/environ" % entry, "rb") as source:
+            with open("/proc/%d/environ" % pid, "rb") as source:
                 if mark not in source.read().split(b"\0"):
                     continue
         except OSError:
             continue
-        process = look(int(entry))
+        process = look(pid)
         if process is not None and process.state not in "ZX":
             found.append(process)
     return found
