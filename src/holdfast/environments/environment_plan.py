@@ -74,7 +74,7 @@ def _placed(requirements: Sequence[Requirement]) -> tuple[tuple[str, str], ...]:
 
 
 def read_lock(path: Path) -> Lock | None:
-    """None where there is none, or what is there is none that this version knows."""
+    """The lock in a file; None if there is none, or none that this version can read."""
     try:
         found = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -96,7 +96,7 @@ def locks_of(state: Path, spec: str) -> tuple[Lock, ...]:
 
 
 def keep_lock(state: Path, lock: Lock, spec: str, replace: bool) -> bool:
-    """For the runs to come. `spec` is the digest of what was asked for: a lock for anything else is not kept.
+    """Keep a lock for later runs. `spec` is the digest of what was asked for: a lock for anything else is not kept.
     `replace`: also where there is another one. True if it is kept now."""
     if not is_lock(lock) or lock["spec"] != spec or not re.fullmatch(_NAME, spec):
         return False

@@ -74,7 +74,7 @@ def resolve_for(machine: ForeignMachine, plan: EnvironmentPlan, uv: Installer) -
 
 
 def wheel_files(lock: Lock, machine: ForeignMachine, plan: EnvironmentPlan, uv: Installer) -> tuple[WheelFile, ...]:
-    """Where the packages of a lock are; asks the indexes. Not those that lie in the project."""
+    """Asks the indexes where the packages of a lock are, except those that lie in the project."""
     text = str(lock["requirements"])
     if not text.strip():
         return ()

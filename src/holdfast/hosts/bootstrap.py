@@ -1,7 +1,7 @@
 """Starting the far side through a login shell: one line that every shell takes, whatever its start-up files print.
 
-The line starts `python3` with a few lines of source. They look for the far side by its hash, say that it is needed
-where it is not there, unpack what then comes, and become it. Everything said begins with a marker that holds a nonce.
+The line starts `python3` with a few lines of source. They look for the far side by its hash, ask for it if it
+is missing, unpack what arrives, and become it. Everything said begins with a marker that holds a nonce.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ exec(code, {"__name__": "__main__", "__file__": entry})
 
 
 def remote_line(far: FarSide, home: str, nonce: str) -> str:
-    """The command for the login shell over there."""
+    """The command for the login shell of the host."""
     words = [
         "python3",
         "-I",

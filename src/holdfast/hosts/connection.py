@@ -19,12 +19,12 @@ PIECE = frames.CHUNK
 """Bytes of a file that travel in one frame."""
 _STORAGE_HINT = "Check the free space and the permissions of Holdfast's folder there (HOLDFAST_HOME, else ~/.holdfast)."
 NO_ROOM = (28, 30, 122)
-"""Linux's numbers of what a folder over there says that takes nothing more: ENOSPC, EROFS, EDQUOT."""
+"""Linux's error numbers of a folder on the host that cannot be written to: ENOSPC, EROFS, EDQUOT."""
 
 
 @dataclass(frozen=True)
 class Push:
-    """What the far side sends by itself: new bytes of a run's file, `restart` of one, or that the run has `ended`."""
+    """What the far side sends unrequested: new bytes of a run's file, `restart` of one, or that the run has `ended`."""
 
     kind: str
     run_id: str
@@ -121,7 +121,7 @@ class Connection:
         return True
 
     def quiet(self) -> float:
-        """Seconds since the last byte came, be it one of a frame that is not whole yet."""
+        """Seconds since the last byte came, also one of an unfinished frame."""
         return time.monotonic() - self._end.heard_at
 
     def answer_with_body(self, number: int) -> tuple[Any, bytes]:
@@ -157,7 +157,7 @@ class Connection:
             self._remote.closed()
 
     def finish(self, patience: float = 10.0) -> None:
-        """Close, and wait until what led there is gone: unless it was shared, the login over there has ended then."""
+        """Close, and wait until the process that led to the host has ended: its login, unless shared, has ended too."""
         self.close()
         self._end.wait(patience)
 

@@ -66,7 +66,7 @@ class FarEnd:
 
     @property
     def heard_at(self) -> float:
-        """When the last byte came, be it one of a frame that is not whole yet; on the monotonic clock."""
+        """When the last byte came, also one of an unfinished frame; on the monotonic clock."""
         return self._ear.heard_at
 
     @property
@@ -79,7 +79,7 @@ class FarEnd:
                 self._process.stdin.close()
 
     def kill(self) -> None:
-        """For an attempt that is given up: this process, not whatever it shares a connection with."""
+        """For an attempt that is given up: ends this process, not those that share its connection."""
         with contextlib.suppress(OSError):
             self._process.kill()
         self.close()

@@ -44,7 +44,7 @@ class Host(Protocol):
         ...
 
     def alone(self) -> Host:
-        """The same host, by connections that are not shared: a login over there ends with each."""
+        """The same host with unshared connections: each ends its own login."""
         ...
 
 

@@ -1,5 +1,5 @@
-"""Key pairs of Holdfast's own: one per project and account, made by `ssh-keygen`, without a passphrase, for no one but
-this user to read."""
+"""Key pairs of Holdfast's own: one per project and account, made by `ssh-keygen`, without a passphrase, readable by
+this user alone."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The far side as it is shipped: a few source files, named together by their content.
 
-To read and to hash them takes longer than what else a command does before it connects, so the name is remembered with
-the stat of every file, as git does it. The contents are read where a host does not have them."""
+Reading and hashing them takes longer than all else that a command does before it connects, so the name is cached with
+the stat of every file, as git does. The contents are read only if a host lacks them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ PACKAGE = Path(__file__).parent.parent
 COMPLETE = ".complete"
 """Written last; it names the files."""
 _SETTLED = 2_000_000_000
-"""Nanoseconds: of a file that was changed later than that, another change may not show in its times."""
+"""Nanoseconds: a file changed more recently may change again without a new time."""
 
 
 @dataclass(frozen=True)
 class FarSide:
-    """`sources` maps paths as they are laid out over there (`holdfast/farside/agent.py`) to the files here."""
+    """`sources` maps paths on the host (`holdfast/farside/agent.py`) to the files here."""
 
     digest: str
     sources: tuple[tuple[str, str], ...]
@@ -38,7 +38,7 @@ class FarSide:
 
 
 def far_side(home: Path) -> FarSide:
-    """What runs over there: `farside/`, and `__init__.py`, the in-run API. In `home` its name is remembered."""
+    """What runs on the host: `farside/`, and `__init__.py`, the in-run API. Its name is cached in `home`."""
     memory, sources = home / "shipped", tuple(sorted(_sources()))
     state, newest = _state([path for _, path in sources])
     digest = _recall(memory, state)

@@ -86,7 +86,7 @@ class _Way:
 
 @dataclass(frozen=True)
 class Ssh:
-    """`home` is Holdfast's folder over there; `~` in it is the account's."""
+    """`home` is Holdfast's folder on the host; `~` in it is the account's."""
 
     destination: Destination
     near: Near
@@ -148,7 +148,7 @@ class Ssh:
         return replace(self, login=replace(self.login, shares=False))
 
     def argv(self, remote: Sequence[str], options: Sequence[str], sharing: Sequence[str] | None = None) -> list[str]:
-        """The command line for ssh. `remote` is what the shell over there will read; `sharing` None: the first of the
+        """The command line for ssh. `remote` is what the shell of the host will read; `sharing` None: the first of the
         ways that `connect` would go."""
         ways = self._ways()[0].options if sharing is None else sharing
         target = self.destination.address
@@ -172,7 +172,7 @@ class Ssh:
         return {key: value for key, _, value in lines}
 
     def child_environment(self) -> dict[str, str]:
-        """Without what no child may see."""
+        """The variables for ssh, without secrets of Holdfast."""
         return {name: value for name, value in self.near.environment.items() if name not in _NEVER_FOR_CHILDREN}
 
     def _place(self) -> list[str]:
@@ -257,7 +257,7 @@ class Ssh:
         return options
 
     def _key_here(self) -> Path | None:
-        """A key that a project names may belong to another laptop; then the user's own ways are tried."""
+        """None if the key that a project names is not here: it may belong to another laptop. Then ssh uses its own."""
         key = self.destination.private_key
         return key if key is not None and key.exists() else None
 

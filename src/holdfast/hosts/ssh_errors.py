@@ -82,7 +82,7 @@ def refused(host: SshAddress, word: str, rest: str) -> HostError | StorageError:
 
 
 def cannot_write(host: SshAddress, number: int, path: str) -> StorageError:
-    """A sentence of its own for each way in which a folder over there refuses to be written."""
+    """Why a folder on the host cannot be written, and what to do about it."""
     another = "or give Holdfast another folder there: holdfast computetarget attach … --home DIR"
     sentences = {  # by Linux's numbers, which this system's own need not be
         30: ("is on a read-only file system", f"Have it mounted for writing, {another}"),

@@ -106,7 +106,7 @@ def read_compute(project_root: Path, name: str) -> tuple[ComputeTarget | None, l
 
 
 def examine_compute(project_root: Path, name: str) -> tuple[ComputeTarget | None, list[Problem]]:
-    """As `read_compute`, with whatever could be read of a file with errors: to look on, not to run."""
+    """As `read_compute`, but also returns what could be read of a file with errors: to show, not to run."""
     if name == BUILTIN and name not in file_stems(project_root, SUFFIX):
         return BUILTIN_LOCAL, []
     from holdfast.project.documents import read_document
@@ -200,8 +200,8 @@ def user_mistake(written: str) -> Mistake | None:
 
 
 def home_mistake(written: str) -> Mistake | None:
-    """Holdfast's folder on a host must mean the same wherever a command over there begins, and be a folder of its own:
-    whether one that is there may be used is asked over there."""
+    """Holdfast's folder on a host must mean the same in every working directory, and be a folder of its own. Whether an
+    existing one may be used, the host checks."""
     remedy = "Write a path that begins with `/` or `~/`."
     if not written:
         return Mistake("no folder is named", f"{remedy} Without it, it is ~/.holdfast.")

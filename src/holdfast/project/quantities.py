@@ -24,8 +24,8 @@ def format_size(count: int) -> str:
 
 
 def parse_size(text: str) -> int:
-    """Bytes. `500MB`, `20 GB`, `1.5T`; `GiB` is counted by 1024. A number without a unit, but 0, is refused: bytes are
-    hardly meant."""
+    """Bytes. `500MB`, `20 GB`, `1.5T`; `GiB` is counted by 1024. A number without a unit is refused, except 0: bytes
+    are rarely meant."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)(b?)", text.strip().lower(), re.ASCII)
     if found and not (found[2] or found[3] or found[4]) and float(found[1]):
         raise UsageError(f"`{text}` has no unit.", f"Write it like {found[1]}GB or {found[1]}MB.")
@@ -70,8 +70,8 @@ def format_duration(seconds: float) -> str:
 
 
 def short_duration(seconds: float | None) -> str:
-    """How long something took, on every page for people: `0.03s`, `4.9s`, `3m 20s`, `2h 05m`, `3d 4h`; two units at
-    most. Nothing where that is not known."""
+    """How long something took, for people: `0.03s`, `4.9s`, `3m 20s`, `2h 05m`, `3d 4h`; two units at most. Empty if
+    not known."""
     if seconds is None:
         return ""
     if seconds < 59.95:

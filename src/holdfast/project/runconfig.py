@@ -82,7 +82,7 @@ def read_runconfig(root: Path, name: str, target: str | None = None) -> tuple[Ru
 def examine_runconfig(
     root: Path, name: str, target: str | None = None
 ) -> tuple[RunConfiguration | None, list[Problem]]:
-    """As `read_runconfig`, with whatever could be read of a file with errors: to look on, not to run."""
+    """As `read_runconfig`, but also returns what could be read of a file with errors: to show, not to run."""
     if name == BUILTIN and name not in file_stems(root, SUFFIX):
         return RunConfiguration(name=BUILTIN, target=target or BUILTIN), []
     from holdfast.project.documents import read_document

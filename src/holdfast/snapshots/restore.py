@@ -47,7 +47,7 @@ def restore_snapshot(store: ObjectStore, digest: str, destination: Path, overwri
 
 
 def require_room(destination: Path) -> None:
-    """Raises ProjectError where something is in the folder already: it could not be told from what is restored."""
+    """Raises ProjectError if the folder has files: they could not be told from what is restored."""
     try:
         has_files = bool(os.listdir(destination))
     except OSError:
@@ -60,7 +60,7 @@ def require_room(destination: Path) -> None:
 
 
 def _require_folder(base: str, destination: Path) -> None:
-    """A file where a folder has to be, at the destination or above it, is no question of permissions."""
+    """Raises StorageError if the destination, or a folder above it, is a file."""
     place = base
     while not os.path.lexists(place):
         place = os.path.dirname(place)

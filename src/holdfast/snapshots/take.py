@@ -183,14 +183,14 @@ class _Head:
 
 
 def _still_there(unchanged: dict[str, Known], stored: set[str]) -> dict[str, Known]:
-    """Those whose content the store still has. A file that it lost is read again."""
+    """The files whose content the store still has. The others are read again."""
     if {known[5] for known in unchanged.values() if known[4] != "l"} <= stored:
         return unchanged
     return {path: known for path, known in unchanged.items() if known[4] == "l" or known[5] in stored}
 
 
 def _of_that_kind(unchanged: dict[str, Known], executable: Mapping[str, bool]) -> dict[str, Known]:
-    """Those that are executable or not as git says: on Windows that can change without the file."""
+    """The files that are executable or not as git says: on Windows that can change without the file."""
     if not executable:
         return unchanged
     return {
