@@ -1,1 +1,1 @@
-"""What a run writes, on its way home while it grows and when it has ended."""
+"""A run and its host, and what the run writes: copied home while it grows, outputs when it has ended."""

@@ -1,1 +1,1 @@
-"""Getting at machines and runs: targets, what is known of a host, reconnecting, reading replies, events."""
+"""Reaching machines and runs: targets, hosts, what is known of a host, the link to it, events."""
