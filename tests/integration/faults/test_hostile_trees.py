@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.faults.conftest import PRODUCTS
+from integration.products.conftest import PRODUCTS
 from integration.runs.conftest import is_gone
 from kit.waiting import wait_for
 
@@ -70,22 +70,22 @@ def _tree(token: str) -> list[int]:
 
 @pytest.mark.moments("cancel", "by itself", "supervisor", "time-limit")
 def test_nothing_of_a_hostile_tree_is_left_however_the_run_ends(bench, target, tmp_path, moment):
-    _end_hostile_tree(bench, target, tmp_path, moment)
+    _end_hostile_tree(bench, tmp_path, moment)
 
 
 @pytest.mark.moments("both owners", targets=("docker", "remotedocker"))
 def test_in_a_container_nothing_is_left_even_when_both_owners_are_killed(bench, target, tmp_path, moment):
     """Beside a container, a process without both owners and without the run's mark cannot be found."""
-    _end_hostile_tree(bench, target, tmp_path, moment)
+    _end_hostile_tree(bench, tmp_path, moment)
 
 
-def _end_hostile_tree(bench, target, tmp_path, moment):
+def _end_hostile_tree(bench, tmp_path, moment):
     token = f"{tmp_path}-{os.getpid()}"
     bench.write("hostile.py", TREE)
     way = moment.stage
     options = ["--time-limit", "15s"] if way == "time-limit" else []
     stay = "go" if way == "by itself" else "stay"
-    run_id = bench.start("-t", target, "--grace", "0.3s", *options, "hostile.py", str(moment.number), stay, token)
+    run_id = bench.start("--grace", "0.3s", *options, "hostile.py", str(moment.number), stay, token)
     wait_for(lambda: b"up\n" in (bench.far(run_id) / "driver_log").read_bytes())
     if way == "cancel":
         wait_for(lambda: len(_tree(token)) >= 8, what="none of them is just changing its pid or its program")

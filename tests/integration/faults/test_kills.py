@@ -9,7 +9,7 @@ import signal
 
 import pytest
 
-from integration.faults.conftest import PRODUCTS
+from integration.products.conftest import PRODUCTS
 from integration.runs.conftest import is_gone
 from kit.waiting import wait_for
 
@@ -74,7 +74,7 @@ def _runs(bench) -> list[dict]:
 @pytest.mark.moments(*STAGES)
 def test_a_client_killed_at_any_moment_leaves_the_run_once_or_not_at_all(bench, target, moment):
     bench.write("train.py", SCRIPT)
-    client = bench.popen("submit", "-t", target, "train.py")
+    client = bench.popen("submit", "train.py")
     wait_for(lambda: _has_reached(bench, moment.stage) or client.poll() is not None)
     moment.pause(0.06)
     client.kill()
@@ -99,7 +99,7 @@ def test_a_client_killed_at_any_moment_leaves_the_run_once_or_not_at_all(bench, 
 @pytest.mark.moments("at once", "a byte more", "a line more", "half of the rest")
 def test_followers_killed_again_and_again_lose_no_byte(bench, target, moment):
     bench.write("train.py", SCRIPT)
-    run_id = bench.start("-t", target, "train.py")
+    run_id = bench.start("train.py")
     copy = bench.near(run_id) / "driver_log"
     for _ in range(4):
         before = copy.stat().st_size if copy.exists() else 0
@@ -118,7 +118,7 @@ def test_followers_killed_again_and_again_lose_no_byte(bench, target, moment):
 @pytest.mark.moments(*("created", "started", "output") * len(VICTIMS))
 def test_owners_killed_at_any_moment_are_recorded_as_what_happened(bench, target, moment):
     bench.write("train.py", SCRIPT)
-    run_id = bench.start("-t", target, "train.py")
+    run_id = bench.start("train.py")
     victims = VICTIMS[moment.number % len(VICTIMS)]
     owners = _owners(bench, run_id)
     wait_for(lambda: _has_reached(bench, moment.stage))

@@ -12,9 +12,7 @@ def test_many_runs_by_eight_processes_have_right_records_and_unique_ids(bench, t
     runs_wanted = RUNS[target]
     bench.write("t.py", "import sys, holdfast\nholdfast.log('number', int(sys.argv[1]))\nprint(sys.argv[1])\n")
     with concurrent.futures.ThreadPoolExecutor(PROCESSES) as pool:
-        ids = list(
-            pool.map(lambda number: bench.start("-t", target, "t.py", str(number), timeout=300), range(runs_wanted))
-        )
+        ids = list(pool.map(lambda number: bench.start("t.py", str(number), timeout=300), range(runs_wanted)))
     assert len(set(ids)) == runs_wanted
     for run_id in ids:
         bench.event(run_id, "ended")
@@ -30,7 +28,7 @@ def test_many_runs_by_eight_processes_have_right_records_and_unique_ids(bench, t
 
 def test_submit_logs_and_history_on_one_run_agree_and_show_no_line_twice(bench, target):
     bench.write("t.py", "import time\nfor i in range(150):\n    print('line', i, flush=True)\n    time.sleep(0.01)\n")
-    submit = bench.popen("submit", "-t", target, "t.py")
+    submit = bench.popen("submit", "t.py")
     assert submit.stdout is not None
     first = submit.stdout.readline()
     followers = [bench.popen("logs", "-f") for _ in range(3)]

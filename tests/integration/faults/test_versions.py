@@ -45,7 +45,7 @@ def test_a_supervisor_of_another_version_is_followed_and_canceled(bench, target,
     )
     ids = []
     for _ in range(2):
-        ids.append(bench.start("-t", target, "t.py", env={"PYTHONPATH": str(other.parent)}))
+        ids.append(bench.start("t.py", env={"PYTHONPATH": str(other.parent)}))
     wait_for(lambda: all((bench.far(each) / "driver_log").read_text() == "up\n" for each in ids))
     assert bench.run("status", "-r", ids[0], "-o", "tsv", "--query", "status").out == "Running\n"
     (bench.far(ids[0]) / "go").write_text("")

@@ -7,8 +7,10 @@ import pytest
 
 from integration.docker.benches import container_bench  # noqa: F401 - fixtures for the suites here
 from integration.docker.conftest import docker, docker_box, docker_gpus_of, docker_template, shared_docker  # noqa: F401
-from integration.faults.conftest import PRODUCTS, bench, kind  # noqa: F401
+from integration.faults.conftest import bench  # noqa: F401
 from integration.gpu.playing import outcomes  # noqa: F401
+from integration.products.conftest import PRODUCTS, kind  # noqa: F401
+from integration.remote.benches import far_bench  # noqa: F401
 from integration.remote.conftest import box, boxes, client, kit_folder  # noqa: F401
 from integration.runs.conftest import bench as bench_here  # noqa: F401
 

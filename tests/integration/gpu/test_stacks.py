@@ -43,7 +43,7 @@ if __name__ == "__main__":
 
 
 def test_a_run_that_hangs_shows_where_each_of_its_processes_is(bench, target):
-    run = hanging(bench, target)
+    run = hanging(bench)
     found = stacks(bench, run)
     script, *others = found
     assert "hang.py" in script["command"]
@@ -80,7 +80,7 @@ def test_asking_leaves_a_run_as_it_was(bench, target):
         print("ends")
         """,
     )
-    run = bench.start("-t", target, "t.py", timeout=300)
+    run = bench.start("t.py", timeout=300)
     wait_for(lambda: b"begins" in (bench.far(run) / "driver_log").read_bytes(), 60)
     for _ in range(5):
         assert "t.py" in stacks(bench, run)[0]["stack"]
@@ -92,7 +92,7 @@ def test_asking_leaves_a_run_as_it_was(bench, target):
 
 @bare_and_contained
 def test_a_stopped_script_is_said_to_be_stopped(bench, target):
-    run = hanging(bench, target)
+    run = hanging(bench)
     first = json.loads(bench.run("experiment", "stacks", "-r", run, "-o", "json", timeout=120).out)[0]["pid"]
     os.kill(first, signal.SIGSTOP)
     try:
@@ -107,7 +107,7 @@ def test_a_stopped_script_is_said_to_be_stopped(bench, target):
 @bare_and_contained
 def test_a_run_that_has_ended_has_no_stacks(bench, target):
     bench.write("t.py", "print('done')\n")
-    run = bench.start("-t", target, "t.py", timeout=300)
+    run = bench.start("t.py", timeout=300)
     bench.until_left(run)
     result = bench.run("experiment", "stacks", "-r", run, timeout=120)
     assert (result.code, result.out) == (246, "")
@@ -129,8 +129,8 @@ def stacks(bench, run):
     return wait_for(asked, what="every process has answered in time")
 
 
-def hanging(bench, target):
+def hanging(bench):
     bench.write("hang.py", HANGS)
-    run = bench.start("-t", target, "hang.py", timeout=300)
+    run = bench.start("hang.py", timeout=300)
     wait_for(lambda: b"waits" in (bench.far(run) / "driver_log").read_bytes(), 60)
     return run

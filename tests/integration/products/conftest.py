@@ -42,17 +42,21 @@ def kind(target: str) -> str:
 
 @pytest.fixture
 def bench(target: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    return bench_on(target, request, monkeypatch)
+
+
+def bench_on(target: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Bench:
     """A project whose target `local` is of that product: commands that name no target go there."""
+    made: Bench
     if target == "local":
-        here: Bench = request.getfixturevalue("bench_here")
-        return here
-    if target == "remote":
-        far = request.getfixturevalue("far_bench")("local")
-        made, variables = far, far.box.environment
+        made, variables = request.getfixturevalue("bench_here"), {}
+    elif target == "remote":
+        made = far = request.getfixturevalue("far_bench")("local")
+        variables = far.box.environment
     else:
-        contained = request.getfixturevalue("container_bench")
+        made = contained = request.getfixturevalue("container_bench")
         contained.target(name="local")
-        made, variables = contained, contained.variables
+        variables = contained.variables
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     return made
