@@ -10,17 +10,22 @@ import pytest
 
 from holdfast import errors
 from holdfast.environments import spec_findings
+from holdfast.farside.environments import build_findings
 from holdfast.farside.gpu.judge import reasons
 from holdfast.history import journal_fold as journals
 from holdfast.model import OUTCOMES, Ending, Reason, Run, Status, Submission, UseState, Verdict
 from holdfast.presenting.environment_page import remark_line
 from holdfast.presenting.event_lines import WORDS, lines
 from holdfast.presenting.lines import Level, Role, error_line
+from holdfast.presenting.machine_page import rows
 from holdfast.presenting.run_words import STATUS_ROLES, VERDICT_ROLES, ended_by, ending_lines, status_mark, verdict_mark
 from holdfast.project.problems import Severity
 from holdfast.workbench.environments.suitability import Remark
+from holdfast.workbench.machines.machine_findings import MachineFinding
 from holdfast.workbench.reach import events
+from kit.reports import facts_of
 
+ERRORS = [each for each in vars(errors).values() if inspect.isclass(each) and issubclass(each, errors.HoldfastError)]
 SUBMISSION = Submission("iris_1", 1, "p", "iris", "train.py", (), "local", "local", "local", "a" * 64, 0.0, "g")
 WITHOUT_WORDS = {
     events.StillWaiting,  # a clock goes on
@@ -97,16 +102,21 @@ def test_every_reason_of_a_verdict_has_words():
 
 
 @pytest.mark.parametrize("severity", get_args(Severity))
-@pytest.mark.parametrize("kind", spec_findings.KINDS)
+@pytest.mark.parametrize("kind", sorted({*spec_findings.KINDS, *build_findings.KINDS}))
 def test_every_kind_of_finding_is_said_with_its_place_and_remedy(kind, severity):
     line = remark_line(Remark(severity, kind, "torch", "It is\ngone.", "Write another.", "env.yml", 3))
     assert (line.text, line.remedy) == (f"env.yml:3: {severity}: It is\\ngone.", "Write another.")
 
 
-@pytest.mark.parametrize("kind", [each for _, each in inspect.getmembers(errors, inspect.isclass)])
+@pytest.mark.parametrize("stops", [True, False])
+def test_every_finding_about_a_machine_is_said_with_its_remedy(stops):
+    finding = MachineFinding("It is full.", "Make room.", stops)
+    found = [text for title, text in rows(facts_of(), [finding]) if title == "Finding 1"]
+    assert found == ["stops runs: It is full." if stops else "It is full.", "Make room."]
+
+
+@pytest.mark.parametrize("kind", ERRORS)
 def test_every_error_has_words_and_a_code_of_its_own_range(kind):
-    if not issubclass(kind, errors.HoldfastError):
-        return
     line, code = error_line(example(kind))
     assert (line.level, code) == (Level.ERROR, kind.exit_code)
     assert line.text and (line.remedy or kind is errors.ConfigurationError)
