@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.codec import decode
-from holdfast.hosts.gpu_report import GpuInventory
-from holdfast.hosts.machine_report import Gpus, MachineFacts
+from holdfast.hosts.machine_report import GpuInventory, Gpus, MachineFacts
 
 _FOLDER = ("path", "file_system", "mount_point", "source", "network", "noexec", "writable", "total", "free")
 _GPU = (

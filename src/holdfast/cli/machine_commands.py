@@ -24,7 +24,7 @@ from holdfast.cli.output_format import CliCommand, Output, output_options, page_
 from holdfast.cli.screen import show_until, working
 from holdfast.cli.tables import draw_page
 from holdfast.errors import ExitCode, HostError
-from holdfast.hosts.gpu_report import Device, GpuInventory
+from holdfast.hosts.machine_report import Device, GpuInventory
 from holdfast.presenting.environment_page import checked_as_dict, checked_text, fixed_text, remark_line
 from holdfast.presenting.lines import one_line
 from holdfast.presenting.machine_page import as_dict, rows, user_rows, users_document

@@ -15,8 +15,7 @@ from holdfast.codec import Malformed, decode
 from holdfast.errors import HostError
 from holdfast.hosts import replies
 from holdfast.hosts.connection import Connection
-from holdfast.hosts.gpu_report import GpuInventory
-from holdfast.hosts.machine_report import DockerReport, MachineFacts, Trial
+from holdfast.hosts.machine_report import DockerReport, GpuInventory, MachineFacts, Trial
 
 _FACTS_TIMEOUT = 10.0
 """Seconds that the far side gives each program that it asks."""

@@ -1,5 +1,5 @@
 """What the far side answers, as values: one class per shape, read by its annotations. Facts of the machine and its GPUs
-are in `machine_report.py` and `gpu_report.py`. None is always "not known"."""
+are in `machine_report.py`. None is always "not known"."""
 
 from __future__ import annotations
 

@@ -6,8 +6,20 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from holdfast.codec import encode
-from holdfast.hosts.gpu_report import Device, GpuInventory, GpuOccupant, Instance, WaitingRun, Whose
-from holdfast.hosts.machine_report import DeviceState, DockerReport, Folder, Gpu, GpuState, MachineFacts
+from holdfast.hosts.machine_report import (
+    Device,
+    DeviceState,
+    DockerReport,
+    Folder,
+    Gpu,
+    GpuInventory,
+    GpuOccupant,
+    GpuState,
+    Instance,
+    MachineFacts,
+    WaitingRun,
+    Whose,
+)
 from holdfast.presenting.lines import Row, at_most, gibibytes
 from holdfast.project.quantities import format_size, short_duration
 from holdfast.workbench.machines.machine_findings import MachineFinding

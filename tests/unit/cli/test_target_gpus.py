@@ -15,7 +15,7 @@ from holdfast.cli import machine_commands, screen
 from holdfast.cli.main import main
 from holdfast.cli.tables import draw_page
 from holdfast.errors import Unreachable
-from holdfast.hosts.gpu_report import GpuInventory
+from holdfast.hosts.machine_report import GpuInventory
 from holdfast.presenting.machine_page import user_rows
 from holdfast.workbench.machines import usability
 from kit.reports import full_look, look_of

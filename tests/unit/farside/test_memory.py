@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from holdfast.farside.run import memory
-from holdfast.farside.run.memory import Witness
+from holdfast.farside.run import bare_run
+from holdfast.farside.run.bare_run import Witness
 
 STRANGER = (1 << 22) + 1
 """No process has that id: it is larger than any that Linux gives."""
@@ -34,9 +34,9 @@ def test_only_what_names_the_process_or_its_own_group_is_proof(
     counter = tmp_path / "memory.events"
     counter.write_text("low 0\noom 0\noom_kill 3\n")
     (tmp_path / "cgroup.procs").write_text("".join(f"{pid}\n" for pid in members))
-    monkeypatch.setattr(memory, "_counter_file", lambda: str(counter))
-    monkeypatch.setattr(memory, "_kernel_log", lambda: 99)
-    monkeypatch.setattr(memory, "_killed_since", lambda descriptor: log)
+    monkeypatch.setattr(bare_run, "_counter_file", lambda: str(counter))
+    monkeypatch.setattr(bare_run, "_kernel_log", lambda: 99)
+    monkeypatch.setattr(bare_run, "_killed_since", lambda descriptor: log)
     witness = Witness()
     counter.write_text(f"low 0\noom 1\noom_kill {after}\n")
     proven, said = witness.verdict(42)
@@ -51,4 +51,4 @@ def test_both_spellings_of_the_kernels_sentence_are_understood(monkeypatch):
         b"6,3,4,-;something else 79\n",
     ]
     monkeypatch.setattr(os, "read", lambda descriptor, size: lines.pop(0) if lines else b"")
-    assert memory._killed_since(5) == [77, 78]
+    assert bare_run._killed_since(5) == [77, 78]

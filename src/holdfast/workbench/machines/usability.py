@@ -15,9 +15,8 @@ from holdfast.frozen import dataclass, replace
 from holdfast.hosts.bootstrap import DEFAULT_HOME
 from holdfast.hosts.client import Client
 from holdfast.hosts.connection import Connection
-from holdfast.hosts.gpu_report import GpuInventory
 from holdfast.hosts.host import Host, Local
-from holdfast.hosts.machine_report import DockerReport, MachineFacts
+from holdfast.hosts.machine_report import DockerReport, GpuInventory, MachineFacts
 from holdfast.hosts.replies import HomePlaces, LogoutRules
 from holdfast.hosts.ssh import Ssh
 from holdfast.project.compute import ComputeTarget
