@@ -4,9 +4,9 @@ from typing import Optional, Sequence, Tuple
 
 from holdfast.farside.gpu.devices import NAMELESS, GpuDevice
 
-MOST_NAMES = 4
+_MOST_NAMES = 4
 GB, MB = 10**9, 10**6
-GIB, MIB = float(1 << 30), float(1 << 20)
+GIB, _MIB = float(1 << 30), float(1 << 20)
 
 
 def device(each: GpuDevice) -> str:
@@ -33,9 +33,9 @@ def short(uuid: str) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    shown = list(names[:MOST_NAMES])
-    if len(names) > MOST_NAMES:
-        shown.append("%d more" % (len(names) - MOST_NAMES))
+    shown = list(names[:_MOST_NAMES])
+    if len(names) > _MOST_NAMES:
+        shown.append("%d more" % (len(names) - _MOST_NAMES))
     return shown[0] if len(shown) == 1 else " and ".join([", ".join(shown[:-1]), shown[-1]]) if shown else ""
 
 
@@ -49,7 +49,7 @@ def processes(pids: Sequence[int]) -> str:
 def memory(count: Optional[int]) -> str:
     if count is None:
         return "an unknown amount"
-    return "%.1f GiB" % (count / GIB) if count >= GIB else "%.0f MiB" % (count / MIB)
+    return "%.1f GiB" % (count / GIB) if count >= GIB else "%.0f MiB" % (count / _MIB)
 
 
 def asked_memory(count: int) -> str:

@@ -9,7 +9,7 @@ from holdfast.farside.system.digests import sha256
 from holdfast.farside.system.layout import Home
 
 SYSTEM = ("/etc/machine-id", "/var/lib/dbus/machine-id")
-KEPT = "machine"
+_KEPT = "machine"
 """File in Holdfast's folder with a random id, where the system has none."""
 
 
@@ -51,7 +51,7 @@ def _first_line(paths: Sequence[str]) -> str:
 
 
 def _kept(home: Home) -> str:
-    path = os.path.join(home.path, KEPT)
+    path = os.path.join(home.path, _KEPT)
     found = _first_line((path,))
     if found:
         return found

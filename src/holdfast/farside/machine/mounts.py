@@ -8,7 +8,7 @@ NETWORK = frozenset(
     ("nfs", "nfs3", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "lustre", "gpfs", "mmfs", "beegfs", "glusterfs")
     + ("panfs", "pvfs2", "orangefs", "wekafs", "quobyte", "ocfs2", "gfs2", "9p", "davfs")
 )
-NETWORK_FUSE = re.compile(
+_NETWORK_FUSE = re.compile(
     r"fuse\.(sshfs|glusterfs|ceph|s3fs|goofys|gcsfuse|rclone|juicefs|mfs|moosefs|davfs|blobfuse2?|cvmfs2?)"
 )
 _ESCAPE = re.compile(r"\\([0-7]{3})")
@@ -24,7 +24,7 @@ class Mount(NamedTuple):
 
     @property
     def is_network(self) -> bool:
-        return self.kind in NETWORK or NETWORK_FUSE.match(self.kind) is not None
+        return self.kind in NETWORK or _NETWORK_FUSE.match(self.kind) is not None
 
 
 def read_mounts(environment: Dict[str, str]) -> List[Mount]:

@@ -14,7 +14,7 @@ from holdfast.farside.system.output import Pump
 from holdfast.farside.system.processes import other_guardians
 
 BRIEF_GRACE = 2.0
-LEFT_FOR_THE_END = 16384
+_LEFT_FOR_THE_END = 16384
 
 
 class Stopped(Exception):
@@ -72,7 +72,7 @@ class Attendance:
         ends the waiting."""
         pump.move()
         if pump.blocked:
-            self.journal.shrink_reserve(LEFT_FOR_THE_END)
+            self.journal.shrink_reserve(_LEFT_FOR_THE_END)
             pump.move()
         if pump.blocked:
             self.journal.append("note", text="The disk is full; the last output waits for room.")

@@ -64,16 +64,16 @@ def alive(folders: Sequence[str]) -> Set[str]:
 
 def elsewhere(folder: str) -> str:
     """The name of the machine on which the run of this folder may be alive, if that is not this one."""
-    return direct.elsewhere(home_of(folder), folder) if owner_of(folder).engine == DIRECT else ""
+    return direct.elsewhere(_home_of(folder), folder) if owner_of(folder).engine == DIRECT else ""
 
 
-def home_of(folder: str) -> Home:
+def _home_of(folder: str) -> Home:
     return Home(os.path.dirname(os.path.dirname(os.path.dirname(folder))))
 
 
 def _look(folders: Sequence[str]) -> Dict[str, EngineLook]:
     """One that is being handed to its engine in this moment is about to run, whatever the engine says."""
-    found = look(home_of(folders[0]), folders) if folders else {}
+    found = look(_home_of(folders[0]), folders) if folders else {}
     for folder, seen in found.items():
         path = os.path.join(folder, "lock")
         if seen.state == GONE and kernel.lock_holder(path, STARTER_BYTE) is not None:
@@ -123,7 +123,7 @@ def _write_engines_end(folder: str, journal: JournalWriter, seen: EngineLook) ->
     take_secrets(folder)
     if has_begun:
         _end_what_is_left(folder, journal)
-    cancel = read_request(folder, CANCEL)
+    cancel = _read_request(folder, CANCEL)
     reason, detail = "engine-lost", seen.said or "`%s` does not know it any more." % owner.engine
     if seen.state == PREEMPTED:
         reason, detail = "preempted", seen.said
@@ -136,7 +136,7 @@ def _write_engines_end(folder: str, journal: JournalWriter, seen: EngineLook) ->
     journal.append("ended", reason=reason, code=None, signal=None, detail=detail, by="agent")
 
 
-def read_request(folder: str, name: str) -> Optional[Dict[str, Any]]:
+def _read_request(folder: str, name: str) -> Optional[Dict[str, Any]]:
     """What a client wrote there that it wants; None if it did not."""
     try:
         with open(os.path.join(folder, name)) as source:

@@ -25,7 +25,7 @@ from holdfast.farside.system.refusal import Refused
 if TYPE_CHECKING:
     from holdfast.farside.environments.prepare import PreparedEnvironment
 
-LONGEST_GRACE = 10.0
+_LONGEST_GRACE = 10.0
 """For what the script left behind when it ended by itself; a run's own grace time is for its checkpoints."""
 _REASONS = {"cancel": "canceled", "time-limit": "time-limit", "stopped": "stopped", "gpu-idle": "gpu-idle"}
 
@@ -218,7 +218,7 @@ class Supervisor:
         result, ending = self.runner.finish(result, pump, stop)
         self.exited = (time.time(), result)
         self.journal.append("exited", code=result.code, signal=result.signal)
-        left = self.attendant.grace_left() if stop else min(self.attendant.grace, LONGEST_GRACE)
+        left = self.attendant.grace_left() if stop else min(self.attendant.grace, _LONGEST_GRACE)
         self.attendance.sweep(max(left, BRIEF_GRACE), pump)
         self.attendance.finish_output(pump)
         self._list_files()

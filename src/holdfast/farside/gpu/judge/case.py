@@ -29,7 +29,7 @@ from holdfast.farside.gpu.samples import Loss, Row, Samples
 _FULL = 0.98
 _GROWN = 64 << 20
 """Bytes of a device's memory that only a process that computes on it takes."""
-HELD_LOOKS, BLIND_LOOKS = 5, 60
+_HELD_LOOKS, _BLIND_LOOKS = 5, 60
 """So many looks at memory that is held by a process that computes nothing are a proof of idleness; fewer are not. Where
 the driver does not say what each process computes, a device that was idle in every look proves less."""
 _LAST_LOOKS = 5
@@ -70,7 +70,7 @@ class Tally:
     @property
     def is_idle(self) -> bool:
         """Held for so long without computing that it is a proof."""
-        return not self.working and (self.measured >= HELD_LOOKS or self.measured + self.blind >= BLIND_LOOKS)
+        return not self.working and (self.measured >= _HELD_LOOKS or self.measured + self.blind >= _BLIND_LOOKS)
 
     @property
     def is_unmeasured(self) -> bool:

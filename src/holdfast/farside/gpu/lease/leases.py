@@ -97,11 +97,11 @@ def _asked(request: GpuRequest) -> str:
 
 __all__ = ["Lease", "LeaseHolder", "lease"]
 
-SOON, LATER = 0.25, 1.0
+_SOON, LATER = 0.25, 1.0
 """Seconds between looks: of those whose turn comes soon, and of those with many before them."""
 AT_ONCE = 0.02
 """Another run was quicker."""
-MANY = 8
+_MANY = 8
 ASK_EVERY = 2.0
 """Seconds between questions to the driver while it does not answer, or another user's process is in the way."""
 _MOST_NAMED = 2
@@ -185,7 +185,7 @@ class _Waiting:
                 wait(AT_ONCE)
                 continue
             tell("%s: %s" % (_waiting_for(self._ticket.gpus), self._reason(state)))
-            wait(SOON if len(state.tickets) < MANY else LATER)
+            wait(_SOON if len(state.tickets) < _MANY else LATER)
 
     def _read(self) -> LeaseState:
         """With those who are before this run. One that is stopped keeps its place, and no run waits for it."""

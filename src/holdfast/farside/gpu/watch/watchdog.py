@@ -13,9 +13,9 @@ from holdfast.farside.system.children import Stop
 from holdfast.farside.system.layout import OUTPUT, SAMPLES
 
 GPU_IDLE = "gpu-idle"
-SHORTEST, LONGEST = 0.5, 60.0
+_SHORTEST, LONGEST = 0.5, 60.0
 """Seconds between looks; a tenth of what is waited for."""
-UNJUDGED = 30.0
+_UNJUDGED = 30.0
 """Seconds after which it is said that nothing can be judged here."""
 _FAULTS = (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError)
 
@@ -34,7 +34,7 @@ class GpuWatchdog(children.Watchdog):
         self._witness: List[Tick] = []
         self._has_ours = False
         self._matters = request.asked or bool(request.stop_if_idle)
-        self._pause = min(LONGEST, max(SHORTEST, min(limits) / 10)) if limits else None
+        self._pause = min(LONGEST, max(_SHORTEST, min(limits) / 10)) if limits else None
         self._quiet_since: Optional[float] = None
         self._has_said_unjudged = False
         self.due: Optional[float] = None if self._pause is None else time.monotonic() + self._pause
@@ -87,7 +87,7 @@ class GpuWatchdog(children.Watchdog):
             self._matters = any(is_on(row) or (row.own_utilisation or 0) >= 1 for row in tick.rows)
 
     def _tell_unjudged(self, now: float) -> None:
-        if self._facts.request.stop_if_idle and not self._has_said_unjudged and now - self._started > UNJUDGED:
+        if self._facts.request.stop_if_idle and not self._has_said_unjudged and now - self._started > _UNJUDGED:
             self._has_said_unjudged = True
             self._note("Whether the GPU works for this run cannot be judged here, so --stop-if-idle does not end it.")
 
