@@ -53,10 +53,9 @@ def locked_folder(prefix: str, lock: str) -> tuple[Path, IO[str]]:
 
 @contextlib.contextmanager
 def left_behind(folder: Path, lock: str) -> Iterator[bool]:
-    """Whether the maker of a folder is gone. Its lock is held meanwhile, so that nobody else removes it or enters.
+    """Whether the maker of a folder is gone. Its lock is held meanwhile, so that no other session removes or uses it.
 
-    Sessions look one at a time: a folder that is locked is in use, and not about to be removed by another session,
-    which may be killed before it has done so.
+    Sessions look one at a time: a locked folder is in use, and not one that another session is about to remove.
     """
     shared = os.open("/tmp", os.O_RDONLY)
     try:

@@ -1,7 +1,6 @@
-"""Homes as an earlier command has left them: the far side is there with its bytecode, its name is remembered, and uv
-is there.
+"""Homes as an earlier command leaves them: with the far side, its bytecode, its remembered name, and uv.
 
-To unpack and compile the far side takes longer than everything else that a short run does, to send uv longer than a
+To unpack and compile the far side takes longer than the rest of a short run, and to send uv longer than to build a
 small environment. Tests of the first contact with a machine begin with an empty home.
 """
 

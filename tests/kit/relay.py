@@ -1,6 +1,6 @@
-"""A host whose link is a relay on this machine: it counts the bytes of both directions and is cut where a test says.
+"""A host whose link is a relay on this machine: it counts the bytes of both directions and breaks where a test says.
 
-Nothing of the client's disk is used: the far side has another home and everything travels through the protocol.
+The far side has another home and uses nothing of the client's disk: everything travels through the protocol.
 """
 
 from __future__ import annotations

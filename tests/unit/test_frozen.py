@@ -1,4 +1,4 @@
-"""Frozen classes of ours behave as those of the standard library do."""
+"""Our frozen classes behave like those of the standard library."""
 
 from __future__ import annotations
 

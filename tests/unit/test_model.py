@@ -1,4 +1,4 @@
-"""What people are told about how a run ended, and what they can do."""
+"""What people read about how a run ended, and what they can do."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 """A client on Windows or macOS: its modules work without what Python does not have there. The tests run on Linux, in an
-interpreter from which those calls are taken away (`portability/other_system.py`)."""
+interpreter without those calls (`portability/other_system.py`)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PLAY = "import sys; sys.path.insert(0, sys.argv[1]); from unit.portability.scene
 
 @dataclass(frozen=True)
 class Scene:
-    """What all of them found on one system."""
+    """The results of all scenes on one system."""
 
     system: str
     found: dict[str, Any]
@@ -105,7 +105,7 @@ def test_submit_to_this_machine_says_in_one_sentence_that_it_needs_linux(play):
 def test_a_whole_run_on_a_linux_machine_comes_home(play):
     code, out, err, listed, outputs, python_path = play("a_whole_run_on_a_linux_machine")
 
-    assert (code, out) == (0, "over there\n"), err
+    assert (code, out) == (0, "on the host\n"), err
     assert listed == [0, "Completed\n", ""]
     assert ";" not in python_path
     if play.system == "darwin":

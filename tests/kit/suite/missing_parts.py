@@ -1,7 +1,7 @@
-"""What this machine lacks: such tests are left out, and at the end a table says how many, and what to install.
+"""What this machine lacks: tests that need it are skipped, and at the end a table says how many, and what to install.
 
-Under CI=true a part that is missing is a failure: `make test` has installed them all there. Pythons are the exception:
-no system package has all of them, so the table names the missing ones.
+Under CI=true a missing part is a failure, because `make test` installs them all there. Pythons are the exception: no
+system package has all of them, so the table names the missing ones.
 """
 
 from __future__ import annotations

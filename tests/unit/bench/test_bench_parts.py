@@ -1,4 +1,4 @@
-"""What the benchmarks count, and what is no measurement: installations, children, edited files, connections."""
+"""What the benchmarks count, and what does not count: installations, children, edited files, connections."""
 
 from __future__ import annotations
 

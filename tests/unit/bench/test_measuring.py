@@ -1,4 +1,4 @@
-"""Rounds, medians, bars, and what is done with a contender that fails."""
+"""Rounds, medians, bars, and contenders that fail."""
 
 from __future__ import annotations
 

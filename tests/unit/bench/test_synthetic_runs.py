@@ -1,4 +1,4 @@
-"""The runs that are made up for measuring are runs to Holdfast, and the same ones as in the peer's store."""
+"""The made-up runs for measuring are valid runs to Holdfast, and the same as in the peer's store."""
 
 from __future__ import annotations
 

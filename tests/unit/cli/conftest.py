@@ -1,4 +1,4 @@
-"""A project with a made-up run, for commands that show what is at home."""
+"""A project with a made-up run, for commands that show local records."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Outcome(NamedTuple):
 
 
 class Terminal(io.StringIO):
-    """A terminal that remembers."""
+    """A terminal that records its output."""
 
     encoding = "utf-8"
 
@@ -77,14 +77,14 @@ class Recorded:
         return run_id
 
     def insert(self, run_id: str, *events: Mapping[str, Any], at: int = -1) -> None:
-        """Puts events into the run's journal, before its last one or where that is wanted."""
+        """Puts events into the run's journal, by default before its last one."""
         file = self.folders.path(run_id) / "journal.jsonl"
         lines = file.read_text().splitlines(keepends=True)
         lines[at:at] = [json.dumps({"t": BEGIN + 4, **event}) + "\n" for event in events]
         file.write_text("".join(lines))
 
     def going_on(self, **submission: str) -> str:
-        """A run whose script has started and not ended, for all that is known at home."""
+        """A run whose script has started and not ended, according to the local record."""
         run_id = self.add()
         folder = self.folders.path(run_id)
         journal, record = folder / "journal.jsonl", folder / "submission.json"
@@ -115,7 +115,7 @@ def recorded(tmp_path: Path) -> Recorded:
 def command(tmp_path, monkeypatch, capfd) -> Callable[..., Outcome]:
     """`command("history", "list")` runs it in the project."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)  # no shim of this machine has to be started to find a Python
+    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)  # finding a Python starts no shim of this machine
 
     def run(*words: str) -> Outcome:
         capfd.readouterr()

@@ -1,4 +1,4 @@
-"""What is understood of a command line before the command itself is loaded."""
+"""What Holdfast reads from a command line before it loads the command."""
 
 from __future__ import annotations
 

@@ -48,9 +48,9 @@ def test_a_machine_that_is_down_is_said_to_be_so_and_not_that_a_connection_was_l
 
 
 def test_a_run_is_abandoned_when_that_is_confirmed(command, going_on, monkeypatch):
-    unasked = command("cancel", "-r", going_on, "--abandon")
-    assert unasked.code == 240
-    assert "--yes" in unasked.err
+    unconfirmed = command("cancel", "-r", going_on, "--abandon")
+    assert unconfirmed.code == 240
+    assert "--yes" in unconfirmed.err
     monkeypatch.setattr(terminal, "is_terminal", lambda stream: True)
     monkeypatch.setattr(click, "confirm", lambda *_, **__: False)
     assert command("cancel", "-r", going_on, "--abandon").code == 251

@@ -1,4 +1,4 @@
-"""The example that CONTRIBUTING shows first passes as it stands."""
+"""The first example of CONTRIBUTING passes unchanged."""
 
 from __future__ import annotations
 

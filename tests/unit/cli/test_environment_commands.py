@@ -1,4 +1,4 @@
-"""What the commands about environments hand on, show and refuse."""
+"""What the commands about environments pass on, show and refuse."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def listed(name: str, state: str = "ready") -> ListedEnvironment:
 
 @pytest.fixture
 def submitted(monkeypatch: pytest.MonkeyPatch) -> tuple[list[SubmitRequest], list[events.Event]]:
-    """What was asked for, and what then happens."""
+    """The requests, and the events that follow."""
     asked: list[SubmitRequest] = []
     happening: list[events.Event] = []
 
@@ -122,7 +122,7 @@ def test_where_nothing_was_removed_nothing_is_said_to_be_freed(removed, command,
 
 @pytest.fixture
 def removed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Two environments are there; what was removed."""
+    """A host with two environments; returns what was removed."""
     gone: list[str] = []
 
     def remove(_host: Any, names: list[str]) -> Iterator[events.Removed]:
@@ -234,7 +234,7 @@ def test_what_a_machine_says_of_its_environments_does_not_steer_the_terminal(com
 
 @pytest.fixture
 def cleaned(monkeypatch: pytest.MonkeyPatch) -> list[Rubbish]:
-    """What was to be cleaned."""
+    """What `clean` was asked to remove."""
     asked: list[Rubbish] = []
 
     def clean(_project: Any, rubbish: Rubbish, _context: Any) -> tuple[()]:
@@ -274,10 +274,10 @@ def test_what_was_cleaned_before_a_machine_failed_is_said_and_nothing_where_noth
 
 
 def test_environments_of_all_projects_are_not_removed_without_a_confirmation(command, cleaned, monkeypatch):
-    unasked = command("experiment", "clean", "--all", "--environments", "-t", "gpu1")
-    assert (unasked.code, cleaned) == (240, [])
-    assert "on gpu1 are shared: other projects may use them" in unasked.err
-    assert "--yes" in unasked.err
+    unconfirmed = command("experiment", "clean", "--all", "--environments", "-t", "gpu1")
+    assert (unconfirmed.code, cleaned) == (240, [])
+    assert "on gpu1 are shared: other projects may use them" in unconfirmed.err
+    assert "--yes" in unconfirmed.err
     monkeypatch.setattr("holdfast.cli.terminal.agreed", lambda *_: False)
     assert (command("experiment", "clean", "--all", "--environments").code, cleaned) == (251, [])
     assert (command("experiment", "clean", "--all").code, len(cleaned)) == (0, 1)

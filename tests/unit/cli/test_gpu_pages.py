@@ -1,4 +1,4 @@
-"""What is shown of GPUs: the verdict as the last word, a column, the page of a run with its plot."""
+"""What is shown of GPUs: the verdict as the last line, a column, the page of a run with its plot."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ NOT_ASKED = Verdict(UseState.NOT_ASKED, "not-asked", "GPU not asked for.")
 
 
 def judged(recorded: Any, verdict: Verdict | None, ticks: Sequence[int] = ()) -> str:
-    """A run with this verdict, whose GPU 0 was so busy each second."""
+    """A run with this verdict, whose GPU 0 was this busy in each second."""
     from holdfast.codec import encode
 
     run_id: str = recorded.add()
@@ -214,7 +214,7 @@ def test_status_and_the_page_of_a_run_say_once_what_to_do_about_the_gpu(recorded
 
 
 def test_a_refusal_says_once_what_to_do(recorded, capfd):
-    """How the run ended has the remedy at its end, in words of its own."""
+    """The sentence about the run's end already has the remedy, in its own words."""
     run_id = judged(recorded, replace(NOT_USED, sentence="GPU NOT used: hidden.", remedy="Take it out."))
     refused = {"e": "ended", "reason": "gpu-required", "code": None, "detail": "It is hidden. Remove it."}
     recorded.insert(run_id, refused)

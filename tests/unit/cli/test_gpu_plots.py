@@ -1,4 +1,4 @@
-"""The plot of a run's GPUs: what is drawn of what was seen, in the room that there is."""
+"""The plot of a run's GPUs: how samples are drawn in the available width."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`history download`: what may be asked for, and what happens to the others when one file fails."""
+"""`history download`: what it accepts, and what happens to the other files when one fails."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_what_restore_and_diagnostics_leave_behind_does_not_ship(recorded, comma
 
 @pytest.fixture
 def restorable(recorded):
-    """A run whose code is `train.py`; where it came from is the project's folder."""
+    """A run whose code is `train.py`, from the project's folder."""
     run_id = recorded.add()
     store = ObjectStore(recorded.root / ".holdfast" / "objects")
     entry = ManifestEntry("train.py", "f", store.put_bytes(b"old\n"), 4)

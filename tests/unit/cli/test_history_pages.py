@@ -1,4 +1,4 @@
-"""`history info`, `list` and `compare` as people read them: order, width, what is not said."""
+"""`history info`, `list` and `compare` as people read them: order, width, what they leave out."""
 
 from __future__ import annotations
 

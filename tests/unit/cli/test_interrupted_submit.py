@@ -1,4 +1,4 @@
-"""What Ctrl-C says of a submission: no more than is known."""
+"""What Ctrl-C says about a submission: no more than is known."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.workbench.submitting import submit
 
 @pytest.fixture
 def interrupt(tmp_path, monkeypatch, capsys) -> Callable[..., str]:
-    """`interrupt(*events)`: what a submit says that is interrupted after them."""
+    """`interrupt(*events)`: the output of a submit that is interrupted after these events."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text("")
 

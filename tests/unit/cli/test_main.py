@@ -1,4 +1,4 @@
-"""How the command line ends: exit codes, words on stderr, nothing imported that is not needed."""
+"""How the command line ends: exit codes, messages on stderr, no unnecessary imports."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_a_broken_pipe_to_another_process_is_not_taken_for_ours(run, monkeypatch
 
 @pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
 def test_a_reader_that_has_seen_enough_is_no_error(unbuffered):
-    """The output is longer than a pipe holds, so the writer is still at it when the reader goes."""
+    """The output is longer than a pipe holds, so the writer still writes when the reader leaves."""
     code = (
         "import sys; from holdfast.cli import main as m; from holdfast.cli.output_format import CliCommand, Output; "
         "m._load = lambda place: CliCommand('x', callback=lambda: Output('json').show(['y' * 2_000_000], [])); "
@@ -185,13 +185,13 @@ def test_a_reader_that_has_seen_enough_is_no_error(unbuffered):
 
 
 def typed(line: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
-    """What becomes of a line for the shell; `holdfast` in it is this one."""
+    """Runs a line in the shell; `holdfast` in it is this one."""
     line = line.replace("holdfast", 'exec "$0" -m holdfast')
     return subprocess.run(["sh", "-c", line, sys.executable], cwd=folder, capture_output=True, check=False)
 
 
 def process(folder: Path, *words: str, before: str = "pass") -> subprocess.CompletedProcess[str]:
-    """The process behind the `holdfast` script, which leaves in a hurry."""
+    """The process behind the `holdfast` script, which exits without cleanup."""
     program = f"import sys; from holdfast.__main__ import run; {before}; sys.argv[0] = 'holdfast'; run()"
     environment = {"PATH": os.defpath, "HOME": str(folder)}
     line = [sys.executable, "-c", program, *words]
@@ -239,7 +239,7 @@ def test_output_that_finds_no_room_is_an_error_of_storage_said_once(tmp_path):
 
 
 def test_a_file_is_never_opened_under_the_number_of_a_closed_stream():
-    """What is meant for the terminal would be written into it."""
+    """Output for the terminal would be written into the file."""
     code = "import os; from holdfast.cli import terminal; terminal.provide_streams(); print(os.open('/', 0) > 2)"
     typed = f'exec "$0" -c "{code}" <&- 2>&-'
     done = subprocess.run(["sh", "-c", typed, sys.executable], capture_output=True, text=True, check=False)

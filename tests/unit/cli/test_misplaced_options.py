@@ -1,4 +1,4 @@
-"""Options on the wrong side of the script: said before the run starts, and no error where they could be meant."""
+"""Options on the wrong side of the script: reported before the run starts, and no error if they could be intended."""
 
 from __future__ import annotations
 

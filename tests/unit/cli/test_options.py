@@ -1,4 +1,4 @@
-"""What the options of a command become, and what shells offer for them."""
+"""What the options of a command mean, and what shell completion offers for them."""
 
 from __future__ import annotations
 

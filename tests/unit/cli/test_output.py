@@ -1,4 +1,4 @@
-"""`-o` and `--query`: what a table, JSON and tab-separated text look like, to the letter."""
+"""`-o` and `--query`: the exact form of tables, JSON and tab-separated text."""
 
 from __future__ import annotations
 

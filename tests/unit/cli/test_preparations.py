@@ -1,4 +1,4 @@
-"""A preparation is found again, and tells of itself; so does a run that came no further than its build."""
+"""A preparation is found again and shows what it is; so does a run that ended at its build."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WHY = "there is no package `numpyy`."
 
 @pytest.fixture
 def add(tmp_path: Path) -> Callable[..., str]:
-    """`add(script, reason)`: a run of this project that ended so, at home already."""
+    """`add(script, reason)`: a fetched run of this project that ended for this reason."""
     folders = RunFolders(tmp_path / ".holdfast")
 
     def make(script: str, reason: str, said: str = "") -> str:
@@ -97,7 +97,7 @@ def test_a_shell_of_a_run_that_ended_in_its_build_says_how(add, command, reason,
 
 @pytest.fixture
 def entered(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, tuple[str, ...]]]:
-    """Environments that were entered, and what was to be run there."""
+    """The environments that were entered, and the commands to run there."""
     found: list[tuple[str, tuple[str, ...]]] = []
 
     def enter(_host: Any, name: str, words: tuple[str, ...], _context: Any) -> int:

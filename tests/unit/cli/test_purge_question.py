@@ -1,4 +1,4 @@
-"""What is said and asked before everything of Holdfast's on a machine is removed."""
+"""What Holdfast says and asks before it removes all its files from a machine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_how_many_runs_go_and_how_many_of_them_live_is_said_in_good_english(runs
 
 @pytest.fixture
 def attached(configure, monkeypatch):
-    """The file of a target that nobody may detach; commands are typed on a terminal."""
+    """The file of a target that must not be detached; commands are typed on a terminal."""
     monkeypatch.setattr(detach, "detach", lambda *_: pytest.fail("it was detached"))
     monkeypatch.setattr(terminal, "is_terminal", lambda _: True)
     return configure("gpu1.compute", "type: remote\naddress: gpu1\n")
@@ -88,4 +88,4 @@ def test_what_else_is_wrong_in_a_file_does_not_keep_from_a_purge(command, config
     assert done.code == 0, done.err
     assert asked == ["gpu1"]
     configure("gpu1.compute", "type: remotedocker\nnvidiaDocker: perhaps\n")
-    assert command("computetarget", "detach", "gpu1", "--purge", "--yes").code == 241, "nobody knows where"
+    assert command("computetarget", "detach", "gpu1", "--purge", "--yes").code == 241, "the place is unknown"

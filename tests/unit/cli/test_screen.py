@@ -1,4 +1,4 @@
-"""What is shown of events and of files' contents: the end of a line that does not fit, and nothing that steers."""
+"""How events and file contents are shown: long lines are shortened, control characters removed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from holdfast.workbench.records.inspection import CodeDifference, RunComparison
 
 @pytest.fixture
 def last_line(monkeypatch):
-    """`last_line(columns, screen, *events)`: what stands on a terminal's line after these events."""
+    """`last_line(columns, screen, *events)`: the terminal's last line after these events."""
 
     def show(columns: int, screen: Screen, *happened: events.Event) -> str:
         shown = io.StringIO()
@@ -101,7 +101,7 @@ def test_what_takes_long_before_the_script_is_said_once(capsys, phases, shown):
 
 @pytest.fixture
 def clock(monkeypatch):
-    """What the screen takes for the time, in `clock.now`."""
+    """The screen's time, in `clock.now`."""
     made = SimpleNamespace(now=1000.0)
     monkeypatch.setattr(time, "monotonic", lambda: made.now)
     return made

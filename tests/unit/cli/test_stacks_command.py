@@ -1,4 +1,4 @@
-"""`experiment stacks`: what is shown, and what is said where there is nothing to show."""
+"""`experiment stacks`: what it shows, and what it says if there is nothing to show."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def going_on(recorded: Any) -> str:
 
 @pytest.fixture
 def stacks(monkeypatch, command, going_on):
-    """`stacks(answer, *words)`: what `experiment stacks` of a run that goes on shows of a far side's answer."""
+    """`stacks(answer, *words)`: what `experiment stacks` of a living run shows for this answer of the far side."""
 
     def show(answer: object, *words: str, run: str = going_on) -> Any:
         far = Far(answer)

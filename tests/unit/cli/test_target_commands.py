@@ -1,4 +1,4 @@
-"""`computetarget` and what others say of targets: what is missing, what is shown, what becomes of keys."""
+"""`computetarget`, and what other commands say about targets: what is missing, what is shown, what happens to keys."""
 
 from __future__ import annotations
 

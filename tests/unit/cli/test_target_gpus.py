@@ -1,4 +1,4 @@
-"""`computetarget gpus`: who uses what, once, in blocks, and on a screen that is left as it was found."""
+"""`computetarget gpus`: who uses which GPU, once, in blocks, and on a screen that is restored at the end."""
 
 from __future__ import annotations
 
@@ -155,7 +155,8 @@ def test_a_look_at_no_known_time_is_shown_all_the_same(command, machine, watched
 
 @pytest.fixture
 def machine(monkeypatch, tmp_path):
-    """A machine that answers; `machine.looks` says how often it was asked, `machine.open` whether one is connected."""
+    """A machine that answers; `machine.looks` is how often it was asked, `machine.open` whether a client is
+    connected."""
 
     class Machine:
         looks, connections, open = 0, 0, False

@@ -1,4 +1,4 @@
-"""The runner of the documentation's examples notices what does not hold."""
+"""The runner of the documentation's examples notices wrong examples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Downloads: whole, checked, taken up where they broke, and nothing kept of those that failed."""
+"""Downloads: complete, checked, resumed where they broke, and nothing kept of those that failed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CONTENT = bytes(range(256)) * 8192
 
 
 class Answer:
-    """`cut`: nothing comes after so many bytes, though more was promised."""
+    """`cut`: nothing comes after this many bytes, though more was promised."""
 
     def __init__(self, content: bytes, begin: int, cut: int | None, can_resume: bool) -> None:
         self.status = 206 if begin and can_resume else 200

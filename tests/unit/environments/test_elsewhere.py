@@ -1,4 +1,5 @@
-"""How uv is asked to choose packages for another machine; uv itself is a program that only notes what it is told."""
+"""How Holdfast asks uv to choose packages for another machine; a program that records its arguments stands in for
+uv."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing replacements: exactly what was meant, in all files or in none."""
+"""Writing fixes: exactly as intended, in all files or in none."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def found(root: Path, file: str) -> tuple[SpecFinding, ...]:
 
 
 def after(root: Path, file: str, text: str) -> str:
-    """What stands there when it was fixed; the mode of the file stays."""
+    """The fixed text; the mode of the file stays."""
     (root / file).write_bytes(text.encode())
     (root / file).chmod(0o640)
     assert apply_fixes(root, found(root, file)) == (file,)

@@ -1,4 +1,4 @@
-"""The locks that a project keeps: only locks, and only for what was asked."""
+"""The locks that a project keeps: only locks, and only for what the spec asks."""
 
 from __future__ import annotations
 

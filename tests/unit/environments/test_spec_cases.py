@@ -1,5 +1,5 @@
-"""Folders in `tests/cases/specs`, each with what is found in its spec (`expected.txt`, empty where nothing may be) and,
-where `--fix` changes something, its files afterwards (`fixed/`). With a file `wants-gpu` its runs are to use a GPU.
+"""Folders in `tests/cases/specs`, each with the findings in its spec (`expected.txt`, empty if there must be none) and,
+if `--fix` changes something, its files afterwards (`fixed/`). With a file `wants-gpu`, its runs should use a GPU.
 
 To write what a folder gives now: `python tests/unit/environments/test_spec_cases.py FOLDER`.
 """

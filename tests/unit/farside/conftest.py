@@ -1,4 +1,4 @@
-"""A home, and runs that live: a process of its own holds their lock, as a guardian does."""
+"""A home, and living runs: a separate process holds their lock, as a guardian does."""
 
 from __future__ import annotations
 

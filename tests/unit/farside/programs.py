@@ -1,4 +1,4 @@
-"""Programs that a test puts in the place of others."""
+"""Programs that stand in for others."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import IO
 
 ELF = "\x7fELF"
-"""Taken for a compiled program by whoever only looks at it."""
+"""Looks like a compiled program."""
 
 
 def program(path: Path, script: str = ELF) -> Path:
-    """A program that does what the script says, for `/bin/sh` where it names no interpreter itself."""
+    """A program that runs this script, with `/bin/sh` unless it names an interpreter."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(script if script.startswith(("#!", ELF)) else f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
@@ -32,7 +32,7 @@ sys.stdin.read()
 
 @contextlib.contextmanager
 def lock_held(path: Path, byte: int = 0) -> Iterator[IO[bytes]]:
-    """A process holds this byte of the file until the pipe that is given here is closed."""
+    """A process holds this byte of the file until this pipe is closed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     argv = [sys.executable, "-I", "-S", "-c", HOLD, str(path), str(byte)]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:

@@ -1,4 +1,4 @@
-"""Objects that arrive over several connections at once: whoever finishes first, all of them can start from it."""
+"""Objects that arrive over several connections at once: once one is complete, all of them can start from it."""
 
 from __future__ import annotations
 

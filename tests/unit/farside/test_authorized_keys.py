@@ -1,4 +1,4 @@
-"""Lines of `authorized_keys`: added, taken away, and all others kept as they are."""
+"""Lines of `authorized_keys`: added and removed, with all others unchanged."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_key_that_is_there_is_not_added_again_and_a_commented_one_does_not_cou
 
 @pytest.fixture
 def linked(file: Path, tmp_path: Path) -> Path:
-    """What the account's file is a link to, in a folder of its own."""
+    """The target of the account's file, which is a link, in a separate folder."""
     real = tmp_path / "elsewhere" / "keys"
     given(real, b"# a\n")
     real.chmod(0o640)
@@ -91,7 +91,7 @@ def test_a_disk_that_fills_up_takes_no_line_away(file, linked, monkeypatch):
 
 
 def test_in_a_folder_that_takes_no_new_file_a_line_is_appended_and_none_removed(file, linked, monkeypatch):
-    """As where administrators keep the keys: the account may write to its file and not to the folder."""
+    """As where administrators manage the keys: the account may write to its file but not to the folder."""
     opened = os.open
 
     def only_old_ones(path: Any, flags: int, *more: Any) -> int:

@@ -1,4 +1,4 @@
-"""Binding a plan: pure, and blind to what users write."""
+"""Binding a plan: pure, and without effect on what users write."""
 
 from __future__ import annotations
 

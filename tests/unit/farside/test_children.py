@@ -12,7 +12,7 @@ from holdfast.farside.system.children import Attendant, Stop, inherited_environm
 
 
 class LateChild:
-    """Signals of a child that ends just when they are being taken: the next look must still find its exit."""
+    """Signals of a child that ends while they are read: the next look must still find its exit."""
 
     def __init__(self) -> None:
         self.descriptor, self._writer = os.pipe()

@@ -1,5 +1,5 @@
 """Processes that outlive the connection, and the proof that they do. A program named systemd-run stands in for the
-user's service manager, which is not there in tests."""
+user's service manager, which tests do not have."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def home(tmp_path: Path) -> Home:
 
 @pytest.fixture
 def systemd_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Writes down its words, then runs what stands after its options."""
+    """Records its arguments, then runs what follows its options."""
     program(tmp_path / "bin" / "systemd-run", f'echo "$@" >> {tmp_path}/words\nshift 4\nexec "$@"')
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     return tmp_path / "words"

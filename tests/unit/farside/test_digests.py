@@ -1,4 +1,4 @@
-"""SHA-256 that is the same by whomever, and loads OpenSSL only where there is much to hash."""
+"""SHA-256 is the same from both implementations, and OpenSSL is loaded only for large data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SOURCE = Path(digests.__file__).parents[3]
 
 
 def alone(lines: str) -> str:
-    """What they print in a Python that has loaded nothing."""
+    """Their output in a fresh Python."""
     program = (
         f"import sys\nsys.path.insert(0, {str(SOURCE)!r})\nfrom holdfast.farside.system.digests import sha256\n{lines}"
     )

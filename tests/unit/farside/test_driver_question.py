@@ -1,4 +1,4 @@
-"""The reader of the GPUs, as a child of the supervisor: its output, its end, and that nobody waits for one that cannot
+"""The reader of the GPUs, as a child of the supervisor: its output, its end, and that nothing waits for one that cannot
 be ended."""
 
 from __future__ import annotations

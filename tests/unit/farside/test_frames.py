@@ -1,4 +1,4 @@
-"""Frames: what goes in comes out, and nothing else is taken for a frame."""
+"""Frames: they are read as they were written, and nothing else is taken for a frame."""
 
 import io
 import struct

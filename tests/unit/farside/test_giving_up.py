@@ -1,5 +1,5 @@
-"""A start that was answered as failed stays one, whoever comes late. A program named systemd-run stands in for the
-user's service manager."""
+"""A start that was reported as failed stays failed, even if a late process arrives. A program named systemd-run stands
+in for the user's service manager."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def home(home: Home) -> Home:
 
 @pytest.fixture
 def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A service manager that does not answer and starts what it was given when there is a file `gate`."""
+    """A service manager that does not answer, and starts its command when a file `gate` exists."""
     program(tmp_path / "bin" / "systemd-run", SLOW.format(place=tmp_path))
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     monkeypatch.setattr(direct, "PATIENCE", 0.05)
 
     class Unhurried(subprocess.Popen[bytes]):
-        """Is given up when it has taken its request, however long that takes a busy machine."""
+        """Is given up once it has read its request, however long that takes a busy machine."""
 
         def communicate(self, given: bytes | None = None, patience: float | None = None) -> Any:
             while True:

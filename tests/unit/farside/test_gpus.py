@@ -1,4 +1,4 @@
-"""Whether there is a driver is seen without loading it; what a reader said becomes a report whatever it said."""
+"""The driver is detected without loading it; any output of the reader becomes a report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which machine a far side is on, and what it says of runs of another one that shares its home."""
+"""Which machine a far side is on, and what it says about runs of another machine that shares its home."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def on_machine(monkeypatch: pytest.MonkeyPatch, system: str, name: str, boot: st
 
 
 def run_in(home: Home, **created: object) -> str:
-    """A run that has begun and whose guardian is not to be seen."""
+    """A run that has begun, without a visible guardian."""
     folder = home.run("project", "run_1")
     os.makedirs(folder)
     JournalWriter(os.path.join(folder, JOURNAL)).append(

@@ -1,5 +1,5 @@
-"""A guardian that is killed before its supervisor has the run's lock: whoever finds nobody there writes the end, and
-the supervisor that comes then does nothing. One of them has the run, never both."""
+"""A guardian that is killed before its supervisor has the run's lock: the process that finds no owner writes the end,
+and a supervisor that comes later does nothing. One of them has the run, never both."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PLAN = {"format": 1, "project": "p", "run": "r_1", "generation": "", "limits": {
 
 
 class Brief(Supervisor):
-    """Whose script has ended before anybody looked."""
+    """A run whose script has ended before the first look."""
 
     def _run(self) -> dict[str, Any]:
         return {"reason": "completed", "code": 0, "signal": None}
@@ -48,7 +48,7 @@ def _events(folder: Path) -> list[str]:
 
 
 def _supervise(folder: Path, kind: type[Supervisor] = Brief) -> int:
-    """In a process of its own, as a guardian starts it; its exit code."""
+    """In a separate process, as a guardian starts it; returns its exit code."""
     child = os.fork()
     if child == 0:
         code = 70
@@ -100,7 +100,7 @@ def test_an_environment_is_free_before_its_run_is_said_to_have_ended(folder):
 
 
 def _is_held(environment: Environment) -> bool:
-    """Seen from another process, since its own locks disturb nobody."""
+    """Seen from another process, since a process does not conflict with its own locks."""
     child = os.fork()
     if child == 0:
         os._exit(0 if kernel.lock_holder(environment.path + ".lock", USE_BYTE) is None else 1)

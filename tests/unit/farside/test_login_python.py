@@ -1,4 +1,4 @@
-"""The Python of whoever logs in."""
+"""The Python of a login."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a system does to an account's processes when it logs out."""
+"""What a system does to an account's processes at logout."""
 
 import pytest
 

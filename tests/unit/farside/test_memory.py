@@ -1,4 +1,4 @@
-"""Out of memory is said only with proof."""
+"""Out of memory is reported only with proof."""
 
 import os
 
@@ -8,7 +8,7 @@ from holdfast.farside.run import bare_run
 from holdfast.farside.run.bare_run import Witness
 
 STRANGER = (1 << 22) + 1
-"""No process has that id: it is larger than any that Linux gives."""
+"""No process has that id: it is larger than any that Linux assigns."""
 
 
 @pytest.mark.parametrize(

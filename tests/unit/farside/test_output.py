@@ -18,7 +18,7 @@ SECRET = "abcabd-secret"
 
 
 def shown(secrets: list[str], *blocks: bytes) -> bytes:
-    """What is written of a stream that came in these blocks."""
+    """What is written for a stream of these blocks."""
     redactor = Redactor(secrets)
     return b"".join(redactor.feed(block) for block in blocks) + redactor.finish()
 
@@ -87,7 +87,7 @@ def test_on_a_full_disk_the_pump_keeps_what_it_read_and_stops_reading(tmp_path, 
 
 
 def fill_up(monkeypatch: pytest.MonkeyPatch, writer: int) -> None:
-    """No file takes a byte any more; the pipe does."""
+    """No file accepts another byte; the pipe does."""
     real = os.write
 
     def write(descriptor: int, data: bytes) -> int:

@@ -1,4 +1,4 @@
-"""Which folders are Holdfast's, which it takes, and which it leaves alone."""
+"""Which folders belong to Holdfast, which it accepts, and which it leaves alone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def folder(path: Path, *names: str) -> Home:
 
 
 def brought(path: Path, *names: str) -> Home:
-    """As it is when the far side that runs here has just been unpacked there."""
+    """A folder into which the running far side has just been unpacked."""
     return folder(path, f"farside/{account.running_version()}", *names)
 
 

@@ -1,4 +1,4 @@
-"""Every process of a run is ended, whatever it does to stay; signals reach the process that is meant and no other."""
+"""Every process of a run is ended, even if it tries to hide; signals reach only the intended process."""
 
 from __future__ import annotations
 

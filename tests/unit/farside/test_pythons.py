@@ -1,4 +1,4 @@
-"""Pythons are found by name and place; what is no Python, or only chooses one, is not among them."""
+"""Pythons are found by name and place; other programs, and those that only choose a Python, are left out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from unit.farside.programs import ELF, program
 
 
 def python(path: Path, content: str = ELF) -> Path:
-    """One that is like no other."""
+    """A Python unlike any other."""
     return program(path, content + str(path))
 
 

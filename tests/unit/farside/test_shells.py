@@ -1,4 +1,4 @@
-"""What a shell in a run's surroundings finds."""
+"""What a shell in a run's environment finds."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ MESSAGE = {"project": "0123456789abcdef0123456789abcdef", "run": "cats_1"}
 
 
 def test_a_shell_has_all_that_the_script_had_but_the_runs_mark(home):
-    """What a person starts there is not the run's: it must not end with it."""
+    """What a person starts there does not belong to the run, and must not end with it."""
     folder = Path(home.run(MESSAGE["project"], MESSAGE["run"]))
     folder.mkdir(parents=True)
     variables = {"HOLDFAST_RUN_ID": "cats_1", "COLOUR": "red"}

@@ -1,4 +1,4 @@
-"""How much is in Holdfast's folder, and taking it away: all that is ours, nothing else, and no run that lives."""
+"""The size of Holdfast's folder, and its removal: everything of Holdfast's, nothing else, and no living run."""
 
 from __future__ import annotations
 
@@ -127,7 +127,8 @@ class TestPurge:
     def test_a_run_that_begins_without_the_lock_while_others_are_removed_is_kept(
         self, home, make_living, monkeypatch, is_listed
     ):
-        """On a disk without locks. `is_listed`: its folder was there when the removal began, as of one being made."""
+        """On a disk without locks. `is_listed`: its folder existed when the removal began, like that of a run being
+        made."""
         if is_listed:
             os.mkdir(os.path.join(home.runs(), "p1", "r2"))
         remove = remove_tree
@@ -200,7 +201,7 @@ class TestLeave:
             ([BROUGHT, "runs/p/r/plan.json", "thesis"], False),
             (["farside"], False),
         ],
-        ids=["somebody's things", "somebody's things and a run", "no far side of ours"],
+        ids=["other files", "other files and a run", "another far side"],
     )
     def test_one_with_other_files_keeps_them(self, home, tmp_path, names, is_left):
         scratch = folder(tmp_path / "scratch", *names)

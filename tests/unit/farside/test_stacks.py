@@ -1,4 +1,4 @@
-"""Asking the processes of a run where they are: who is asked, who is not, and why."""
+"""Asking the processes of a run for their stacks: which are asked, which are not, and why."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine lets a process wait before its first word, and between two lines of a stack."""
+    """A busy machine delays a process before its first line, and between two lines of a stack."""
     monkeypatch.setattr(stacks, "FIRST_WORD", 60.0)
     monkeypatch.setattr(stacks, "QUIET", 0.1)
     monkeypatch.setattr(stacks, "LAST_WORD", 60.0)
@@ -103,7 +103,7 @@ def test_a_process_that_does_not_handle_the_signal_is_not_sent_it(start, file):
         start("", "-I"): stacks._DEAF,
         start(f"signal.signal({stacks.NUMBER}, signal.SIG_DFL)"): stacks._DEAF,
         start(EVERY): "It handles every signal itself, so it is not sent one.",
-        # what has its descriptor's number now would get the stack
+        # another file with its descriptor's number would get the stack
         start("os.closerange(3, 5000)"): "It has closed the file that it would answer in.",
     }
     answers = asked(file, *why)

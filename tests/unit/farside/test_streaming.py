@@ -1,4 +1,4 @@
-"""The way that a run's files take home."""
+"""How a run's files are streamed to the client."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_the_agent_gives_a_sign_of_life_if_asked_and_only_after_a_silence(home):
     output = io.BytesIO()
     agent = Agent(home, output)
     agent._beating(RUN)()
-    assert output.getvalue() == b"", "nobody asked"
+    assert output.getvalue() == b"", "not requested"
     beat = agent._beating({**RUN, "alive": 60})
     agent._spoke -= 1e9
     beat()

@@ -1,4 +1,4 @@
-"""What a follower is sent of a run's files: from where, and in which order."""
+"""What a follower gets of a run's files: from which offset, and in which order."""
 
 from __future__ import annotations
 

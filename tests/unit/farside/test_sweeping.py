@@ -1,4 +1,4 @@
-"""What a sweep removes, and what somebody needs meanwhile."""
+"""What a sweep removes, and what is needed meanwhile."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OLD = time.time() - 4000
 
 
 def store(home: Home, content: bytes) -> str:
-    """An object that nobody has needed for an hour."""
+    """An object that was not needed for an hour."""
     digest = hashlib.sha256(content).hexdigest()
     path = Path(home.objects(), digest[:2], digest[2:])
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -38,8 +38,9 @@ def stored(home: Home) -> set[str]:
 
 
 def test_contents_that_were_announced_meanwhile_stay(home, monkeypatch):
-    """Between the look at what runs need and the removal somebody sends a snapshot, and is told that it is all here."""
-    content, other = store(home, b"import torch\n"), store(home, b"of nobody")
+    """Between the check of what runs need and the removal, a client sends a snapshot and is told that everything is
+    here."""
+    content, other = store(home, b"import torch\n"), store(home, b"unused")
     snapshot = manifest(home, "train.py", content, 13)
     looked = sweep._needed
     answers: list[Any] = []
@@ -129,6 +130,6 @@ def test_packages_stay_as_long_as_a_run_may_build_its_environment_from_them(home
 
 def test_containers_of_runs_that_are_over_go_where_any_run_had_one(home, monkeypatch):
     monkeypatch.setattr("holdfast.farside.operations.leftover_containers.remove", lambda _: ["holdfast-iris_1"])
-    assert sweep.sweep(home, {})["removed"] == [], "nobody is asked where none was ever made"
+    assert sweep.sweep(home, {})["removed"] == [], "no question if none was ever made"
     Path(home.docker()).write_text("{}")
     assert sweep.sweep(home, {})["removed"] == [["container holdfast-iris_1", 1, 0]]

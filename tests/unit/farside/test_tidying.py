@@ -1,4 +1,4 @@
-"""A run that has said its last word, and whose owner still tidies up."""
+"""A run that has written its last line, and whose owner still tidies up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Made-up runs: `archive` writes run folders as submitting and following would."""
+"""Made-up runs: `archive` writes run folders as submitting and following do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run's files: found, copied whole, promoted and fetched again."""
+"""A run's files: found, copied completely, promoted and fetched again."""
 
 from __future__ import annotations
 

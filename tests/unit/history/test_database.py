@@ -1,4 +1,4 @@
-"""The file of the index, and what disturbs it."""
+"""The file of the index, and damage to it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ LOST: Mapping[str, Callable[[bytes, Random], bytes]] = {
 
 
 def _with_block(data: bytes, random: Random, block: bytes) -> bytes:
-    """As disks lose them: whole, and at a multiple of their size."""
+    """As disks lose blocks: whole, and at a multiple of their size."""
     at = random.randrange(len(data) // BLOCK) * BLOCK
     return data[:at] + block + data[at + BLOCK :]
 
@@ -85,7 +85,7 @@ def many(made_archive, tmp_path_factory):
     for number in range(30):
         journal = (archive.completed, archive.failed, archive.running)[number % 3]
         archive.add(journal, {"accuracy": number / 30}, script_name=f"{number % 2}.py", run_number=number + 1)
-    os.utime(archive.folders.root, (1, 1))  # so that nothing but the index says which runs there are
+    os.utime(archive.folders.root, (1, 1))  # so that only the index says which runs exist
     path = database.Database(archive.state).path
     expected = answers(path)
     return path, path.read_bytes(), expected

@@ -1,4 +1,4 @@
-"""Run folders appear whole or not at all, and are found by what a person types."""
+"""Run folders appear complete or not at all, and are found by what a person types."""
 
 from __future__ import annotations
 

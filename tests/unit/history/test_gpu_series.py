@@ -1,4 +1,4 @@
-"""The near copy of what was seen of the GPUs: read device by device, and its means over time."""
+"""The near copy of the GPU samples: read device by device, and their means over time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def write(folder: Path, *lines: object) -> None:
 
 
 def read(folder: Path, *looks: object, until: float | None = None) -> Series:
-    """What is read of these looks at device 0."""
+    """What is read from these looks at device 0."""
     write(folder, {"devices": DEVICES[1:]}, *looks)
     (zero,) = read_series(folder, BEGAN, *(() if until is None else (BEGAN + until,)))
     return zero

@@ -1,4 +1,4 @@
-"""The index: quick, shared by processes, and never the only place of a fact."""
+"""The index: quick, shared by processes, and never the only source of a fact."""
 
 from __future__ import annotations
 

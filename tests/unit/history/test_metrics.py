@@ -1,4 +1,4 @@
-"""What a run measured: read from the files of its processes, whatever is in them."""
+"""A run's metrics: read from the files of its processes, whatever they contain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditions on metrics that a query is narrowed by: never more than the query itself leaves out."""
+"""Conditions on metrics that narrow a query: they never leave out more than the query itself."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_narrowed_query_gives_what_the_query_gives(query, metrics):
 
 
 def _holds(condition: MetricCondition, run: dict) -> bool:
-    """As the index decides it: numbers are compared, anything else is only there or not."""
+    """As the index decides: it compares numbers; anything else only exists or not."""
     value = run.get(condition.name)
     if not condition.operator:
         return value is not None

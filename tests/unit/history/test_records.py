@@ -1,4 +1,4 @@
-"""The fold of a journal: total, and never more optimistic than what is written."""
+"""The fold of a journal: total, and never more optimistic than the journal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs whose machine could not be asked: shown as they were last known, with that said."""
+"""Runs whose machine could not be asked: shown in their last known state, with a note."""
 
 from __future__ import annotations
 

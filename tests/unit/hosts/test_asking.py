@@ -1,4 +1,4 @@
-"""ssh's questions on their way to whoever can answer them."""
+"""How ssh's questions reach the client."""
 
 from __future__ import annotations
 

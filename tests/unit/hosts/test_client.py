@@ -1,4 +1,4 @@
-"""Answers become values; one that no far side of this build gives is one error, whichever operation was asked."""
+"""Answers become values; a malformed answer is the same error for every operation."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from holdfast.model import Place
 
 NOTHING: list[Any] = [None, True, 7, "text", [None], [[]], {"missing": 1}, {"runs": [["a"]], "more": 1}]
 ANSWERED_BY_ANYTHING = {"pack", "put", "tool", "link", "leave", "deauthorize", "start_by", "prove_begin"}
-"""Their answer says nothing but that it is done."""
+"""Their answer only says that it is done."""
 GIVEN = {"Sequence": (), "Mapping": {}, "str": "", "bytes": b"", "int": 0, "float": 0.0, "bool": False, "Place": None}
 
 
 class Answering:
-    """A connection that answers everything with the same."""
+    """A connection that gives the same answer to everything."""
 
     def __init__(self, answer: Any) -> None:
         self._answer = answer
@@ -46,7 +46,7 @@ class Answering:
 
 
 def called(name: str, answer: Any, *given: Any) -> Any:
-    """What the client's method returns for an answer; without arguments it is given some of each kind."""
+    """What the client's method returns for an answer; missing arguments are filled in by kind."""
     connection: Any = Answering(answer)
     method = getattr(Client(connection), name)
     if not given:

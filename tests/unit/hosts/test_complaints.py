@@ -1,4 +1,4 @@
-"""What ssh says when it fails, as sentences with a remedy. The texts are OpenSSH's own, from 7.4 to 9.9."""
+"""ssh's error messages become sentences with a remedy. The texts are OpenSSH's own, from 7.4 to 9.9."""
 
 from __future__ import annotations
 

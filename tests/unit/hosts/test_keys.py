@@ -1,4 +1,4 @@
-"""Keys of Holdfast's own, and secrets that do not show."""
+"""Holdfast's keys, and secrets that are never shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sockets of shared connections: where they lie, and whether somebody answers."""
+"""Sockets of shared connections: where they are, and whether a master answers."""
 
 from __future__ import annotations
 

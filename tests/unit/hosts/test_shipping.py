@@ -1,4 +1,4 @@
-"""What is shipped to a host, and that its name is known without reading it again."""
+"""What is shipped to a host; its hash is known without reading it again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holdfast.hosts.shipment import FarSide, far_side, install
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Holdfast as a few files, all of them old enough to be believed."""
+    """Holdfast as a few files, all old enough for their times to be trusted."""
     root = tmp_path / "package"
     (root / "farside" / "run" / "__pycache__").mkdir(parents=True)
     for name in ("__init__.py", "farside/agent.py", "farside/run/files.py", "farside/run/__pycache__/files.py"):
@@ -57,7 +57,7 @@ def _other_text(package: Path) -> None:
 
 
 def _swapped(package: Path) -> None:
-    """Another file of the same size and time in its place, as an archive lays it."""
+    """Another file of the same size and time in its place, as from an archive."""
     old = package / "farside" / "agent.py"
     new = old.with_suffix(".new")
     new.write_text("NAME = 'farside/AGENT.py'\n")

@@ -1,4 +1,4 @@
-"""What ssh is told, whatever the user's own configuration says."""
+"""The options of ssh, whatever the user's own configuration says."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def run(tmp_path: Path) -> InRun:
 
 @pytest.fixture
 def api(run: InRun, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """A copy of the in-run API with a state of its own, inside the run."""
+    """A copy of the in-run API with its own state, inside the run."""
     for name, value in run.environment().items():
         if name.startswith("HOLDFAST_"):
             monkeypatch.setenv(name, value)

@@ -1,4 +1,4 @@
-"""The file is the root of the client, too: it must be quick to import and must not hide the rest."""
+"""The file is also the root of the client: it must be quick to import and must not hide the rest."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_build_can_read_the_version_from_the_text_and_everything_it_exports_
 
 
 def shipped(run: InRun) -> Path:
-    """A far side as a host has it: the in-run API without the client."""
+    """A far side as on a host: the in-run API without the client."""
     far = run.directory / "far"
     (far / "holdfast").mkdir(parents=True)
     shutil.copy(SOURCE / "holdfast" / "__init__.py", far / "holdfast")

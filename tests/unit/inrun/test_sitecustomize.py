@@ -1,4 +1,4 @@
-"""What every Python of a run does as it starts: it listens, and is otherwise as it would have been."""
+"""What every Python of a run does at start: it listens for the signal, and otherwise behaves as usual."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_a_python_that_is_told_to_ignore_the_environment_is_left_alone(said, opt
 
 
 def test_a_late_signal_does_not_end_a_python_that_is_about_to_end(said):
-    """What is told last happens after Python has taken its own handlers down."""
+    """The last step happens after Python has removed its own handlers."""
     script = f"""
         import faulthandler, os
         assert faulthandler.unregister({NUMBER})

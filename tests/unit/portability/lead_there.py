@@ -1,4 +1,5 @@
-"""In place of ssh (`HOLDFAST_SSH`): what would go to another machine is read by a shell here, in a home of its own."""
+"""In place of ssh (`HOLDFAST_SSH`): a shell on this machine, with its own home, reads what would go to another
+machine."""
 
 import os
 import sys

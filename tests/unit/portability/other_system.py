@@ -1,7 +1,7 @@
-"""This interpreter as it would be on Windows or macOS, as far as Holdfast can tell the difference.
+"""This interpreter as on Windows or macOS, as far as Holdfast can tell the difference.
 
 The code of Holdfast, and no other, loses the modules and names that Python does not have there: the standard library
-and the packages we use have their own ways there. What files do differently on Windows is made so for everybody: no
+and the packages we use have their own ways there. The different behaviour of files on Windows applies to all code: no
 file or folder is renamed or removed while something in it is open, nothing replaces a read-only file, `os.rename`
 replaces nothing, folders cannot be opened, links need a privilege, some names do not exist, and a descriptor from
 `os.open` turns line ends around.
@@ -75,14 +75,14 @@ LACKS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "time": _words("CLOCK_BOOTTIME CLOCK_TAI"),
     },
 }
-"""`signal.Signals` is there, with other numbers: whoever names the signals of a run by it would be wrong."""
+"""`signal.Signals` exists, with other numbers: it would give wrong names to a run's signals."""
 
 _real_import = builtins.__import__
 _real_open = builtins.open
 
 
 def become(system: str) -> None:
-    """Call it before Holdfast is imported, and after all that it uses."""
+    """Call it before Holdfast is imported, and after everything that it uses."""
     assert not [name for name in sys.modules if name.startswith("holdfast.")]
     _hide_proc()
     shapes = {name: _without(__import__(name), names) for name, names in LACKS[system].items()}
@@ -278,7 +278,7 @@ def _msvcrt() -> types.ModuleType:
     def locking(descriptor: int, mode: int, length: int) -> None:
         assert length > 0
         if os.lseek(descriptor, 0, os.SEEK_CUR) < os.fstat(descriptor).st_size:
-            raise AssertionError("a byte that somebody may want to read is locked")
+            raise AssertionError("a byte that another process may read is locked")
         try:
             fcntl.flock(descriptor, (fcntl.LOCK_EX | fcntl.LOCK_NB) if mode else fcntl.LOCK_UN)
         except BlockingIOError:

@@ -1,5 +1,5 @@
-"""`main(SYSTEM, FOLDER)`, in a process of its own: becomes that system and plays each scene in a folder of its own.
-Prints one JSON object: what each scene found, or how it broke."""
+"""`main(SYSTEM, FOLDER)`, in a separate process: becomes that system and plays each scene in its own folder. Prints one
+JSON object: what each scene found, or how it broke."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ USED_BY_BOTH = ("farside", "farside.system", "farside.system.frames", "farside.s
 
 
 def client_modules() -> list[str]:
-    """Every module but those that only ever run on a host."""
+    """Every module except those that only run on a host."""
     found = []
     for path in sorted(SOURCE.rglob("*.py")):
         parts = path.relative_to(SOURCE).with_suffix("").parts
@@ -156,7 +156,7 @@ def submit_to_this_machine(folder: Path) -> Any:
 
 
 def a_whole_run_on_a_linux_machine(folder: Path) -> Any:
-    """The other end is real; only what leads there is not ssh."""
+    """The other end is real; only the way to it is not ssh."""
     _script(folder)
     lead = Path(__file__).with_name("lead_there.py")
     os.environ["HOLDFAST_SSH"] = f"{sys.executable} {lead} {folder / 'account'}"
@@ -190,7 +190,7 @@ SCENES: list[Callable[[Path], Any]] = [
 
 
 def _script(folder: Path) -> None:
-    text = "import os\nprint('over there')\nos.makedirs('outputs', exist_ok=True)\n"
+    text = "import os\nprint('on the host')\nos.makedirs('outputs', exist_ok=True)\n"
     text += "for name in ('model.txt', 'aux.txt', 'a:b'):\n    open('outputs/' + name, 'w').write('x')\n"
     text += "os.symlink('model.txt', 'outputs/latest')\n"
     (folder / "train.py").write_text(text, encoding="utf-8")
@@ -214,7 +214,7 @@ def _command(folder: Path, *words: str) -> list[Any]:
 
 
 def _preload() -> None:
-    """What Holdfast stands on is taken as it is here, before the system changes."""
+    """Imports what Holdfast uses, before the system changes."""
     import asyncio  # noqa: F401
     import ctypes  # noqa: F401
     import getpass  # noqa: F401
@@ -247,7 +247,7 @@ def main(system: str, place: str) -> None:
         folder.mkdir()
         try:
             found[scene.__name__] = {"found": scene(folder)}
-        except BaseException:  # noqa: BLE001 - told to whoever reads the answer
+        except BaseException:  # noqa: BLE001 - the answer reports it
             found[scene.__name__] = {"broke": traceback.format_exc()}
         os.chdir(place)
     print(json.dumps(found))

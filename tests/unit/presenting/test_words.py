@@ -1,5 +1,5 @@
-"""Whatever can happen has words: the closed sets of events, statuses, reasons, findings and errors are walked, so that
-one that is added without words fails here."""
+"""Everything that can happen has words: this walks the closed sets of events, statuses, reasons, findings and errors,
+so a new member without words fails here."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ EXAMPLES = {
 
 
 def example(kind):
-    """One of these, with something in every field."""
+    """An instance of this class, with a value in every field."""
     is_error = issubclass(kind, Exception)
     fields = inspect.signature(kind).parameters.values() if is_error else ()
     named = {each.name: str(each.annotation) for each in fields} if is_error else vars(kind).get("__annotations__", {})

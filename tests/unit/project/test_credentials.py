@@ -1,4 +1,4 @@
-"""Names, passwords and tokens are taken out of addresses, and come back into the same ones only."""
+"""Names, passwords and tokens are removed from addresses, and restored into the same ones only."""
 
 from __future__ import annotations
 

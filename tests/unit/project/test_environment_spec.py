@@ -1,4 +1,4 @@
-"""What a spec is, whatever file it came from: its digest, its secrets, and which reader is loaded for it."""
+"""A spec from any kind of file: its digest, its secrets, and which reader is loaded for it."""
 
 from __future__ import annotations
 

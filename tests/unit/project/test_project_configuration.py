@@ -129,7 +129,7 @@ def test_another_spark_file_may_be_given_and_must_be_there(project):
         ("Target: gpu\nFramework: Ruby\n", ("conda", "depends: []\n"), [(2, "Framework"), (1, "depends")]),
         ("Target: gpu\n", ("spark", "packages: [{group: a, artifact: b}]\n"), [(1, "Framework"), (1, "packages")]),
     ],
-    ids=["of the conda file", "of the spark file, which was read for want of a framework"],
+    ids=["of the conda file", "of the spark file, which is read if there is no framework"],
 )
 def test_the_problems_of_all_files_are_reported_at_once(project, runconfig, other, found):
     folder = project.root / "aml_config"

@@ -1,4 +1,4 @@
-"""The plain part of YAML is read as PyYAML reads it, node by node and place by place, or left to PyYAML."""
+"""Plain YAML is read as PyYAML reads it, with the same nodes and places, or left to PyYAML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Problems as people read them: on one line each, and no more than a page of them."""
+"""Problems as people read them: one line each, and at most a page."""
 
 from __future__ import annotations
 

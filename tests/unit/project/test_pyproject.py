@@ -1,4 +1,4 @@
-"""`pyproject.toml` and `uv.lock` as what names the packages."""
+"""`pyproject.toml` and `uv.lock` as environment files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pip is told about package indexes is told to uv too."""
+"""pip's settings for package indexes also apply to uv."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from holdfast.snapshots.editable import editable_installs, editable_warnings
 
 def interpreter(folder: Path, name: str = "python", configuration: str | None = "home = /usr/bin\n") -> Path:
     (folder / "bin").mkdir(parents=True)
-    (folder / "bin" / name).write_text("not a program: nobody may start it")
+    (folder / "bin" / name).write_text("not a program: it must not be started")
     if configuration is not None:
         (folder / "pyvenv.cfg").write_text(configuration)
     return folder / "bin" / name

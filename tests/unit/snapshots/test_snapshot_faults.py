@@ -21,7 +21,7 @@ from holdfast.snapshots.take import open_regular, take_snapshot
 
 @pytest.fixture
 def powerless() -> Iterator[Path]:
-    """A folder of a user who may not read everything; the test is that user until it ends."""
+    """A folder of a user who cannot read everything; the test runs as that user until it ends."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(os.path.realpath(name))
         if os.geteuid() != 0:
@@ -59,7 +59,7 @@ def test_unreadable_files_and_folders_are_left_out_and_named(powerless, git, way
 
 
 class Restless(io.FileIO):
-    """A file that somebody appends to as soon as it is read."""
+    """A file that grows as soon as it is read."""
 
     calm = False
 

@@ -1,4 +1,4 @@
-"""Our own walk gives the answer that git gives, on random trees with random ignore files."""
+"""Our own walk gives the same answer as git, on random trees with random ignore files."""
 
 from __future__ import annotations
 

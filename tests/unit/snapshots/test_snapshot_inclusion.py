@@ -1,4 +1,4 @@
-"""The lines that let a file in do so when they are pasted into `.amlignore`, and cost nothing that ships."""
+"""The suggested lines let a file in when pasted into `.amlignore`, and leave out nothing that ships."""
 
 from __future__ import annotations
 

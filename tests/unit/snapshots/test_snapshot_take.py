@@ -19,7 +19,7 @@ from holdfast.snapshots.take import open_regular, take_snapshot
 
 
 class Opened:
-    """An opener that remembers what was read."""
+    """An opener that records what was read."""
 
     def __init__(self) -> None:
         self.paths: list[str] = []
@@ -31,7 +31,7 @@ class Opened:
 
 @contextmanager
 def later(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Inside, the cache believes that it is begun long after any file was touched."""
+    """Inside, the cache believes that it began long after any file changed."""
     with monkeypatch.context() as patch:
         patch.setattr(cache_module.CacheWriter, "may_enter", lambda _self, _stat: True)
         yield

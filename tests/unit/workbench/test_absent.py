@@ -1,4 +1,4 @@
-"""A script that died on a file that an ignore rule left out: which rule, and what lets the file in."""
+"""A script that failed on a file that an ignore rule left out: which rule, and what lets the file in."""
 
 from __future__ import annotations
 

@@ -82,9 +82,9 @@ def test_a_host_key_is_confirmed_by_fingerprint_by_a_person_or_not_at_all():
     person = Person("yes")
     confirmed = Answers(Ways(), None, person)
     assert [confirmed(asked), confirmed(asked)] == ["yes", "SHA256:abc"], "a person is asked once"
-    nobody = Answers(Ways(accepted=("SHA256:other",)), None, None)
-    assert nobody(asked) == "no"
-    assert nobody.unconfirmed == asked
+    without_person = Answers(Ways(accepted=("SHA256:other",)), None, None)
+    assert without_person(asked) == "no"
+    assert without_person.unconfirmed == asked
     assert Answers(Ways(), None, Person("no"))(asked) == "no"
 
 

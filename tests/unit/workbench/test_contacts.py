@@ -1,4 +1,4 @@
-"""What is remembered of each host, and what a damaged memory is worth."""
+"""What is remembered about each host, and what a damaged file means."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def written(project: Project) -> Path:
-    """The file of what is remembered of a host."""
+    """The file that remembers a host."""
     (file,) = (project.state_directory / "hosts").iterdir()
     return file
 

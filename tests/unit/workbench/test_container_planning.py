@@ -1,4 +1,4 @@
-"""What a run in a container is planned to be, from the project's files to what the far side is told."""
+"""The plan of a run in a container, from the project's files to what the far side gets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ USER_MANAGED = "userManagedEnvironment: true\n"
 
 @pytest.fixture(autouse=True)
 def installer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither uv nor a Python of this machine is looked for: an image has its own."""
+    """Looks for neither uv nor a Python of this machine: an image has its own."""
 
     def refuse(*_: Any) -> str:
         raise AssertionError("a Python of this machine was looked for")

@@ -1,4 +1,4 @@
-"""The zip of a bug report tells what happened, and no value that is the user's own."""
+"""The zip of a bug report says what happened, without any of the user's values."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ UNGIVEN = Trial("sha256:ab", "", "no driver of that name")
 
 
 def wishing(nvidia: bool | None) -> Wish:
-    """For a target whose file says that of GPUs."""
+    """For a target whose file says this about GPUs."""
     return Wish(replace(TARGET, nvidia_docker=nvidia))
 
 

@@ -40,7 +40,7 @@ LOCK = {
 
 
 class FakeHost:
-    """Answers each operation with what it was given; an exception is raised."""
+    """Answers each operation with its prepared answer; an exception is raised."""
 
     name, is_here = "box", True
 

@@ -1,4 +1,4 @@
-"""What the installer is told when another run's environment is built again: what belongs to its indexes only."""
+"""What the installer gets when another run's environment is built again: only what belongs to its indexes."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ FULL = {"used": 90, "limit": 100, "files": 0, "files_limit": None}
 
 
 def machine(**changes: Any) -> MachineFacts:
-    """Healthy but for the changes; a change of a part names its keys only."""
+    """Healthy except for the changes; a change of a part names only its keys."""
     parts = {name: value for name, value in HEALTHY.items() if isinstance(value, dict)}
     changed = {name: {**parts[name], **value} if name in parts else value for name, value in changes.items()}
     return facts_of(**{**HEALTHY, **changed})

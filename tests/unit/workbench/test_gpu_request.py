@@ -1,4 +1,4 @@
-"""From wishes about GPUs to what the far side is asked for."""
+"""From options about GPUs to the request for the far side."""
 
 from __future__ import annotations
 

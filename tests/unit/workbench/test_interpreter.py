@@ -1,4 +1,4 @@
-"""Which Python is meant, and what is said of one that does not start."""
+"""Which Python is used, and what is said about one that does not start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run was resolved to is kept for the next one, if it is what the run asked for."""
+"""A run's lock is kept for the next run, if it is what the run asked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The copies of a run's files at home: continued where they end, never spliced, never thrown away."""
+"""The near copies of a run's files: continued where they end, never spliced, never thrown away."""
 
 from __future__ import annotations
 

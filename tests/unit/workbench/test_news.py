@@ -1,4 +1,4 @@
-"""What is said before a run starts about packages that it will not get."""
+"""Notes before a run about packages that it will not get."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what was typed to the words that run."""
+"""From the command line to the arguments that run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which silence is that of a dead link."""
+"""Which silence means a dead link."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NEWS = Push("alive", "r", "", 0, b"")
 
 
 class Link:
-    """Says in turn what it is given, None for nothing in time; the last byte came `seconds` ago."""
+    """Returns these messages in turn, None for nothing in time; the last byte came `seconds` ago."""
 
     def __init__(self, *said: Any, seconds: float = 0.0) -> None:
         self._said, self._seconds = list(said), seconds

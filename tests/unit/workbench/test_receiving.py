@@ -26,7 +26,7 @@ RUN = FarRun("p", "r", True)
 
 
 class Lying(Speaking):
-    """A connection whose far side says what the test wants: `listing` rows, then pushes, in turn for each request."""
+    """A connection with prepared answers: `listing` rows, then pushes, in turn for each request."""
 
     def __init__(self, *turns: list[Push], listing: list[list[Any]] | None = None) -> None:
         self.turns, self.listing = deque(turns), listing
@@ -137,7 +137,7 @@ def test_what_is_here_already_is_named_with_its_digest(receive, target, first, s
 
 
 class Broken(Speaking):
-    """The link is gone when nothing more is to come."""
+    """The link is gone when nothing more would come."""
 
     def __init__(self, connection: Lying) -> None:
         self._connection = connection
@@ -219,7 +219,7 @@ def test_a_name_that_cannot_be_a_file_here_is_a_note_and_the_others_come(collect
 
 
 def test_no_file_is_written_through_a_link(collect, tmp_path):
-    """A link that an earlier look brought makes way for the folder that is there now."""
+    """A symbolic link from an earlier look is replaced by the folder that exists now."""
     outside = tmp_path / "outside"
     outside.mkdir()
     (tmp_path / "home" / "outputs").mkdir(parents=True)

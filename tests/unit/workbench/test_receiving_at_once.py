@@ -1,5 +1,5 @@
-"""Several who fetch the same file of a run at once, and parts that are not what they were: each file that is put in
-place is whole."""
+"""Several processes fetch the same file of a run at once, and parts change: each file that is put in place is
+complete."""
 
 from __future__ import annotations
 

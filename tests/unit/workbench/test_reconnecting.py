@@ -1,4 +1,4 @@
-"""How long a run's link is tried again, and when not."""
+"""How long Holdfast retries a run's link, and when it does not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contents of a snapshot from a far side that has others, fewer or none."""
+"""Contents of a snapshot from a far side that has different ones, fewer or none."""
 
 from __future__ import annotations
 

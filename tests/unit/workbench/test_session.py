@@ -1,4 +1,4 @@
-"""One run and its host: whose connection it is, who may write, and what is recorded when the host lacks the run."""
+"""One run and its host: who owns the connection, who may write, and what is recorded if the host lacks the run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HERE = {"machine": "m1", "folder": "/far", "host": "gpu1"}
 
 
 class Far:
-    """Answers each operation as it is told to."""
+    """Answers each operation with a prepared answer."""
 
     def __init__(self, **answers: Any) -> None:
         self.answers: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""The program that builds environments: what it is called, and how it is fetched for other machines."""
+"""The program that builds environments: its name, and how it is fetched for other machines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What engines said of themselves (`docker info`), recorded in `tests/cases/docker-info`."""
+"""What engines report about themselves (`docker info`), from `tests/cases/docker-info`."""
 
 from __future__ import annotations
 

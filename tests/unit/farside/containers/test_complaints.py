@@ -1,4 +1,4 @@
-"""What is made of Docker's complaints: a kind, a sentence, a remedy, and the key of the file that they are about."""
+"""How Docker's error messages are read: a kind, a sentence, a remedy, and the key of the file that caused them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which daemon is meant, what it says of itself, and how it is called."""
+"""Which daemon is used, what it reports about itself, and how it is called."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from unit.farside.programs import program
 
 
 def pretend(folder: Path, script: str) -> DockerClient:
-    """A `docker` that does what the shell script says, with a socket that is there."""
+    """A `docker` that runs this shell script, with an existing socket."""
     program(folder / "docker", script)
     (folder / "socket").touch()
     environment = {"PATH": f"{folder}:/usr/bin:/bin", "HOME": str(folder), "DOCKER_HOST": f"unix://{folder}/socket"}
@@ -118,7 +118,7 @@ def test_streams_are_kept_apart_and_nothing_is_there_to_be_read(tmp_path):
 
 
 def test_both_streams_are_heard_as_they_come_to_the_last_word_however_much_there_is(tmp_path):
-    """The script goes on when its first line was heard."""
+    """The script continues once its first line was read."""
     script = (
         f"echo first; while [ ! -e {tmp_path}/heard ]; do sleep 0.01; done; head -c 3000000 /dev/zero | tr '\\0' 'x';"
         "echo; printf 'a late error' >&2; exit 1"

@@ -1,4 +1,4 @@
-"""What containers are given of the machine."""
+"""What containers get from the machine."""
 
 from __future__ import annotations
 

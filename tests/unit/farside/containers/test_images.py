@@ -1,4 +1,4 @@
-"""What is known of an image before anything runs in it, and what is said where it cannot be had."""
+"""What is known about an image before anything runs in it, and what the error says if it is not available."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def owner(folder: Path, told: list[str]) -> Supervision:
 
 
 class Registry(Engine):
-    """One from which the image comes at the first pull."""
+    """A registry that has the image at the first pull."""
 
     pulled = Finished(
         0,

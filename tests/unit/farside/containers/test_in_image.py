@@ -50,7 +50,7 @@ def test_without_a_pin_it_is_the_images_own_then_what_was_brought(home):
     assert bare.has_none("python3")
     brought = bring(home, "cpython-3.12.4-linux-x86_64-gnu")
     assert path(bare.own("")) == brought
-    assert bare.own("/opt/python") is None, "whoever names one is asked about it"
+    assert bare.own("/opt/python") is None, "a named Python is asked itself"
     assert not bare.has_none("/opt/python")
 
 

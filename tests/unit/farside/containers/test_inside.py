@@ -23,7 +23,7 @@ PYTHON = sys.executable
 
 
 class Launched:
-    """`inwards` is what the keeper holds."""
+    """`inwards` is the keeper's end."""
 
     def __init__(self, run: Path) -> None:
         self.run, self.inside = run, run / "inside"
@@ -48,7 +48,7 @@ class Launched:
         os.write(self.inwards, json.dumps(keys).encode() + b"\n")
 
     def let_go(self) -> None:
-        """As a keeper that dies."""
+        """Like a keeper that dies."""
         os.close(self.inwards)
         self.inwards = os.open(os.devnull, os.O_WRONLY)
 

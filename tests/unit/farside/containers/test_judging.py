@@ -1,4 +1,4 @@
-"""What is recorded of a run whose launcher had no last words, from what Docker says, or does not say."""
+"""What is recorded for a run whose launcher left no message, from what Docker says, or does not say."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For a Docker that never answers; one that does has all the time that a busy machine takes."""
+    """For a Docker that never answers; one that answers has as much time as a busy machine needs."""
     monkeypatch.setattr(outcome, "ASK_PATIENCE", 0.1)
 
 
 def contained(folder: Path, script: str, begun: float = 60.0) -> Any:
-    """A run's container as `judging` sees it, begun so many seconds from now, with a `docker` that does what the shell
-    script says."""
+    """A run's container as `judging` sees it, begun so many seconds from now, with a `docker` that runs this shell
+    script."""
     inside = folder / "inside"
     inside.mkdir()
     (inside / LOCK).touch()

@@ -1,4 +1,4 @@
-"""Which containers of a home are nobody's any more, and how those of a run that lost its supervisor go."""
+"""Which containers of a home have no owner any more, and how those of a run that lost its supervisor are removed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PLAN = {"format": 1, "project": "p", "run": "r_1", "generation": "g", "container
 
 
 class Engine:
-    """Answers `ps` from `listed`, an answer each, and notes what it is asked."""
+    """Answers `ps` from `listed`, one answer per call, and records the calls."""
 
     def __init__(self, listed: list[Finished]) -> None:
         self.listed, self.asked = listed, list[list[str]]()
@@ -50,7 +50,7 @@ class Engine:
 
 @pytest.fixture
 def run(home: Home) -> Path:
-    """The folder of a run in a container, which nobody owns."""
+    """The folder of a run in a container, without an owner."""
     folder = Path(home.run("p", "r_1"))
     folder.mkdir(parents=True)
     (folder / "plan.json").write_text(json.dumps(PLAN))
@@ -89,7 +89,7 @@ def row(name: str, created: str, status: str = "running", **labels: str) -> dict
 
 
 def shown(seconds_ago: float, distance: str = "Z") -> str:
-    """A moment as engines write it, in UTC or at some distance from it."""
+    """A moment as engines write it, in UTC or with another offset."""
     hours = 0 if distance == "Z" else int(distance[:3])
     moment = time.gmtime(time.time() - seconds_ago + hours * 3600)
     return time.strftime("%Y-%m-%dT%H:%M:%S", moment) + ".123456789" + distance

@@ -1,5 +1,5 @@
-"""A look at Docker and a try of it, with a program in Docker's place: engines that the tests do not start are read from
-what they say of themselves (`tests/cases/docker-info`, recorded)."""
+"""Inspecting and trying Docker, with a program in its place: engines that the tests cannot start are represented by
+recorded output (`tests/cases/docker-info`)."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Fake:
         return docker_report.attempt(self.home, {"container": container(), **wish}, lambda text: None)
 
     def left(self) -> list[str]:
-        """What is in the home, but for the mark and what is known of Docker."""
+        """The files of the home, except the mark and what is known about Docker."""
         return sorted(set(os.listdir(self.home.path)) - {".holdfast-home", "docker.json"})
 
 

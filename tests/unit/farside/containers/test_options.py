@@ -1,4 +1,4 @@
-"""The words of `docker run`."""
+"""The arguments of `docker run`."""
 
 from __future__ import annotations
 

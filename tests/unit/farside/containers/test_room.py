@@ -1,4 +1,4 @@
-"""The container of a build: what it is given, how commands get in, and that it never outlives its run."""
+"""The container of a build: what it gets, how commands run in it, and that it never outlives its run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WANTED = docker_options.WantedContainer(
 
 
 class Engine:
-    """Notes what it is asked; `answers` by the first word."""
+    """Records its calls; `answers` by the first word."""
 
     program = "docker"
 

@@ -1,4 +1,4 @@
-"""An environment is built once, whole or not at all, and then left alone."""
+"""An environment is built once, completely or not at all, and then never changed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def fill(environment: Environment, python: str = "/usr/bin/env", **about: Any) -
 
 
 def in_another_process(work: Callable[[], int]) -> int:
-    """Record locks are a process's own: what `work` returns is the exit code."""
+    """Record locks belong to a process, so this forks: what `work` returns is the exit code."""
     child = os.fork()
     if child == 0:
         try:

@@ -1,4 +1,4 @@
-"""Architectures are read from headers, of any library, in no time; a damaged or hostile file is only unknown."""
+"""Architectures are read quickly from the headers of any library; a damaged or hostile file is only unknown."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_architectures_are_read(content, number, architectures, ptx, tmp_path):
 
 
 def test_fatbins_in_a_regular_order_are_all_seen(tmp_path):
-    """Only some of many are looked at: no distance between them may hide every second or tenth."""
+    """Only some of many entries are read: no step between them may hide every second or tenth."""
     for period in (2, 3, 5, 8, 10):
         kinds = [fatbin(entry(f"sm_{50 + number}")) for number in range(period)]
         found = read(tmp_path, library({".nv_fatbin": b"".join(kinds) * (960 // period)}))

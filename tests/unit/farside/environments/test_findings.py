@@ -1,4 +1,4 @@
-"""Each folder of `cases/findings` is a prefix as packages leave it and a machine: what is read of it, what is said.
+"""Each folder of `cases/findings` is a prefix with packages, and a machine: what is read from it, and the findings.
 
 `libraries.json` names what the libraries of the prefix have code for; they are made when the case is run.
 """
@@ -40,7 +40,7 @@ def test_every_kind_of_finding_has_a_case():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_is_held_against_a_build_of_which_nothing_is_known(name, tmp_path):
-    """Only the packages speak then: names that write the same files, wheels for another system."""
+    """Then only the packages have findings: names that write the same files, wheels for another system."""
     machine = json.loads((CASES / name / "machine.json").read_text())
     environment = read_environment(str(made(name, tmp_path)))
     unknown = [Build(each.framework, each.package, each.version) for each in environment.builds]
@@ -49,7 +49,7 @@ def test_nothing_is_held_against_a_build_of_which_nothing_is_known(name, tmp_pat
 
 
 def test_a_finding_of_many_packages_is_named_after_the_framework_among_them():
-    """Others are said of the first only; whether a run can use the GPU hangs on the framework."""
+    """Other findings are about the first only; whether a run can use the GPU depends on the framework."""
     names = ("aiohttp", "lxml", "torch")
     packages = [
         InstalledPackage(name, "1.0", "", WHEEL, ("cp39-cp39-linux_x86_64",), (".cpython-39-x86_64-linux-gnu.so",))
@@ -93,7 +93,7 @@ def made(name: str, folder: Path) -> Path:
 
 
 def row(build: Build, prefix: Path) -> dict[str, Any]:
-    """What differs from a build of which nothing is known."""
+    """The difference from a build of which nothing is known."""
     empty = Build("", "", "")._asdict()
     found = {key: value for key, value in build._asdict().items() if value != empty[key]}
     return {**found, **({"libraries": list(build.libraries)} if build.libraries else {})}
@@ -106,7 +106,7 @@ def row(build: Build, prefix: Path) -> dict[str, Any]:
         (Build("tensorflow", "tensorflow", "2.0", is_cpu=None), "error"),
         (Build("tensorflow", "tensorflow", "2.0", is_cpu=False, other="ROCm"), "error"),
     ],
-    ids=["for this GPU", "nobody knows for what", "for another maker's"],
+    ids=["for this GPU", "unknown purpose", "for another maker's"],
 )
 def test_a_cpu_build_is_excused_only_by_one_that_is_known_to_use_the_gpu(beside: Build, severity: str) -> None:
     here = machine_of({"devices": [], "driver": None, "cuda": None}, "linux-x86_64-glibc2.36", "3.11.9")

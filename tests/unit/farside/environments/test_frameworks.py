@@ -1,4 +1,4 @@
-"""What a framework was built for is read from files that nobody may trust: nothing is executed, nothing raises."""
+"""What a framework was built for is read from untrusted files: nothing is executed, nothing raises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told about the environments of a host."""
+"""What a host reports about its environments."""
 
 from __future__ import annotations
 

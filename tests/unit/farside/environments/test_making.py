@@ -1,4 +1,4 @@
-"""The Python that the conda tool gets, where there is none and none can be brought."""
+"""The Python of the conda tool, if there is none and none can be installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The machine as a place for environments: what is asked of it, and which environments work there."""
+"""The machine as a place for environments: what is read from it, and which environments work there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One spec is resolved once for all runs that want it at the same time."""
+"""A spec is resolved once for all runs that need it at the same time."""
 
 from __future__ import annotations
 

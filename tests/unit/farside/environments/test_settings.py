@@ -12,7 +12,7 @@ from holdfast.farside.environments.settings import secrets_in, translated
 
 @pytest.fixture
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """A machine that has none of its own: only what the test writes."""
+    """A machine without settings, except those that the test writes."""
     monkeypatch.setattr(settings, "_SYSTEM_BUNDLES", ())
     original = settings._pip_files
     monkeypatch.setattr(settings, "_pip_files", lambda env: [each for each in original(env) if each != "/etc/pip.conf"])

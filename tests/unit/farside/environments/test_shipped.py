@@ -1,4 +1,4 @@
-"""Packages that were sent: asked for until all are here, laid out under their names, installed without a network."""
+"""Shipped packages: requested until all have arrived, stored under their names, installed without a network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a machine says to somebody who chooses packages for it: the same that a build there would choose."""
+"""What a machine reports to a client that chooses packages for it: the same as a build there would use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program that was sent becomes one of the host's tools: whole, and without a copy."""
+"""A program that was sent becomes one of the host's tools: complete, and without a copy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def sent(home: Home) -> Path:
 
 
 def _is_placed(home: Home) -> bool:
-    """It alone, and nothing half made beside it."""
+    """Only the tool, and no partial file beside it."""
     placed = Path(uv.path_of(home, "uv-0.13.7"))
     alone = list(placed.parent.iterdir()) == [placed]
     return alone and os.access(placed, os.X_OK) and placed.read_bytes() == b"#!/bin/sh\necho works\n"

@@ -1,4 +1,4 @@
-"""Making room where environments are, without touching what somebody uses."""
+"""Freeing space among environments, without touching what is in use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DAY = 86400.0
 
 
 def make(home: Home, name: str, days: float, cached: str = "", size: int = 1000) -> Path:
-    """An environment of so many bytes of its own, and as many that the cache has too."""
+    """An environment with this many bytes of its own, and as many that it shares with the cache."""
     folder = Path(home.environment(name))
     folder.mkdir(parents=True)
     (folder / ".complete").write_text(json.dumps({"spec": f"spec{name}"}))
@@ -158,7 +158,7 @@ def test_caches_for_images_of_another_platform_are_trimmed_too(home):
     with lock.open("r+b") as held:
         fcntl.flock(held, fcntl.LOCK_SH)
         trimmed(home, {"keep": 0})
-        assert unit.exists(), "somebody installs from it"
+        assert unit.exists(), "an installation uses it"
 
     trimmed(home, {"keep": 0})
     assert not unit.exists()

@@ -1,4 +1,4 @@
-"""What programs of a build are given, and what is written of them."""
+"""What programs of a build get, and what is recorded about them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_program_that_is_not_there_is_said_so(shop):
 
 
 class Elsewhere(Room):
-    """A room whose commands run in a shell that is told their variables."""
+    """A room whose commands run in a shell with their variables."""
 
     def __init__(self) -> None:
         Room.__init__(self, "/")

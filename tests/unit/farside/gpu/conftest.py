@@ -1,4 +1,4 @@
-"""Reports of the driver, made up."""
+"""Made-up reports of the driver."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 @pytest.fixture
 def report_of() -> Callable[..., dict[str, Any]]:
-    """`report_of({}, {"memory_total": 5})`: a machine with these devices, whose UUIDs nobody else has."""
+    """`report_of({}, {"memory_total": 5})`: a machine with these devices, with unique UUIDs."""
     mark = os.urandom(6).hex()
 
     def make(*devices: dict[str, Any], state: str = "ok", problem: str = "") -> dict[str, Any]:

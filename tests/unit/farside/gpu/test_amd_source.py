@@ -1,4 +1,4 @@
-"""AMD's GPUs as its own module tells of them."""
+"""AMD GPUs as AMD's own module reports them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose a process is, from a /proc that is written for the test."""
+"""Which run a process belongs to, from a /proc that the test writes."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ MARK = b"HOLDFAST_GENERATION=18d2721bfe8f"
         "descendants of the guardian are the run's and others are not",
         "what is below another guardian first is another run's",
         "what carries the mark is the run's wherever it hangs",
-        "the server by which several share a device is nobody's unless the run started it",
+        "the server by which several share a device belongs to no run unless the run started it",
     ],
 )
 def test_whose_a_process_is(proc, rows):
@@ -119,7 +119,7 @@ def test_a_process_is_looked_up_once_and_a_later_one_with_the_same_pid_anew(proc
     belonging = proc.belonging()
     assert [belonging.of(pid) for pid in (102, 200)] == [OWN, OTHER]
     proc.add(102, 1, start=6)
-    proc.add(200, 101)  # nobody asks again who is above it
+    proc.add(200, 101)  # its parents are not read again
     assert [belonging.of(pid) for pid in (102, 200)] == [OTHER, OTHER]
 
 

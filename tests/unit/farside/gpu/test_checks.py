@@ -1,4 +1,4 @@
-"""What stands between a script and a GPU before it starts."""
+"""What keeps a script from a GPU, as known before it starts."""
 
 import pytest
 

@@ -68,7 +68,7 @@ def test_damaged_samples_cost_no_verdict(tmp_path, damaged):
     (tmp_path / "gpu.jsonl").write_bytes(damaged)
     found = conclude(str(tmp_path), ENDED)
     assert found["state"] == "unknown"
-    assert "amdsmi" not in found["remedy"], "nobody wrote: that is no device that can only be named"
+    assert "amdsmi" not in found["remedy"], "no samples: this is not a device that can only be named"
 
 
 STRANGE_ROW = Row(0, "x", {}, 0, 0, [], "y", (1,), (2,), "z")  # type: ignore[arg-type]
@@ -85,7 +85,7 @@ STRANGE_ROW = Row(0, "x", {}, 0, 0, [], "y", (1,), (2,), "z")  # type: ignore[ar
     ],
 )
 def test_a_verdict_costs_no_run_its_ending(seen):
-    """Whoever sees the end has facts and samples in his hands."""
+    """At the end, facts and samples are in memory."""
     found = judged(FACTS, ENDED._replace(ended=float("inf")), seen)
     assert (found["state"], found["reason"]) == ("unknown", "not-watched")
     assert found["sentence"] == "GPU use unknown: what was seen of the GPUs cannot be read."

@@ -29,7 +29,7 @@ from kit.gpu_values import STRANGER, device, holding, row, strange, working
         "nothing",
         "another's work",
         "a process of unknown owner",
-        "work of nobody who is named",
+        "work without a named process",
     ],
 )
 def test_one_per_cent_is_work_and_what_cannot_be_matched_is_unknown(seen: Row, kind: int) -> None:

@@ -1,4 +1,4 @@
-"""The file of facts: as it is written, so it is read; what is something else is refused."""
+"""The file of facts: it is read as it was written; anything else is refused."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What is known of the machine before a run has anything on it."""
+"""What is known about the machine before the run uses it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""For how long the GPUs have waited, and when that cannot be said."""
+"""How long the GPUs have been idle, and when that is unknown."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def gap(place: int) -> float:
 
 
 SLEPT = samples(*[[working(percent=90)]] * 20, *[QUIET] * 10, at=lambda place: place + 7200.0 * (place > 20))
-"""A run that worked until the machine slept has not waited while it did."""
+"""A run that worked until the machine slept was not idle during the sleep."""
 END_OF_A_LONG_FILE = samples(*[QUIET] * 10, at=lambda place: 50_000 + 10.0 * place)._replace(began=None, devices=())
-"""Whoever looks often reads the last lines only: not when it began, and not which devices there are."""
+"""A frequent reader has only the last lines: neither the start nor the list of devices."""
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_the_time_without_work_until_now(known, seen, now, seconds):
         (facts(), samples(*[[]] * 10), 10.0),
         (leasing(2), samples(*[[row(), row(1, 40, unmatched=1, others=(7,))]] * 10), 10.0),
     ],
-    ids=["nobody", "no looks", "none lately", "unmatched", "unnamed", "MIG", "no device", "one of two"],
+    ids=["no samples", "no looks", "none lately", "unmatched", "unnamed", "MIG", "no device", "one of two"],
 )
 def test_it_is_not_said_if_it_cannot_be_known(known, seen, now):
     assert idle_for(seen, known, START, START + now) is None

@@ -1,4 +1,4 @@
-"""What a run waits for, what it is told, and what it is refused."""
+"""What a run waits for, what Holdfast says meanwhile, and what it refuses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GIB = 1 << 30
 
 
 class Driver:
-    """Says the next report each time it is asked, the last one for ever; time passes where somebody waits."""
+    """Returns the next report at each call, and repeats the last one; time passes during waits."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reports: list[dict[str, Any]] = []
@@ -39,7 +39,7 @@ class Driver:
         return self.reports.pop(0) if len(self.reports) > 1 else self.reports[0]
 
     def waited_for(self) -> list[str]:
-        """What was told, without its beginning, which is the same for all."""
+        """The messages, without their common beginning."""
         return [each.partition(": ")[2] for each in self.told]
 
     def wait(self, seconds: float) -> None:
@@ -48,7 +48,7 @@ class Driver:
         self.then()
 
     def lease(self, request: GpuRequest, *reports: dict[str, Any], run: str = "mine") -> Lease:
-        """The first report is known before; the others are the driver's answers."""
+        """The first report is known in advance; the others are the driver's answers."""
         self.reports = list(reports[1:] or reports)
         who = LeaseHolder(os.getuid(), run, os.getpid())
         found = lease(request, reports[0], self.ask, self.told.append, self.wait, who)
@@ -122,7 +122,7 @@ ALL = GpuRequest(gpus="all")
         "the device without a stranger is handed out",
         "what draws and computes for that is a screen's",
         "who shares a screen's device to compute is in the way",
-        "a process that nobody here can see is in the way too",
+        "a process that is invisible here is in the way too",
         "enough of its memory must be free",
         "all are all that are large enough",
         "a device that works again is one of all again",

@@ -1,4 +1,4 @@
-"""What holds memory of a GPU after the end is ended if it is the run's, and nobody else ever is."""
+"""A process that holds GPU memory after the end is ended if it belongs to the run; no other process ever is."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NO_PROCESS = 3_999_999
 
 
 class Made:
-    """Stands in for a sampler whose driver names these processes for the run's, as long as `is_there` says so."""
+    """Stands in for a sampler whose driver names these processes as the run's, while `is_there` is true."""
 
     def __init__(self, *pids: int, is_there: Callable[[int], bool] = lambda pid: True) -> None:
         self.pids, self.is_there, self.pid = pids, is_there, 0
@@ -99,7 +99,7 @@ def test_who_takes_the_pid_after_the_question_is_not_signalled(start, monkeypatc
     child = start(HOLDFAST_GENERATION=GENERATION)
     now = processes.look(child.pid)
     assert now is not None
-    before = now._replace(start="1")  # as it was when the question was asked
+    before = now._replace(start="1")  # as it was at the time of the question
     monkeypatch.setattr(sampler_child, "processes", _Earlier(before))
     _, ended, _ = ending(Made(child.pid))
     assert ended == [] and child.poll() is None

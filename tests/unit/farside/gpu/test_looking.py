@@ -1,4 +1,4 @@
-"""Runs and strangers are told apart, as far as this machine lets see."""
+"""Runs and strangers are told apart, as far as this machine allows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kit.waiting import wait_for
 
 @pytest.fixture
 def of_a_run() -> Iterator[int]:
-    """A process whose parent has what a run's processes have, and which has cleared it."""
+    """A process whose parent has a run's variables, and which has cleared them."""
     code = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'input()'], env={})"
     environment = {**os.environ, "HOLDFAST_RUN_ID": "mine_7", "HOLDFAST_PROJECT": "cats"}
     argv = [sys.executable, "-c", code]

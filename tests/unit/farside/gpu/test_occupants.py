@@ -1,4 +1,4 @@
-"""Who is on a GPU, as far as others may know."""
+"""Who is on a GPU, as far as other users may know."""
 
 import os
 import subprocess

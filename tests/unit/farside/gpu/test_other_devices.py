@@ -1,4 +1,4 @@
-"""GPUs that can only be named, from a /sys that is written for the test."""
+"""GPUs that can only be named, from a /sys that the test writes."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_what_there_is_to_ask_is_known_without_loading_anything(tmp_path):
     add(tmp_path, "card0", "0000:03:00.0", "0x1002", "0x73bf")
     assert source.kind({}, root) == source.SYSFS
     (tmp_path / "opt/rocm/share/amd_smi/amdsmi").mkdir(parents=True)
-    assert source.kind({}, root) == source.SYSFS, "without the kernel's part the module has nobody to ask"
+    assert source.kind({}, root) == source.SYSFS, "the module needs the kernel's part"
     (tmp_path / "dev").mkdir()
     (tmp_path / "dev/kfd").touch()
     assert source.kind({}, root) == source.AMDSMI

@@ -1,4 +1,4 @@
-"""Messages as the frameworks write them, and what they mean."""
+"""Messages of the frameworks, and what they mean."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whose turn it is, for any queue."""
+"""Which run is next, for any queue."""
 
 from __future__ import annotations
 

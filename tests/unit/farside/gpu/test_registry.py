@@ -1,4 +1,4 @@
-"""Names of sockets are read as they are written, and whatever else is there is left alone."""
+"""Socket names are read as they were written; other sockets are ignored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ONE = LeaseHolder(1000, "mine_1", 4242)
 
 @pytest.fixture
 def uuids() -> list[str]:
-    """Of devices that nobody else has."""
+    """Of devices with unique UUIDs."""
     return [f"GPU-{os.urandom(4).hex()}-{number:04x}-4000-8000-000000000000" for number in range(3)]
 
 

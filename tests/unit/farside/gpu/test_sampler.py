@@ -17,7 +17,7 @@ from holdfast.farside.gpu.watch.source import DeviceLook, Lost, Source, Unusable
 
 
 class Whose(Belonging):
-    """Knows whose each is."""
+    """Knows the owner of each process."""
 
     def __init__(self, known: Mapping[int, str]) -> None:
         super().__init__(1, "run")
@@ -31,7 +31,7 @@ WHOSE = Whose({11: OWN, 12: OWN, 21: OTHER})
 
 
 class Made(Source):
-    """A source that answers what it is told to: a look, or why there is none."""
+    """A source with prepared answers: a look, or why there is none."""
 
     def __init__(self, *answers: DeviceLook | str, problem: str = "") -> None:
         self.answers, self.problem = list(answers), problem
@@ -76,8 +76,8 @@ UNKNOWN = Row(0, None, None, None, None, None, None, (), (), 0)
         (DeviceLook(shares={11: 70, 12: 60}), UNKNOWN._replace(own_utilisation=100)),
     ],
     ids=[
-        "the run's, others', and those nobody knows",
-        "nobody is on it, which is not unknown",
+        "the run's, others', and unknown ones",
+        "no process is on it, which is not unknown",
         "without lists all is unknown",
         "memory that the driver does not know is unknown",
         "memory that it knows in part is that part",
@@ -156,7 +156,7 @@ class Clock:
 
 
 class Slow(Made):
-    """Looks that take so many seconds each; then the process is ended."""
+    """Looks that take this many seconds each; then the process ends."""
 
     def __init__(self, clock: Clock, *seconds: float) -> None:
         super().__init__(DeviceLook(processes={}))

@@ -1,4 +1,4 @@
-"""The lines of the sampler, written and read: whatever is torn, unknown or missing, what is whole counts."""
+"""The lines of the sampler, written and read: complete lines count even if others are torn, unknown or missing."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_the_rate_falls_as_a_run_grows_old():
 
 
 def test_what_has_not_changed_is_kept_once():
-    """Weeks of looks at eight devices must have room."""
+    """Weeks of looks at eight devices must fit."""
     first = row(memory=1 << 40, power=61.5, own=(70001, 70002), others=(70003,))
     turn = first._replace(memory=None, temperature=None)
     other = turn._replace(power=None, utilisation=3)
@@ -151,7 +151,7 @@ ANYTHING = st.recursive(
 
 
 def places(found: Any, way: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """The ways to everything in what was read from JSON."""
+    """The paths to all values of a JSON document."""
     inner = enumerate(found) if isinstance(found, list) else found.items() if isinstance(found, dict) else ()
     return [way, *(deeper for key, each in inner for deeper in places(each, (*way, key)))]
 

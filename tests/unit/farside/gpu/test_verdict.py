@@ -1,4 +1,4 @@
-"""The verdict as a table: what was known, how it ended, what was seen, and what is said."""
+"""The verdict as a table: what was known, how the run ended, what was seen, and the verdict."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def gap(place: int) -> float:
     ids=[
         "the end of a script is waited for as long as it lasts",
         "spells and their share are of the same time",
-        "time that nobody watched at the end is not waited for",
+        "unwatched time at the end is not idle time",
         "a gap between looks counts neither as work nor as waiting",
     ],
 )
@@ -112,7 +112,7 @@ def test_how_much_of_the_time_was_waited(known, seconds, seen, waited, busy, spe
 
 
 def test_a_machine_that_is_looked_at_ever_less_often_is_not_taken_for_idle():
-    """Ten minutes of work by the second count less than hours of it by ten seconds."""
+    """Ten minutes of work, sampled each second, count less than hours, sampled every ten seconds."""
     times = [*range(1, 601), *range(602, 3601, 2), *range(3605, 21601, 5), *range(21610, 40001, 10)]
     work_, hold = [working()], [holding()]
     looks = [work_ if time > 3600 else hold for time in times]
@@ -128,7 +128,7 @@ def test_no_verdict_suggests_to_restart_a_machine_that_slept():
 
 
 def test_two_weeks_on_eight_gpus_are_judged_in_one_pass(monkeypatch):
-    """Each row is weighed once, whatever there is to say; no copies are kept of them."""
+    """Each row is weighed once, whatever the verdict; no copies are kept."""
     weighed = []
 
     def count(row: Row, part: GpuDevice, attributed: bool) -> tuple[int, str]:

@@ -1,4 +1,4 @@
-"""What holds of a verdict whatever was known and seen."""
+"""What holds for every verdict, whatever was known and seen."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ plain_facts = some.builds(
     PIDS,
     some.booleans(),
 )
-"""One device and a run that asked: what is said depends on the looks alone."""
+"""One device and a run that asked: the verdict depends on the looks alone."""
 regular_samples = some.lists(
     some.builds(
         Row,
@@ -164,7 +164,7 @@ def is_proved_by_what_it_was_given(facts: GpuFacts, end: End) -> bool:
 
 
 def is_proved_by_looks(facts: GpuFacts, end: End, samples: Samples) -> bool:
-    """Three at least, the last of them fresh, and whose work it was can be seen, or there was none."""
+    """At least three looks, the last one fresh, and the owner of the work is visible, or there was no work."""
     assert end.started is not None
     during = [each for each in samples.ticks if end.started <= each.time <= end.ended]
     every = [row for tick in during for row in tick.rows]

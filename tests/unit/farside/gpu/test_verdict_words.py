@@ -1,4 +1,4 @@
-"""What a verdict says, and that nobody is told to do what he has done."""
+"""What a verdict says, and that it never suggests what the user has already done."""
 
 import pytest
 

@@ -1,4 +1,5 @@
-"""When a run is ended because its GPUs wait, when a silent one is told of, and what a look costs in a run of weeks."""
+"""When a run is ended because its GPUs are idle, when a silent run is reported, and what a look costs in a run of
+weeks."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ IDLE_LIMIT = 30.0
 
 
 class Watched:
-    """A run whose clock stands until `go` moves it, and whose sampler looks when the test says so."""
+    """A run whose clock stops until `go` moves it, and whose sampler looks on command."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, known: GpuFacts) -> None:
         self.now, self.notes, self.folder = START, list[str](), folder
@@ -47,7 +48,7 @@ class Watched:
             target.write(encode_tick(Tick(self.now, tuple(rows))))
 
     def go(self, seconds: float, rows: Sequence[Row], each: float = 1.0) -> Any:
-        """The sampler sees the same all the time. What the watchdog says, if it says something."""
+        """The sampler always sees the same. Returns what the watchdog says, if anything."""
         end = self.now + seconds
         while self.now < end:
             self.now += each
@@ -64,7 +65,7 @@ def asking(**changes: Any) -> GpuFacts:
 
 @pytest.fixture
 def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """`begin(stop_if_idle=30.0)`: a run that asked so."""
+    """`begin(stop_if_idle=30.0)`: a run with these options."""
     return lambda **asked: Watched(tmp_path / "run", monkeypatch, asking(**asked))
 
 
