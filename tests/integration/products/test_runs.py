@@ -114,6 +114,7 @@ def test_outputs_come_home_as_they_are_also_when_the_script_changed_directory_an
     outputs = bench.near(bench.record()["run_id"]) / "outputs"
     assert (outputs / "deep/model.bin").read_bytes() == bytes(range(256)) * 1000
     assert (outputs / "deep/closed/inside").read_text() == "1"
+    (outputs / "shut").chmod(0o600)
     assert (outputs / "shut").read_text() == "2"
     assert (outputs / ".unfinished-mine").read_text() == ""
     assert [os.readlink(outputs / name) for name in ("latest", "loop")] == ["deep/model.bin", "."]

@@ -203,7 +203,8 @@ def test_an_account_is_removed_with_its_processes_and_its_home(boxes):
     assert not account.home.exists()
 
 
-def test_what_a_killed_session_left_is_swept_by_the_next():
+def test_what_a_killed_session_left_is_swept_by_the_next(needs):
+    needs("useradd", "sshd", root=True)
     text = (
         "import os, sys, time\nfrom kit.accounts import premises\nfrom kit.boxes import Boxes\n"
         "with premises() as folder:\n"

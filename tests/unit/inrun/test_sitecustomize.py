@@ -253,8 +253,10 @@ def test_one_that_a_finder_of_its_own_finds_is_found(said, tmp_path):
     write(
         tmp_path / "path/usercustomize.py",
         f"""
-        import importlib, sys
+        import importlib, os, sys
         from importlib.util import spec_from_file_location
+        there = [each for each in sys.path if os.path.exists(os.path.join(each, "sitecustomize.py"))]
+        sys.path[:] = [each for each in sys.path if each not in there[1:]]  # Debian's Python has one of its own
         class Finder:
             def find_spec(self, name, path=None, target=None):
                 return spec_from_file_location(name, {str(own)!r}) if name == "sitecustomize" else None

@@ -59,6 +59,7 @@ def a_snapshot_is_taken_without_git(folder: Path) -> Any:
     second = take_snapshot(project, state)
     back, store = folder / "back", ObjectStore(state / "objects")
     emptied = store.put_bytes(b"lost by a crash")
+    store.path_of(emptied).chmod(0o600)  # contents are read-only
     store.path_of(emptied).write_bytes(b"")
     store.put_bytes(b"lost by a crash")
     restore_snapshot(store, first.digest, back)
