@@ -76,6 +76,8 @@ TWINS = {"EndedProcess", "Verdict", "Volume"}
 field."""
 SAME_SEAM = {"main"}
 """Names of modules that may be used twice: the entry of a program."""
+NOT_OUR_FILES = {"engines/NAME.py", "train.py"}
+"""Python files that comments may name and the source does not have: placeholders and scripts of users."""
 TEMPLATES = ("project", "templates")  # what a user's project starts from: a user's code, not ours
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -300,6 +302,29 @@ def undocumented(modules: list[Module]) -> list[str]:
         for module in modules
         if module.tree.body and not ast.get_docstring(module.tree)
     ]
+
+
+_COMMENT, _NAMED_FILE = re.compile(r"#.*"), re.compile(r"`([\w./-]+\.py)`")
+
+
+def missing_files(modules: list[Module]) -> list[str]:
+    """Docstrings and comments that name a Python file in backticks, with folders before it or without, that does not
+    exist."""
+    ends = {"/".join(module.path.parts[-depth:]) for module in modules for depth in range(1, len(module.path.parts))}
+    return [
+        f"{module.name} names `{name}`, which does not exist"
+        for module in modules
+        for text in _comments(module)
+        for name in _NAMED_FILE.findall(text)
+        if name not in ends and name not in NOT_OUR_FILES
+    ]
+
+
+def _comments(module: Module) -> Iterator[str]:
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.value.value
+    yield from _COMMENT.findall(module.path.read_text(encoding="utf-8"))
 
 
 _PLACES = re.compile(

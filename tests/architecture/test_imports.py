@@ -25,6 +25,7 @@ RULES: list[Callable[[list[Module]], list[str]]] = [
     source_rules.repeated_names,
     source_rules.slow_values,
     source_rules.undocumented,
+    source_rules.missing_files,
 ]
 
 
@@ -102,6 +103,8 @@ BROKEN = [
     ),
     ("repeated_names", {"cli/a.py": "", "hosts/a.py": ""}, "a is the name of holdfast.cli.a and holdfast.hosts.a"),
     ("undocumented", {"workbench/a.py": "x = 1"}, "holdfast.workbench.a has no docstring"),
+    ("missing_files", {"cli/a.py": '"""As in `b.py`."""'}, "holdfast.cli.a names `b.py`, which does not exist"),
+    ("missing_files", {"cli/a.py": "x = 1  # see `hosts/a.py`"}, "cli.a names `hosts/a.py`, which does not exist"),
 ]
 
 
@@ -114,7 +117,7 @@ def test_a_rule_notices_what_breaks_it(rule: str, files: dict[str, str], complai
 
 ALLOWED = {
     "__init__.py": '"""Doc."""\nimport json',
-    "errors.py": '"""Doc."""',
+    "errors.py": '"""As in `system/b.py`, `h.py` and a user\'s `train.py`."""\nx = "`gone.py`"',
     "hosts/h.py": '"""Doc."""\nfrom holdfast.farside.system import frames\nfrom holdfast import errors',
     "environments/e.py": '"""Doc."""\nfrom holdfast.farside.environments.locks import b',
     "farside/environments/locks.py": '"""Doc."""',

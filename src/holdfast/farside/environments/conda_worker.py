@@ -1,7 +1,7 @@
 """Solves and installs conda packages, as a program of its own: it needs a Python from 3.10 on that has py-rattler.
 
 One request as JSON on stdin; JSON lines on stdout: progress, then `{"ok": ...}` or `{"error": ...}`, which is the last.
-`conda_requests.py` writes the requests and reads the lines. Nothing of ours is imported: the Python that runs this
+`conda_build.py` writes the requests and reads the lines. Nothing of ours is imported: the Python that runs this
 knows only rattler.
 """
 

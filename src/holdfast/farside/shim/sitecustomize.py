@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import List, Optional, Sequence  # noqa: F401
 
 _BELOW_MAXIMUM = 4
-"""The signal is SIGRTMAX minus this, and the file is in the run's folder: as in `run/stacks.py`, which asks."""
+"""The signal is SIGRTMAX minus this, and the file is in the run's folder: as in `operations/stacks.py`, which asks."""
 _FILE = "stacks"
 _HIGH = 1000
 _ANY_SHIM = os.path.join("holdfast", "farside", "shim")

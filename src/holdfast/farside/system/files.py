@@ -113,7 +113,7 @@ def materialise(snapshot: str, stores: List[str], work: str) -> Dict[str, Stamp]
 
 
 def written(work: str, stamps: Dict[str, Stamp]) -> Tuple[Listing, Listing, int]:
-    """What the script wrote: in `outputs/`, elsewhere (at most MOST_LISTED), and how many elsewhere."""
+    """What the script wrote: in `outputs/`, elsewhere (at most _MOST_LISTED), and how many elsewhere."""
     outputs: Listing = []
     others: Listing = []
     count = 0

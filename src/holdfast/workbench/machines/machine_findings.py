@@ -42,7 +42,7 @@ def findings(
 ) -> list[MachineFinding]:
     """What keeps runs from working comes first. `now` is the clock here at the moment when the facts were asked for,
     `here` the architecture of this machine where the facts are another's. Runs in containers have a C library of their
-    own, and whether Docker works for them is found by trying it (`docker.py`)."""
+    own, and whether Docker works for them is found by trying it (`docker_check.py`)."""
     found = [
         *_of_folder(facts.folder),
         *_of_temporary(facts.temporary),
