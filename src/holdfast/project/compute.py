@@ -136,7 +136,7 @@ def render_compute(target: ComputeTarget) -> str:
 
 
 def written_keys(target: ComputeTarget) -> dict[str, Value | list[str]]:
-    """What the file of a target says, by the names that it has there; what is left out has no say."""
+    """The keys of a target's file, with their values. Those that the target leaves open are absent."""
     keys: list[tuple[str, Value | list[str] | None]] = [
         ("type", target.type),
         ("address", render_address(target.address, target.port) if target.address is not None else None),

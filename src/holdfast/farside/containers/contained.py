@@ -170,8 +170,8 @@ class Contained:
             wait_for_launcher(self.inside, LAST_WORDS, time.sleep)
 
     def remove(self, patience: float = 0.0) -> None:
-        """With what it had of its own. Gone already is success. What Docker does not remove within `patience` seconds
-        is found by `clean`."""
+        """Remove the container and its volumes. Gone already is success. If Docker needs longer than `patience`
+        seconds, `clean` removes it later."""
         tidy(self.folder)
         if self._is_made:
             self._is_made = not remove_named(self.docker, self.wanted.name, patience)

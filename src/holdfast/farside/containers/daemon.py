@@ -171,7 +171,7 @@ class DockerClient:
         return found
 
     def mark(self) -> Mark:
-        """What is another after the daemon was started anew, or serves another user."""
+        """Changes when the daemon restarts or serves another user."""
         looked = [self.socket() or self.program]
         return [[path] + _stamp(path) for path in looked + list(_SIGNS)]
 

@@ -109,7 +109,7 @@ def _probed(image: str, found: Dict[str, str]) -> Probed:
 
 
 def _pythons(text: str) -> List[List[str]]:
-    """Each once: several names lead to the same one. Those of an environment are others than what they lead to."""
+    """One entry for all names that link to the same Python; in an environment, one per folder and version."""
     found: Dict[str, List[str]] = {}
     for line in text.splitlines():
         row = line.split("\t")
@@ -119,7 +119,7 @@ def _pythons(text: str) -> List[List[str]]:
 
 
 def is_of_environment(path: str) -> bool:
-    """By where a Python lies: what it leads to is another one."""
+    """Judged by its path, links not resolved: an environment's Python differs from the one it links to."""
     return path.startswith(("/opt/venv/", "/opt/conda/envs/"))
 
 

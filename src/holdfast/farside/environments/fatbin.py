@@ -152,8 +152,8 @@ def _walk(file: _File, section: _Place) -> Iterator[_Place]:
 
 
 def _sample(places: List[_Place]) -> List[_Place]:
-    """All, or so many of them as if by chance, always the same ones: each costs some reads, and a file may not be in
-    memory. A linker puts what it links in an order of its own, with which a regular step could fall in."""
+    """At most `_ENOUGH` places: reading each may go to the disk. They are pseudo-random, the same every time: a regular
+    step could match a pattern in the linker's order."""
     if len(places) <= _ENOUGH:
         return places
     chosen: Set[int] = set()

@@ -113,14 +113,14 @@ def _satisfies_clause(version: str, clause: str) -> bool:
 
 
 CONDA = "conda"
-"""In place of a Python: one out of the channels, which an environment has inside."""
+"""Stands for a Python from the conda channels, which is installed inside the environment."""
 
 
 class BuildPlace:
-    """This machine. What is the inside of an image overrides all of it.
+    """Where an environment is built and used: this machine. `InImage` overrides all of it for the inside of an image.
 
-    `platform` as in a lock; `tag` stands in the names of what is of use at this place only, and is empty here; `words`
-    is what messages call it; `cache` is the name of the package cache for such a platform."""
+    `platform` is written as in a lock. `tag` marks things that work at this place only, and is empty for the machine.
+    `words` is what messages call the place. `cache` is the folder of uv's cache for this platform."""
 
     tag = ""
     words = "this machine"
@@ -131,7 +131,7 @@ class BuildPlace:
         self.platform = platform_name()
 
     def pythons(self) -> List[Interpreter]:
-        """All that can be started there."""
+        """All Pythons that can be started there."""
         return found_here(self.home, inherited_environment())
 
     def choose(self, pin: str, found: List[Interpreter]) -> Optional[Interpreter]:
@@ -158,15 +158,15 @@ class BuildPlace:
         return [Interpreter(path, version)] if version else []
 
     def identity(self, path: str) -> str:
-        """What tells one Python from all others, wherever the environment is looked for."""
+        """A text that differs for every two Pythons; it becomes part of the environment's name."""
         return os.path.realpath(path)
 
     def noted_as(self, pin: str, path: str) -> str:
-        """What was asked for, as it stands in the notes about what was built."""
+        """The key for the note of which environment a lock became: the pin, or else the Python's real path."""
         return pin or os.path.realpath(path)
 
     def about(self, interpreter: str) -> Dict[str, str]:
-        """For the mark of an environment that is made with this Python."""
+        """Fields to add to the mark of an environment that is made with this Python."""
         return {}
 
     def can_use(self, mark: Dict[str, Any]) -> bool:
@@ -175,5 +175,5 @@ class BuildPlace:
 
 
 def is_of(mark: Dict[str, Any], tag: str) -> bool:
-    """False where something in it was compiled at another place, with what that place has."""
+    """False if a package in it was compiled at another place."""
     return not mark.get("compiled") or str(mark.get("place", "")) == tag

@@ -79,7 +79,7 @@ def split(paths: List[str]) -> Tuple[Dict[str, Optional[str]], List[str]]:
 
 
 def version_said(text: str) -> Optional[str]:
-    """What a started one answered to `QUESTION`."""
+    """The version in a Python's answer to `QUESTION`."""
     said = re.search(r"^python (\d+\.\d+\.\d+)$", text, re.MULTILINE)
     return said.group(1) if said else None
 
@@ -98,6 +98,6 @@ def _is_program(path: str) -> bool:
 
 
 def _identity(path: str) -> str:
-    """An environment of its own is another Python than the one that its link leads to."""
+    """Equal for names of the same Python. A virtual environment's Python differs from the one it links to."""
     prefix = os.path.dirname(os.path.dirname(path))
     return prefix if os.path.exists(os.path.join(prefix, "pyvenv.cfg")) else os.path.realpath(path)

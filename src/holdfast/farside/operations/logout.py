@@ -162,7 +162,7 @@ def lingers(user: str) -> Optional[bool]:
 
 
 def _loginctl(words: List[str]) -> str:
-    """What it says; empty where it is not to be had."""
+    """Its output; empty if it cannot be started."""
     try:
         asked = Program(["loginctl"] + words, inherited_environment())
     except CannotStart:

@@ -185,12 +185,12 @@ class Arrivals:
 
 
 def incoming(home: Home) -> str:
-    """Where objects lie while they arrive: what a cut left of a large one is continued from here."""
+    """The folder of objects that are still arriving. After a lost connection, a large one continues from its part."""
     return os.path.join(home.objects(), ".incoming")
 
 
 def remove_stale_parts(home: Home) -> None:
-    """What was not gone on with for a day."""
+    """Remove partial objects that have not grown for a day."""
     for name in names_in(incoming(home)):
         path = os.path.join(incoming(home), name)
         try:

@@ -222,7 +222,7 @@ def _pieces(descriptor: int, about: Message, have: Tuple[int, str], beat: Callab
 
 
 def _beginning(descriptor: int, have: Tuple[int, str], size: int, beat: Callable[[], None]) -> Tuple[int, Any]:
-    """Where to go on, with the hash of what is before: after what is at home, if the file begins with that."""
+    """The offset to send from, and the hash of all before it. It is 0 unless the file begins with what home has."""
     length, digest = have
     total = sha256(size=size)
     place = 0

@@ -32,22 +32,22 @@ Removed = List[Tuple[str, int]]
 
 
 class Moment(NamedTuple):
-    """`older`: seconds for which what could be used again must not have been used."""
+    """When the sweep began. `older`: what a later run could use again goes only if unused for so many seconds."""
 
     now: float
     older: float = 0.0
 
 
 class Kind(NamedTuple):
-    """`look` finds what nothing needs, which may take long; what it returns is called while `alone` is held, and gives
-    the paths that are still unneeded then. None: there is nothing. `alone` yields False, or raises Refused, while
-    others are at it."""
+    """One kind of things to sweep. `look` searches without a lock, which may take long. It returns None if there is
+    nothing, or a function that is called under the lock `alone` and returns the paths that are still unneeded.
+    `alone` yields False, or raises Refused, while another process uses such things."""
 
     look: Callable[[Home, Moment], Optional[Callable[[], Paths]]]
     alone: Callable[[Home], ContextManager[Any]]
 
     def remove(self, home: Home, moment: Moment) -> Optional[Removed]:
-        """None where others are at it. Raises Refused."""
+        """Returns None, or raises Refused, while another process uses such things."""
         unneeded = self.look(home, moment)
         if unneeded is None:
             return []
@@ -90,7 +90,7 @@ def _counted(name: str, removed: Optional[Removed]) -> List[List[Any]]:
 
 
 def sweep_containers(home: Home) -> List[str]:
-    """Of runs that are over, where any ever had one: loaded then. Docker that cannot be asked now keeps what it has."""
+    """Remove containers of runs that are over. If Docker does not answer, they stay until the next sweep."""
     if not home.had_containers():
         return []
     from holdfast.farside.operations import leftover_containers
@@ -115,14 +115,14 @@ def _objects(home: Home, moment: Moment) -> Optional[Callable[[], Paths]]:
 
 
 def _stored(home: Home) -> Iterator[Tuple[str, str]]:
-    """Name and path of each object; parts of objects that were never finished have their whole file's name as name."""
+    """Digest and path of each object. An unfinished one yields its whole file name, which matches no digest."""
     for folder in names(home.objects()):
         for name in names(os.path.join(home.objects(), folder)):
             yield folder + name, os.path.join(home.objects(), folder, name)
 
 
 def _needed(home: Home, snapshots: Set[str], now: float) -> Set[str]:
-    """What these snapshots hold, and young ones: their runs may be about to start."""
+    """Digests of these snapshots and of young ones, whose runs may be about to start, with their contents."""
     found: Set[str] = set()
     for snapshot in snapshots:
         found.add(snapshot)

@@ -36,12 +36,12 @@ class BareRun:
 
     @property
     def platform(self) -> str:
-        """Where the command runs, if that is not this machine itself."""
+        """The platform that the command runs on; empty if it is this machine's."""
         return ""
 
     @property
     def variables(self) -> Dict[str, str]:
-        """What is set there by itself, if that is not what this process has."""
+        """Variables that the place sets itself, where they differ from this process's."""
         return {}
 
     def find(self, plan: Dict[str, Any], work: str, require_driver: Callable[[], None]) -> Dict[str, str]:
@@ -55,7 +55,7 @@ class BareRun:
         return Room("/")
 
     def place(self) -> "BuildPlace":
-        """What the environment is for."""
+        """The place that the environment is built for."""
         from holdfast.farside.environments.place import BuildPlace
 
         return BuildPlace(self._home)

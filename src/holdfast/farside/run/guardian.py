@@ -216,7 +216,7 @@ class Guardian:
             remove(self.folder, settling=SETTLING)
 
     def _tell_of_gpus(self) -> None:
-        """What can still be said of them."""
+        """Write the verdict on GPU use that the supervisor did not get to write."""
         if not os.path.exists(os.path.join(self.folder, GPU_FACTS)):
             return
         from holdfast.farside.gpu.gpu_facts import End

@@ -127,7 +127,7 @@ def engine_findings(engine: DockerReport) -> Iterator[MachineFinding]:
 
 
 def gpu_findings(engine: DockerReport, trial: Trial | None, has_gpus: bool, wish: Wish) -> Iterator[MachineFinding]:
-    """Of a machine whose GPUs a container does not get, and of a target that does not want what it could have."""
+    """Findings if containers cannot use the machine's GPUs, or if the target does not ask for them."""
     if wish.nvidia and not has_gpus:
         yield MachineFinding(
             f"`nvidiaDocker: true` in {wish.file} asks for GPUs, and the machine has none that works.",

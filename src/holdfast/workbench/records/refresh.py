@@ -55,8 +55,8 @@ class Looking:
 
 @dataclass(frozen=True)
 class HostRuns:
-    """Runs of one host; `target` is the name of a compute target that leads there. Those in `given_up` are asked about
-    by the way: they alone are no reason to connect, and nothing is said of those that are not there."""
+    """Runs of one host; `target` is the name of a compute target that leads there. Runs in
+    `given_up` are asked about only if there is a connection anyway, and no event tells that one is missing."""
 
     host: Host
     target: str
@@ -132,8 +132,8 @@ def look(
 
 
 class _Elsewhere:
-    """Runs of which nothing can be said, since what answers is not where they were started. The others are none the
-    worse for it."""
+    """Runs that were started elsewhere than on the machine that answers, so their state is unknown. The host's other
+    runs are refreshed all the same."""
 
     def __init__(self, runs: HostRuns) -> None:
         self._runs = runs

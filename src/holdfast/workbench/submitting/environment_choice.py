@@ -50,7 +50,7 @@ def plan_environment_of(
 
 
 def exported_spec(project: Project, spec: EnvironmentSpec | None) -> EnvironmentSpec | None:
-    """Of a `uv.lock` with what it says; any other as it is."""
+    """The spec with the contents of its `uv.lock`; unchanged if it has none."""
     if spec is None or not spec.lock_file:
         return spec
     from holdfast.environments.uv_export import export_lock
@@ -59,7 +59,7 @@ def exported_spec(project: Project, spec: EnvironmentSpec | None) -> Environment
 
 
 def secrets_of(configuration: Configuration, context: Context) -> Mapping[str, str]:
-    """What the installer has to know and no file may: passwords out of addresses, variables that addresses name."""
+    """What the installer needs and no file may hold: passwords from addresses, and variables that addresses name."""
     spec = configuration.environment
     return {} if spec is None else _build_secrets(spec, context)
 
@@ -128,7 +128,7 @@ def image_of_run(project: Project, run: str) -> Exact | None:
 def planned_environment(
     project: Project, configuration: Configuration, host: Host, context: Context
 ) -> dict[str, Any] | None:
-    """None: the user's own Python."""
+    """The environment in the plan; None if the run uses the user's own Python."""
     is_here = host.is_here and configuration.target.type not in CONTAINER_TYPES
     plan = plan_environment_of(project, configuration, is_here, Wishes(), context)
     found: dict[str, Any] | None = encode(plan)
@@ -136,7 +136,7 @@ def planned_environment(
 
 
 def planned_container(project: Project, configuration: Configuration) -> dict[str, Any] | None:
-    """None: there is none."""
+    """The container in the plan; None if the target has none."""
     plan = container_of(configuration.target).plan(Names("", project.id, project.name))
     found: dict[str, Any] | None = encode(plan)
     return found
@@ -150,7 +150,7 @@ def _nothing_to_use_again(run_id: str) -> StateError:
 
 
 def secrets_of_run(project: Project, run: str, configuration: Configuration, context: Context) -> Mapping[str, str]:
-    """As `secrets_of`, of what another run was made from: as far as their values are known here."""
+    """As `secrets_of`, for the environment of an earlier run. Those whose values are not known here are left out."""
     folders = RunFolders(project.state_directory)
     before = folders.plan(folders.resolve(run)).get("environment")
     return _secrets_of_plan(before, configuration, context) if isinstance(before, dict) else {}

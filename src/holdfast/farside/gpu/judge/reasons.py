@@ -59,22 +59,22 @@ class Verdict(NamedTuple):
 
 
 class Blanks(NamedTuple):
-    """What stands in the texts."""
+    """Values for the placeholders in the texts of a `Cause`."""
 
     devices: str = "the GPUs"
-    """What was used, with how much of it, or which devices are meant."""
+    """The devices that a text is about; if they were used, with how much."""
     detail: str = ""
-    """The part that is particular: which process, which share, what the driver said."""
+    """Which process, which share, or what the driver said."""
     visible: str = "empty"
     file: str = "the target's .compute file"
     by: str = "`--gpus`"
     """Where the run asks for GPUs."""
     asking: str = ""
-    """The same behind what is not to be asked: `: the run asks with …`. Empty if the run does not ask."""
+    """The same at the end of a sentence: `: the run asks with …`. Empty if the run does not ask."""
     number: str = "1"
-    """Of GPUs, what would have been right."""
+    """How many GPUs the run should have asked for."""
     amount: str = ""
-    """Of memory, what is asked for."""
+    """How much memory the run asks for."""
     pids: str = "PID"
     driver: str = "unknown"
     looks: str = "0 looks"

@@ -1,4 +1,4 @@
-"""What is said of a run that used a GPU: which, how much, what was wrong with it; and why one used none. Pure."""
+"""The verdict on a run's GPU use: which GPU, how much, what went wrong, or why it used none. Pure."""
 
 from typing import List, Optional, Sequence
 

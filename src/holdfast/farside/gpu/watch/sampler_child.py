@@ -42,7 +42,7 @@ class Sampling:
         return self.pid not in self._attendant.exits
 
     def samples(self) -> Samples:
-        """All until now."""
+        """All samples so far."""
         self._following.read_on()
         return self._following.samples()
 
@@ -52,12 +52,11 @@ class Sampling:
 
     @property
     def is_stalled(self) -> bool:
-        """Of one that did not answer: whether it hangs. Else it has said why not."""
+        """Whether a sampler that did not answer hangs, instead of having ended or told its problem."""
         return self.is_alive and not self.samples().problem
 
     def look_now(self, patience: float = PATIENCE) -> Optional[Tuple[Row, ...]]:
-        """What is on the devices now; None where there is no answer. There is none to wait for from devices that are
-        lost."""
+        """A fresh row for each device; None if no answer comes in time, empty if all devices are lost."""
         self.samples()  # of a long run that takes a while, which is not the driver's
         began = time.time()
         deadline = time.monotonic() + patience
