@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 
 from holdfast.model import signal_name
+from holdfast.project.file_names import unstorable
 from holdfast.snapshots.patterns import with_slashes
 from holdfast.snapshots.store import ObjectStore
 from holdfast.snapshots.take import take_snapshot
-from holdfast.whole_files import unstorable
 from unit.portability import other_system, scenes
 
 TESTS = Path(__file__).resolve().parents[1]

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from holdfast.errors import ProjectError, StorageError
+from holdfast.project.file_names import unstorable
 from holdfast.snapshots.manifest import ManifestEntry, decode
 from holdfast.snapshots.store import ObjectStore, cannot_write, damaged, digest_of_stream
 from holdfast.snapshots.warnings import shown
-from holdfast.whole_files import unstorable, whole
+from holdfast.whole_files import whole
 
 _NAMED = 20
 

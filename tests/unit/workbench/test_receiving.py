@@ -16,7 +16,7 @@ import pytest
 
 from holdfast.errors import HostError, StorageError
 from holdfast.hosts.connection import Push
-from holdfast.whole_files import unstorable
+from holdfast.project.file_names import unstorable
 from holdfast.workbench.following import outputs
 from holdfast.workbench.following.outputs import OUTPUTS, Collector, is_below
 from holdfast.workbench.following.transfer import FarRun, PartialFile, Receiver, WantedFile

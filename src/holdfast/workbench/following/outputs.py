@@ -18,8 +18,9 @@ from holdfast.hosts.client import Client
 from holdfast.hosts.connection import Connection, Push
 from holdfast.hosts.replies import FilePage, FileRow
 from holdfast.model import Reason
+from holdfast.project.file_names import unstorable
 from holdfast.project.folder import Project
-from holdfast.whole_files import set_executable, unstorable, write_whole
+from holdfast.whole_files import set_executable, write_whole
 from holdfast.workbench.following.session import Session, session_of
 from holdfast.workbench.following.transfer import PARTS, FarRun, Receiver, WantedFile, make_way
 from holdfast.workbench.reach import events, link
