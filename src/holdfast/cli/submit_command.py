@@ -30,8 +30,7 @@ from holdfast.history.queries import run_as_dict
 from holdfast.history.records import read_run
 from holdfast.history.run_folder import RunFolders
 from holdfast.model import Run
-from holdfast.presenting.environment_page import short_id
-from holdfast.presenting.lines import one_line
+from holdfast.presenting.lines import one_line, short_id
 from holdfast.presenting.plan_page import plan_text
 from holdfast.presenting.run_words import ending_lines
 from holdfast.project.folder import Project

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.frozen import asdict
 from holdfast.history.queries import iso_utc
-from holdfast.presenting.lines import Column, Line, Row, clock_time, counted, one_line
+from holdfast.presenting.lines import Column, Line, Row, clock_time, counted, one_line, short_id
 from holdfast.project.quantities import format_size
 
 if TYPE_CHECKING:
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from holdfast.workbench.environments.suitability import EnvironmentCheck, Remark
 
 PACKAGES_SHOWN, USERS_SHOWN = 40, 5
-ID_LENGTH, ID_SHOWN = 16, 8
-"""Characters of an id, and how many are shown: the beginning is enough for every command."""
 
 
 def listed_as_dict(listed: ListedEnvironment) -> dict[str, Any]:
@@ -114,11 +112,6 @@ def checked_text(checked: EnvironmentCheck) -> str:
     counts = [counted(errors, "error")] * bool(errors) + [counted(warnings, "warning")] * bool(warnings)
     found = ", ".join(counts) if counts else "Nothing else found" if checked.fixed else "Nothing found"
     return f"{found}. Looked at: {'; '.join(_places(checked)) or 'nothing'}."
-
-
-def short_id(name: str) -> str:
-    """An id as it is shown to people; other names are shown in full."""
-    return name[:ID_SHOWN] if len(name) == ID_LENGTH and not set(name) - set("0123456789abcdef") else name
 
 
 def _looked_at(target: str, there: Installed) -> dict[str, Any]:

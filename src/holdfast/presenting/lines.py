@@ -1,5 +1,5 @@
-"""What is shown to people, before it is known where: lines, rows, columns and marks; errors as lines, and metrics,
-times and sizes as words. Durations and sizes that can be typed too are in `project/quantities.py`.
+"""What is shown to people, before it is known where: lines, rows, columns and marks; errors as lines, and ids,
+metrics, times and sizes as words. Durations and sizes that can be typed too are in `project/quantities.py`.
 
 A terminal gives them colours and widths, a page its tags. Colour only repeats what the words say.
 """
@@ -18,6 +18,8 @@ from holdfast.errors import ExitCode, HoldfastError
 from holdfast.frozen import dataclass
 
 GIB = 1 << 30
+_ID_LENGTH, _ID_SHOWN = 16, 8
+"""Characters of an environment's id, and how many are shown: the beginning is enough for every command."""
 
 
 class Level(Enum):
@@ -87,6 +89,11 @@ def one_line(text: str) -> str:
 def at_most(text: str, length: int) -> str:
     """Cut where it is longer, with a sign that it was."""
     return text if len(text) <= length else f"{text[: max(0, length - 1)]}…"
+
+
+def short_id(name: str) -> str:
+    """The id of an environment as it is shown to people; other names are shown in full."""
+    return name[:_ID_SHOWN] if len(name) == _ID_LENGTH and not set(name) - set("0123456789abcdef") else name
 
 
 def counted(number: int, what: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import FarSideError, UnknownName, UsageError
-from holdfast.presenting.environment_page import short_id
+from holdfast.presenting.lines import short_id
 from holdfast.workbench.environments.inventory import (
     find_environments,
     remove_environments,
