@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.farside.operations.account import chosen_python
+from holdfast.farside.operations.login_python import chosen_python
 
 
 @pytest.mark.parametrize(
