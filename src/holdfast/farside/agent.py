@@ -158,11 +158,11 @@ class Agent:
     def _require_sent(self, environment: Any) -> None:
         """The programs and packages that its build needs."""
         if environment and (environment.get("tools") or environment.get("packages")):
-            from holdfast.farside.environments import uv
+            from holdfast.farside.environments import shipped_packages, uv
 
             uv.require_tools(self.home, environment.get("tools") or [])
             if environment.get("packages"):
-                uv.require_packages(self.home, environment["packages"])
+                shipped_packages.require_packages(self.home, environment["packages"])
 
     def _prepare(self, message: Message, body: bytes) -> _Answer:
         with Adding(self.home):

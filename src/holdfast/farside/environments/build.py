@@ -6,7 +6,7 @@ import shutil
 import sys
 from typing import Any, Dict, List, Optional, Tuple
 
-from holdfast.farside.environments import uv
+from holdfast.farside.environments import shipped_packages, uv
 from holdfast.farside.environments.built_environment import Environment, FoundEnvironment, Known, keep_lock, leave_word
 from holdfast.farside.environments.conda_build import PYTHON as FOR_RATTLER
 from holdfast.farside.environments.conda_build import CondaPart, python_packages, python_version
@@ -246,9 +246,9 @@ class Maker:
     def _install(self, path: str, lock: Lock, venv: Optional[List[str]]) -> None:
         """`venv` makes the environment; None where conda has done so."""
         if self._known.shipped:
-            with uv.laid_out(self._home, self._known.shipped, self._shop.folder) as folder:
-                text = uv.from_folder(lock["requirements"], folder)
-                self._sync(path, [text], uv.install_arguments(folder), venv)
+            with shipped_packages.laid_out(self._home, self._known.shipped, self._shop.folder) as folder:
+                text = shipped_packages.from_folder(lock["requirements"], folder)
+                self._sync(path, [text], shipped_packages.install_arguments(folder), venv)
             return
         extra = uv.for_sync(self._plan["arguments"]) + torch_backend(lock)
         if self._plan["rebuild"]:
@@ -279,7 +279,7 @@ class Maker:
             given = dict(inherited_environment())
             theirs = uv.variables(self._home, given, self._place.cache)
             self._uv_variables = dict(theirs, HOLDFAST_FILES=self._plan["files"])
-            self._uv_variables.update(uv.OFFLINE if self._known.shipped else {})
+            self._uv_variables.update(shipped_packages.OFFLINE if self._known.shipped else {})
         return self._uv_variables
 
     def _name(self, lock: Lock, interpreter: Interpreter, tag: str) -> str:

@@ -1,9 +1,8 @@
-"""uv, which builds environments: its commands, what it tells while it works, whether its cache is in use, and what was
-sent for it: programs, and packages for a machine that reaches no index."""
+"""uv, which builds environments: its commands, what it tells while it works, whether its cache is in use, and the
+programs that were sent."""
 
 import contextlib
 import fcntl
-import json
 import os
 import re
 import shutil
@@ -14,7 +13,7 @@ from holdfast.farside.environments import settings
 from holdfast.farside.environments.installer_errors import plain
 from holdfast.farside.environments.platforms import build_name
 from holdfast.farside.system import kernel
-from holdfast.farside.system.files import names_in, remove_tree
+from holdfast.farside.system.files import names_in
 from holdfast.farside.system.layout import BUILD_BYTE, Home, checked, object_path
 from holdfast.farside.system.refusal import Refused
 
@@ -205,72 +204,3 @@ def _is_building(home: Home) -> bool:
     folders = (home.environments(), home.locks())
     locks = [os.path.join(folder, name) for folder in folders for name in names_in(folder) if name.endswith(".lock")]
     return any(kernel.lock_holder(lock, BUILD_BYTE) is not None for lock in locks)
-
-
-FOLDER = "packages"
-"""In a run's folder, while its environment is built."""
-OFFLINE = {"UV_OFFLINE": "1"}
-_DIRECT = re.compile(r"^(\S+) @ (https?://\S+)", re.MULTILINE)
-
-
-def require_packages(home: Home, manifest: str) -> None:
-    """Refuse, so that they get sent, where one is not here. The others are not removed meanwhile: their manifest is a
-    young one again."""
-    try:
-        os.utime(object_path(home.objects(), manifest))
-    except FileNotFoundError:
-        raise Refused("packages", "The packages of this environment are not here yet.")
-    missing = [name for name, path, size in _files(home, manifest) if not _has(path, size)]
-    if missing:
-        raise Refused("packages", "%d packages are not here yet." % len(missing))
-
-
-@contextlib.contextmanager
-def laid_out(home: Home, manifest: str, run: str) -> Iterator[str]:
-    """A folder with the files under their own names, as long as the block lasts."""
-    folder = os.path.join(run, FOLDER)
-    remove_tree(folder)
-    os.mkdir(folder)
-    try:
-        for name, path, _ in _files(home, manifest):
-            try:
-                os.link(path, os.path.join(folder, name))
-            except FileNotFoundError:
-                raise Refused("preparation", "the package `%s` is not here any more; submit again" % name) from None
-        yield folder
-    finally:
-        remove_tree(folder)
-
-
-def install_arguments(folder: str) -> List[str]:
-    """Of uv: nothing but the folder is looked at, whatever this machine's own settings name."""
-    return ["--offline", "--no-index", "--no-config", "--find-links", folder]
-
-
-def from_folder(requirements: str, folder: str) -> str:
-    """The lock with what it has by an address named by its file instead. Hashes stay, and are checked."""
-    from urllib.parse import quote, unquote, urlsplit
-
-    def local(found: Any) -> str:
-        name = unquote(urlsplit(found.group(2)).path.rpartition("/")[2])
-        path = os.path.join(folder, name)
-        return "%s @ file://%s" % (found.group(1), quote(path)) if os.path.exists(path) else str(found.group(0))
-
-    return _DIRECT.sub(local, requirements)
-
-
-def _files(home: Home, manifest: str) -> Iterator[Any]:
-    """Name, object and size of each."""
-    with open(object_path(home.objects(), manifest)) as source:
-        rows = json.load(source)["files"]
-    for name, _, digest, size in rows:
-        if os.path.basename(name) != name or name in ("", ".", ".."):
-            raise Refused("refused", "`%s` is not the name of a package." % name)
-        yield name, object_path(home.objects(), digest), int(size)
-
-
-def _has(path: str, size: int) -> bool:
-    try:
-        return os.stat(path).st_size == size
-    except FileNotFoundError:
-        return False

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.farside.environments import uv
+from holdfast.farside.environments import shipped_packages
 from holdfast.farside.system.layout import Home
 from holdfast.farside.system.refusal import Refused
 
@@ -37,19 +37,19 @@ def test_packages_that_are_not_all_here_are_asked_for(home):
         manifest(home, ("a.whl", here, 4)),
     ):
         with pytest.raises(Refused) as caught:
-            uv.require_packages(home, sent)
+            shipped_packages.require_packages(home, sent)
         assert caught.value.kind == "packages"
 
 
 def test_a_manifest_whose_packages_are_needed_is_young_again(home):
     sent = manifest(home, ("a.whl", store(home, b"six"), 3))
-    uv.require_packages(home, sent)
+    shipped_packages.require_packages(home, sent)
     assert time.time() - os.stat(Path(home.objects(), sent[:2], sent[2:])).st_mtime < 60
 
 
 def test_they_have_their_own_names_while_they_are_installed_and_leave_nothing(home, tmp_path):
     sent = manifest(home, ("six-1.whl", store(home, b"six"), 3))
-    with uv.laid_out(home, sent, str(tmp_path)) as folder:
+    with shipped_packages.laid_out(home, sent, str(tmp_path)) as folder:
         assert {path.name: path.read_bytes() for path in Path(folder).iterdir()} == {"six-1.whl": b"six"}
     assert not os.path.exists(folder)
     assert os.path.exists(Path(home.objects(), store(home, b"six")[:2]))
@@ -61,9 +61,9 @@ def test_they_have_their_own_names_while_they_are_installed_and_leave_nothing(ho
 )
 def test_one_that_is_gone_is_named_and_no_name_leads_out_of_the_folder(home, tmp_path, name, words):
     sent = manifest(home, (name, "0" * 64 if "gone" in name else store(home, b"six"), 3))
-    with pytest.raises(Refused, match=words), uv.laid_out(home, sent, str(tmp_path)):
+    with pytest.raises(Refused, match=words), shipped_packages.laid_out(home, sent, str(tmp_path)):
         pass
-    assert not os.path.exists(tmp_path / uv.FOLDER)
+    assert not os.path.exists(tmp_path / shipped_packages.FOLDER)
 
 
 def test_what_the_lock_has_by_an_address_is_named_by_its_file(tmp_path):
@@ -78,8 +78,8 @@ def test_what_the_lock_has_by_an_address_is_named_by_its_file(tmp_path):
     expected = list(lines)
     expected[1] = f"torch @ file://{tmp_path}/torch-2%2Bcu121-py3.whl \\"
 
-    assert uv.from_folder("\n".join(lines), str(tmp_path)).splitlines() == expected
+    assert shipped_packages.from_folder("\n".join(lines), str(tmp_path)).splitlines() == expected
 
 
 def test_the_installer_is_told_to_look_nowhere_else():
-    assert uv.install_arguments("/x") == ["--offline", "--no-index", "--no-config", "--find-links", "/x"]
+    assert shipped_packages.install_arguments("/x") == ["--offline", "--no-index", "--no-config", "--find-links", "/x"]
