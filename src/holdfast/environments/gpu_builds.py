@@ -13,7 +13,8 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote
 
-from holdfast.environments.spec_findings import Need, SpecFinding, allowed_minors, allows, release
+from holdfast.environments.spec_findings import Need, SpecFinding, allowed_minors
+from holdfast.environments.version_ranges import allows, release
 from holdfast.project.environment_spec import EnvironmentSpec, Requirement
 from holdfast.project.requirement_lines import RequiredPackage, parse_wheel_name
 

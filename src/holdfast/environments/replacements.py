@@ -22,11 +22,11 @@ from holdfast.environments.spec_findings import (
     Kind,
     Need,
     SpecFinding,
-    allows,
     find_other_pythons,
     is_old_cntk,
     needs_of_wheels,
 )
+from holdfast.environments.version_ranges import allows
 from holdfast.frozen import dataclass, replace
 from holdfast.project.environment_spec import EnvironmentSpec, Requirement, is_option
 from holdfast.project.problems import Mistake, Severity

@@ -2,7 +2,8 @@
 
 import pytest
 
-from holdfast.environments.spec_findings import allowed_minors, allows
+from holdfast.environments.spec_findings import allowed_minors
+from holdfast.environments.version_ranges import allows
 from holdfast.project.environment_spec import EnvironmentSpec
 
 
