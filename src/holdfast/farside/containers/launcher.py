@@ -109,7 +109,7 @@ class _Launcher:
 
     def _describe(self, task: Dict[str, Any]) -> None:
         """The image's own Python, which cannot be seen from outside. Nothing of this keeps the script from starting."""
-        from holdfast.farside.environments.installed import beside
+        from holdfast.farside.environments.user_python import beside
 
         python = str(task["python"])
         try:

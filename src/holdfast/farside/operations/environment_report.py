@@ -9,10 +9,11 @@ from holdfast.farside.environments.build_findings import judge
 from holdfast.farside.environments.built_environment import Known, is_whole, read_mark
 from holdfast.farside.environments.drivers import machine_of
 from holdfast.farside.environments.frameworks import read_environment
-from holdfast.farside.environments.installed import find_python, lines
+from holdfast.farside.environments.installed import lines
 from holdfast.farside.environments.locks import Lock, is_lock, minor, note_path, read_locks
 from holdfast.farside.environments.place import BuildPlace, Interpreter, satisfies, version_list
 from holdfast.farside.environments.platforms import build_name, platform_name
+from holdfast.farside.environments.user_python import find_python
 from holdfast.farside.machine import gpus
 from holdfast.farside.system.bound_plan import bind, holes
 from holdfast.farside.system.children import CannotStart, inherited_environment

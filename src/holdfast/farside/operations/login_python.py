@@ -6,7 +6,7 @@ import re
 import sys
 from typing import Any, Dict, List
 
-from holdfast.farside.environments.installed import find_python
+from holdfast.farside.environments.user_python import find_python
 from holdfast.farside.operations.account import account_home
 from holdfast.farside.system.children import CannotStart, inherited_environment
 from holdfast.farside.system.layout import Home

@@ -11,7 +11,7 @@ import time
 from typing import Any, Dict, Optional
 
 from holdfast.farside.environments.built_environment import Environment, read_mark
-from holdfast.farside.environments.installed import find_python
+from holdfast.farside.environments.user_python import find_python
 from holdfast.farside.system.bound_plan import bind
 from holdfast.farside.system.children import inherited_environment
 from holdfast.farside.system.files import names_in

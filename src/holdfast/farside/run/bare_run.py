@@ -5,7 +5,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
-from holdfast.farside.environments.installed import beside, find_python
+from holdfast.farside.environments.user_python import beside, find_python
 from holdfast.farside.environments.workshop import Room, Supervision
 from holdfast.farside.system.bound_plan import holes
 from holdfast.farside.system.children import Attendant, Exit, Stop, inherited_environment, spawn
