@@ -155,7 +155,14 @@ def _mapping(shape: Any) -> _Reader:
     def read(data: Any, is_lenient: bool) -> Any:
         if not isinstance(data, Mapping):
             raise _wrong(data, "object")
-        return {key: reader(each, is_lenient) for key, each in data.items()}
+        found = {}
+        for key, each in data.items():
+            try:
+                found[key] = reader(each, is_lenient)
+            except Malformed:
+                if not is_lenient:
+                    raise
+        return found
 
     return read
 

@@ -73,6 +73,7 @@ def test_what_has_another_shape_is_refused_or_leniently_left_out(wrong, words):
 def test_leniently_a_list_is_what_can_be_read_of_it_and_more_than_is_known_is_passed_over():
     rows = [["x", 7, "later"], 5, ["y"], [8, 8], None]
     assert recover(Whole, {"name": "a", "later": 1, "part": {"rows": rows}}).part.rows == (Row("x", 7), Row("y"))
+    assert recover(Whole, {"name": "a", "sizes": {"a": 1, "b": "?", "c": 3}}).sizes == {"a": 1, "c": 3}
 
 
 @pytest.mark.parametrize("data", [None, [], "a", {}, {"name": None}])

@@ -132,7 +132,7 @@ class RunFolders:
 
     def why_abandoned(self, run_id: str) -> str | None:
         """Why the host could not be asked when the run was given up; None if it was not."""
-        if not (self.path(run_id) / ABANDONED).exists():
+        if not os.path.lexists(self.path(run_id) / ABANDONED):
             return None
         why = self._known(run_id, ABANDONED).get("why")
         return why if isinstance(why, str) and why else "no reason is known"

@@ -106,7 +106,7 @@ def metric_text(value: Any, digits: int = 5) -> str:
     if isinstance(value, float):
         return f"{value:.{digits}g}" if math.isfinite(value) else str(value)
     if isinstance(value, list):
-        return f"[{len(value)} values]"
+        return f"[{counted(len(value), 'value')}]"
     return "" if value is None else str(value)
 
 

@@ -6,14 +6,13 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from holdfast.frozen import dataclass, field
 from holdfast.snapshots.store import cannot_write
 from holdfast.snapshots.warnings import SnapshotWarning
-from holdfast.whole_files import whole
 
 _NAME = "snapshot-cache.json"
 _FORMAT = 1
@@ -80,8 +79,8 @@ def load_cache(state: Path) -> Cache:
 class CacheWriter:
     """A cache about to be written. Its file is made first: `begun` is the file system's own idea of now."""
 
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
+    def __init__(self, state: Path, stream: BinaryIO, temporary: Path) -> None:
+        self._state, self._stream, self._temporary = state, stream, temporary
         self.begun = os.fstat(stream.fileno()).st_mtime_ns
 
     def may_enter(self, stat: os.stat_result) -> bool:
@@ -103,20 +102,32 @@ class CacheWriter:
             "folders": dict(cache.folders),
             "known": [list(cache.known), *map(list, zip(*cache.known.values(), strict=True))],
         }
-        self._stream.write(json.dumps(document, separators=(",", ":")).encode("ascii"))
+        try:
+            with self._stream as stream:
+                stream.write(json.dumps(document, separators=(",", ":")).encode("ascii"))
+            self._temporary.replace(self._state / _NAME)
+        except OSError as error:
+            if sys.platform == "win32" and isinstance(error, PermissionError):
+                return  # another process reads the old one just now, which is as good
+            raise cannot_write(self._state, error) from error
 
 
 @contextmanager
 def writing_cache(state: Path) -> Iterator[CacheWriter]:
-    """The block calls `commit` once, or raises; then nothing is left behind."""
+    """Nothing is left behind unless `commit` was called. Errors of the block pass as they are."""
+    temporary = state / f".{_NAME}-{os.getpid()}-{os.urandom(4).hex()}"
     try:
         state.mkdir(parents=True, exist_ok=True)
-        with whole(state / _NAME) as temporary, temporary.open("xb") as stream:
-            yield CacheWriter(stream)
+        stream = temporary.open("xb")
     except OSError as error:
-        if sys.platform == "win32" and isinstance(error, PermissionError):
-            return  # another process reads the old one just now, which is as good
         raise cannot_write(state, error) from error
+    try:
+        yield CacheWriter(state, stream, temporary)
+    finally:
+        with suppress(OSError):
+            stream.close()
+        with suppress(OSError):
+            temporary.unlink()
 
 
 def _known(columns: list[Any]) -> dict[str, Known]:

@@ -8,7 +8,7 @@ from typing import Literal
 
 import pytest
 
-from holdfast.farside.system.files import materialise, written
+from holdfast.farside.system.files import materialise, read_json, written
 from holdfast.farside.system.refusal import Refused
 from holdfast.snapshots.manifest import ManifestEntry, encode_rows
 from holdfast.snapshots.store import ObjectStore
@@ -63,3 +63,14 @@ def test_a_hostile_manifest_writes_nothing_outside(store, work, path):
     with pytest.raises(Refused):
         materialise(digest, [str(store.root)], str(work))
     assert list(work.parent.iterdir()) == [work]
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [(b'{"a": "\xe9"}', {"a": "\ufffd"}), (b"[1]", None), (b"{", None), (None, None)],
+    ids=["a letter in Latin-1", "no object", "cut", "no file"],
+)
+def test_an_object_is_read_whatever_letters_are_in_it(tmp_path, content, found):
+    if content is not None:
+        (tmp_path / "a.json").write_bytes(content)
+    assert read_json(str(tmp_path / "a.json")) == found

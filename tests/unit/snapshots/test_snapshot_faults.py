@@ -15,6 +15,7 @@ import pytest
 
 from holdfast.errors import StorageError
 from holdfast.snapshots import store as store_module
+from holdfast.snapshots.cache import writing_cache
 from holdfast.snapshots.store import ObjectStore
 from holdfast.snapshots.take import open_regular, take_snapshot
 
@@ -118,3 +119,11 @@ def test_a_state_folder_that_cannot_be_made_is_a_storage_error(project, write):
     write("a")
     with pytest.raises(StorageError, match="cannot be written"):
         take_snapshot(project, project / "a" / "state", None)
+
+
+@pytest.mark.parametrize("system", ["linux", "win32"])
+def test_an_error_of_the_one_who_writes_the_cache_passes_as_it_is(tmp_path, monkeypatch, system):
+    monkeypatch.setattr("holdfast.snapshots.cache.sys.platform", system)
+    with pytest.raises(PermissionError, match="not ours"), writing_cache(tmp_path):
+        raise PermissionError("not ours")
+    assert list(tmp_path.iterdir()) == []

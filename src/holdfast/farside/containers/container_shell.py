@@ -2,7 +2,7 @@
 environment of this machine."""
 
 import os
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List
 
 from holdfast.farside.containers import docker_options
 from holdfast.farside.containers.daemon import DockerClient
@@ -33,11 +33,11 @@ Entry = Dict[str, Any]
 """`program`, and its words `before` and `after` those that say whether there is a terminal."""
 
 
-def of_run(folder: str, command: Dict[str, Any]) -> Optional[Entry]:
-    """None for a run without a container. `command` is the script's, which has no secrets in it."""
+def of_run(folder: str, command: Dict[str, Any]) -> Entry:
+    """For a run that has a container. `command` is the script's, which has no secrets in it."""
     container = planned(folder)
     if container is None:
-        return None
+        raise Refused("not-ready", "The plan of the run `%s` cannot be read." % os.path.basename(folder))
     inside = os.path.join(folder, INSIDE)
     if not os.path.isdir(inside) or not is_launcher_alive(inside):
         image = container.get("known_as") or container["image"]

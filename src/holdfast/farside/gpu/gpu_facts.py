@@ -147,7 +147,7 @@ def _named(entry: str, devices: Sequence[GpuDevice]) -> List[GpuDevice]:
 
 
 def _read(readers: Dict[str, _Reader], found: Any) -> Dict[str, Any]:
-    return {name: read(found[name]) for name, read in readers.items()}
+    return {name: read(found[name]) for name, read in readers.items() if name in found}
 
 
 def _maybe(read: _Reader) -> _Reader:

@@ -250,7 +250,7 @@ def read_json(path: str) -> Optional[Dict[str, Any]]:
     """An object in a file; None if there is none, or it cannot be read."""
     try:
         with open(path, "rb") as source:
-            found = json.loads(source.read().decode("utf-8"))
+            found = json.loads(source.read().decode("utf-8", "replace"))
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None

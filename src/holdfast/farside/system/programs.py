@@ -14,6 +14,8 @@ BRIEFLY = 0.2
 _LONGER = 2.0
 """The same where nothing else has to be done."""
 _MOST_OUTPUT = 16 << 20
+_READS = 32
+"""Of 64 KiB each at a time: more than a pipe holds."""
 _GLANCE = 0.1
 """Between looks at whether it has ended while others hold its streams open."""
 
@@ -72,9 +74,9 @@ class Program:
         return not self.readers
 
     def take(self) -> None:
-        """Take what it has printed by now."""
+        """Take what it has printed by now; not without end from one that never stops, so that its deadline is seen."""
         for reader in list(self.readers):
-            while True:
+            for _ in range(_READS):
                 try:
                     data = os.read(reader, 65536)
                 except BlockingIOError:
