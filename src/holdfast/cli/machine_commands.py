@@ -24,13 +24,13 @@ from holdfast.cli.output_format import CliCommand, Output, output_options, page_
 from holdfast.cli.screen import show_until, working
 from holdfast.cli.tables import draw_page
 from holdfast.errors import ExitCode, HostError
-from holdfast.hosts.machine_report import Device, GpuInventory
+from holdfast.hosts.machine_report import GpuInUse, GpuInventory
 from holdfast.presenting.environment_page import checked_as_dict, checked_text, fixed_text, remark_line
 from holdfast.presenting.lines import one_line
 from holdfast.presenting.machine_page import as_dict, rows, user_rows, users_document
 from holdfast.workbench.environments import suitability
 from holdfast.workbench.machines import usability
-from holdfast.workbench.machines.attach import AttachCheck, check
+from holdfast.workbench.machines.attach import TargetCheck, check
 from holdfast.workbench.machines.usability import check_this_machine
 
 EVERY = 2.0
@@ -50,7 +50,7 @@ def check_command(name: str, output: Output) -> None:
     context = current_context()
     project = current_project(context)
     read_target(project, name)
-    checked = show_until(check(project, name, context), AttachCheck)
+    checked = show_until(check(project, name, context), TargetCheck)
     stops = next((each for each in checked.findings if each.stops_runs), None)
     if output.query is not None or output.format not in (None, "table"):
         output.show(as_dict(checked.facts, checked.findings, checked.engine))
@@ -139,7 +139,7 @@ def _show(look: GpuInventory, output: Output, stream: TextIO) -> None:
         output.show(users_document(look), stream=stream)
 
 
-def _flat(device: Device) -> dict[str, Any]:
+def _flat(device: GpuInUse) -> dict[str, Any]:
     """One row: names and numbers only. A device that is split has a lease for each part."""
     found = [device.lease, *(part.lease for part in device.instances)]
     leases = [each for each in found if each is not None]

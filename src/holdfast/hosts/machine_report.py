@@ -246,7 +246,7 @@ class GpuOccupant:
 
 
 @dataclass(frozen=True)
-class Instance:
+class GpuInstanceInUse:
     """A part of a device that is cut by MIG."""
 
     uuid: str | None
@@ -258,7 +258,7 @@ class Instance:
 
 
 @dataclass(frozen=True)
-class Device:
+class GpuInUse:
     """Per cent, bytes, degrees, watts. `state` is `ok`, `lost` or `failed`. `processes` None: the driver does not
     tell. `is_used`: a process computes on it, with a lease or without."""
 
@@ -273,7 +273,7 @@ class Device:
     temperature: int | None
     power: float | None
     lease: Holder | None
-    instances: tuple[Instance, ...]
+    instances: tuple[GpuInstanceInUse, ...]
     processes: tuple[GpuOccupant, ...] | None
     is_used: bool | None = None
 
@@ -299,5 +299,5 @@ class GpuInventory:
     driver: str | None
     cuda: str | None
     time: Seconds | None
-    devices: tuple[Device, ...]
+    devices: tuple[GpuInUse, ...]
     queue: tuple[WaitingRun, ...]

@@ -7,15 +7,15 @@ from typing import Any
 
 from holdfast.codec import encode
 from holdfast.hosts.machine_report import (
-    Device,
     DeviceState,
     DockerReport,
     Folder,
     Gpu,
+    GpuInstanceInUse,
+    GpuInUse,
     GpuInventory,
     GpuOccupant,
     GpuState,
-    Instance,
     MachineFacts,
     WaitingRun,
     Whose,
@@ -170,7 +170,7 @@ def user_rows(look: GpuInventory) -> Iterator[Row]:
         yield "GPUs", "none"
 
 
-def _use(device: Device) -> Iterator[str]:
+def _use(device: GpuInUse) -> Iterator[str]:
     name = device.name or "unknown"
     if device.state != "ok":
         yield f"{name}: {device.state}" + (f", {device.problem}" if device.problem else "")
@@ -195,7 +195,7 @@ def _use(device: Device) -> Iterator[str]:
         yield f"… {len(device.processes) - PROCESSES_SHOWN} more processes: -o json"
 
 
-def _state(unit: Device | Instance) -> str:
+def _state(unit: GpuInUse | GpuInstanceInUse) -> str:
     """Whether a run that asks now would get it."""
     if unit.lease is not None:
         return f"leased to {_run(unit.lease.run, unit.lease.user)}"

@@ -74,7 +74,7 @@ class Attached(NamedTuple):
     engine: DockerReport | None = None
 
 
-class AttachCheck(NamedTuple):
+class TargetCheck(NamedTuple):
     """The last event of a check: runs will work there unless a finding stops them. `engine` None: runs need no Docker,
     or it cannot be used; `lacks_image`: no container could be tried yet."""
 
@@ -135,7 +135,7 @@ def attach_docker(
     yield Attached(tuple(files), target, facts, (*docked.findings, *found), docked.engine)
 
 
-def check(project: Project, name: str, context: Context) -> Iterator[events.Event | AttachCheck]:
+def check(project: Project, name: str, context: Context) -> Iterator[events.Event | TargetCheck]:
     """Look again at a target that is attached, and write nothing. HostError and others say why it cannot be used."""
     target, problems = read_compute(project.root, name)
     if target is None:
@@ -152,13 +152,13 @@ def check(project: Project, name: str, context: Context) -> Iterator[events.Even
         except StorageError as error:  # for a check this is an answer about the machine, as all others
             raise HostError(error.message, error.hint) from error
     if host.is_here and not in_container:
-        yield AttachCheck(target, seen.facts, seen.findings)
+        yield TargetCheck(target, seen.facts, seen.findings)
         return
     with _connected(host) as connection:
         if in_container:
             yield from _check_container(connection, host, target, seen)
         else:
-            yield AttachCheck(target, seen.facts, (*_about_python(connection, target), *seen.findings))
+            yield TargetCheck(target, seen.facts, (*_about_python(connection, target), *seen.findings))
 
 
 def _attach(
@@ -202,15 +202,15 @@ def _refuse_stopping(found: Iterable[MachineFinding]) -> None:
 
 def _check_container(
     connection: Connection, host: Host, target: ComputeTarget, seen: MachineLook
-) -> Iterator[events.Event | AttachCheck]:
+) -> Iterator[events.Event | TargetCheck]:
     """What keeps this user from Docker is an answer about the machine, beside all others."""
     try:
         docked = yield from examine(connection, host.name, seen.facts, Wish(target))
     except FarSideError as error:
-        yield AttachCheck(target, seen.facts, (MachineFinding(error.message, error.hint, True), *seen.findings))
+        yield TargetCheck(target, seen.facts, (MachineFinding(error.message, error.hint, True), *seen.findings))
         return
     found = sorted((*docked.findings, *seen.findings), key=lambda each: not each.stops_runs)
-    yield AttachCheck(target, seen.facts, tuple(found), docked.engine, docked.trial is None)
+    yield TargetCheck(target, seen.facts, tuple(found), docked.engine, docked.trial is None)
 
 
 def _remove_unused_state(project: Project) -> None:

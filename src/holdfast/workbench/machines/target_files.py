@@ -16,7 +16,7 @@ from holdfast.workbench.reach.targets import PLANNED, not_available
 
 
 @dataclass(frozen=True)
-class ListedTarget:
+class ListedFile:
     """One file of `aml_config/`, readable or not."""
 
     name: str
@@ -66,19 +66,19 @@ def create_runconfig(project: Project, name: str, target: str) -> list[str]:
     return _write_new(project, {f"{name}{runconfig.SUFFIX}": text}, f"holdfast runconfiguration delete -n {name}")
 
 
-def list_targets(project: Project) -> list[ListedTarget]:
+def list_targets(project: Project) -> list[ListedFile]:
     found = []
     for name in compute_names(project.root):
         target, problems = read_compute(project.root, name)
-        found.append(ListedTarget(name, _file(project, name, compute.SUFFIX), tuple(problems), target=target))
+        found.append(ListedFile(name, _file(project, name, compute.SUFFIX), tuple(problems), target=target))
     return found
 
 
-def list_runconfigs(project: Project) -> list[ListedTarget]:
+def list_runconfigs(project: Project) -> list[ListedFile]:
     found = []
     for name in runconfig_names(project.root):
         run, problems = read_runconfig(project.root, name)
-        found.append(ListedTarget(name, _file(project, name, runconfig.SUFFIX), tuple(problems), run=run))
+        found.append(ListedFile(name, _file(project, name, runconfig.SUFFIX), tuple(problems), run=run))
     return found
 
 
