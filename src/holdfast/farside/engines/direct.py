@@ -47,7 +47,7 @@ class Direct(Engine):
         return ""
 
     def start(self, run: NewRun) -> str:
-        """Returns when a living guardian owns the run. Raises OSError where the disk did not take its folder."""
+        """Returns when a living guardian owns the run. Raises OSError if its folder could not be written."""
         request = {"plan": run.plan, "secrets": run.secrets, "records": run.records}
         answer = start_detached(run.home, GUARDIAN_NAME, run.guardian, request)
         if answer == "ok":
@@ -64,7 +64,7 @@ class Direct(Engine):
         return {owner: self._look(self._folder(owner)) for owner in owners}
 
     def end(self, owner: Owner, grace: float) -> None:
-        """The supervisor is woken; what is asked of it is on disk."""
+        """Wake the supervisor, which reads the request from the run's folder."""
         holder = kernel.lock_holder(os.path.join(self._folder(owner), "lock"), SUPERVISOR_BYTE)
         try:
             if holder:

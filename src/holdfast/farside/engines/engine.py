@@ -6,8 +6,8 @@ from holdfast.farside.system.layout import Home
 
 DIRECT = "direct"
 QUEUED, RUNNING, PREEMPTED, GONE, UNKNOWN = "queued", "running", "preempted", "gone", "unknown"
-"""What an engine may say of a run: it has it and nothing runs yet; something runs, or is about to; it ended it for
-another's sake; it does not have it, or not any more; the engine could not be asked."""
+"""States of a run: the engine has it and nothing runs yet; something runs or is about to; the engine ended it in favour
+of another run; the engine does not have it (any more); the engine could not be asked."""
 UNANSWERED = "unanswered"
 """Of a refusal: the engine was asked to start something, and may do it yet. Any other refusal means: not started."""
 ENGINE = "engine"
@@ -29,7 +29,7 @@ class Owner(NamedTuple):
 
 
 class EngineLook(NamedTuple):
-    """What an engine says of a run, `said` in its own words. `handle`: what it calls it, if it knows it."""
+    """An engine's answer about a run, `said` in its own words. `handle` is its name for the run, empty if unknown."""
 
     state: str
     said: str = ""
@@ -79,7 +79,7 @@ class Engine:
         self.home = home
 
     def script(self, plan: Plan, where: HostPaths = SHOWN) -> str:
-        """What the engine is given to run, pure; empty where there is no such thing. `--dry-run` shows it."""
+        """The script that the engine gets, which `--dry-run` shows; empty if it needs none. Pure."""
         return job_script(plan, where)
 
     def start(self, run: NewRun) -> str:

@@ -46,7 +46,7 @@ def engine_name(plan: Plan) -> str:
 
 
 def owner_of(folder: str) -> Owner:
-    """As the folder says; where a power cut took that, by its plan: then the handle is not known."""
+    """As `owner.json` says. If a power cut destroyed it, by the plan, which knows no handle of a queue."""
     found = read_json(os.path.join(folder, OWNER))
     if found is not None and all(isinstance(found.get(key), str) for key in Owner._fields):
         return Owner(*(str(found[key]) for key in Owner._fields))
@@ -56,7 +56,7 @@ def owner_of(folder: str) -> Owner:
 
 
 def write_owner(folder: str, owner: Owner, is_kept: bool = True) -> None:
-    """Whole or not at all. `is_kept`: it survives a power cut, as what an engine has queued does."""
+    """Written whole or not at all. `is_kept`: it survives a power cut, as an engine's queue does."""
     text = json.dumps(dict(owner._asdict(), format=FORMAT))
     write_whole(os.path.join(folder, OWNER), text, is_durable=is_kept)
 

@@ -90,7 +90,7 @@ class Maker:
         return FoundEnvironment(environment, lock), built
 
     def _made(self, lock: Lock, interpreter: Interpreter) -> Tuple[Environment, bool]:
-        """The one that all places share, or this place's own where that was compiled at another."""
+        """The environment that all places share, or this place's own if the shared one was compiled elsewhere."""
         shared = Environment(self._home, self._name(lock, interpreter, ""))
         built = self._ensured(shared, lock, interpreter)
         if self._place.can_use(shared.mark()):
@@ -126,7 +126,7 @@ class Maker:
         return self._from_conda()
 
     def _from_index(self) -> Tuple[Interpreter, Lock]:
-        """All packages are Python's, and so is what they are for: a Python of this machine."""
+        """All packages come from Python indexes; the Python is one that the place has or that uv brings."""
         interpreter = self._interpreter()
         if self._plan["exact"]:
             return interpreter, dict(self._plan["locks"][0])
@@ -204,7 +204,7 @@ class Maker:
         return found or self._asked(path)
 
     def _asked(self, path: str) -> Interpreter:
-        """The user's own: where it does not come to an end, `cancel` ends it."""
+        """The user's own Python. It may hang: `cancel` ends it."""
         result = self._shop.run([path, "-I", "-c", pythons.QUESTION], {})
         version = pythons.version_said(result.output) if result.code == 0 else None
         if version is None:

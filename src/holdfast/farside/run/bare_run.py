@@ -67,7 +67,7 @@ class BareRun:
         return True
 
     def give(self, units: Optional[Sequence["GpuDevice"]]) -> str:
-        """The GPUs that the command gets, None for all; returns by which way of a container."""
+        """Set the GPUs that the command gets, None for all. Returns how a container gets them; empty without one."""
         return ""
 
     def start(self, command: "RunCommand", pump: Pump, output: int) -> int:
@@ -83,11 +83,11 @@ class BareRun:
         return [], []
 
     def finish(self, result: Exit, pump: Pump, stop: Optional[Stop]) -> Tuple[Exit, Optional[Ending]]:
-        """The command's own exit, and how the run ended where that does not tell it."""
+        """The command's own exit, and how the run ended if the exit does not tell."""
         return result, None
 
     def killed_for_memory(self, pid: int) -> Tuple[bool, str]:
-        """Whether it is proven, and a sentence for the record."""
+        """Whether the kernel's log proves it, and a sentence for the record."""
         return self._witness.verdict(pid) if self._witness is not None else (False, "")
 
     def monitors(self) -> Set[int]:

@@ -27,12 +27,12 @@ REFUSED = "gpu"
 """Of a refusal: the run must have a GPU, and this one would not."""
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _KFD, _AMDSMI_FOLDER = "/dev/kfd", "HOLDFAST_AMDSMI"
-"""Where an AMD device that computes is reached; what names AMD's library instead."""
+"""The device file for computing on AMD GPUs, and the variable that names the folder of AMD's library instead."""
 _SHORT = 5.0
-"""Seconds of a script whose end is not kept waiting by a driver that has not said anything yet."""
+"""A script that took fewer seconds does not wait at its end for a driver that has not answered yet."""
 _PATIENCE, _GREAT_PATIENCE = 10.0, 60.0
-"""Seconds for a driver that has to wake up before devices can be leased: where the run can go on without a lease, and
-where it cannot."""
+"""Seconds for a driver to wake up before devices can be leased: if the run can go on without a lease, and if it
+cannot."""
 _NOT_ASKED: Dict[str, Any] = {
     "state": "not-asked",
     "reason": "not-asked",
@@ -185,7 +185,7 @@ class GpuStep:
         self._gpus.question.end()
 
     def finish(self, ended: Optional[float], result: Optional["Exit"]) -> None:
-        """End what of the run is still on a device, and say what came of it. `ended` None: the script never ran."""
+        """End processes of the run that are still on a device, and write the verdict. `ended` None: it never ran."""
         known = self._gpus
         if not known.matters:
             known.owner.tell("gpu", **_NOT_ASKED)

@@ -107,7 +107,7 @@ def _settle(folder: str, seen: EngineLook) -> None:
 
 
 def _note_waiting(folder: str, journal: JournalWriter, seen: EngineLook) -> None:
-    """What the engine says, where that is news."""
+    """Write the engine's answer to the journal, unless it repeats the last one."""
     owner = owner_of(folder)
     if seen.handle and not owner.handle:
         write_owner(folder, owner._replace(handle=seen.handle))
@@ -188,7 +188,7 @@ def _ended_inside(folder: str) -> List[List[Any]]:
 
 
 def _remove_container(folder: str) -> None:
-    """Briefly: the caller asked for other runs too. What Docker keeps now is for `clean`."""
+    """Waits briefly: the caller has other runs to look at. If Docker needs longer, `clean` removes it."""
     from holdfast.farside.containers.removal import remove
 
     remove(folder, PATIENCE)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from holdfast.farside.environments.prepare import PreparedEnvironment
 
 _LONGEST_GRACE = 10.0
-"""For what the script left behind when it ended by itself; a run's own grace time is for its checkpoints."""
+"""Seconds for processes that a script left behind when it ended; a run's own grace time is for its checkpoints."""
 _REASONS = {"cancel": "canceled", "time-limit": "time-limit", "stopped": "stopped", "gpu-idle": "gpu-idle"}
 
 
@@ -104,7 +104,7 @@ class Supervisor:
         return self._run_command(self._command(bound, facts, checked), checked)
 
     def _begin(self) -> Dict[str, str]:
-        """Returns what the holes of the plan are, as far as it is known now."""
+        """Returns the values for the plan's holes that are known so far."""
         self.journal.append("phase", name="files", text="writing the snapshot's files")
         self.attendance.check_stop()
         return self._facts()
@@ -147,7 +147,7 @@ class Supervisor:
         }
 
     def _prepare_environment(self, facts: Dict[str, str], heard: DriverHeard) -> None:
-        """Find or build it, where the plan has one; its folder is what the hole of that name is."""
+        """Find or build it, if the plan has one. Its folder fills the hole of that name."""
         if self.plan["environment"] is None:
             return
         from holdfast.farside.environments.built_environment import Known

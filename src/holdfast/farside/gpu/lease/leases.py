@@ -28,16 +28,16 @@ class Driver:
         self._since: Optional[float] = None
 
     def ask(self) -> Optional[Report]:
-        """None where it has not answered yet. Refused where it fails, or has not answered for too long."""
+        """None if it has not answered yet. Raises Refused if it fails, or has not answered for too long."""
         since = time.monotonic() if self._since is None else self._since
         return self._judge(self._ask(), since)
 
     def judge(self, report: Report) -> Optional[Report]:
-        """The same of what it was asked before."""
+        """The same for an answer that the caller already has."""
         return self._judge(report, time.monotonic())
 
     def forget(self) -> None:
-        """It is not asked for now, so its silence says nothing."""
+        """Start the wait for an answer anew: the driver is not asked for now."""
         self._since = None
 
     def _judge(self, report: Report, since: float) -> Optional[Report]:
@@ -149,7 +149,7 @@ def lease(
 
 
 class _Wanted:
-    """What a request means on a machine. Raises Refused where that is more than it has."""
+    """What a request means on a machine. Raises Refused if the machine has less."""
 
     def __init__(self, request: GpuRequest, report: Report) -> None:
         self.request = request
@@ -161,7 +161,7 @@ class _Wanted:
 
 
 class _Rearranged(Exception):
-    """The devices that were queued up for are gone, and there are others: an administrator has cut them anew."""
+    """The devices that the run waits for are gone, and there are others: an administrator has partitioned them anew."""
 
 
 class _Waiting:
@@ -194,7 +194,7 @@ class _Waiting:
         return state._replace(tickets=tuple(ahead))
 
     def _choose(self, state: LeaseState) -> Optional[Tuple[str, ...]]:
-        """The driver is asked only when it is this run's turn as far as the others are concerned."""
+        """Asks the driver only if other leases and earlier tickets leave enough devices for this run."""
         free = [each.uuid for each in self._units if each.uuid not in state.taken]
         if allocate(state.tickets, self._ticket, free) is None:
             self._asked, self._problem = None, ""
@@ -208,7 +208,7 @@ class _Waiting:
         return allocate(state.tickets, self._ticket, [each for each in free if each not in self._obstacles])
 
     def _is_to_ask(self, free: Sequence[str]) -> bool:
-        """What the driver said of a device while another run had it is no answer."""
+        """What the driver said about a device while another run had it does not count."""
         if self._asked is None or time.monotonic() - self._asked >= ASK_EVERY:
             return True
         return not set(free) <= set(self._asked_of)
@@ -261,7 +261,7 @@ class _Waiting:
 
 
 def _changes(tell: Callable[[str], None]) -> Callable[[str], None]:
-    """Passes on what differs from what was said last."""
+    """Passes a text on unless it repeats the last one."""
     said = [""]
 
     def tell_new(text: str) -> None:

@@ -68,7 +68,7 @@ class LeaseHolder(NamedTuple):
 
 
 class LeaseState(NamedTuple):
-    """At one moment: UUIDs of what is leased, who waits, and holders by the marks of their devices."""
+    """At one moment: UUIDs of leased devices, the runs that wait, and holders by the marks of their devices."""
 
     taken: FrozenSet[str]
     tickets: Tuple[Ticket, ...]
@@ -84,7 +84,7 @@ def now() -> int:
 
 
 def read() -> LeaseState:
-    """Nothing where the system does not tell: then the locks alone decide."""
+    """Empty if the system does not list its sockets: then the locks alone decide."""
     try:
         with open(SOCKETS, "rb") as source:
             return parse(source.read().decode("utf-8", "replace"))
@@ -174,7 +174,7 @@ def mark(uuid: str) -> str:
 
 
 def _namespace() -> int:
-    """The part of its number that differs: the name of a socket has little room."""
+    """The low digits of the PID namespace's number: a socket's name must be short. 0 if it is unknown."""
     try:
         return os.stat("/proc/self/ns/pid").st_ino & 0xFFFFFF
     except OSError:
@@ -208,7 +208,7 @@ def _bind_all(names: Sequence[str]) -> Optional[List[socket.socket]]:
 
 
 def _bind_about(name: str, run: str) -> List[socket.socket]:
-    """For people only: none where that cannot be."""
+    """A socket whose name shows the run to people. Empty if it cannot be bound, which does no harm."""
     room = _LONGEST - len(name)
     shown = run if len(run.encode("utf-8", "replace")) <= room else "~" + _last_bytes(run, room - 1)
     try:
@@ -247,8 +247,8 @@ def pair() -> Tuple[socket.socket, socket.socket]:
 
 
 def hand_over(given: socket.socket, sockets: Sequence[socket.socket]) -> bool:
-    """Let the guardian hold them too. False where it is gone, or the system refuses: then the lease ends with the
-    caller, who keeps the sockets in any case."""
+    """Let the guardian hold the sockets too; the caller keeps them in any case. False if the guardian is gone or the
+    system refuses: then the lease ends with the caller."""
     if not sockets:
         return True
     descriptors = array.array("i", [each.fileno() for each in sockets])

@@ -36,7 +36,7 @@ class _Device:
 
 
 class _Asking:
-    """The calls of one look: what each failed with, and so how many are left."""
+    """The calls of one look and their errors. `left`: how many calls it may still make."""
 
     def __init__(self) -> None:
         self.errors: List[Optional[NvmlError]] = []
@@ -50,7 +50,7 @@ class _Asking:
         return self.errors[-1].code if self.errors and self.errors[-1] else 0
 
     def value(self, call: Callable[..., Any], *arguments: Any) -> Any:
-        """None where it failed."""
+        """The call's result; None if it failed."""
         try:
             found = call(*arguments)
         except NvmlError as error:
@@ -103,8 +103,8 @@ class NvmlSource(Source):
         return found._replace(processes=_together([device.clients, found.processes]))
 
     def _identify(self, device: _Device) -> None:
-        """At the start, and again of one that was lost. Costs more calls than a look, and happens seldom. Raises
-        NvmlError for a device that does not answer."""
+        """Called at the start, and again for a device that was lost: it needs more calls than a look. Raises NvmlError
+        if the device does not answer."""
         number, asking = device.watched.number, _Asking()
         handle = self._nvml.device(number)
         memory = asking.value(self._nvml.value, nvml.NvmlMemory, "nvmlDeviceGetMemoryInfo", handle)
@@ -125,7 +125,7 @@ class NvmlSource(Source):
         return [each for each in found if each is not None]
 
     def _running(self, name: str, handle: Any, asking: _Asking) -> Optional[Mapping[int, Optional[int]]]:
-        """Processes and their memory; None where the driver does not say, or where they had no room and no call is
+        """Processes and their memory; None if the driver does not tell, or if the list is too long and no call is
         left."""
         while asking.left > 0:
             rows = asking.value(self._nvml.processes, name, handle)
@@ -197,7 +197,7 @@ def _check(device: _Device, asking: _Asking) -> None:
 
 
 def _together(lists: List[Mapping[int, Optional[int]]]) -> Mapping[int, Optional[int]]:
-    """A process that is in several parts of a device holds all of it."""
+    """One entry per process: its memory in several parts of a device is added up."""
     found: Dict[int, Optional[int]] = {}
     for each in lists:
         for pid, memory in each.items():
@@ -207,8 +207,8 @@ def _together(lists: List[Mapping[int, Optional[int]]]) -> Mapping[int, Optional
 
 
 def _shares(rows: List[Any]) -> Mapping[int, int]:
-    """The mean of each process's entries, rounded up: what computed a little has computed. More than all there is comes
-    from a driver's mistake."""
+    """The mean of each process's entries, rounded up, so that a little is not 0. Entries above 100 % are mistakes of
+    the driver and do not count."""
     by_pid: Dict[int, List[int]] = {}
     for row in rows:
         if row.sm <= 100:

@@ -92,7 +92,7 @@ class Belonging:
         return self._mark in self._read(pid, "environ").split(b"\0")
 
     def _read(self, pid: int, name: str) -> bytes:
-        """Nothing where the process is gone, or its user does not let others look."""
+        """Empty if the process is gone or belongs to a user who does not let others read it."""
         try:
             descriptor = os.open("%s/%d/%s" % (self._root, pid, name), os.O_RDONLY | os.O_CLOEXEC)
         except OSError:

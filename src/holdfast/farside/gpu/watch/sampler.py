@@ -53,7 +53,7 @@ def main(folder: str, guardian: int, generation: str) -> None:
 
 
 def watch(origin: source.Source, whose: Belonging, lines: "Lines") -> None:
-    """Until this process is ended; returns at once where there is nothing to watch."""
+    """Write samples until this process is ended. Returns at once if there is nothing to watch."""
     try:
         origin.open()
     except source.Unusable as problem:
@@ -77,8 +77,8 @@ def watch(origin: source.Source, whose: Belonging, lines: "Lines") -> None:
 
 
 class Lines:
-    """The file of samples. Each line is one write; what had no room is left out, and what is owed is written before the
-    next. A line that was cut off by a full disk is ended by the one that follows."""
+    """The file of samples. Each line is one write. If the disk is full, a line is left out, unless it is owed: then it
+    is written before the next one. A line that was cut off is ended by the one that follows."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -177,7 +177,7 @@ def make_row(number: int, found: source.DeviceLook, belonging: Belonging) -> sam
 
 
 def _sum(memory: List[Optional[int]]) -> Optional[int]:
-    """Unknown where there is something, and of none of it is known how much."""
+    """The sum of the known ones; None if there are some and none is known."""
     known = [each for each in memory if each is not None]
     return sum(known) if known or not memory else None
 

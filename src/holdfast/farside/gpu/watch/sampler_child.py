@@ -85,7 +85,7 @@ class Sampling:
 
 
 def _generation(folder: str) -> str:
-    """What no other run has, and no shell that a person opened in the surroundings of this one."""
+    """A text that only this run's processes carry: a shell that a person opened in its environment does not."""
     try:
         with open(os.path.join(folder, "plan.json")) as source:
             return str(json.load(source)["generation"])
@@ -112,8 +112,8 @@ _BETWEEN = 0.1
 
 
 def end_left(sampling: Sampling, wait: Callable[[float], None]) -> Tuple[List[Left], List[EndedProcess], bool]:
-    """What still holds memory, what was ended for it, and whether the driver answered at all. Returns at once where
-    nothing of the run was on a device."""
+    """End processes of the run that still hold memory of a device. Returns those that still do, those it ended, and
+    whether the driver answered. Returns at once if there are none."""
     rows = sampling.look_now()
     if rows is None:
         return [], [], False
