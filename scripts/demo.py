@@ -46,7 +46,7 @@ def closing_words(environment: dict[str, str]) -> str:
     caches = [environment[name] for name in ("UV_CACHE_DIR", "PIP_CACHE_DIR") if environment.get(name)]
     outside = [each for each in caches if not Path(each).is_relative_to(ROOT)]
     where = (
-        f"Caches outside this folder: {', '.join(outside)}" if outside else "Nothing outside this folder was touched."
+        f"Caches outside this folder: {', '.join(outside)}." if outside else "Nothing outside this folder was touched."
     )
     lines = [
         "",
