@@ -24,6 +24,8 @@ PREFIX = "hfk-"
 LOCK = ".lock"
 _NAME = re.compile(r"hf[0-9a-f]{8}")
 _SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+_PASSING = ("lock", "try again", "cannot remove entry")
+"""What these programs say if another one is at work."""
 
 
 @contextlib.contextmanager
@@ -169,8 +171,9 @@ def administer(argv: Sequence[str], given: str = "", fine: int = 0) -> None:
         result = subprocess.run(argv, input=given, capture_output=True, text=True, env={"PATH": _SYSTEM_PATH})
         if result.returncode in (0, fine):
             return True
-        # The files change one after another, so a name can be half there if a lock was refused in between.
-        assert "lock" in result.stderr or "try again" in result.stderr, f"{argv}: {result.stderr}"
+        # The files change one after another, so a name can be half there if a lock was refused in between; and another
+        # session may remove the same account at the same moment.
+        assert any(words in result.stderr for words in _PASSING), f"{argv}: {result.stderr}"
         return False
 
     wait_for(done, what=" ".join(argv))

@@ -245,3 +245,10 @@ def _programs(one) -> list[str]:
 def _sleeping(one) -> set[str]:
     """The arguments of the account's `sleep` processes."""
     return {word for process in one.account.processes() if process.argv[:1] == ["sleep"] for word in process.argv[1:]}
+
+
+def test_an_account_that_another_session_removes_meanwhile_is_gone(tmp_path):
+    text = f"[ -e {tmp_path}/again ] && exit 6; touch {tmp_path}/again; echo \"cannot remove entry 'x'\" >&2; exit 1"
+    accounts.administer(["sh", "-c", text], fine=6)
+    with pytest.raises(AssertionError, match="no such"):
+        accounts.administer(["sh", "-c", "echo no such option >&2; exit 2"])
