@@ -167,11 +167,13 @@ def cancel_command(
 
 
 def _abandon(project: Project, run: str, context: Context, sure: bool) -> int:
-    unasked = try_to_ask(project, run, context)
-    terminal.notice(unasked.message)
-    if not sure and not terminal.agreed(f"Wait for {unasked.run_id} no more?", "Abandoning a run needs confirmation."):
+    unreachable = try_to_ask(project, run, context)
+    terminal.notice(unreachable.message)
+    if not sure and not terminal.agreed(
+        f"Wait for {unreachable.run_id} no more?", "Abandoning a run needs confirmation."
+    ):
         return ExitCode.DECLINED
-    ended = abandon(project, unasked, context)
+    ended = abandon(project, unreachable, context)
     if ended.ending is not None:
         terminal.notice(f"Status: {ended.status.value}. {ended.how_it_ended()}")
         terminal.hint(ended.remedy())

@@ -90,12 +90,12 @@ def check_environment_command(
             line = remark_line(remark)
             click.echo("\n    ".join([line.text, *map(one_line, line.remedy.splitlines())]))
         terminal.notice(one_line(checked_text(checked)))
-    if checked.unasked is not None:
-        terminal.warning(one_line(f"What is installed was not looked at: {checked.unasked.message}"))
-        terminal.hint("\n".join(map(one_line, checked.unasked.hint.splitlines())))
+    if checked.unreachable is not None:
+        terminal.warning(one_line(f"What is installed was not looked at: {checked.unreachable.message}"))
+        terminal.hint("\n".join(map(one_line, checked.unreachable.hint.splitlines())))
     if checked.has_errors:
         return ExitCode.CONFIGURATION
-    return checked.unasked.exit_code if isinstance(checked.unasked, HostError) else 0
+    return checked.unreachable.exit_code if isinstance(checked.unreachable, HostError) else 0
 
 
 @click.command("gpus", cls=CliCommand)

@@ -86,7 +86,7 @@ def checked_as_dict(checked: EnvironmentCheck) -> dict[str, Any]:
         "findings": [asdict(each) | {"file": each.file or None, "line": each.line or None} for each in checked.remarks],
         "fixed": [{"file": each.file, "line": each.line, "replacement": each.replacement} for each in checked.fixed],
         "looked_at": None if checked.there is None else _looked_at(checked.target, checked.there),
-        "not_looked_at": None if checked.unasked is None else checked.unasked.message,
+        "not_looked_at": None if checked.unreachable is None else checked.unreachable.message,
     }
 
 

@@ -48,14 +48,14 @@ class Remark:
 @dataclass(frozen=True)
 class EnvironmentCheck:
     """`file` is empty where there is none, `is_used` False where the target runs on the user's own Python. `there`
-    None: the host could not be asked, and `unasked` is why. `fixed` is what was written into files."""
+    None: the host could not be asked, and `unreachable` is why. `fixed` is what was written into files."""
 
     file: str
     lines: int
     is_used: bool
     remarks: tuple[Remark, ...]
     there: Installed | None
-    unasked: HostError | NotAvailable | None
+    unreachable: HostError | NotAvailable | None
     fixed: tuple[SpecFinding, ...] = ()
     target: str = ""
 
@@ -76,11 +76,11 @@ def check(project: Project, question: EnvironmentCheckRequest, context: Context)
     remarks = [_of_file(each) for each in configuration.warnings if spec is not None and each.file == spec.file]
     asks = _asks_for_gpu(question, configuration)
     there: Installed | None = None
-    unasked: HostError | NotAvailable | None = None
+    unreachable: HostError | NotAvailable | None = None
     try:
         there = _look(project, configuration, asks, context)
     except (HostError, NotAvailable) as error:
-        unasked = error
+        unreachable = error
     if spec is not None:
         refuses = configuration.run.gpu.gpus == 0 or configuration.target.nvidia_docker is False
         wants_gpu = asks or (there is not None and there.wants_gpu and not refuses)
@@ -89,7 +89,7 @@ def check(project: Project, question: EnvironmentCheckRequest, context: Context)
         remarks.append(Remark(each.severity, each.kind, each.package, each.sentence, each.remedy))
     file, lines = (spec.file, len(spec.conda) + len(spec.pip)) if spec is not None else ("", 0)
     is_used = configuration.environment is not None
-    return EnvironmentCheck(file, lines, is_used, tuple(remarks), there, unasked, fixed, configuration.target.name)
+    return EnvironmentCheck(file, lines, is_used, tuple(remarks), there, unreachable, fixed, configuration.target.name)
 
 
 def _asks_for_gpu(question: EnvironmentCheckRequest, configuration: Configuration) -> bool:

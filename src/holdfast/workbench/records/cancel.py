@@ -49,7 +49,7 @@ def cancel(
         )
 
 
-class Unasked(NamedTuple):
+class UnreachableRun(NamedTuple):
     """A run whose host could not be asked just now; `why` in a few words, `message` in a sentence."""
 
     run_id: str
@@ -57,7 +57,7 @@ class Unasked(NamedTuple):
     message: str
 
 
-def try_to_ask(project: Project, run: str, context: Context) -> Unasked:
+def try_to_ask(project: Project, run: str, context: Context) -> UnreachableRun:
     """Raises StateError where there is nothing to give up: the host answers, or it is known how the run ended."""
     folders = RunFolders(project.state_directory)
     run_id = folders.resolve(run)
@@ -65,14 +65,14 @@ def try_to_ask(project: Project, run: str, context: Context) -> Unasked:
     try:
         session = session_of(project, run_id, context)
     except ConfigurationError as error:  # the target was detached, or its file is broken
-        return Unasked(run_id, "its compute target cannot be read", error.message)
+        return UnreachableRun(run_id, "its compute target cannot be read", error.message)
     host = session.host.name
     try:
         found = _ask_about(session)
     except FarSideError:
         raise
     except HostError as error:
-        return Unasked(run_id, short_reason(error, host), error.message)
+        return UnreachableRun(run_id, short_reason(error, host), error.message)
     _require_unknown(found)
     raise StateError(
         f"{host} answers, so {run_id} is not given up.",
@@ -80,11 +80,11 @@ def try_to_ask(project: Project, run: str, context: Context) -> Unasked:
     )
 
 
-def abandon(project: Project, unasked: Unasked, context: Context) -> Run:
+def abandon(project: Project, unreachable: UnreachableRun, context: Context) -> Run:
     """From now on the run is asked about only on request, and nothing waits for it."""
     folders = RunFolders(project.state_directory)
-    folders.write_abandoned(unasked.run_id, unasked.why, context.now())
-    return read_run(folders, unasked.run_id)
+    folders.write_abandoned(unreachable.run_id, unreachable.why, context.now())
+    return read_run(folders, unreachable.run_id)
 
 
 def _ask_to_end(session: Session, grace: float | None) -> Iterator[events.Event]:

@@ -40,7 +40,7 @@ def used(case: Case, found: Sequence[Tally]) -> Verdict:
 
 
 def _is_exhausted(end: End, found: Sequence[Tally]) -> bool:
-    """Whether the script failed for want of memory of a GPU: it says so, or there was none left."""
+    """Whether the script ran out of GPU memory: it says so, or there was none left."""
     if reasons.OUT_OF_MEMORY in end.said and end.has_failed:
         return True
     is_crash = end.signal in _CRASHES or (end.signal is None and end.code not in (None, 0, *_ENDED_BY_SOMEBODY))
