@@ -107,7 +107,7 @@ def _unfit(build: Build, builds: Sequence[Build], machine: EnvironmentMachine) -
 
 
 def _cpu_build(build: Build, builds: Sequence[Build], machine: EnvironmentMachine) -> BuildFinding:
-    """No more than a warning where another framework can use the GPU: this one may be there for something else."""
+    """A warning if another framework can use the GPU, since this one may have another purpose; else an error."""
     why = "has no CUDA plugin beside it" if build.framework == JAX else "was built without CUDA"
     sentence = "%s %s: it computes on the CPU and leaves the GPU idle." % (_named(build), why)
     severity = WARNING if any(each.is_cpu is False and not each.other for each in builds) else ERROR
@@ -172,8 +172,8 @@ def _mismatched_plugins(packages: Sequence[InstalledPackage]) -> List[BuildFindi
 
 
 def _foreign(packages: Sequence[InstalledPackage], machine: EnvironmentMachine) -> List[BuildFinding]:
-    """One finding for all that are for the same other system or Python: where one is, often all are. It is named after
-    a framework where one is among them."""
+    """One finding per other system or Python: if one package is for it, often all are. Named after a framework if one
+    is among them."""
     groups: Dict[str, List[InstalledPackage]] = {}
     for each in sorted(packages, key=lambda one: not framework_of(one.name)):
         what = platforms.mismatch(each.tags, each.modules, machine.platform, machine.python)
@@ -217,7 +217,7 @@ def _crowds(packages: Sequence[InstalledPackage], machine: EnvironmentMachine) -
 
 
 def _crowded(module: str, group: Sequence[InstalledPackage], builds: Sequence[Build], wants_gpu: bool) -> BuildFinding:
-    """An error only where the build that won is known to be the wrong one."""
+    """An error only if the build that is imported is known to be the wrong one."""
     shown = " and ".join("`%s` %s" % (each.name, each.version) for each in group)
     is_cpu = wants_gpu and any(each.framework == module and each.is_cpu for each in builds)
     what = "what was installed last is what runs" + (", here the build without CUDA" if is_cpu else "")
@@ -347,8 +347,8 @@ def _is_for_gpu(name: str) -> bool:
 def looked_at(
     prefix: str, python: str, gpus: Dict[str, Any], platform: str = ""
 ) -> Tuple[List[BuildFinding], List[str]]:
-    """What speaks against it, and the frameworks that are there; nothing where there is no GPU. `platform` is that of
-    the place where the script runs, if it is not this machine itself."""
+    """Returns the findings and the frameworks in the environment; both empty if no GPU works. `platform` is where the
+    script runs, if that is not this machine itself."""
     if not any(device.get("state") == "ok" for device in gpus.get("devices") or []):
         return [], []
     found = read_environment(prefix)

@@ -45,8 +45,8 @@ class Environment:
         self._lock = os.open(self.path + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def use(self, also_after_exec: bool = False) -> bool:
-        """True where it is complete: it is held from now on; `also_after_exec`: by the program that this process
-        becomes, too."""
+        """Holds the environment against removal. False if it is not complete. `also_after_exec`: the program that this
+        process becomes holds it too."""
         if not self.is_complete() or not kernel.lock(self._lock, USE_BYTE, shared=True):
             return False  # the process that holds it alone is removing it, or building it anew
         if not self.is_complete():  # removed between the look and the lock
@@ -60,7 +60,7 @@ class Environment:
         kernel.unlock(self._lock, USE_BYTE)
 
     def ensure(self, build: Build, anew: bool, wait: Callable[[float], None], tell: Tell) -> bool:
-        """True if it was built just now. `anew`: also where it is complete."""
+        """Builds it unless it is complete; `anew` builds it in any case. Returns whether it was built just now."""
         waited = False
         while not kernel.lock(self._lock, BUILD_BYTE):
             if not waited:
@@ -196,7 +196,7 @@ class Known:
         """The manifest of packages that were sent: then nothing is asked over the net."""
 
     def find(self) -> Optional[FoundEnvironment]:
-        """One that is complete, by what was noted when it was built; nothing is started."""
+        """Returns a complete environment for one of the locks, or None. Starts nothing: reads what builds noted."""
         for lock in self.locks():
             try:
                 with open(self.note(lock)) as source:

@@ -32,7 +32,7 @@ _KINDS = (
 
 
 class Failed(Exception):
-    """What is said instead of a result."""
+    """Ends the request with this problem instead of a result."""
 
     def __init__(self, kind: str, message: str, spec: str = "") -> None:
         Exception.__init__(self, message)
@@ -189,7 +189,7 @@ class Reporter:
 
 
 def check_local(url: str, sha256: Optional[bytes]) -> None:
-    """Rattler checks what it downloads; an archive of a channel that is a folder it takes as it is."""
+    """Checks an archive of a channel that is a folder: Rattler checks only what it downloads."""
     if sha256 is None:
         raise Failed("channel", "`%s` has no sha256" % url)
     if not url.startswith("file://"):
@@ -314,7 +314,7 @@ def _client(rattler: Any, config: Any, request: JSON) -> Any:
 
 
 def _reach(url: str, network: JSON) -> None:
-    """Rattler tries for minutes where packets are dropped. A proxy is left to it."""
+    """Fails soon if the server does not answer, where Rattler would try for minutes. With a proxy, Rattler decides."""
     parse, socket = importlib.import_module("urllib.parse"), importlib.import_module("socket")
     proxies = importlib.import_module("urllib.request").getproxies()
     place = parse.urlsplit(url)

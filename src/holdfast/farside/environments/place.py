@@ -32,8 +32,8 @@ def found_here(home: Home, environment: Dict[str, str]) -> List[Interpreter]:
 
 
 def brought(home: Home, build: str) -> List[str]:
-    """Those that uv downloaded for earlier runs. `build` as `x86_64-musl`: others may be for an image, or for another
-    machine that has the same home."""
+    """The Pythons that uv downloaded for earlier runs, for `build` such as `x86_64-musl`. Others in the folder are
+    for an image, or for another machine that shares the home."""
     folder = home.pythons()
     names = [name for name in names_in(folder) if _is_for(name, build)]
     paths = [os.path.join(folder, name, "bin", "python3") for name in names if not os.path.islink(folder + "/" + name)]
@@ -47,8 +47,8 @@ def _is_for(name: str, build: str) -> bool:
 
 
 def versions_of(paths: List[str], environment: Dict[str, str]) -> Dict[str, Optional[str]]:
-    """The full version of each, None of one that does not start. Its place tells where it can; the others are started,
-    all at once."""
+    """The full version of each, or None if it does not start. Read from the path where that has it; the others are
+    started, all at once."""
     known = {path: pythons.version_by_place(path) for path in paths}
     started: Dict[str, Program] = {}
     for path in [path for path in paths if known[path] is None][: pythons.MOST_STARTED]:
@@ -144,8 +144,7 @@ class BuildPlace:
         return [Interpreter(path, version) for path, version in known.items() if version]
 
     def own(self, path: str) -> Optional[Interpreter]:
-        """The Python of that place for a spec that pins none, where it is known without a question; `path` is what
-        the plan says."""
+        """The Python for a spec that pins none, if it is known without asking; else None. `path` is the plan's."""
         return None
 
     def has_none(self, path: str) -> bool:

@@ -85,7 +85,7 @@ def _glibc_needed(tag: str) -> Optional[Tuple[int, int]]:
 
 
 def _is_for_python(tag: str, abi: str, python: str) -> bool:
-    """True where it is not plainly another: PyPy and the like are not judged."""
+    """False only if the tag names another CPython; tags of PyPy and others count as fitting."""
     found, here = re.match(r"(py|cp)(\d)(\d*)\Z", tag), re.match(r"(\d+)\.(\d+)", python)
     if found is None or here is None:
         return True

@@ -28,8 +28,8 @@ class Resolver:
         self._home, self._plan, self._shop, self._variables, self._machine = home, plan, shop, variables, machine
 
     def lock(self, key: str, known: List[Lock], fits: Callable[[Lock], bool], make: Callable[[], Lock]) -> Lock:
-        """The first of `known` that fits; else what `make` makes, or what another run made meanwhile. `key` tells
-        apart what one spec may be resolved for: a version of Python, or `conda`."""
+        """Returns the first of `known` that fits, else what another run made meanwhile, else what `make` makes. `key`
+        is what the spec is resolved for: a version of Python, or `conda`."""
         for each in known:
             if fits(each):
                 return each
@@ -115,7 +115,7 @@ class Resolver:
 
 
 def _version(path: str) -> Optional[Tuple[int, int]]:
-    """Tells one content of a file that is only ever replaced from the next."""
+    """Changes when the file is replaced; None if there is none."""
     try:
         status = os.stat(path)
     except OSError:

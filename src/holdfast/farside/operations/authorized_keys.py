@@ -126,7 +126,7 @@ def _has_key(line: bytes, body: str) -> bool:
 
 
 def _replace(path: str, content: bytes) -> None:
-    """Whole or nothing, and of a link what it leads to: no user is locked out by a disk that fills up in between."""
+    """Replaces the file whole, so that a full disk locks no user out; of a link, the file that it leads to."""
     real = os.path.realpath(path)
     with whole(real, 0o600, is_durable=True) as target:
         target.write(content)
@@ -147,7 +147,7 @@ def _take_after(path: str, descriptor: int) -> None:
 
 
 def _append(path: str, addition: bytes) -> None:
-    """In place, where the folder takes no new file: in one piece at the end, so that what is there is never touched."""
+    """Appends in one piece, where the folder takes no new file; what is there is never touched."""
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
     try:
         end = os.fstat(descriptor).st_size

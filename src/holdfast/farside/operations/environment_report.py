@@ -39,8 +39,8 @@ class PackageLocation(NamedTuple):
 
 
 def checked(home: Home, message: Message) -> Dict[str, Any]:
-    """Of the environment that `plan` means, or without one of the Python `python`. `gpu`: one is wanted; where the
-    machine has one it is wanted in any case."""
+    """Checks the environment of `plan`, or the packages of the Python `python` if there is no plan. `gpu`: the run
+    wants one, as it always does on a machine that has one."""
     report = gpus.ask(inherited_environment())
     wants_gpu = bool(message.get("gpu")) or bool(report["devices"])
     if message.get("container") is not None:
@@ -97,7 +97,7 @@ def _planned(home: Home, message: Message, report: gpus.Report) -> Optional[Pack
 
 
 def _own_packages(message: Message) -> PackageLocation:
-    """It is started once, to say where it looks: that is decided by more than its folder."""
+    """Starts the Python once to ask where it looks for packages: its folder alone does not tell."""
     if message.get("container") is not None:
         image = message["container"].get("known_as") or message["container"]["image"]
         raise Refused("refused", "The target runs on the Python of the image `%s` as it is: see there." % image)

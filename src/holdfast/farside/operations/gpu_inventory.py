@@ -86,7 +86,7 @@ def _lease(uuid: Optional[str], state: LeaseState) -> Optional[Row]:
 
 
 def _holder(device: Row, instance: Optional[int], state: LeaseState) -> Optional[LeaseHolder]:
-    """Of the lease on what the process is on."""
+    """The holder of the lease on the device or instance that a process uses, or None."""
     for part in device["instances"]:
         if instance is not None and part.get("gpu_instance") == instance:
             return state.holder(str(part["uuid"]))
@@ -103,8 +103,8 @@ def _about(who: Occupant, holder: Optional[LeaseHolder]) -> Row:
 
 
 def _own_run(who: Occupant) -> Tuple[str, str]:
-    """Run and project by what the run's processes have in their environment; one that has cleared it, by what the
-    processes above it have. Those of other users may not be read."""
+    """The run and project of a process, from its environment or that of its ancestors. Both are empty for processes of
+    other users, whose environment cannot be read."""
     pid, steps = who.pid, 0
     while pid > 1 and steps < _MOST_ANCESTORS and who.uid == os.getuid():
         run = variable(pid, "HOLDFAST_RUN_ID")

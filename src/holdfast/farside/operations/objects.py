@@ -31,7 +31,7 @@ class Arrivals:
     def __init__(self, home: Home) -> None:
         self._home = home
         self._lacking: Dict[str, Optional[Dict[str, int]]] = {}
-        """Of each snapshot digest and size of what is not here; None: not even its manifest is."""
+        """Per snapshot, digest and size of each missing content; None if even the manifest is missing."""
 
     def prepare(self, message: Message, body: bytes) -> Dict[str, Any]:
         """Announce a snapshot. `base` and a body: its manifest is made here of that one and the difference. Answers
@@ -107,7 +107,8 @@ class Arrivals:
         return {"stored": not message.get("more")}
 
     def _finish(self, part: str, digest: str, length: int) -> None:
-        """Under a name that no other process knows, on any machine: what was verified is not written to any more."""
+        """Renames the part first, to a name that no other process on any machine knows, so that nothing changes it
+        after the check."""
         mine = self._part("%s-%d-%s" % (digest, os.getpid(), os.urandom(4).hex()))
         os.rename(part, mine)
         try:
@@ -252,7 +253,7 @@ def _checked(rows: Any) -> Rows:
 
 
 def _write_piece(part: str, data: bytes, offset: int) -> None:
-    """One that would leave a hole is refused: what was before it has been taken away meanwhile."""
+    """Refuses a piece that would leave a hole, because what came before it was removed meanwhile."""
     flags = os.O_WRONLY | os.O_CLOEXEC | (0 if offset else os.O_CREAT)
     descriptor = os.open(part, flags, 0o600)
     try:

@@ -133,7 +133,7 @@ def _in_image(home: Home, message: Dict[str, Any], container: Dict[str, Any], pa
 
 
 def _container_of(path: str) -> Optional[Dict[str, Any]]:
-    """Where the environment's Python is, or where alone it works; None for this machine itself."""
+    """The container in which the environment's Python works, or None if it works on this machine."""
     from holdfast.farside.containers.container_shell import nothing_but
     from holdfast.farside.environments.platforms import platform_name
 

@@ -111,13 +111,13 @@ def _refuse_alive(run: str) -> None:
 
 
 def _links(home: Home) -> List[str]:
-    """Where names of ours lead elsewhere: what lies there is not touched."""
+    """The targets of our names that are links; what they lead to is not touched."""
     paths = [os.path.join(home.path, name) for name in _known(home)]
     return [os.readlink(path) for path in paths if os.path.islink(path)]
 
 
 def _remove_runs(folder: str) -> None:
-    """One by one: a run that was started where the disk has no locks is kept, and the purge ends there."""
+    """Removes runs one by one. Stops at a run that was started where the disk has no locks, and keeps it."""
     if os.path.islink(folder) or not os.path.isdir(folder):
         return
     for project in names_in(folder, is_strict=True):

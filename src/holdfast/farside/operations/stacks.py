@@ -66,7 +66,7 @@ def stacks(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def ask(found: List[Process], file: "_File") -> Iterator[ProcessStack]:
-    """One after the other: what a process has written then is its own."""
+    """Asks one process after the other, so that what is written meanwhile is the answer of that process."""
     deadline = time.monotonic() + IN_ALL
     for process in found:
         command, stack, begin = _command(process), "", file.size()
@@ -80,8 +80,8 @@ def ask(found: List[Process], file: "_File") -> Iterator[ProcessStack]:
 
 
 def hindrance(process: Process, key: Optional[Tuple[int, int]]) -> str:
-    """Why it cannot be asked; empty if it can. The last look is at what the signal would do: it is never sent to a
-    process that would end by it, nor to one whose answer would go elsewhere."""
+    """Why it cannot be asked; empty if it can. The signal is never sent to a process that it would end, nor to one
+    whose answer would go elsewhere."""
     now = processes.look(process.pid)
     if now is None or now.start != process.start or now.state in "ZX":
         return "It has ended."
@@ -118,7 +118,8 @@ def _settled(process: Process, key: Optional[Tuple[int, int]]) -> str:
 
 
 class _File:
-    """What processes answer in, while no other command asks. `key` None: the run has none."""
+    """The file that processes write their stacks to, locked against other commands. `key` is None if the run has
+    none."""
 
     def __init__(self, path: str, run: str) -> None:
         self._path, self._run = path, run

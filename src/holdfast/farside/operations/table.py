@@ -87,7 +87,7 @@ OPERATIONS: Dict[str, Operation] = {
 
 
 def find(name: str) -> Operation:
-    """Refused where there is none of that name."""
+    """Raises Refused if there is no operation of that name."""
     operation = OPERATIONS.get(name)
     if operation is None:
         raise Refused("unknown", "This far side does not know `%s`." % name)
@@ -95,7 +95,7 @@ def find(name: str) -> Operation:
 
 
 def run(operation: Operation, home: Home, message: Dict[str, Any], tell: Callable[[str], None]) -> Any:
-    """Load what does it, and do it; of all but the agent's own."""
+    """Loads the module of the operation and calls its function. The agent's own operations are not run here."""
     module = __import__("holdfast.farside." + operation.module, fromlist=[operation.function])
     function = getattr(module, operation.function)
     if operation.gets == MESSAGE:

@@ -68,8 +68,8 @@ class Attendance:
             self.journal.append("swept", processes=[list(each) for each in ended[:100]], count=len(ended))
 
     def finish_output(self, pump: Pump) -> None:
-        """On a full disk the last output gets the reserve; what is more waits for room, as the script did. `cancel`
-        ends the waiting."""
+        """Writes the last output. On a full disk it uses the reserve; what does not fit waits for room until
+        `cancel`."""
         pump.move()
         if pump.blocked:
             self.journal.shrink_reserve(_LEFT_FOR_THE_END)

@@ -32,9 +32,8 @@ TIDYING = 5.0
 
 
 def adjudicate(*folders: str) -> None:
-    """Of each run that has no end: note what its engine says while it waits and, if nothing has it any more, write down
-    what happened to it. A repeat changes nothing. Of a run on another machine, in a home that both share, nothing
-    can be said here."""
+    """For each run without an end: notes what its engine says while it waits and, if nothing owns the run any more,
+    writes how it ended. A repeat changes nothing. Runs on another machine that shares the home are left alone."""
     open_ = [each for each in folders if not is_held(each) and _journal(each).ended() is None]
     for folder, seen in _look(open_).items():
         _settle(folder, seen)

@@ -12,8 +12,8 @@ _ROCM = "opt/rocm/share/amd_smi"
 
 
 class DeviceLook(NamedTuple):
-    """One look at one device: what could not be learned is None. `processes` are pids with their memory, `shares` what
-    each process has of the device's computing, in per cent; a process without one computes nothing."""
+    """One look at one device; None is not known. `processes` are pids with their memory. `shares` are per cent of the
+    device's computing per process; a process without one computes nothing."""
 
     utilisation: Optional[int] = None
     memory: Optional[int] = None
@@ -39,7 +39,7 @@ class Source:
         raise NotImplementedError
 
     def devices(self) -> Tuple[GpuDevice, ...]:
-        """As they are known now; of one that was lost all the time, nothing but its number."""
+        """As they are known now; only the number of one that was lost all the time."""
         raise NotImplementedError
 
     def look(self, number: int, is_asked: bool) -> DeviceLook:
