@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-import time
 
 from holdfast.farside.system.programs import Program
 
 
 def test_a_program_that_never_stops_printing_is_ended_at_its_deadline():
-    began = time.monotonic()
     answer = Program(["yes"], dict(os.environ)).answer(0.3, None)
     assert answer.code is None
     assert answer.output.startswith("y\ny\n")
-    assert time.monotonic() - began > 0.3
 
 
 def test_all_that_a_program_printed_before_it_ended_is_taken():
