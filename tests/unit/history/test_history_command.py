@@ -42,11 +42,9 @@ def history(in_utc, tmp_path, monkeypatch, capfd):
 
 
 def snapshot(archive, files: dict[str, str]) -> str:
-    store = ObjectStore(archive.state / "objects")
-    entries = tuple(
-        ManifestEntry(path, "f", store.put_bytes(text.encode()), len(text)) for path, text in sorted(files.items())
-    )
-    return store.put_bytes(encode_rows(entries))
+    put = ObjectStore(archive.state / "objects").put_bytes
+    rows = tuple(ManifestEntry(path, "f", put(text.encode()), len(text)) for path, text in sorted(files.items()))
+    return put(encode_rows(rows))
 
 
 def test_the_table_shows_the_newest_first_with_the_most_frequent_metrics(archive, history):
