@@ -11,9 +11,10 @@ import jmespath
 from holdfast.history.index import Index
 from holdfast.history.queries import metric_conditions
 from holdfast.project.folder import find_project
+from holdfast.workbench.reach.context import read_context
 
 QUERY = "[?accuracy > `0.99`].run_id"
-state = find_project(Path.cwd()).state_directory
+state = find_project(Path.cwd(), read_context().home).state_directory
 for line in sys.stdin:
     begin = time.perf_counter()
     match line.strip():

@@ -15,4 +15,4 @@ context = read_context()
 for configuration in configurations:
     for _ in range(int(count)):
         request = SubmitRequest("s.py", run_configuration=configuration)
-        deque(submit(find_project(context.directory), request, context, wait=False), maxlen=0)
+        deque(submit(find_project(context.directory, context.home), request, context, wait=False), maxlen=0)

@@ -15,8 +15,8 @@ from holdfast.workbench.submitting.submit import submit
 count = int(sys.argv[1])
 context = read_context()
 for _ in range(count):
-    deque(submit(find_project(context.directory), SubmitRequest("s.py"), context, wait=False), maxlen=0)
-project = find_project(context.directory)
+    deque(submit(find_project(context.directory, context.home), SubmitRequest("s.py"), context, wait=False), maxlen=0)
+project = find_project(context.directory, context.home)
 index = Index(project.state_directory)
 while index.unfinished():
     deque(refresh(project, context), maxlen=0)

@@ -62,6 +62,7 @@ def _ours(session: Session, name: str, count: int) -> Place:
     place = session.place(name)
     session.say("writing run folders")
     write_runs(place.project, count)
+    children.run(place, ["holdfast", "project", "trust", "--yes"])
     children.run(place, ["holdfast", "history", "rebuild"], f"{count} runs")
     return place
 

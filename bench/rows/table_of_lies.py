@@ -109,8 +109,9 @@ def _played(session: Session, cases: Sequence[Case]) -> Outcomes:
         found: dict[str, Mapping[str, Outcome]] = {}
         for product in PRODUCTS:
             session.say(f"{product}: {len(_of(product, cases))} runs")
-            command = _command(session.place(f"lies-{product}"))
-            ground = Ground(folder, command, daemon if product in CONTAINED else None, boxes)
+            place = session.place(f"lies-{product}")
+            home = Path(place.environment()["HOLDFAST_HOME"])
+            ground = Ground(folder, _command(place), home, daemon if product in CONTAINED else None, boxes)
             found.update(play({product: ground}, cases))
             session.say(f"{product}: {counted(product, found[product])}")
         return found

@@ -4,6 +4,9 @@ A frozen value is an object with its fields as keys, a named tuple a list, an en
 `as_json` says itself how it is written. What the far side answers is decoded strictly, since it is of this very build.
 Files are recovered leniently: unknown keys are ignored, and what cannot be read is left out where the shape allows
 that.
+
+Nothing that comes out of here breaks what uses it: whole numbers have 64 bits. Values of any shape are nested only so
+deep, and a number in them is one that a float can show.
 """
 
 from __future__ import annotations
@@ -17,6 +20,10 @@ from typing import Any, NamedTuple, TypeVar
 from holdfast.frozen import field_names, required_names
 
 _Value = TypeVar("_Value")
+DEEPEST = 100
+"""Levels of a value of any shape."""
+LARGEST = 1 << 1023
+"""What `holdfast.log` takes: every smaller number is a float too."""
 _Reader = Callable[[Any, bool], Any]
 """Takes the data and whether it is read leniently."""
 
@@ -231,7 +238,22 @@ def _number(data: Any, is_lenient: bool) -> float:
 
 
 def _anything(data: Any, is_lenient: bool) -> Any:
-    return data
+    """Level by level: Python recurses into what is nested, here or where it is written again."""
+    if type(data) is str or type(data) is float or data is None:
+        return data
+    level = [data]
+    for _ in range(DEEPEST):
+        if any(type(each) is int and not -LARGEST < each < LARGEST for each in level):
+            raise Malformed("a whole number in it is too large")
+        level = [
+            each
+            for outer in level
+            if isinstance(outer, (dict, list))
+            for each in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not level:
+            return data
+    raise Malformed(f"it is nested more than {DEEPEST} deep")
 
 
 def _wrong(data: Any, wanted: str) -> Malformed:

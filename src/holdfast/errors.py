@@ -47,14 +47,16 @@ class ExitCode(IntEnum):
 
 
 class HoldfastError(Exception):
-    """What happened, in one sentence, and what to do about it."""
+    """What happened, in one sentence, and what to do about it. `more`: of several things that happened, lines below the
+    first."""
 
     exit_code: ExitCode = ExitCode.INTERNAL
 
-    def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.message = message
+    def __init__(self, message: str, hint: str = "", more: Sequence[str] = ()) -> None:
+        self.lines = (message, *more)
+        self.message = "\n".join(self.lines)
         self.hint = hint
+        super().__init__(self.message)
 
     def __str__(self) -> str:
         return f"{self.message}\n{self.hint}" if self.hint else self.message
@@ -62,6 +64,11 @@ class HoldfastError(Exception):
 
 class UsageError(HoldfastError):
     exit_code = ExitCode.USAGE
+
+
+def on_one_line(name: str) -> str:
+    """A name for a hint, whose lines are lines of our own: one with a line break must not add to them."""
+    return name if name.isprintable() else name.encode("unicode_escape").decode("ascii")
 
 
 class UnknownName(UsageError):
@@ -73,9 +80,9 @@ class UnknownName(UsageError):
         guess = nearest(name, self.valid)
         lines = []
         if guess:
-            lines.append(f"Did you mean `{guess}`?")
+            lines.append(f"Did you mean `{on_one_line(guess)}`?")
         if self.valid:
-            shown = ", ".join(self.valid[:20]) + (" …" if len(self.valid) > 20 else "")
+            shown = ", ".join(map(on_one_line, self.valid[:20])) + (" …" if len(self.valid) > 20 else "")
             lines.append(f"There is: {shown}")
         if hint:
             lines.append(hint)
@@ -99,7 +106,7 @@ class ConfigurationError(HoldfastError):
         lines = [f"  {each}" for each in self.problems[:PROBLEMS_SHOWN]]
         if count > PROBLEMS_SHOWN:
             lines.append(f"  … and {count - PROBLEMS_SHOWN} more.")
-        super().__init__(f"{title} in the project's files:\n" + "\n".join(lines))
+        super().__init__(f"{title} in the project's files:", more=lines)
 
 
 class ProjectError(HoldfastError):

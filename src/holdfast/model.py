@@ -9,10 +9,13 @@ from typing import Annotated, Any, NamedTuple
 from holdfast.codec import Between
 from holdfast.errors import ExitCode
 from holdfast.frozen import dataclass, field
+from holdfast.shown_text import pasted
 
 Amount = Annotated[float, Between(0, 1 << 53)]  # what is measured is not negative; bytes of a GPU fit too
 YEAR_10000 = 253402300800.0
 """Seconds since 1970 from which on no calendar can show a time: nothing that a clock wrote."""
+ClockTime = Annotated[float, Between(-6e10, 6e10)]
+"""A time, a duration or a distance of clocks that a calendar has: within two thousand years of 1970."""
 RECORD_FORMAT = 1
 """Version of the near run folder (`submission.json`, `plan.json`) and of the far one."""
 
@@ -218,7 +221,7 @@ class Ending:
 
     def remedy(self, run_id: str, target: str) -> str:
         if self.reason is Reason.SIGNAL and signal_name(self.signal) in _OF_NATIVE_CODE:
-            return f"Native code failed; the stack is in: holdfast logs -r {run_id}"
+            return f"Native code failed; the stack is in: holdfast logs -r {pasted(run_id)}"
         return self._fill(OUTCOMES[self.reason].remedy, run_id, target)
 
     def _fill(self, text: str, run_id: str = "", target: str = "") -> str:

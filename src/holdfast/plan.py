@@ -100,8 +100,9 @@ class EnvironmentPlan:
 
     `spec` is the digest of what was asked for; `requirements`, `constraints` and `conda` are its lines, each with its
     file and line. `python` is a pin, `interpreter` the Python for a spec without one. `locks` are those known for the
-    spec; `exact`: the first one is used whatever the spec says. `files` is the folder of the spec's local files, `uv`
-    the program, `tools` what has to be sent for it, `secrets` the names of variables for the installer alone.
+    spec, from whichever machines; `exact`: what the first one has is wanted and nothing else. `files` is the folder of
+    the spec's local files, `uv` the program, `tools` what has to be sent for it, `secrets` the names of variables for
+    the installer alone.
     """
 
     spec: str

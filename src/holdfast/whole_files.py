@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from holdfast.errors import StorageError
 
@@ -26,7 +27,7 @@ def storage_error(error: OSError, doing: str, path: Path | str) -> StorageError:
 def whole(path: Path) -> Iterator[Path]:
     """Gives the name under which to write. After the block, what was written has the name `path`: readers see the old
     content or the new one. If it fails, as on a full disk, the old content stays and nothing is left beside it."""
-    temporary = path.with_name(f".hf-new-{os.getpid()}-{os.urandom(4).hex()}")  # short: `path` may have 255 bytes
+    temporary = path.with_name(f".hf-new-{os.urandom(8).hex()}")  # short: `path` may have 255 bytes
     try:
         yield temporary
         move(temporary, path)
@@ -42,7 +43,8 @@ def write_whole(path: Path, data: bytes, mode: int | None = None, is_durable: bo
         if is_durable:
             write_durably(temporary, data)
         else:
-            temporary.write_bytes(data)
+            with create_new(temporary) as file:
+                file.write(data)
         if mode is not None:
             temporary.chmod(mode)
     if is_durable:
@@ -51,10 +53,50 @@ def write_whole(path: Path, data: bytes, mode: int | None = None, is_durable: bo
 
 def write_durably(path: Path, data: bytes) -> None:
     """Write a new file and wait until the disk has it. Until then it must not be read, which the caller sees to."""
-    with path.open("wb") as file:
+    with create_new(path) as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
+
+
+def create_new(path: Path, mode: int = 0o666) -> BinaryIO:
+    """A file for writing that nothing was in the place of, also no link. Raises FileExistsError otherwise."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    return os.fdopen(os.open(path, flags | getattr(os, "O_CLOEXEC", 0), mode), "wb")
+
+
+def write_once(path: Path, data: bytes, mode: int = 0o666) -> bool:
+    """Make the file whole, unless something has its name: the second process leaves what the first one wrote. Returns
+    whether it was made."""
+    if os.path.lexists(path):
+        return False
+    beside = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
+    try:
+        with create_new(beside, mode) as file:
+            file.write(data)
+        try:
+            os.link(beside, path)
+        except FileExistsError:
+            return False
+        except OSError:  # a file system without hard links
+            return _create_in_place(path, data, mode)
+        return True
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _create_in_place(path: Path, data: bytes, mode: int) -> bool:
+    try:
+        file = create_new(path, mode)
+    except FileExistsError:
+        return False
+    try:
+        with file:
+            file.write(data)
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
+    return True
 
 
 def set_executable(path: Path, is_executable: bool) -> None:

@@ -15,6 +15,9 @@ from pathlib import Path
 RANKS = {
     "errors": 0,
     "frozen": 0,
+    "installed_programs": 1,
+    "regular_files": 1,
+    "shown_text": 1,
     "whole_files": 1,
     "codec": 1,
     "model": 2,
@@ -51,16 +54,19 @@ STAIRS = {
 """Folders inside a layer, from the bottom up: each may import those before it. `gpu` is the folder itself, without its
 subfolders."""
 FROM_THE_FAR_SIDE = {
-    "hosts": ("system.frames", "system.digests"),
-    "history": ("gpu.samples", "gpu.judge.evidence"),
+    "hosts": ("system.frames", "system.digests", "system.ownership"),
+    "shown_text": ("system.harmless",),
+    "history": ("gpu.samples", "gpu.judge.evidence", "system.folders", "system.whole_lines"),
     "plan": ("gpu.request",),
     "project": ("gpu.request",),
-    "workbench": ("gpu.request",),
+    "snapshots": ("system.reserved_names",),
+    "workbench": ("gpu.request", "system.folders", "system.reserved_names", "system.whole_lines"),
     "presenting": ("engines.engine", "gpu.request"),
     "environments": (
         "environments.installer_errors",
         "environments.drivers",
         "environments.locks",
+        "environments.pins",
         "environments.settings",
     ),
 }

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from holdfast.model import Reason, Run
-from holdfast.project.folder import Project, find_project
+from holdfast.project.folder import Project
 from holdfast.workbench.following.session import session_of
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
@@ -24,6 +24,7 @@ from integration.docker.conftest import docker, docker_template, shared_docker  
 from integration.runs.conftest import end_what_is_left
 from kit.docker.images import PYTHON
 from kit.files import holding
+from kit.projects import project_at
 from kit.waiting import wait_for
 
 SECRET = "s3cr3t-value-äöü"
@@ -40,7 +41,7 @@ class Place:
 
     @property
     def project(self) -> Project:
-        return find_project(self.root)
+        return project_at(self.root)
 
     def begin(self, script: str, wait: bool = True, **request: Any) -> Run:
         (self.root / "t.py").write_text(script)

@@ -18,7 +18,6 @@ from holdfast.hosts.connection import Connection, new_nonce
 from holdfast.hosts.host import Local
 from holdfast.model import Reason
 from holdfast.plan import EnginePlan
-from holdfast.project.folder import find_project
 from holdfast.snapshots.store import ObjectStore
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import Product
@@ -28,6 +27,7 @@ from holdfast.workbench.submitting.send import Sender
 from integration.interpreters import FOUND
 from kit.homes import furnish
 from kit.laptops import ended
+from kit.projects import project_at
 
 
 class Elsewhere(Local):
@@ -86,8 +86,8 @@ def test_a_run_on_a_host_gets_its_files_and_sends_everything_home(host, tmp_path
         "sys.stdout.buffer.write(open(u'\\u00e9 \\n.txt', 'rb').read() + repr(os.environ.get('LC_ALL')).encode())\n"
     )
     context = Context(tmp_path / "home", {**os.environ, "PATH": os.path.dirname(sys.executable)}, root, tmp_path)
-    monkeypatch.setattr(submitting, "product_of", lambda target, context: Product(host, EnginePlan(), Bare()))
-    run = ended(submitting.submit(find_project(root), SubmitRequest("t.py"), context))
+    monkeypatch.setattr(submitting, "product_of", lambda *_: Product(host, EnginePlan(), Bare()))
+    run = ended(submitting.submit(project_at(root), SubmitRequest("t.py"), context))
     assert run.ending.reason is Reason.COMPLETED, run
     folder = root / ".holdfast" / "runs" / run.run_id
     outside = None if host.name == "this machine" and "LC_ALL" not in os.environ else os.environ.get("LC_ALL")

@@ -159,7 +159,7 @@ def test_a_purge_of_a_local_target_removes_what_it_has_listed(holdfast: Run, tmp
     purged = holdfast("computetarget", "detach", "mine", "--purge", "-y", env=chosen)
     assert purged.code == 0, purged.err
     assert "removed Holdfast's folder on this machine" in purged.err
-    assert not home.exists()
+    assert [each.name for each in home.iterdir()] == ["projects"], "which projects are the user's is not the target's"
     assert not (tmp_path / "aml_config" / "mine.compute").exists()
 
 

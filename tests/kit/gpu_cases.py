@@ -33,12 +33,24 @@ NO_PROCESS = 4_194_305
 """One more than the highest number that a process can have."""
 Occupy = Callable[..., str]
 
+WATCHED = "/watched"
+"""Where a container that waits for the sampler has Holdfast's folder of the machine: a run's own is not in it."""
+
+
+def watching(home: object) -> str:
+    """The line below `volumes:` of a target that gives it to the containers."""
+    return f"  - {home}:{WATCHED}:ro"
+
+
 PRELUDE = f"""\
 import json, os, subprocess, sys, time
 
 def watched(key):
+    folder = os.environ["HOLDFAST_RUN_DIRECTORY"]
+    if os.path.isdir("{WATCHED}"):
+        folder = os.path.join("{WATCHED}", "runs", *folder.split("/")[-2:])
     try:
-        with open(os.path.join(os.environ["HOLDFAST_RUN_DIRECTORY"], "gpu.jsonl")) as source:
+        with open(os.path.join(folder, "gpu.jsonl")) as source:
             return sum(key in json.loads(line) for line in source if line.endswith("\\n"))
     except FileNotFoundError:
         return 0

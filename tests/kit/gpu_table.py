@@ -20,7 +20,7 @@ from kit.docker.daemon import GROUP, Daemon
 from kit.docker.gpus import offered
 from kit.docker.images import PYTHON
 from kit.fatbins import cuda_library
-from kit.gpu_cases import CASES, CONTAINED, Case
+from kit.gpu_cases import CASES, CONTAINED, Case, watching
 from kit.nvml import Simulated
 from kit.sshd import Alias, Client, Options
 
@@ -63,10 +63,11 @@ class Outcome:
 @dataclass(frozen=True)
 class Ground:
     """Where the table runs. Every user can enter `folder`; `command` runs `holdfast WORDS` in a project with these
-    variables added."""
+    variables added, with Holdfast's folder in `home`."""
 
     folder: Path
     command: Command
+    home: Path
     daemon: Daemon | None = None
     boxes: Boxes | None = None
 
@@ -122,9 +123,14 @@ class _Preparing:
             lines += address
         lines += ["userManagedEnvironment: true", f"pythonLocation: {environment}/bin/python"]
         if self._product in CONTAINED:
-            lines += [f"baseDockerImage: {PYTHON}", "volumes:", f"  - {environment}:{environment}", *case.container]
+            volumes = ["volumes:", f"  - {environment}:{environment}", watching(self._home())]
+            lines += [f"baseDockerImage: {PYTHON}", *volumes, *case.container]
         name = "%s%d" % (self._product, CASES.index(case))  # runs and their containers are named after it and the time
         return _Prepared(case, _project(folder / name, case, self._product, lines), context)
+
+    def _home(self) -> Path:
+        """Holdfast's folder on the machine of the runs."""
+        return self._ground.home if self._login is None else self._login.home
 
     def _environment(self, prefix: Path, case: Case) -> Path:
         """A virtual environment with frameworks, for this machine and for the image, whose system is the same."""
@@ -161,6 +167,11 @@ class _Login:
         self._account.authorize(self._key.with_name(f"{self._key.name}.pub").read_text())
         if uses_docker:
             self._account.join(GROUP)
+
+    @property
+    def home(self) -> Path:
+        """Holdfast's folder of the account."""
+        return self._account.home / ".holdfast"
 
     def server(self, name: str, environment: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
         """The lines of a target, and what the command needs to reach it."""

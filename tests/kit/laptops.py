@@ -20,7 +20,7 @@ from holdfast.history.run_folder import RunFolders
 from holdfast.hosts.connection import Connection
 from holdfast.hosts.host import Local
 from holdfast.plan import EnginePlan
-from holdfast.project.folder import Project, find_project
+from holdfast.project.folder import Project
 from holdfast.workbench.reach import events, run_hosts
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import Product
@@ -29,6 +29,7 @@ from holdfast.workbench.records.refresh import Looking
 from holdfast.workbench.submitting import submit
 from holdfast.workbench.submitting.run_plan import SubmitRequest
 from kit.homes import furnish
+from kit.projects import project_at
 
 SCRIPT = """
 import os, sys, time
@@ -102,7 +103,7 @@ class Laptop:
 
     @property
     def project(self) -> Project:
-        return find_project(self.root)
+        return project_at(self.root)
 
     def start(self, target: str, *arguments: str) -> str:
         request = SubmitRequest("train.py", arguments or (target,), None, target)
@@ -153,7 +154,7 @@ def boxes(tmp_path: Path) -> Iterator[dict[str, Box]]:
 def new_laptop(
     tmp_path: Path, boxes: dict[str, Box], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[str, str | None], Laptop]:
-    def product(target: Any, context: Context) -> Product:
+    def product(target: Any, context: Context, *_: Any) -> Product:
         return Product(boxes[target.address], EnginePlan(), Bare())
 
     monkeypatch.setattr(submit, "product_of", product)

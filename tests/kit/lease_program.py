@@ -131,8 +131,12 @@ def _supervise(given: Dict[str, Any], report: gpus.Report, guardian: int, to_gua
 
 
 def wait(given: Dict[str, Any]) -> None:
-    """As the supervisor of a run does."""
+    """As the supervisor of a run does. With a `uid` the driver is asked before the process becomes that user only."""
     ask = functools.partial(gpus.ask, dict(os.environ), given["patience"])
+    if "uid" in given:
+        known = ask()
+        ask = lambda: known  # type: ignore[assignment]  # noqa: E731 - for its users as the other
+        _become(given["uid"])
     who = leases.LeaseHolder(os.getuid(), given["run"], os.getpid())
     request = GpuRequest(gpus=given["gpus"], min_memory=given.get("min_memory"))
     told = lambda text: say(told=text)  # noqa: E731 - it is passed on only

@@ -15,7 +15,7 @@ from holdfast.containers import Bare
 from holdfast.hosts.connection import Connection
 from holdfast.model import Run
 from holdfast.plan import EnginePlan
-from holdfast.project.folder import Project, find_project
+from holdfast.project.folder import Project
 from holdfast.snapshots.store import ObjectStore
 from holdfast.snapshots.take import take_snapshot
 from holdfast.workbench.reach import events, link, run_hosts
@@ -24,6 +24,7 @@ from holdfast.workbench.reach.targets import Product
 from holdfast.workbench.submitting import submit as submitting
 from holdfast.workbench.submitting.run_plan import SubmitRequest
 from holdfast.workbench.submitting.send import Sender
+from kit.projects import own_state, project_at
 from kit.relay import Relayed
 
 
@@ -37,11 +38,11 @@ class Bench:
 
     @property
     def project(self) -> Project:
-        return find_project(self.root)
+        return project_at(self.root)
 
     @property
     def store(self) -> ObjectStore:
-        return ObjectStore(self.root / ".holdfast" / "objects")
+        return ObjectStore(own_state(self.root) / "objects")
 
     @property
     def far_objects(self) -> Path:
@@ -53,7 +54,7 @@ class Bench:
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
     def snapshot(self) -> str:
-        return take_snapshot(self.root, self.root / ".holdfast", lambda files, size: None, {}).digest
+        return take_snapshot(self.root, own_state(self.root), lambda files, size: None, {}).digest
 
     def send(self, connection: Connection, snapshot: str) -> Iterator[events.Sending]:
         sender = Sender(connection, self.store, snapshot, None)
@@ -82,7 +83,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     root.mkdir()
     environment = {**os.environ, "PATH": os.path.dirname(sys.executable)}
     host = Relayed(tmp_path / "home", environment, tmp_path / "reports")
-    monkeypatch.setattr(submitting, "product_of", lambda target, context: Product(host, EnginePlan(), Bare()))
+    monkeypatch.setattr(submitting, "product_of", lambda *_: Product(host, EnginePlan(), Bare()))
     monkeypatch.setattr(run_hosts, "host_of", lambda target, context: host)
     monkeypatch.setattr(link, "TRIES", (0.01, 0.01, 0.02))
     made = Bench(root, host, Context(tmp_path / "home", environment, root, tmp_path))

@@ -80,6 +80,7 @@ COPIES = [["driver_log", "metrics/1-a.jsonl"], ["driver_log", "driver_log.diverg
     [
         ("a_snapshot_is_taken_without_git", [KINDS, 1, True, "print(3)\n", []]),
         ("a_run_is_recorded_and_found", [True, False, True, True, "Submitted", 1]),
+        ("gpu_samples_are_read", [["K80", 50, 4]]),
         ("copies_grow_and_are_set_aside", [COPIES[0], "one\ntwo\n", "new\n", COPIES[1]]),
         ("a_host_is_remembered", [7.0]),
         ("a_project_is_made_and_changed", ["iris", 32, "*\n"]),
@@ -131,6 +132,9 @@ def test_no_module_of_the_client_names_what_windows_lacks():
 
 REACHED_ONLY_WHERE_IT_IS = {
     "holdfast.hosts.askpass socket.AF_UNIX",  # a place that is a number is a port
+    "holdfast.hosts.own_home os.geteuid",  # behind a question for the name, which `require_own` asks first
+    "holdfast.hosts.socket_folder os.geteuid",  # both behind the same question of `runtime_folder`
+    "holdfast.hosts.socket_folder socket.AF_UNIX",
     "holdfast.hosts.shared_connection socket.AF_UNIX",  # asked for a path that `own_socket` or ssh's own settings gave
 }
 

@@ -26,7 +26,8 @@ def current_context() -> Context:
 
 def current_project(context: Context | None = None) -> Project:
     """The project of the folder in which the command was typed. `context`: if it has been read already."""
-    return find_project((context or current_context()).directory)
+    context = context or current_context()
+    return find_project(context.directory, context.home)
 
 
 def read_target(project: Project, wanted: str) -> ComputeTarget:
@@ -49,14 +50,13 @@ def tell_if_shipped(project: Project, folder: Path, context: Context) -> None:
     """Warns that the next run takes along what a command copied to `folder`, if that is inside the project and no rule
     keeps it out of snapshots."""
     from holdfast.cli import terminal
-    from holdfast.presenting.lines import one_line
     from holdfast.snapshots.ignore import AMLIGNORE, explain
-    from holdfast.snapshots.patterns import literal
+    from holdfast.snapshots.patterns import typed_line
 
     place, root = folder.resolve(), project.root.resolve()
     if root not in place.parents:
         return
     inside = place.relative_to(root).as_posix()
     if explain(root, f"{inside}/any", context.environment) is None:
-        line = one_line(os.fsdecode(literal(os.fsencode(inside))))
+        line = typed_line(os.fsencode(inside))
         terminal.hint(f"It is in the project, so runs take it along. To leave it out: `/{line}/` in {AMLIGNORE}")

@@ -18,11 +18,11 @@ from holdfast.errors import ExitCode, HoldfastError, UsageError
 from holdfast.frozen import asdict
 from holdfast.hosts.replies import Inventory
 from holdfast.hosts.ssh_questions import Secret
-from holdfast.presenting.lines import one_line
 from holdfast.presenting.machine_page import rows
 from holdfast.project.compute import ComputeTarget, written_keys
 from holdfast.project.folder import Project
 from holdfast.project.quantities import format_size
+from holdfast.shown_text import pasted
 from holdfast.workbench.machines import detach
 from holdfast.workbench.machines.answers import Ways
 from holdfast.workbench.machines.attach import Attached, AttachRequest, attach_docker, attach_remote
@@ -147,7 +147,8 @@ def show_command(name: str, output: Output) -> None:
     output.show({"name": found.name, "file": file, **written_keys(found)})
     there = _inventory(found, context)
     if there is not None:
-        click.echo(f"\n{_page(there)}\n{_how_many_runs(there)}")
+        for line in ("", *_page(there), _how_many_runs(there)):
+            terminal.data(line)
 
 
 @click.command("detach", cls=CliCommand)
@@ -193,15 +194,17 @@ def _missing(kind: str | None, name: str | None, address: str | None) -> UsageEr
         *(["--name NAME"] if not name else []),
         *(["--address HOST[:PORT], or a name of ~/.ssh/config"] if kind in OVER_SSH and not address else []),
     ]
-    whole = f"holdfast computetarget attach {kind or 'remote'} --name {name or 'NAME'}"
-    more = f" --address {address or 'HOST'}" if kind is None or kind in OVER_SSH else ""
+    whole = f"holdfast computetarget attach {kind or 'remote'} --name {pasted(name or 'NAME')}"
+    more = f" --address {pasted(address or 'HOST')}" if kind is None or kind in OVER_SSH else ""
     return UsageError(f"What is missing: {'; '.join(lacking)}.", whole + more)
 
 
 def _beside_this_machine(kind: str, home: str | None) -> str:
     other = "remotedocker" if kind in IN_CONTAINERS else "remote"
     if home is not None:
-        return f"Leave out --home, and name the folder of all that is on this machine: export HOLDFAST_HOME={home}"
+        return (
+            f"Leave out --home, and name the folder of all that is on this machine: export HOLDFAST_HOME={pasted(home)}"
+        )
     return f"Leave out --address and the like. For another machine: holdfast computetarget attach {other} …"
 
 
@@ -210,8 +213,8 @@ def _attach_here(project: Project, name: str, kind: str, image: str | None, cont
         _show_attached(show_until(attach_docker(project, name, image, context), Attached))
         return
     for file in attach_local(project, name):
-        click.echo(file)
-    terminal.hint(f"Run on it: holdfast submit -c {name} SCRIPT")
+        terminal.data(file)
+    terminal.hint(f"Run on it: holdfast submit -c {pasted(name)} SCRIPT")
 
 
 def _ways(
@@ -237,8 +240,8 @@ def _attach_remote(project: Project, wanted: AttachRequest, context: Context) ->
 def _show_attached(attached: Attached) -> None:
     draw_page(rows(attached.facts, attached.findings, attached.engine), sys.stderr)
     for file in attached.files:
-        click.echo(file)
-    terminal.hint(f"Run on it: holdfast submit -c {attached.target.name} SCRIPT")
+        terminal.data(file)
+    terminal.hint(f"Run on it: holdfast submit -c {pasted(attached.target.name)} SCRIPT")
 
 
 def _inventory(target: ComputeTarget, context: Context) -> Inventory | None:
@@ -263,18 +266,17 @@ def _as_dict(there: Inventory | None) -> dict[str, Any] | None:
     }
 
 
-def _page(there: Inventory) -> str:
-    rows = [(one_line(each.name), each.size) for each in there.stored] + [("together", there.size)]
-    lines = [f"  {name:<16} {format_size(size):>10}" for name, size in rows]
-    return "\n".join([f"{there.home} on the machine:", *lines])
+def _page(there: Inventory) -> list[str]:
+    rows = [*((each.name, each.size) for each in there.stored), ("together", there.size)]
+    return [f"{there.home} on the machine:", *(f"  {name:<16} {format_size(size):>10}" for name, size in rows)]
 
 
 def _confirm_purge(name: str, there: Inventory, sure: bool) -> bool:
-    terminal.notice(_page(there))
+    terminal.notices(_page(there))
     terminal.notice(
         f"{_how_many_runs(there)} Other projects and laptops that use this account there use this folder too."
     )
-    place = f"{one_line(there.home)} on `{name}`"
+    place = f"{there.home} on `{name}`"
     return sure or terminal.agreed(f"Remove all that Holdfast has in {place}?", "A purge needs confirmation.")
 
 

@@ -20,8 +20,8 @@ from holdfast.cli.output_format import CliCommand
 from holdfast.cli.screen import Screen, drain
 from holdfast.errors import StorageError, UsageError
 from holdfast.history.run_folder import RunFolders
-from holdfast.presenting.lines import one_line
 from holdfast.project.quantities import format_size
+from holdfast.shown_text import pasted
 from holdfast.workbench.following.outputs import bring_outputs_home
 from holdfast.workbench.records.artifacts import Copied, DownloadRequest, download
 from holdfast.workbench.records.import_runs import import_runs
@@ -58,10 +58,10 @@ def download_command(run: str, target: str | None, directory: Path, overwrite: b
     try:
         for event in download(project, DownloadRequest(run_id, directory, wanted, overwrite), context):
             if isinstance(event, Copied):
-                click.echo(one_line(str(event.destination)))
+                terminal.data(event.destination)
                 count, total = count + 1, total + event.size
             else:
-                terminal.warning(f"`{one_line(event.path)}` is a link that leads out of the run: left out.")
+                terminal.warning(f"`{event.path}` is a link that leads out of the run: left out.")
     except StorageError:
         terminal.notice(f"{count} {'file' if count == 1 else 'files'}, {format_size(total)}; not all:")
         raise
@@ -85,10 +85,10 @@ def promote_command(run: str, artifact_path: str, name: str) -> None:
     """Give a file of a run a name that is committed with the code."""
     project = current_project()
     done = promote(project, RunFolders(project.state_directory).resolve(run), artifact_path, name)
-    click.echo(done.file.relative_to(project.root))
+    terminal.data(done.file.relative_to(project.root))
     if done.replaced is not None:
         terminal.notice(f"It led to `{done.replaced.artifact}` of run {done.replaced.run_id} before.")
-    terminal.hint(f"Fetch it: holdfast asset download -l {done.file.relative_to(project.root)} -d DIR")
+    terminal.hint(f"Fetch it: holdfast asset download -l {pasted(str(done.file.relative_to(project.root)))} -d DIR")
 
 
 @click.command("import", cls=CliCommand)
@@ -123,4 +123,4 @@ def import_command(target: str, wanted: str | None, everything: bool) -> None:
 @download_options
 def download_asset_command(link_file: Path, directory: Path, overwrite: bool) -> None:
     """Copy the file that a link leads to, checked against the digest in the link."""
-    click.echo(download_asset(current_project(), link_file, directory, overwrite))
+    terminal.data(download_asset(current_project(), link_file, directory, overwrite))

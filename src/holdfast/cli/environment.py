@@ -21,8 +21,9 @@ from holdfast.presenting.environment_page import (
     rows,
     shown_as_dict,
 )
-from holdfast.presenting.lines import Column, at_most, one_line
+from holdfast.presenting.lines import Column, at_most
 from holdfast.project.quantities import format_size
+from holdfast.shown_text import pasted
 from holdfast.workbench.environments import inventory
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
@@ -99,7 +100,7 @@ def remove_command(names: tuple[str, ...], everything: bool, target: str | None,
         if not event.kept:
             removed.append(event)
         text = f"kept {event.name}: {event.kept}" if event.kept else f"removed {event.name}"
-        terminal.notice(one_line(text))
+        terminal.notice(text)
     if removed:
         terminal.notice(f"{format_size(sum(each.size for each in removed))} freed.")
     if removed and sum(each.size - each.own for each in found) > WORTH_A_WORD:
@@ -112,11 +113,12 @@ def remove_command(names: tuple[str, ...], everything: bool, target: str | None,
 
 
 def _in_use(kept: list[events.Removed], target: str | None) -> StateError:
-    where = f" -t {target}" if target else ""
-    ids = [one_line(each.name.removeprefix("environment ")) for each in kept]
-    shows = [f"  holdfast environment show {each}{where}" for each in ids]
+    where = f" -t {pasted(target)}" if target else ""
+    ids = [each.name.removeprefix("environment ") for each in kept]
+    shows = [f"  holdfast environment show {pasted(each)}{where}" for each in ids]
     hint = "\n".join(["Wait for the run, or cancel it. Who it is:", *shows])
-    return StateError("\n".join(one_line(each.kept) for each in kept), hint)
+    first, *more = [each.kept for each in kept]
+    return StateError(first, hint, more)
 
 
 def _host(target: str | None, context: Context) -> Host:
@@ -133,6 +135,6 @@ def _columns(now: float) -> list[Column]:
 def _is_sure(found: list[ListedEnvironment], host: Host) -> bool:
     for each in found:
         text = f"  {each.id}  {format_size(each.own):>8}  {each.state:<10}  {at_most(each.summary, SUMMARY_SHOWN)}"
-        terminal.notice(one_line(text))
+        terminal.notice(text)
     count = "this environment" if len(found) == 1 else f"these {len(found)} environments"
     return terminal.agreed(f"Remove {count} from {host.name}?", "Removing several environments needs confirmation.")

@@ -21,7 +21,6 @@ from holdfast.history.queries import run_as_dict
 from holdfast.history.run_folder import RunFolders
 from holdfast.hosts.replies import Stack
 from holdfast.model import Run, Status
-from holdfast.presenting.lines import one_line
 from holdfast.presenting.run_words import (
     host_state,
     notes_of,
@@ -33,6 +32,7 @@ from holdfast.presenting.run_words import (
 )
 from holdfast.project.folder import Project
 from holdfast.project.quantities import format_duration, short_duration
+from holdfast.shown_text import one_line, pasted
 from holdfast.workbench.following.follower import Follower
 from holdfast.workbench.following.session import Session
 from holdfast.workbench.reach import events
@@ -113,7 +113,7 @@ def logs_command(run: str, target: str | None, following: bool, control: bool) -
     if path.exists():
         with path.open("rb") as source:
             while data := source.read(1 << 20):
-                sys.stdout.buffer.write(data)
+                terminal.pass_on(sys.stdout, data)
         sys.stdout.buffer.flush()
     if not control:
         _say_what_output_does_not(session)
@@ -133,7 +133,7 @@ def _say_what_output_does_not(session: Session) -> None:
         terminal.hint(run.remedy())
         log = session.folder / "control_log"
         if "--control" not in run.remedy() and log.exists() and log.stat().st_size:
-            terminal.hint(f"What was done before that: holdfast logs --control -r {run.run_id}")
+            terminal.hint(f"What was done before that: holdfast logs --control -r {pasted(run.run_id)}")
 
 
 @click.command("cancel", cls=CliCommand)
@@ -230,10 +230,15 @@ def _named(run: Run) -> str:
 def _say_interrupted(run_id: str, is_asked: bool) -> int:
     if is_asked:
         terminal.notice(f"Detached. The canceling goes on: {run_id}")
-        terminal.hint(f"Follow it:   holdfast logs -f -r {run_id}\nWhere it is: holdfast status -r {run_id}")
+        terminal.hint(
+            f"Follow it:   holdfast logs -f -r {pasted(run_id)}\nWhere it is: holdfast status -r {pasted(run_id)}"
+        )
     else:
         terminal.notice(f"Interrupted while the run was being asked to end; it may go on: {run_id}")
-        terminal.hint(f"Whether it does: holdfast status -r {run_id}\nAsk again:       holdfast cancel -r {run_id}")
+        terminal.hint(
+            f"Whether it does: holdfast status -r {pasted(run_id)}\n"
+            f"Ask again:       holdfast cancel -r {pasted(run_id)}"
+        )
     return ExitCode.DETACHED
 
 
@@ -263,7 +268,7 @@ def stacks_command(run: str, target: str | None, output: Output) -> None:
         return
     for each in found:
         for line in _stack_lines(each):
-            click.echo(line)
+            terminal.data(line)
     if not any(each.stack for each in found):
         terminal.notice("No process of the run has a stack to show.")
 
@@ -272,11 +277,11 @@ def _stack_lines(stack: Stack) -> list[str]:
     """Indented lines are the process's own; without a stack one line says it all."""
     head = f"{stack.pid} {stack.name} ({stack.state})"
     if not stack.stack:
-        return [one_line(f"{head}: no stack. {stack.why}")]
+        return [f"{head}: no stack. {stack.why}"]
     lines = [_fitting(head, stack.command)]
     if stack.why:
-        lines.append(one_line(f"  {stack.why}"))
-    lines += [f"  {one_line(line)}".rstrip() for line in stack.stack.splitlines()]
+        lines.append(f"  {stack.why}")
+    lines += [f"  {line}".rstrip() for line in stack.stack.rstrip("\n").split("\n")]
     return [*lines, ""]
 
 

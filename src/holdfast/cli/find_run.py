@@ -18,6 +18,7 @@ from holdfast.model import Run
 from holdfast.presenting.run_words import script_and_target
 from holdfast.project.folder import Project
 from holdfast.project.quantities import short_duration
+from holdfast.shown_text import pasted
 from holdfast.workbench.reach.context import Context
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def _commands(runs: Sequence[Run], context: Context) -> str:
     lines = []
     for run in runs[-SHOWN:]:
         age = short_duration(max(0.0, context.now() - run.submission.created))
-        lines.append(f"{script_and_target(run)}, submitted {age} ago: holdfast cancel -r {run.run_id}")
+        lines.append(f"{script_and_target(run)}, submitted {age} ago: holdfast cancel -r {pasted(run.run_id)}")
     return "\n".join(lines)
 
 

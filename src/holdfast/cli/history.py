@@ -21,9 +21,9 @@ from holdfast.cli.tables import fitting, left_out
 from holdfast.history.index import EVERY, Filter, Index
 from holdfast.history.queries import metric_conditions
 from holdfast.model import Run, Status
-from holdfast.presenting.lines import one_line
 from holdfast.presenting.run_words import COLUMNS, host_state, table
 from holdfast.project.folder import Project
+from holdfast.shown_text import pasted
 from holdfast.workbench.reach.contacts import Silence, silences
 
 TABLE_ROWS = 50
@@ -121,8 +121,8 @@ def _documents(
 
 def _say_what_is_unreadable(names: tuple[str, ...]) -> None:
     for name in names:
-        terminal.warning(f"the folder of run `{one_line(name)}` cannot be read.")
-        terminal.hint(f"Why: holdfast history info -r {one_line(name)}")
+        terminal.warning(f"the folder of run `{name}` cannot be read.")
+        terminal.hint(f"Why: holdfast history info -r {pasted(name)}")
 
 
 @click.command("rebuild", cls=CliCommand)
@@ -130,4 +130,4 @@ def rebuild_command() -> None:
     """Make the index of the runs anew from their folders."""
     state = current_project().state_directory
     count = Index(state).rebuild() if state.is_dir() else 0
-    click.echo(f"{count} {'run' if count == 1 else 'runs'} in the index.")
+    terminal.data(f"{count} {'run' if count == 1 else 'runs'} in the index.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from typing import TextIO
 
 import click
@@ -20,9 +21,9 @@ from holdfast.cli.options import (
 )
 from holdfast.cli.output_format import CliCommand, Column, Output, output_options
 from holdfast.cli.tables import draw_page
+from holdfast.cli.terminal import Styled
 from holdfast.errors import UsageError
 from holdfast.presenting import run_page
-from holdfast.presenting.lines import one_line
 from holdfast.presenting.run_page import changed_files, sameness, sections
 from holdfast.workbench.records.artifacts import find_artifact
 from holdfast.workbench.records.inspection import CodeDifference, RunComparison, compare, inspect
@@ -63,7 +64,7 @@ def info_command(run: str, target: str | None, artifact: str | None, output: Out
     sys.stdout.flush()
     with found.file.open("rb") as source:
         while data := source.read(1 << 20):
-            sys.stdout.buffer.write(data)
+            terminal.pass_on(sys.stdout, data)
     sys.stdout.buffer.flush()
 
 
@@ -117,31 +118,36 @@ _INFO_COLUMNS = [
 def draw_comparison(comparison: RunComparison, whole_code: bool, stream: TextIO) -> None:
     for section in sections(comparison):
         tables.draw(section.rows, section.columns, stream)
-        stream.write("\n")
-    stream.writelines(f"{line}\n" for line in sameness(comparison))
+        terminal.write(stream)
+    for line in sameness(comparison):
+        terminal.write(stream, line)
     _draw_code(comparison.code, whole_code, stream)
 
 
 def _draw_code(code: CodeDifference, whole: bool, stream: TextIO) -> None:
     if code == CodeDifference():
         return
-    stream.write(terminal.style("Code", "bold", stream) + "\n")
+    for line in _code_lines(code, whole):
+        terminal.write(stream, line)
+
+
+def _code_lines(code: CodeDifference, whole: bool) -> Iterator[str | Styled]:
+    yield Styled("Code", "bold")
     if code.problem:
-        stream.write(f"It cannot be compared: {one_line(code.problem)}\n\n")
+        yield f"It cannot be compared: {code.problem}"
+        yield ""
         return
-    names = [f"{word:8} {one_line(path)}" for word, path in changed_files(code)]
+    names = [f"{word:8} {path}" for word, path in changed_files(code)]
     shown = names if whole else names[:FILES_SHOWN]
-    stream.writelines(f"{line}\n" for line in shown)
+    yield from shown
     if len(names) > len(shown):
-        stream.write(f"… {len(names) - len(shown)} more files: --code\n")
-    stream.write("\n")
-    # A file may hold what steers a terminal; tabs are its indentation and stay.
-    diff = ["\t".join(map(one_line, line.split("\t"))) for line in code.diff.splitlines()]
-    lines = diff if whole else [_cut(line) for line in diff[:DIFF_LINES]]
-    stream.writelines(f"{_painted(line, stream)}\n" for line in lines)
-    if len(diff) > len(lines):
-        stream.write(f"… {len(diff) - len(lines)} more lines: --code\n")
-    stream.write("\n")
+        yield f"… {len(names) - len(shown)} more files: --code"
+    yield ""
+    diff = code.diff.splitlines()
+    yield from map(_painted, diff if whole else [_cut(line) for line in diff[:DIFF_LINES]])
+    if not whole and len(diff) > DIFF_LINES:
+        yield f"… {len(diff) - DIFF_LINES} more lines: --code"
+    yield ""
 
 
 def _cut(line: str) -> str:
@@ -149,10 +155,10 @@ def _cut(line: str) -> str:
     return line if more <= 0 else f"{line[:LINE_LENGTH]}… {more} more characters: --code"
 
 
-def _painted(line: str, stream: TextIO) -> str:
+def _painted(line: str) -> Styled:
     """Colour only repeats what the first character says."""
     if line.startswith(("+++", "---", "@@")):
-        return terminal.style(line, "bold", stream)
+        return Styled(line, "bold", keeps_tabs=True)
     if line.startswith(("+", "-")):
-        return terminal.style(line, "good" if line[0] == "+" else "error", stream)
-    return line
+        return Styled(line, "good" if line[0] == "+" else "error", keeps_tabs=True)
+    return Styled(line, "", keeps_tabs=True)

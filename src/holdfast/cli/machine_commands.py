@@ -26,7 +26,6 @@ from holdfast.cli.tables import draw_page
 from holdfast.errors import ExitCode, HostError
 from holdfast.hosts.machine_report import GpuInUse, GpuInventory
 from holdfast.presenting.environment_page import checked_as_dict, checked_text, fixed_text, remark_line
-from holdfast.presenting.lines import one_line
 from holdfast.presenting.machine_page import as_dict, rows, user_rows, users_document
 from holdfast.workbench.environments import suitability
 from holdfast.workbench.machines import usability
@@ -85,14 +84,15 @@ def check_environment_command(
         output.show(checked_as_dict(checked))
     else:
         for change in checked.fixed:
-            terminal.notice(one_line(fixed_text(change)))
+            terminal.notice(fixed_text(change))
         for remark in checked.remarks:
             line = remark_line(remark)
-            click.echo("\n    ".join([line.text, *map(one_line, line.remedy.splitlines())]))
-        terminal.notice(one_line(checked_text(checked)))
+            for each in (line.text, *(f"    {part}" for part in line.remedy.split("\n") if part)):
+                terminal.data(each)
+        terminal.notice(checked_text(checked))
     if checked.unreachable is not None:
-        terminal.warning(one_line(f"What is installed was not looked at: {checked.unreachable.message}"))
-        terminal.hint("\n".join(map(one_line, checked.unreachable.hint.splitlines())))
+        terminal.warning(f"What is installed was not looked at: {checked.unreachable.message}")
+        terminal.hint(checked.unreachable.hint)
     if checked.has_errors:
         return ExitCode.CONFIGURATION
     return checked.unreachable.exit_code if isinstance(checked.unreachable, HostError) else 0
@@ -166,10 +166,10 @@ def _watch_in_blocks(looks: Iterator[GpuInventory], output: Output) -> None:
     with contextlib.suppress(KeyboardInterrupt):
         for look in looks:
             if _is_page(output):
-                sys.stdout.write(_time("%Y-%m-%d %H:%M:%S", look) + "\n")
+                terminal.write(sys.stdout, _time("%Y-%m-%d %H:%M:%S", look))
             _show(look, output, sys.stdout)
             if _is_page(output):
-                sys.stdout.write("\n")
+                terminal.write(sys.stdout)
             sys.stdout.flush()
 
 
@@ -181,7 +181,7 @@ def _watch_on_screen(looks: Iterator[GpuInventory]) -> None:
             draw_page(user_rows(look), page)
             shown = page.getvalue()
             screen.show(f"{_time('%H:%M:%S', look)}, every {EVERY:g} s; Ctrl-C ends it", shown)
-    sys.stdout.write(shown)  # the last page stays and can be copied from
+    terminal.write_as_it_is(sys.stdout, shown)  # the last page stays and can be copied from
 
 
 class _Page(io.StringIO):
@@ -274,14 +274,14 @@ class OtherScreen:
         with self._handlers:
             if self._shown:
                 with contextlib.suppress(OSError, ValueError):  # a closed window takes nothing
-                    self._stream.write(END)
+                    terminal.write_as_it_is(self._stream, END)
                     self._stream.flush()
 
     def show(self, title: str, page: str) -> None:
         """Overwrites the last page line by line, so that nothing flickers. Says how many lines do not fit."""
         lines = "".join(f"{line}\x1b[K\r\n" for line in _fitting(title, page.splitlines()))
         begin, self._shown = "" if self._shown else BEGIN, f"\x1b[H{lines}\x1b[J"
-        self._stream.write(begin + self._shown)
+        terminal.write_as_it_is(self._stream, begin + self._shown)
         self._stream.flush()
 
     def _stop(self, number: int, _frame: FrameType | None) -> None:

@@ -47,6 +47,7 @@ GROUPS: Mapping[str, CommandEntry] = {
         commands={
             "create": CommandEntry("Create a project in a new folder.", "project:create_command"),
             "restore": CommandEntry("Write the files of a run's snapshot to a folder.", "project:restore_command"),
+            "trust": CommandEntry("Take over runs that came with a copy.", "project:trust_command"),
             "sample": CommandEntry(
                 "What projects can be made from.",
                 commands={"list": CommandEntry("List the templates.", "project:sample_list_command")},
@@ -255,7 +256,7 @@ def _load(place: str) -> click.Command:
 
 def _version(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
     if value and not context.resilient_parsing:
-        click.echo(f"holdfast {__version__}")
+        terminal.data(f"holdfast {__version__}")
         context.exit()
 
 
@@ -265,6 +266,7 @@ def _run(arguments: list[str], switches: terminal.Switches, ahead: Ahead | None)
     if instruction:
         from click.shell_completion import shell_complete
 
+        importlib.import_module("holdfast.cli.completion")  # how names are quoted
         return shell_complete(tree, {}, "holdfast", "_HOLDFAST_COMPLETE", instruction)
     context = tree.make_context("holdfast", arguments, obj=switches)
     context.meta[AHEAD] = ahead
@@ -285,12 +287,12 @@ def _report(problem: BaseException, switches: terminal.Switches) -> int:
     if switches.debug:
         import traceback
 
-        terminal.notice("".join(traceback.format_exception(problem)).rstrip())
+        terminal.notices("".join(traceback.format_exception(problem)).rstrip().split("\n"))
     match problem:
         case click.UsageError():
             return _report_usage(problem)
         case click.ClickException():
-            terminal.error(problem.format_message())
+            terminal.error(_in_one_line(problem))
             return ExitCode.USAGE
         case _:
             line, code = error_line(problem)
@@ -300,13 +302,18 @@ def _report(problem: BaseException, switches: terminal.Switches) -> int:
 
 def _report_usage(problem: click.UsageError) -> int:
     if type(problem).__name__ == "NoArgsIsHelpError":  # a group without a command: its message is the help itself
-        terminal.notice(problem.format_message())
+        terminal.notices(problem.format_message().split("\n"))
         return ExitCode.USAGE
-    terminal.error(problem.format_message())
+    terminal.error(_in_one_line(problem))
     if problem.ctx is not None:
         terminal.hint(problem.ctx.get_usage())
         terminal.hint(f"More: {problem.ctx.command_path} --help")
     return ExitCode.USAGE
+
+
+def _in_one_line(problem: click.ClickException) -> str:
+    """click puts a list of choices below its message."""
+    return " ".join(line.strip() for line in problem.format_message().split("\n"))
 
 
 def _is_broken_pipe(problem: BaseException) -> bool:
@@ -347,9 +354,11 @@ def completion_command(shell: str) -> None:
     """
     from click.shell_completion import get_completion_class
 
+    importlib.import_module("holdfast.cli.completion")  # ours
     kind = get_completion_class(shell)
     if kind is None:  # click knows all three; a future one might not
         raise click.UsageError(f"There is no completion for {shell}.")
-    sys.stdout.write(kind(command_tree(), {}, "holdfast", "_HOLDFAST_COMPLETE").source().strip() + "\n")
+    script = kind(command_tree(), {}, "holdfast", "_HOLDFAST_COMPLETE").source().strip()
+    terminal.write_as_it_is(sys.stdout, f"{script}\n")
     if terminal.is_terminal(sys.stdout):  # not when a start-up file evaluates it, at every start of the shell
         terminal.hint(_PLACES[shell])

@@ -18,6 +18,7 @@ from holdfast.project.compute import compute_names
 from holdfast.project.configuration import load_configuration
 from holdfast.project.folder import Project
 from holdfast.project.runconfig import runconfig_names
+from holdfast.regular_files import read_regular
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.submitting.run_plan import SubmitRequest, find_job
 from holdfast.workbench.submitting.submit import from_here
@@ -25,6 +26,7 @@ from holdfast.workbench.submitting.submit import from_here
 WHERE = ("run_configuration", "target")
 """Options that say where a run goes. Their one-letter forms are noticed too, before a name that is known here."""
 SCRIPTS = (".py", ".runconfig")
+_LARGEST_SCRIPT = 16_000_000
 _TYPED = "holdfast.typed"
 _END = "--"
 
@@ -118,7 +120,7 @@ def _text_of_script(project: Project, request: SubmitRequest, context: Context) 
         files = [from_here(each, project, context) for each in (request.conda_file, request.spark_file)]
         configuration = load_configuration(project, request.run_configuration, request.target, *files)
         script = find_job(project, request, configuration, context).script
-        return (project.root / script).read_text("utf-8", "replace")
+        return read_regular(project.root / script, _LARGEST_SCRIPT).decode("utf-8", "replace")
     except (HoldfastError, OSError):
         return ""
 

@@ -24,10 +24,9 @@ from holdfast.cli import tables, terminal
 from holdfast.errors import UnknownName, UsageError
 from holdfast.frozen import dataclass
 from holdfast.presenting.lines import Column as Column
-from holdfast.presenting.lines import one_line
+from holdfast.shown_text import HARMFUL_IN_LINES, one_line
 
 FORMATS = ("json", "jsonc", "table", "tsv")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _JSON_TOKEN = re.compile(r'(?P<text>"(?:[^"\\]|\\.)*")(?P<colon>:?)|(?P<word>\b(?:true|false|null)\b|-?\d[\d.eE+-]*)')
 
 
@@ -48,12 +47,12 @@ class Output:
             data, columns = _search(self.query, data), ()
         match self.chosen_format(target):
             case "json":
-                target.write(_json_text(data, target) + "\n")
+                terminal.write_as_it_is(target, _json_text(data, target) + "\n")
             case "jsonc":
                 text = _json_text(data, target)
-                target.write((_coloured(text) if terminal.shows_colour(target) else text) + "\n")
+                terminal.write_as_it_is(target, (_coloured(text) if terminal.shows_colour(target) else text) + "\n")
             case "tsv":
-                target.write(tables.tab_separated(data, columns))
+                terminal.write_as_it_is(target, tables.tab_separated(data, columns))
             case _:
                 tables.draw(data, columns, target)
 
@@ -194,21 +193,21 @@ def _search(query: str, data: Any) -> Any:
 
 def _query_error(query: str, problem: str, position: int | None) -> UsageError:
     where = "" if position is None else f" at position {position + 1}"
-    shown = one_line(query)
-    lines = [shown] if position is None else [shown, " " * position + "^"]
+    shown = one_line(query)  # the mark stands below a character of it
+    lines = [shown] if position is None else [shown, " " * len(one_line(query[:position])) + "^"]
     lines.append("For example: --query \"[?status=='Completed'].run_id\"")
     return UsageError(f"The query does not work{where}: {problem}", "\n".join(lines))
 
 
 def _json_text(data: Any, stream: TextIO) -> str:
-    """JSON that `stream` can take. Lone surrogates (names that are not UTF-8) are escaped as JSON does it."""
+    """JSON that `stream` can take. What would steer a terminal, hide or be no UTF-8 is escaped as JSON does it."""
     encoding = (getattr(stream, "encoding", None) or "utf-8").lower().replace("_", "-")
     ascii_only = not encoding.startswith("utf")
     try:
         text = json.dumps(data, indent=2, ensure_ascii=ascii_only, allow_nan=False)
     except ValueError:  # JSON has no NaN: as in the metrics' files, it becomes a string
         text = json.dumps(_without_nan(data), indent=2, ensure_ascii=ascii_only)
-    return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return re.sub(HARMFUL_IN_LINES, lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def _without_nan(data: Any) -> Any:

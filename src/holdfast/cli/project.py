@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 import click
@@ -11,14 +10,17 @@ from holdfast.cli import terminal
 from holdfast.cli.command_context import current_context, current_project, tell_if_shipped
 from holdfast.cli.options import RUN_HELP, run_names, runconfig_names, target_option, template_names
 from holdfast.cli.output_format import CliCommand, Column, Output, output_options
-from holdfast.errors import UsageError
+from holdfast.errors import ExitCode, UsageError
 from holdfast.history.run_folder import RunFolders
+from holdfast.presenting.run_words import taken_over
 from holdfast.project.compute import render_address
 from holdfast.project.templates import create_project
 from holdfast.project.templates import template_names as templates
+from holdfast.shown_text import pasted
 from holdfast.snapshots.restore import require_room, restore_snapshot
 from holdfast.snapshots.store import ObjectStore
 from holdfast.workbench.machines.target_files import create_runconfig, delete_runconfig, list_runconfigs, list_targets
+from holdfast.workbench.records.adoption import examine, take_over
 
 
 @click.command("create", cls=CliCommand)
@@ -44,9 +46,10 @@ def create_command(name: str | None, named: str | None, template: str, path: Pat
     if (name is None) == (named is None):
         raise UsageError("A project needs one name.", "holdfast project create mnist")
     chosen = name or named or ""
-    here = current_context().directory
-    project = create_project((path or here) / chosen, chosen, template)
-    click.echo(project.root)
+    context = current_context()
+    here = context.directory
+    project = create_project((path or here) / chosen, chosen, template, context.home)
+    terminal.data(project.root)
     terminal.hint(f"Run it: cd {_typed(project.root, here)} && holdfast submit -c local train.py")
 
 
@@ -90,17 +93,38 @@ def restore_command(run: str, path: Path | None, overwrite: bool) -> None:
         require_room(destination)
     store = ObjectStore(project.state_directory / "objects")
     count = restore_snapshot(store, submission.snapshot, destination, overwrite)
-    click.echo(destination)
+    terminal.data(destination)
     files = "1 file, as it was" if count == 1 else f"{count} files, as they were"
     terminal.notice(f"{files} for {submission.run_id}.")
     tell_if_shipped(project, destination, context)
 
 
+@click.command("trust", cls=CliCommand)
+@click.option("-y", "--yes", "sure", is_flag=True, help="Do not ask.")
+def trust_command(sure: bool) -> int:
+    """Take over the runs in a project's `.holdfast` that this account did not make here.
+
+    Holdfast ignores a `.holdfast` that this account did not make here, because a repository can contain one. Use this
+    after you copy, restore or move a project to another disk.
+    """
+    project = current_project()
+    found = examine(project)
+    if found is None:
+        terminal.notice(f"There is nothing to take over in {project.root}.")
+        return 0
+    terminal.notices(taken_over(found))
+    if not sure and not terminal.agreed("Use all of this as your own?", "Taking over runs needs confirmation."):
+        return ExitCode.DECLINED
+    take_over(project)
+    terminal.notice("It is yours now.")
+    return 0
+
+
 def _typed(path: Path, here: Path) -> str:
     try:
-        return shlex.quote(str(path.relative_to(here)))
+        return pasted(str(path.relative_to(here)))
     except ValueError:
-        return shlex.quote(str(path))
+        return pasted(str(path))
 
 
 @click.command("list", cls=CliCommand)
@@ -136,7 +160,7 @@ _NAME = click.option(
 def create_runconfiguration_command(name: str, target: str) -> None:
     """Write aml_config/NAME.runconfig for TARGET."""
     for file in create_runconfig(current_project(), name, target):
-        click.echo(file)
+        terminal.data(file)
 
 
 @click.command("list", cls=CliCommand)

@@ -20,13 +20,12 @@ def asker() -> Ask | None:
 def ask(question: SshQuestion) -> str | None:
     """The answer as it was typed; None for none (Ctrl-D)."""
     from holdfast.cli import terminal
-    from holdfast.presenting.lines import one_line
 
-    sys.stderr.write("\r\x1b[K")  # clears a line of progress
+    terminal.clear_line()
     try:
         match question.kind:
             case "notice":
-                terminal.notice(one_line(question.text))
+                terminal.notice(question.text)
                 return None
             case "host-key":
                 return _confirm(question)
@@ -34,17 +33,10 @@ def ask(question: SshQuestion) -> str | None:
                 if question.is_repeated:
                     terminal.notice("That was not accepted.")
                 with _echo_kept():
-                    return hidden(f"{one_line(question.text.rstrip())} ")
+                    return terminal.ask_hidden(question.text.rstrip())
     except EOFError:
         terminal.notice("")
         return None
-
-
-def hidden(prompt: str) -> str:
-    """One line, not echoed."""
-    import getpass
-
-    return getpass.getpass(prompt, stream=sys.stderr)
 
 
 def _confirm(question: SshQuestion) -> str:
@@ -57,9 +49,7 @@ def _confirm(question: SshQuestion) -> str:
     terminal.notice(f"  {question.fingerprint}")
     terminal.hint("Compare it with what the machine's owner says, or type that one here.")
     while True:
-        sys.stderr.write("Is it the right machine? (yes/no/fingerprint) ")
-        sys.stderr.flush()
-        line = sys.stdin.readline()
+        line = terminal.ask("Is it the right machine? (yes/no/fingerprint)")
         answer = line.strip()
         if answer.lower() in ("y", "yes"):
             return "yes"

@@ -14,8 +14,9 @@ from holdfast.cli import terminal
 from holdfast.frozen import replace
 from holdfast.history import journal_fold as journals
 from holdfast.presenting.event_lines import PHASES, WAITING, lines
-from holdfast.presenting.lines import Level, Line, at_most, one_line
+from holdfast.presenting.lines import Level, Line, at_most
 from holdfast.presenting.run_words import ending_lines
+from holdfast.shown_text import one_line
 from holdfast.workbench.reach import events
 
 LOGGED_EVERY = 60.0
@@ -66,7 +67,7 @@ class Screen:
                 self._tick()
             case events.RunCreated():
                 if self._frame:
-                    self._say(Line(f"{lines(event, 0.0)[0].text}\n"))
+                    self._say(replace(lines(event, 0.0)[0], more=("",)))
             case events.Recorded(event=journals.PhaseBegan() | journals.Queued()):
                 self._change_phase(lines(event, 0.0)[0])
             case events.Recorded(event=journals.ScriptStarted()):
@@ -129,7 +130,7 @@ class Screen:
     def _change_phase(self, phase: Line) -> None:
         is_new, self._phase = self._phase != phase.doing, phase.doing
         if phase.doing in WAITING and not terminal.is_terminal(sys.stderr):
-            self._phase_text, text = "", one_line(phase.text)
+            self._phase_text, text = "", phase.text
             self._say(Line(f"{text[:1].upper()}{text[1:]} …"))
         elif phase.doing in PHASES:
             if is_new and PHASES[phase.doing]:
@@ -146,7 +147,7 @@ class Screen:
 
     def _open_frame(self) -> None:
         if not self._framed:
-            self._say(Line(f"Executing user inputs .....\n{terminal.rule()}"))
+            self._say(Line("Executing user inputs .....", more=(terminal.rule(),)))
             self._framed = True
 
     def _write(self, data: bytes) -> None:
@@ -155,15 +156,14 @@ class Screen:
         self._status.clear()
         if self._frame:
             self._open_frame()
-        self._output.buffer.write(data)
+        terminal.pass_on(self._output, data)
         self._output.buffer.flush()
         self._at_line_start = data.endswith(b"\n")
 
     def _end(self, event: events.Ended) -> None:
         self.finish_line()
         if self._frame:
-            terminal.notice(f"\nExecution Details\n{terminal.rule()}")
-            terminal.notice(f"RunId: {event.run.run_id}")
+            terminal.notices(("", "Execution Details", terminal.rule(), f"RunId: {event.run.run_id}"))
         for line in ending_lines(event.run, event.missing_file, self._noted, self._output is not None):
             terminal.show(line)
 

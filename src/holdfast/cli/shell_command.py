@@ -17,7 +17,7 @@ from holdfast.cli.options import (
 from holdfast.cli.output_format import CliCommand
 from holdfast.errors import UsageError
 from holdfast.presenting.event_lines import lines
-from holdfast.presenting.lines import one_line
+from holdfast.shown_text import pasted
 from holdfast.workbench.environments.inventory import host_of_target
 from holdfast.workbench.machines import shell_session
 from holdfast.workbench.machines.port_forward import forward
@@ -86,10 +86,10 @@ def environment_shell_command(target: str | None, name: str, words: tuple[str, .
     The beginning of an ID is enough. The environment cannot be removed meanwhile, and its files are read-only.
     """
     if words and words[0] != "--" and words[0].startswith("-"):
-        given = one_line(" ".join(words[:2]) if words[0] in ("-t", "--target") else words[0])
+        given = " ".join(map(pasted, words[:2] if words[0] in ("-t", "--target") else words[:1]))
         raise UsageError(
             f"`{given}` stands after the id, where the command is expected.",
-            f"Options come first: holdfast environment shell {given} {one_line(name)}",
+            f"Options come first: holdfast environment shell {given} {pasted(name)}",
         )
     context = current_context()
     host = host_of_target(current_project(context), target, context)

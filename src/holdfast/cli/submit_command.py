@@ -30,11 +30,12 @@ from holdfast.history.queries import run_as_dict
 from holdfast.history.records import read_run
 from holdfast.history.run_folder import RunFolders
 from holdfast.model import Run
-from holdfast.presenting.lines import one_line, short_id
-from holdfast.presenting.plan_page import plan_text
+from holdfast.presenting.lines import short_id
+from holdfast.presenting.plan_page import plan_lines
 from holdfast.presenting.run_words import ending_lines
 from holdfast.project.folder import Project
 from holdfast.project.gpu_wishes import WISHES, GpuWish, GpuWishes
+from holdfast.shown_text import pasted
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.submitting import submit
@@ -210,7 +211,8 @@ def _show_plan(project: Project, request: SubmitRequest, context: Context, outpu
     for event in submit.dry_run(project, request, context):
         if isinstance(event, events.Planned):
             if output.chosen_format() == "table":
-                sys.stdout.write(plan_text(event.plan))
+                for line in plan_lines(event.plan):
+                    terminal.data(line)
             else:
                 output.show(encode(event.plan))
         else:
@@ -244,8 +246,10 @@ def _submit(
         if wants_record:
             output.show(run_as_dict(read_run(RunFolders(project.state_directory), run_id)))
         else:
-            click.echo(run_id)
-        terminal.hint(f"Follow it: holdfast logs -f -r {run_id}\nCancel it: holdfast cancel -r {run_id}")
+            terminal.data(run_id)
+        terminal.hint(
+            f"Follow it: holdfast logs -f -r {pasted(run_id)}\nCancel it: holdfast cancel -r {pasted(run_id)}"
+        )
     return code
 
 
@@ -253,7 +257,7 @@ def _say_interrupted(run_id: str, what: str = "run") -> int:
     """Before the host has confirmed the start. `what` is being started."""
     if run_id:
         terminal.notice(f"Interrupted while the {what} was being started; it may have begun: {run_id}")
-        terminal.hint(f"Whether it did: holdfast status -r {run_id}")
+        terminal.hint(f"Whether it did: holdfast status -r {pasted(run_id)}")
     else:
         terminal.notice(f"Interrupted before the {what} was created.")
     return ExitCode.DETACHED
@@ -261,7 +265,9 @@ def _say_interrupted(run_id: str, what: str = "run") -> int:
 
 def say_detached(run_id: str) -> int:
     terminal.notice(f"Detached. The run goes on: {run_id}")
-    terminal.hint(f"Follow it again: holdfast logs -f -r {run_id}\nCancel it:       holdfast cancel -r {run_id}")
+    terminal.hint(
+        f"Follow it again: holdfast logs -f -r {pasted(run_id)}\nCancel it:       holdfast cancel -r {pasted(run_id)}"
+    )
     return ExitCode.DETACHED
 
 
@@ -322,10 +328,12 @@ def _is_ready(run: Run, ready: journals.EnvironmentUsed | None) -> str:
     how = f", built in {ready.seconds:.1f} s" if ready is not None and was_built else ""
     verb = "is" if was_built else "was"
     name = short_id(run.environment or "")
-    return one_line(f"Environment {name} {verb} ready: Python {run.python}, {count}{how}.")
+    return f"Environment {name} {verb} ready: Python {run.python}, {count}{how}."
 
 
 def _say_build_detached(run_id: str) -> int:
     terminal.notice("Detached. The environment goes on being built.")
-    terminal.hint(f"How far it is: holdfast status -r {run_id}\nEnd it:        holdfast cancel -r {run_id}")
+    terminal.hint(
+        f"How far it is: holdfast status -r {pasted(run_id)}\nEnd it:        holdfast cancel -r {pasted(run_id)}"
+    )
     return ExitCode.DETACHED

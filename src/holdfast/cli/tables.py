@@ -8,7 +8,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal, TextIO
 
 from holdfast.cli import terminal
-from holdfast.presenting.lines import Column, Row, one_line
+from holdfast.cli.terminal import Styled
+from holdfast.presenting.lines import Column, Row
+from holdfast.shown_text import one_line
 
 
 def draw(data: Any, columns: Sequence[Column], stream: TextIO) -> None:
@@ -23,7 +25,7 @@ def draw(data: Any, columns: Sequence[Column], stream: TextIO) -> None:
         elif chosen:
             _draw_plain(chosen, cells, stream)
     elif data is not None:
-        stream.write(_printable(data) + "\n")
+        terminal.write(stream, _plain(data))
 
 
 def tab_separated(data: Any, columns: Sequence[Column]) -> str:
@@ -36,7 +38,7 @@ def tab_separated(data: Any, columns: Sequence[Column]) -> str:
 
 def draw_page(found: Iterable[Row], stream: TextIO) -> None:
     """A title is not repeated on the next row."""
-    rows = list(found)
+    rows = [(one_line(title), text) for title, text in found]
     longest = max(len(title) for title, _ in rows)
     room = terminal.width() - longest - 2 if terminal.is_terminal(stream) else None
     last = ""
@@ -44,9 +46,11 @@ def draw_page(found: Iterable[Row], stream: TextIO) -> None:
         shown = "" if title == last else title
         for line in _lines(one_line(text), room):
             if room is not None and len(line) > room:  # a path, a command: to be copied in one piece
-                stream.write((terminal.style(shown, "bold", stream) + "\n" if shown else "") + f"  {line}\n")
+                if shown:
+                    terminal.write(stream, Styled(shown, "bold"))
+                terminal.write(stream, "  ", line)
             else:
-                stream.write(f"{terminal.style(shown.ljust(longest), 'bold', stream)}  {line}".rstrip() + "\n")
+                _write_field(shown.ljust(longest), line, stream)
             shown = ""
         last = title
 
@@ -58,7 +62,7 @@ def fitting(
     copied."""
     by_key, chosen, used = {each.key: each for each in columns}, set[str](), -_GAP
     for key in by_worth:
-        needed = max(len(by_key[key].title), *(len(str(row[key])) for row in rows)) + _GAP
+        needed = max(len(by_key[key].title), *(len(one_line(str(row[key]))) for row in rows)) + _GAP
         if used + needed <= width or not chosen:
             used += needed
             chosen.add(key)
@@ -70,7 +74,7 @@ def left_out(titles: Sequence[str], width: int) -> str:
     where = ": -o json, or a wider terminal"
     for count in range(len(titles), 0, -1):
         more = f" and {len(titles) - count} more" if count < len(titles) else ""
-        text = f"Left out: {one_line(', '.join(titles[:count]))}{more}{where}"
+        text = one_line(f"Left out: {', '.join(titles[:count])}{more}{where}")
         if len(text) <= width:
             return text
     return f"{len(titles)} columns are left out{where}"
@@ -118,10 +122,14 @@ def _natural_alignment(rows: list[dict[str, Any]], key: str) -> Any:
 def _draw_fields(data: dict[str, Any], columns: Sequence[Column], stream: TextIO) -> None:
     """A dict, as `title  value` lines. With columns, those that the dict has."""
     chosen = [each for each in columns if each.key in data] or [Column(key, key) for key in data]
-    longest = max((len(column.title) for column in chosen), default=0)
-    for column in chosen:
-        title = terminal.style(one_line(column.title).ljust(longest), "bold", stream)
-        stream.write(f"{title}  {_cell(data[column.key], column)}".rstrip() + "\n")
+    titles = [one_line(column.title) for column in chosen]
+    longest = max(map(len, titles), default=0)
+    for title, column in zip(titles, chosen, strict=True):
+        _write_field(title.ljust(longest), _cell(data[column.key], column).rstrip(), stream)
+
+
+def _write_field(title: str, text: str, stream: TextIO) -> None:
+    terminal.write(stream, *((Styled(title, "bold"), "  ", text) if text else (Styled(title.rstrip(), "bold"),)))
 
 
 def _draw_with_rich(columns: Sequence[Column], cells: list[list[str]], stream: TextIO) -> None:
@@ -148,15 +156,12 @@ def _draw_plain(columns: Sequence[Column], cells: list[list[str]], stream: TextI
             cell.rjust(width) if column.align == "right" else cell.ljust(width)
             for cell, width, column in zip(row, widths, columns, strict=True)
         )
-        stream.write("  ".join(padded).rstrip() + "\n")
+        terminal.write(stream, "  ".join(padded).rstrip())
 
 
 def _cell(value: Any, column: Column) -> str:
-    return one_line(column.format(value)) if column.format else _printable(value)
-
-
-def _printable(value: Any) -> str:
-    return "" if value is None else one_line(_plain(value))
+    """Harmless here already: its width is that of what is shown."""
+    return one_line(column.format(value)) if column.format else "" if value is None else one_line(_plain(value))
 
 
 def _values(row: Any, columns: Sequence[Column]) -> list[Any]:
@@ -167,9 +172,7 @@ def _values(row: Any, columns: Sequence[Column]) -> list[Any]:
 
 def _tab_safe(value: Any) -> str:
     """One value on one line, and in one field."""
-    if value is None:
-        return ""
-    return _plain(value).replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
+    return "" if value is None else one_line(_plain(value))
 
 
 def _plain(value: Any) -> str:

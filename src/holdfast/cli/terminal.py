@@ -1,6 +1,8 @@
-"""Words for people, on stderr: notices, warnings, hints, errors. Data goes to stdout, by `output_format`.
+"""All that goes out to people: notices, warnings, hints and errors on stderr, data on stdout.
 
-Colour only repeats what a word says (`warning:`).
+Every text passes through here, line by line, and is made harmless on the way: names, notes and messages come from
+others. Colours are added after that, and only repeat what a word says (`warning:`). A script's own bytes are passed on
+as they are.
 """
 
 from __future__ import annotations
@@ -9,16 +11,26 @@ import contextlib
 import io
 import os
 import sys
-from collections.abc import Iterator
-from typing import TextIO
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, TextIO
 
 import click
 
 from holdfast.errors import UsageError
-from holdfast.presenting.lines import Level, Line, Role, one_line
+from holdfast.presenting.lines import Level, Line, Role
+from holdfast.shown_text import one_line
 
 _STYLES = {"error": "1;31", "warning": "1;33", "hint": "36", "dim": "2", "bold": "1", "good": "32"}
 _ROLES = {Role.GOOD: "good", Role.DOUBTFUL: "warning", Role.BAD: "error", Role.ACTIVE: "bold", Role.QUIET: "dim"}
+
+
+class Styled(NamedTuple):
+    """Text as `error`, `warning`, `hint`, `dim`, `bold` or `good`; plain where colour is not shown. `keeps_tabs`: they
+    are the indentation of code."""
+
+    text: str
+    style: str
+    keeps_tabs: bool = False
 
 
 class Switches:
@@ -87,7 +99,7 @@ def show(line: Line) -> None:
     """Shows a line that stays, and its remedy."""
     match line.level:
         case Level.DATA:
-            click.echo(line.text)
+            data(line.text)
         case Level.DETAIL:
             detail(line.text)
         case Level.WARNING:
@@ -95,41 +107,53 @@ def show(line: Line) -> None:
         case Level.ERROR:
             error(line.text, line.mark.text if line.mark else "error")
         case _:
-            notice((style(line.mark.text, _ROLES[line.mark.role], sys.stderr) if line.mark else "") + line.text)
+            _tell(*([Styled(line.mark.text, _ROLES[line.mark.role])] if line.mark else []), line.text)
+    notices(line.more)
     hint(line.remedy)
+
+
+def data(text: object) -> None:
+    """A line of what was asked for, on stdout."""
+    write(sys.stdout, str(text))
+    sys.stdout.flush()
 
 
 def notice(text: str) -> None:
     """Something worth knowing."""
-    _write(text)
+    _tell(text)
+
+
+def notices(lines: Iterable[str]) -> None:
+    """A page of such lines."""
+    for line in lines:
+        _tell(line)
 
 
 def detail(text: str) -> None:
     """Shown only with `--verbose`."""
     if switches().verbose:
-        _write(style(text, "dim", sys.stderr))
+        _tell(Styled(text, "dim"))
 
 
 def warning(text: str) -> None:
-    _write(f"{style('warning:', 'warning', sys.stderr)} {text}")
+    _tell(Styled("warning:", "warning"), " ", text)
 
 
 def error(text: str, kind: str = "error") -> None:
-    shown = "\n".join(one_line(line) for line in text.split("\n"))
-    _write(f"{style(f'{kind}:', 'error', sys.stderr)} {shown}")
+    _tell(Styled(f"{kind}:", "error"), " ", text)
 
 
 def hint(text: str) -> None:
-    """What to do now, indented below the line that it belongs to."""
-    for line in text.splitlines():
-        _write(f"  {style(one_line(line), 'hint', sys.stderr)}")
+    """What to do now, indented below the line that it belongs to; each line of `text` is one."""
+    for line in text.split("\n") if text else ():
+        _tell("  ", Styled(line, "hint"))
 
 
 def agreed(question: str, refusal: str) -> bool:
     """Whether the person at the terminal says yes. Where there is none it raises UsageError: `refusal` says why."""
     if not is_terminal(sys.stdin):
         raise UsageError(refusal, "In a script: --yes")
-    if click.confirm(question, default=False, err=True):
+    if click.confirm(one_line(question), default=False, err=True):
         return True
     notice("Nothing was done.")
     return False
@@ -138,7 +162,26 @@ def agreed(question: str, refusal: str) -> bool:
 def end_of_line() -> None:
     """Leaves the line on which the terminal shows `^C`."""
     if is_terminal(sys.stderr):
-        _write("")
+        _tell("")
+
+
+def ask(question: str) -> str:
+    """What is typed in answer, with its line break; empty at the end of input."""
+    sys.stderr.write(f"{one_line(question)} ")
+    sys.stderr.flush()
+    return sys.stdin.readline()
+
+
+def ask_hidden(question: str) -> str:
+    """One line, not echoed."""
+    import getpass
+
+    return getpass.getpass(f"{one_line(question)} ", stream=sys.stderr)
+
+
+def clear_line() -> None:
+    """Takes back a line of progress."""
+    sys.stderr.write("\r\x1b[K")
 
 
 def rule(character: str = "=") -> str:
@@ -153,9 +196,20 @@ def width() -> int:
     return max(20, shutil.get_terminal_size((80, 24)).columns)
 
 
-def style(text: str, name: str, stream: TextIO) -> str:
-    """`text` as `error`, `warning`, `hint`, `dim`, `bold` or `good`; unchanged where colour is not shown."""
-    return f"\x1b[{_STYLES[name]}m{text}\x1b[0m" if text and shows_colour(stream) else text
+def write(stream: TextIO, *parts: str | Styled) -> None:
+    """One line: its parts made harmless, and coloured where they are to be and the stream shows it."""
+    is_coloured = shows_colour(stream)
+    stream.write("".join(_painted(each, is_coloured) for each in parts) + "\n")
+
+
+def write_as_it_is(stream: TextIO, text: str) -> None:
+    """Text that needs no more care: a document that is harmless, a page that `write` made, a script of our own."""
+    stream.write(text)
+
+
+def pass_on(stream: TextIO, data: bytes) -> None:
+    """A script's output or a file of its run, byte by byte, as `cat` and `ssh` show them."""
+    stream.buffer.write(data)
 
 
 def shows_colour(stream: TextIO) -> bool:
@@ -190,12 +244,19 @@ def _let_console_take_escapes() -> None:
                 kernel.SetConsoleMode(handle, mode.value | 4)  # ENABLE_VIRTUAL_TERMINAL_PROCESSING
 
 
-def _write(text: str) -> None:
+def _tell(*parts: str | Styled) -> None:
     with _even_if_full():
         sys.stdout.flush()  # so that both streams read in order when they end up in one place
     with _even_if_full():
-        sys.stderr.write(text + "\n")
+        write(sys.stderr, *parts)
         sys.stderr.flush()
+
+
+def _painted(part: str | Styled, is_coloured: bool) -> str:
+    if isinstance(part, str):
+        return one_line(part)
+    text = "\t".join(map(one_line, part.text.split("\t"))) if part.keeps_tabs else one_line(part.text)
+    return f"\x1b[{_STYLES[part.style]}m{text}\x1b[0m" if text and part.style and is_coloured else text
 
 
 @contextlib.contextmanager

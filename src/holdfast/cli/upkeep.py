@@ -118,5 +118,5 @@ def diagnostics_command(run: str, destination: Path | None) -> None:
     run_id = RunFolders(project.state_directory).resolve(run)
     path = destination or context.directory / f"{run_id}.zip"
     names = write_diagnostics(project, run_id, path, context)
-    click.echo(path)
+    terminal.data(path)
     terminal.notice(f"In it: {', '.join(names)}. The script's output is included: read it before you share it.")

@@ -1,5 +1,7 @@
 """From a spec to the plan of its environment, and the locks of a project: to which exact packages a spec was resolved,
-for each platform and Python. While the spec is the same, so are they, on every machine."""
+for each platform and Python. While the spec is the same, so are their versions, on every machine.
+
+A lock comes from a machine, which may have written anything: another one only prefers its versions (`is_own`)."""
 
 from __future__ import annotations
 
@@ -14,10 +16,15 @@ from holdfast.farside.environments import locks as far
 from holdfast.frozen import dataclass
 from holdfast.plan import EnvironmentPlan, Hole, Text, text
 from holdfast.project.environment_spec import EnvironmentSpec, Requirement, is_option
+from holdfast.regular_files import odd_entry_in
 from holdfast.whole_files import write_whole
 
 FORMAT = far.FORMAT
 FOLDER = "locks"
+"""In the project's state, and in Holdfast's folder on each machine."""
+
+_MOST = 16
+"""Locks of a spec that are sent along: platforms times Pythons are fewer."""
 
 Lock = Mapping[str, Any]
 """As the far side wrote it. It is handed back as it is, and only its head is looked at here."""
@@ -25,7 +32,8 @@ Lock = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Wishes:
-    """`exact`: the lock of another run, which is used as it is; `upgrade`: resolve anew; `rebuild`: build anew."""
+    """`exact`: the lock of another run, whose packages are wanted and no others; `upgrade`: resolve anew; `rebuild`:
+    build anew."""
 
     exact: Lock | None = None
     upgrade: bool = False
@@ -39,7 +47,7 @@ def plan_environment(
     lines = [each for each in spec.pip if not is_option(each)]
     options = [each.text for each in spec.pip if is_option(each)]
     return EnvironmentPlan(
-        spec=digest if wishes.exact is None else str(wishes.exact["spec"]),
+        spec=digest,
         summary=summary_of(spec),
         python=spec.python,
         interpreter=interpreter,
@@ -88,10 +96,13 @@ def is_lock(value: Any) -> bool:
 
 
 def locks_of(state: Path, spec: str) -> tuple[Lock, ...]:
-    """Of a spec, by its digest, the last one first. `state` is the project's `.holdfast`."""
+    """Of a spec, by its digest, the last one first. `state` is the project's `.holdfast`. The oldest of very many are
+    left out: machines add them."""
+    if odd_entry_in(state / FOLDER / spec) is not None:
+        return ()
     with contextlib.suppress(OSError):
         paths = sorted((state / FOLDER / spec).glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
-        return tuple(lock for lock in map(read_lock, paths) if lock is not None)
+        return tuple(lock for lock in map(read_lock, paths[:_MOST]) if lock is not None)
     return ()
 
 
@@ -104,8 +115,21 @@ def keep_lock(state: Path, lock: Lock, spec: str, replace: bool) -> bool:
     if path.exists() and not replace:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
+    if path.parent.is_symlink():
+        return False
     write_whole(path, json.dumps(lock, indent=1, sort_keys=True).encode())
     return True
+
+
+def is_own(home: Path, lock: Lock) -> bool:
+    """Whether this machine made the lock: only then is it used as it is. `home` is Holdfast's folder."""
+    return far.is_own(str(home / FOLDER), dict(lock))
+
+
+def keep_own(home: Path, lock: Lock) -> None:
+    """Note that this machine made the lock."""
+    (home / FOLDER).mkdir(parents=True, exist_ok=True)
+    far.keep_own(str(home / FOLDER), dict(lock))
 
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"

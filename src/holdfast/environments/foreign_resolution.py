@@ -13,13 +13,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
+from holdfast.codec import decode
 from holdfast.environments.environment_plan import FORMAT, Lock
 from holdfast.errors import NotAvailable, PreparationError
 from holdfast.farside.environments import drivers
 from holdfast.farside.environments.installer_errors import NETWORK, explain
 from holdfast.farside.environments.locks import package_lines, torch_backend
+from holdfast.farside.environments.pins import differences, narrowed, pins, summary_of
 from holdfast.farside.environments.settings import translated
-from holdfast.frozen import dataclass, replace
+from holdfast.frozen import dataclass, field, replace
 from holdfast.plan import EnvironmentPlan
 from holdfast.project.pyproject import parse_toml
 
@@ -55,7 +57,8 @@ class Installer:
 
 
 def resolve_for(machine: ForeignMachine, plan: EnvironmentPlan, uv: Installer) -> Lock:
-    """The lock of what `plan` asks for. Versions that its spec has on other machines are kept where they fit."""
+    """The lock of what `plan` asks for. Versions that its spec has on other machines are kept where they fit; with
+    `exact`, PreparationError is raised where the first lock's cannot be had."""
     backend = ""
     if plan.locked:
         text = "\n".join(line for line in plan.locked.splitlines() if not line.startswith("-"))
@@ -70,7 +73,19 @@ def resolve_for(machine: ForeignMachine, plan: EnvironmentPlan, uv: Installer) -
     else:
         text = ""
     lock = {"format": FORMAT, "spec": plan.spec, "platform": machine.platform, "python": machine.python}
-    return lock | {"requirements": text, "conda": [], "backend": backend}
+    made = lock | {"requirements": text, "conda": [], "backend": backend}
+    return _exactly(made, dict(plan.locks[0])) if plan.exact else made
+
+
+def _exactly(made: dict[str, Any], wanted: dict[str, Any]) -> Lock:
+    """The environment of another run as this machine's indexes have it."""
+    if changes := differences(made, wanted):
+        raise PreparationError(
+            f"The indexes of this machine do not have exactly the environment of the other run: {summary_of(changes)}.",
+            "Leave out --environment-of to choose packages anew, or --ship-packages where the machine reaches an "
+            "index.",
+        )
+    return narrowed(made, wanted)
 
 
 def wheel_files(lock: Lock, machine: ForeignMachine, plan: EnvironmentPlan, uv: Installer) -> tuple[WheelFile, ...]:
@@ -101,7 +116,8 @@ def _compiled(machine: ForeignMachine, plan: EnvironmentPlan, uv: Installer, mor
             _write(folder / _LIMITS, [text for text, _ in plan.constraints])
             words += ["--constraint", _LIMITS]
         if plan.locks and not plan.upgrade:
-            _write(folder / _LOCK, [str(plan.locks[0]["requirements"])])
+            known = pins(str(plan.locks[0]["requirements"]))
+            _write(folder / _LOCK, [f"{name}=={version}" for name, version in sorted(known.items())])
         _run(uv, folder, [*words, *_arguments(machine, plan)], plan, machine)
         return (folder / _LOCK).read_text(encoding="utf-8")
 
@@ -164,6 +180,28 @@ class WheelFile:
     size: int | None = None
 
 
+@dataclass(frozen=True)
+class _ListedFile:
+    url: str | None = None
+    path: str = ""
+    name: str = ""
+    hashes: Mapping[str, str] = field(default_factory=dict)
+    size: int | None = None
+
+
+@dataclass(frozen=True)
+class _Package:
+    name: str
+    version: str = ""
+    wheels: tuple[_ListedFile, ...] = ()
+    archive: _ListedFile | None = None
+
+
+@dataclass(frozen=True)
+class _Pylock:
+    packages: tuple[_Package, ...] = ()
+
+
 def read_wheel_files(pylock: str, requirements: str, folder: Path, project: Path) -> tuple[WheelFile, ...]:
     """One for each package of the lock `requirements`, without those that lie in the project: they travel with it.
 
@@ -171,7 +209,13 @@ def read_wheel_files(pylock: str, requirements: str, folder: Path, project: Path
     lock's.
     """
     hashes = set(_HASH.findall(requirements))
-    found = (_file_of(package, folder, hashes) for package in parse_toml(pylock).get("packages", []))
+    try:
+        packages = decode(_Pylock, parse_toml(pylock)).packages
+    except (ValueError, RecursionError) as error:  # also of TOML and of the codec
+        raise PreparationError(
+            f"uv lists packages in a way that is not understood: {error}.", "Update it: pip install --upgrade uv"
+        ) from error
+    found = (_file_of(package, folder, hashes) for package in packages)
     local = _of_project(requirements, project)
     return tuple(each for each in found if each.url not in local)
 
@@ -183,13 +227,13 @@ def _of_project(requirements: str, project: Path) -> set[str]:
     return {urljoin(inside, quote(each.partition("[")[0])) for each in named}
 
 
-def _file_of(package: Mapping[str, Any], folder: Path, hashes: Collection[str]) -> WheelFile:
-    name = f"{package['name']} {package.get('version', '')}".strip()
+def _file_of(package: _Package, folder: Path, hashes: Collection[str]) -> WheelFile:
+    name = f"{package.name} {package.version}".strip()
     candidates = [each for each in _candidates(package, folder) if each.name.endswith(".whl")]
     if not candidates:
         raise PreparationError(
             f"The package `{name}` is no wheel, and only wheels can be sent.",
-            f"Build one (uv build --wheel, or pip wheel {package['name']}), put it into the project and name its "
+            f"Build one (uv build --wheel, or pip wheel {package.name}), put it into the project and name its "
             "path in the environment's file.",
         )
     known = [each for each in candidates if each.sha256 in hashes]
@@ -200,14 +244,15 @@ def _file_of(package: Mapping[str, Any], folder: Path, hashes: Collection[str]) 
     return max(known, key=lambda each: _rank(each.name))
 
 
-def _candidates(package: Mapping[str, Any], folder: Path) -> Iterator[WheelFile]:
-    rows = list(package.get("wheels", []))
-    if "archive" in package:
-        rows.append(package["archive"])
+def _candidates(package: _Package, folder: Path) -> Iterator[WheelFile]:
+    rows = (*package.wheels, *((package.archive,) if package.archive is not None else ()))
     for row in rows:
-        url = row["url"] if "url" in row else (folder / row["path"]).resolve().as_uri()
-        name = row.get("name") or unquote(urlsplit(url).path.rpartition("/")[2])
-        yield WheelFile(package["name"], name, url, str(row.get("hashes", {}).get("sha256", "")), row.get("size"))
+        try:
+            url = row.url if row.url is not None else (folder / row.path).resolve().as_uri()
+            name = row.name or unquote(urlsplit(url).path.rpartition("/")[2])
+        except ValueError:  # no address, or no path
+            continue
+        yield WheelFile(package.name, name, url, row.hashes.get("sha256", ""), row.size)
 
 
 def _rank(name: str) -> tuple[Any, ...]:

@@ -15,13 +15,14 @@ from holdfast.errors import ConfigurationError, NotAvailable
 from holdfast.frozen import replace
 from holdfast.project.environment_spec import EnvironmentSpec
 from holdfast.project.problems import Mistake, Problem, errors_in
-from holdfast.project.pyproject import project_of, read_indexes
+from holdfast.project.pyproject import LARGEST_LOCK, project_of, read_indexes
 from holdfast.project.requirement_lines import logical_lines, parse_package
 from holdfast.project.requirements import RequirementSource
+from holdfast.regular_files import read_regular
 from holdfast.whole_files import write_whole
 
 SECONDS = 60
-_FORMAT = 1
+_FORMAT, _MOST = 1, 1 << 26
 
 
 def export_lock(spec: EnvironmentSpec, root: Path, uv: str, cache: Path) -> EnvironmentSpec:
@@ -60,22 +61,33 @@ def _cached(spec: EnvironmentSpec, root: Path, uv: str, cache: Path) -> str:
 
     digest = hashlib.sha256(b"%d\0" % _FORMAT)
     for file in (spec.lock_file, project_of(spec.lock_file)):
-        digest.update((root / file).read_bytes() + b"\0")
+        digest.update(read_regular(root / file, LARGEST_LOCK) + b"\0")
     kept = cache / f"{digest.hexdigest()}.txt"
     try:
-        return kept.read_text(encoding="utf-8")
-    except OSError:
+        return read_regular(kept, _MOST, follows_link=False).decode("utf-8")
+    except (OSError, ValueError):
         pass
     text = _exported(spec, root, uv)
     with contextlib.suppress(OSError):  # it is asked again the next time
-        cache.mkdir(parents=True, exist_ok=True)
+        cache.mkdir(exist_ok=True)  # in a folder that is there: a project's own is made in one place only
         write_whole(kept, text.encode())
     return text
 
 
 def _exported(spec: EnvironmentSpec, root: Path, uv: str) -> str:
     folder = (root / spec.lock_file).parent
-    words = ["--frozen", "--no-emit-project", "--no-dev", "--no-header", "--no-annotate", "--offline", "--quiet"]
+    # It reads the lock and nothing else: without the project's settings, which may name a folder to write to.
+    words = [
+        "--no-config",
+        "--no-cache",
+        "--frozen",
+        "--no-emit-project",
+        "--no-dev",
+        "--no-header",
+        "--no-annotate",
+        "--offline",
+        "--quiet",
+    ]
     command = [uv, "export", "--project", os.fspath(folder), "--format", "requirements-txt", *words]
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
@@ -90,6 +102,6 @@ def _exported(spec: EnvironmentSpec, root: Path, uv: str) -> str:
 
 
 def _lines_by_name(lock: Path) -> dict[str, int]:
-    text = lock.read_text(encoding="utf-8", errors="replace")
+    text = read_regular(lock, LARGEST_LOCK).decode("utf-8", "replace")
     found = (re.fullmatch(r'name = "([^"]+)"', line) for line in text.splitlines())
     return {each[1]: number for number, each in reversed(list(enumerate(found, 1))) if each}

@@ -15,11 +15,12 @@ from holdfast.farside.operations import storage, table
 from holdfast.farside.operations.home_lock import Adding
 from holdfast.farside.operations.objects import Arrivals
 from holdfast.farside.operations.subscription import Subscription, subscribe
-from holdfast.farside.run.liveness import adjudicate, elsewhere, is_alive
+from holdfast.farside.run.liveness import adjudicate, elsewhere, is_alive, wait_until_on_host
 from holdfast.farside.run.run_start import give_up, queued, start_or_give_up
 from holdfast.farside.system import frames, kernel
 from holdfast.farside.system.frames import Message
 from holdfast.farside.system.layout import ENTRY, Home
+from holdfast.farside.system.nofollow import describe
 from holdfast.farside.system.output import widen
 from holdfast.farside.system.refusal import Refused
 
@@ -66,6 +67,8 @@ class Agent:
         self._listing: Tuple[List[List[Any]], List[str]] = ([], [])
         self._arrivals = Arrivals(home)
         self._sending: Optional[Iterator[Tuple[Message, bytes]]] = None
+        self._is_own = False
+        self._answered: Any = None
 
     def main(self, source: int) -> None:
         """Until the near side closes the connection."""
@@ -100,12 +103,17 @@ class Agent:
             self._fail(number, refusal.kind, refusal.message, refusal.hint)
         except OSError as error:
             self._fail_to_store(number, error)
+        except RecursionError:
+            self._fail(number, "refused", "`%s` met something that is nested too deep." % message.get("op"), "")
         except frames.FrameError as error:
             self._fail(number, "too-large", "The answer to `%s` does not fit: %s." % (message.get("op"), error), "")
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             self._fail(number, "malformed", "The request `%s` is malformed: %r" % (message.get("op"), error), "")
 
     def _answer(self, operation: table.Operation, message: Message, body: bytes) -> _Answer:
+        if not self._is_own:
+            self.home.refuse_other_owner()
+            self._is_own = True
         if operation.module == table.AGENT:
             return getattr(self, "_" + operation.function)(message, body)
         return table.run(operation, self.home, message, self._tell)
@@ -116,20 +124,27 @@ class Agent:
 
     def _reply(self, message: Message, body: bytes = b"", is_checked: bool = True) -> None:
         self._spoke = time.monotonic()
+        self._answered = message.get("id", self._answered)
         for block in frames.encode_apart(message, body, is_checked):
             data = memoryview(block)
             while data:
                 data = data[self._output.write(data) :]
 
     def _fail(self, number: Any, kind: str, text: str, hint: str) -> None:
-        self._reply({"id": number, "error": {"kind": kind, "message": text, "hint": hint}})
+        self._refuse(number, {"kind": kind, "message": text, "hint": hint})
+
+    def _refuse(self, number: Any, about: Message) -> None:
+        """A request is answered once. An error after that ends this process, and what it last says is the reason."""
+        if number is not None and number == self._answered:
+            sys.exit(str(about["message"]))
+        self._reply({"id": number, "error": about})
 
     def _fail_to_store(self, number: Any, error: OSError) -> None:
         """With what the near side needs to say it in its own words: a full disk is not a damaged one."""
         text = "%s: %s" % (error.filename, error.strerror) if error.filename else str(error.strerror or error)
         place = error.filename if isinstance(error.filename, str) else self.home.path
         about = {"kind": "storage", "message": text, "hint": "", "errno": error.errno, "path": place}
-        self._reply({"id": number, "error": about})
+        self._refuse(number, about)
 
     def _hello(self, message: Message, body: bytes) -> _Answer:
         self.home.make()
@@ -207,14 +222,14 @@ class Agent:
         if pulse is not None:
             self._pulse = max(0.05, float(pulse))
         self._reply({"id": message.get("id"), "ok": {"missing": missing, "alive": pulse}})
-        adjudicate(*(subscription.folder for subscription in found))
+        self._judge(found)
         for subscription in found:
             if message.get("stay"):
                 self._watch = self._watch or kernel.Watch()
                 self._watch.add(subscription.folder)
                 self._watch.add(os.path.join(subscription.folder, "metrics"))
                 self._subscriptions.append(subscription)
-            subscription.push(self._reply)
+            self._push(subscription)
             self._reply({"push": "level", "run": subscription.run})
             self._drop_ended()
         return _ANSWERED
@@ -266,14 +281,32 @@ class Agent:
             time.sleep(_TOGETHER)  # a script that prints character by character becomes a frame now and then
         self._pushed = time.monotonic()
         for subscription in self._subscriptions:
-            subscription.push(self._reply)
+            self._push(subscription)
         due = [each for each in self._subscriptions if not each.ended and now - each.looked > each.pace]
         for each in due:
             each.looked = now
-        adjudicate(*(each.folder for each in due))
+        self._judge(due)
         self._drop_ended()
         if self._pulse is not None and self._subscriptions and time.monotonic() - self._spoke >= self._pulse:
             self._reply({"push": "alive", "run": self._subscriptions[0].run})
+
+    def _judge(self, subscriptions: List[Subscription]) -> None:
+        """Say of runs that cannot be judged why that is, once for each reason."""
+        unclear = adjudicate(*(each.folder for each in subscriptions))
+        for each in subscriptions:
+            self._tell_problem(each, unclear.get(each.folder))
+
+    def _push(self, subscription: Subscription) -> None:
+        try:
+            subscription.push(self._reply)
+        except OSError as error:
+            self._tell_problem(subscription, error)
+
+    def _tell_problem(self, subscription: Subscription, error: Optional[OSError]) -> None:
+        text = describe(error) if error is not None else ""
+        if text and text != subscription.problem:
+            self._reply({"push": "problem", "run": subscription.run}, text.encode("utf-8", "replace"))
+        subscription.problem = text
 
     def _drop_ended(self) -> None:
         for subscription in [each for each in self._subscriptions if each.ended]:
@@ -284,9 +317,9 @@ class Agent:
         """Ask the run to end. Gone already is success. The request is on disk before the supervisor is woken, so it
         is not lost."""
         folder = self.home.run(message["project"], message["run"])
-        if not os.path.isdir(folder):
+        if not wait_until_on_host(folder):
             raise Refused("not-found", "The run `%s` is not on this host." % message["run"])
-        adjudicate(folder)
+        _require_clear(folder)
         if elsewhere(folder):
             about = (message["run"], elsewhere(folder), os.uname().nodename)
             hint = "Attach the machine by its own name, so that it is the one that is asked."
@@ -297,6 +330,11 @@ class Agent:
         owners.end(self.home, folder, message.get("grace"))
         adjudicate(folder)
         return {"state": "asked"}
+
+
+def _require_clear(folder: str) -> None:
+    for error in adjudicate(folder).values():
+        raise error
 
 
 def _read_exactly(descriptor: int, size: int) -> bytes:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.farside.gpu.judge.evidence import looks
-from holdfast.farside.gpu.samples import read
+from holdfast.farside.gpu.samples import Following
 from holdfast.frozen import dataclass
+from holdfast.regular_files import open_regular
 
 FILE = "gpu.jsonl"
 PARTS = 1200
@@ -41,10 +42,9 @@ class Series:
 def read_series(folder: Path, started: float | None, ended: float | None = None) -> tuple[Series, ...]:
     """By number; empty for a run that was not watched. Any bytes are accepted. `started` and `ended` are the script's,
     by the clock of the run's machine."""
-    try:
-        samples = read((folder / FILE).read_bytes())
-    except OSError:
-        return ()
+    file = Following(str(folder / FILE), lambda path: open_regular(path, follows_link=False))
+    file.read_on()
+    samples = file.samples()
     began = samples.began if samples.began is not None else min((each.time for each in samples.ticks), default=0.0)
     begin = began if started is None else started
     found = looks(samples, begin, inf if ended is None else ended)

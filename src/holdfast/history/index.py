@@ -19,7 +19,7 @@ from holdfast.frozen import dataclass, replace
 from holdfast.history.database import Database, transaction
 from holdfast.history.queries import MetricCondition, run_as_dict
 from holdfast.history.records import read_run
-from holdfast.history.run_folder import RunFolders
+from holdfast.history.run_folder import RunFolders, order_of
 from holdfast.model import Run, Status
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ class Index:
             " WHERE excluded.final >= runs.final",
             (
                 run.run_id,
-                submission.created,
+                order_of(run.run_id) / 1000 or submission.created,
                 _storable(submission.script_name),
                 _storable(submission.target),
                 run.status.value,

@@ -1,16 +1,18 @@
 """The journal as values: whole lines of bytes in, frozen events out. Any bytes are accepted, nothing raises.
 
 A line that cannot be read is counted and skipped. A last line without its newline is still being written and is left
-for later. Zero bytes are what some file systems leave after a power cut: dropped, counted.
+for later. Zero bytes are what some file systems leave after a power cut: dropped, counted. A journal may be long:
+`JournalReader` takes it in pieces and holds none of it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Annotated, Any, TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 from holdfast.codec import Between, recover
+from holdfast.farside.system.whole_lines import WholeLines
 from holdfast.frozen import dataclass, replace
 from holdfast.model import YEAR_10000, EndedProcess, FileSize, UseState, Verdict, signal_name
 
@@ -138,30 +140,46 @@ JournalEvent: TypeAlias = (
 )
 
 
+class _SweptProcess(NamedTuple):
+    """Earlier versions wrote the number of the signal."""
+
+    pid: int
+    name: str
+    signal: str | int
+
+
 @dataclass(frozen=True)
-class Journal:
-    """`bad_lines` counts whole lines that could not be read."""
-
-    events: tuple[JournalEvent, ...] = ()
-    bad_lines: int = 0
+class _Swept:
+    processes: tuple[_SweptProcess, ...] = ()
+    count: int = 0
 
 
-def parse_journal(data: bytes) -> Journal:
-    events: list[JournalEvent] = []
-    bad = 0
-    for line in data.split(b"\n")[:-1]:
-        text = line.strip(b"\0 \t\r")
-        bad += b"\0" in line
-        if not text:
-            continue
-        try:
-            event = _event(json.loads(text.decode("utf-8")))
-        except (ValueError, TypeError, RecursionError):
-            bad += b"\0" not in line  # one bad line is counted once
-            continue
-        if event is not None:
-            events.append(event)
-    return Journal(tuple(events), bad)
+class JournalReader:
+    """`bad_lines` counts whole lines that could not be read, until now; `lines` those that were parsed."""
+
+    def __init__(self) -> None:
+        self._lines = WholeLines()
+        self._bad = self.lines = 0
+
+    @property
+    def bad_lines(self) -> int:
+        return self._bad + self._lines.dropped
+
+    def feed(self, data: bytes) -> Iterator[JournalEvent]:
+        """The events of the lines that are whole now."""
+        for line in self._lines.feed(data):
+            text = line.strip(b"\0 \t\r")
+            self._bad += b"\0" in line
+            if not text:
+                continue
+            self.lines += 1
+            try:
+                event = _event(json.loads(text.decode("utf-8")))
+            except (ValueError, TypeError, RecursionError):
+                self._bad += b"\0" not in line  # one bad line is counted once
+                continue
+            if event is not None:
+                yield event
 
 
 def _event(data: Any) -> JournalEvent | None:
@@ -183,14 +201,12 @@ def _event(data: Any) -> JournalEvent | None:
 
 
 def _swept(time: float, data: Mapping[str, Any]) -> ProcessesEnded:
-    processes = []
-    for each in data["processes"] if isinstance(data.get("processes"), list) else ():
-        match each:
-            case [int(pid), str(name), str() | int() as signal, *_]:
-                how = signal if isinstance(signal, str) else signal_name(signal)
-                processes.append(EndedProcess(int(pid), name, how))
-    count = data.get("count")
-    return ProcessesEnded(time, tuple(processes), max(count if type(count) is int else 0, len(processes)))
+    found = recover(_Swept, data)
+    processes = tuple(
+        EndedProcess(each.pid, each.name, each.signal if isinstance(each.signal, str) else signal_name(each.signal))
+        for each in found.processes
+    )
+    return ProcessesEnded(time, processes, max(found.count, len(processes)))
 
 
 def _gpu(time: float, data: Mapping[str, Any]) -> GpusJudged:

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from holdfast.codec import LARGEST, Malformed, decode
 from holdfast.errors import StorageError
+from holdfast.farside.system.whole_lines import WholeLines
 from holdfast.frozen import dataclass
 
 MetricValue: TypeAlias = "bool | int | float | str | list[MetricValue]"
@@ -114,13 +116,11 @@ def _files(folder: Path) -> list[Path]:
 
 def _batches(file: Path) -> Iterator[list[bytes]]:
     """Whole lines, some hundred kilobytes at a time, up to a line that has no end yet."""
+    whole = WholeLines()
     try:
         with file.open("rb") as stream:
-            while lines := stream.readlines(_BATCH):
-                torn = not lines[-1].endswith(b"\n")
-                yield lines[:-1] if torn else lines
-                if torn:
-                    return
+            while data := stream.read(_BATCH):
+                yield whole.feed(data)
     except OSError as error:
         raise _unreadable(error, file) from error
 
@@ -136,7 +136,7 @@ def _parsed(lines: list[bytes]) -> Iterator[Record | None]:
     """The record of each line, None if it cannot be read; empty lines are skipped."""
     if any(b"\0" in line for line in lines):
         lines = [line.replace(b"\0", b"") for line in lines]
-    lines = [line for line in lines if not line.isspace()]
+    lines = [line for line in lines if line and not line.isspace()]
     try:
         # One call for many lines is quicker. Were damaged lines to make a whole one, the count would differ.
         loaded = json.loads(b"[" + b",".join(lines) + b"]")
@@ -159,11 +159,13 @@ def _record(loaded: Any) -> Record | None:
         time, name, value, step = loaded["t"], loaded["n"], loaded["v"], loaded["s"]
         if "f" in loaded:
             value = _with_not_finite(value)
-    except (TypeError, KeyError):
+    except (TypeError, KeyError, RecursionError):
         return None
     kind = type(value)
-    good = kind is float or kind is int or kind is str or kind is bool or (kind is list and _is_numbers(value))
-    if good and type(name) is str and type(time) in (float, int) and (step is None or type(step) is int):
+    good = kind is float or kind is str or kind is bool or (kind is int and -LARGEST < value < LARGEST)
+    good = good or (kind is list and _is_list(value))
+    good = good and (step is None or (type(step) is int and -LARGEST < step < LARGEST))
+    if good and type(name) is str and type(time) in (float, int) and -LARGEST < time < LARGEST:
         return time, name, value, step
     return None
 
@@ -174,7 +176,13 @@ def _with_not_finite(value: Any) -> Any:
     return _NOT_FINITE[value] if isinstance(value, str) else value
 
 
-def _is_numbers(values: list[Any]) -> bool:
-    if set(map(type, values)) <= {float, int, bool}:
-        return True
-    return all(type(each) in (float, int, bool) or (type(each) is list and _is_numbers(each)) for each in values)
+def _is_list(values: list[Any]) -> bool:
+    """Of numbers, and no deeper than the codec takes it."""
+    try:
+        return all(map(_is_number, decode(tuple[Any, ...], values)))
+    except Malformed:
+        return False
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (float, int, bool) or (type(value) is list and all(map(_is_number, value)))

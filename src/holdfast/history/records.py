@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from holdfast.farside.system.folders import walked
+from holdfast.farside.system.whole_lines import pieces
 from holdfast.frozen import replace
 from holdfast.history.journal_fold import (
     ContainerUsed,
@@ -15,50 +17,84 @@ from holdfast.history.journal_fold import (
     EnvironmentUsed,
     FilesListed,
     GpusJudged,
-    Journal,
     JournalEvent,
     JournalNote,
+    JournalReader,
     PhaseBegan,
     ProcessesEnded,
     Queued,
     RunEnded,
     ScriptExited,
     ScriptStarted,
-    parse_journal,
 )
 from holdfast.history.run_folder import RunFolders
-from holdfast.model import Ending, FileSize, Reason, Run, Status, Submission
+from holdfast.model import EndedProcess, Ending, FileSize, Reason, Run, Status, Submission
 from holdfast.project.quantities import format_duration
+from holdfast.shown_text import pasted
 from holdfast.whole_files import storage_error
 
+MOST_KEPT = 1000
+"""Notes of a run, and processes that had to be ended."""
 DIVERGED = ".diverged-"
 """In the name of a copy that was not the beginning of the host's file: kept beside the new one."""
 
 
-def fold(submission: Submission, journal: Journal, metrics: Mapping[str, Any]) -> Run:
-    """The run as its journal tells it. Any events in any order give a run."""
-    run = Run(submission=submission, status=Status.SUBMITTED, metrics=dict(metrics))
-    for event in journal.events:
-        run = _apply(run, event)
-    if journal.bad_lines:
-        lines = "1 line" if journal.bad_lines == 1 else f"{journal.bad_lines} lines"
-        run = _with_note(run, f"{lines} of the run's journal could not be read.")
-    return run
+class Folding:
+    """A run while its journal is read: any events in any order give one. What grows with the journal is kept apart, and
+    only so much of it: a run is copied for each event."""
+
+    def __init__(self, submission: Submission) -> None:
+        self._run = Run(submission=submission, status=Status.SUBMITTED)
+        self._notes: list[str] = []
+        self._ended: list[EndedProcess] = []
+        self._more_notes = self._more_ended = 0
+
+    def take(self, event: JournalEvent) -> None:
+        if isinstance(event, JournalNote):
+            self._note(event.text)
+        elif isinstance(event, ProcessesEnded):
+            room = MOST_KEPT - len(self._ended)
+            self._ended += event.processes[:room]
+            self._more_ended += max(0, event.total - len(event.processes[:room]))
+        else:
+            self._run = _apply(self._run, event)
+
+    def run(self, bad_lines: int, metrics: Mapping[str, Any]) -> Run:
+        notes = list(self._notes)
+        if self._more_ended:
+            count = self._more_ended
+            notes.append(f"{count} more {'process was' if count == 1 else 'processes were'} ended.")
+        if self._more_notes:
+            notes.append(f"{self._more_notes} more notes are in the run's journal.jsonl.")
+        if bad_lines:
+            lines = "1 line" if bad_lines == 1 else f"{bad_lines} lines"
+            notes.append(f"{lines} of the run's journal could not be read.")
+        return replace(self._run, notes=tuple(notes), ended_processes=tuple(self._ended), metrics=dict(metrics))
+
+    def _note(self, text: str) -> None:
+        if len(self._notes) < MOST_KEPT:
+            self._notes.append(text)
+        else:
+            self._more_notes += 1
 
 
 def read_run(folders: RunFolders, run_id: str) -> Run:
     """Read the near copies of a run's files and fold them. No journal: a run that was only submitted."""
-    from holdfast.history.metrics import final_values  # `fold` needs nothing of it
+    from holdfast.history.metrics import final_values  # folding needs nothing of it
 
     submission = folders.submission(run_id)
     folder = folders.path(run_id)
+    folding, reader = Folding(submission), JournalReader()
     try:
-        data = (folder / "journal.jsonl").read_bytes()
+        with (folder / "journal.jsonl").open("rb") as source:
+            for piece in pieces(source):
+                for event in reader.feed(piece):
+                    folding.take(event)
     except FileNotFoundError:
-        data = b""
+        pass  # nothing was heard of it yet
     except OSError as error:
         raise storage_error(error, f"read the journal of run `{run_id}`", folder) from error
-    run = fold(submission, parse_journal(data), final_values(folder / "metrics"))
+    run = folding.run(reader.bad_lines, final_values(folder / "metrics"))
     if not run.outputs and folders.is_collected(run_id):  # the supervisor died before it could list them
         run = replace(run, outputs=_outputs_at_home(folder))
     run = replace(run, clock_offset=folders.clock_offset(run_id))
@@ -66,8 +102,10 @@ def read_run(folders: RunFolders, run_id: str) -> Run:
         run = _abandoned(run, folders.why_abandoned(run_id))
     if not submission.fetch_outputs and (not folders.is_collected(run_id) or folders.outputs_are_left(run_id)):
         run = replace(run, outputs_left=True)
-        fetch = f"holdfast history download -r {run_id} -d DIR"
+        fetch = f"holdfast history download -r {pasted(run_id)} -d DIR"
         run = _with_note(run, f"Outputs stay on the run's machine, as asked (--no-outputs). Fetch them: {fetch}")
+    for note in folders.notes_at_home(run_id) if run.status.is_final else ():
+        run = _with_note(run, note)
     for name in _diverged(folder):
         original = name.partition(DIVERGED)[0]
         run = _with_note(
@@ -84,7 +122,8 @@ def _abandoned(run: Run, why: str | None) -> Run:
 
 
 def _outputs_at_home(folder: Path) -> tuple[FileSize, ...]:
-    files = sorted(each for each in (folder / "outputs").rglob("*") if each.is_file() and not each.is_symlink())
+    found = (Path(place, name) for place, _, names in walked(os.fspath(folder / "outputs")) for name in names)
+    files = sorted(each for each in found if each.is_file() and not each.is_symlink())
     return tuple(FileSize(each.relative_to(folder).as_posix(), each.stat().st_size) for each in files)
 
 
@@ -130,12 +169,8 @@ def _apply(run: Run, event: JournalEvent) -> Run:
             return replace(run, phase=_phase(run, said))
         case ScriptExited():
             return run if run.exited is not None or run.status.is_final else replace(run, exited=event.time)
-        case ProcessesEnded():
-            return _with_ended_processes(run, event)
         case FilesListed():
             return replace(run, outputs=event.outputs, other_files=event.others, other_files_count=event.others_count)
-        case JournalNote():
-            return _with_note(run, event.text)
         case GpusJudged():  # by the supervisor, and again by the guardian if the supervisor died before the end
             return run if run.gpu is not None else replace(run, gpu=event.verdict)
         case RunEnded():
@@ -150,14 +185,6 @@ def _at_least(run: Run, status: Status) -> Run:
 
 def _phase(run: Run, text: str) -> str:
     return "" if run.status.is_final else text
-
-
-def _with_ended_processes(run: Run, event: ProcessesEnded) -> Run:
-    run = replace(run, ended_processes=run.ended_processes + event.processes)
-    unnamed = event.total - len(event.processes)
-    if unnamed <= 0:
-        return run
-    return _with_note(run, f"{unnamed} more {'process was' if unnamed == 1 else 'processes were'} ended.")
 
 
 def _with_ending(run: Run, event: RunEnded) -> Run:

@@ -14,9 +14,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from holdfast.codec import Malformed, encode, recover
+from holdfast.codec import Malformed, decode, encode, recover
 from holdfast.errors import StorageError, UnknownName, UsageError, nearest
-from holdfast.model import RECORD_FORMAT, Place, Submission
+from holdfast.farside.system.folders import remove_folder
+from holdfast.frozen import dataclass
+from holdfast.model import RECORD_FORMAT, ClockTime, Place, Submission
+from holdfast.regular_files import odd_entry_in, what_is_odd
+from holdfast.shown_text import pasted
 from holdfast.whole_files import move, storage_error, sync_folder, write_durably, write_whole
 
 SUBMISSION = "submission.json"
@@ -28,8 +32,20 @@ COLLECTED = "collected.json"
 """Written last: the run has ended and its outputs are at home."""
 ABANDONED = "abandoned.json"
 """The run was given up: when, and why its host could not be asked."""
+WITHIN = ("metrics", ".incoming")
+"""Folders of a run in which its files lie too. What a script wrote, links among it, is in `outputs` and `uploads`."""
 NEWEST = 5
 """Runs that are named if one is not found."""
+
+
+@dataclass(frozen=True)
+class _HostRecord:
+    """What `host.json` says that is asked for."""
+
+    machine: str = ""
+    folder: str = ""
+    node: str = ""
+    clock_offset: ClockTime | None = None
 
 
 class RunFolders:
@@ -38,13 +54,16 @@ class RunFolders:
     def __init__(self, state: Path) -> None:
         self.state = state
         self.root = state / "runs"
+        self._plain: set[str] = set()
+        """Runs whose folders hold no link; looked at once."""
 
     def reserve(self, prefix: str, now: float) -> str:
         """Take a new run id, `<prefix>_<epoch ms>`. No two callers get the same, also in different processes."""
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             self._remove_leftovers(now)
-            milliseconds = int(now * 1000)
+            # Above all others, whatever the clock says: the id is the order in which runs were made.
+            milliseconds = max(int(now * 1000), self._highest() + 1)
             while True:
                 run_id = f"{_safe(prefix)}_{milliseconds}"
                 if self._take(run_id):
@@ -52,6 +71,10 @@ class RunFolders:
                 milliseconds += 1
         except OSError as error:
             raise storage_error(error, "make a folder for the run", self.root) from error
+
+    def _highest(self) -> int:
+        """The number of the newest id, also of one that is only reserved."""
+        return max((order_of(name.removesuffix(".new")) for name in os.listdir(self.root)), default=0)
 
     def claim(self, run_id: str) -> bool:
         """Take the id of a run that is imported. False if it is here already, or another process is importing it."""
@@ -84,6 +107,17 @@ class RunFolders:
         _remove_tree(self.draft(run_id))
 
     def path(self, run_id: str) -> Path:
+        """The folder of the run, which need not be there: the one way to its files. Raises StorageError where it is a
+        link, or has one or a pipe where a file of Holdfast's lies: git and other programs can put one there."""
+        folder = self._place(run_id)
+        if run_id not in self._plain:
+            odd = odd_entry_in(folder, WITHIN)
+            if odd is not None:
+                raise StorageError(what_is_odd(odd), f"Remove it, and find out how it came there: rm {pasted(odd)}")
+            self._plain.add(run_id)
+        return folder
+
+    def _place(self, run_id: str) -> Path:
         return self.root / run_id
 
     def all_ids(self) -> tuple[str, ...]:
@@ -124,15 +158,20 @@ class RunFolders:
         return self._known(run_id, SUBMISSION).get("script_name") == ""
 
     def is_collected(self, run_id: str) -> bool:
-        return (self.path(run_id) / COLLECTED).exists()
+        return (self._place(run_id) / COLLECTED).exists()
 
     def outputs_are_left(self, run_id: str) -> bool:
         """Whether the outputs of a collected run are on its host only."""
         return self._known(run_id, COLLECTED).get("outputs_left") is True
 
+    def notes_at_home(self, run_id: str) -> tuple[str, ...]:
+        """What was told when the run's files came home: which of them did not, and why."""
+        notes = self._known(run_id, COLLECTED).get("notes")
+        return tuple(each for each in notes if isinstance(each, str)) if isinstance(notes, list) else ()
+
     def why_abandoned(self, run_id: str) -> str | None:
         """Why the host could not be asked when the run was given up; None if it was not."""
-        if not os.path.lexists(self.path(run_id) / ABANDONED):
+        if not os.path.lexists(self._place(run_id) / ABANDONED):
             return None
         why = self._known(run_id, ABANDONED).get("why")
         return why if isinstance(why, str) and why else "no reason is known"
@@ -152,17 +191,17 @@ class RunFolders:
 
     def clock_offset(self, run_id: str) -> float | None:
         """Seconds by which the clock of the run's host was ahead of this machine's; None if it is this machine's."""
-        offset = self._known(run_id, HOST).get("clock_offset")
-        return float(offset) if isinstance(offset, int | float) and not isinstance(offset, bool) else None
+        return recover(_HostRecord, self._known(run_id, HOST)).clock_offset
 
     def place(self, run_id: str) -> Place | None:
         """The only place where the run can have been started. None: it was never sent, or its machine could not be
         identified."""
-        data = self._known(run_id, HOST)
-        words = [data.get(name, "") for name in ("machine", "folder", "node")]
-        if not all(isinstance(word, str) for word in words) or not words[0]:
-            return None
-        return Place(*words)
+        found = recover(_HostRecord, self._known(run_id, HOST))
+        return Place(found.machine, found.folder, found.node) if found.machine else None
+
+    def host_name(self, run_id: str) -> str:
+        """The host that the run was sent to or imported from, as its target named it then; empty if that is unknown."""
+        return str(self._known(run_id, HOST).get("host", ""))
 
     def write_place(self, run_id: str, host: str, place: Place) -> None:
         """Raises StorageError: a run whose place is unknown must not be started."""
@@ -197,10 +236,9 @@ class RunFolders:
     def _known(self, run_id: str, name: str) -> dict[str, Any]:
         """What a file of the run holds; empty if it cannot be read."""
         try:
-            data = json.loads((self.path(run_id) / name).read_bytes())
-        except (OSError, ValueError, RecursionError):
+            return recover(dict[str, Any], json.loads((self.path(run_id) / name).read_bytes()))
+        except (OSError, StorageError, ValueError, RecursionError):
             return {}
-        return data if isinstance(data, dict) else {}
 
     def _write_host(self, run_id: str, about: Mapping[str, Any]) -> None:
         """Adds to what is known; whole or not at all."""
@@ -215,7 +253,7 @@ class RunFolders:
         except FileExistsError:
             return False
         # Only now: while the draft is ours no other process can commit this id, so the answer stays true.
-        if self.path(run_id).exists():
+        if os.path.lexists(self._place(run_id)):
             draft.rmdir()
             return False
         return True
@@ -232,7 +270,10 @@ class RunFolders:
         data = self._read(run_id, name)
         if not isinstance(data, dict):
             raise _damaged(self.path(run_id) / name, "it is not a JSON object", data)
-        return data
+        try:
+            return decode(dict[str, Any], data)
+        except Malformed as error:
+            raise _damaged(self.path(run_id) / name, str(error), data) from error
 
     def _read(self, run_id: str, name: str) -> object:
         path = self.path(run_id) / name
@@ -256,16 +297,24 @@ def _safe(prefix: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "_", prefix).strip("._-")[:48] or "run"
 
 
-def _age(run_id: str) -> tuple[int, str]:
-    """Sorts ids by their milliseconds, whatever the prefix; folders that are no runs come first."""
+def order_of(run_id: str) -> int:
+    """Runs in the order in which they were made: by the milliseconds of their ids, whatever the prefix. 0 for a folder
+    that is no run."""
     digits = run_id.rpartition("_")[2]
-    return (int(digits) if digits.isdecimal() and digits.isascii() and len(digits) < 20 else 0, run_id)
+    return int(digits) if len(digits) <= _DIGITS and digits.isdecimal() and digits.isascii() else 0
+
+
+_DIGITS = 15
+"""Until the year 33658."""
+
+
+def _age(run_id: str) -> tuple[int, str]:
+    return order_of(run_id), run_id
 
 
 def _remove_tree(path: Path) -> None:
-    import shutil  # rarely needed
-
-    shutil.rmtree(path, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        remove_folder(os.fspath(path))
 
 
 def _unknown(text: str, ids: tuple[str, ...]) -> UnknownName:

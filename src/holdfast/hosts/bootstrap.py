@@ -42,7 +42,7 @@ def make(path):
     with open(os.path.join(path, ".holdfast-home"), "w") as marker:
         marker.write('{"format": 1}\\n')
 def write(path, text):
-    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+    os.makedirs(os.path.join(os.path.dirname(path), "__pycache__"), exist_ok=True)
     with open(path, "w", encoding="utf-8", newline="") as target:
         target.write(text)
         target.flush()
@@ -51,7 +51,7 @@ def unpack():
     import json, shutil, zlib
     files = json.loads(zlib.decompress(take(int(take(8), 16))).decode("utf-8"))
     make(home)
-    new = os.path.join(home, "farside", ".new-%s-%d" % (digest, os.getpid()))
+    new = os.path.join(home, "farside", ".new-%s-%s" % (digest, os.urandom(8).hex()))
     try:
         for name in files:
             write(os.path.join(new, name), files[name])
@@ -78,15 +78,18 @@ for path in (home, os.path.dirname(root), root):
     except OSError:
         break
     if found.st_uid != os.getuid() or found.st_mode & 0o022:
-        say("foreign %s" % path)
+        say("%s %s" % ("open" if found.st_uid == os.getuid() else "foreign", path))
         sys.exit(3)
 if not is_whole():
     say("need")
+    mask = os.umask(0o022)
+    os.umask(mask | 0o022)
     try:
         unpack()
     except OSError as error:
         say("cannot %d %s" % (error.errno or 0, error.filename or home))
         sys.exit(3)
+    os.umask(mask)
 entry = os.path.join(root, "holdfast", "farside", "main.py")
 sys.argv[:] = [entry, "serve", home, nonce]
 with open(entry, encoding="utf-8") as source:

@@ -4,20 +4,30 @@ streams."""
 from __future__ import annotations
 
 import os
-import queue
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from queue import Empty
+from typing import Annotated, Any
 
+from holdfast.codec import Between, Malformed, decode
 from holdfast.errors import FarSideError, HoldfastError, HostError, StorageError, Unreachable
 from holdfast.farside.system import frames
 from holdfast.farside.system.digests import prefix_checksum as prefix_checksum
 from holdfast.frozen import dataclass
 from holdfast.hosts.far_end import FarEnd, Said
+from holdfast.hosts.inbox import Inbox
 
 PIECE = frames.CHUNK
 """Bytes of a file that travel in one frame."""
 _STORAGE_HINT = "Check the free space and the permissions of Holdfast's folder there (HOLDFAST_HOME, else ~/.holdfast)."
+MOST_PUSHED = 64 << 20
+"""Bytes of news that are kept while an answer is waited for."""
+_PUSH = 400
+"""Bytes that each takes besides."""
+_FOLLOWED = ("data", "restart", "ended", "level", "alive", "progress", "problem")
+_LONGEST = 4000
+"""Characters of an error's text."""
 NO_ROOM = (28, 30, 122)
 """Linux's error numbers of a folder on the host that cannot be written to: ENOSPC, EROFS, EDQUOT."""
 
@@ -31,6 +41,25 @@ class Push:
     file: str
     offset: int
     data: bytes
+
+
+@dataclass(frozen=True)
+class _PushHead:
+    push: str
+    run: str
+    file: str = ""
+    offset: Annotated[int, Between(0, 1 << 63)] = 0
+
+
+@dataclass(frozen=True)
+class _Complaint:
+    """`errno` and `path`: of a disk there."""
+
+    kind: str
+    message: str
+    hint: str
+    errno: int | None = None
+    path: str = ""
 
 
 @dataclass(frozen=True)
@@ -80,9 +109,12 @@ class Connection:
         remote: RemoteLink | None = None,
     ) -> None:
         self._nonce, self._environment, self._remote = nonce, environment, remote
-        # Bounded, so that a far side that sends faster than it is taken waits, and memory stays small.
-        self._items: queue.Queue[Any] = queue.Queue(64)
-        self._pushes: list[Push] = []
+        self._inbox = Inbox()
+        self._pushes: deque[Push] = deque()
+        self._pushed = 0
+        self.spill: Callable[[Push], object] | None = None
+        """Takes what was pushed of followed files while an answer is waited for, before it becomes too much."""
+        self._due: set[int] = set()
         self._answers: dict[int, tuple[frames.Message, bytes]] = {}
         self._number = 0
         self._attempt = 0
@@ -100,6 +132,7 @@ class Connection:
         """Send without waiting, so that requests can be pipelined; `answer` takes them in any order."""
         self._become_ready()
         self._number += 1
+        self._due.add(self._number)
         try:
             stdin = self._end.stdin
             stdin.write(frames.encode({**(fields or {}), "id": self._number, "op": operation}, body))
@@ -132,7 +165,7 @@ class Connection:
             if "error" not in message:
                 return message["ok"], body
             error = self._translated(message["error"])
-        except (KeyError, TypeError, AttributeError):
+        except (KeyError, Malformed):
             raise HostError("The far side sent an answer that says neither yes nor no.") from None
         raise error
 
@@ -141,7 +174,7 @@ class Connection:
         while not self._pushes:
             if not self._receive(timeout):
                 return None
-        return self._pushes.pop(0)
+        return self._next()
 
     def close(self) -> None:
         """A repeat changes nothing. Does not wait for the far process: it ends by itself when its stdin is closed,
@@ -167,15 +200,13 @@ class Connection:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def hand_over(self, item: object) -> None:
-        """For other threads: give something to the thread that waits here. Waits until there is room; once the
-        connection is closed it is not taken."""
+    def hand_over(self, item: object, weight: int = 0) -> bool:
+        """For other threads: give something to the thread that waits here. Waits until there is room for its `weight`;
+        once the connection is closed it is not taken, and this returns False."""
         while not self._is_closed:
-            try:
-                self._items.put(item, timeout=0.2)
-            except queue.Full:
-                continue
-            return
+            if self._inbox.put(item, weight, 0.2):
+                return True
+        return False
 
     def _started(self, argv: Sequence[str]) -> FarEnd:
         supply = self._remote.supply if self._remote is not None else None
@@ -207,8 +238,8 @@ class Connection:
     def _receive(self, timeout: float | None) -> bool:
         """Put the next thing that came where it belongs. False when none came in time."""
         try:
-            item = self._items.get(timeout=timeout)
-        except queue.Empty:
+            item: Any = self._inbox.get(timeout)
+        except Empty:
             return False
         match item:
             case Asked():
@@ -236,17 +267,37 @@ class Connection:
     def _take(self, message: frames.Message, body: bytes) -> None:
         try:
             if "push" in message:
-                file, offset = str(message.get("file", "")), int(message.get("offset", 0))
-                self._pushes.append(Push(message["push"], message["run"], file, offset, body))
+                head = decode(_PushHead, message)
+                self._add(Push(head.push, head.run, head.file, head.offset, body))
             else:
+                self._due.remove(message["id"])  # once for each request
                 self._answers[message["id"]] = message, body
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, Malformed):
             raise HostError("The far side sent a frame that is no answer and no news.") from None
 
-    def _translated(self, error: Mapping[str, Any]) -> HoldfastError:
-        kind, message, hint = error["kind"], error["message"], error["hint"]
-        if self._remote is not None and kind == "storage" and error.get("errno") in NO_ROOM:
-            return self._remote.refuse("cannot", f"{error['errno']} {error.get('path')}")
+    def _add(self, push: Push) -> None:
+        self._pushes.append(push)
+        self._pushed += _weight(push)
+        while self._pushed > MOST_PUSHED:
+            if self.spill is None or self._pushes[0].kind not in _FOLLOWED:
+                raise HostError(
+                    f"The machine sent more than {MOST_PUSHED >> 20} MB before it answered.",
+                    "Run the command again. If that does not help, check the machine: "
+                    "holdfast computetarget check NAME",
+                )
+            self.spill(self._next())
+
+    def _next(self) -> Push:
+        push = self._pushes.popleft()
+        self._pushed -= _weight(push)
+        return push
+
+    def _translated(self, found: Any) -> HoldfastError:
+        """The one place where the words of another machine become an error."""
+        error = decode(_Complaint, found)
+        kind, message, hint = (each[:_LONGEST] for each in (error.kind, error.message, error.hint))
+        if self._remote is not None and kind == "storage" and error.errno in NO_ROOM:
+            return self._remote.refuse("cannot", f"{error.errno} {error.path}")
         if kind == "destination":
             return StorageError(message, hint or "Check the free space and the permissions there.")
         return StorageError(message, hint or _STORAGE_HINT) if kind == "storage" else FarSideError(kind, message, hint)
@@ -258,6 +309,10 @@ class Connection:
         lines = said.stderr.splitlines()
         reason = lines[-1] if lines else "it said nothing"
         return Unreachable(f"The far side is gone: {reason}", said.stderr if len(lines) > 1 else "")
+
+
+def _weight(push: Push) -> int:
+    return len(push.data) + len(push.file) + len(push.run_id) + _PUSH
 
 
 def new_nonce() -> str:

@@ -11,11 +11,21 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO
 
-from holdfast.errors import HoldfastError, Unreachable
+from holdfast.errors import HoldfastError, HostError, Unreachable
 from holdfast.farside.system import frames
 from holdfast.frozen import dataclass
 
 _KEPT_BEFORE = 2048
+MOST_BEFORE = 4 << 20
+"""Bytes that a login shell may print before the far side's first word."""
+_MOST_WORDS = 8
+"""That the far end says before it is ready."""
+KEPT_COMPLAINTS, _LINES_KEPT = 1 << 16, 40
+"""Bytes and lines of stderr, the last ones."""
+_MOST_UNTAKEN = 64 << 20
+"""Bytes that are still read when the connection has been closed: of what was on its way."""
+_HEADER = 16
+"""Bytes of memory that a byte of a frame's header may take as a value."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +40,15 @@ class Said:
 
 class FarEnd:
     """`hand_over` gets, with this end, all that comes: what the far end says first (a line each), then frames, None at
-    the end of the stream, an error where it is damaged. `supply` is sent where the far end says that it needs it."""
+    the end of the stream, an error where it is damaged; and how much memory that takes. It returns when there is room,
+    and nothing more is read before. `supply` is sent where the far end says that it needs it."""
 
     def __init__(
         self,
         argv: Sequence[str],
         environment: Mapping[str, str] | None,
         nonce: str,
-        hand_over: Callable[[object], None],
+        hand_over: Callable[[object, int], bool],
         supply: Callable[[], bytes] | None,
     ) -> None:
         # A session of its own: Ctrl-C in the terminal is for the client, which detaches, and not for the far side.
@@ -55,7 +66,7 @@ class FarEnd:
         self._nonce, self._hand_over, self._supply = nonce, hand_over, supply
         self._ear = _Ear(_present(self._process.stdout).detach())  # type: ignore[attr-defined] # it is buffered
         self._stdout = io.BufferedReader(self._ear)
-        self._complaints: list[bytes] = []
+        self._complaints = b""
         self._before = b""
         self._readers = [
             threading.Thread(target=self._read_frames, daemon=True),
@@ -94,56 +105,90 @@ class FarEnd:
         for reader in self._readers[::-1]:
             if reader is not threading.current_thread():
                 reader.join(1.0)
-        stderr = b"".join(self._complaints).decode("utf-8", "replace").strip()
+        lines = self._complaints.decode("utf-8", "replace").strip().splitlines(keepends=True)
+        stderr = "".join(lines[-_LINES_KEPT:])
         return Said(self._process.poll(), stderr, self._before.decode("utf-8", "replace"))
 
     def _read_frames(self) -> None:
         stdout = self._stdout
         try:
-            while True:
-                line = self._skip_to_marker(stdout)
-                self._hand_over((self, line))
-                if line is None:
-                    return
-                if line.strip() == "need" and self._supply is not None:
-                    self.stdin.write(self._supply())
-                    self.stdin.flush()
-                if not line.strip():
-                    break
-            while True:
-                frame = frames.decode(stdout.read)
-                self._hand_over((self, frame))
-                if frame is None:
-                    return
+            if self._hear_words(stdout):
+                self._hear_frames(stdout)
         except frames.Cut:
-            self._hand_over((self, None))
+            self._tell(None)
         except frames.FrameError as error:
-            self._hand_over((self, Unreachable(f"The connection to the far side is damaged: {error}.", "Try again.")))
-        except HoldfastError as error:  # what was to be sent is not there any more
-            self._hand_over((self, error))
+            self._tell(Unreachable(f"The connection to the far side is damaged: {error}.", "Try again."))
+        except HoldfastError as error:  # also: what was to be sent is not there any more
+            self._tell(error)
         except (OSError, ValueError):
-            self._hand_over((self, None))
+            self._tell(None)
         finally:
             stdout.close()
             self._process.wait()
+
+    def _tell(self, item: object, weight: int = 0) -> bool:
+        return self._hand_over((self, item), weight)
+
+    def _hear_words(self, stdout: BinaryIO) -> bool:
+        """Whether frames follow."""
+        for _ in range(_MOST_WORDS):
+            line = self._skip_to_marker(stdout)
+            self._tell(line)
+            if line is None:
+                return False
+            if not line.strip():
+                return True
+            if line.strip() == "need" and self._supply is not None:
+                self.stdin.write(self._supply())
+                self.stdin.flush()
+        raise HostError(
+            "The machine did not start Holdfast's program: it keeps asking for it.",
+            "Check the machine: holdfast computetarget check NAME",
+        )
+
+    def _hear_frames(self, stdout: BinaryIO) -> None:
+        size = untaken = 0
+
+        def read(count: int) -> bytes:
+            nonlocal size
+            data = stdout.read(count)
+            size += len(data)
+            return data
+
+        while True:
+            size = 0
+            frame = frames.decode(read)
+            is_taken = self._tell(frame, 0 if frame is None else len(frame[1]) + _HEADER * (size - len(frame[1])))
+            untaken += 0 if is_taken else size
+            if frame is None:
+                return
+            if untaken > _MOST_UNTAKEN:  # it was told to end, and goes on
+                self.kill()
+                return
 
     def _skip_to_marker(self, stream: BinaryIO) -> str | None:
         """Pass over whatever a login shell printed before the far side's first line; the rest of that line. None at the
         end of the stream."""
         marker = frames.marker(self._nonce)[:-1]
         seen = b""
-        while not seen.endswith(marker):
+        for _ in range(MOST_BEFORE):
+            if seen.endswith(marker):
+                return stream.readline(_KEPT_BEFORE).decode("utf-8", "replace")
             byte = stream.read(1)
             if not byte:
                 self._before = seen
                 return None
             seen = (seen + byte)[-_KEPT_BEFORE:]
-        return stream.readline(_KEPT_BEFORE).decode("utf-8", "replace")
+        raise HostError(
+            f"The login shell there printed more than {MOST_BEFORE >> 20} MB, and the far side was not heard.",
+            "Find what its start-up files print (~/.bashrc, ~/.profile), and have them print it in terminals only.",
+        )
 
     def _read_complaints(self) -> None:
+        """Always, so that what leads there never waits; only the end is kept."""
         with _present(self._process.stderr) as stream:
-            for line in stream:
-                self._complaints = [*self._complaints[-39:], line]
+            while data := stream.read1(1 << 16):  # type: ignore[attr-defined] # it is buffered
+                self._complaints = (self._complaints + data)[-KEPT_COMPLAINTS:]
 
 
 class _Ear(io.RawIOBase):

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from holdfast.errors import HostError, NotAvailable, StorageError
 from holdfast.hosts.connection import Carrier, Connection, new_nonce
+from holdfast.hosts.own_home import require_own
 from holdfast.hosts.shipment import far_side, install
 
 
@@ -78,15 +79,19 @@ class Local:
         return self
 
     def argv(self, nonce: str) -> list[str]:
-        """What starts the far side, which is put into its folder if it is not there."""
+        """What starts the far side, which is put into its folder if it is not there. Raises HostError where others may
+        write to that folder."""
         if not sys.platform.startswith("linux"):
             raise NotAvailable(
                 f"Runs on this machine need Linux, and this is {_SYSTEMS.get(sys.platform, sys.platform)}: only Linux "
                 "lets Holdfast find and end every process that a run has started.",
                 "Attach a Linux machine and submit there, or use Linux in a virtual machine or WSL.",
             )
+        require_own(self._home)
         try:
-            folder = install(far_side(self._home), self._home)
+            shipped = far_side(self._home)
+            require_own(self._home, shipped.digest)
+            folder = install(shipped, self._home)
         except OSError as error:
             raise StorageError(
                 f"Holdfast's folder `{self._home}` cannot be written: {error.strerror}.",

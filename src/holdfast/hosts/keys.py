@@ -14,6 +14,7 @@ from pathlib import Path
 
 from holdfast.errors import HostError, StorageError
 from holdfast.frozen import dataclass
+from holdfast.installed_programs import find_program
 
 FOLDER = "keys"
 
@@ -85,9 +86,9 @@ def _public_path(path: Path) -> Path:
 
 def _make(path: Path, comment: str, environment: Mapping[str, str]) -> None:
     """Whole or not at all: made beside, then renamed, the public half first."""
-    beside = path.with_name(f".{path.name}-{os.getpid()}")
+    beside = path.with_name(f".{path.name}-{os.urandom(8).hex()}")
     try:
-        _run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", os.fspath(beside)], environment)
+        _run(["-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", os.fspath(beside)], environment)
         os.replace(_public_path(beside), _public_path(path))
         os.replace(beside, path)
     finally:
@@ -99,13 +100,16 @@ def _public_line(path: Path, environment: Mapping[str, str]) -> str:
         line = _public_path(path).read_text(encoding="utf-8").strip()
         if len(line.split()) > 1 and "\n" not in line:
             return line
-    return _run(["ssh-keygen", "-y", "-P", "", "-f", os.fspath(path)], environment)
+    return _run(["-y", "-P", "", "-f", os.fspath(path)], environment)
 
 
-def _run(argv: list[str], environment: Mapping[str, str]) -> str:
+def _run(words: list[str], environment: Mapping[str, str]) -> str:
+    program = find_program("ssh-keygen", environment)
+    if program is None:
+        raise HostError("There is no `ssh-keygen` here.", "Install the OpenSSH client.")
     try:
         done = subprocess.run(
-            argv,
+            [program, *words],
             stdin=subprocess.DEVNULL,
             env=dict(environment),
             capture_output=True,
@@ -113,8 +117,6 @@ def _run(argv: list[str], environment: Mapping[str, str]) -> str:
             timeout=60,
             check=False,
         )
-    except FileNotFoundError:
-        raise HostError("There is no `ssh-keygen` here.", "Install the OpenSSH client.") from None
     except subprocess.TimeoutExpired:
         raise HostError("`ssh-keygen` did not come to an end.", "Try again.") from None
     if done.returncode != 0:

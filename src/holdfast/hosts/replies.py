@@ -8,10 +8,9 @@ from typing import Annotated, Any, NamedTuple
 
 from holdfast.codec import Between
 from holdfast.frozen import dataclass
-from holdfast.model import Place
+from holdfast.model import ClockTime, Place
 
-Seconds = Annotated[float, Between(-6e10, 6e10)]
-"""A time or a duration that a calendar has: within two thousand years of 1970."""
+Seconds = ClockTime
 
 
 @dataclass(frozen=True)

@@ -4,38 +4,16 @@ user's own where one is open. A master that does not answer is left aside: its c
 from __future__ import annotations
 
 import os
-import stat
 import struct
 from collections.abc import Sequence
 from pathlib import Path
 
 from holdfast.farside.system.digests import sha256
+from holdfast.hosts.socket_folder import LONGEST_PATH
 
 KEPT_SECONDS = 60
 PATIENCE = 1.0
-_LONGEST_PATH = 104 - 18
-"""Bytes of a socket's path on the strictest system, less what ssh appends while it makes one."""
-_LONGEST_FOLDER = _LONGEST_PATH - 24
 _HELLO = 1
-
-
-def runtime_folder(environment_folder: str | None, temporary: Path) -> Path | None:
-    """A short path of the user's own for sockets; None if there is none that only this user can touch."""
-    if not hasattr(os, "getuid"):
-        return temporary
-    named = Path(environment_folder) if environment_folder else None
-    below = temporary / f"holdfast-{os.getuid()}"
-    if named is not None and named.is_dir() and len(os.fsencode(named)) <= _LONGEST_FOLDER:
-        below = named / "holdfast"
-    if len(os.fsencode(below)) > _LONGEST_FOLDER:
-        return None
-    try:
-        below.mkdir(mode=0o700, exist_ok=True)
-        status = below.lstat()
-    except OSError:
-        return None
-    is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o077
-    return below if is_ours else None
 
 
 def own_socket(folder: Path | None, identity: Sequence[str]) -> Path | None:
@@ -43,7 +21,7 @@ def own_socket(folder: Path | None, identity: Sequence[str]) -> Path | None:
     if folder is None or os.name == "nt":
         return None
     path = folder / sha256("\0".join(identity).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    return path if len(os.fsencode(path)) <= _LONGEST_PATH else None
+    return path if len(os.fsencode(path)) <= LONGEST_PATH else None
 
 
 def answers(path: Path) -> bool:

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from holdfast.errors import HostError
+from holdfast.farside.system.ownership import OTHERS_WRITE, is_only_ours
 from holdfast.frozen import dataclass
 from holdfast.whole_files import write_durably, write_whole
 
 PACKAGE = Path(__file__).parent.parent
 COMPLETE = ".complete"
 """Written last; it names the files."""
+CACHE = "__pycache__"
 _SETTLED = 2_000_000_000
 """Nanoseconds: a file changed more recently may change again without a new time."""
 
@@ -107,11 +110,13 @@ def install(shipped: FarSide, home: Path) -> Path:
         return final
     contents = shipped.contents()
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    new = home / "farside" / f".new-{shipped.digest}-{os.getpid()}"
+    (home / "farside").mkdir(mode=0o700, exist_ok=True)
+    new = home / "farside" / f".new-{shipped.digest}-{os.urandom(8).hex()}"
     try:
         for name, content in (*contents, (COMPLETE, "\n".join(name for name, _ in contents).encode())):
-            (new / name).parent.mkdir(parents=True, exist_ok=True)
+            _make_folder((new / name).parent, new.parent)
             write_durably(new / name, content)  # a power cut must not leave empty files under the right name
+            _close(new / name)
         if final.is_dir() and not _is_whole(final, shipped):
             final.rename(new.with_name(f"{new.name}-old"))
             _remove(new.with_name(f"{new.name}-old"))
@@ -123,9 +128,36 @@ def install(shipped: FarSide, home: Path) -> Path:
     return final
 
 
+def _make_folder(folder: Path, above: Path) -> None:
+    """With the folder in which Python puts what it compiles: whoever may write there decides what runs."""
+    if folder == above:
+        return
+    _make_folder(folder.parent, above)
+    for each in (folder, folder / CACHE):
+        if not each.is_dir():
+            each.mkdir()
+            _close(each)
+
+
+def _close(path: Path) -> None:
+    """The umask may let a group write."""
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & OTHERS_WRITE:
+        path.chmod(mode & ~OTHERS_WRITE)
+
+
 def _is_whole(folder: Path, shipped: FarSide) -> bool:
-    """Some systems remove single files that were not used for a while."""
-    return (folder / COMPLETE).exists() and all((folder / name).exists() for name, _ in shipped.sources)
+    """Some systems remove single files that were not used for a while; and what others may write to is not ours."""
+    root, names = os.fspath(folder), [COMPLETE, *(name for name, _ in shipped.sources)]
+    folders = {os.path.dirname(name) for name in names}
+    try:
+        found = [os.stat(os.path.join(root, name)) for name in (*names, *folders)]
+        for each in folders:
+            with contextlib.suppress(FileNotFoundError):
+                found.append(os.stat(os.path.join(root, each, CACHE)))
+    except OSError:
+        return False
+    return all(map(is_only_ours, found)) or not hasattr(os, "geteuid")  # Windows says that all may write
 
 
 def _remove(folder: Path) -> None:

@@ -19,6 +19,7 @@ from holdfast.hosts.connection import Asked, Carrier, Connection, RemoteLink, ne
 from holdfast.hosts.far_end import Said
 from holdfast.hosts.shipment import far_side
 from holdfast.hosts.ssh_errors import SshAddress, explain, refused, silent
+from holdfast.shown_text import pasted
 
 if TYPE_CHECKING:  # loaded where the user may be asked
     from holdfast.hosts.ssh_questions import Ask, Askpass, Pending
@@ -51,7 +52,7 @@ class Destination:
     def by_hand(self) -> str:
         """The command a person would type to get there."""
         user = f"{self.username}@" if self.username else ""
-        return "ssh " + (f"-p {self.port} " if self.port else "") + f"{user}{self.address}"
+        return "ssh " + (f"-p {self.port} " if self.port else "") + pasted(f"{user}{self.address}")
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ class Ssh:
         ask = self.near.ask if may_ask else None
         desk = _Desk(self, ask)
         ways = self._ways()
-        options = ["-T", *_NO_FORWARDS, *(["-o", "BatchMode=yes"] if ask is None else [])]
+        options = ["-T", *_NO_FORWARDS, *_NO_FORWARDED_KEYS, *(["-o", "BatchMode=yes"] if ask is None else [])]
         calls = [self.argv([line], options, way.options) for way in ways]
         where = self._where()
         whole = _ASKED_PATIENCE if ask else QUIET_PATIENCE
@@ -140,7 +141,7 @@ class Ssh:
 
         def argv(here: int) -> list[str]:
             forwards = ["-L", f"127.0.0.1:{here}:127.0.0.1:{port}"]
-            return alone.argv([], ["-N", "-o", "ExitOnForwardFailure=yes", *forwards])
+            return alone.argv([], ["-N", "-o", "ExitOnForwardFailure=yes", *_NO_FORWARDED_KEYS, *forwards])
 
         return Carrier(argv, self.child_environment(), self._explain)
 
@@ -293,6 +294,9 @@ _ALWAYS = [
 
 _NO_FORWARDS = ["-o", "ClearAllForwardings=yes"]
 """Ports that the configuration opens belong to the user's own sessions."""
+
+_NO_FORWARDED_KEYS = ["-a", "-x", "-k"]
+"""Nor does the box get the use of the user's keys, display and Kerberos tickets: its administrator could take it."""
 
 
 class _Desk:

@@ -8,6 +8,7 @@ import re
 from holdfast.errors import HostError, HostKeyRefused, LoginNeeded, StorageError, Unreachable
 from holdfast.frozen import dataclass
 from holdfast.hosts.far_end import Said
+from holdfast.shown_text import pasted
 
 _OLDEST_PYTHON = "3.6"
 
@@ -22,6 +23,7 @@ _UNREACHABLE = (
     r"|kex_exchange_identification|banner exchange|read from master failed|client_loop|Host is down|UNKNOWN port 65535"
 )
 _NO_PYTHON = r"(?i)python3\S* .*(not found|No such file)|Unknown command:? .*python3"
+_ANOTHER_HOME = "give Holdfast another folder there: holdfast computetarget attach … --home DIR"
 _NOISE = r"^(Warning: Permanently added|Identity file .* not accessible|Pseudo-terminal will not)"
 
 
@@ -71,9 +73,13 @@ def refused(host: SshAddress, word: str, rest: str) -> HostError | StorageError:
         )
     if word == "foreign":
         return HostError(
-            f"`{rest}` on {host.name} belongs to another user, or others may write to it: nothing is run from there.",
-            f"If it is yours: {host.by_hand} chmod go-w {rest}; else give Holdfast another folder there: "
-            "holdfast computetarget attach … --home DIR",
+            f"`{rest}` on {host.name} belongs to another account: nothing is run from there.",
+            f"Have its owner or an administrator give it to you (chown), or {_ANOTHER_HOME}",
+        )
+    if word == "open":
+        return HostError(
+            f"Others may write to `{rest}` on {host.name}: nothing is run from there.",
+            f"If it is yours: {host.by_hand} {_over_there('chmod', 'go-w', rest)}; else {_ANOTHER_HOME}",
         )
     if word == "cannot":
         number, _, path = rest.partition(" ")
@@ -81,9 +87,15 @@ def refused(host: SshAddress, word: str, rest: str) -> HostError | StorageError:
     return HostError(f"{host.name} answered with `{word}`, which this version does not know.", "Update Holdfast.")
 
 
+def _over_there(*words: str) -> str:
+    """A command as a word for ssh: two shells read it."""
+    line = " ".join(map(pasted, words))
+    return line if line == " ".join(words) else pasted(line)
+
+
 def cannot_write(host: SshAddress, number: int, path: str) -> StorageError:
     """Why a folder on the host cannot be written, and what to do about it."""
-    another = "or give Holdfast another folder there: holdfast computetarget attach … --home DIR"
+    another = f"or {_ANOTHER_HOME}"
     sentences = {  # by Linux's numbers, which this system's own need not be
         30: ("is on a read-only file system", f"Have it mounted for writing, {another}"),
         28: ("cannot be written: the disk is full (or out of inodes)", f"Make room there, {another}"),
@@ -116,7 +128,7 @@ def _host_key(host: SshAddress, text: str) -> HostKeyRefused:
         f"The host key of {host.name} is not the one it had{fingerprint}{where}. The connection was refused: somebody "
         "may be in between, or the machine was installed anew.",
         "Ask the machine's administrator for its fingerprint. If the new key is right, remove the old one: "
-        + (f"sed -i {offending[2]}d {offending[1]}" if offending else "ssh-keygen -R HOST"),
+        + (f"sed -i {offending[2]}d {pasted(offending[1])}" if offending else "ssh-keygen -R HOST"),
     )
 
 

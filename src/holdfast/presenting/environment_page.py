@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.frozen import asdict
 from holdfast.history.queries import iso_utc
-from holdfast.presenting.lines import Column, Line, Row, clock_time, counted, one_line, short_id
+from holdfast.presenting.lines import Column, Line, Row, clock_time, counted, short_id
 from holdfast.project.quantities import format_size
 
 if TYPE_CHECKING:
@@ -68,8 +68,9 @@ def rows(shown: Shown, now: float) -> Iterator[Row]:
         yield "Built", f"{clock_time(listed.built, now)}, in {listed.seconds:.1f} s"
     yield "Last use", clock_time(listed.used, now)
     if shown.lock is not None:
-        backend = f", PyTorch for {shown.lock['backend']}" if shown.lock.get("backend") else ""
-        yield "Resolved for", f"{shown.lock['platform']} with Python {shown.lock['python']}{backend}"
+        platform, python, chosen = (shown.lock.get(key) for key in ("platform", "python", "backend"))
+        backend = f", PyTorch for {chosen}" if chosen else ""
+        yield "Resolved for", f"{platform or 'an unknown platform'} with Python {python or 'unknown'}{backend}"
     for user in shown.users[:USERS_SHOWN]:
         yield "Used by", user.run_id + (", which is running" if user.is_alive else "")
     if len(shown.users) > USERS_SHOWN:
@@ -93,7 +94,7 @@ def checked_as_dict(checked: EnvironmentCheck) -> dict[str, Any]:
 def remark_line(remark: Remark) -> Line:
     line = f":{remark.line}" if remark.line else ""
     place = f"{remark.file}{line}: " if remark.file else ""
-    return Line(one_line(f"{place}{remark.severity}: {remark.sentence}"), remedy=remark.remedy)
+    return Line(f"{place}{remark.severity}: {remark.sentence}", remedy=remark.remedy)
 
 
 def fixed_text(change: SpecFinding) -> str:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from holdfast.history import journal_fold as journals
-from holdfast.presenting.lines import Level, Line, clock_time, counted, one_line
+from holdfast.presenting.lines import Level, Line, clock_time, counted
 from holdfast.presenting.run_words import ending_lines, queued_words
 from holdfast.project.quantities import format_duration, format_size
+from holdfast.shown_text import pasted
 from holdfast.workbench.reach import events
 
 QUEUED, GPUS = "queued", "gpus"
@@ -82,20 +83,20 @@ def _port_opened(event: events.PortOpened) -> Iterable[Line]:
 
 def _removed(event: events.Removed) -> Line:
     if event.kept:
-        return Line(one_line(f"kept {event.name}: {event.kept}"))
-    return Line(one_line(f"removed {event.name} ({format_size(event.size)})"))
+        return Line(f"kept {event.name}: {event.kept}")
+    return Line(f"removed {event.name} ({format_size(event.size)})")
 
 
 def _host_silent(event: events.HostSilent, now: float) -> Line:
     if event.needs_login:
-        return Line(f"{event.target}: login needed: holdfast computetarget check {event.target}", Level.WARNING)
+        return Line(f"{event.target}: login needed: holdfast computetarget check {pasted(event.target)}", Level.WARNING)
     text = f"{event.target}: unreachable since {clock_time(event.since, now)} ({event.reason})"
     return Line(text, Level.WARNING, event.remedy)
 
 
 def _outputs_wait(event: events.OutputsWait) -> Line:
     text = f"The outputs of {event.run_id} ({format_size(event.size)}) wait on {event.target}."
-    return Line(text, remedy=f"To fetch them: holdfast history download -r {event.run_id} -d DIR")
+    return Line(text, remedy=f"To fetch them: holdfast history download -r {pasted(event.run_id)} -d DIR")
 
 
 def _key_shown(event: events.KeyShown) -> Iterable[Line]:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import errno
 import math
-import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -57,14 +56,16 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True)
 class Line:
-    """`remedy` is what to do about it, in lines of its own. `mark` stands before the text, in its colour. `doing` tells
-    which lines of progress are about the same."""
+    """`text` is one line: line breaks in it are shown escaped, as they may be somebody else's. `remedy` is what to do
+    about it, in lines of its own. `mark` stands before the text, in its colour. `doing` tells which lines of progress
+    are about the same. `more` are lines below the text."""
 
     text: str
     level: Level = Level.NOTICE
     remedy: str = ""
     mark: Mark | None = None
     doing: str = ""
+    more: Sequence[str] = ()
 
 
 Row: TypeAlias = tuple[str, str]
@@ -79,11 +80,6 @@ class Column:
     title: str
     align: Literal["left", "right"] = "left"
     format: Callable[[Any], str] | None = None
-
-
-def one_line(text: str) -> str:
-    """`text` without characters that would break a line or steer a terminal: they are shown escaped."""
-    return _CONTROL.sub(lambda found: _NAMED_CONTROLS.get(found[0], f"\\x{ord(found[0]):02x}"), text)
 
 
 def at_most(text: str, length: int) -> str:
@@ -134,10 +130,11 @@ def gibibytes(count: int | None) -> str:
 def error_line(problem: BaseException) -> tuple[Line, ExitCode]:
     """What is not an error of ours, nor one of a disk, is a defect."""
     if isinstance(problem, HoldfastError):
-        return Line(problem.message, Level.ERROR, problem.hint), problem.exit_code
+        first, *more = problem.lines
+        return Line(first, Level.ERROR, problem.hint, more=more), problem.exit_code
     if isinstance(problem, OSError) and problem.errno in _STORAGE:
         return _storage(problem), ExitCode.STORAGE
-    text = one_line(f"{type(problem).__name__}: {problem}".rstrip(": "))
+    text = f"{type(problem).__name__}: {problem}".rstrip(": ")
     remedy = "This is a defect of Holdfast. To see where: the same with --debug, or with HOLDFAST_DEBUG=1."
     return Line(text, Level.ERROR, remedy, Mark("internal error", Role.BAD)), ExitCode.INTERNAL
 
@@ -145,11 +142,9 @@ def error_line(problem: BaseException) -> tuple[Line, ExitCode]:
 def _storage(problem: OSError) -> Line:
     name = problem.filename
     name = name.decode("utf-8", "surrogateescape") if isinstance(name, bytes) else name
-    place = f" `{one_line(name)}`" if isinstance(name, str) else ""
+    place = f" `{name}`" if isinstance(name, str) else ""
     text = f"A file{place} cannot be read or written: {problem.strerror or problem}."
     return Line(text, Level.ERROR, "Check the disk's space and the permissions.")
 
 
 _STORAGE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_NAMED_CONTROLS = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}

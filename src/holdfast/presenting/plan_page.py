@@ -1,4 +1,4 @@
-"""A plan as text for people: what `--dry-run` prints. Holes, which only the host can fill, stand as <name>."""
+"""A plan in lines for people: what `--dry-run` prints. Holes, which only the host can fill, stand as <name>."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.project.gpu_wishes import planned_lines
 from holdfast.project.quantities import format_duration
 
 
-def plan_text(plan: Plan) -> str:
+def plan_lines(plan: Plan) -> list[str]:
     lines = [
         f"snapshot     {plan.snapshot}",
         *([] if plan.command is None else [f"directory    {plan.command.directory}"]),
@@ -38,7 +38,7 @@ def plan_text(plan: Plan) -> str:
         variables = sorted(plan.command.environment.items())
         lines += ["variables", *(f"             {name}={_word(value)}" for name, value in variables)]
         lines.append(f"command      {_words(plan.command.argv)}")
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def _container(container: ContainerPlan, share: Text) -> Iterator[str]:

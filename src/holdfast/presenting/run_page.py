@@ -15,6 +15,7 @@ from holdfast.model import FileSize, GpuUse, Run, UseState
 from holdfast.presenting.lines import Column, Row, counted, gibibytes, local_time, metric_text, offset_text
 from holdfast.presenting.run_words import notes_of, verdict_remedy
 from holdfast.project.quantities import format_size, short_duration
+from holdfast.shown_text import pasted
 from holdfast.workbench.records.inspection import CodeDifference, Inspection, RunComparison
 
 ROWS_SHOWN = 20
@@ -42,9 +43,11 @@ def rows(inspection: Inspection, gpus_over_time: Iterable[str] = ()) -> Iterator
     yield from _files("Outputs", tuple(FileSize(each.path, each.size) for each in inspection.artifacts))
     yield from _files("Other files", inspection.run.other_files, inspection.run.other_files_count)
     if inspection.run.other_files_count:
-        run_id, path = inspection.run.run_id, inspection.run.other_files[:1]
-        name = shlex.quote(path[0].path) if path else "PATH"
-        yield "Other files", f"To fetch one: holdfast history download -r {run_id} -d DIR --artifact {name}"
+        run_id, names = inspection.run.run_id, [each.path for each in inspection.run.other_files]
+        fetch = (
+            f"holdfast history download -r {pasted(run_id)} -d DIR --artifact {pasted(names[0] if names else 'PATH')}"
+        )
+        yield "Other files", f"To fetch one: {fetch}"
     yield from _what_happened(inspection)
     yield from _what_was_asked(inspection)
 

@@ -9,9 +9,21 @@ from typing import Any
 from holdfast.frozen import dataclass
 from holdfast.history.queries import iso_utc
 from holdfast.model import Reason, Run, Status, UseState, Verdict, signal_name
-from holdfast.presenting.lines import Column, Line, Mark, Role, clock_time, local_time, metric_text, one_line
+from holdfast.presenting.lines import (
+    Column,
+    Line,
+    Mark,
+    Role,
+    at_most,
+    clock_time,
+    counted,
+    local_time,
+    metric_text,
+)
 from holdfast.project.quantities import format_size, short_duration
+from holdfast.shown_text import one_line, pasted
 from holdfast.workbench.reach.contacts import Silence
+from holdfast.workbench.records.adoption import FoundState
 
 TOLD_BY_THE_OUTPUT = (Reason.EXIT_CODE, Reason.SIGNAL)
 """Endings whose cause is in the script's output."""
@@ -94,7 +106,7 @@ def ended_by(run: Run) -> str:
 
 def script_and_target(run: Run) -> str:
     """What people know a run by: `train.py on gpu1`."""
-    return one_line(f"{run.submission.script_name or 'a preparation'} on {run.submission.target}")
+    return f"{run.submission.script_name or 'a preparation'} on {run.submission.target}"
 
 
 def verdict_mark(verdict: Verdict | None) -> Mark | None:
@@ -191,16 +203,17 @@ def _metrics(run: Run) -> str:
 
 
 def _outputs(run: Run) -> str:
-    names = _first([one_line(each.path) for each in run.outputs], OUTPUTS_SHOWN, len(run.outputs))
+    names = _first([each.path for each in run.outputs], OUTPUTS_SHOWN, len(run.outputs))
     total = format_size(sum(each.size for each in run.outputs))
     where = "on the run's machine" if run.outputs_left else f"in .holdfast/runs/{run.run_id}/"
     return f"Outputs: {names} ({total}, {where})"
 
 
 def _others(run: Run) -> Line:
-    names = [one_line(each.path) for each in run.other_files]
+    names = [each.path for each in run.other_files]
     shown = _first(names, OTHERS_SHOWN, run.other_files_count)
-    fetch = f"holdfast history download -r {run.run_id} -d DIR --artifact {names[0]}"
+    first = names[0] if names else "PATH"
+    fetch = f"holdfast history download -r {pasted(run.run_id)} -d DIR --artifact {pasted(first)}"
     return Line(f"Written outside outputs/ (kept until `clean`): {shown}", remedy=fetch)
 
 
@@ -211,7 +224,7 @@ def _first(names: list[str], count: int, total: int) -> str:
 
 def _verdict(verdict: Verdict, remedy: str) -> Line:
     """The last word about a run."""
-    claim, colon, why = one_line(verdict.sentence).partition(":")
+    claim, colon, why = verdict.sentence.partition(":")
     return Line(colon + why, remedy=remedy, mark=Mark(claim, VERDICT_ROLES[verdict.state]))
 
 
@@ -238,3 +251,15 @@ def _row(run: Run, names: list[str], silence: Silence | None, now: float) -> dic
         "gpu": gpu.text if gpu else "",
     }
     return row | {f"metric {name}": metric_text(run.metrics.get(name)) for name in names}
+
+
+def taken_over(found: FoundState) -> list[str]:
+    """Before a user takes over what came with a copy of a project. Names in it are anybody's."""
+    targets = sorted(found.targets.items(), key=lambda each: -each[1])
+    shown = [f"{count} on {at_most(one_line(name), 40)}" for name, count in targets[:5]]
+    shown += [f"{counted(len(targets) - 5, 'more target')}"] if len(targets) > 5 else []
+    shown += [f"{found.unreadable} cannot be read"] if found.unreadable else []
+    return [
+        f"{one_line(found.place)} holds {counted(found.runs, 'run')}{': ' if shown else ''}{', '.join(shown)}.",
+        "They will be shown as yours, and new runs prefer the package versions of their locks.",
+    ]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from holdfast.frozen import dataclass, replace
 from holdfast.project.folder import BUILTIN, CONFIGURATION_FOLDER, file_stems, names_with
 from holdfast.project.problems import Mistake, Problem, errors_in
+from holdfast.shown_text import pasted
 
 if TYPE_CHECKING:  # reading YAML is loaded when there is a file to read: a bare folder has none
     from holdfast.project.documents import Value
@@ -326,7 +327,7 @@ def _check_password(fields: Fields, name: str) -> None:
     """The value is never repeated, neither here nor in any message."""
     if not fields.has("password"):
         return
-    again = f"Remove the line and run `holdfast computetarget attach … --name {name}`, which asks for it once."
+    again = f"Remove the line and run `holdfast computetarget attach … --name {pasted(name)}`, which asks for it once."
     written = getattr(fields.value("password"), "text", "")
     if written.startswith(_SECRET_REFERENCE):
         fields.warn("password", "refers to a secret in a service that no longer exists", again)

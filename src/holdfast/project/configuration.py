@@ -22,6 +22,7 @@ from holdfast.project.runconfig import (
     examine_runconfig,
     runconfig_names,
 )
+from holdfast.shown_text import pasted
 
 if TYPE_CHECKING:  # loaded when an environment is managed, or a run is a PySpark run
     from holdfast.project.environment_spec import EnvironmentSpec
@@ -120,7 +121,9 @@ def _known_runconfig(project: Project, written: str | None) -> str:
         return name
     hint = "See `holdfast runconfiguration list`."
     if name in compute_names(project.root):
-        hint = f"For the compute target of that name: holdfast runconfiguration create -n {name} -t {name}"
+        hint = (
+            f"For the compute target of that name: holdfast runconfiguration create -n {pasted(name)} -t {pasted(name)}"
+        )
     raise UnknownName("run configuration", name, valid, hint)
 
 
@@ -143,7 +146,8 @@ def _require_target(project: Project, name: str) -> None:
     refuse_paths("compute target", name)
     valid = compute_names(project.root)
     if name not in valid:
-        hint = f"If it is a machine that is not attached yet: holdfast computetarget attach remote -n {name} -a HOST"
+        attach = f"holdfast computetarget attach remote -n {pasted(name)} -a HOST"
+        hint = f"If it is a machine that is not attached yet: {attach}"
         raise UnknownName("compute target", name, valid, hint)
 
 

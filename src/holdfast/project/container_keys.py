@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from holdfast.project.credentials import looks_secret
 from holdfast.project.problems import Mistake
+from holdfast.shown_text import pasted
 
 DEFAULT_IMAGE = "ubuntu:24.04"
 SHARE = "/azureml-share/"
@@ -219,7 +220,7 @@ def _doubt(name: str, value: str | None, network: str) -> Mistake | None:
     variable, equals, given = (value or "").partition("=")
     if name == "--env" and equals and given and looks_secret(variable):
         what = f"`{_shown(variable)}` looks like a secret: its value stands in this file and in `docker inspect`"
-        return Mistake(what, f"Remove it, set it in your shell and pass it: --secret {_shown(variable)}")
+        return Mistake(what, f"Remove it, set it in your shell and pass it: --secret {pasted(_shown(variable))}")
     if name in ("--publish", "--publish-all") and network == "host":
         what = f"`{name}` does nothing on the machine's own network, whose ports the script has anyway"
         return Mistake(what, "Remove it, or write `network: bridge`.")

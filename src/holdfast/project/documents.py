@@ -15,6 +15,7 @@ from holdfast.frozen import dataclass
 from holdfast.project.nodes import ListNode, MapNode, MappingEntry, Node, Scalar, parse_nodes
 from holdfast.project.plain import parse_plain
 from holdfast.project.problems import Problem
+from holdfast.regular_files import read_regular
 from holdfast.whole_files import write_whole
 
 MAXIMUM_BYTES = 1_000_000
@@ -50,7 +51,7 @@ def read_text(root: Path, relative: str, missing: str = "") -> tuple[str | None,
         if found.st_size > MAXIMUM_BYTES:
             message = f"is larger than {MAXIMUM_BYTES // 1_000_000} MB"
             return None, [Problem(relative, 0, "", message, "This is no configuration file: name another.")]
-        return path.read_bytes().decode("utf-8"), []
+        return read_regular(path, MAXIMUM_BYTES).decode("utf-8"), []
     except FileNotFoundError:
         return None, [Problem(relative, 0, "", "there is no such file", missing)]
     except UnicodeDecodeError as error:

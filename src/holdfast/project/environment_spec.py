@@ -10,9 +10,11 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from holdfast.errors import ProjectError
 from holdfast.frozen import dataclass
 from holdfast.project.credentials import VARIABLE, Credentials
 from holdfast.project.requirement_lines import ARCHIVES
+from holdfast.regular_files import open_regular
 
 FILES = "${HOLDFAST_FILES}"
 """The project's folder wherever the environment is built; the installer puts it in."""
@@ -123,7 +125,11 @@ def _sha256(path: Path) -> str:
     import hashlib
 
     digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
+    try:
+        with open(open_regular(path), "rb") as file:
+            while chunk := file.read(1 << 20):
+                digest.update(chunk)
+    except OSError as error:
+        message = f"`{path}`, which the environment is made from, cannot be read: {error.strerror}."
+        raise ProjectError(message, "Put the package there, or remove the line that names it.") from error
     return digest.hexdigest()

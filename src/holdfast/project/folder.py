@@ -6,42 +6,56 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 import time
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import ProjectError, StorageError, UsageError
+from holdfast.errors import HoldfastError, ProjectError, StorageError, UsageError
 from holdfast.frozen import dataclass, replace
+from holdfast.project import provenance
+from holdfast.project.provenance import STATE_FOLDER
+from holdfast.regular_files import read_regular
+from holdfast.shown_text import pasted
+from holdfast.whole_files import write_once
 
 CONFIGURATION_FOLDER = "aml_config"
 BUILTIN = "local"
 """Always there: a folder without any file still runs on this machine."""
-_STATE_FOLDER = ".holdfast"
 IDENTITY_FILE = "project.json"
 _IDENTITY_FORMAT = 1
 
+_LARGEST_IDENTITY = 1 << 20
 _HALF_WRITTEN_SECONDS = 2.0
 """How long another process may take between making the identity's file and filling it."""
 
 
 @dataclass(frozen=True)
 class Project:
-    """`id` is 32 hexadecimal digits, empty before `ensure_identity`. `is_bare`: without `aml_config/`."""
+    """`id` is 32 hexadecimal digits, empty before `ensure_identity`. `is_bare`: without `aml_config/`. `home` is
+    Holdfast's folder on this machine."""
 
     root: Path
     id: str
     name: str
     is_bare: bool
+    home: Path
 
-    @property
+    @cached_property
     def state_directory(self) -> Path:
-        return self.root / _STATE_FOLDER
+        """`.holdfast/`, which need not be there: the one way to it. Raises ProjectError where this account did not make
+        it, before anything in it is opened. Looked at once for a command; `ensure_state_directory` looks again."""
+        path = self.root / STATE_FOLDER
+        provenance.is_made(path, self.home)
+        return path
 
 
-def find_project(start: Path) -> Project:
+def find_project(start: Path, home: Path) -> Project:
     """The nearest folder at or above `start` with `aml_config/`, else with an identity; else `start`, bare.
 
-    A folder above is never taken for anything else: `~/.holdfast` is this machine's own and has no identity.
+    A folder above is never taken for anything else: `~/.holdfast` is this machine's own and has no identity. `home` is
+    Holdfast's folder on this machine.
     """
     here = Path(os.path.abspath(start))
     if not os.path.isdir(here):
@@ -49,27 +63,29 @@ def find_project(start: Path) -> Project:
     candidates = (here, *here.parents)
     for folder in candidates:
         if os.path.isdir(folder / CONFIGURATION_FOLDER):
-            return _project(folder, is_bare=False)
+            _refuse_project_above(folder / CONFIGURATION_FOLDER, here)
+            return _project(folder, False, home)
     for folder in candidates:
-        if os.path.isfile(folder / _STATE_FOLDER / IDENTITY_FILE):
-            return _project(folder, is_bare=True)
-    return _project(here, is_bare=True)
+        if os.path.isfile(folder / STATE_FOLDER / IDENTITY_FILE):
+            _refuse_project_above(folder / STATE_FOLDER, here)
+            return _project(folder, True, home)
+    return _project(here, True, home)
 
 
-def ensure_identity(project: Project, home: Path | None = None) -> Project:
+def ensure_identity(project: Project, user_home: Path | None = None) -> Project:
     """The project with its id, made on first use. Two processes at once end with the same one.
 
-    `home` is the user's home directory, where given: see `ensure_state_directory`.
+    `user_home` is the user's home directory, where given: see `ensure_state_directory`.
     """
     if project.id:
         return project
-    ensure_state_directory(project, home)
+    ensure_state_directory(project, user_home)
     path = project.state_directory / IDENTITY_FILE
     try:
-        _create_once(path, render_identity(new_id()))
+        write_once(path, render_identity(new_id()).encode())
     except OSError as error:
         raise _cannot_write(path, error) from error
-    found = _read_identity(path)
+    found = _read_identity(path, follows_link=False)
     if not found.id:
         raise ProjectError(f"`{path}` has no id.", "Delete the file; the next command makes a new one.")
     return replace(project, id=found.id)
@@ -82,14 +98,14 @@ def share_identity(project: Project) -> None:
     if not project.id or path.exists():
         return
     try:
-        _create_once(path, render_identity(project.id))
+        write_once(path, render_identity(project.id).encode())
     except OSError as error:
         raise _cannot_write(path, error) from error
 
 
-def ensure_state_directory(project: Project, home: Path | None = None) -> Path:
-    """`.holdfast/` with its `.gitignore`. Refuses `/` and `home`, where `.holdfast` is the machine's own."""
-    is_home = home is not None and os.path.realpath(project.root) == os.path.realpath(home)
+def ensure_state_directory(project: Project, user_home: Path | None = None) -> Path:
+    """`.holdfast/` with its `.gitignore`. Refuses `/` and `user_home`, where `.holdfast` is the machine's own."""
+    is_home = user_home is not None and os.path.realpath(project.root) == os.path.realpath(user_home)
     if is_home or project.root == project.root.parent:
         raise ProjectError(
             f"`{project.root}` cannot be a project: all that lies below it would belong to it.",
@@ -97,10 +113,9 @@ def ensure_state_directory(project: Project, home: Path | None = None) -> Path:
         )
     directory = project.state_directory
     try:
-        directory.mkdir(exist_ok=True)
-        _create_once(directory / ".gitignore", "*\n")
+        provenance.make(directory, project.home)
     except OSError as error:
-        raise _cannot_write(directory, error) from error
+        raise _cannot_write(Path(os.fsdecode(error.filename or directory)), error) from error
     return directory
 
 
@@ -135,19 +150,40 @@ class _Identity:
     name: str = ""
 
 
-def _project(root: Path, is_bare: bool) -> Project:
+def _refuse_project_above(found: Path, here: Path) -> None:
+    """In a folder that others can write to, such as /tmp, anyone can make a project of all that lies below it. Who owns
+    the folder that the project is in can change all below anyway: a group's project is taken."""
+    if found.parent == here or not hasattr(os, "getuid"):
+        return
+    owner, around = os.lstat(found).st_uid, os.stat(found.parent)
+    if owner in (os.getuid(), 0) or (owner == around.st_uid and not around.st_mode & stat.S_IWOTH):
+        return
+    raise ProjectError(
+        f"`{found}` belongs to another account, so the folders below it are not taken for that project.",
+        f"If it is the project you mean: cd {pasted(str(found.parent))}\n"
+        f"If not, make this folder a project of its own: mkdir {CONFIGURATION_FOLDER}",
+    )
+
+
+def _project(root: Path, is_bare: bool, home: Path) -> Project:
     shared = _read_identity(root / CONFIGURATION_FOLDER / IDENTITY_FILE)
-    own = _Identity() if shared.id else _read_identity(root / _STATE_FOLDER / IDENTITY_FILE)
-    name = shared.name or own.name or root.name or "project"
-    return Project(root, shared.id or own.id, name, is_bare)
+    project = Project(root, shared.id, shared.name or root.name or "project", is_bare, home)
+    if shared.id:
+        return project
+    try:
+        state = project.state_directory
+    except HoldfastError:  # a command that needs the folder says so
+        return project
+    own = _read_identity(state / IDENTITY_FILE, follows_link=False)
+    return replace(project, id=own.id, name=shared.name or own.name or project.name)
 
 
-def _read_identity(path: Path) -> _Identity:
+def _read_identity(path: Path, follows_link: bool = True) -> _Identity:
     """Empty where there is no file, or one of the original's, which has other keys."""
     give_up = time.monotonic() + _HALF_WRITTEN_SECONDS
     while True:
         try:
-            content = path.read_bytes()
+            content = read_regular(path, _LARGEST_IDENTITY, follows_link)
         except (FileNotFoundError, NotADirectoryError):
             return _Identity()
         except OSError as error:
@@ -157,7 +193,7 @@ def _read_identity(path: Path) -> _Identity:
         time.sleep(0.01)  # made without hard links by another process, and not filled yet
     try:
         values = json.loads(content.decode("utf-8-sig"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         hint = "Restore it from version control, or delete it: the project then gets a new id."
         raise ProjectError(f"`{path}` is not JSON.", hint) from error
     if not isinstance(values, dict):
@@ -170,36 +206,6 @@ def _valid_id(value: object) -> str:
     """The id becomes a folder's name on hosts: nothing but hexadecimal digits is let through."""
     digits = value.replace("-", "").lower() if isinstance(value, str) else ""
     return digits if re.fullmatch(r"[0-9a-f]{32}", digits, re.ASCII) else ""
-
-
-def _create_once(path: Path, content: str) -> None:
-    """Make the file whole, unless it is there: the second process leaves what the first one wrote."""
-    if path.exists():
-        return
-    beside = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
-    try:
-        beside.write_text(content, encoding="utf-8", newline="\n")
-        try:
-            os.link(beside, path)
-        except FileExistsError:
-            return
-        except OSError:  # a file system without hard links
-            _create_in_place(path, content)
-    finally:
-        beside.unlink(missing_ok=True)
-
-
-def _create_in_place(path: Path, content: str) -> None:
-    try:
-        file = path.open("x", encoding="utf-8", newline="\n")
-    except FileExistsError:
-        return
-    try:
-        with file:
-            file.write(content)
-    except OSError:
-        path.unlink(missing_ok=True)
-        raise
 
 
 def _cannot_write(path: Path, error: OSError) -> StorageError:

@@ -23,6 +23,7 @@ from holdfast.project.environment_spec import EnvironmentSpec, Requirement, pars
 from holdfast.project.problems import Mistake, Problem, Severity, errors_in
 from holdfast.project.requirement_lines import RequiredPackage, normalised, parse_package
 from holdfast.project.requirements import RequirementLines, RequirementSource, read_python_version
+from holdfast.regular_files import read_regular
 
 Table = Mapping[str, Any]
 """What is inside a TOML file, as its parser gives it; nothing of it leaves this module."""
@@ -94,7 +95,10 @@ def _open_pyproject(root: Path, relative: str) -> tuple[_PyprojectFile | None, l
 def parse_toml(text: str) -> Table:
     """Raises ValueError."""
     parser = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    found: Table = parser.loads(text)
+    try:
+        found: Table = parser.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
     return found
 
 
@@ -215,7 +219,7 @@ def _python(file: _PyprojectFile) -> tuple[str | None, Requirement | None]:
     return python, Requirement(str(written), place.line, file.relative)
 
 
-_LARGEST_LOCK = 50 * MAXIMUM_BYTES
+LARGEST_LOCK = 50 * MAXIMUM_BYTES
 
 
 def read_uv_lock(root: Path, relative: str) -> tuple[EnvironmentSpec | None, list[Problem]]:
@@ -224,7 +228,7 @@ def read_uv_lock(root: Path, relative: str) -> tuple[EnvironmentSpec | None, lis
     remedy = "Make it: uv lock"
     if not os.path.isfile(root / relative):
         return None, [Problem(relative, 0, "", "there is no such file", remedy)]
-    if os.path.getsize(root / relative) > _LARGEST_LOCK:
+    if os.path.getsize(root / relative) > LARGEST_LOCK:
         return None, [Problem(relative, 0, "", "is too large to be a lock", remedy)]
     if not os.path.isfile(root / beside):
         message = f"there is no `{beside}` beside it"
@@ -245,7 +249,7 @@ def _other_wishes(root: Path, relative: str) -> list[Problem]:
     if not project:
         remedy = "Write `[project]` with `dependencies`, then: uv lock"
         return [Problem(file.relative, 0, "project", "is missing, so the lock beside it belongs to nothing", remedy)]
-    locked = _locked_wishes((root / relative).read_text(encoding="utf-8", errors="replace"))
+    locked = _locked_wishes(read_regular(root / relative, LARGEST_LOCK).decode("utf-8", "replace"))
     if locked is None or "dependencies" in project.get("dynamic", ()):
         return []
     sources = {normalised(each) for each in file.table("tool", "uv", "sources")}

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from holdfast.frozen import dataclass, replace
 from holdfast.project.credentials import Concealer
-from holdfast.project.documents import BYTE_ORDER_MARK, read_text
+from holdfast.project.documents import BYTE_ORDER_MARK, MAXIMUM_BYTES, read_text
 from holdfast.project.environment_spec import FILES, EnvironmentSpec, Requirement, parse_python
 from holdfast.project.problems import Mistake, Problem, Severity, errors_in
 from holdfast.project.requirement_lines import (
@@ -25,6 +25,7 @@ from holdfast.project.requirement_lines import (
     parse_options,
     parse_package,
 )
+from holdfast.regular_files import read_regular
 
 MAXIMUM_DEPTH = 20
 """Files that name files that name files."""
@@ -304,7 +305,7 @@ def _read(root: Path, relative: str) -> tuple[str | None, list[Problem]]:
     if text is not None and "\0" in text:
         return None, [Problem(relative, 1, "", "is not text", "Save it again with the encoding UTF-8.")]
     is_binary = text is None and problems[0].message == "is not UTF-8 text"
-    if is_binary and (root / relative).read_bytes()[:2] in (b"\xff\xfe", b"\xfe\xff"):
+    if is_binary and read_regular(root / relative, MAXIMUM_BYTES)[:2] in (b"\xff\xfe", b"\xfe\xff"):
         remedy = "Save it again with the encoding UTF-8; in PowerShell: pip freeze | Out-File -Encoding utf8 FILE"
         problems = [Problem(relative, 1, "", "is UTF-16 text", remedy)]
     return (text.removeprefix(BYTE_ORDER_MARK) if text is not None else None), problems

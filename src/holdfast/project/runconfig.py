@@ -16,6 +16,7 @@ from holdfast.project.gpu_wishes import KEYS as GPU_KEYS
 from holdfast.project.gpu_wishes import GpuWishes, read_wishes, render_wishes
 from holdfast.project.problems import Problem, errors_in
 from holdfast.project.quantities import format_duration, parse_duration
+from holdfast.shown_text import pasted
 
 if TYPE_CHECKING:  # reading YAML is loaded when there is a file to read: a bare folder has none
     from holdfast.project.fields import Fields
@@ -152,7 +153,7 @@ def _target(fields: Fields, root: Path) -> str:
     elif written is not None and written not in valid:
         guess = nearest(written, valid)
         remedy = f"Write `Target: {guess}`." if guess else f"There is: {', '.join(valid)}."
-        attach = "" if guess else f" To add one: `holdfast computetarget attach … --name {written}`."
+        attach = "" if guess else f" To add one: `holdfast computetarget attach … --name {pasted(written)}`."
         fields.error("Target", f"there is no compute target `{written}`", remedy + attach)
     return written or BUILTIN
 

@@ -72,7 +72,7 @@ def load_cache(state: Path) -> Cache:
             warnings=tuple([SnapshotWarning(*map(str, each)) for each in document["warnings"]]),
             folders=dict(document["folders"]),
         )
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return Cache()
 
 
@@ -115,7 +115,7 @@ class CacheWriter:
 @contextmanager
 def writing_cache(state: Path) -> Iterator[CacheWriter]:
     """Nothing is left behind unless `commit` was called. Errors of the block pass as they are."""
-    temporary = state / f".{_NAME}-{os.getpid()}-{os.urandom(4).hex()}"
+    temporary = state / f".{_NAME}-{os.urandom(8).hex()}"
     try:
         state.mkdir(parents=True, exist_ok=True)
         stream = temporary.open("xb")

@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from holdfast.regular_files import read_regular
 from holdfast.snapshots.warnings import SnapshotWarning, shown
 
+_LARGEST = 16_000_000
 _OURS = "holdfast"
 """A run gets its own copy of the in-run API, whatever is installed."""
 
@@ -104,11 +106,11 @@ def _setting(line: str) -> tuple[str, str]:
 def _editable_folder(direct_url: Path) -> Path | None:
     """PEP 610: `{"url": "file:///folder", "dir_info": {"editable": true}}`."""
     try:
-        document = json.loads(direct_url.read_bytes())
+        document = json.loads(read_regular(direct_url, _LARGEST))
         if document["dir_info"]["editable"] is not True:
             return None
         url = urlsplit(document["url"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
     return Path(unquote(url.path, errors="surrogateescape")) if url.scheme == "file" and url.path else None
 
@@ -127,6 +129,6 @@ def _linked_folder(link: Path) -> Path | None:
 
 def _read_lines(path: Path) -> list[str] | None:
     try:
-        return path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+        return read_regular(path, _LARGEST).decode("utf-8", "surrogateescape").splitlines()
     except OSError:
         return None

@@ -1,4 +1,8 @@
-"""What git says about a folder: which files, which repositories inside it, which rule ignores a path, which commit."""
+"""What git says about a folder: which files, which repositories inside it, which rule ignores a path, which commit.
+
+A repository is not trusted: its configuration may name programs, remotes and files. None of them is run or asked, and a
+file that never ends or begins does not hold us up (docs/decisions/0004-ignore-rules.md).
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,14 @@ import hashlib
 import os
 import re
 import sys
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.frozen import dataclass, field
+from holdfast.installed_programs import find_program
+from holdfast.regular_files import read_regular
 from holdfast.snapshots.patterns import Pattern, literal
 
 if TYPE_CHECKING:
@@ -31,6 +38,16 @@ _FOREIGN = (
     "GIT_NOGLOB_PATHSPECS",
     "GIT_ICASE_PATHSPECS",
 )
+_SWITCHES = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "safe.bareRepository=explicit")
+"""No program of the repository runs, and a folder that only looks like a repository is none."""
+_CLOSED = {"GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1"}
+"""Nothing is fetched, not even what a partial clone lacks: the first holds for every git, the second for those that
+know it (2.45) does so before a process is started."""
+_QUIET = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+_PATIENCE = 10.0
+"""Seconds in which a git that works does something. One that waits for the other end of a FIFO does not."""
+_LONGEST = 600.0
+"""Seconds, where the system does not tell what a process does."""
 
 
 class GitError(Exception):
@@ -39,6 +56,10 @@ class GitError(Exception):
 
 class GitMissingError(GitError):
     """There is no git on PATH."""
+
+
+class GitStuckError(GitError):
+    """Git waits for something that may never come."""
 
 
 @dataclass(frozen=True)
@@ -60,21 +81,20 @@ class GitFiles:
 class PendingGitFiles:
     """A `git ls-files` under way. It is read while it runs: git stops when its pipe is full."""
 
-    def __init__(self, process: subprocess.Popen[bytes], question: Sequence[bytes], prefix: bytes) -> None:
-        import threading
-
+    def __init__(self, process: _Asked, question: Sequence[bytes], prefix: bytes) -> None:
         self._process = process
         self._prefix = prefix
         self._question = question
         self._output = self._errors = b""
+        self._failure: GitError | None = None
         self._reader = threading.Thread(target=self._drain, daemon=True)
         self._reader.start()
 
     def wait(self) -> None:
         """Wait for git. Raises GitError when it did not succeed."""
         self._reader.join()
-        if self._process.returncode != 0:
-            raise GitError(_last_word(self._errors, self._process.returncode))
+        if self._failure is not None:
+            raise self._failure
 
     def fingerprint(self) -> str:
         """Names question and answer: the same name, the same files. Ask for it after `wait`."""
@@ -90,7 +110,10 @@ class PendingGitFiles:
         return _parse_listing(self._output, unopened)
 
     def _drain(self) -> None:
-        self._output, self._errors = self._process.communicate()
+        try:
+            self._output, self._errors = self._process.answer()
+        except GitError as failure:
+            self._failure = failure
 
 
 def work_tree_of(folder: bytes) -> bytes | None:
@@ -106,9 +129,11 @@ def work_tree_of(folder: bytes) -> bytes | None:
 
 @dataclass(frozen=True)
 class Git:
-    """Git with the variables of the caller; None: those of this process."""
+    """Git with the variables of the caller; None: those of this process. `patience`: seconds in which it has to do
+    something."""
 
     environment: Mapping[str, str] | None = None
+    patience: float = _PATIENCE
 
     def ask_for_files(self, folder: bytes, excludes: Sequence[bytes], prefix: bytes = b"") -> PendingGitFiles:
         """Start listing a folder that lies at `prefix` in its work tree. Raises GitError.
@@ -117,7 +142,8 @@ class Git:
         """
         arguments = [b"ls-files", b"-z", b"-t", b"--stage", b"--cached", b"--others", b"--exclude-standard"]
         arguments += [b"--exclude=" + each for each in excludes]
-        return PendingGitFiles(_start(folder, arguments, self.environment), arguments, prefix)
+        top = folder[: -len(prefix) - 1] if prefix else folder
+        return PendingGitFiles(self._start(folder, top, arguments), arguments, prefix)
 
     def is_tracked(self, folder: bytes, path: bytes) -> bool:
         return bool(self._run(folder, [b"--literal-pathspecs", b"ls-files", b"-z", b"--cached", b"--", path]))
@@ -130,12 +156,64 @@ class Git:
             return None
         return os.fsdecode(fields[0]), int(fields[1]) if fields[1].isdigit() else None, os.fsdecode(fields[2])
 
-    def _run(self, folder: bytes, arguments: Sequence[bytes], given: bytes = b"", no_match: int = 0) -> bytes:
-        process = _start(folder, arguments, self.environment)
-        output, errors = process.communicate(given)
-        if process.returncode not in (0, no_match):
-            raise GitError(_last_word(errors, process.returncode))
-        return output
+    def _run(self, top: bytes, arguments: Sequence[bytes], given: bytes = b"", no_match: int = 0) -> bytes:
+        return self._start(top, top, arguments).answer(given, no_match)[0]
+
+    def _start(self, folder: bytes, top: bytes, arguments: Sequence[bytes]) -> _Asked:
+        """Start git in `folder`, of the work tree `top`, wherever its configuration says that the work tree is."""
+        import subprocess  # costs 10 ms, and only folders under git need it
+
+        variables = os.environ if self.environment is None else self.environment
+        program = find_program("git", variables)
+        if program is None:
+            raise GitMissingError("there is no git on PATH")
+        environment = {name: value for name, value in variables.items() if name not in _FOREIGN}
+        environment.update(_QUIET, **_CLOSED, GIT_WORK_TREE=os.fsdecode(top))
+        switches = [os.fsencode(word) for switch in _SWITCHES for word in ("-c", switch)]
+        command = [os.fsencode(program), b"--no-pager", *switches, *arguments]
+        pipe = subprocess.PIPE
+        try:
+            process = subprocess.Popen(command, cwd=folder, env=environment, stdin=pipe, stdout=pipe, stderr=pipe)
+        except OSError as error:
+            raise GitError(f"git could not be started: {error.strerror}") from error
+        return _Asked(process, self.patience, subprocess.TimeoutExpired)
+
+
+class _Asked:
+    """A git that was asked something; `late` is what waiting for it raises."""
+
+    def __init__(self, process: subprocess.Popen[bytes], patience: float, late: type[Exception]) -> None:
+        self._process, self._patience, self._late = process, patience, late
+
+    def answer(self, given: bytes = b"", no_match: int = 0) -> tuple[bytes, bytes]:
+        """What it printed, on both streams. Raises GitError if it did not succeed, or does nothing any more."""
+        more: bytes | None = given
+        waited, before = 0.0, ""
+        while True:
+            try:
+                output, errors = self._process.communicate(more, timeout=self._patience)
+                break
+            except self._late:
+                more, waited = None, waited + self._patience
+            now = _activity(self._process.pid)
+            if (now and now == before) or (not now and waited >= _LONGEST):
+                self._process.kill()
+                self._process.communicate()
+                raise GitStuckError("git waits for a file that it cannot read to its end")
+            before = now
+        if self._process.returncode not in (0, no_match):
+            raise GitError(_last_word(errors, self._process.returncode))
+        return output, errors
+
+
+def _activity(pid: int) -> str:
+    """A text that is another one after the process has done something; empty where the system does not tell."""
+    try:
+        with open(f"/proc/{pid}/status") as status, open(f"/proc/{pid}/stat") as stat:
+            switches = [line for line in status if "ctxt_switches" in line]
+            return "".join([*switches, *stat.read().rpartition(")")[2].split()[11:13]])
+    except OSError:
+        return ""
 
 
 def exclude_arguments(patterns: Iterable[Pattern], prefix: bytes) -> list[bytes]:
@@ -166,22 +244,6 @@ def taken_in_below(path: bytes, patterns: Iterable[Pattern]) -> list[bytes]:
         elif pattern.negated and inside != pattern.glob.removeprefix(b"/"):
             found.append(b"!/" + inside + (b"/" if pattern.directory_only else b""))
     return found
-
-
-def _start(folder: bytes, arguments: Sequence[bytes], given: Mapping[str, str] | None) -> subprocess.Popen[bytes]:
-    import subprocess  # costs 10 ms, and only folders under git need it
-
-    variables = os.environ if given is None else given
-    environment = {name: value for name, value in variables.items() if name not in _FOREIGN}
-    environment.update(LC_ALL="C", GIT_OPTIONAL_LOCKS="0", GIT_TERMINAL_PROMPT="0")
-    command = [b"git", b"-c", b"core.fsmonitor=false", *arguments]
-    pipe = subprocess.PIPE
-    try:
-        return subprocess.Popen(command, cwd=folder, env=environment, stdin=pipe, stdout=pipe, stderr=pipe)
-    except FileNotFoundError as error:
-        raise GitMissingError("there is no git on PATH") from error
-    except OSError as error:
-        raise GitError(f"git could not be started: {error.strerror}") from error
 
 
 _GITLINK = b" 160000 "
@@ -215,33 +277,45 @@ def _last_word(errors: bytes, code: int) -> str:
     return (fatal or lines or [f"git ended with code {code}"])[0]
 
 
+_MOST_NAMED, _MOST_REFS = 4096, 16_000_000
+"""Bytes of a file that holds one name, and of all refs."""
+_REF = re.compile(r"refs(?:/(?!\.)[^\s/\\:?*\[~^\x00-\x1f]+)+")
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+
+
 def revision(root: Path) -> str | None:
     """The id of the folder's commit, from git's own files: a process would cost more than the answer. None outside a
-    work tree or before the first commit."""
+    work tree, before the first commit, and where these files are not as git writes them."""
     for folder in (root, *root.parents):
         git = folder / ".git"
         if git.exists():
-            return _head(git)
+            found = _head(git)
+            return found if found is not None and _COMMIT.fullmatch(found) else None
     return None
 
 
 def _head(git: Path) -> str | None:
     try:
         if git.is_file():  # a worktree or submodule: the file names the real folder
-            named = Path(git.read_text(encoding="utf-8").partition("gitdir:")[2].strip())
+            named = Path(_line(git).partition("gitdir:")[2].strip())
             git = named if named.is_absolute() else git.parent / named
-        head = (git / "HEAD").read_text(encoding="utf-8").strip()
+        head = _line(git / "HEAD")
         if not head.startswith("ref:"):
-            return head or None
+            return head
         name = head.partition(":")[2].strip()
+        if not _REF.fullmatch(name):
+            return None
         shared = git / "commondir"
-        common = git / shared.read_text(encoding="utf-8").strip() if shared.exists() else git
-        loose = common / name
-        if loose.is_file():
-            return loose.read_text(encoding="utf-8").strip()
-        for line in (common / "packed-refs").read_text(encoding="utf-8").splitlines():
+        common = git / _line(shared) if shared.exists() else git
+        if (common / name).is_file():
+            return _line(common / name)
+        for line in read_regular(common / "packed-refs", _MOST_REFS).decode("utf-8").splitlines():
             if line.endswith(" " + name):
                 return line.split()[0]
-    except (OSError, UnicodeDecodeError):
+    except (OSError, ValueError):
         return None
     return None
+
+
+def _line(path: Path) -> str:
+    return read_regular(path, _MOST_NAMED).decode("utf-8").strip()

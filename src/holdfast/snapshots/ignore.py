@@ -12,11 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from holdfast.errors import ProjectError
+from holdfast.farside.system.reserved_names import reserved_path
 from holdfast.frozen import dataclass, field
+from holdfast.regular_files import read_regular
+from holdfast.shown_text import pasted
 from holdfast.snapshots import git_files
-from holdfast.snapshots.git_files import Git, GitError, GitFiles, GitMissingError, PendingGitFiles
-from holdfast.snapshots.patterns import Pattern, RuleSet, literal, parse_rules, with_slashes
+from holdfast.snapshots.git_files import Git, GitError, GitFiles, GitMissingError, GitStuckError, PendingGitFiles
+from holdfast.snapshots.patterns import Pattern, RuleSet, parse_rules, typed_line, with_slashes
 from holdfast.snapshots.walk import (
+    LONGEST_RULES,
     MARK_OF_A_VIRTUAL_ENVIRONMENT,
     Layer,
     Layers,
@@ -27,7 +31,7 @@ from holdfast.snapshots.walk import (
     layers_of_top,
     walk,
 )
-from holdfast.snapshots.warnings import SnapshotWarning, shown
+from holdfast.snapshots.warnings import SnapshotWarning, reserved_name, shown, special_file
 
 AMLIGNORE = ".amlignore"
 
@@ -42,7 +46,7 @@ __pycache__/
 
 _ALWAYS = b"""\
 .git
-/.holdfast
+.holdfast
 """
 """Stronger than anything a project can say."""
 
@@ -155,6 +159,7 @@ class _Project:
     def __init__(self, root: Path, environment: Mapping[str, str] | None, more_rules: bytes = b"") -> None:
         self.root = with_slashes(os.fsencode(os.path.realpath(root)))
         self.git = Git(environment)
+        self._is_git_stuck = False
         if not os.path.isdir(self.root):
             raise ProjectError(f"`{root}` is not a folder.", "Give the project's folder, or change into it.")
         self.warnings: list[SnapshotWarning] = []
@@ -169,6 +174,9 @@ class _Project:
     def listing(self, fingerprint: str) -> FileListing:
         joined = os.fsdecode(b"\0".join(self._files))  # one conversion for all names: none of them can hold a NUL
         paths = tuple(joined.split("\0")) if joined else ()
+        if reserved_path(paths) is not None:
+            self.warnings += [reserved_name(path) for path in paths if reserved_path([path]) is not None]
+            paths = tuple(path for path in paths if reserved_path([path]) is None)
         executable = {os.fsdecode(path): known for path, known in self._executable.items()}
         return FileListing(paths, tuple(self.warnings), "" if self.warnings else fingerprint, executable)
 
@@ -204,19 +212,29 @@ class _Project:
             return  # reading the .gitignore files ourselves is then what was asked for
         reason = str(failure)
         remedy = "Type `git status` there to see what git wants."
+        if isinstance(failure, GitStuckError):
+            self._is_git_stuck = True  # the next repository would take as long
+            remedy = (
+                f"Remove what is no file where git expects one. To find it: find {pasted(os.fsdecode(folder))} -type p"
+            )
         if "dubious ownership" in reason or "safe.directory" in reason:
-            remedy = f"git config --global --add safe.directory {os.fsdecode(folder)}"
+            remedy = f"git config --global --add safe.directory {pasted(os.fsdecode(folder))}"
         message = f"git could not list the files ({reason}); the .gitignore files were read without it."
         self.warnings.append(SnapshotWarning(_relative(folder, self.root), message, remedy))
 
     def _amlignore(self) -> list[Pattern]:
         try:
-            return parse_rules(Path(os.fsdecode(self.root), AMLIGNORE).read_bytes(), AMLIGNORE)
+            return parse_rules(read_regular(Path(os.fsdecode(self.root), AMLIGNORE), LONGEST_RULES), AMLIGNORE)
         except (FileNotFoundError, IsADirectoryError):
             return []
         except OSError as error:
+            if os.path.isdir(os.path.join(self.root, os.fsencode(AMLIGNORE))):
+                return []
             message = f"`{AMLIGNORE}` cannot be read ({error.strerror}), so its rules do not apply."
-            self.warnings.append(SnapshotWarning(AMLIGNORE, message, f"chmod u+r {AMLIGNORE}"))
+            remedy = (
+                f"chmod u+r {AMLIGNORE}" if isinstance(error, PermissionError) else f"Make {AMLIGNORE} a file of text."
+            )
+            self.warnings.append(SnapshotWarning(AMLIGNORE, message, remedy))
             return []
 
     def _add_repository(self, path: bytes) -> bool:
@@ -227,6 +245,8 @@ class _Project:
             return True
         takes_in = git_files.taken_in_below(path, self.own.rules.patterns)
         try:
+            if self._is_git_stuck:
+                raise GitMissingError
             asked = self.git.ask_for_files(folder, takes_in)
             asked.wait()
         except GitError as failure:
@@ -257,7 +277,7 @@ class _Project:
         return files
 
     def _environment(self, path: bytes) -> None:
-        name, line = os.fsdecode(path), os.fsdecode(literal(path))
+        name, line = os.fsdecode(path), typed_line(path)
         message = f"{shown(name)} is a virtual environment and is left out."
         remedy = f"Write `/{line}/` into {AMLIGNORE} to leave it out without this note, or `!/{line}/` to ship it."
         self.warnings.append(SnapshotWarning(name, message, remedy))
@@ -268,14 +288,8 @@ class _Project:
             raise ProjectError(
                 f"{shown(os.fsdecode(self.root))} cannot be read.", "chmod u+rx on it, or ask its owner."
             )
-        remedy = f"chmod u+rx on it, or write `/{os.fsdecode(literal(path))}/` into {AMLIGNORE}."
+        remedy = f"chmod u+rx on it, or write `/{typed_line(path)}/` into {AMLIGNORE}."
         self.warnings.append(SnapshotWarning(name, f"The folder {shown(name)} cannot be read and is left out.", remedy))
-
-
-def special_file(path: str) -> SnapshotWarning:
-    line = os.fsdecode(literal(os.fsencode(path)))
-    message = f"{shown(path)} is a socket, a pipe or a device and is left out."
-    return SnapshotWarning(path, message, f"Write `/{line}` into {AMLIGNORE} to leave it out without this note.")
 
 
 def _kept(paths: Iterable[bytes], rules: RuleSet, directories: bool = False) -> Iterator[bytes]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from holdfast.snapshots.ignore import explain, list_files, up_to_link
-from holdfast.snapshots.patterns import literal, with_slashes
+from holdfast.snapshots.patterns import typed_line, with_slashes
 from holdfast.snapshots.warnings import LARGE
 
 Lines = tuple[str, ...]
@@ -75,7 +75,4 @@ def _is_much(root: Path, paths: Iterable[str]) -> bool:
 
 
 def _line(sign: str, path: str, end: str) -> str:
-    """A pattern for this path alone that can be shown and pasted: `?` stands for a byte that cannot be typed."""
-    escaped = os.fsdecode(literal(os.fsencode(path)))
-    typed = "".join(each if each.isprintable() else "?" * len(os.fsencode(each)) for each in escaped)
-    return f"{sign}/{typed}{end}"
+    return f"{sign}/{typed_line(os.fsencode(path))}{end}"

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
 from holdfast.errors import StorageError
+from holdfast.farside.system.reserved_names import reserved_path
 from holdfast.snapshots.warnings import shown
 
 FORMAT = 1
@@ -34,7 +35,8 @@ def encode_rows(rows: Iterable[tuple[str, str, str, int]]) -> bytes:
 
 
 def decode(data: bytes) -> tuple[ManifestEntry, ...]:
-    """Read a manifest and trust nothing in it: no path in the result can lead out of a folder."""
+    """Read a manifest and trust nothing in it: no path in the result can lead out of a folder, or into what git or
+    Holdfast keep in one."""
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):
@@ -61,7 +63,7 @@ def _check_shapes(rows: list[Any]) -> None:
     if shapes and rows:
         paths, kinds, details, sizes = zip(*rows, strict=True)
         texts = {*map(type, paths), *map(type, kinds), *map(type, details)}
-        shapes = texts == {str} and set(map(type, sizes)) == {int} and min(sizes) >= 0
+        shapes = texts == {str} and set(map(type, sizes)) == {int} and min(sizes) >= 0 and max(sizes) < 1 << 63
     if not shapes:
         raise _bad("one of its entries does not describe a file")
 
@@ -76,6 +78,12 @@ def _check_paths(paths: list[str]) -> None:
     if paths and ("//" in guarded or "/./" in guarded or "/../" in guarded):
         culprit = next(path for path in paths if _PART_THAT_LEADS_AWAY.search(path))
         raise _bad(f"the path {shown(culprit[:200])} leads out of the project or has an empty part")
+    reserved = reserved_path(paths)
+    if reserved is not None:
+        raise _bad(
+            f"{shown(reserved[:200])} is a name that git or Holdfast keeps for itself, and no snapshot has",
+            "Do not restore it. Where the run comes from: holdfast history info -r RUN",
+        )
     if not all(map(operator.lt, paths, paths[1:])):
         raise _bad("its paths are not sorted, or one is there twice")
     folders = {path.rpartition("/")[0] for path in paths}

@@ -66,6 +66,13 @@ def literal(path: bytes) -> bytes:
     return re.sub(rb"([\\*?\[ !#])", rb"\\\1", path)
 
 
+def typed_line(path: bytes) -> str:
+    """A line for .amlignore that matches this path alone and can be shown and pasted: `?` stands for a byte that cannot
+    be typed."""
+    escaped = os.fsdecode(literal(path))
+    return "".join(each if each.isprintable() else "?" * len(os.fsencode(each)) for each in escaped)
+
+
 def with_slashes(path: bytes, separator: str = os.sep) -> bytes:
     """A path of this system as patterns and manifests have it."""
     return path if separator == "/" else path.replace(separator.encode(), b"/")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from holdfast.errors import ProjectError, StorageError
 from holdfast.project.file_names import unstorable
+from holdfast.regular_files import open_regular
 from holdfast.snapshots.manifest import ManifestEntry, decode
 from holdfast.snapshots.store import ObjectStore, cannot_write, damaged, digest_of_stream
 from holdfast.snapshots.warnings import shown
@@ -19,7 +20,8 @@ _NAMED = 20
 
 
 def restore_snapshot(store: ObjectStore, digest: str, destination: Path, overwrite: bool = False) -> int:
-    """Make `destination` hold the snapshot's files; how many there are. Other files there stay.
+    """Make `destination` hold the snapshot's files; how many there are. Other files there stay. A link is made as it
+    was, wherever it leads; nothing is read or written through it.
 
     Raises ProjectError, before anything is written, when a file there differs and `overwrite` is false, or
     when a folder is where a file has to be. Raises StorageError when an object is missing or damaged, or when
@@ -38,7 +40,7 @@ def restore_snapshot(store: ObjectStore, digest: str, destination: Path, overwri
     _refuse(differing, destination, overwrite)
     try:
         os.makedirs(base, exist_ok=True)
-        for entry in entries:
+        for entry in sorted(entries, key=lambda each: each.kind == "l"):  # no file is written through a link
             if not _is_there(base, entry):
                 _make_folders(base, entry.path)
                 _write(store, entry, f"{base}/{entry.path}")
@@ -84,7 +86,7 @@ def _is_there(base: str, entry: ManifestEntry) -> bool:
             return False
         if sys.platform != "win32" and bool(stat.st_mode & modes.S_IXUSR) != (entry.kind == "x"):
             return False
-        with open(os.open(place, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb") as stream:
+        with open(open_regular(place, follows_link=False), "rb") as stream:
             return digest_of_stream(stream) == entry.detail
     except OSError:
         return False
@@ -107,14 +109,14 @@ def _refuse(differing: list[tuple[str, bool]], destination: Path, overwrite: boo
     blocking = [path for path, is_folder in differing if is_folder or not overwrite]
     if not blocking:
         return
-    names = "".join(f"\n  {shown(path)}" for path in blocking[:_NAMED])
+    names = [f"  {shown(path)}" for path in blocking[:_NAMED]]
     if len(blocking) > _NAMED:
-        names += f"\n  and {len(blocking) - _NAMED} more"
+        names.append(f"  and {len(blocking) - _NAMED} more")
     if overwrite:
-        message = f"There is a folder in {shown(str(destination))} where the snapshot has a file:{names}"
-        raise ProjectError(message, "Move it away, or restore into another folder.")
-    message = f"{len(blocking)} path(s) in {shown(str(destination))} differ from the snapshot:{names}"
-    raise ProjectError(message, "Restore into another folder, or give --overwrite to replace them.")
+        message = f"There is a folder in {shown(str(destination))} where the snapshot has a file:"
+        raise ProjectError(message, "Move it away, or restore into another folder.", names)
+    message = f"{len(blocking)} path(s) in {shown(str(destination))} differ from the snapshot:"
+    raise ProjectError(message, "Restore into another folder, or give --overwrite to replace them.", names)
 
 
 def _parents(path: str) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from holdfast.errors import StorageError
+from holdfast.regular_files import open_regular
+from holdfast.shown_text import pasted
 
 CHUNK = 1 << 20
 
@@ -25,6 +28,8 @@ class ObjectStore:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._plain: set[str] = set()
+        """Folders of the fan-out that are no links; looked at once."""
 
     def put_bytes(self, data: bytes) -> str:
         """Store `data` and return its digest. A repeat changes nothing."""
@@ -59,7 +64,7 @@ class ObjectStore:
         return self.root / _checked(digest)[:2] / digest[2:]
 
     def has(self, digest: str) -> bool:
-        return self.path_of(digest).is_file()
+        return self._status(digest) is not None
 
     def read(self, digest: str) -> bytes:
         """The content, checked against its name."""
@@ -71,8 +76,9 @@ class ObjectStore:
 
     def open(self, digest: str) -> BinaryIO:
         path = self.path_of(digest)
+        self._refuse_link(path.parent)
         try:
-            return path.open("rb")
+            return os.fdopen(open_regular(path, follows_link=False), "rb")
         except FileNotFoundError:
             raise StorageError(
                 f"The store has no object `{digest}`.",
@@ -101,16 +107,33 @@ class ObjectStore:
             return {}
 
     def _folders(self) -> list[str]:
-        with suppress(OSError):
-            return [name for name in os.listdir(self.root) if len(name) == 2]
+        with suppress(OSError), os.scandir(self.root) as entries:
+            return [each.name for each in entries if len(each.name) == 2 and each.is_dir(follow_symlinks=False)]
         return []
 
     def _holds(self, digest: str, size: int) -> bool:
         # A crash of the machine can leave an object shorter than its name promises; its size tells.
+        status = self._status(digest)
+        return status is not None and status.st_size == size
+
+    def _status(self, digest: str) -> os.stat_result | None:
+        """Of the object; None where there is none."""
+        path = self.path_of(digest)
+        self._refuse_link(path.parent)
         try:
-            return self.path_of(digest).stat().st_size == size
+            status = path.lstat()
         except OSError:
-            return False
+            return None
+        return status if stat.S_ISREG(status.st_mode) else None
+
+    def _refuse_link(self, folder: Path) -> None:
+        if folder.name not in self._plain:
+            if folder.is_symlink():
+                raise StorageError(
+                    f"`{folder}` is a link, and Holdfast does not follow it.",
+                    f"Remove it, and find out how it came there: rm {pasted(str(folder))}",
+                )
+            self._plain.add(folder.name)
 
     @contextmanager
     def _temporary(self) -> Iterator[tuple[int, Path]]:

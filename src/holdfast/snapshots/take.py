@@ -12,11 +12,19 @@ from typing import BinaryIO
 
 from holdfast.frozen import dataclass
 from holdfast.snapshots.cache import Cache, CacheWriter, Known, load_cache, writing_cache
-from holdfast.snapshots.ignore import FileListing, begin_listing, special_file
+from holdfast.snapshots.ignore import FileListing, begin_listing
 from holdfast.snapshots.manifest import encode_rows
-from holdfast.snapshots.patterns import literal, with_slashes
+from holdfast.snapshots.patterns import typed_line, with_slashes
 from holdfast.snapshots.store import ObjectStore, is_digest
-from holdfast.snapshots.warnings import LFS_POINTER, LFS_POINTER_LIMIT, Row, SnapshotWarning, content_warnings, shown
+from holdfast.snapshots.warnings import (
+    LFS_POINTER,
+    LFS_POINTER_LIMIT,
+    Row,
+    SnapshotWarning,
+    content_warnings,
+    shown,
+    special_file,
+)
 
 __all__ = ["Progress", "Snapshot", "SnapshotWarning", "take_snapshot"]
 
@@ -242,7 +250,7 @@ def _same(before: os.stat_result, after: os.stat_result) -> bool:
 
 
 def _unreadable(path: str, error: OSError) -> SnapshotWarning:
-    line = os.fsdecode(literal(os.fsencode(path)))
+    line = typed_line(os.fsencode(path))
     message = f"{shown(path)} cannot be read ({error.strerror}) and is left out."
     return SnapshotWarning(path, message, f"Make it readable (chmod u+r), or write `/{line}` into .amlignore.")
 

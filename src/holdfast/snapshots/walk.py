@@ -11,9 +11,12 @@ import re
 from collections.abc import Callable, Iterator
 
 from holdfast.frozen import dataclass, field
+from holdfast.regular_files import read_regular
 from holdfast.snapshots.patterns import Pattern, RuleSet, literal, parse_rules
 
 MARK_OF_A_VIRTUAL_ENVIRONMENT = b"pyvenv.cfg"
+LONGEST_RULES = 16_000_000
+"""Bytes of a file of rules; a longer one is none."""
 
 
 @dataclass(frozen=True)
@@ -126,9 +129,7 @@ def _sort_out(
 
 def _layer(base: bytes, file: bytes, source: str) -> Iterator[Layer]:
     try:
-        descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-        with open(descriptor, "rb") as stream:
-            patterns = parse_rules(stream.read(), source)
+        patterns = parse_rules(read_regular(os.fsdecode(file), LONGEST_RULES, follows_link=False), source)
     except OSError:
         return
     if patterns:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from holdfast.frozen import dataclass
 from holdfast.project.quantities import format_size
-from holdfast.snapshots.patterns import literal
+from holdfast.snapshots.patterns import typed_line
 
 LARGE = 100_000_000
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
@@ -45,6 +45,17 @@ def _escape(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
+def special_file(path: str) -> SnapshotWarning:
+    line = typed_line(os.fsencode(path))
+    message = f"{shown(path)} is a socket, a pipe or a device and is left out."
+    return SnapshotWarning(path, message, f"Write `/{line}` into .amlignore to leave it out without this note.")
+
+
+def reserved_name(path: str) -> SnapshotWarning:
+    message = f"{shown(path)} is left out: git or Holdfast keeps the name for itself on some disks."
+    return SnapshotWarning(path, message, "Give it another name to ship it.")
+
+
 def content_warnings(rows: Sequence[Row], pointers: Iterable[str]) -> tuple[SnapshotWarning, ...]:
     return (*_large(rows), *_pointers(sorted(pointers)), *_links(rows))
 
@@ -71,7 +82,7 @@ def _large(rows: Sequence[Row]) -> Iterable[SnapshotWarning]:
 
 
 def _large_path(path: str, size: int) -> SnapshotWarning:
-    line = os.fsdecode(literal(os.fsencode(path)))
+    line = typed_line(os.fsencode(path))
     return SnapshotWarning(
         path.removesuffix("/"),
         f"{shown(path)} has {format_size(size)} and is part of the snapshot.",

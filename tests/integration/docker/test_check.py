@@ -226,4 +226,4 @@ def test_a_folder_of_the_users_own_choice_is_holdfasts_from_the_first_attach_on(
     assert "removed " in cleaned.err
     purged = holdfast("computetarget", "detach", "here", "--purge", "--yes", env=chosen)
     assert purged.code == 0, purged.err
-    assert not home.exists()
+    assert [each.name for each in home.iterdir()] == ["projects"]  # which projects are the account's

@@ -60,7 +60,8 @@ class Bench:
     ) -> CondaDone | CondaProblem:
         channels = channel_urls(names, specs, self.settings)
         request = conda_build.solve_request(specs, channels, PLATFORM, cuda, locked, str(self.cache))
-        return self.finish(self.start(request))[0]
+        answer = self.finish(self.start(request))[0]
+        return conda_build.about_spec(answer, specs) if isinstance(answer, CondaProblem) else answer
 
     def packages(self, names: list[str], *specs: str, cuda: str = "") -> tuple[Any, ...]:
         solved = self.solve(names, *specs, cuda=cuda)

@@ -56,6 +56,8 @@ def test_a_full_host_refuses_the_start_and_the_record_says_so(bench, target, sma
     bench.write("t.py", "print(1)")
     bench.submit("t.py")
     small_disk(bench.home, 2500)
+    if target == "local":
+        bench.run("project", "trust", "--yes")  # what the home knew of the project is below the disk
     bench.write("u.py", "print(2)")
     assert bench.submit("u.py").code == 0
     filler = fill(bench.home)

@@ -20,6 +20,7 @@ def test_a_recorded_run_of_each_format_stays_readable(bench, version):
     shutil.copytree(CASES / version / "project", bench.root, dirs_exist_ok=True)
     (bench.root / "state").rename(bench.root / ".holdfast")
     shutil.copytree(CASES / version / "host", bench.home, dirs_exist_ok=True)
+    assert bench.run("project", "trust", "--yes").code == 0
     for record in json.loads((CASES / version / "expected.json").read_text()):
         found = bench.record(record["run_id"])
         assert {key: found.get(key) for key in record} == record

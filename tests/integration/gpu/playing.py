@@ -68,8 +68,9 @@ def _played(group: Sequence[str], own: Path, request: pytest.FixtureRequest) -> 
             place = folder / f"{product}-boxes"
             place.mkdir(mode=0o755)
             boxes = ending.enter_context(closing(Boxes(place)))
-            command = ending.enter_context(_commands(own / f"lies-{product}", daemon))
-            grounds[product] = Ground(folder, command, daemon, boxes)
+            home = own / f"lies-{product}"
+            command = ending.enter_context(_commands(home, daemon))
+            grounds[product] = Ground(folder, command, home / ".holdfast", daemon, boxes)
         return play(grounds)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from integration.docker.benches import ContainerBench
 from kit.docker.gpus import occupying_inside
-from kit.gpu_cases import PRELUDE
+from kit.gpu_cases import PRELUDE, watching
 from kit.nvml import GIB, Device, Process, Simulated
 
 TARGETS = ("docker",)
@@ -47,6 +47,7 @@ def test_a_container_has_no_other_gpu_than_the_leased_one(container_bench, gpus,
 
 
 def test_the_verdict_is_the_last_word_there_too(container_bench, gpus, target):
+    container_bench.target("volumes:", watching(container_bench.home))
     container_bench.write("t.py", PRELUDE + occupying_inside(memory=3 * GIB, utilization=74) + "looks(4)\n")
     done = container_bench.submit("--gpus", "1", "t.py")
     last = done.err.strip().splitlines()[-1]

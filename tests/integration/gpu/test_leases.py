@@ -73,7 +73,7 @@ def test_a_lease_outlives_its_supervisor_and_ends_with_its_guardian(simulated, p
         make_the_kernel_collect()
         with waiting(gpus, gpus=2, run="next", python=python) as other:
             assert other.hears() == f"waiting for 2 GPUs: {named('mine', 0)}; {named('mine', 1)}"
-            assert {uuid for uuid in gpus.uuids() if uuid in registry.read().taken} == set(held.uuids)
+            assert {uuid for uuid in gpus.uuids() if uuid in registry.read().leases} == set(held.uuids)
             held.kill()
             assert other.has()[1] == held.uuids
 
@@ -88,16 +88,16 @@ def test_a_guardian_that_is_killed_leaves_the_lease_to_its_supervisor(simulated)
     gpus = simulated(Device())
     with holding(gpus, run="mine") as held:
         held.kill_guardian()
-        assert gpus.uuids()[0] in registry.read().taken
+        assert gpus.uuids()[0] in registry.read().leases
         held.kill()
-        wait_for(lambda: gpus.uuids()[0] not in registry.read().taken)
+        wait_for(lambda: gpus.uuids()[0] not in registry.read().leases)
 
 
 def test_what_the_supervisor_executed_does_not_keep_the_lease(simulated):
     gpus = simulated(Device())
     with holding(gpus, child=True) as held:
         held.kill()
-        wait_for(lambda: gpus.uuids()[0] not in registry.read().taken)
+        wait_for(lambda: gpus.uuids()[0] not in registry.read().leases)
         assert Path(f"/proc/{held.child}").exists()
 
 

@@ -81,9 +81,9 @@ def test_a_sick_driver_is_a_finding_with_its_remedy(holdfast, bare, simulated):
     assert finding["stops_runs"] is False
 
 
-def test_a_folder_that_cannot_be_written_is_said_in_words(holdfast, bare, tmp_path):
+def test_a_folder_that_cannot_be_used_is_said_in_words(holdfast, bare, tmp_path):
     (tmp_path / "file").write_text("")
     result = holdfast("check", env={**bare, "HOLDFAST_HOME": str(tmp_path / "file" / "home")})
     assert result.code != 0
-    assert "cannot be written" in result.err
+    assert "cannot be used" in result.err
     assert "Traceback" not in result.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 from collections.abc import Callable
 
@@ -122,5 +123,5 @@ def _watch(bench: FarBench, seen: set[str], over: threading.Event, before: set[i
     nonce in its command, except the copy that is about to become a master."""
     while not over.wait(0.005):
         for pid, argv in _of_client(bench).items():
-            if pid not in before and "-G" not in argv and argv[0] == "ssh":
+            if pid not in before and "-G" not in argv and os.path.basename(argv[0]) == "ssh":
                 seen.add(" ".join(argv))

@@ -313,14 +313,23 @@ def test_nothing_is_run_from_a_folder_that_others_may_write_to(
     _hello(reach(gpu1))
     place = next(iter(gpu1.home.glob(folder))) if folder else gpu1.home
     place.chmod(0o777)
-    with pytest.raises(HostError, match="others may write to it") as refused:
+    with pytest.raises(HostError, match="Others may write to") as refused:
         _hello(reach(gpu1))
     assert "chmod go-w" in refused.value.hint
     place.chmod(0o700)
     os.chown(place, 12345, 12345)
     place.chmod(0o755)
-    with pytest.raises(HostError, match="belongs to another user, or others may write"):
+    with pytest.raises(HostError, match="belongs to another account"):
         _hello(reach(gpu1))
+
+
+def test_an_account_whose_umask_lets_its_group_write_is_reached_again(box: MakeBox, reach: Callable[..., Ssh]) -> None:
+    gpu1 = box()
+    gpu1.account.write(".bashrc", "umask 002\n")
+    _hello(reach(gpu1))
+    _hello(reach(gpu1))
+    placed = [gpu1.home, gpu1.home / "farside", *gpu1.home.glob("farside/*/**/*")]
+    assert len(placed) > 20 and all(not each.stat().st_mode & 0o022 for each in placed)
 
 
 def test_a_far_side_of_which_files_were_removed_is_sent_again(box: MakeBox, reach: Callable[..., Ssh]) -> None:

@@ -7,14 +7,15 @@ from synthetic_runs import METRIC, THRESHOLD, accuracy, write_runs
 
 from holdfast.history.index import Index
 from holdfast.model import Status
-from holdfast.project.folder import find_project
+from kit.projects import own_state, project_at
 
 pytestmark = pytest.mark.kit
 
 
 def test_every_made_up_run_is_read_as_one_that_completed_and_needs_nothing_from_a_host(tmp_path):
+    own_state(tmp_path)
     write_runs(tmp_path, 12)
-    index = Index(find_project(tmp_path).state_directory)
+    index = Index(project_at(tmp_path).state_directory)
     listing = index.look()
     assert (listing.unreadable, index.unfinished()) == ((), ())
     assert [run.submission.run_number for run in listing.runs] == list(range(12, 0, -1))

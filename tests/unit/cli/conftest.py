@@ -14,6 +14,7 @@ import pytest
 from holdfast.cli.main import main
 from holdfast.history.run_folder import RunFolders
 from holdfast.model import Submission
+from kit.projects import own_state
 
 BEGIN = 1_521_077_190.506
 
@@ -38,7 +39,7 @@ class Recorded:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.folders = RunFolders(root / ".holdfast")
+        self.folders = RunFolders(own_state(root))
 
     def add(
         self,

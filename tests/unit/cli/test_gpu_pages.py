@@ -30,6 +30,7 @@ from holdfast.workbench.records.inspection import inspect
 from holdfast.workbench.submitting.run_plan import SubmitRequest
 from holdfast.workbench.submitting.submit import dry_run
 from kit.gpu_values import GIB, series
+from kit.projects import home
 
 from .conftest import BEGIN, Terminal
 
@@ -70,7 +71,7 @@ def draw(found, stream):
 
 
 def page(recorded: Any, run_id: str, stream: Any) -> str:
-    draw(inspect(Project(recorded.root, "0" * 32, "iris", is_bare=False), run_id), stream)
+    draw(inspect(Project(recorded.root, "0" * 32, "iris", is_bare=False, home=home()), run_id), stream)
     if isinstance(stream, io.TextIOWrapper):
         stream.flush()
         stream = io.StringIO(stream.buffer.getvalue().decode(stream.encoding))
@@ -95,7 +96,7 @@ def test_the_page_of_a_run_shows_the_verdict_each_device_the_waiting_and_the_plo
 
 
 def test_of_many_devices_the_first_are_drawn_and_the_others_counted(recorded):
-    found = inspect(Project(recorded.root, "0" * 32, "iris", is_bare=False), judged(recorded, NOT_USED))
+    found = inspect(Project(recorded.root, "0" * 32, "iris", is_bare=False, home=home()), judged(recorded, NOT_USED))
     stream = io.StringIO()
     draw(replace(found, gpus=tuple(series((1, 1), number=at) for at in range(8))), stream)
     assert "GPU 7 busy" in stream.getvalue() and "more GPUs" not in stream.getvalue()
@@ -281,7 +282,7 @@ def test_a_preparation_asks_for_no_gpu_whatever_the_file_says(tmp_path, configur
     configure("conda_dependencies.yml", "dependencies: []\n")
     (tmp_path / "train.py").write_text("")
     context = Context(tmp_path / "home", {}, tmp_path, tmp_path / "user")
-    project = Project(tmp_path, "0" * 32, "iris", is_bare=False)
+    project = Project(tmp_path, "0" * 32, "iris", is_bare=False, home=home())
     plans = [
         next(each.plan for each in dry_run(project, request, context) if isinstance(each, events.Planned)).gpu
         for request in (

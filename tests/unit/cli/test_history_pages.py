@@ -14,6 +14,7 @@ from holdfast.presenting.run_page import rows
 from holdfast.presenting.run_words import table
 from holdfast.project.folder import Project
 from holdfast.workbench.records.inspection import inspect
+from kit.projects import home
 
 from .conftest import Terminal
 
@@ -25,7 +26,7 @@ def page(recorded, monkeypatch):
     def draw(run_id: str) -> list[str]:
         monkeypatch.setenv("COLUMNS", "80")
         screen = Terminal()
-        found = inspect(Project(recorded.root, "0" * 32, "iris", is_bare=False), run_id)
+        found = inspect(Project(recorded.root, "0" * 32, "iris", is_bare=False, home=home()), run_id)
         draw_page(rows(found, gpus_over_time(found.run, found.gpus, screen)), screen)
         return screen.getvalue().splitlines()
 

@@ -71,9 +71,13 @@ def test_help_shows_every_command_and_imports_none(group):
         "holdfast.cli.tables",
         "holdfast.cli.terminal",
         "holdfast.errors",
+        "holdfast.farside",
+        "holdfast.farside.system",
+        "holdfast.farside.system.harmless",
         "holdfast.frozen",
         "holdfast.presenting",
         "holdfast.presenting.lines",
+        "holdfast.shown_text",
     ]
 
 
@@ -262,8 +266,7 @@ def test_the_completion_script_is_for_the_shell(shell, capsys):
 
 def test_completing_a_command_imports_no_command_module(monkeypatch, capsys):
     monkeypatch.setenv("_HOLDFAST_COMPLETE", "bash_complete")
-    monkeypatch.setenv("COMP_WORDS", "holdfast comp")
-    monkeypatch.setenv("COMP_CWORD", "1")
+    monkeypatch.setenv("COMP_LINE", "holdfast comp")
     monkeypatch.setattr(entry, "_load", raising(AssertionError("imported")))
     assert entry.main([]) == 0
     assert capsys.readouterr().out.split() == ["plain,computetarget", "plain,completion"]
@@ -290,5 +293,8 @@ def test_colour_is_shown_where_it_is_wanted(variables, coloured, monkeypatch):
     monkeypatch.delenv("NO_COLOR")
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert ("\x1b" in terminal.style("warning:", "warning", Terminal())) is coloured
-    assert terminal.style("warning:", "warning", io.StringIO()) == "warning:"
+    shown, piped = Terminal(), io.StringIO()
+    terminal.write(shown, terminal.Styled("warning:", "warning"), " x")
+    terminal.write(piped, terminal.Styled("warning:", "warning"), " x")
+    assert shown.getvalue() == ("\x1b[1;33mwarning:\x1b[0m x\n" if coloured else "warning: x\n")
+    assert piped.getvalue() == "warning: x\n"

@@ -12,6 +12,7 @@ import pytest
 from holdfast.cli.main import command_tree, main
 from holdfast.cli.options import artifact_names, run_names, runconfig_names, target_names, target_types, template_names
 from holdfast.workbench.submitting.run_plan import SubmitRequest
+from kit.projects import own_state
 
 
 @pytest.fixture
@@ -53,7 +54,7 @@ def test_names_are_completed_from_the_project(tmp_path, monkeypatch, configure):
     configure("gpu.compute", "")
     configure("gpu.runconfig", "")
     for run in ("iris_1", "iris_20", "iris_3"):
-        (tmp_path / ".holdfast" / "runs" / run).mkdir(parents=True)
+        (own_state(tmp_path) / "runs" / run).mkdir(parents=True)
     assert [completed(each, "") for each in COMPLETERS] == [
         ["last", "iris_20", "iris_3", "iris_1"],
         ["gpu", "local"],
@@ -72,7 +73,7 @@ def test_completing_a_word_is_no_place_to_complain(tmp_path, monkeypatch, config
 def test_types_of_targets_and_files_of_the_named_run_are_completed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for run, name in (("iris_1", "a.txt"), ("iris_2", "b.txt")):
-        outputs = tmp_path / ".holdfast" / "runs" / run / "outputs"
+        outputs = own_state(tmp_path) / "runs" / run / "outputs"
         outputs.mkdir(parents=True)
         (outputs / name).write_text("")
     assert completed(target_types, "re") == ["remote", "remotedocker"]

@@ -56,7 +56,7 @@ def test_a_table_on_a_terminal_has_no_unwanted_colour_and_does_not_take_values_f
         (Output("table"), {"a": 1, "long": [1, 2]}, [], "a     1\nlong  [1, 2]\n"),
         (Output("table"), [], COLUMNS[:1], "Run\n---\n"),
         (Output("table"), [], [], ""),
-        (Output("tsv"), ROWS, COLUMNS, "mnist_1\t0.25\t\nmnist_22\t\ttwo\\nlines\\tand \x1b[31mred\n"),
+        (Output("tsv"), ROWS, COLUMNS, "mnist_1\t0.25\t\nmnist_22\t\ttwo\\nlines\\tand \\x1b[31mred\n"),
     ],
     ids=["titles and values of a dict", "keys and values", "titles only", "nothing", "tabs and nothing else"],
 )

@@ -12,6 +12,7 @@ import pytest
 from holdfast.history.run_folder import RunFolders
 from holdfast.model import Submission
 from holdfast.workbench.reach import events
+from kit.projects import own_state
 
 WHY = "there is no package `numpyy`."
 
@@ -19,7 +20,7 @@ WHY = "there is no package `numpyy`."
 @pytest.fixture
 def add(tmp_path: Path) -> Callable[..., str]:
     """`add(script, reason)`: a fetched run of this project that ended for this reason."""
-    folders = RunFolders(tmp_path / ".holdfast")
+    folders = RunFolders(own_state(tmp_path))
 
     def make(script: str, reason: str, said: str = "") -> str:
         begin = 1_521_077_190.0 + len(folders.all_ids())

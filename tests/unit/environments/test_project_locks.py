@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -53,6 +54,19 @@ def test_a_lock_is_one(more):
 def test_what_has_other_values_than_a_lock_or_tells_the_installer_what_to_do_is_none(key, values):
     assert [value for value in values if is_lock({**LOCK, key: value})] == []
     assert not is_lock({name: value for name, value in LOCK.items() if name != key})
+
+
+@pytest.mark.parametrize("more", [{"cuda": {}}, {"cuda": None}, {"build": "x"}])
+def test_nor_is_one_whose_further_fields_are_of_another_kind(more):
+    assert not is_lock({**LOCK, **more})
+
+
+def test_only_the_last_ones_of_very_many_are_sent(tmp_path):
+    for number in range(40):
+        assert keep_lock(tmp_path, {**LOCK, "platform": f"made-up-{number}"}, SPEC, replace=False)
+        path = tmp_path / "locks" / SPEC / f"made-up-{number}-3.11.json"
+        os.utime(path, (number, number))
+    assert [lock["platform"] for lock in locks_of(tmp_path, SPEC)] == [f"made-up-{n}" for n in range(39, 23, -1)]
 
 
 def test_a_lock_is_kept_for_what_was_asked_and_for_nothing_else(tmp_path):

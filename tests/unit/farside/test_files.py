@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Literal
 
 import pytest
 
-from holdfast.farside.system.files import materialise, read_json, written
+from holdfast.farside.system.files import materialise, read_json, read_record, written
 from holdfast.farside.system.refusal import Refused
 from holdfast.snapshots.manifest import ManifestEntry, encode_rows
 from holdfast.snapshots.store import ObjectStore
@@ -74,3 +75,14 @@ def test_an_object_is_read_whatever_letters_are_in_it(tmp_path, content, found):
     if content is not None:
         (tmp_path / "a.json").write_bytes(content)
     assert read_json(str(tmp_path / "a.json")) == found
+
+
+def test_an_object_is_read_whole_or_not_at_all_and_a_fifo_is_not_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr("holdfast.farside.system.files.LARGEST_RECORD", 8)
+    (tmp_path / "a.json").write_bytes(b'{"a": 1}')
+    (tmp_path / "link").symlink_to(tmp_path / "a.json")
+    (tmp_path / "large").write_bytes(b'{"a": 1} ')
+    os.mkfifo(tmp_path / "pipe")
+    found = {name: read_json(str(tmp_path / name)) for name in ("a.json", "link", "large", "pipe", "absent")}
+    assert found == {"a.json": {"a": 1}, "link": {"a": 1}, "large": None, "pipe": None, "absent": None}
+    assert (read_record(str(tmp_path / "a.json")), read_record(str(tmp_path / "link"))) == ({"a": 1}, None)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.farside.run import guardian, run_files, run_start
+from holdfast.farside.run.run_group import RunGroup
 from holdfast.farside.system import processes
 from holdfast.farside.system.layout import SAMPLER_NAME, Home
 from holdfast.farside.system.processes import Process
@@ -39,7 +40,9 @@ class Held:
 def test_gpus_are_free_when_nothing_but_what_watches_them_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script, sampler = (Process(1, "1", name, "D", 1) for name in ("python", SAMPLER_NAME))
+    mine = processes.look(os.getpid())
+    assert mine is not None
+    script, sampler = Process(1, "1", SAMPLER_NAME, "D", 1), mine  # a name proves nothing
     left = [[sampler, script], [sampler], []]
     held, seen, exit_ = Held(), [], os._exit
     told, tell = os.pipe()
@@ -55,8 +58,9 @@ def test_gpus_are_free_when_nothing_but_what_watches_them_is_left(
     child = os.fork()
     if child == 0:
         try:
-            owner = guardian.Guardian(Home(str(tmp_path)), str(tmp_path), {}, {})
+            owner = guardian.Guardian(Home(str(tmp_path)), str(tmp_path), {}, {}, tell, RunGroup())
             owner.held = held
+            owner.helpers.add(sampler.pid)
             owner.journal.append("ended", reason="completed")
             monkeypatch.setattr(owner, "_become_supervisor", lambda pipe: exit_(0))
             monkeypatch.setattr(owner, "_tick", lambda *_: None)

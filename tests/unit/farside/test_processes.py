@@ -41,14 +41,14 @@ def test_the_process_that_is_meant_is_signaled(sleeper: subprocess.Popen[bytes])
 SWEEPING = """
 import subprocess, sys, time
 from holdfast.farside.system import kernel
-from holdfast.farside.system.processes import sweep
+from holdfast.farside.system.processes import SweepRules, sweep
 
 kernel.become_subreaper()
 started = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 started.stdout.readline()
 if "fork" in sys.argv[1]:
     started.wait()
-print([each.signal for each in sweep(float(sys.argv[2]), time.sleep, set, patience=30.0)])
+print([each.signal for each in sweep(float(sys.argv[2]), time.sleep, SweepRules(), patience=30.0)])
 """
 WAITING = "print(flush=True); signal.pause()"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {WAITING}"
@@ -75,12 +75,12 @@ def test_a_sweep_ends_every_process_that_it_may_not_spare(script: str, grace: fl
 OWN_HELPER = """
 import subprocess, sys, time
 from holdfast.farside.system import kernel
-from holdfast.farside.system.processes import sweep
+from holdfast.farside.system.processes import SweepRules, sweep
 
 kernel.become_subreaper()
 helper = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdout=subprocess.PIPE)
 helper.stdout.readline()
-print(sweep(0.1, time.sleep, set, own=lambda: {helper.pid}), helper.poll())
+print(sweep(0.1, time.sleep, SweepRules(own=lambda: {helper.pid})), helper.poll())
 helper.kill()
 """
 

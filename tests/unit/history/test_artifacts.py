@@ -22,13 +22,19 @@ from holdfast.workbench.records.artifacts import (
     find_artifact,
 )
 from holdfast.workbench.records.promotion import download_asset, promote, read_link
+from kit.projects import home, own_state
 
 AROUND = Context(Path("/nowhere/home"), {}, Path("/nowhere"), Path("/nowhere"))
 
 
+@pytest.fixture(autouse=True)
+def own(tmp_path):
+    own_state(tmp_path)
+
+
 @pytest.fixture
 def project(tmp_path):
-    return Project(tmp_path, "0" * 32, "iris", is_bare=False)
+    return Project(tmp_path, "0" * 32, "iris", is_bare=False, home=home())
 
 
 @pytest.fixture
@@ -184,6 +190,6 @@ def test_a_link_to_a_run_that_is_not_here_says_where_it_is(project, run_id, arch
 
 def test_a_link_of_another_project_is_refused(project, run_id, tmp_path):
     link = promote(project, run_id, "model.pkl", "best").file
-    other = Project(tmp_path, "1" * 32, "wine", is_bare=False)
+    other = Project(tmp_path, "1" * 32, "wine", is_bare=False, home=home())
     with pytest.raises(ProjectError, match="another project"):
         download_asset(other, link, tmp_path / "got")

@@ -6,15 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.history.journal_fold import parse_journal
-from holdfast.history.records import fold
 from holdfast.history.run_differences import Difference, MetricPair, RunView, compare_runs
 from holdfast.model import Ending, Reason, Status
+from kit.journals import folded
 
 
 @pytest.fixture
 def run(submission):
-    return fold(submission, parse_journal(b""), {})
+    return folded(submission)
 
 
 def arguments_of(run, *first_and_second):

@@ -35,6 +35,17 @@ def test_a_write_that_was_disturbed_is_tried_again_and_a_failing_disk_is_said(ar
             file.write(operation)
 
 
+@pytest.mark.parametrize("name", ["index-1.sqlite", "index-1.sqlite-journal", "index-1.sqlite-wal"])
+def test_a_link_in_the_place_of_the_file_is_neither_written_nor_read_through(archive, tmp_path, name):
+    run_id = archive.add()
+    (tmp_path / "victim").write_bytes(b"precious")
+    (archive.state / name).symlink_to(tmp_path / "victim")
+    with pytest.raises(StorageError, match=f"{name}` is a link"):
+        database.Database(archive.state).write(lambda connection: None)
+    assert [run.run_id for run in Index(archive.state).list()] == [run_id]
+    assert (tmp_path / "victim").read_bytes() == b"precious"
+
+
 def test_tables_of_another_version_are_another_file(archive, monkeypatch):
     run_id = archive.add()
     Index(archive.state).list()

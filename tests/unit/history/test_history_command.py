@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import NamedTuple
 
 import pytest
@@ -17,9 +18,15 @@ from holdfast.model import Ending, Reason
 from holdfast.presenting.run_words import table
 from holdfast.snapshots.manifest import ManifestEntry, encode_rows
 from holdfast.snapshots.store import ObjectStore
+from kit.projects import own_state
 
 A, B = "iris_1521077190506", "iris_1521077190507"
 COMPLETED, FAILED = Ending(Reason.COMPLETED, 0), Ending(Reason.EXIT_CODE, 3)
+
+
+@pytest.fixture(autouse=True)
+def own(tmp_path):
+    own_state(tmp_path)
 
 
 class Outcome(NamedTuple):
@@ -117,6 +124,7 @@ def test_a_query_for_the_best_of_a_metric_is_answered(archive, history):
 
 
 def test_an_empty_history_says_what_to_do(history, tmp_path):
+    shutil.rmtree(tmp_path / ".holdfast")
     said = "Nothing has been run here yet.\n  holdfast experiment submit SCRIPT\n"
     assert history("list", "-o", "table") == Outcome(0, "", said)
     assert history("list").out == "[]\n"

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from holdfast.codec import decode, encode
 from holdfast.errors import StorageError
-from holdfast.history.journal_fold import parse_journal
-from holdfast.history.records import fold, read_run
+from holdfast.history.records import read_run
 from holdfast.model import OUTCOMES, EndedProcess, Ending, FileSize, Reason, Run, Status
+from kit import journals
+from kit.journals import parsed
 
 
 def line(**event: Any) -> bytes:
@@ -26,7 +27,7 @@ CREATED, STARTED = line(e="created"), line(e="started", pid=1)
 @pytest.fixture
 def folded(submission):
     """`folded(data)`: the run of this journal."""
-    return lambda data: fold(submission, parse_journal(data), {})
+    return lambda data: journals.folded(submission, data)
 
 
 def test_a_whole_journal_gives_every_field_of_the_run(archive):
@@ -142,24 +143,32 @@ def test_an_ending_without_its_newline_does_not_count_yet(folded):
     assert folded(STARTED + ended).status is Status.COMPLETED
 
 
-def test_bad_lines_are_counted_and_the_rest_is_read(submission):
+def test_an_ending_that_is_not_home_whole_does_not_count_yet(archive):
+    run_id = archive.add(archive.running)
+    ended = line(e="ended", reason="completed", code=0)
+    for part, status in ((ended[:-1], Status.RUNNING), (ended[-1:], Status.COMPLETED)):
+        with (archive.folders.path(run_id) / "journal.jsonl").open("ab") as journal:
+            journal.write(part)
+        assert read_run(archive.folders, run_id).status is status
+
+
+def test_bad_lines_are_counted_and_the_rest_is_read(folded):
     data = CREATED + b"{torn\n" + b"\xff\xfe\n" + b"[1]\n" + line(e=5) + b"\n" + line(e="started", t="x") + STARTED
-    journal = parse_journal(data)
-    assert journal.bad_lines == 5
-    run = fold(submission, journal, {})
+    assert parsed(data).bad_lines == 5
+    run = folded(data)
     assert run.status is Status.RUNNING
     assert run.notes == ("5 lines of the run's journal could not be read.",)
 
 
-def test_zero_bytes_of_a_power_cut_do_not_hide_the_next_line(submission):
-    journal = parse_journal(CREATED + b"\0" * 4096 + STARTED + b"\0\0\n")
-    assert journal.bad_lines == 2
-    assert fold(submission, journal, {}).status is Status.RUNNING
+def test_zero_bytes_of_a_power_cut_do_not_hide_the_next_line(folded):
+    data = CREATED + b"\0" * 4096 + STARTED + b"\0\0\n"
+    assert parsed(data).bad_lines == 2
+    assert folded(data).status is Status.RUNNING
 
 
 @pytest.mark.parametrize("bad", ["NaN", "Infinity", "-1", "1e999", "true", "null", "253402300800", '"1"'])
 def test_a_time_that_no_clock_gives_makes_the_line_bad(bad):
-    journal = parse_journal(f'{{"t": {bad}, "e": "started"}}\n'.encode())
+    journal = parsed(f'{{"t": {bad}, "e": "started"}}\n'.encode())
     assert (journal.events, journal.bad_lines) == ((), 1)
 
 
@@ -221,7 +230,7 @@ def _says_completed(part: bytes) -> bool:
 
 @pytest.mark.parametrize("data", [b"[" * 200_000 + b"\n", b"1" * 6000 + b"\n", b'{"t":' + b"9" * 6000 + b"}\n"])
 def test_lines_that_upset_the_parser_are_bad_lines(data):
-    assert parse_journal(data).bad_lines == 1
+    assert parsed(data).bad_lines == 1
 
 
 def test_a_run_that_was_given_up_is_neither_failed_nor_canceled_and_its_journal_is_not_touched(archive):

@@ -13,13 +13,18 @@ from holdfast.errors import Unreachable
 from holdfast.frozen import replace
 from holdfast.hosts.ssh_errors import SshAddress, silent
 from holdfast.presenting.lines import clock_time
-from holdfast.project.folder import find_project
 from holdfast.workbench.reach import contacts, events
 from holdfast.workbench.reach.contacts import LOGIN_NEEDED, Contact, short_reason
 from holdfast.workbench.reach.context import read_context
+from kit.projects import own_state, project_at
 
 pytestmark = pytest.mark.usefixtures("in_utc")
 SINCE = 1_800_000_120.0  # 2027-01-15 08:02 UTC
+
+
+@pytest.fixture(autouse=True)
+def own(tmp_path):
+    own_state(tmp_path)
 
 
 @pytest.fixture
@@ -31,7 +36,7 @@ def history(archive, tmp_path, monkeypatch, capfd):
         (tmp_path / "aml_config" / f"{name}.compute").write_text(f"type: remote\naddress: {name}\nusername: me\n")
         archive.add(archive.running, target=name, target_type="remote")
     archive.add(target="gpu1", target_type="remote")
-    project = find_project(tmp_path)
+    project = project_at(tmp_path)
     contacts.write(project, "me@gpu1", Contact(unreachable_since=SINCE, reason="Connection refused"))
     contacts.write(project, "me@gpu2", Contact(unreachable_since=SINCE, reason=LOGIN_NEEDED))
     contacts.write(project, "me@gpu3", Contact(reached=SINCE))
@@ -84,6 +89,7 @@ def test_a_machine_that_is_silent_is_named_with_the_reason_or_the_command_to_log
             events.AskingHosts(("gpu1", "gpu2")),
             events.HostSilent("gpu1", SINCE, "Connection refused"),
             events.HostSilent("gpu2", SINCE - 86400, LOGIN_NEEDED, needs_login=True),
+            events.HostSilent("gpu box", SINCE - 86400, LOGIN_NEEDED, needs_login=True),
             events.HostSilent("gpu3", SINCE - 86400, "No route to host"),
             events.OutputsWait("iris_1", "gpu1", 3_200_000_000),
             events.Imported("iris_2"),
@@ -92,6 +98,7 @@ def test_a_machine_that_is_silent_is_named_with_the_reason_or_the_command_to_log
     assert capfd.readouterr().err.splitlines() == [
         "warning: gpu1: unreachable since 08:02 (Connection refused)",
         "warning: gpu2: login needed: holdfast computetarget check gpu2",
+        "warning: gpu box: login needed: holdfast computetarget check 'gpu box'",
         "warning: gpu3: unreachable since 2027-01-14 08:02 (No route to host)",
         "The outputs of iris_1 (3.2 GB) wait on gpu1.",
         "  To fetch them: holdfast history download -r iris_1 -d DIR",

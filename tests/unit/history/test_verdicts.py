@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from holdfast.codec import decode, encode
 from holdfast.frozen import replace
 from holdfast.history.index import Index
-from holdfast.history.journal_fold import GpusJudged, parse_journal
+from holdfast.history.journal_fold import GpusJudged
 from holdfast.history.queries import run_as_dict
 from holdfast.history.records import read_run
 from holdfast.history.run_differences import RunView, compare_runs
 from holdfast.model import GpuUse, Run, UseState, Verdict
 from holdfast.presenting.lines import Mark, Role
 from holdfast.presenting.run_words import VERDICT_ROLES, verdict_mark
+from kit.journals import parsed
 
 DEVICE = {
     "number": 0,
@@ -54,7 +55,7 @@ VERDICT = Verdict(
 
 
 def verdict_of(data):
-    (event,) = parse_journal(json.dumps({**EVENT, **data, "t": 1.0, "e": "gpu"}).encode() + b"\n").events
+    (event,) = parsed(json.dumps({**EVENT, **data, "t": 1.0, "e": "gpu"}).encode() + b"\n").events
     assert isinstance(event, GpusJudged)
     return event.verdict
 
@@ -83,7 +84,7 @@ def test_a_state_of_a_later_version_reads_as_unknown():
 
 @pytest.mark.parametrize("state", [None, 3, ["used"]])
 def test_a_verdict_without_a_state_is_a_line_that_cannot_be_read(state):
-    journal = parse_journal(json.dumps({**EVENT, "state": state}).encode() + b"\n")
+    journal = parsed(json.dumps({**EVENT, "state": state}).encode() + b"\n")
     assert (journal.events, journal.bad_lines) == ((), 1)
 
 

@@ -1,8 +1,7 @@
-"""Sockets of shared connections: where they are, and whether a master answers."""
+"""Sockets of shared connections: their names, and whether a master answers."""
 
 from __future__ import annotations
 
-import os
 import socket
 import struct
 import threading
@@ -12,36 +11,6 @@ from pathlib import Path
 import pytest
 
 from holdfast.hosts import shared_connection
-
-
-def test_the_folder_for_sockets_is_made_for_this_user_alone(short):
-    folder = shared_connection.runtime_folder(None, short)
-    assert folder is not None
-    assert folder.stat().st_mode & 0o777 == 0o700
-
-
-def enterable(folder: Path) -> None:
-    folder.mkdir()
-    folder.chmod(0o755)
-
-
-def linked(folder: Path) -> None:
-    (folder.parent / "elsewhere").mkdir(mode=0o700)
-    folder.symlink_to(folder.parent / "elsewhere")
-
-
-@pytest.mark.parametrize("make", [enterable, linked])
-def test_a_folder_that_others_may_enter_or_a_link_in_its_place_is_not_used(short, make):
-    make(short / f"holdfast-{os.getuid()}")
-    assert shared_connection.runtime_folder(None, short) is None
-
-
-def test_a_runtime_folder_with_a_long_path_is_passed_over(short):
-    deep = short / ("x" * 80)
-    deep.mkdir()
-    folder = shared_connection.runtime_folder(str(deep), short)
-    assert folder == short / f"holdfast-{os.getuid()}"
-    assert shared_connection.runtime_folder(None, deep) is None
 
 
 def test_two_ways_to_connect_have_two_sockets_and_a_path_that_is_too_long_none(short):

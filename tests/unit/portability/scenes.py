@@ -97,6 +97,18 @@ def a_run_is_recorded_and_found(folder: Path) -> Any:
     return [mine, second, third, folders.all_ids() == (run_id,), read_run(folders, run_id).status.value, len(found)]
 
 
+def gpu_samples_are_read(folder: Path) -> Any:
+    from holdfast.history.gpu_series import FILE, read_series
+
+    (folder / FILE).write_bytes(
+        b'{"format": 1, "began": 0, "source": "nvml"}\n'
+        b'{"devices": [{"number": 0, "uuid": "GPU-1", "name": "K80", "total": 9, "mig": false}]}\n'
+        b'{"t": 0.0, "d": [[0, 50, 4, 60.0, 40, 4, 50, [7], [], 0, []]]}\n'
+        b'{"t": 1.0, "d": [[0, 50, 4, 60.0, 40, 4, 50, [7], [], 0, []]]}\n'
+    )
+    return [[each.name, each.busiest, each.fullest] for each in read_series(folder, 0.0)]
+
+
 def copies_grow_and_are_set_aside(folder: Path) -> Any:
     from holdfast.hosts.connection import Push
     from holdfast.workbench.following.mirror import Mirror, View, stopped_writer
@@ -118,11 +130,12 @@ def copies_grow_and_are_set_aside(folder: Path) -> Any:
 
 
 def a_host_is_remembered(folder: Path) -> Any:
+    from holdfast.project import provenance
     from holdfast.project.folder import Project
     from holdfast.workbench.reach import contacts
 
-    (folder / ".holdfast").mkdir()
-    project = Project(folder, "0" * 32, "p", True)
+    provenance.make(folder / ".holdfast", folder / "home")
+    project = Project(folder, "0" * 32, "p", True, folder / "home")
     contacts.unreachable(project, "me@gpu1:2222", 5.0, "refused")
     contacts.reached(project, "me@gpu1:2222", 7.0)
     return [contacts.read(project, "me@gpu1:2222").reached]
@@ -133,13 +146,13 @@ def a_project_is_made_and_changed(folder: Path) -> Any:
     from holdfast.project.folder import ensure_identity, find_project
     from holdfast.project.templates import create_project
 
-    create_project(folder / "iris", "iris", "blank")
+    create_project(folder / "iris", "iris", "blank", folder / "home")
     bare = folder / "bare"
     bare.mkdir()
-    project = ensure_identity(find_project(bare), folder)
+    project = ensure_identity(find_project(bare, folder / "home"), folder)
     set_value_in_file(folder / "iris", "aml_config/local.runconfig", "Framework", "Python")
     return [
-        find_project(folder / "iris").name,
+        find_project(folder / "iris", folder / "home").name,
         len(project.id),
         (bare / ".holdfast" / ".gitignore").read_bytes().decode(),
     ]
@@ -181,6 +194,7 @@ SCENES: list[Callable[[Path], Any]] = [
     every_module_is_imported,
     a_snapshot_is_taken_without_git,
     a_run_is_recorded_and_found,
+    gpu_samples_are_read,
     copies_grow_and_are_set_aside,
     a_host_is_remembered,
     a_project_is_made_and_changed,

@@ -7,7 +7,7 @@ import pytest
 from holdfast.containers import Docker, Exact, Names
 from holdfast.farside.gpu.request import GpuRequest
 from holdfast.plan import Command, ContainerPlan, Hole, Plan, RunLimits, text
-from holdfast.presenting.plan_page import plan_text
+from holdfast.presenting.plan_page import plan_lines
 from holdfast.project.compute import ComputeTarget
 
 TARGET = ComputeTarget(
@@ -47,7 +47,7 @@ def page(container: ContainerPlan) -> str:
     command = Command((text(Hole.PYTHON), text("train.py")), {"A": text("1")}, text(Hole.WORK), text(Hole.PYTHON))
     share = text(Hole.HOME, "/share/p")
     plan = Plan("<run>", "p", "g", "s", (), share, command, RunLimits(), container=container)
-    return plan_text(plan)
+    return "\n".join(plan_lines(plan)) + "\n"
 
 
 def test_the_container_of_a_run_is_shown_with_all_that_it_is_given():
@@ -96,11 +96,11 @@ def test_the_image_of_another_run_is_shown_by_name_and_id():
 )
 def test_what_is_asked_of_the_gpus_is_shown_with_who_asks(gpu, shown):
     command = Command((text(Hole.PYTHON), text("train.py")), {}, text(Hole.WORK), text(Hole.PYTHON))
-    lines = plan_text(Plan("<run>", "p", "g", "s", (), text("/"), command, RunLimits(), gpu=gpu)).splitlines()
+    lines = plan_lines(Plan("<run>", "p", "g", "s", (), text("/"), command, RunLimits(), gpu=gpu))
     begin = lines.index("secrets      none") + 1
     assert lines[begin : begin + len(shown)] == shown
     assert lines[begin + len(shown)].startswith("environment  ")
 
 
 def test_a_preparation_asks_nothing_of_gpus():
-    assert "GPUs" not in plan_text(Plan("<run>", "p", "g", "s", (), text("/"), None, RunLimits()))
+    assert "GPUs" not in str(plan_lines(Plan("<run>", "p", "g", "s", (), text("/"), None, RunLimits())))

@@ -11,9 +11,10 @@ from holdfast.errors import ConfigurationError, UnknownName, UsageError
 from holdfast.project.compute import BUILTIN_LOCAL
 from holdfast.project.configuration import load_configuration
 from holdfast.project.environment_spec import EnvironmentSpec
-from holdfast.project.folder import Project, check_name, find_project
+from holdfast.project.folder import Project, check_name
 from holdfast.project.runconfig import RunConfiguration
 from holdfast.project.spark import SparkDependencies
+from kit.projects import home, project_at
 
 CASES = Path(__file__).parents[2] / "cases" / "project-files"
 
@@ -26,12 +27,12 @@ def project(tmp_path: Path) -> Project:
     (folder / "gpu.runconfig").write_text("Target: gpu\nFramework: Python\n")
     (folder / "conda_dependencies.yml").write_text("dependencies: [python=3.11]\n")
     (folder / "other.compute").write_text("type: local\n")
-    return find_project(tmp_path)
+    return project_at(tmp_path)
 
 
 @pytest.mark.parametrize("name", [None, "local", "local.runconfig"])
 def test_a_bare_folder_runs_with_the_built_in_configuration(tmp_path, name):
-    configuration = load_configuration(find_project(tmp_path), name, None)
+    configuration = load_configuration(project_at(tmp_path), name, None)
     assert (configuration.run, configuration.target) == (RunConfiguration("local", "local"), BUILTIN_LOCAL)
     assert configuration.warnings == () and configuration.environment is None
 
@@ -40,7 +41,8 @@ def test_a_bare_folder_needs_no_yaml(tmp_path):
     code = (
         "import sys; from pathlib import Path; from holdfast.project.configuration import load_configuration;"
         "from holdfast.project.folder import find_project;"
-        "load_configuration(find_project(Path(sys.argv[1])), None, None); print('yaml' in sys.modules)"
+        "folder = Path(sys.argv[1]);"
+        "load_configuration(find_project(folder, folder), None, None); print('yaml' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
@@ -146,7 +148,7 @@ def test_the_problems_of_all_files_are_reported_at_once(project, runconfig, othe
 
 
 def test_warnings_come_with_the_configuration():
-    configuration = load_configuration(find_project(CASES / "original-workbench"), "my_dsvm", None)
+    configuration = load_configuration(project_at(CASES / "original-workbench"), "my_dsvm", None)
     assert [each.key for each in configuration.warnings] == ["password"]
 
 
@@ -169,7 +171,7 @@ def test_a_new_file_gets_no_odd_name(name):
 def test_a_missing_framework_is_recorded_without_a_warning(tmp_path):
     (tmp_path / "aml_config").mkdir()
     (tmp_path / "aml_config" / "old.runconfig").write_text("Target: local\n")
-    configuration = load_configuration(Project(tmp_path, "0" * 32, "iris", is_bare=False), "old", None)
+    configuration = load_configuration(Project(tmp_path, "0" * 32, "iris", is_bare=False, home=home()), "old", None)
     assert configuration.run.framework_was_missing
     assert [each for each in configuration.warnings if each.key == "Framework"] == []
 
@@ -187,7 +189,7 @@ def test_a_container_needs_no_list_of_packages_unless_one_is_named(tmp_path, com
     (tmp_path / "aml_config").mkdir()
     (tmp_path / "aml_config" / "gpu.compute").write_text(compute)
     (tmp_path / "aml_config" / "gpu.runconfig").write_text(f"Target: gpu\nFramework: Python\n{runconfig}")
-    project = find_project(tmp_path)
+    project = project_at(tmp_path)
     if is_fine:
         assert load_configuration(project, "gpu", None).environment == EnvironmentSpec()
     else:

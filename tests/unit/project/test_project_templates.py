@@ -12,8 +12,8 @@ import holdfast
 from holdfast.errors import ProjectError, StorageError, UnknownName, UsageError
 from holdfast.project import templates
 from holdfast.project.configuration import load_configuration
-from holdfast.project.folder import find_project
 from holdfast.project.templates import create_project, template_names
+from kit.projects import home, project_at
 
 NAMES = [name for name, _ in template_names()]
 
@@ -26,8 +26,8 @@ def test_every_folder_of_templates_is_listed_with_a_description():
 
 @pytest.mark.parametrize("template", NAMES)
 def test_a_new_project_has_no_problems_and_a_managed_environment(tmp_path, template):
-    made = create_project(tmp_path / "new", "My project", template)
-    found = find_project(tmp_path / "new")
+    made = create_project(tmp_path / "new", "My project", template, home())
+    found = project_at(tmp_path / "new")
     assert found == made and found.name == "My project" and len(found.id) == 32
     configuration = load_configuration(found, "local", None)
     assert configuration.warnings == ()
@@ -50,29 +50,29 @@ def test_a_new_project_has_no_problems_and_a_managed_environment(tmp_path, templ
 
 
 def test_the_digits_template_names_what_it_imports(tmp_path):
-    made = create_project(tmp_path / "new", "digits", "digits")
+    made = create_project(tmp_path / "new", "digits", "digits", home())
     managed = load_configuration(made, None, None).environment
     assert managed is not None
     assert [each.text for each in managed.pip] == ["scikit-learn", "matplotlib"]
 
 
 def test_the_blank_script_runs_with_nothing_but_holdfast(tmp_path):
-    made = create_project(tmp_path / "new", "b", "blank")
+    made = create_project(tmp_path / "new", "b", "blank", home())
     environment = {**os.environ, "PYTHONPATH": str(Path(holdfast.__file__).parents[1])}
     subprocess.run([sys.executable, "-S", "train.py"], cwd=made.root, env=environment, check=True, capture_output=True)
     assert (made.root / "outputs" / "hello.txt").read_text() == "hello\n"
 
 
 def test_two_projects_of_one_name_have_different_ids(tmp_path):
-    one = create_project(tmp_path / "a" / "mnist", "mnist", "blank")
-    other = create_project(tmp_path / "b" / "mnist", "mnist", "blank")
+    one = create_project(tmp_path / "a" / "mnist", "mnist", "blank", home())
+    other = create_project(tmp_path / "b" / "mnist", "mnist", "blank", home())
     assert one.id != other.id
 
 
 def test_an_empty_folder_is_filled_and_stays_the_same_folder(tmp_path):
     (tmp_path / "here").mkdir()
     before = (tmp_path / "here").stat().st_ino
-    create_project(tmp_path / "here", "here", "blank")
+    create_project(tmp_path / "here", "here", "blank", home())
     assert (tmp_path / "here").stat().st_ino == before
     assert not [each for each in (tmp_path / "here").iterdir() if each.name.startswith(".holdfast")]
 
@@ -80,10 +80,10 @@ def test_an_empty_folder_is_filled_and_stays_the_same_folder(tmp_path):
 def test_a_folder_that_is_not_empty_is_left_alone(tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(ProjectError) as caught:
-        create_project(tmp_path, "x", "blank")
+        create_project(tmp_path, "x", "blank", home())
     assert "is not empty" in caught.value.message and "--path" in caught.value.hint
     with pytest.raises(ProjectError):
-        create_project(tmp_path / "mine.txt", "x", "blank")
+        create_project(tmp_path / "mine.txt", "x", "blank", home())
     assert [each.name for each in tmp_path.iterdir()] == ["mine.txt"]
 
 
@@ -101,19 +101,19 @@ def test_a_failure_leaves_nothing_behind(tmp_path, monkeypatch, exists):
 
     monkeypatch.setattr(Path, "rename", fail_late)
     with pytest.raises(StorageError) as caught:
-        create_project(tmp_path / "new", "x", "blank")
+        create_project(tmp_path / "new", "x", "blank", home())
     assert "No space left on device" in caught.value.message and calls
     assert [each.name for each in tmp_path.rglob("*")] == (["new"] if exists else [])
 
 
 def test_an_unknown_template_lists_the_valid_ones(tmp_path):
     with pytest.raises(UnknownName) as caught:
-        create_project(tmp_path / "x", "x", "digit")
+        create_project(tmp_path / "x", "x", "digit", home())
     assert caught.value.valid == NAMES and "`digits`" in caught.value.hint
 
 
 @pytest.mark.parametrize("name", ["", " ", "a/b", "..", "a\nb", "a\\b"])
 def test_an_impossible_name_is_refused(tmp_path, name):
     with pytest.raises(UsageError):
-        create_project(tmp_path / "x", name, "blank")
+        create_project(tmp_path / "x", name, "blank", home())
     assert not (tmp_path / "x").exists()

@@ -31,7 +31,7 @@ def test_everything_ships_when_no_rule_is_there(tree, write):
             "docs/a outputs/a .holdfast/a __pycache__/a p/__pycache__/a p/a.pyc .ipynb_checkpoints/a p/docs/a "
             "p/outputs/a p/.holdfast/a kept",
             *("", ""),
-            ["kept", "p/.holdfast/a", "p/docs/a", "p/outputs/a"],
+            ["kept", "p/docs/a", "p/outputs/a"],
         ),
         (
             "docs/a outputs/a .holdfast/a p/a.pyc sub/.git/x",
@@ -241,7 +241,7 @@ def test_a_rule_is_named_with_its_file_and_line(tree, write):
     assert explain(tree, "sub/x.log") == Rule("sub/.gitignore", 1, "*.log")
     assert explain(tree, "w.bin") == Rule(".amlignore", 2, "*.bin")
     assert explain(tree, "./docs/a") == Rule("built in", None, "/docs/")
-    assert explain(tree, ".holdfast/x") == Rule("built in", None, "/.holdfast")
+    assert explain(tree, ".holdfast/x") == Rule("built in", None, ".holdfast")
     assert str(explain(tree, "w.bin")) == "`*.bin` (.amlignore, line 2)"
     for path in ("kept", "sub/kept", "sub", "not/there", "../outside", "/etc/passwd", "."):
         assert explain(tree, path) is None

@@ -32,7 +32,7 @@ def test_the_walk_lists_what_git_lists_on_random_trees(tmp_path, monkeypatch, gi
             (top / ".git/info/exclude").write_text(random_ignore_file(chance), newline="")
         by_git = list_files(root)
         with monkeypatch.context() as patch:
-            patch.setattr(git_files, "_start", _no_git)
+            patch.setattr(git_files.Git, "_start", _no_git)
             by_walk = list_files(root)
         assert by_git.warnings == by_walk.warnings == ()
         assert sorted(by_walk.paths) == sorted(by_git.paths), _describe(seed, root, top)

@@ -8,15 +8,16 @@ from pathlib import Path
 import pytest
 
 from holdfast.model import Place
-from holdfast.project.folder import Project, find_project
+from holdfast.project.folder import Project
 from holdfast.workbench.reach import contacts
 from holdfast.workbench.reach.contacts import Contact
+from kit.projects import own_state, project_at
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    (tmp_path / ".holdfast").mkdir()
-    return find_project(tmp_path)
+    own_state(tmp_path)
+    return project_at(tmp_path)
 
 
 def written(project: Project) -> Path:

@@ -13,11 +13,11 @@ from holdfast.history.run_folder import RunFolders
 from holdfast.model import Submission
 from holdfast.plan import Hole, Plan, Volume, text
 from holdfast.project.configuration import load_configuration
-from holdfast.project.folder import find_project
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import product_of
 from holdfast.workbench.submitting import environment_choice, run_plan
 from holdfast.workbench.submitting.run_plan import EnvironmentWishes, Identity, Intent, Job, SubmitRequest, make_plan
+from kit.projects import own_state, project_at
 
 ID = "sha256:" + "ab" * 32
 USER_MANAGED = "userManagedEnvironment: true\n"
@@ -41,7 +41,7 @@ def planned(root: Path, compute: str, **wishes: Any) -> Plan:
     (root / "train.py").write_text("")
     (root / "aml_config" / "gpu.compute").write_text(compute)
     (root / "aml_config" / "gpu.runconfig").write_text("Target: gpu\nFramework: Python\n")
-    project, context = find_project(root), Context(root / "home", {}, root, root)
+    project, context = project_at(root), Context(root / "home", {}, root, root)
     configuration = load_configuration(project, "gpu", None)
     request = SubmitRequest("train.py", run_configuration="gpu", environment=EnvironmentWishes(**wishes))
     job = Job("train.py", ("train.py",), ())
@@ -100,10 +100,10 @@ def test_all_that_a_file_asks_for_reaches_the_far_side(tmp_path):
 
 
 def record(root: Path, container: dict[str, Any] | None, events: list[dict[str, Any]], lock: bool = False) -> str:
-    folders = RunFolders(root / ".holdfast")
+    folders = RunFolders(own_state(root))
     run_id = folders.reserve("iris", 1e9)
     submission = Submission(run_id, 1, "p", "iris", "train.py", (), "gpu", "gpu", "docker", "a" * 64, 1e9, "g")
-    plan = {"container": container, "environment": {"summary": "as then"} if lock else None}
+    plan = {"container": container, "environment": {"summary": "as then", "spec": LOCK["spec"]} if lock else None}
     folders.commit(run_id, submission, plan, {})
     lines = "".join(json.dumps({"t": 1e9, **each}) + "\n" for each in events)
     (folders.path(run_id) / "journal.jsonl").write_text(lines)
@@ -143,6 +143,13 @@ def test_the_image_of_another_run_is_used_by_its_id(tmp_path, then, events, now,
         assert plan.environment is not None and plan.environment.exact
     else:
         assert plan.environment is None and plan.command.argv[0] == text(Hole.PYTHON)
+
+
+@pytest.mark.parametrize("told", ["evil:latest", "sha256:abc", "--privileged", f"{ID}\n", ""])
+def test_what_a_host_says_is_the_image_of_a_run_counts_only_as_an_id(tmp_path, told):
+    run = record(tmp_path, {"image": "python:3.12", "python": None}, [{**USED, "image": told}], lock=True)
+    with pytest.raises(StateError, match=run):
+        planned(tmp_path, "type: docker\nbaseDockerImage: python:3.13\n", of_run=run)
 
 
 def test_a_run_that_never_got_its_image_has_none_to_use_again(tmp_path):

@@ -15,11 +15,13 @@ from holdfast.project.folder import Project
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.records import diagnostics
 from holdfast.workbench.records.diagnostics import write_diagnostics
+from kit.projects import home, own_state
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    return Project(tmp_path, "0" * 32, "iris", is_bare=True)
+    own_state(tmp_path)
+    return Project(tmp_path, "0" * 32, "iris", is_bare=True, home=home())
 
 
 def report(
@@ -60,6 +62,15 @@ def test_values_of_variables_are_masked_in_the_logs_whatever_their_name(project)
 )
 def test_everyday_words_and_short_numbers_stay(project, value):
     assert report(project, {"MODE": value}, {}, driver_log=f"x={value} y\n")["driver_log"] == f"x={value} y\n"
+
+
+@pytest.mark.parametrize("odd", ["7", "NaN", '"text"', "[1]", "null"])
+def test_a_record_of_another_shape_is_reported_all_the_same(project, odd):
+    plan = f'{{"secrets": {odd}}}'
+    for configuration in (f'"run_configuration": {odd}', f'"run_configuration": {{"environment_variables": {odd}}}'):
+        text = f'{{{configuration}, "compute_target": {{"docker_arguments": {odd}}}}}'
+        texts = report(project, {}, {}, plan__json=plan, configuration__json=text)
+        assert json.loads(texts["configuration.json"])["compute_target"].keys() == {"docker_arguments"}
 
 
 @pytest.mark.parametrize(("name", "value"), [("MODE", "12345678"), ("API_KEY", "8080"), ("PASSWORD", "true")])

@@ -11,6 +11,7 @@ import pytest
 
 from holdfast.environments.environment_plan import locks_of
 from holdfast.workbench.following.outputs import _keep_lock
+from holdfast.workbench.submitting.environment_choice import _pairs, _secrets_of_plan
 
 SPEC, OTHER = "5" * 64, "6" * 64
 LOCK: dict[str, Any] = {
@@ -24,17 +25,27 @@ LOCK: dict[str, Any] = {
 }
 
 
-def keep(folder: Path, lock: Any, **plan: Any) -> None:
+def keep(folder: Path, lock: Any, imported: bool = False, **plan: Any) -> None:
     (folder / "environment.json").write_text(json.dumps(lock))
     plans = SimpleNamespace(plan=lambda _: {"environment": {"spec": SPEC, "exact": False, "upgrade": False, **plan}})
     project = SimpleNamespace(state_directory=folder)
-    session: Any = SimpleNamespace(folder=folder, folders=plans, run_id="p_1", project=project)
+    submission = SimpleNamespace(properties={"imported": "from gpu1"} if imported else {})
+    session: Any = SimpleNamespace(folder=folder, folders=plans, run_id="p_1", project=project, submission=submission)
     _keep_lock(session)
 
 
 def test_the_lock_of_what_was_asked_for_is_kept(tmp_path):
     keep(tmp_path, LOCK)
     assert locks_of(tmp_path, SPEC) == (LOCK,)
+
+
+def test_one_that_was_asked_for_anew_replaces_the_other_unless_only_a_host_says_that_it_was(tmp_path):
+    newer, newest = ({**LOCK, "requirements": f"six=={version}\n"} for version in (2, 3))
+    keep(tmp_path, LOCK)
+    keep(tmp_path, newer, upgrade=True)
+    assert locks_of(tmp_path, SPEC) == (newer,)
+    keep(tmp_path, newest, imported=True, upgrade=True)
+    assert locks_of(tmp_path, SPEC) == (newer,)
 
 
 @pytest.mark.parametrize(
@@ -51,3 +62,11 @@ def test_the_lock_of_what_was_asked_for_is_kept(tmp_path):
 def test_any_other_is_not(tmp_path, lock, plan):
     keep(tmp_path, lock, **plan)
     assert not (tmp_path / "locks").exists()
+
+
+@pytest.mark.parametrize("odd", [None, 7, 2.5, True, "text", {"a": 1}])
+def test_what_a_plan_says_in_another_type_counts_as_nothing(odd):
+    context: Any = SimpleNamespace(environment={"t": "value", "a": "value"})
+    configuration: Any = SimpleNamespace(environment=None)
+    assert _pairs(odd) == ()
+    assert _secrets_of_plan({"secrets": odd}, configuration, context) == {}

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.project.folder import find_project
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.submitting.run_plan import SubmitRequest
 from holdfast.workbench.submitting.submit import submit
+from kit.projects import project_at
 
 BUILTIN = "`type: local` and `userManagedEnvironment: false`, as two lines of aml_config/local.compute, would build it."
 
 
 def first_event(root: Path, request: SubmitRequest) -> events.Event:
     context = Context(root / "home", {}, root, root / "account")
-    happening = submit(find_project(root), request, context)
+    happening = submit(project_at(root), request, context)
     try:
         return next(happening)
     finally:

@@ -11,7 +11,6 @@ from holdfast.errors import ProjectError, UsageError
 from holdfast.frozen import replace
 from holdfast.plan import Plan, RunLimits, text
 from holdfast.project.configuration import load_configuration
-from holdfast.project.folder import find_project
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import product_of
 from holdfast.workbench.submitting.run_plan import (
@@ -23,6 +22,7 @@ from holdfast.workbench.submitting.run_plan import (
     make_plan,
     secret_values,
 )
+from kit.projects import project_at
 
 
 def job(root: Path, vector: str, script: str | None, *arguments: str) -> Job:
@@ -34,7 +34,7 @@ def job(root: Path, vector: str, script: str | None, *arguments: str) -> Job:
 
 
 def found(root: Path, request: SubmitRequest) -> Job:
-    project = find_project(root)
+    project = project_at(root)
     configuration = load_configuration(project, request.run_configuration, None)
     return find_job(project, request, configuration, Context(root / "home", {}, root, root))
 
@@ -62,7 +62,7 @@ def test_a_run_configuration_that_names_no_script_needs_one(tmp_path):
 @pytest.mark.parametrize(
     ("files", "hint"),
     [
-        (["data/x.csv"], "In that folder there are no Python files."),
+        (["data/x.csv"], "It has no Python files."),
         (["data/b.py", "data/a.py"], "Name the script in it: data/a.py, data/b.py"),
     ],
 )
@@ -80,7 +80,7 @@ def planned(root: Path, lines: str, request: SubmitRequest, job: Job = Job("trai
     """The plan of a run on this machine, with these lines in its run configuration."""
     (root / "aml_config").mkdir()
     (root / "aml_config" / "x.runconfig").write_text(f"Target: local\nFramework: Python\n{lines}")
-    project, context = find_project(root), Context(root / "home", {"PATH": os.environ["PATH"]}, root, root)
+    project, context = project_at(root), Context(root / "home", {"PATH": os.environ["PATH"]}, root, root)
     configuration = load_configuration(project, "x", None)
     intent = Intent(project, request, configuration, job, product_of(configuration.target, context))
     return make_plan(intent, Identity("iris_1", "g", "s" * 64), context)

@@ -15,6 +15,7 @@ from holdfast.project.folder import Project
 from holdfast.workbench.following.session import Session
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.link import TRIES
+from kit.projects import home, own_state
 
 RUN = "iris_1"
 CREATED = {"t": 1.0, "e": "created", "format": 1, "host": "gpu1", "user": "ada"}
@@ -76,8 +77,8 @@ def host(far: Far) -> FakeHost:
 
 @pytest.fixture
 def session(tmp_path: Path, host: Any) -> Session:
-    project = Project(tmp_path, "p" * 32, "iris", False)
-    folders = RunFolders(project.state_directory)
+    project = Project(tmp_path, "p" * 32, "iris", False, home=home())
+    folders = RunFolders(own_state(tmp_path))
     folders.claim(RUN)
     what = ("train.py", (), "local", "gpu1", "remote", "0" * 64)
     folders.commit(RUN, Submission(RUN, 1, project.id, "iris", *what, created=1.0, generation="g1"), {}, {})

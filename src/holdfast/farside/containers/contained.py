@@ -12,6 +12,7 @@ from holdfast.farside.containers.docker_errors import DOCKER, NO_GPUS, NO_PROGRA
 from holdfast.farside.containers.docker_options import Around, Volume, WantedContainer
 from holdfast.farside.containers.images import Image, find
 from holdfast.farside.containers.launcher import EVENTS, IN, LOCK
+from holdfast.farside.containers.launcher_words import parse_event
 from holdfast.farside.containers.outfit import Furniture, require_gpus, require_python, require_sources, traced
 from holdfast.farside.containers.removal import LAST_WORDS, is_launcher_alive, remove_named, tidy, wait_for_launcher
 from holdfast.farside.environments.built_environment import bytecode
@@ -19,8 +20,8 @@ from holdfast.farside.environments.workshop import Supervision
 from holdfast.farside.machine import gpus as machine_gpus
 from holdfast.farside.system.bound_plan import RunCommand
 from holdfast.farside.system.children import CannotStart
-from holdfast.farside.system.files import remove_tree
-from holdfast.farside.system.layout import CONTAINER, ENTRY, INSIDE, SHIPPED, Home
+from holdfast.farside.system.files import remove_below, write_whole
+from holdfast.farside.system.layout import CONTAINER, ENTRY, FIFO, INSIDE, SHIPPED, STACKS, Home
 from holdfast.farside.system.refusal import Refused
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from holdfast.farside.containers.room import RoomContainer
     from holdfast.farside.gpu.devices import GpuDevice
 
+_SHOWN = ("work", "metrics", "uploads", STACKS, INSIDE, FIFO)
+"""Of the run's folder, what the script and its launcher write to. All else there is out of their reach."""
 _SHORTEST_GRACE, _LONGEST_GRACE = 2.0, 10.0
 """Seconds for what a script leaves behind when it ends by itself."""
 
@@ -112,7 +115,7 @@ class Contained:
             self._rest += data
         lines = self._rest.split(b"\n")
         self._rest = lines.pop()
-        found = [json.loads(line.decode("utf-8")) for line in lines]
+        found = [event for event in map(parse_event, lines) if event is not None]
         self.said += found
         return found
 
@@ -179,7 +182,7 @@ class Contained:
     def drop_bytecode(self) -> None:
         """That of the run's own modules, which are not imported again."""
         if self._prefix:
-            remove_tree(bytecode(self._prefix) + self.folder)
+            remove_below(bytecode(self._prefix), self.folder.lstrip("/"))
 
     def _write_record(self) -> None:
         """For people who look at the run's folder on this machine."""
@@ -192,8 +195,7 @@ class Contained:
             "program": self.docker.program,
             "engine": "%s %s" % (self.daemon.kind, self.daemon.version),
         }
-        with open(os.path.join(self.folder, CONTAINER), "w") as target:
-            target.write(json.dumps(record))
+        write_whole(os.path.join(self.folder, CONTAINER), json.dumps(record))
 
     def _about_gpus(self) -> str:
         """A machine with GPUs, and a container without: said unless the user wrote that it is meant."""
@@ -247,7 +249,8 @@ class Contained:
         return docker_options.run_words(self.wanted, around)
 
     def _mounts(self, script: RunCommand, furniture: Furniture) -> Tuple[Volume, ...]:
-        own = [Volume(self.folder, self.folder, True), Volume(SHIPPED, SHIPPED, False)] + furniture.folders()
+        own = [_at_its_path(os.path.join(self.folder, name), True) for name in _SHOWN]
+        own += [_at_its_path(SHIPPED, False)] + furniture.folders()
         share = Volume(script.share, self.wanted.share.rstrip("/") or "/", True)
         accounts = furniture.accounts(self.image, self.inside)
         return tuple(outfit.under_real_names(own) + [share] + accounts) + self.wanted.volumes
@@ -268,3 +271,7 @@ class Contained:
             "gets_gpus": script.gets_gpus,
             "must_use_gpu": script.must_use_gpu,
         }
+
+
+def _at_its_path(path: str, is_writable: bool) -> Volume:
+    return Volume(path, path, is_writable)

@@ -17,6 +17,7 @@ from holdfast.farside.containers.outfit import (
     under_real_names,
 )
 from holdfast.farside.containers.removal import is_launcher_alive, planned
+from holdfast.farside.system.harmless import pasted
 from holdfast.farside.system.layout import INSIDE, Home
 from holdfast.farside.system.refusal import Refused
 
@@ -45,7 +46,7 @@ def of_run(folder: str, command: Dict[str, Any]) -> Entry:
             "not-ready",
             "The container of the run `%s` has ended, so there is nothing to enter." % os.path.basename(folder),
             "Its files are on the machine, in %s. A shell in a new container of %s: holdfast experiment shell -t %s"
-            % (command["directory"], image, command["environment"].get("HOLDFAST_TARGET", "NAME")),
+            % (command["directory"], image, pasted(command["environment"].get("HOLDFAST_TARGET", "NAME"))),
         )
     before = ["exec", "-i", "--workdir", str(command["directory"])] + _variables(command["environment"])
     return {"program": str(container["program"]), "before": before, "after": [str(container["name"])]}
@@ -58,7 +59,7 @@ def of_image(home: Home, bound: Dict[str, Any], prefix: str, variables: Dict[str
     daemon = docker.daemon(home)
     if inspect(docker, wanted.image) is None:
         message = "The image `%s` is not on the machine." % wanted.known_as
-        raise Refused("not-ready", message, "Fetch it, on the machine: docker pull %s" % wanted.known_as)
+        raise Refused("not-ready", message, "Fetch it, on the machine: docker pull %s" % pasted(wanted.known_as))
     image = find(docker, bound, home, None)
     require_sources(wanted)
     require_gpus(wanted, docker.environment)

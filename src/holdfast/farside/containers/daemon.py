@@ -5,8 +5,10 @@ import os
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from holdfast.farside.containers.docker_errors import DOCKER, explain, missing
+from holdfast.farside.system import foreign
 from holdfast.farside.system.children import CannotStart, inherited_environment
 from holdfast.farside.system.files import read_json, unlink, write_whole
+from holdfast.farside.system.harmless import pasted
 from holdfast.farside.system.layout import Home
 from holdfast.farside.system.programs import Attended, Finished, Listener, Program
 from holdfast.farside.system.refusal import Refused
@@ -65,9 +67,11 @@ def parse_info(found: Dict[str, Any]) -> Daemon:
     """From the JSON of `docker info`, by Docker or by Podman in its place."""
     if isinstance(found.get("host"), dict):
         return _podman(found)
-    options = [str(each) for each in found.get("SecurityOptions") or []]
+    options = [str(each) for each in foreign.listing(found.get("SecurityOptions"))]
     names = {part[len("name=") :] for each in options for part in each.split(",") if part.startswith("name=")}
-    devices = [str(each.get("ID", "")) for each in found.get("DiscoveredDevices") or [] if isinstance(each, dict)]
+    devices = [
+        str(each.get("ID", "")) for each in foreign.listing(found.get("DiscoveredDevices")) if isinstance(each, dict)
+    ]
     return Daemon(
         kind="docker",
         version=str(found.get("ServerVersion") or ""),
@@ -78,22 +82,22 @@ def parse_info(found: Dict[str, Any]) -> Daemon:
         rootless="rootless" in names,
         remaps="userns" in names,
         selinux="selinux" in names,
-        runtimes=tuple(sorted(found.get("Runtimes") or {})),
+        runtimes=tuple(sorted(foreign.mapping(found.get("Runtimes")))),
         devices=tuple(devices),
         has_cdi=bool(found.get("CDISpecDirs")),
     )
 
 
 def _podman(found: Dict[str, Any]) -> Daemon:
-    host, security = found["host"], found["host"].get("security") or {}
-    runtime = (host.get("ociRuntime") or {}).get("name", "")
+    host, security = found["host"], foreign.mapping(found["host"].get("security"))
+    runtime = foreign.mapping(host.get("ociRuntime")).get("name", "")
     return Daemon(
         kind="podman",
-        version=str((found.get("version") or {}).get("Version") or ""),
+        version=str(foreign.mapping(found.get("version")).get("Version") or ""),
         os_type=str(host.get("os") or ""),
         architecture=str(host.get("arch") or ""),
-        name=str((host.get("distribution") or {}).get("distribution") or ""),
-        root_dir=str((found.get("store") or {}).get("graphRoot") or ""),
+        name=str(foreign.mapping(host.get("distribution")).get("distribution") or ""),
+        root_dir=str(foreign.mapping(found.get("store")).get("graphRoot") or ""),
         rootless=bool(security.get("rootless")),
         remaps=False,
         selinux=bool(security.get("selinuxEnabled")),
@@ -235,7 +239,8 @@ def _path_of(address: str, origin: str) -> str:
     else:
         remedy = (
             "Attach that machine itself: holdfast computetarget attach remotedocker --name NAME --address %s "
-            "--username USER. Or use the daemon of this one: unset DOCKER_HOST; docker context use default." % host
+            "--username USER. Or use the daemon of this one: unset DOCKER_HOST; docker context use default."
+            % pasted(host)
         )
     raise Refused(
         DOCKER,
@@ -309,8 +314,5 @@ def _changed(path: str) -> float:
 
 
 def _json(text: str) -> Optional[Dict[str, Any]]:
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return None
+    found = foreign.parsed(text)
     return found if isinstance(found, dict) else None

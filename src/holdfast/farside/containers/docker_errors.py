@@ -4,6 +4,7 @@ import os
 import re
 from typing import Callable, List, Match, Tuple
 
+from holdfast.farside.system.harmless import pasted
 from holdfast.farside.system.programs import Finished
 from holdfast.farside.system.refusal import Refused
 
@@ -105,7 +106,7 @@ def _sick_driver(found: Match[str], root: str) -> Tuple[str, str]:
 
 def _no_image(found: Match[str], root: str) -> Tuple[str, str]:
     name = found.group(1) or found.group(2)
-    return "The image `%s` is not on the machine." % name, "docker pull %s" % name
+    return "The image `%s` is not on the machine." % name, "docker pull %s" % pasted(name)
 
 
 def _not_seen(found: Match[str], root: str) -> Tuple[str, str]:
@@ -122,7 +123,7 @@ def _name_taken(found: Match[str], root: str) -> Tuple[str, str]:
     return (
         "There is a container `%s` already." % name,
         "Submit again: the next run has another name. Whose it is: docker inspect --format '{{json .Config.Labels}}' %s"
-        % name,
+        % pasted(name),
     )
 
 

@@ -135,6 +135,11 @@ def mount(source: str, target: str, writable: bool) -> List[str]:
     return ["--mount", ",".join(_field(each) for each in fields)]
 
 
+def hidden(target: str) -> List[str]:
+    """In the place of a folder of the machine that lies in a mounted one: an empty one, in memory."""
+    return ["--mount", ",".join(_field(each) for each in ("type=tmpfs", "target=" + target))]
+
+
 def gpus(way: str, devices: Optional[Sequence["GpuDevice"]] = None) -> List[str]:
     """All of them, or these and no others; none at all without a way, or where `devices` is empty."""
     if not way or (devices is not None and not devices):

@@ -18,7 +18,9 @@ from holdfast.farside.environments.place import CONDA, BuildPlace, Interpreter, 
 from holdfast.farside.environments.platforms import platform_name
 from holdfast.farside.environments.workshop import Supervision
 from holdfast.farside.machine.pythons import version_by_place
+from holdfast.farside.system import foreign
 from holdfast.farside.system.files import read_json, write_whole
+from holdfast.farside.system.harmless import pasted
 from holdfast.farside.system.layout import CONTROL, Home
 from holdfast.farside.system.refusal import Refused
 
@@ -116,7 +118,7 @@ def inspect(docker: DockerClient, name: str) -> Optional[Described]:
             raise Refused(UNKNOWN, "`%s` is not the name of an image." % name)
         raise explain(answer)
     try:
-        return _described(json.loads(answer.output)[0])
+        return _described(foreign.parsed(answer.output)[0])
     except (ValueError, LookupError, TypeError, AttributeError):
         raise Refused(DOCKER, "Docker describes the image `%s` in a way that is not understood." % name)
 
@@ -139,7 +141,7 @@ def _fetched(docker: DockerClient, container: Dict[str, Any], owner: Optional[Su
         shown = message % (name[:19], container.get("known_as") or "without a name")
         raise _refused(container, shown, "Submit without --environment-of, or bring that very image: docker load")
     if owner is None:
-        remedy = "Fetch it, on the machine: docker pull %s" % name
+        remedy = "Fetch it, on the machine: docker pull %s" % pasted(name)
         raise _refused(container, "The image `%s` is not on the machine yet." % name, remedy)
     _pull(docker, container, owner)
     found = inspect(docker, name)
@@ -153,7 +155,7 @@ def _pull(docker: DockerClient, container: Dict[str, Any], owner: Supervision) -
         owner.tell("phase", name="image", text=text)
 
     name, log = str(container["image"]), os.path.join(owner.folder, CONTROL)
-    _write(log, "$ docker pull %s" % name)
+    _write(log, "$ docker pull %s" % pasted(name))
     try:
         pull(docker, name, tell, lambda line: _write(log, line))
     except Refused as refusal:

@@ -10,11 +10,12 @@ import select
 import signal
 import sys
 import time
-from typing import Any, Dict, NamedTuple, Sequence, Tuple
+from typing import Any, NamedTuple, Sequence, Tuple
 
 from holdfast.farside.containers.daemon import DockerClient
 from holdfast.farside.containers.docker_errors import NAME_TAKEN, NO_GPUS, explain, words
 from holdfast.farside.containers.launcher import EVENTS, IN
+from holdfast.farside.containers.launcher_words import MOST_LATE, MOST_LINE, is_from_inside, parse_event
 from holdfast.farside.system import kernel
 from holdfast.farside.system.children import Signals, forget_signals
 from holdfast.farside.system.layout import KEEPER_NAME
@@ -27,6 +28,7 @@ _ASK_PATIENCE = 30.0
 _FIRST_LOOK, _MOST_BETWEEN_LOOKS = 1.0, 8.0
 _BRIEFLY = 0.02
 _MOST_OPEN = 4096
+_MOST_READS, _MOST_EVENTS = 16, 1000
 
 
 class Attempt(NamedTuple):
@@ -88,8 +90,8 @@ class _Keeper:
         widen(self._writer)
         self._events = os.open(os.path.join(task.folder, EVENTS), os.O_RDONLY | os.O_NONBLOCK)
         self._unsent = task.first
-        self._heard = b""
-        self._has_spoken = self._is_started = False
+        self._heard, self._count = b"", 0
+        self._is_cut = self._has_spoken = self._is_started = self._has_ended = False
         self._docker = task.docker.attended_by(Attended(self._wait, {}))
 
     def main(self) -> None:
@@ -162,7 +164,7 @@ class _Keeper:
                 return
 
     def _relay(self) -> None:
-        while True:
+        for _ in range(_MOST_READS):  # one that speaks without end must not keep signals from being heard
             try:
                 data = os.read(self._events, 65536)
             except BlockingIOError:
@@ -174,11 +176,27 @@ class _Keeper:
                     time.sleep(_BRIEFLY)  # it died on its way: the container is looked at soon
                 return
             self._has_spoken = True
-            self._heard += data
-            while b"\n" in self._heard:
-                line, _, self._heard = self._heard.partition(b"\n")
-                self._is_started = self._is_started or _event(line) in ("started", "cannot-start", "unfit")
-                self._pass_on(line)
+            lines = (self._heard + data).split(b"\n")
+            self._heard = lines.pop()
+            for line in lines:
+                if not self._is_cut:
+                    self._take(line)
+                self._is_cut = False
+            if len(self._heard) > MOST_LINE:
+                self._heard, self._is_cut = b"", True
+
+    def _take(self, line: bytes) -> None:
+        """The script can write to the pipe too. After its start the launcher has one more thing to say at most."""
+        event = parse_event(line)
+        if event is None or not is_from_inside(event) or self._count > _MOST_EVENTS:
+            return
+        self._count += 1
+        if self._is_started:
+            if event["e"] != "status" or self._has_ended or len(line) > MOST_LATE:
+                return
+            self._has_ended = True
+        self._is_started = self._is_started or event["e"] in ("started", "cannot-start", "unfit")
+        self._pass_on(line)
 
     def _say(self, event: str, **keys: Any) -> None:
         self._pass_on(json.dumps(dict(keys, e=event)).encode("ascii"))
@@ -187,11 +205,3 @@ class _Keeper:
         data = line + b"\n"
         while data:
             data = data[os.write(self._tell, data) :]
-
-
-def _event(line: bytes) -> str:
-    try:
-        found: Dict[str, Any] = json.loads(line.decode("utf-8"))
-        return str(found.get("e"))
-    except (ValueError, AttributeError):
-        return ""

@@ -95,7 +95,10 @@ class _Launcher:
         if self._outside is not None:  # it came before there was a script
             self._kill(self._outside[0])
         self._is_owned = self._attend()
-        swept = [list(each) for each in processes.sweep(self._grace if self._is_owned else 0.0, self._tick, set)]
+        swept = [
+            list(each)
+            for each in processes.sweep(self._grace if self._is_owned else 0.0, self._tick, processes.SweepRules())
+        ]
         self._write_status(swept, None if kills is None else (_counted() or 0) - kills)
         code, number = self._ended or Exit(None, signal.SIGKILL)
         return code if code is not None else 128 + int(number or 0)

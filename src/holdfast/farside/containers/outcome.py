@@ -1,7 +1,5 @@
 """How a run in a container ended: from the launcher's last words, or, where it had none, from Docker's."""
 
-import json
-import os
 import signal
 import time
 from typing import Any, Dict, List, NamedTuple, Optional
@@ -9,9 +7,11 @@ from typing import Any, Dict, List, NamedTuple, Optional
 from holdfast.farside.containers.contained import Contained
 from holdfast.farside.containers.docker_errors import UNREACHABLE, explain, words
 from holdfast.farside.containers.launcher import STATUS
+from holdfast.farside.containers.launcher_words import LastWords, parse_last_words, read_last_words
 from holdfast.farside.containers.removal import LAST_WORDS, Pause, is_launcher_alive, wait_for_launcher
+from holdfast.farside.system import foreign
 from holdfast.farside.system.children import Exit
-from holdfast.farside.system.files import read_json
+from holdfast.farside.system.nofollow import stat_below
 from holdfast.farside.system.refusal import Refused
 
 ASK_PATIENCE = 20.0
@@ -47,38 +47,38 @@ def finish(contained: Contained, pause: Pause, is_stopped: bool) -> ContainerOut
     status = _last_words(contained) or _awaited(contained, pause)
     if status is None:
         return _without_words(contained, pause, is_stopped, seen)
-    code, number = status["code"], status["signal"]
+    code, number = status.code, status.signal
     ended = Exit(code, number)
-    swept, total = status["swept"], int(status["count"])
-    limit = _limit(contained, status["memory_limit"])
-    kills = status["memory_kills"]
+    swept, total = status.swept, status.total
+    limit = _limit(contained, status.memory_limit)
+    kills = status.memory_kills
     notes = []
     if kills:
         who = "a process" if kills == 1 else "%d processes" % kills
         notes.append("The kernel ended %s of the run because memory ran out. %s" % (who, limit))
     if is_stopped:
         return ContainerOutcome(ended, None, swept, total, notes)
-    if number == signal.SIGKILL and not status["owned"]:
+    if number == signal.SIGKILL and not status.is_owned:
         detail = "The process that stands for the container on the machine was gone."
         return ContainerOutcome(ended, {"reason": "killed", "signal": number, "detail": detail}, swept, total, notes)
     if number == signal.SIGKILL and kills:
         return ContainerOutcome(ended, {"reason": "out-of-memory", "signal": number, "detail": limit}, swept, total, [])
-    if status["outside"] is not None:
+    if status.outside is not None:
         ending = dict(_stopped(contained, _written(contained, seen)), code=code, signal=number)
         return ContainerOutcome(ended, ending, swept, total, notes)
     return ContainerOutcome(ended, None, swept, total, notes)
 
 
-def _last_words(contained: Contained) -> Optional[Dict[str, Any]]:
+def _last_words(contained: Contained) -> Optional[LastWords]:
     """What the launcher wrote last, or said where the disk had no room for it."""
-    found = read_json(os.path.join(contained.inside, STATUS))
+    found = read_last_words(contained.inside)
     if found is not None:
         return found
     said = [event["status"] for event in contained.said if event["e"] == "status"]
-    return said[-1] if said else None
+    return parse_last_words(said[-1]) if said else None
 
 
-def _awaited(contained: Contained, pause: Pause) -> Optional[Dict[str, Any]]:
+def _awaited(contained: Contained, pause: Pause) -> Optional[LastWords]:
     """The process that stood for it may have been killed: the launcher is ending everything."""
     wait_for_launcher(contained.inside, LAST_WORDS, pause)
     return _last_words(contained)
@@ -114,9 +114,8 @@ def ask(contained: Contained) -> ContainerState:
         if answer.code is not None and explain(answer).kind == UNREACHABLE:
             return ContainerState(AWAY, False)
         return ContainerState(GONE if "no such" in words(answer).lower() else SILENT, False)
-    try:
-        found = json.loads(answer.output)
-    except ValueError:
+    found = foreign.parsed(answer.output)
+    if not isinstance(found, dict):
         return ContainerState(SILENT, False)
     word = GONE if found.get("Dead") or found.get("Status") == "removing" else str(found.get("Status"))
     return ContainerState(word, bool(found.get("OOMKilled")))
@@ -125,7 +124,7 @@ def ask(contained: Contained) -> ContainerState:
 def _written(contained: Contained, seen: float) -> float:
     """When the launcher ended, which may be before that was seen."""
     try:
-        return min(seen, os.stat(os.path.join(contained.inside, STATUS)).st_mtime)
+        return min(seen, stat_below(contained.inside, STATUS).st_mtime)
     except OSError:
         return seen
 

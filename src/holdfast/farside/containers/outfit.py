@@ -31,17 +31,17 @@ class Furniture(NamedTuple):
 
     def variables(self) -> Variables:
         found = [("HOME", self.home.container_home()), ("USER", self.account.name), ("LOGNAME", self.account.name)]
-        if self.prefix and self._is_root():
+        if self._keeps_bytecode():
             found.append(("PYTHONPYCACHEPREFIX", bytecode(self.prefix)))
         return found
 
     def folders(self) -> List[Volume]:
-        """Files of an environment are read-only by their modes, and Python keeps bytecode beside them; root does not
-        care for modes, and gets one folder for that."""
+        """Runs outside containers may use the same environment, and its files are the package cache's too: nothing in a
+        container writes to it. Python keeps bytecode in a folder that is for containers alone."""
         found = [_same(self.home.container_home(), True)]
         if self.prefix:
-            found.append(_same(self.prefix, not self._is_root()))
-            if self._is_root() and os.path.isdir(bytecode(self.prefix)):
+            found.append(_same(self.prefix, False))
+            if self._keeps_bytecode():
                 found.append(_same(bytecode(self.prefix), True))
             if os.path.isdir(self.home.pythons()):
                 found.append(_same(self.home.pythons(), False))
@@ -59,8 +59,8 @@ class Furniture(NamedTuple):
             write_whole(os.path.join(folder, name), text, 0o644)
         return [Volume(os.path.join(folder, name), "/etc/" + name, False) for name in sorted(texts)]
 
-    def _is_root(self) -> bool:
-        return docker_options.inner_uid(self.daemon, self.account.uid) == 0
+    def _keeps_bytecode(self) -> bool:
+        return bool(self.prefix) and os.path.isdir(bytecode(self.prefix))
 
 
 def under_real_names(volumes: List[Volume]) -> List[Volume]:

@@ -6,6 +6,7 @@ from typing import Callable, Dict, Optional, Tuple
 
 from holdfast.farside.containers.daemon import DockerClient
 from holdfast.farside.containers.docker_errors import NO_ROOM, UNREACHABLE, explain
+from holdfast.farside.system.harmless import pasted
 from holdfast.farside.system.programs import Finished, Listener
 from holdfast.farside.system.refusal import Refused
 
@@ -110,7 +111,7 @@ def why(name: str, answer: Finished) -> Refused:
     for words, kind, sentence, remedy in _REASONS:
         if any(word in low for word in words):
             where = registry(name) if "docker login" in remedy else name
-            hint = (remedy % where if "%s" in remedy else remedy).strip()
+            hint = (remedy % pasted(where) if "%s" in remedy else remedy).strip()
             text = sentence % name
             if kind in (UNKNOWN, UNFIT):
                 text, hint = _with_replacement(name, text, hint)

@@ -8,9 +8,10 @@ from typing import Any, Callable, Dict, List, Optional, Set
 from holdfast.farside.containers.daemon import DockerClient
 from holdfast.farside.containers.docker_errors import is_gone
 from holdfast.farside.containers.docker_options import HOME_LABEL, PROJECT_LABEL, RUN_LABEL
-from holdfast.farside.containers.launcher import EVENTS, IN, LOCK, STATUS
+from holdfast.farside.containers.launcher import EVENTS, IN, LOCK
+from holdfast.farside.containers.launcher_words import read_last_words
 from holdfast.farside.system import kernel
-from holdfast.farside.system.files import read_json, unlink
+from holdfast.farside.system.files import read_record, unlink
 from holdfast.farside.system.layout import CONTAINER, ENGINE_NAMES, FIFO, INSIDE
 from holdfast.farside.system.processes import pids
 from holdfast.farside.system.refusal import Refused
@@ -95,8 +96,8 @@ def _is_asked(docker: DockerClient, labels: List[str], patience: float) -> bool:
 
 def swept(folder: str) -> List[List[Any]]:
     """Of the run in `folder`: what the launcher ended, as far as it wrote it down."""
-    status = read_json(os.path.join(folder, INSIDE, STATUS)) or {}
-    return [list(each) for each in status.get("swept", [])]
+    found = read_last_words(os.path.join(folder, INSIDE))
+    return [] if found is None else found.swept
 
 
 def tidy(folder: str) -> None:
@@ -108,7 +109,10 @@ def tidy(folder: str) -> None:
 
 def is_launcher_alive(inside: str) -> bool:
     """By its lock, which no death leaves behind. It is the container's first process: all others end with it."""
-    return kernel.lock_holder(os.path.join(inside, LOCK), 0) is not None
+    try:
+        return kernel.lock_holder(os.path.join(inside, LOCK), 0) is not None
+    except OSError:
+        return True  # the script has put something else there, which tells nothing
 
 
 def wait_for_launcher(inside: str, seconds: float, pause: Pause) -> bool:
@@ -123,7 +127,7 @@ def wait_for_launcher(inside: str, seconds: float, pause: Pause) -> bool:
 
 def planned(folder: str) -> Optional[Dict[str, Any]]:
     """The container of the run's plan; None for a run without."""
-    found: Optional[Dict[str, Any]] = (read_json(os.path.join(folder, "plan.json")) or {}).get("container")
+    found: Optional[Dict[str, Any]] = (read_record(os.path.join(folder, "plan.json")) or {}).get("container")
     return found
 
 

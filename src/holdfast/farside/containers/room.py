@@ -19,7 +19,8 @@ from holdfast.farside.containers.outfit import PROXIES
 from holdfast.farside.containers.removal import ROOM_FIFO
 from holdfast.farside.environments.workshop import Result, Room, Start
 from holdfast.farside.system.children import inherited_environment
-from holdfast.farside.system.layout import SHIPPED, Home
+from holdfast.farside.system.files import names_in
+from holdfast.farside.system.layout import BUILD, SHIPPED, Home
 from holdfast.farside.system.refusal import Refused
 
 PATIENCE = 120.0
@@ -36,6 +37,9 @@ _WORD = re.compile(r"[\s,=]+")
 _PASSED = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 _OF_THE_MACHINE = ("UV_PYTHON", "UV_CACHE_DIR", "UV_PYTHON_INSTALL_DIR", "UV_PROJECT", "UV_WORKING_DIR", "UV_ENV_FILE")
 """Settings of uv's that name things which are somewhere else in a container, or are not there."""
+_WRITTEN, _READ = ("environments", "cache", "pythons"), ("tools",)
+"""Of the home, what a build writes to, and what it only reads."""
+_HOME = "home"
 _SYSTEM = re.compile(r"/(?:bin|boot|dev|etc|home|lib\w*|media|mnt|opt|proc|root|run|sbin|srv|sys|tmp|usr|var)?/*\Z")
 
 
@@ -46,7 +50,7 @@ class RoomContainer(Room):
         self, docker: DockerClient, image: Image, wanted: docker_options.WantedContainer, home: Home, folder: str
     ) -> None:
         self._docker, self._image, self._wanted, self._home = docker, image, wanted, home
-        self._fifo = os.path.join(folder, FIFO)
+        self._folder, self._fifo = folder, os.path.join(folder, FIFO)
         self._name = wanted.name + "-room"
         self._held = -1
         self._is_made = False
@@ -112,7 +116,8 @@ class RoomContainer(Room):
             os.unlink(self._fifo)
         os.mkfifo(self._fifo, 0o600)
         self._held = os.open(self._fifo, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-        os.makedirs(self._home.container_home(), exist_ok=True)
+        os.makedirs(self._own_home(), mode=0o700, exist_ok=True)
+        os.makedirs(os.path.join(self._folder, BUILD), mode=0o700, exist_ok=True)
         self._is_made = True  # or may be, when a call ends early
         answer = self._docker.call(self._words(), PATIENCE)
         if not answer.is_good:
@@ -127,27 +132,48 @@ class RoomContainer(Room):
         words += common_words(self._docker, self._home)
         for name, value in self._wanted.labels:
             words += ["--label", "%s=%s" % (name, value)]
+        for path in self._hidden():
+            words += docker_options.hidden(path) if os.path.isdir(path) else _covered(path)
         for path, is_writable in sorted(self._mounted().items()):
             words += docker_options.mount(path, path, is_writable)
         return words + ["--entrypoint", SHELL, self._image.id, "-c", _STAY, "holdfast", self._fifo]
 
+    def _hidden(self) -> List[str]:
+        """What else lies in the home: runs, the far side itself, keys of other machines."""
+        shown = set(_WRITTEN + _READ)
+        paths = [os.path.join(root, name) for root in self._homes() for name in names_in(root) if name not in shown]
+        return [path for path in paths if not (os.path.islink(path) or _is_passing(path))]
+
     def _mounted(self) -> Dict[str, bool]:
-        """The home as one piece: files of the cache and of an environment can be the same only within one mount."""
-        home = self._home.path
-        found = {home: True, os.path.realpath(home): True}
-        for name in Home.BUILT:
-            real = os.path.realpath(os.path.join(home, name))
-            if os.path.exists(real):
-                found.setdefault(real, True)
+        """The home as one piece: files of the cache and of an environment can be the same only within one mount. What
+        is hidden of it and needed after all is mounted once more."""
+        found: Dict[str, bool] = dict.fromkeys(self._homes(), True)
+        for path in [os.path.join(root, name) for root in self._homes() for name in _WRITTEN + _READ]:
+            is_written = os.path.basename(path) in _WRITTEN
+            if os.path.exists(path) and (os.path.islink(path) or not is_written):
+                found[os.path.realpath(path) if os.path.islink(path) else path] = is_written
+        for name in ("work", BUILD, FIFO):
+            for path in {os.path.join(self._folder, name), os.path.join(os.path.realpath(self._folder), name)}:
+                if os.path.exists(path):
+                    found[path] = True
         found.setdefault(SHIPPED, False)
+        written = [os.path.join(root, name) for root in self._homes() for name in _WRITTEN]
         for path, is_writable in self._files.items():
-            found.setdefault(path, is_writable)
-        below = (home.rstrip("/") + "/", os.path.realpath(home).rstrip("/") + "/")
-        return {path: is_writable for path, is_writable in found.items() if not path.startswith(below)}
+            if not _is_below(path, written):
+                found.setdefault(path, is_writable)
+        return found
+
+    def _homes(self) -> List[str]:
+        """By both of its names, if it has two."""
+        return sorted({self._home.path, os.path.realpath(self._home.path)})
+
+    def _own_home(self) -> str:
+        """Not that of scripts in containers, who could put settings for installers there."""
+        return os.path.join(self._home.cache(), _HOME)
 
     def _own(self) -> Dict[str, str]:
         """Where the installer finds the machine's settings, and a home that it may write to."""
-        home, inherited = self._home.container_home(), inherited_environment()
+        home, inherited = self._own_home(), inherited_environment()
         own = {"HOME": home, "XDG_CONFIG_HOME": os.path.join(home, ".config")}
         if os.path.isfile(os.path.join(_config(inherited), "uv", "uv.toml")):
             own["XDG_CONFIG_HOME"] = _config(inherited)
@@ -175,6 +201,19 @@ class RoomContainer(Room):
     def _is_there(self) -> bool:
         answer = self._docker.call(["inspect", "--format", "{{.State.Running}}", self._name], PATIENCE)
         return answer.is_good and answer.output.strip() == "true"
+
+
+def _is_below(path: str, folders: Sequence[str]) -> bool:
+    return any(path == folder or path.startswith(folder.rstrip("/") + "/") for folder in folders)
+
+
+def _is_passing(path: str) -> bool:
+    """It may be gone before the container is made, and Docker would make it anew, as root."""
+    return os.path.basename(path).startswith(Home.PASSING)
+
+
+def _covered(path: str) -> List[str]:
+    return docker_options.mount(os.devnull, path, False)
 
 
 def header(variables: Dict[str, str], unset: Sequence[str]) -> bytes:

@@ -23,10 +23,11 @@ from holdfast.farside.engines.engine import (
     Work,
 )
 from holdfast.farside.machine import identity
-from holdfast.farside.system import kernel
-from holdfast.farside.system.files import write_whole
+from holdfast.farside.system import kernel, lost_locks
+from holdfast.farside.system.files import read_json, write_whole
 from holdfast.farside.system.journal import JournalWriter
-from holdfast.farside.system.layout import ENTRY, GUARDIAN_BYTE, GUARDIAN_NAME, JOURNAL, SUPERVISOR_BYTE, Home
+from holdfast.farside.system.layout import ENTRY, GUARDIAN_BYTE, GUARDIAN_NAME, JOURNAL, LOCK, SUPERVISOR_BYTE, Home
+from holdfast.farside.system.nofollow import describe
 from holdfast.farside.system.refusal import Refused
 
 USER_UNIT = "user-unit"
@@ -65,7 +66,7 @@ class Direct(Engine):
 
     def end(self, owner: Owner, grace: float) -> None:
         """Wake the supervisor, which reads the request from the run's folder."""
-        holder = kernel.lock_holder(os.path.join(self._folder(owner), "lock"), SUPERVISOR_BYTE)
+        holder = lost_locks.holder(os.path.join(self._folder(owner), LOCK), SUPERVISOR_BYTE)
         try:
             if holder:
                 os.kill(holder, signal.SIGUSR1)
@@ -76,9 +77,12 @@ class Direct(Engine):
         return os.path.join(self.home.runs(), *owner.handle.split("/")[-2:])
 
     def _look(self, folder: str) -> EngineLook:
-        if is_held(folder):
-            return EngineLook(RUNNING)
-        machine = elsewhere(self.home, folder)
+        try:
+            if is_held(folder):
+                return EngineLook(RUNNING)
+            machine = elsewhere(self.home, folder)
+        except OSError as error:
+            return EngineLook(UNKNOWN, describe(error))
         return EngineLook(UNKNOWN, machine) if machine else EngineLook(GONE)
 
 
@@ -88,8 +92,9 @@ def handle_of(folder: str) -> str:
 
 
 def is_held(folder: str) -> bool:
-    """Whether a guardian or supervisor on this machine has the run of this folder."""
-    path = os.path.join(folder, "lock")
+    """Whether a guardian or supervisor has the run of this folder, by the lock that is there. One that is gone says
+    nothing (`run/liveness.py`)."""
+    path = os.path.join(folder, LOCK)
     return any(kernel.lock_holder(path, byte) is not None for byte in (GUARDIAN_BYTE, SUPERVISOR_BYTE))
 
 
@@ -156,12 +161,7 @@ def tell(descriptor: int, text: str) -> None:
 
 def start_setting(home: Home) -> str:
     """How this home says that processes are started; empty for a fork."""
-    try:
-        with open(os.path.join(home.path, SETTINGS)) as source:
-            settings = json.load(source)
-    except (OSError, ValueError):
-        return ""
-    return str(settings.get("start", "")) if isinstance(settings, dict) else ""
+    return str((read_json(os.path.join(home.path, SETTINGS)) or {}).get("start", ""))
 
 
 def set_start(home: Home, how: str) -> None:

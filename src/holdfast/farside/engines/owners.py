@@ -6,8 +6,12 @@ from typing import Dict, List, Optional, Sequence
 
 from holdfast.farside.engines.direct import Direct, handle_of
 from holdfast.farside.engines.engine import DIRECT, ENGINE, UNKNOWN, Engine, EngineLook, Owner, Plan
-from holdfast.farside.system.files import read_json, write_whole
+from holdfast.farside.system import foreign
+from holdfast.farside.system.files import read_record, write_whole
+from holdfast.farside.system.harmless import pasted
 from holdfast.farside.system.layout import OWNER, Home, checked
+from holdfast.farside.system.nofollow import describe
+from holdfast.farside.system.ownership import is_only_ours
 from holdfast.farside.system.refusal import Refused
 
 FORMAT = 1
@@ -27,9 +31,8 @@ def engine_named(home: Home, name: str) -> Engine:
     if not os.path.isfile(path):
         raise Refused(ENGINE, "This host has no engine `%s`." % name)
     for each in (home.engines(), path):
-        status = os.stat(each)
-        if status.st_uid != os.getuid() or status.st_mode & 0o022:
-            raise Refused(ENGINE, "Others may write to `%s`, so it is not used." % each, "chmod go-w %s" % each)
+        if not is_only_ours(os.stat(each)):
+            raise Refused(ENGINE, "Others may write to `%s`, so it is not used." % each, "chmod go-w %s" % pasted(each))
     import importlib.util
 
     specification = importlib.util.spec_from_file_location("holdfast_engine_" + name, path)
@@ -42,15 +45,16 @@ def engine_named(home: Home, name: str) -> Engine:
 
 
 def engine_name(plan: Plan) -> str:
-    return str((plan.get("engine") or {}).get("name") or DIRECT)
+    return str(foreign.mapping(plan.get("engine")).get("name") or DIRECT)
 
 
 def owner_of(folder: str) -> Owner:
     """As `owner.json` says. If a power cut destroyed it, by the plan, which knows no handle of a queue."""
-    found = read_json(os.path.join(folder, OWNER))
+    found = read_record(os.path.join(folder, OWNER))
     if found is not None and all(isinstance(found.get(key), str) for key in Owner._fields):
-        return Owner(*(str(found[key]) for key in Owner._fields))
-    plan = read_json(os.path.join(folder, "plan.json")) or {}
+        owner = Owner(*(str(found[key]) for key in Owner._fields))
+        return owner._replace(handle=handle_of(folder)) if owner.engine == DIRECT else owner
+    plan = read_record(os.path.join(folder, "plan.json")) or {}
     name = engine_name(plan)
     return Owner(name, str(plan.get("generation", "")), handle_of(folder) if name == DIRECT else "")
 
@@ -71,6 +75,8 @@ def look(home: Home, folders: Sequence[str]) -> Dict[str, EngineLook]:
             seen = engine_named(home, name).look(list(asked.values()))
         except Refused as refusal:
             seen = {owner: EngineLook(UNKNOWN, refusal.message) for owner in asked.values()}
+        except OSError as error:
+            seen = {owner: EngineLook(UNKNOWN, describe(error)) for owner in asked.values()}
         found.update((folder, seen[owner]) for folder, owner in asked.items())
     return found
 
@@ -90,9 +96,8 @@ def end(home: Home, folder: str, grace: Optional[float]) -> None:
     """Have the owner end the run, with the grace time of its plan if none is given. Gone already is success."""
     owner = owner_of(folder)
     if grace is None:
-        plan = read_json(os.path.join(folder, "plan.json")) or {}
-        limits = plan.get("limits")
-        grace = float(limits.get("grace", 0.0)) if isinstance(limits, dict) else 0.0
+        plan = read_record(os.path.join(folder, "plan.json")) or {}
+        grace = foreign.number(foreign.mapping(plan.get("limits")).get("grace"))
     engine_named(home, owner.engine).end(owner, grace)
 
 

@@ -4,7 +4,7 @@ import hashlib
 import os
 import shutil
 import sys
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from holdfast.farside.environments import shipped_packages, uv
 from holdfast.farside.environments.built_environment import Environment, FoundEnvironment, Known, keep_lock, leave_word
@@ -14,6 +14,7 @@ from holdfast.farside.environments.drivers import machine_of
 from holdfast.farside.environments.installed import compiled, lines, packages_of_prefix
 from holdfast.farside.environments.installer_errors import explain, reason_of
 from holdfast.farside.environments.locks import Lock, lock_digest, make_lock, minor, package_lines, torch_backend
+from holdfast.farside.environments.pins import differences, narrowed, pins, summary_of
 from holdfast.farside.environments.place import CONDA, BuildPlace, Interpreter, choose, satisfies, version_list
 from holdfast.farside.environments.resolve import Resolver
 from holdfast.farside.environments.uv import path_of
@@ -30,7 +31,7 @@ def _bring_uv(home: Home, path: str, shop: Workshop) -> None:
     folder = os.path.dirname(path)
     name, architecture, libc = os.path.basename(folder).rsplit("-", 2)
     here = Workshop(shop.owner, {}, [])
-    new = "%s.new-%d" % (folder, os.getpid())
+    new = "%s.new-%s" % (folder, os.urandom(8).hex())
     platform = "%s-unknown-linux-%s" % (architecture, "musl" if libc == "musl" else "gnu")
     argv = [path_of(home, name), "pip", "install", "--no-deps", "--only-binary", ":all:", "--target", new]
     argv += ["--python-platform", platform, "--python", sys.executable, name.replace("-", "==", 1)]
@@ -58,6 +59,17 @@ _NO_TOOL = (
 )
 
 
+_CHANGED = "The packages differ from those of the project's lock, which another machine made: %s."
+_NOT_EXACTLY = (
+    "the other run was on another machine, and %s cannot have exactly its environment: %s. "
+    "Submit to the machine of that run, or without --environment-of."
+)
+
+
+def _versions(lock: Optional[Lock]) -> Dict[str, str]:
+    return pins(lock["requirements"]) if lock else {}
+
+
 class _NoPython(Refused):
     def __init__(self, place: BuildPlace, pin: str, found: str, reason: str) -> None:
         missing = "has no Python %s (it has: %s), and uv could not bring one" % (pin, found)
@@ -81,13 +93,18 @@ class Maker:
         if not os.path.exists(self._plan["uv"]):
             _bring_uv(self._home, self._plan["uv"], self._shop)
         try:
-            is_conda = self._plan["locks"][0]["conda"] if self._plan["exact"] else self._plan["conda"]
+            is_conda = self._known.locks()[0]["conda"] if self._plan["exact"] else self._plan["conda"]
             interpreter, lock = self._from_conda() if is_conda else self._from_index_or_channels()
             environment, built = self._made(lock, interpreter)
         finally:
             self._conda.leave()
-        write_whole(self._known.note(lock), environment.id)
+        for noted in [lock] + self._in_force():
+            write_whole(self._known.note(noted), environment.id)
         return FoundEnvironment(environment, lock), built
+
+    def _in_force(self) -> List[Lock]:
+        """The project's lock that a later run is looked up by, whatever became of it here."""
+        return [lock for lock in self._candidates()[:1] if lock in self._plan["locks"]]
 
     def _made(self, lock: Lock, interpreter: Interpreter) -> Tuple[Environment, bool]:
         """The environment that all places share, or this place's own if the shared one was compiled elsewhere."""
@@ -128,36 +145,31 @@ class Maker:
     def _from_index(self) -> Tuple[Interpreter, Lock]:
         """All packages come from Python indexes; the Python is one that the place has or that uv brings."""
         interpreter = self._interpreter()
-        if self._plan["exact"]:
-            return interpreter, dict(self._plan["locks"][0])
 
         def fits(lock: Lock) -> bool:
             return minor(lock["python"]) == minor(interpreter.version) and self._known.fits(lock)
 
-        def make() -> Lock:
-            found = self._resolver().resolve(["--python", interpreter.path], [])
+        def make(preferred: Optional[Lock]) -> Lock:
+            found = self._resolver().resolve(["--python", interpreter.path], [], _versions(preferred))
             return make_lock(
                 self._plan["spec"], self._known.platform, interpreter.version, build=self._build_options(), **found
             )
 
-        return interpreter, self._resolver().lock(minor(interpreter.version), self._candidates(), fits, make)
+        return interpreter, self._locked(minor(interpreter.version), fits, make)
 
     def _from_conda(self) -> Tuple[Interpreter, Lock]:
         """Python is one of the packages; those below `pip:` have to go with the versions that conda chose."""
-        if self._plan["exact"]:
-            lock = dict(self._plan["locks"][0])
-        else:
-            lock = self._resolver().lock(CONDA, self._candidates(), self._known.fits, self._solved)
+        lock = self._locked(CONDA, self._known.fits, self._solved)
         return Interpreter(CONDA, lock["python"]), lock
 
-    def _solved(self) -> Lock:
-        packages = self._conda.solve(self._known.platform, [] if self._plan["upgrade"] else self._plan["locks"])
+    def _solved(self, preferred: Optional[Lock]) -> Lock:
+        packages = self._conda.solve(self._known.platform, preferred)
         python = python_version(packages)
         theirs = python_packages(packages)
         extra = ["--python", self._conda.tool_python(), "--python-version", python]
         for each in theirs:
             extra += ["--no-emit-package", each.partition("==")[0]]
-        found = self._resolver().resolve(extra, theirs)
+        found = self._resolver().resolve(extra, theirs, _versions(preferred))
         more = {
             "build": self._build_options(),
             "conda": packages,
@@ -165,6 +177,31 @@ class Maker:
             "backend": found["backend"],
         }
         return make_lock(self._plan["spec"], self._known.platform, python, found["requirements"], **more)
+
+    def _locked(self, key: str, fits: Callable[[Lock], bool], make: Callable[[Optional[Lock]], Lock]) -> Lock:
+        """The lock to install. What another machine made is never that: `make` resolves the spec here, with the
+        versions of the lock that it is given where they fit."""
+        if self._plan["exact"]:
+            return self._exactly(self._known.locks()[0], make)
+        first = next(filter(fits, self._candidates()), None)
+        if first is None or self._known.may_install(first):
+            others = [] if self._plan["upgrade"] else self._known.given()
+            preferred = others[0] if others else None
+            return self._resolver().lock(key, [first] if first else [], fits, lambda: make(preferred))
+        made = self._resolver().lock(key, [], fits, lambda: make(first), first)
+        changes = differences(made, first)
+        if changes:
+            self._shop.owner.tell("note", text=_CHANGED % summary_of(changes))
+        return made
+
+    def _exactly(self, wanted: Lock, make: Callable[[Optional[Lock]], Lock]) -> Lock:
+        if self._known.may_install(wanted):
+            return wanted
+        made = make(wanted)
+        changes = differences(made, wanted)
+        if changes:
+            raise Refused("preparation", _NOT_EXACTLY % (self._place.words, summary_of(changes)))
+        return narrowed(made, wanted)
 
     def _build_options(self) -> List[str]:
         """Those that decide whether a package is taken ready-made: another environment comes of it."""
@@ -246,7 +283,7 @@ class Maker:
     def _install(self, path: str, lock: Lock, venv: Optional[List[str]]) -> None:
         """`venv` makes the environment; None where conda has done so."""
         if self._known.shipped:
-            with shipped_packages.laid_out(self._home, self._known.shipped, self._shop.folder) as folder:
+            with shipped_packages.laid_out(self._home, self._known.shipped, self._shop.build_folder) as folder:
                 text = shipped_packages.from_folder(lock["requirements"], folder)
                 self._sync(path, [text], shipped_packages.install_arguments(folder), venv)
             return
@@ -258,9 +295,8 @@ class Maker:
         self._sync(path, self._plan["options"] + [lock["requirements"]], extra, venv)
 
     def _sync(self, path: str, texts: List[str], extra: List[str], venv: Optional[List[str]]) -> None:
-        wanted = os.path.join(self._shop.folder, "requirements.lock")
-        with open(wanted, "w") as target:
-            target.write("\n".join(texts) + "\n")
+        wanted = os.path.join(self._shop.build_folder, "requirements.lock")
+        write_whole(wanted, "\n".join(texts) + "\n")
         count = len(package_lines(texts[-1]))
         if count:
             sync = uv.sync_command(self._plan["uv"], path, wanted, venv is None, extra)

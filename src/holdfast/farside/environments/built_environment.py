@@ -9,8 +9,8 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 from holdfast.farside.environments.locks import (
     Lock,
-    is_honest,
     is_lock,
+    is_own,
     lock_digest,
     note_path,
     package_lines,
@@ -20,8 +20,9 @@ from holdfast.farside.environments.locks import (
 from holdfast.farside.environments.place import BuildPlace, satisfies
 from holdfast.farside.environments.workshop import Tell
 from holdfast.farside.system import kernel
-from holdfast.farside.system.files import names_in, read_json, remove_tree, write_whole
+from holdfast.farside.system.files import is_at, names_in, read_json, read_record, remove_tree, write_whole
 from holdfast.farside.system.layout import BUILD_BYTE, USE_BYTE, Home
+from holdfast.farside.system.lost_locks import LostLocks
 from holdfast.farside.system.refusal import Refused
 
 COMPLETE = ".complete"
@@ -56,13 +57,26 @@ class Environment:
         os.set_inheritable(self._lock, also_after_exec)
         return True
 
+    def keep(self) -> None:
+        """Of one that is used: the lock is held on a new file too, if a cleaner took the first."""
+        path = self.path + ".lock"
+        if is_at(path, self._lock):
+            return
+        try:
+            new = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        except OSError:
+            return
+        if kernel.lock(new, USE_BYTE, shared=True):
+            new, self._lock = self._lock, new
+        os.close(new)
+
     def leave(self) -> None:
         kernel.unlock(self._lock, USE_BYTE)
 
     def ensure(self, build: Build, anew: bool, wait: Callable[[float], None], tell: Tell) -> bool:
         """Builds it unless it is complete; `anew` builds it in any case. Returns whether it was built just now."""
         waited = False
-        while not kernel.lock(self._lock, BUILD_BYTE):
+        while not self._locks(BUILD_BYTE):
             if not waited:
                 tell("phase", name="environment", text="waiting for another run that builds the same environment")
             waited = True
@@ -87,13 +101,17 @@ class Environment:
     def mark(self) -> Dict[str, Any]:
         return read_mark(self.path)
 
+    def _locks(self, byte: int) -> bool:
+        """Whether this process has it alone: not while another has it of a file that a cleaner took."""
+        return kernel.lock(self._lock, byte) and LostLocks().holder(self.path + ".lock", byte) is None
+
     def _require_alone(self) -> None:
-        if not kernel.lock(self._lock, USE_BYTE):
+        if not self._locks(USE_BYTE):
             raise Refused("preparation", "it cannot be built anew while others use it")
 
     def _build(self, build: Build) -> None:
         remove_tree(self.path)
-        began = time.time()
+        built, began = time.time(), time.monotonic()
         try:
             said = build()
             make_read_only(self.path)
@@ -101,9 +119,9 @@ class Environment:
         except BaseException:
             remove_tree(self.path)
             raise
-        seconds = round(time.time() - began, 3)
+        seconds = round(time.monotonic() - began, 3)
         path = os.path.join(self.path, COMPLETE)
-        mark = dict(said, format=1, built=began, seconds=seconds)
+        mark = dict(said, format=1, built=built, seconds=seconds)
         write_whole(path, json.dumps(mark), mode=0o444, is_durable=True)
         os.chmod(self.path, stat.S_IMODE(os.stat(self.path).st_mode) & ~_WRITABLE)  # last: the mark had to get in
 
@@ -119,11 +137,11 @@ def is_whole(path: str) -> bool:
 
 def read_mark(path: str) -> Dict[str, Any]:
     """What was written when the environment was complete."""
-    return read_json(os.path.join(path, COMPLETE)) or {}
+    return read_record(os.path.join(path, COMPLETE)) or {}
 
 
 def bytecode(path: str) -> str:
-    """Where root in a container keeps bytecode, for whom all else of the environment is read-only."""
+    """Where Python keeps bytecode in containers, in which all else of the environment is read-only."""
     return os.path.join(path, _BYTECODE)
 
 
@@ -204,21 +222,38 @@ class Known:
             except (OSError, Refused):
                 continue
             if environment.use():
-                if self.place.can_use(environment.mark()):
-                    return FoundEnvironment(environment, lock)
+                made_from = self._made_from(environment, lock)
+                if made_from is not None and self.place.can_use(environment.mark()):
+                    return FoundEnvironment(environment, made_from)
                 environment.leave()
         return self._made_before() if self.plan["exact"] else None
 
+    def _made_from(self, environment: Environment, lock: Lock) -> Optional[Lock]:
+        """What was installed, where `lock` was only preferred."""
+        if environment.mark().get("lock") == lock_digest(lock) and is_own(self.home.locks(), lock):
+            return lock
+        found = read_json(os.path.join(environment.path, LOCK))
+        return dict(found, spec=self.plan["spec"]) if found is not None and is_lock(found) else None
+
     def locks(self) -> List[Lock]:
-        """Those that may be used here, the project's own before the host's."""
-        asked = [text for text, _ in self.plan["requirements"] + self.plan["constraints"]] + [self.plan["locked"]]
-        near = [lock for lock in self.plan["locks"] if is_lock(lock) and is_honest(lock, asked)]
+        """Those that are for this machine, the last one first: the project's, or the host's own if the project has
+        none. What another machine made is preferred, not installed (`may_install`)."""
+        near = self.given()
         if self.plan["exact"]:
             self._require_fitting(near)
             return near
-        # What was sent is for the first lock: another one would need an index.
-        known = near if self.shipped else near + read_locks(self.home, self.plan["spec"])
-        return [lock for lock in known if self.fits(lock)]
+        near = [lock for lock in near if self.fits(lock)]
+        if near or self.shipped:
+            return near
+        return [lock for lock in read_locks(self.home, self.plan["spec"]) if self.fits(lock)]
+
+    def given(self) -> List[Lock]:
+        """What the project has for the spec, for whichever machines."""
+        return [lock for lock in self.plan["locks"] if is_lock(lock) and lock["spec"] == self.plan["spec"]]
+
+    def may_install(self, lock: Lock) -> bool:
+        """Whether the lock is installed as it is: this host made it, or the client, which sends its packages along."""
+        return bool(self.shipped) or is_own(self.home.locks(), lock)
 
     def fits(self, lock: Lock) -> bool:
         pin = self.plan["python"]
@@ -236,7 +271,7 @@ class Known:
 
         machine = machine_of(self.gpus, self.platform, "")
         if lock["conda"]:
-            return numbers(lock["cuda"]) <= numbers(machine.cuda)
+            return numbers(lock.get("cuda")) <= numbers(machine.cuda)
         return bool(lock["backend"]) or not torch_is_too_new(package_lines(lock["requirements"]), machine)
 
     def pin(self) -> str:
@@ -245,11 +280,14 @@ class Known:
 
     def note(self, lock: Lock) -> str:
         """Where the name of the environment that this lock became is noted, for the Python that is asked for."""
-        return note_path(self.home, lock, self.place.noted_as(self.pin(), self.plan["interpreter"]))
+        wanted = self.place.noted_as(self.pin(), self.plan["interpreter"])
+        return note_path(self.home, lock, wanted, bool(self.plan["exact"]))
 
     def _made_before(self) -> Optional[FoundEnvironment]:
         """Of another run: whichever was made from its lock with its Python, wherever that was found."""
         lock = self.plan["locks"][0]
+        if not is_own(self.home.locks(), lock):
+            return None
         for name in names(self.home):
             environment = Environment(self.home, name)
             mark = environment.mark()

@@ -9,11 +9,12 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 from holdfast.farside.environments import uv
 from holdfast.farside.environments.built_environment import Environment, Known
 from holdfast.farside.environments.conda_channels import Channels, channel_urls, plain_spec, read_settings
-from holdfast.farside.environments.conda_worker import package_name as conda_name
 from holdfast.farside.environments.conda_worker import without_secrets
 from holdfast.farside.environments.installer_errors import explain, package_name
 from holdfast.farside.environments.locks import Lock
+from holdfast.farside.environments.pins import conda_pins
 from holdfast.farside.environments.workshop import Workshop
+from holdfast.farside.system import foreign
 from holdfast.farside.system.children import inherited_environment
 from holdfast.farside.system.refusal import Refused
 
@@ -113,7 +114,8 @@ def solve_request(
     cache: str,
 ) -> str:
     """`platform` as in a lock; `cuda` is the version that the target's driver supports, or empty; `locked` are packages
-    of an earlier answer, preferred wherever they still fit. In `cache` the worker has folders of its own.
+    of an earlier answer: what the channels have of the same name, version and build is preferred wherever it fits. In
+    `cache` the worker has folders of its own.
 
     Raises ValueError where conda has no name for the platform."""
     glibc = re.search(r"-glibc([\d.]+)$", platform)
@@ -124,7 +126,7 @@ def solve_request(
         "channels": [{"name": name, "urls": list(urls)} for name, urls in channels.groups],
         "platform": subdir(platform),
         "virtual": virtual,
-        "locked": list(locked),
+        "preferred": [list(each) for each in conda_pins(locked) if each.subdir in ("noarch", subdir(platform))],
         "priority": channels.priority,
         "cache": cache,
     }
@@ -163,7 +165,7 @@ def subdir(platform: str) -> str:
 def read_line(line: str) -> Optional[Answer]:
     """None for a line that the worker did not write: scripts of packages print, too."""
     try:
-        said = json.loads(line)
+        said = foreign.parsed(line)
         if "ok" in said:
             return CondaDone(tuple(dict(each) for each in said["ok"]["packages"]))
         if "error" in said:
@@ -183,13 +185,31 @@ def ended_early(code: Optional[int], output: str) -> CondaProblem:
     return CondaProblem(OTHER, "the installer of conda packages %s%s" % (how, last), "")
 
 
+def about_spec(problem: CondaProblem, specs: Sequence[str]) -> CondaProblem:
+    """The problem with the spec that the solver complains about: the one named first in its reason, or the only one."""
+    if problem.spec or problem.kind != UNSATISFIABLE:
+        return problem
+    found: List[Tuple[int, str]] = []
+    for spec in map(plain_spec, specs):
+        place = re.search(r"(?<![\w.-])%s(?![\w.-])" % re.escape(_name(spec)), problem.message, re.IGNORECASE)
+        if place:
+            found.append((place.start(), spec))
+    return problem._replace(spec=min(found)[1] if found else plain_spec(specs[0]) if len(specs) == 1 else "")
+
+
+def _name(spec: str) -> str:
+    """`numpy` of `conda-forge::numpy >=1.16`."""
+    found = re.match(r"\s*(?:.*::)?\s*([\w.-]+)", spec)
+    return found.group(1).lower() if found else spec
+
+
 def python_packages(packages: Sequence[Package]) -> List[str]:
     """`name==version` of those that are Python packages, by their names on a Python package index: what pip and uv take
     for installed. Versions that only conda understands are left out."""
     found = set()
     for package in packages:
         name = str(package["name"])
-        needs = {conda_name(each) for each in package["depends"]}
+        needs = {_name(each) for each in package["depends"]}
         is_python = package["noarch"] == "python" or bool(needs & {"python", "python_abi"})
         if is_python and name not in _NOT_OF_PYTHON and _VERSION.fullmatch(package["version"]):
             found.add("%s==%s" % (_NAMES_ON_THE_INDEX.get(name, name), package["version"]))
@@ -211,22 +231,22 @@ class CondaPart:
     """`python` gives the Python that py-rattler gets; `cuda` is what the driver supports, or empty."""
 
     def __init__(self, known: Known, shop: Workshop, python: Callable[[], str], cuda: str) -> None:
-        self._home, self._plan, self._place = known.home, known.plan, known.place
+        self._home, self._plan, self._place, self._known = known.home, known.plan, known.place, known
         self._shop, self._python, self._cuda = shop, python, cuda
         self._tool: Optional[Environment] = None
         self._told = 0.0
 
-    def solve(self, platform: str, known: List[Lock]) -> List[Dict[str, Any]]:
-        """The exact packages, Python among them. Those of `known` locks are kept wherever they fit."""
-        pin = self._plan["python"]
+    def solve(self, platform: str, preferred: Optional[Lock]) -> List[Dict[str, Any]]:
+        """The exact packages, Python among them. Those of the lock `preferred` are kept wherever they fit."""
+        pin = self._known.pin()
         python = "python" if not pin else "python %s" % (pin + ".*" if pin[0].isdigit() else pin)
         specs = [python] + [text for text, _ in self._plan["conda"]]
         try:
-            locked = _of_this_platform(known[0]["conda"] if known else [], platform)
+            locked = preferred["conda"] if preferred else []
             request = solve_request(specs, self._channels(specs), platform, self._cuda, locked, self._cache())
         except ValueError as error:
             raise Refused("preparation", "conda has no packages for this machine: %s" % error) from None
-        packages = [dict(each) for each in self._ask(request).packages]
+        packages = [dict(each) for each in self._ask(request, specs).packages]
         if not any(each["name"] == "python" for each in packages):
             raise Refused("preparation", "the channels have no Python for these packages")
         return packages
@@ -268,7 +288,7 @@ class CondaPart:
         said = {"packages": [RATTLER], "summary": "py-rattler, which installs conda packages"}
         return dict(said, **self._place.about(python))
 
-    def _ask(self, request: str) -> CondaDone:
+    def _ask(self, request: str, specs: Sequence[str] = ()) -> CondaDone:
         answers: List[Any] = []
 
         def hear(line: str) -> None:
@@ -284,7 +304,7 @@ class CondaPart:
         result = self._shop.run(argv, self._variables(), hear, request)
         answer = answers[-1] if answers else ended_early(result.code, result.output)
         if isinstance(answer, CondaProblem):
-            raise Refused("preparation", self._sentence(answer))
+            raise Refused("preparation", self._sentence(about_spec(answer, specs)))
         return CondaDone(answer.packages)
 
     def _sentence(self, problem: CondaProblem) -> str:
@@ -314,9 +334,3 @@ _REMEDIES = {
 
 def python_version(packages: List[Dict[str, Any]]) -> str:
     return str(next(each["version"] for each in packages if each["name"] == "python"))
-
-
-def _of_this_platform(packages: List[Dict[str, Any]], platform: str) -> List[Dict[str, Any]]:
-    """What is preferred must be able to run here: the solver would take it in any case."""
-    ours = ("noarch", subdir(platform))
-    return [each for each in packages if each.get("subdir") in ours]

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import time
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional
 
 JSON = Dict[str, Any]
 Say = Callable[[JSON], None]
@@ -91,14 +91,13 @@ async def solve(request: JSON, say: Say) -> JSON:
             specs,
             gateway=gateway,
             platforms=[request["platform"], "noarch"],
-            locked_packages=[_record(rattler, each) for each in request.get("locked", [])],
+            locked_packages=await _preferred(gateway, sources, request),
             virtual_packages=_virtual_packages(rattler, request["platform"], request["virtual"]),
             channel_priority=getattr(rattler.ChannelPriority, request.get("priority", "flexible").capitalize()),
             channel_relations="disabled",
         )
     except importlib.import_module("rattler.exceptions").SolverError as problem:
-        message = str(problem).strip()
-        raise Failed("unsatisfiable", message, concerned(message, request["specs"]))
+        raise Failed("unsatisfiable", str(problem).strip())
     return {"packages": [_described(each) for each in sorted(records, key=lambda each: each.name.normalized)]}
 
 
@@ -224,22 +223,6 @@ def failure(problem: BaseException) -> Failed:
     return Failed(next((kind for kind, words in _KINDS if re.search(words, message)), "other"), message)
 
 
-def concerned(message: str, specs: List[str]) -> str:
-    """The spec that the solver complains about: the one named first in its reason, or the only one."""
-    found: List[Tuple[int, str]] = []
-    for spec in specs:
-        place = re.search(r"(?<![\w.-])%s(?![\w.-])" % re.escape(package_name(spec)), message, re.IGNORECASE)
-        if place:
-            found.append((place.start(), spec))
-    return min(found)[1] if found else (specs[0] if len(specs) == 1 else "")
-
-
-def package_name(spec: str) -> str:
-    """`numpy` of `conda-forge::numpy >=1.16`."""
-    found = re.match(r"\s*(?:.*::)?\s*([\w.-]+)", spec)
-    return found.group(1).lower() if found else spec
-
-
 def _spec(rattler: Any, text: str) -> Any:
     try:
         return rattler.MatchSpec(text)
@@ -271,6 +254,24 @@ async def _sources(rattler: Any, gateway: Any, request: JSON, say: Say) -> List[
 
     tell()
     return list(await asyncio.gather(*(load(each["name"], each["urls"]) for each in request["channels"])))
+
+
+async def _preferred(gateway: Any, sources: List[Any], request: JSON) -> List[Any]:
+    """What the channels themselves have under the names, versions and builds that another machine chose; of each name
+    what the first channel has, as the solver does."""
+    wanted = {tuple(each) for each in request["preferred"]}
+    if not wanted:
+        return []
+    names = sorted({each[0] for each in wanted})
+    first: Dict[str, int] = {}
+    found: Dict[str, Any] = {}
+    answer = await gateway.query(sources, [request["platform"], "noarch"], names, recursive=False)
+    for number, record in ((number, record) for number, records in enumerate(answer) for record in records):
+        name = record.name.normalized
+        is_first = first.setdefault(name, number) == number
+        if is_first and (name, str(record.version), str(record.build), record.subdir) in wanted:
+            found[name] = record
+    return list(found.values())
 
 
 def _config(rattler: Any, request: JSON) -> Any:

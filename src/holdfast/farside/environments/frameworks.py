@@ -4,7 +4,6 @@ What cannot be read is unknown (None, or empty), never an error: packages are bu
 may be held against one.
 """
 
-import json
 import os
 import re
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
@@ -19,6 +18,7 @@ from holdfast.farside.environments.installed import (
     read_text,
     site_folders,
 )
+from holdfast.farside.system import foreign
 from holdfast.farside.system.files import names_in
 
 TORCH, TENSORFLOW, JAX, CNTK = "torch", "tensorflow", "jax", "cntk"
@@ -280,7 +280,7 @@ def _pairs(text: str) -> Dict[str, Optional[str]]:
 
 def _in_json(text: str, key: str) -> Optional[str]:
     try:
-        value = json.loads(text)[key]
+        value = foreign.parsed(text)[key]
     except (ValueError, KeyError, TypeError, IndexError, RecursionError):
         return None
     return value if isinstance(value, str) else None

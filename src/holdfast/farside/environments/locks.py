@@ -1,12 +1,16 @@
 """A lock: exactly the packages that an environment has, with their hashes. Made once for a spec and a platform, and
-used until the spec changes or the user asks for newer ones."""
+used until the spec changes or the user asks for newer ones.
+
+A lock that this host made is installed as it is. Of any other nothing counts but its pins, names with versions
+(`pins.py`): what is installed is derived from the spec and the host's own indexes."""
 
 import hashlib
 import json
 import os
 import re
-from typing import Any, Dict, Iterable, List
+from typing import Any, Dict, List, Optional
 
+from holdfast.farside.environments.pins import entries
 from holdfast.farside.system.files import names_in, read_json, write_whole
 from holdfast.farside.system.layout import Home, checked
 
@@ -32,38 +36,23 @@ def is_lock(value: Any) -> bool:
     texts = ("spec", "platform", "python", "requirements", "backend")
     if not all(isinstance(value.get(key), str) for key in texts) or not isinstance(value.get("conda"), list):
         return False
-    is_version = re.match(r"3\.\d+\.\d+[a-z0-9]*\Z", value["python"]) is not None
-    is_name = re.match(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z", value["platform"]) is not None
-    return (
-        is_version
-        and is_name
-        and all(map(_is_conda_package, value["conda"]))
-        and not _has_options(value["requirements"])
-    )
+    if not isinstance(value.get("cuda", ""), str) or not isinstance(value.get("build", []), list):
+        return False
+    is_version = re.match(r"3\.\d+\.\d+[a-z0-9]*\Z", value["python"], re.ASCII) is not None
+    are_names = all(re.match(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z", value[key]) for key in ("spec", "platform"))
+    return is_version and are_names and all(map(_is_conda_package, value["conda"])) and _is_parsed(value)
 
 
-def _has_options(requirements: str) -> bool:
-    """A line of its own that begins with `-`. Those that go on with the line before, as hashes do, are indented."""
-    goes_on = False
-    for line in requirements.splitlines():
-        if line.startswith("-") or (line.lstrip().startswith("-") and not goes_on):
-            return True
-        goes_on = line.endswith("\\") and not line.lstrip().startswith("#")
-    return False
+def _is_parsed(lock: Lock) -> bool:
+    try:
+        entries(lock["requirements"])
+    except ValueError:
+        return False
+    return True
 
 
 def _is_conda_package(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(value.get(key), str) for key in ("url", "sha256"))
-
-
-def is_honest(lock: Lock, asked: Iterable[str]) -> bool:
-    """Whether a lock that came from elsewhere has no address but those of `asked`, the spec's own lines."""
-    wanted = "\n".join(asked)
-    for line in _without_notes(lock["requirements"]).splitlines():
-        address = re.search(r"(?:[a-z+]+://|\$\{)\S+", line)
-        if address and not line.startswith((" ", "\t")) and address.group(0).partition("#")[0] not in wanted:
-            return False
-    return True
 
 
 def torch_backend(lock: Lock) -> List[str]:
@@ -99,7 +88,10 @@ def package_lines(requirements: str) -> List[str]:
 
 def read_locks(home: Home, spec: str) -> List[Lock]:
     """Those that were made here for this spec, the last one first."""
-    folder = home.locks()
+    return _read_locks(home.locks(), spec)
+
+
+def _read_locks(folder: str, spec: str) -> List[Lock]:
     names = [name for name in names_in(folder) if name.startswith(spec + "-") and name.endswith(".json")]
     paths = [os.path.join(folder, name) for name in names]
     found = [(os.path.getmtime(path), read_json(path)) for path in paths]
@@ -110,14 +102,37 @@ def write_lock(path: str, lock: Lock) -> None:
     write_whole(path, json.dumps(lock, indent=1, sort_keys=True), is_durable=True)
 
 
-def note_path(home: Home, lock: Lock, wanted: str) -> str:
-    """Where the name of the environment that this lock became is noted, for the Python that was `wanted`: a pin, or
-    which one it is."""
-    content = "%s\n%s" % (lock_digest(lock), "conda" if lock["conda"] else wanted)
+def keep_own(folder: str, lock: Lock) -> None:
+    """Note that this machine made the lock, which is known from then on wherever it comes from. `folder` is the one of
+    the home for locks."""
+    write_whole(_own_path(folder, lock), "", is_durable=True)
+
+
+def is_own(folder: str, lock: Lock) -> bool:
+    """Whether this machine made the lock, for the spec that it names: it is as good as one that would be made now."""
+    return os.path.exists(_own_path(folder, lock)) or lock in _read_locks(folder, lock["spec"])
+
+
+def _own_path(folder: str, lock: Lock) -> str:
+    return os.path.join(folder, "%s-%s.made" % (checked(lock["spec"]), fingerprint(lock)))
+
+
+def fingerprint(lock: Lock) -> str:
+    """Of all that a lock says; `lock_digest` is of what gets installed, whatever it was made for."""
+    content = [lock_digest(lock), lock["python"], lock["backend"], lock.get("cuda", ""), lock["conda"]]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode("utf-8")).hexdigest()
+
+
+def note_path(home: Home, lock: Lock, wanted: str, is_exact: bool = False) -> str:
+    """Where the name of the environment is noted that this lock became for its spec, with the Python that was `wanted`:
+    a pin, or which one it is. `is_exact`: the lock of a run whose very environment was wanted."""
+    use = "exact" if is_exact else ""
+    content = "\n".join([lock_digest(lock), "conda" if lock["conda"] else wanted, lock["spec"], use])
     name = hashlib.sha256(content.encode("utf-8", "surrogateescape")).hexdigest()[:32]
     return os.path.join(home.locks(), name + ".id")
 
 
-def lock_path(home: Home, spec: str, python: str) -> str:
-    """`python` is a version such as `3.11`."""
-    return os.path.join(home.locks(), "%s-%s.json" % (checked(spec), python))
+def lock_path(home: Home, spec: str, python: str, origin: Optional[Lock] = None) -> str:
+    """`python` is a version such as `3.11`; `origin` the lock of another machine whose versions are preferred."""
+    name = python if origin is None else "%s-%s" % (python, fingerprint(origin)[:16])
+    return os.path.join(home.locks(), "%s-%s.json" % (checked(spec), name))

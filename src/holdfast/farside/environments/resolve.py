@@ -8,15 +8,26 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 from holdfast.farside.environments import uv
 from holdfast.farside.environments.drivers import EnvironmentMachine, torch_is_too_new
 from holdfast.farside.environments.installer_errors import explain
-from holdfast.farside.environments.locks import Lock, is_lock, lock_path, package_lines, read_locks, write_lock
+from holdfast.farside.environments.locks import (
+    Lock,
+    is_lock,
+    keep_own,
+    lock_path,
+    package_lines,
+    read_locks,
+    write_lock,
+)
 from holdfast.farside.environments.workshop import Workshop
 from holdfast.farside.system import kernel
 from holdfast.farside.system.children import inherited_environment
+from holdfast.farside.system.files import read_json, write_whole
 from holdfast.farside.system.layout import BUILD_BYTE, Home
+from holdfast.farside.system.nofollow import read_plain
 from holdfast.farside.system.refusal import Refused
 
 _VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)\}")
 _BACKEND = "auto"
+_LARGEST_LOCK = 64 << 20
 
 
 class Resolver:
@@ -26,37 +37,50 @@ class Resolver:
         self, home: Home, plan: Dict[str, Any], shop: Workshop, variables: Dict[str, str], machine: EnvironmentMachine
     ) -> None:
         self._home, self._plan, self._shop, self._variables, self._machine = home, plan, shop, variables, machine
+        self._preferred: Dict[str, str] = {}
 
-    def lock(self, key: str, known: List[Lock], fits: Callable[[Lock], bool], make: Callable[[], Lock]) -> Lock:
+    def lock(
+        self,
+        key: str,
+        known: List[Lock],
+        fits: Callable[[Lock], bool],
+        make: Callable[[], Lock],
+        origin: Optional[Lock] = None,
+    ) -> Lock:
         """Returns the first of `known` that fits, else what another run made meanwhile, else what `make` makes. `key`
-        is what the spec is resolved for: a version of Python, or `conda`."""
+        is what the spec is resolved for: a version of Python, or `conda`. `origin`: the lock of another machine that
+        `make` derives it from."""
         for each in known:
             if fits(each):
                 return each
-        path = lock_path(self._home, self._plan["spec"], key)
+        spec = self._plan["spec"]
+        path = lock_path(self._home, spec, key, origin)
         before = _version(path)
         held = os.open(path + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             self._wait_for(held)
             if not self._plan["upgrade"] or _version(path) != before:  # another run may have ended meanwhile
-                for each in read_locks(self._home, self._plan["spec"]):
+                for each in read_locks(self._home, spec) if origin is None else _read(path):
                     if fits(each):
                         return each
             made = make()
             write_lock(path, made)
+            keep_own(self._home.locks(), made)
             return made
         finally:
             os.close(held)
 
-    def resolve(self, extra: List[str], limits: List[str]) -> Dict[str, str]:
+    def resolve(self, extra: List[str], limits: List[str], preferred: Dict[str, str]) -> Dict[str, str]:
         """`requirements` with hashes and the `backend` that was chosen for PyTorch. `extra` are arguments, among them
-        the Python; `limits` are constraints beside those of the spec."""
+        the Python; `limits` are constraints beside those of the spec; `preferred` are versions by name, kept where
+        they fit, so that boxes agree."""
         if self._plan["locked"]:
             lines = self._plan["locked"].splitlines()
             kept = [line for line in lines if not line.startswith("-")]  # options stand beside the lock
             return {"requirements": "\n".join(kept), "backend": ""}
         if not self._plan["requirements"]:
             return {"requirements": "", "backend": ""}
+        self._preferred = preferred
         found = self._compiled(extra, limits, {})
         if not torch_is_too_new(package_lines(found), self._machine):
             return {"requirements": found, "backend": ""}
@@ -81,22 +105,23 @@ class Resolver:
 
     def _compiled(self, extra: List[str], limits: List[str], variables: Dict[str, str]) -> str:
         wanted = self._plan["requirements"]
-        source, target = (os.path.join(self._shop.folder, name) for name in ("requirements.in", "requirements.out"))
+        source, target = (
+            os.path.join(self._shop.build_folder, name) for name in ("requirements.in", "requirements.out")
+        )
         _write(source, self._plan["options"] + [text for text, _ in wanted])
         arguments = list(self._plan["arguments"]) + extra
         limits = limits + [text for text, _ in self._plan["constraints"]]
         if limits:
-            named = os.path.join(self._shop.folder, "constraints.in")
+            named = os.path.join(self._shop.build_folder, "constraints.in")
             _write(named, limits)
             arguments += ["--constraint", named]
-        self._write_preferences(target)
+        _write(target, ["%s==%s" % each for each in sorted(self._preferred.items())])
         argv = uv.compile_command(self._plan["uv"], source, target, arguments)
         progress = uv.UvProgress(self._shop.phase, "resolving the packages")
         result = self._shop.run(argv, dict(self._variables, **variables), progress.hear)
         if result.code != 0:
             raise Refused("preparation", explain(result.output, wanted).sentence() + self._about_variables())
-        with open(target) as file:
-            return file.read()
+        return read_plain(target, _LARGEST_LOCK).decode("utf-8")
 
     def _about_variables(self) -> str:
         """Addresses may name variables, and an address with an empty one is answered in many ways."""
@@ -108,10 +133,10 @@ class Resolver:
             " The variable `%s` in an address has no value: set it where you submit." % name for name in unset
         )
 
-    def _write_preferences(self, target: str) -> None:
-        """Versions that the same spec has on other platforms: uv keeps what fits, so that boxes agree."""
-        others = [] if self._plan["upgrade"] else [each for each in self._plan["locks"] if is_lock(each)]
-        _write(target, [others[0]["requirements"]] if others else [])
+
+def _read(path: str) -> List[Lock]:
+    found = read_json(path)
+    return [found] if found is not None and is_lock(found) else []
 
 
 def _version(path: str) -> Optional[Tuple[int, int]]:
@@ -124,5 +149,4 @@ def _version(path: str) -> Optional[Tuple[int, int]]:
 
 
 def _write(path: str, lines: List[str]) -> None:
-    with open(path, "w") as target:
-        target.write("".join(line + "\n" for line in lines))
+    write_whole(path, "".join(line + "\n" for line in lines))

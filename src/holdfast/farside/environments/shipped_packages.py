@@ -8,10 +8,11 @@ from typing import Any, Iterator, List
 
 from holdfast.farside.system.files import remove_tree
 from holdfast.farside.system.layout import Home, object_path
+from holdfast.farside.system.nofollow import open_folder
 from holdfast.farside.system.refusal import Refused
 
 FOLDER = "packages"
-"""In a run's folder, while its environment is built."""
+"""Among what installers read, while the environment is built."""
 OFFLINE = {"UV_OFFLINE": "1"}
 _DIRECT = re.compile(r"^(\S+) @ (https?://\S+)", re.MULTILINE)
 
@@ -29,17 +30,21 @@ def require_packages(home: Home, manifest: str) -> None:
 
 
 @contextlib.contextmanager
-def laid_out(home: Home, manifest: str, run: str) -> Iterator[str]:
+def laid_out(home: Home, manifest: str, build_folder: str) -> Iterator[str]:
     """A folder with the files under their own names, as long as the block lasts."""
-    folder = os.path.join(run, FOLDER)
+    folder = os.path.join(build_folder, FOLDER)
     remove_tree(folder)
     os.mkdir(folder)
     try:
-        for name, path, _ in _files(home, manifest):
-            try:
-                os.link(path, os.path.join(folder, name))
-            except FileNotFoundError:
-                raise Refused("preparation", "the package `%s` is not here any more; submit again" % name) from None
+        descriptor = open_folder(folder)
+        try:
+            for name, path, _ in _files(home, manifest):
+                try:
+                    os.link(path, name, dst_dir_fd=descriptor)
+                except FileNotFoundError:
+                    raise Refused("preparation", "the package `%s` is not here any more; submit again" % name) from None
+        finally:
+            os.close(descriptor)
         yield folder
     finally:
         remove_tree(folder)

@@ -15,6 +15,7 @@ from holdfast.farside.environments.platforms import build_name
 from holdfast.farside.system import kernel
 from holdfast.farside.system.files import names_in
 from holdfast.farside.system.layout import BUILD_BYTE, Home, checked, object_path
+from holdfast.farside.system.lost_locks import LostLocks
 from holdfast.farside.system.refusal import Refused
 
 CACHE = "uv"
@@ -203,4 +204,7 @@ def _is_building(home: Home) -> bool:
     """Or resolving."""
     folders = (home.environments(), home.locks())
     locks = [os.path.join(folder, name) for folder in folders for name in names_in(folder) if name.endswith(".lock")]
-    return any(kernel.lock_holder(lock, BUILD_BYTE) is not None for lock in locks)
+    if any(kernel.lock_holder(lock, BUILD_BYTE) is not None for lock in locks):
+        return True
+    lost = LostLocks()
+    return any(lost.holders_below(folder, ".lock", BUILD_BYTE) for folder in folders)

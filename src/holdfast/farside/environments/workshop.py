@@ -5,7 +5,8 @@ import os
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 
 from holdfast.farside.system.children import CannotStart, inherited_environment, spawn
-from holdfast.farside.system.layout import CONTROL
+from holdfast.farside.system.layout import BUILD, CONTROL
+from holdfast.farside.system.nofollow import open_plain
 from holdfast.farside.system.output import Pump, Redactor, make_pipe
 from holdfast.farside.system.refusal import Refused
 
@@ -21,9 +22,14 @@ class Result(NamedTuple):
     signal: Optional[int] = None
 
 
+def _at_once() -> None:
+    pass
+
+
 class Supervision(NamedTuple):
     """What the supervisor lends: `attend` waits for a process, `sweep` ends what it left, `check_stop` raises when the
-    run is to end, `wait` does so after some seconds, `tell` writes to the journal."""
+    run is to end, `wait` does so after some seconds, `tell` writes to the journal; `enter` returns when what is started
+    from now on is in the run's control group."""
 
     folder: str
     attend: Callable[[int, Pump], Any]
@@ -31,6 +37,7 @@ class Supervision(NamedTuple):
     check_stop: Callable[[], None]
     wait: Callable[[float], None]
     tell: Tell
+    enter: Callable[[], None] = _at_once
 
 
 class Start(NamedTuple):
@@ -87,6 +94,13 @@ class Workshop:
     def folder(self) -> str:
         return self.owner.folder
 
+    @property
+    def build_folder(self) -> str:
+        """The folder for what installers read and write. What they run may write there too, so no link is followed."""
+        path = os.path.join(self.owner.folder, BUILD)
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        return path
+
     def phase(self, text: str) -> None:
         self.owner.tell("phase", name="environment", text=text)
 
@@ -110,7 +124,7 @@ class Workshop:
         log = os.path.join(self.folder, CONTROL)
         hidden = self._hidden + secrets_in(dict(inherited_environment(), **environment))
         redactor = Redactor(hidden)
-        with open(log, "ab") as target:
+        with os.fdopen(open_plain(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "ab") as target:
             words = "".join("$ %s\n" % " ".join(argv) for argv in commands).encode("utf-8", "surrogateescape")
             target.write(redactor.feed(words) + redactor.finish())
         begin = os.path.getsize(log)
@@ -124,7 +138,7 @@ class Workshop:
         finally:
             os.close(reader)
         ear.listen()
-        with open(log, "rb") as source:
+        with os.fdopen(open_plain(log), "rb") as source:
             source.seek(begin)
             output = source.read().decode("utf-8", "replace")
         return self.room.ended(Result(result.code, output, result.signal))
@@ -132,6 +146,7 @@ class Workshop:
     def _attended(self, begun: Start, writer: int, pump: Pump) -> Any:
         """How it ended; where the run is to end, nothing of it is left when this raises."""
         try:
+            self.owner.enter()
             with _readable(begun.given) as source:
                 pid = spawn(begun.argv, begun.environment, begun.directory, writer, source.fileno())
         except CannotStart as problem:
@@ -180,7 +195,7 @@ class _Ear:
     def listen(self) -> None:
         if self._hear is None:
             return
-        with open(self._path, "rb") as source:
+        with os.fdopen(open_plain(self._path), "rb") as source:
             source.seek(self._offset)
             data = source.read()
         whole = data.rfind(b"\n") + 1

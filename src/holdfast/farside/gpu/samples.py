@@ -15,14 +15,20 @@ readers of the file; nothing here is judged by it, and reading leaves it out.
 """
 
 import json
+import os
 from itertools import product
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from holdfast.farside.gpu.devices import GpuDevice
+from holdfast.farside.system.nofollow import open_plain
+from holdfast.farside.system.whole_lines import WholeLines
 
 FORMAT = 1
 _PERIODS = ((600.0, 1.0), (3600.0, 2.0), (21600.0, 5.0), (86400.0, 10.0))
 _LONGEST_PERIOD = 60.0
+_LONGEST_LINE = 1 << 20
+MOST_ROWS, MOST_LOSSES = 1 << 20, 1000
+"""That are kept of a file: sixteen devices for a month. What comes after them is not read."""
 _MOST = 1 << 63
 """Numbers are smaller: what is larger is damage, and could not be counted with."""
 
@@ -87,7 +93,8 @@ class Fold:
     one that makes no sense is left out, and so is one that has another kind of value than it should."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._lines = WholeLines(_LONGEST_LINE)
+        self._count = 0
         self._known = Samples()
         self._ticks: List[Tick] = []
         self._losses: List[Loss] = []
@@ -96,13 +103,8 @@ class Fold:
         self._last: Dict[int, Row] = {}
 
     def feed(self, data: bytes) -> None:
-        if self._rest:
-            data = self._rest + data
-        begin, end = 0, data.find(b"\n")
-        while end >= 0:
-            self._take_line(data[begin:end])
-            begin, end = end + 1, data.find(b"\n", end + 1)
-        self._rest = data[begin:]
+        for line in self._lines.feed(data):
+            self._take_line(line)
 
     def samples(self) -> Samples:
         return self._known._replace(ticks=tuple(self._ticks), losses=tuple(self._losses))
@@ -110,6 +112,7 @@ class Fold:
     def forget(self, before: float) -> None:
         """Looks of an earlier time are not needed any more. What is carried on from them is."""
         self._ticks = [each for each in self._ticks if each.time >= before]
+        self._count = sum(1 + len(each.rows) for each in self._ticks)
 
     def _take_line(self, line: bytes) -> None:
         try:
@@ -139,6 +142,9 @@ class Fold:
             self._known = self._known._replace(problem=_text(found["problem"]))
 
     def _take_tick(self, time: float, rows: Tuple[Row, ...]) -> None:
+        self._count += 1 + len(rows)
+        if self._count > MOST_ROWS:
+            return
         for row in rows:
             self._last[row.number] = row
             if self._open:
@@ -146,7 +152,7 @@ class Fold:
         self._ticks.append(Tick(time, rows))
 
     def _lose(self, loss: Loss) -> None:
-        if loss.number not in self._open:
+        if loss.number not in self._open and len(self._losses) < MOST_LOSSES:
             self._open[loss.number] = len(self._losses)
             self._losses.append(loss)
 
@@ -289,15 +295,16 @@ _PORTION = 1 << 20
 
 
 class Following:
-    """`samples` are what there was when it was last read on."""
+    """`samples` are what there was when it was last read on. `opener` returns a descriptor: a client has its own, as
+    Windows opens no folders."""
 
-    def __init__(self, path: str) -> None:
-        self._path, self._fold, self._read = path, Fold(), 0
+    def __init__(self, path: str, opener: Callable[[str], int] = open_plain) -> None:
+        self._path, self._opener, self._fold, self._read = path, opener, Fold(), 0
 
     def read_on(self) -> None:
         """What cannot be read now may be read the next time."""
         try:
-            with open(self._path, "rb") as source:
+            with os.fdopen(self._opener(self._path), "rb") as source:
                 source.seek(self._read)
                 while True:
                     data = source.read(_PORTION)

@@ -5,12 +5,12 @@ A report is a dict: `state` (`no-driver`, `ok`, `failed`, `timed-out`), `problem
 Intel and Apple, and of AMD without `amdsmi`, can only be named.
 """
 
-import json
 import os
 import sys
 import time
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
+from holdfast.farside.system import foreign
 from holdfast.farside.system.children import Attendant, CannotStart, inherited_environment
 from holdfast.farside.system.files import names_in
 from holdfast.farside.system.layout import ENTRY
@@ -82,12 +82,12 @@ def report_of(reader: Program, timeout: float) -> Report:
     """What the reader has said until now: its last whole line. A library may have printed something of its own."""
     lines = [line.strip() for line in reader.text().split("\n")[:-1] if line.strip()]
     for line in reversed(lines):
-        if line.startswith('{"state"'):
-            report: Report = json.loads(line)
+        report: Report = foreign.mapping(foreign.parsed(line)) if line.startswith('{"state"') else {}
+        if report:
             if report["state"] == TIMED_OUT and reader.is_done:
                 return dict(report, state=FAILED, problem="the driver ended the process that asked it")
             if report["state"] == TIMED_OUT:
-                report["problem"] += " within %g s" % timeout
+                report["problem"] = "%s within %g s" % (report.get("problem", ""), timeout)
             return report
     if not reader.is_done:
         return dict(_empty(TIMED_OUT), problem="the driver does not answer within %g s" % timeout)
@@ -121,6 +121,7 @@ class DriverQuestion:
         if is_present(environment):
             try:
                 self._reader = start(environment)
+                attendant.tell_helper(self._reader.pid)
             except CannotStart as problem:
                 note("The GPUs could not be looked at: %s." % problem)
 

@@ -55,9 +55,9 @@ def _kept(home: Home) -> str:
     found = _first_line((path,))
     if found:
         return found
-    new = "%s.new-%d" % (path, os.getpid())
+    new = "%s.new-%s" % (path, os.urandom(8).hex())
     try:
-        with open(new, "w") as target:
+        with open(new, "x") as target:
             target.write(os.urandom(16).hex() + "\n")
         try:
             os.link(new, path)  # the first one wins: all others read it

@@ -12,7 +12,7 @@ _NETWORK_FUSE = re.compile(
     r"fuse\.(sshfs|glusterfs|ceph|s3fs|goofys|gcsfuse|rclone|juicefs|mfs|moosefs|davfs|blobfuse2?|cvmfs2?)"
 )
 _ESCAPE = re.compile(r"\\([0-7]{3})")
-_QUOTA_ROW = re.compile(r"^\s*(\S+)((?:\s+\d+\*?){6,})\s*$", re.MULTILINE)
+_AMOUNT = re.compile(r"\d{1,18}\*?\Z")
 _BLOCK = 1024
 
 
@@ -87,10 +87,11 @@ def folder_facts(path: str, mounts: List[Mount]) -> Dict[str, Any]:
 def parse_quota(text: str, source: Optional[str], point: Optional[str]) -> Optional[Dict[str, Any]]:
     """This user's limits on the file system, out of what `quota -w -p` printed; None where there are none. Bytes; a
     limit of None is no limit."""
-    for name, columns in _QUOTA_ROW.findall(text):
-        if name not in (source, point):
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) < 7 or words[0] not in (source, point) or not all(map(_AMOUNT.match, words[1:])):
             continue
-        numbers = [int(each.rstrip("*")) for each in columns.split()]
+        numbers = [int(each.rstrip("*")) for each in words[1:]]
         if len(numbers) < 7:  # without the time of grace: blocks, soft, hard, files, soft, hard
             numbers.insert(3, 0)
         used, soft, hard, _, files, files_soft, files_hard = numbers[:7]

@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Optional, Set
 from holdfast.farside.machine import mounts
 from holdfast.farside.system.children import inherited_environment
 from holdfast.farside.system.files import names_in
+from holdfast.farside.system.harmless import pasted
 from holdfast.farside.system.layout import SHIPPED, Home
 from holdfast.farside.system.refusal import Refused
 
@@ -33,7 +34,7 @@ _USUAL = ".holdfast"
 def settle(home: Home) -> Dict[str, Any]:
     """Take the folder for Holdfast when a target is attached. Refused where it is another's, or where others may enter
     and it cannot be closed to them. `tightened`: its mode before it was closed to them, else empty."""
-    refuse_foreign(home)
+    refuse_unmarked_home(home)
     status = os.stat(home.path)
     if status.st_uid != os.getuid():
         raise Refused(
@@ -42,13 +43,13 @@ def settle(home: Home) -> Dict[str, Any]:
     return {"home": home.path, "tightened": _tighten(home, stat.S_IMODE(status.st_mode))}
 
 
-def refuse_foreign(home: Home, remedy: str = "") -> None:
+def refuse_unmarked_home(home: Home, remedy: str = "") -> None:
     """`remedy`: in place of the advice to name another folder, where none can be named."""
     if _is_protected(home.path):
         raise Refused(
             "not-ours",
             "`%s` is, or holds, the account's own folder." % home.path,
-            remedy or "Name a folder for Holdfast alone: --home %s" % os.path.join(home.path, "holdfast"),
+            remedy or "Name a folder for Holdfast alone: --home %s" % pasted(os.path.join(home.path, "holdfast")),
         )
     if not is_ours(home):
         others = [name for name in names_in(home.path, is_strict=True) if name not in Home.STATE]
@@ -56,7 +57,8 @@ def refuse_foreign(home: Home, remedy: str = "") -> None:
         raise Refused(
             "not-ours",
             "`%s` holds what is not Holdfast's: %s." % (home.path, shown),
-            remedy or "Name a folder that is empty or not there yet: --home %s" % os.path.join(home.path, "holdfast"),
+            remedy
+            or "Name a folder that is empty or not there yet: --home %s" % pasted(os.path.join(home.path, "holdfast")),
         )
 
 
@@ -88,7 +90,7 @@ def _tighten(home: Home, mode: int) -> str:
         raise Refused(
             "not-ours",
             "`%s` is a link to `%s`, which others may enter (mode %03o)." % (home.path, real, mode & 0o777),
-            "Over there: chmod 700 %s. Then the same command again." % real,
+            "Over there: chmod 700 %s. Then the same command again." % pasted(real),
         )
     descriptor = os.open(home.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:

@@ -11,6 +11,7 @@ from typing import Any, Dict
 from holdfast.farside.operations.account import account_home
 from holdfast.farside.system.files import whole
 from holdfast.farside.system.layout import Home
+from holdfast.farside.system.ownership import OTHERS_WRITE
 from holdfast.farside.system.refusal import Refused
 
 KEY_STAYS = "key-stays"
@@ -28,7 +29,7 @@ def authorize(_home: Home, line: str) -> Dict[str, Any]:
     added = add_line(path, line)
     real = os.path.realpath(path)
     looked_at = [home, os.path.dirname(path), path] + ([os.path.dirname(real)] if os.path.islink(path) else [])
-    open_to_others = [each for each in looked_at if os.stat(each).st_mode & (stat.S_IWGRP | stat.S_IWOTH)]
+    open_to_others = [each for each in looked_at if os.stat(each).st_mode & OTHERS_WRITE]
     return {"file": path, "added": added, "made": len(made), "open_to_others": open_to_others}
 
 

@@ -28,6 +28,7 @@ _REMOVING = 30.0
 _WROTE, PIPE, _GPU = "wrote", "pipe", "gpu"
 _NOT_WRITTEN, _NO_PYTHON = 3, 4
 """Exit codes of `_SCRIPT`."""
+_POWERLESS = ("--cap-drop", "ALL", "--security-opt", "no-new-privileges")
 _SCRIPT = """
 umask 077
 : > "$1/wrote" || exit 3
@@ -65,8 +66,10 @@ def look(home: Home, message: Message, tell: Tell) -> Dict[str, Any]:
 
 def attempt(home: Home, message: Message, tell: Tell) -> Dict[str, Any]:
     """Make a container as `container` of the plan says, with its volumes, network and limits, and the GPUs if `gpus`;
-    an image's own Python is started. With `pull` an image that is not there is fetched. Answers the way by which the
-    container got the GPUs; an empty one, and a `problem`, if it did not. Refused in the words that a run would get."""
+    an image's own Python is started. With `pull` an image that is not there is fetched; without it somebody only looks,
+    so that no folder is mounted over the image's programs, and the container has no rights. Answers the way by which
+    the container got the GPUs; an empty one, and a `problem`, if it did not. Refused in the words that a run would
+    get."""
     home.make()
     bound = bind(message["container"], {"account": os.path.expanduser("~")})
     docker, wanted = DockerClient(str(bound["program"])), docker_options.parse(bound)
@@ -76,6 +79,8 @@ def attempt(home: Home, message: Message, tell: Tell) -> Dict[str, Any]:
     _require_image(docker, wanted.image, bool(message.get("pull")), tell)
     image = images.find(docker, bound, home, None)
     python = ""
+    if not message.get("pull"):
+        wanted = wanted._replace(volumes=(), options=wanted.options + _POWERLESS)
     if wanted.python:
         python = image.python(wanted.python) or ""
         require_python(wanted, python)

@@ -12,10 +12,11 @@ from holdfast.farside.operations.known_runs import all_runs
 from holdfast.farside.operations.storage import remove
 from holdfast.farside.operations.sweep import HALF_REMOVED, NOTES, UNFINISHED, Moment, Removed, buckets
 from holdfast.farside.run.liveness import is_alive
-from holdfast.farside.system import kernel
-from holdfast.farside.system.files import names_in, read_json, remove_tree, walk
-from holdfast.farside.system.journal import JournalWriter
+from holdfast.farside.system import foreign, lost_locks
+from holdfast.farside.system.files import names_in, read_record, remove_tree, walk
+from holdfast.farside.system.journal import events_there
 from holdfast.farside.system.layout import BUILD_BYTE, JOURNAL, USE_BYTE, Home
+from holdfast.farside.system.lost_locks import LostLocks
 from holdfast.farside.system.refusal import Refused
 
 _MOST_USERS = 100
@@ -26,17 +27,18 @@ Message = Dict[str, Any]
 def listed(home: Home, message: Message) -> List[Dict[str, Any]]:
     """The one that was used last first. `size` is all of it, `own` what removing it would free: the other files are
     the package cache's too."""
-    rows = [_row(home, name, bool(message.get("sizes", True))) for name in names(home)]
+    lost = LostLocks()
+    rows = [_row(home, name, bool(message.get("sizes", True)), lost) for name in names(home)]
     return sorted(rows, key=lambda row: (-row["used"], row["id"]))
 
 
 def shown(home: Home, message: Message) -> Dict[str, Any]:
     """All about one: also its packages, its lock, and `users`: project, run, whether it lives; the last one first."""
     name = one(home, str(message["environment"]))
-    path, row = home.environment(name), _row(home, name, True)
+    path, row = home.environment(name), _row(home, name, True, LostLocks())
     mark = read_mark(path)
-    lock = read_json(os.path.join(path, LOCK))
-    packages = [str(each) for each in mark.get("packages", [])]
+    lock = read_record(os.path.join(path, LOCK))
+    packages = [str(each) for each in foreign.listing(mark.get("packages"))]
     users = sorted(_users(home, name), key=lambda each: each[3], reverse=True)[:_MOST_USERS]
     rows = [list(each[:3]) for each in users]
     return {"listed": row, "path": path, "packages": packages, "lock": lock if is_lock(lock) else None, "users": rows}
@@ -63,12 +65,12 @@ def _users(home: Home, name: str) -> Iterator[Tuple[str, str, bool, float]]:
     """Runs that are here and ran in it; last the time."""
     for project, run in all_runs(home):
         folder = home.run(project, run)
-        for event in JournalWriter(os.path.join(folder, JOURNAL)).events():
+        for event in events_there(os.path.join(folder, JOURNAL)):
             if event["e"] == "environment" and event.get("id") == name:
-                yield project, run, is_alive(folder), float(event.get("t", 0.0))
+                yield project, run, is_alive(folder), foreign.number(event.get("t"))
 
 
-def _row(home: Home, name: str, with_sizes: bool) -> Dict[str, Any]:
+def _row(home: Home, name: str, with_sizes: bool, lost: LostLocks) -> Dict[str, Any]:
     path = home.environment(name)
     mark = read_mark(path)
     size = own = 0
@@ -78,7 +80,7 @@ def _row(home: Home, name: str, with_sizes: bool) -> Dict[str, Any]:
             own += status.st_size if status.st_nlink == 1 else 0
     return {
         "id": name,
-        "state": _state(path),
+        "state": _state(path, lost),
         "summary": str(mark.get("summary", "")),
         "python": str(mark.get("python", "")),
         "packages": len(mark.get("packages", [])),
@@ -90,14 +92,14 @@ def _row(home: Home, name: str, with_sizes: bool) -> Dict[str, Any]:
     }
 
 
-def _state(path: str) -> str:
-    if _is_held(path + ".lock", BUILD_BYTE):
+def _state(path: str, lost: LostLocks) -> str:
+    if lost_locks.holder(path + ".lock", BUILD_BYTE, lost) is not None:
         return "being built"
     if not os.path.exists(os.path.join(path, COMPLETE)):
         return "unfinished"
     if not is_whole(path):
         return "broken"
-    return "in use" if _is_held(path + ".lock", USE_BYTE) else "ready"
+    return "in use" if lost_locks.holder(path + ".lock", USE_BYTE, lost) is not None else "ready"
 
 
 def _time(path: str) -> float:
@@ -105,10 +107,6 @@ def _time(path: str) -> float:
         return os.lstat(path).st_mtime
     except OSError:
         return 0.0
-
-
-def _is_held(path: str, byte: int) -> bool:
-    return os.path.exists(path) and kernel.lock_holder(path, byte) is not None
 
 
 _Inode = Tuple[int, int]

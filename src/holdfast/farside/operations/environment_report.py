@@ -1,7 +1,6 @@
 """What this host answers about environments: whether what is installed is right for it, read from the packages' files
 without an import, and what a choice of packages for it depends on."""
 
-import json
 import os
 from typing import Any, Dict, List, NamedTuple, Optional
 
@@ -13,7 +12,7 @@ from holdfast.farside.environments.installed import lines
 from holdfast.farside.environments.locks import Lock, is_lock, minor, note_path, read_locks
 from holdfast.farside.environments.place import BuildPlace, Interpreter, satisfies, version_list
 from holdfast.farside.environments.platforms import build_name, platform_name
-from holdfast.farside.environments.user_python import find_python
+from holdfast.farside.environments.user_python import NAMES, find_python, is_script, look_at
 from holdfast.farside.machine import gpus
 from holdfast.farside.system.bound_plan import bind, holes
 from holdfast.farside.system.children import CannotStart, inherited_environment
@@ -22,8 +21,8 @@ from holdfast.farside.system.programs import Program, collect
 from holdfast.farside.system.refusal import Refused
 
 _PATIENCE = 10.0
-"""Seconds for a Python to say where it looks for packages."""
-_QUESTION = "import json, sys; print(json.dumps(['%d.%d.%d' % sys.version_info[:3], sys.prefix, sys.path]))"
+"""Seconds for a script to say which Python it starts."""
+_QUESTION = "import sys; print(sys.executable)"
 
 Message = Dict[str, Any]
 
@@ -97,23 +96,35 @@ def _planned(home: Home, message: Message, report: gpus.Report) -> Optional[Pack
 
 
 def _own_packages(message: Message) -> PackageLocation:
-    """Starts the Python once to ask where it looks for packages: its folder alone does not tell."""
+    """From the files of the Python, which is not started. Only what the login itself has active may be a script that
+    chooses one; it is asked which, where no project is."""
     if message.get("container") is not None:
         image = message["container"].get("known_as") or message["container"]["image"]
         raise Refused("refused", "The target runs on the Python of the image `%s` as it is: see there." % image)
-    path = find_python(message.get("python"), os.path.expanduser("~"))
+    location = message.get("python")
+    path = find_python(location, os.path.expanduser("~"))
+    if is_script(path):
+        if location is not None and location not in NAMES:
+            raise Refused(
+                "cannot-start",
+                "`%s` is a script that chooses a Python. A check starts no program that a project names." % path,
+                "Name the Python itself under `pythonLocation`, or activate its environment.",
+            )
+        path = _behind(path)
+    found = look_at(path)
+    return PackageLocation("", found.prefix, found.version, found.folders)
+
+
+def _behind(script: str) -> str:
     try:
-        asked = Program([path, "-c", _QUESTION], inherited_environment())
+        asked = Program([script, "-I", "-c", _QUESTION], inherited_environment())
     except CannotStart as problem:
         raise Refused("cannot-start", str(problem))
     collect([asked], _PATIENCE)
-    try:
-        version, prefix, folders = json.loads(asked.text().strip().splitlines()[-1])
-    except (ValueError, IndexError):
-        raise Refused("cannot-start", "The Python `%s` does not say where it looks for packages." % path)
-    return PackageLocation(
-        "", str(prefix), str(version), [str(each) for each in folders if each and os.path.isdir(str(each))]
-    )
+    said = (asked.text().strip().splitlines() or [""])[-1]
+    if not os.path.isabs(said):
+        raise Refused("cannot-start", "The Python `%s` does not say which one it starts." % script)
+    return said
 
 
 def describe(home: Home, message: Message) -> Dict[str, Any]:
@@ -124,7 +135,7 @@ def describe(home: Home, message: Message) -> Dict[str, Any]:
     `container` all of it is about the image."""
     place, exact = _place(home, message.get("container")), bool(message.get("exact"))
     platform = place.platform
-    near = [lock for lock in message["locks"] if is_lock(lock)]
+    near = [lock for lock in message["locks"] if is_lock(lock) and lock["spec"] == message["spec"]]
     if exact and (not near or near[0]["platform"] != platform):
         about = (near[0]["platform"] if near else "another machine", place.words, platform)
         raise Refused("preparation", "The environment that is wanted was made for %s, and %s is %s." % about)
@@ -133,7 +144,9 @@ def describe(home: Home, message: Message) -> Dict[str, Any]:
     if message.get("container") is not None and not message["container"].get("gpus"):
         report = gpus.no_driver()
     looked = Known(home, {"python": pin}, report, place)
-    known = near[:1] if exact else [lock for lock in near + read_locks(home, message["spec"]) if looked.fits(lock)]
+    known = near[:1] if exact else [lock for lock in near if looked.fits(lock)]
+    if not known:  # the host's own count where the project has none
+        known = [lock for lock in read_locks(home, message["spec"]) if looked.fits(lock)]
     location = str(message.get("location") or "")
     found = place.pythons() if pin else []
     if exact and not place.tag:  # the other run may have had what is active here
@@ -151,7 +164,7 @@ def describe(home: Home, message: Message) -> Dict[str, Any]:
         "lock": lock,
         "built": lock is not None
         and python is not None
-        and _is_built(home, lock, place.noted_as(pin, location if place.tag else python.path)),
+        and _is_built(home, note_path(home, lock, place.noted_as(pin, location if place.tag else python.path), exact)),
     }
 
 
@@ -187,9 +200,9 @@ def _lock_for(python: Optional[Interpreter], known: List[Lock]) -> Optional[Lock
     return fitting[0] if fitting else None
 
 
-def _is_built(home: Home, lock: Lock, wanted: str) -> bool:
+def _is_built(home: Home, note: str) -> bool:
     try:
-        with open(note_path(home, lock, wanted)) as source:
+        with open(note) as source:
             return is_whole(home.environment(source.read().strip()))
     except (OSError, Refused):
         return False

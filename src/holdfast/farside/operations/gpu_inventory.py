@@ -31,6 +31,7 @@ from holdfast.farside.system.layout import Home
 _MINE, _RUN, _STRANGER = "mine", "run", "stranger"
 _LONGEST = 60.0
 _MOST_ANCESTORS = 100
+_MOST_WAITING = 1000
 
 Row = Dict[str, Any]
 
@@ -77,20 +78,22 @@ def _device(device: Row, state: LeaseState, used: Dict[str, bool]) -> Row:
 
 
 def _lease(uuid: Optional[str], state: LeaseState) -> Optional[Row]:
-    if uuid is None or uuid not in state.taken:
-        return None
-    holder = state.holder(uuid)
+    holder = None if uuid is None else state.leases.get(uuid)
     if holder is None:
-        return {"uid": None, "user": "", "run": "", "pid": None}
-    return {"uid": holder.uid, "user": user_name(holder.uid), "run": holder.run, "pid": holder.pid}
+        return None
+    if holder.uid is None:
+        return {"uid": None, "user": "", "run": holder.run, "pid": None}
+    is_its = holder.pid is not None and occupant(holder.pid).uid == holder.uid
+    pid = holder.pid if is_its else None
+    return {"uid": holder.uid, "user": user_name(holder.uid), "run": holder.run, "pid": pid}
 
 
 def _holder(device: Row, instance: Optional[int], state: LeaseState) -> Optional[LeaseHolder]:
     """The holder of the lease on the device or instance that a process uses, or None."""
     for part in device["instances"]:
         if instance is not None and part.get("gpu_instance") == instance:
-            return state.holder(str(part["uuid"]))
-    return state.holder(str(device["uuid"]))
+            return state.leases.get(str(part["uuid"]))
+    return state.leases.get(str(device["uuid"]))
 
 
 def _about(who: Occupant, holder: Optional[LeaseHolder]) -> Row:
@@ -120,13 +123,8 @@ def _queue(state: LeaseState, report: gpus.Report) -> List[Row]:
     here = {each["uuid"] for each in report["devices"]}
     here |= {part["uuid"] for each in report["devices"] for part in each["instances"]}
     rows = []
-    for ticket in state.tickets:
-        if not ticket.usable & here:
-            continue
-        uid = occupant(ticket.pid).uid if registry.is_here(ticket) else None
-        if uid is None:  # hidden, or in a container: then as it says itself
-            uid = ticket.uid
-        waited = max(0.0, (registry.now() - ticket.time) / 1e9)
+    for ticket in registry.present(each for each in state.tickets if each.usable & here)[:_MOST_WAITING]:
+        uid, waited = ticket.uid, max(0.0, (registry.now() - ticket.time) / 1e9)
         row: Row = {"gpus": ticket.gpus, "pid": ticket.pid, "uid": uid, "user": None if uid is None else user_name(uid)}
-        rows.append(dict(row, run=ticket.run or None, waited=waited, devices=sorted(ticket.usable)))
+        rows.append(dict(row, run=ticket.run or None, waited=waited, devices=sorted(ticket.usable & here)))
     return rows

@@ -6,9 +6,10 @@ import os
 import zlib
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-from holdfast.farside.system.files import find_object, names_in, read_json
+from holdfast.farside.system import foreign
+from holdfast.farside.system.files import find_object, names_in, read_record
 from holdfast.farside.system.frames import CHUNK
-from holdfast.farside.system.layout import Home
+from holdfast.farside.system.layout import BOUND, Home
 
 PAGE = 5000
 _MOST_RECORDS = 2 << 20
@@ -47,7 +48,7 @@ def known_projects(home: Home, message: Message) -> List[List[Any]]:
         row = found.setdefault(project, [project, "", 0])
         row[2] += 1
         if not row[1]:
-            submission = read_json(os.path.join(home.run(project, run), "submission.json"))
+            submission = read_record(os.path.join(home.run(project, run), "submission.json"))
             row[1] = str(submission.get("project_name", "")) if submission else ""
     return list(found.values())
 
@@ -105,7 +106,7 @@ def all_runs(home: Home, only: Optional[str] = None) -> Iterator[Tuple[str, str]
 
 def _plan(home: Home, project: str, run: str) -> Optional[Dict[str, Any]]:
     """The run's plan; None for what is no run, or one that was given up before it began."""
-    plan = read_json(os.path.join(home.run(project, run), "plan.json"))
+    plan = read_record(os.path.join(home.run(project, run), "plan.json"))
     return None if plan is None or plan.get("given_up") else plan
 
 
@@ -118,14 +119,14 @@ def _record(home: Home, project: str, run: str) -> Optional[Dict[str, Any]]:
         "project": project,
         "run": run,
         "plan": plan,
-        "submission": read_json(os.path.join(folder, "submission.json")),
-        "configuration": read_json(os.path.join(folder, "configuration.json")),
+        "submission": read_record(os.path.join(folder, "submission.json")),
+        "configuration": read_record(os.path.join(folder, "configuration.json")),
     }
 
 
 def _stores(home: Home, project: str, run: str) -> List[str]:
-    bound = read_json(os.path.join(home.run(project, run), "bound.json")) or _plan(home, project, run) or {}
-    return [store for store in bound.get("stores", []) if isinstance(store, str) and os.path.isabs(store)]
+    bound = read_record(os.path.join(home.run(project, run), BOUND)) or _plan(home, project, run) or {}
+    return [store for store in foreign.listing(bound.get("stores")) if isinstance(store, str) and os.path.isabs(store)]
 
 
 def names(folder: str) -> List[str]:

@@ -1,7 +1,6 @@
 """Containers of this home whose run is over: what a supervisor that was killed could not remove any more."""
 
 import calendar
-import json
 import os
 import re
 import time
@@ -11,6 +10,7 @@ from holdfast.farside.containers.daemon import DockerClient
 from holdfast.farside.containers.docker_errors import explain
 from holdfast.farside.containers.docker_options import HOME_LABEL, PROJECT_LABEL, RUN_LABEL, SHELL_LABEL
 from holdfast.farside.run.liveness import is_alive
+from holdfast.farside.system import foreign
 from holdfast.farside.system.layout import Home
 from holdfast.farside.system.refusal import Refused
 
@@ -47,19 +47,18 @@ def _listed(home: Home, docker: DockerClient) -> List[Dict[str, Any]]:
     if not names.output.split():
         return []
     answer = docker.call(["inspect"] + names.output.split(), PATIENCE)  # fails for one that has gone meanwhile
-    try:
-        found: List[Dict[str, Any]] = json.loads(answer.output)
-    except ValueError:
-        raise explain(answer) from None
-    return found
+    found = foreign.parsed(answer.output)
+    if not isinstance(found, list):
+        raise explain(answer)
+    return [each for each in found if isinstance(each, dict)]
 
 
 def _over(home: Home, docker: DockerClient, rows: List[Dict[str, Any]]) -> Iterator[Dict[str, str]]:
     for row in rows:
-        config = row.get("Config") or {}
-        labels = config.get("Labels") or {}
+        config = foreign.mapping(row.get("Config"))
+        labels = foreign.mapping(config.get("Labels"))
         run, project = str(labels.get(RUN_LABEL, "")), str(labels.get(PROJECT_LABEL, ""))
-        state = str((row.get("State") or {}).get("Status", ""))
+        state = str(foreign.mapping(row.get("State")).get("Status", ""))
         if SHELL_LABEL in labels and state in _LIVING:
             continue  # a person is in it, for as long as that may be
         if _is_at_work(home, project, run, str(row.get("Created", ""))):

@@ -12,10 +12,11 @@ from typing import Any, Dict, Optional
 
 from holdfast.farside.environments.built_environment import Environment, read_mark
 from holdfast.farside.environments.user_python import find_python
+from holdfast.farside.system import foreign
 from holdfast.farside.system.bound_plan import bind
 from holdfast.farside.system.children import inherited_environment
-from holdfast.farside.system.files import names_in
-from holdfast.farside.system.layout import GENERATION, INSIDE, Home, checked
+from holdfast.farside.system.files import names_in, read_record
+from holdfast.farside.system.layout import BOUND, GENERATION, INSIDE, Home, checked
 from holdfast.farside.system.refusal import Refused
 
 OLD = 3600.0
@@ -85,17 +86,21 @@ def _of_run(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
     folder = home.run(message["project"], message["run"])
     if not os.path.isdir(folder):
         raise Refused("not-found", "The run `%s` is not on this host any more." % message["run"])
-    try:
-        with open(os.path.join(folder, "bound.json")) as source:
-            command = json.load(source)
-    except FileNotFoundError:
+    command = read_record(os.path.join(folder, BOUND))
+    if command is None:
         raise Refused("not-ready", "The run `%s` has not come as far as its script yet." % message["run"])
-    command["environment"].pop(GENERATION, None)  # what a person starts here is not the run's, and does not end with it
-    found = {"directory": command["directory"], "environment": command["environment"], "python": command["python"]}
+    found: Dict[str, Any] = {name: foreign.text(command.get(name)) for name in ("directory", "python")}
+    variables = foreign.mapping(command.get("environment"))
+    # What a person starts here is not the run's, and does not end with it.
+    found["environment"] = {name: foreign.text(value) for name, value in variables.items() if name != GENERATION}
+    if not found["directory"]:
+        raise Refused(
+            "not-ready", "The command of the run `%s` cannot be read: its `bound.json` is damaged." % message["run"]
+        )
     if os.path.isdir(os.path.join(folder, INSIDE)):
         from holdfast.farside.containers.container_shell import of_run
 
-        found["inside"] = of_run(folder, command)
+        found["inside"] = of_run(folder, found)
     return found
 
 

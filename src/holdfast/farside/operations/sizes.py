@@ -11,6 +11,8 @@ from holdfast.farside.operations.home_lock import Alone
 from holdfast.farside.operations.sweep import sweep_containers
 from holdfast.farside.run.liveness import alive, lives_on
 from holdfast.farside.system.files import names_in, read_json, remove_path, remove_tree
+from holdfast.farside.system.folders import walked
+from holdfast.farside.system.harmless import pasted
 from holdfast.farside.system.layout import MARKER, Home
 from holdfast.farside.system.refusal import Refused
 
@@ -32,7 +34,7 @@ def purge(home: Home) -> Dict[str, Any]:
     """Remove all that Holdfast has put here, and the folder if that leaves it empty; `kept`: what is left in it, and
     where links led. Refused while a run lives, and in a folder that is not Holdfast's. What a purge that broke left is
     removed by the next."""
-    account.refuse_foreign(home, _BY_HAND)
+    account.refuse_unmarked_home(home, _BY_HAND)
     if not os.path.isdir(home.path):
         return {"removed": 0, "kept": []}
     _refuse_living(home.runs())
@@ -107,7 +109,9 @@ def _refuse_living(folder: str) -> None:
 def _refuse_alive(run: str) -> None:
     if lives_on(run):
         name = os.path.basename(run)
-        raise Refused("living", "The run `%s` is still alive." % name, "Wait for it, or: holdfast cancel -r %s" % name)
+        raise Refused(
+            "living", "The run `%s` is still alive." % name, "Wait for it, or: holdfast cancel -r %s" % pasted(name)
+        )
 
 
 def _links(home: Home) -> List[str]:
@@ -148,7 +152,7 @@ def _is_found(home: Home) -> bool:
 def _size(path: str, seen: Set[Tuple[int, int]]) -> int:
     """Bytes of what lies there. A file with several names counts where it is met first."""
     total = 0
-    for folder, _, names in os.walk(path) if not os.path.islink(path) else []:
+    for folder, _, names in walked(path) if not os.path.islink(path) else []:
         for name in names:
             try:
                 status = os.lstat(os.path.join(folder, name))

@@ -5,23 +5,25 @@ import errno
 import fcntl
 import os
 import signal
-import stat
 import time
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from holdfast.farside.run.liveness import adjudicate, elsewhere, is_alive
-from holdfast.farside.system import kernel, processes
+from holdfast.farside.system import kernel, lost_locks, processes
+from holdfast.farside.system.harmless import pasted
 from holdfast.farside.system.layout import (
     GUARDIAN_BYTE,
     GUARDIAN_NAME,
     INSIDE,
     KEEPER_NAME,
+    LOCK,
     READER_NAME,
     SAMPLER_NAME,
     STACKS,
     SUPERVISOR_BYTE,
     Home,
 )
+from holdfast.farside.system.nofollow import open_plain
 from holdfast.farside.system.processes import Process
 from holdfast.farside.system.refusal import Refused
 
@@ -128,13 +130,15 @@ class _File:
 
     def __enter__(self) -> "_File":
         try:
-            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+            self._descriptor = open_plain(self._path, os.O_RDWR)
         except FileNotFoundError:
             return self
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ELOOP, errno.EISDIR):
+                raise
+            text = "`%s` is not a file: the script has put something else there."
+            raise Refused("storage", text % self._path) from error
         found = os.fstat(self._descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            os.close(self._descriptor)
-            raise Refused("storage", "`%s` is not a file: the script has put something else there." % self._path)
         self.key = (found.st_dev, found.st_ino)
         self._lock()
         if self.size() > LARGEST_FILE:
@@ -207,13 +211,11 @@ def _members(folder: str, run: str) -> List[Process]:
     """The script's processes: below the guardian or, in a container, below the launcher."""
     from holdfast.farside.containers.removal import planned
 
-    lock = os.path.join(folder, "lock")
-    supervisor = kernel.lock_holder(lock, SUPERVISOR_BYTE)
+    lock = os.path.join(folder, LOCK)
+    supervisor = lost_locks.holder(lock, SUPERVISOR_BYTE)
     if planned(folder) is None:
-        root = kernel.lock_holder(lock, GUARDIAN_BYTE) or supervisor
+        root = lost_locks.holder(lock, GUARDIAN_BYTE) or supervisor
     else:
-        from holdfast.farside.containers.launcher import LOCK
-
         root = kernel.lock_holder(os.path.join(folder, INSIDE, LOCK), 0)
     if root == 0:
         raise Refused("refused", "The processes of `%s` cannot be seen from where Holdfast runs on this host." % run)
@@ -222,7 +224,7 @@ def _members(folder: str, run: str) -> List[Process]:
         raise Refused(
             "not-ready",
             "The run `%s` has no process of its own now: its script has not begun, or has just ended." % run,
-            "Where it is: holdfast status -r %s" % run,
+            "Where it is: holdfast status -r %s" % pasted(run),
         )
     return found
 

@@ -1,18 +1,24 @@
 """What the agent does with the files of runs: which go home, how much there is, and what may be removed."""
 
+import errno
 import json
 import os
 import stat
 import time
 import zlib
-from typing import Any, Callable, Dict, Iterator, List, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from holdfast.farside.run.liveness import adjudicate, lives_on
+from holdfast.farside.run.run_group import group_of
 from holdfast.farside.system import kernel
 from holdfast.farside.system.digests import sha256
-from holdfast.farside.system.files import remove_tree, size_freed, unlink, walk, write_whole
+from holdfast.farside.system.files import remove_path, remove_tree, size_freed, unlink, walk, write_whole
 from holdfast.farside.system.frames import CHUNK
-from holdfast.farside.system.layout import BUILD_BYTE, RESERVE, USE_BYTE, Home, relative_parts
+from holdfast.farside.system.harmless import pasted
+from holdfast.farside.system.journal import events_there
+from holdfast.farside.system.layout import BUILD_BYTE, JOURNAL, RESERVE, USE_BYTE, Home, relative_parts
+from holdfast.farside.system.lost_locks import LostLocks
+from holdfast.farside.system.nofollow import allow_below, open_below, readlink_below
 from holdfast.farside.system.refusal import Refused
 
 _STEADY = 2.0
@@ -27,15 +33,16 @@ def list_files(home: Home, message: Message, beat: Callable[[], None]) -> Tuple[
     empty; one that is a link leads elsewhere and is not followed. `beat`: as for `walk`."""
     found: List[List[Any]] = []
     problems: List[str] = []
+    folder = _folder(home, message)
     for name in message["roots"]:
-        root = inside(home, message, name, must_exist=False)
-        if os.path.islink(root):
-            problems.append("`%s` is a link to `%s`, outside the run: not fetched." % (name, os.readlink(root)))
+        if _is_linked(folder, name, problems):
             continue
-        for path, status in walk(root, problems, beat):
+        for path, status in walk(os.path.join(folder, *relative_parts(name)), problems, beat):
             place = name + "/" + path
             if stat.S_ISLNK(status.st_mode):
-                found.append([place, "l", 0, status.st_mtime_ns, os.readlink(os.path.join(root, path)), False])
+                target = _target(folder, place)
+                if target is not None:
+                    found.append([place, "l", 0, status.st_mtime_ns, target, False])
             elif stat.S_ISREG(status.st_mode):
                 is_executable = bool(status.st_mode & stat.S_IXUSR)
                 found.append([place, "f", status.st_size, status.st_mtime_ns, "", is_executable])
@@ -44,26 +51,45 @@ def list_files(home: Home, message: Message, beat: Callable[[], None]) -> Tuple[
     return found, problems
 
 
+def _is_linked(folder: str, name: str, problems: List[str]) -> bool:
+    """Whether there is a link in the place of that folder, or of one above it, below the run's."""
+    parts = relative_parts(name)
+    for count in range(1, len(parts) + 1):
+        place = "/".join(parts[:count])
+        target = _target(folder, place)
+        if target is not None:
+            problems.append("`%s` is a link to `%s`: not fetched." % (place, target))
+            return True
+    return False
+
+
+def _target(folder: str, path: str) -> Optional[str]:
+    """Where the link at `path` leads, by its own words; None where there is no link."""
+    try:
+        return readlink_below(folder, path)
+    except OSError:
+        return None
+
+
 def link(home: Home, message: Message) -> Dict[str, Any]:
     """Bring one file home on the same machine: of an ended run as a hard link where the disk is the same, else as a
     copy.
 
     The near side names the destination; it exists only when it is whole."""
-    source = inside(home, message, message["path"])
     destination = str(message["destination"])
-    status = os.lstat(source)
-    if not stat.S_ISREG(status.st_mode):
-        raise Refused("refused", "`%s` is not a file." % message["path"])
-    part = os.path.join(os.path.dirname(destination), ".fetch-%d" % os.getpid())
+    part = os.path.join(os.path.dirname(destination), ".fetch-%d-%s" % (os.getpid(), os.urandom(4).hex()))
+    source = _opened(home, message, message["path"])
     try:
         ended = bool(message.get("ended"))
         if not ended or not _linked(source, part):
             _copy(source, part, ended)
         os.rename(part, destination)
+        return {"size": os.fstat(source).st_size}
     except OSError as error:
         unlink(part)
         raise Refused("destination", "%s: %s" % (destination, error.strerror))
-    return {"size": status.st_size}
+    finally:
+        os.close(source)
 
 
 def write_request(folder: str, name: str, request: Dict[str, Any]) -> None:
@@ -84,15 +110,16 @@ def remove(home: Home, message: Message) -> Dict[str, Any]:
     if "environment" in message:
         return _remove_environment(home.environment(message["environment"]))
     folder = home.run(message["project"], message["run"])
-    if not os.path.isdir(folder):
+    if not os.path.lexists(folder):
         return {"removed": 0}
     adjudicate(folder)
     if lives_on(folder):
         raise Refused(
-            "living", "The run `%s` is still alive." % message["run"], "holdfast cancel -r %s" % message["run"]
+            "living", "The run `%s` is still alive." % message["run"], "holdfast cancel -r %s" % pasted(message["run"])
         )
+    group_of(events_there(os.path.join(folder, JOURNAL))).remove()  # where it was killed before it could do so
     size = size_freed(folder)
-    remove_tree(folder)
+    remove_path(folder)
     return {"removed": size}
 
 
@@ -101,7 +128,9 @@ def _remove_environment(path: str) -> Dict[str, Any]:
         return {"removed": 0}
     descriptor = os.open(path + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        if not kernel.lock(descriptor, BUILD_BYTE) or not kernel.lock(descriptor, USE_BYTE):
+        is_free = kernel.lock(descriptor, BUILD_BYTE) and kernel.lock(descriptor, USE_BYTE)
+        lost = LostLocks()
+        if not is_free or any(lost.holder(path + ".lock", byte) is not None for byte in (BUILD_BYTE, USE_BYTE)):
             raise Refused("living", "The environment `%s` is in use by a run or a shell." % os.path.basename(path))
         size = size_freed(path)
         remove_tree(path)
@@ -110,42 +139,50 @@ def _remove_environment(path: str) -> Dict[str, Any]:
     return {"removed": size}
 
 
-def inside(home: Home, message: Message, path: str, must_exist: bool = True) -> str:
-    """A path of the run's folder that no link leads out of."""
+def _folder(home: Home, message: Message) -> str:
     folder = home.run(message["project"], message["run"])
-    full = os.path.join(folder, *relative_parts(path))
     if not os.path.isdir(folder):
         raise Refused("not-found", "The run `%s` is not on this host." % message["run"])
-    if os.path.realpath(os.path.dirname(full)) != os.path.join(os.path.realpath(folder), *path.split("/")[:-1]):
-        raise Refused("refused", "`%s` leads out of the run's folder." % path)
-    if must_exist and not os.path.lexists(full):
-        raise Refused("not-found", "The run `%s` has no file `%s` on its host." % (message["run"], path))
-    return full
+    return folder
 
 
-def _open_file(path: str) -> int:
-    """The script may have taken away its own right to read what it wrote; it is the user's all the same."""
-    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # a pipe in its place must not stop us
+def _opened(home: Home, message: Message, path: str) -> int:
+    """A descriptor of a file of the run. No link is followed, wherever it stands below the run's folder and whenever it
+    was put there. The script may have taken away its own right to read what it wrote: it is the user's all the same."""
+    folder = _folder(home, message)
     try:
-        return os.open(path, flags)
-    except PermissionError:
-        os.chmod(path, os.stat(path).st_mode | stat.S_IRUSR)
-        return os.open(path, flags)
+        try:
+            return open_below(folder, path)
+        except PermissionError:
+            allow_below(folder, path, stat.S_IRUSR)
+            return open_below(folder, path)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENOTDIR, errno.EINVAL, errno.ENXIO, errno.ENOENT):
+            raise
+        problems: List[str] = []
+        if _is_linked(folder, path, problems):
+            raise Refused("refused", problems[0]) from error
+        if error.errno in (errno.ENOENT, errno.ENOTDIR):
+            text = "The run `%s` has no file `%s` on its host." % (message["run"], path)
+            raise Refused("not-found", text) from error
+        raise Refused("refused", "`%s` is not a file." % path) from error
 
 
-def _linked(source: str, target: str) -> bool:
+def _linked(source: int, target: str) -> bool:
+    """Of what is open, whatever has its name by now."""
     try:
-        os.link(source, target)
+        # Only with a descriptor does Python follow the link of /proc.
+        os.link("/proc/self/fd/%d" % source, target, src_dir_fd=source, follow_symlinks=True)
     except OSError:
         return False
     return True
 
 
-def _copy(source: str, target: str, ended: bool) -> None:
+def _copy(source: int, target: str, ended: bool) -> None:
     """The copy has the time of its source, by which a later look knows that it is the same. One of a file that may
     still be written to in this moment has its own."""
-    with os.fdopen(_open_file(source), "rb") as reader, open(target, "wb") as writer:
-        before = os.fstat(reader.fileno())
+    with os.fdopen(os.dup(source), "rb") as reader, open(target, "xb") as writer:
+        before = os.fstat(source)
         for block in iter(lambda: reader.read(CHUNK), b""):
             writer.write(block)
         if before.st_mode & stat.S_IXUSR:
@@ -165,9 +202,7 @@ File = Tuple[str, int, str]
 
 def wanted(home: Home, message: Message) -> List[File]:
     """The files of the request: path, how many bytes are at home, and their sha256. Refused before anything is sent."""
-    folder = home.run(message["project"], message["run"])
-    if not os.path.isdir(folder):
-        raise Refused("not-found", "The run `%s` is not on this host." % message["run"])
+    _folder(home, message)
     files = [(path, int(offset), str(digest)) for path, offset, digest in message["files"]]
     for path, _, _ in files:
         relative_parts(path)
@@ -181,7 +216,7 @@ def stream(home: Home, message: Message, files: List[File], beat: Callable[[], N
     for path, offset, digest in files:
         about = {"run": message["run"], "file": path}
         try:
-            descriptor = _open_file(inside(home, message, path))
+            descriptor = _opened(home, message, path)
             try:
                 for frame in _pieces(descriptor, about, (offset, digest), beat):
                     yield frame
@@ -197,8 +232,6 @@ def stream(home: Home, message: Message, files: List[File], beat: Callable[[], N
 
 def _pieces(descriptor: int, about: Message, have: Tuple[int, str], beat: Callable[[], None]) -> Iterator[Frame]:
     status = os.fstat(descriptor)
-    if not stat.S_ISREG(status.st_mode):
-        raise Refused("refused", "`%s` is not a file." % about["file"])
     offset, total = _beginning(descriptor, have, status.st_size, beat)
     first = os.pread(descriptor, _SAMPLE, offset)
     packs = len(first) > 256 and len(zlib.compress(first, 1)) < _WORTH * len(first)

@@ -6,10 +6,11 @@ import time
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from holdfast.farside.engines.owners import pace
+from holdfast.farside.run.liveness import wait_until_on_host
 from holdfast.farside.system.digests import prefix_checksum
-from holdfast.farside.system.files import names_in
 from holdfast.farside.system.frames import CHUNK
 from holdfast.farside.system.layout import CONTROL, ENVIRONMENT, JOURNAL, OUTPUT, SAMPLES, checked
+from holdfast.farside.system.nofollow import open_below, open_folder
 from holdfast.farside.system.refusal import Refused
 
 _METRICS = re.compile(r"[0-9]+-[A-Za-z0-9]{1,64}\.jsonl\Z")
@@ -27,6 +28,8 @@ class Subscription:
         self._sent: Dict[str, Tuple[int, bytes]] = {}
         self._rest = b""
         self.ended = False
+        self.problem = ""
+        """Why it cannot be judged, as the follower was told."""
         self.looked = time.monotonic()
         self.pace = pace(folder)
 
@@ -43,7 +46,7 @@ class Subscription:
 
     def _send(self, name: str, limit: Optional[int], send_frame: Push) -> None:
         try:
-            descriptor = os.open(os.path.join(self.folder, name), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            descriptor = open_below(self.folder, name)
         except OSError:
             return
         try:
@@ -77,7 +80,14 @@ class Subscription:
         return 0
 
     def _metric_files(self) -> List[str]:
-        names = names_in(os.path.join(self.folder, "metrics"))
+        try:
+            folder = open_folder(self.folder, "metrics")
+        except OSError:
+            return []
+        try:
+            names = sorted(os.listdir(folder))
+        finally:
+            os.close(folder)
         return ["metrics/" + name for name in names if _METRICS.match(name)]
 
     def _notice_end(self, data: bytes) -> None:
@@ -93,7 +103,7 @@ def _before(descriptor: int, offset: int) -> bytes:
 
 
 def subscribe(folder: str, asked: Dict[str, Any]) -> Subscription:
-    if not os.path.isdir(folder):
+    if not wait_until_on_host(folder):
         raise Refused("not-found", "The run `%s` is not on this host." % asked["run"])
     have = {}
     for name, (length, checksum) in asked.get("have", {}).items():

@@ -5,6 +5,8 @@ import os
 import time
 from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
+from holdfast.farside.engines.engine import DIRECT
+from holdfast.farside.engines.owners import owner_of
 from holdfast.farside.environments.built_environment import names as environment_names
 from holdfast.farside.environments.built_environment import read_mark
 from holdfast.farside.environments.uv import alone, caches
@@ -12,10 +14,10 @@ from holdfast.farside.operations.account import is_ours
 from holdfast.farside.operations.home_lock import Alone
 from holdfast.farside.operations.known_runs import all_runs, names
 from holdfast.farside.operations.objects import incoming
-from holdfast.farside.run.liveness import adjudicate, is_alive
-from holdfast.farside.system import kernel
-from holdfast.farside.system.files import names_in, read_json, remove_path, size_freed
-from holdfast.farside.system.journal import JournalWriter
+from holdfast.farside.run.liveness import adjudicate, has_ended, is_alive
+from holdfast.farside.system import foreign, lost_locks
+from holdfast.farside.system.files import REMOVING, names_in, read_json, read_record, remove_path, size_freed
+from holdfast.farside.system.journal import events_there
 from holdfast.farside.system.layout import BUILD_BYTE, JOURNAL, SHIPPED, Home, object_path
 from holdfast.farside.system.processes import pids
 from holdfast.farside.system.refusal import Refused
@@ -140,17 +142,13 @@ def _snapshots(home: Home) -> Iterator[str]:
     for project in names(home.runs()):
         folder = os.path.join(home.runs(), project)
         for run in names_in(folder, is_strict=True):
-            if not run.startswith(".removing-"):
-                plan = read_json(os.path.join(folder, run, "plan.json"))
+            if not run.startswith(REMOVING):
+                plan = read_record(os.path.join(folder, run, "plan.json"))
                 if plan is not None and isinstance(plan.get("snapshot"), str):
                     yield plan["snapshot"]
-                packages = ((plan or {}).get("environment") or {}).get("packages")
-                if isinstance(packages, str) and not _has_ended(os.path.join(folder, run)):
+                packages = foreign.mapping((plan or {}).get("environment")).get("packages")
+                if isinstance(packages, str) and not has_ended(os.path.join(folder, run)):
                     yield packages
-
-
-def _has_ended(run: str) -> bool:
-    return JournalWriter(os.path.join(run, JOURNAL)).ended() is not None and not is_alive(run)
 
 
 def _contents(home: Home, snapshot: str) -> Iterable[str]:
@@ -192,7 +190,7 @@ def _passing(home: Home) -> Iterator[str]:
     projects = [os.path.join(home.runs(), project) for project in names(home.runs())]
     for folder in [home.versions()] + projects:
         for name in names_in(folder):
-            if name.startswith((".new-", ".removing-")):
+            if name.startswith((".new-", REMOVING)):
                 yield os.path.join(folder, name)
 
 
@@ -210,10 +208,11 @@ def _words_of_users(home: Home) -> str:
     words = [SHIPPED]
     for project, run in all_runs(home):
         folder = home.run(project, run)
-        adjudicate(folder)
-        journal = JournalWriter(os.path.join(folder, JOURNAL))
-        if journal.ended() is None or is_alive(folder):
-            words += [str(event.get("farside")) for event in journal.events() if event["e"] == "created"]
+        if adjudicate(folder) and owner_of(folder).engine != DIRECT:
+            words += names(home.versions())  # its engine may start it yet, with any of them
+        elif not has_ended(folder):
+            events = events_there(os.path.join(folder, JOURNAL))
+            words += [str(event.get("farside")) for event in events if event["e"] == "created"]
     for pid in pids():
         try:
             with open("/proc/%d/cmdline" % pid, "rb") as source:
@@ -278,12 +277,12 @@ def _noted(home: Home, path: str) -> str:
 
 def _is_held(path: str) -> bool:
     lock = path if path.endswith(".lock") else path + ".lock"
-    return kernel.lock_holder(lock, BUILD_BYTE) is not None
+    return lost_locks.holder(lock, BUILD_BYTE) is not None
 
 
 def _half_removed(home: Home, moment: Moment) -> Optional[Callable[[], Paths]]:
     """Environments whose removal was cut off."""
-    names = [name for name in names_in(home.environments()) if name.startswith(".removing-")]
+    names = [name for name in names_in(home.environments()) if name.startswith(REMOVING)]
     paths = [os.path.join(home.environments(), name) for name in names]
     return lambda: [path for path in paths if _is_old(path, moment.now)]
 

@@ -1,13 +1,14 @@
 """What all steps of a run share: its journal, waiting while requests to stop are heard, and the end of processes."""
 
-import json
 import os
 import signal
-from typing import Callable, Optional, Set
+from typing import Callable, List, Optional, Set
 
 from holdfast.farside.environments.workshop import Supervision
-from holdfast.farside.system import processes
+from holdfast.farside.run.run_group import RunGroup
+from holdfast.farside.system import foreign, processes
 from holdfast.farside.system.children import Attendant, Exit, Signals, Stop
+from holdfast.farside.system.files import read_record
 from holdfast.farside.system.journal import JournalWriter
 from holdfast.farside.system.layout import CANCEL, JOURNAL, RESERVE, Home
 from holdfast.farside.system.output import Pump
@@ -15,6 +16,9 @@ from holdfast.farside.system.processes import other_guardians
 
 BRIEF_GRACE = 2.0
 _LEFT_FOR_THE_END = 16384
+_TAKEN = (
+    "Files of the run were removed while it ran; Holdfast made its own again. What the script wrote there may be lost."
+)
 
 
 class Stopped(Exception):
@@ -27,10 +31,13 @@ class Attendance:
 
     def __init__(self, home: Home, folder: str, grace: float) -> None:
         self.home, self.folder = home, folder
-        self.journal = JournalWriter(os.path.join(folder, JOURNAL), os.path.join(folder, RESERVE))
-        signals = Signals((signal.SIGUSR1, signal.SIGTERM, signal.SIGINT))
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        self.attendant = Attendant(signals, grace, self._cancel_request)
+        self.journal = JournalWriter(os.path.join(folder, JOURNAL), os.path.join(folder, RESERVE), keeps=True)
+        signals = Signals((signal.SIGUSR1, signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
+        self.attendant = Attendant(signals, grace, self._cancel_request, self._keep)
+        self.keepers: List[Callable[[], None]] = []
+        """Called when the guardian has looked at the run's files."""
+        self.group = RunGroup()
+        self.enter: Callable[[], None] = lambda: None
         self.helpers: Callable[[], Set[int]] = set
         self.monitors: Callable[[], Set[int]] = set
         self.tells_swept = True
@@ -38,12 +45,12 @@ class Attendance:
     def supervision(self) -> Supervision:
         """What the makers of environments and containers are lent."""
         return Supervision(
-            self.folder, self._attend, self._sweep_briefly, self.check_stop, self.wait, self.journal.append
+            self.folder, self._attend, self._sweep_briefly, self.check_stop, self.wait, self.journal.append, self.enter
         )
 
     def hear_earlier_cancel(self) -> None:
         """One that was asked for before there was a supervisor to hear it."""
-        if os.path.exists(os.path.join(self.folder, CANCEL)):
+        if os.path.lexists(os.path.join(self.folder, CANCEL)):
             self.attendant.stop = self._cancel_request()
 
     def check_stop(self) -> None:
@@ -63,7 +70,14 @@ class Attendance:
         def spared() -> Set[int]:
             return other_guardians(self.home, self.folder) | self.monitors()
 
-        ended = processes.sweep(grace, lambda seconds: self.attendant.wait(seconds, pump), spared, own=own)
+        def kill() -> None:
+            """From outside of the group, in which this process is."""
+            self.group.leave({os.getpid()} | own())
+            self.group.kill(spared)
+            self.group.enter(os.getpid())
+
+        rules = processes.SweepRules(spared, own, kill)
+        ended = processes.sweep(grace, lambda seconds: self.attendant.wait(seconds, pump), rules)
         if ended and self.tells_swept:
             self.journal.append("swept", processes=[list(each) for each in ended[:100]], count=len(ended))
 
@@ -92,12 +106,16 @@ class Attendance:
     def _sweep_briefly(self) -> None:
         self.sweep(BRIEF_GRACE)
 
+    def _keep(self) -> None:
+        for keep in self.keepers:
+            keep()
+        if self.journal.keep():
+            self.journal.append("note", text=_TAKEN)
+
     def _cancel_request(self) -> Optional[Stop]:
-        try:
-            with open(os.path.join(self.folder, CANCEL)) as source:
-                request = json.load(source)
-        except (OSError, ValueError):
+        request = read_record(os.path.join(self.folder, CANCEL))
+        if request is None:
             return None
         if request.get("grace") is not None:
-            self.attendant.grace = float(request["grace"])
+            self.attendant.grace = max(0.0, foreign.number(request["grace"]))
         return Stop("cancel", str(request.get("detail", "")))

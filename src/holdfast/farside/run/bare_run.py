@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence,
 
 from holdfast.farside.environments.user_python import beside, find_python
 from holdfast.farside.environments.workshop import Room, Supervision
+from holdfast.farside.run.run_group import NAME, RunGroup
 from holdfast.farside.system.bound_plan import holes
 from holdfast.farside.system.children import Attendant, Exit, Stop, inherited_environment, spawn
 from holdfast.farside.system.layout import Home
@@ -131,11 +132,7 @@ class Witness:
 
     def _alone(self) -> bool:
         """Nothing but this process and its guardian is left in the control group, so the victim was the run's."""
-        try:
-            with open(os.path.join(os.path.dirname(self._counter or ""), "cgroup.procs")) as source:
-                members = {int(line) for line in source}
-        except (OSError, ValueError):
-            return False
+        members = RunGroup(os.path.dirname(self._counter or "")).members()
         return bool(members) and members <= {os.getpid(), os.getppid()}
 
 
@@ -149,7 +146,8 @@ def _counter_file() -> Optional[str]:
     for line in lines:
         _, controllers, path = line.split(":", 2)
         if controllers == "":
-            candidate = os.path.join("/sys/fs/cgroup" + path.rstrip("/"), "memory.events")
+            above = path.split("/" + NAME)[0]  # the run's own counts nothing
+            candidate = os.path.join("/sys/fs/cgroup" + above.rstrip("/"), "memory.events")
         elif "memory" in controllers.split(","):
             candidate = os.path.join("/sys/fs/cgroup/memory" + path.rstrip("/"), "memory.oom_control")
         else:

@@ -76,7 +76,8 @@ class ContainedRun(BareRun):
             return [], []
         from holdfast.farside.environments.build_findings import BuildFinding
 
-        findings = [BuildFinding(*each) for event in said for each in event["findings"]]
+        rows = [each for event in said for each in event["findings"] if len(each) == len(BuildFinding._fields)]
+        findings = [BuildFinding(*each) for each in rows]
         return findings, [str(name) for event in said for name in event["names"]]
 
     def start(self, command: "RunCommand", pump: Pump, output: int) -> int:

@@ -3,14 +3,15 @@ order that their types enforce: each is made by the one before it, and all share
 
 import json
 import os
-import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from holdfast.farside.gpu.request import ALL, GpuRequest, parse
 from holdfast.farside.machine import gpus
 from holdfast.farside.system.children import Attendant, CannotStart, inherited_environment
 from holdfast.farside.system.files import write_whole
-from holdfast.farside.system.layout import GPU_FACTS, OUTPUT
+from holdfast.farside.system.journal import JournalWriter
+from holdfast.farside.system.layout import GPU_FACTS, JOURNAL, OUTPUT
+from holdfast.farside.system.nofollow import open_plain
 from holdfast.farside.system.refusal import Refused
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class _Gpus:
         self.request: GpuRequest = parse(plan.get("gpu"))
         container = plan.get("container")
         self.run, self.owner, self.attendant, self.given = str(plan["run"]), owner, attendant, given
+        self.clock = JournalWriter(os.path.join(owner.folder, JOURNAL)).clock()
         self._gives = None if container is None else container["gpus"]
         self.is_bare = container is None
         self._file = "" if container is None else str(container["file"])
@@ -198,7 +200,7 @@ class GpuStep:
         left, is_stalled = self._end_left(ended)
         said = tuple(recognise(_tail(os.path.join(known.owner.folder, OUTPUT), MOST_READ)))
         code, number = (None, None) if result is None else (result.code, result.signal)
-        when = time.time() if ended is None else ended
+        when = known.clock.now() if ended is None else ended
         is_stopped = known.started is None and known.attendant.stop is not None
         end = End(known.started, when, code, number, said, left, is_stalled, is_stopped)
         samples = Samples()
@@ -344,7 +346,7 @@ class GpusWatched(GpuStep):
     def watchdog(self) -> Optional["GpuWatchdog"]:
         """When the script has started."""
         known = self._gpus
-        known.started = time.time()
+        known.started = known.clock.now()
         facts = known.keep_facts() if known.matters else None  # again: more may have been learned of a container by now
         if facts is None or known.sampling is None or not self.is_given:
             if self.request.stop_if_idle:
@@ -352,7 +354,7 @@ class GpusWatched(GpuStep):
             return None
         from holdfast.farside.gpu.watch.watchdog import GpuWatchdog
 
-        return GpuWatchdog(known.owner.folder, facts, known.run, known.note)
+        return GpuWatchdog(known.owner.folder, facts, known.run, known.note, known.clock)
 
 
 def _unsaid(text: str) -> None:
@@ -361,7 +363,7 @@ def _unsaid(text: str) -> None:
 
 def _tail(path: str, size: int) -> bytes:
     try:
-        with open(path, "rb") as source:
+        with os.fdopen(open_plain(path), "rb") as source:
             source.seek(max(0, os.fstat(source.fileno()).st_size - size))
             return source.read()
     except OSError:

@@ -6,6 +6,7 @@ import os
 from typing import Any, Dict
 
 from holdfast.farside.system import kernel
+from holdfast.farside.system.files import read_record, unlink
 from holdfast.farside.system.journal import JournalWriter
 from holdfast.farside.system.layout import CONTROL, JOURNAL, OUTPUT, RESERVE, SECRETS, SHIPPED, STACKS
 
@@ -31,10 +32,9 @@ def create_folder(path: str, plan: Dict[str, Any], records: Dict[str, Any]) -> N
                 raise
 
 
-def write_created(folder: str, plan: Dict[str, Any], machine: str, **more: str) -> None:
+def write_created(folder: str, plan: Dict[str, Any], machine: str, **more: Any) -> None:
     """`engine`, of `more`: the run waits for that one."""
-    JournalWriter(os.path.join(folder, JOURNAL)).append(
-        "created",
+    JournalWriter(os.path.join(folder, JOURNAL)).begin(
         format=plan["format"],
         run=plan["run"],
         project=plan["project"],
@@ -58,13 +58,9 @@ def write_secrets(folder: str, secrets: Dict[str, str]) -> None:
 def take_secrets(folder: str) -> Dict[str, str]:
     """Read and deleted; a run that never begins loses them too."""
     path = os.path.join(folder, SECRETS)
-    try:
-        with open(path) as source:
-            found = json.load(source)
-        os.unlink(path)
-    except (OSError, ValueError):
-        return {}
-    return {str(name): str(value) for name, value in found.items()} if isinstance(found, dict) else {}
+    found = read_record(path)
+    unlink(path)
+    return {str(name): str(value) for name, value in (found or {}).items()}
 
 
 def _user() -> str:

@@ -1,6 +1,5 @@
 """Starting a run by its engine, once: however often it is asked for, and whatever is cut meanwhile."""
 
-import json
 import os
 import time
 from typing import Any, Dict, Optional
@@ -12,9 +11,10 @@ from holdfast.farside.run.guardian import become_guardian
 from holdfast.farside.run.liveness import adjudicate
 from holdfast.farside.run.run_files import create_folder, write_created, write_secrets
 from holdfast.farside.system import kernel
-from holdfast.farside.system.files import remove_tree
+from holdfast.farside.system.files import read_record, remove_tree
 from holdfast.farside.system.journal import JournalWriter
 from holdfast.farside.system.layout import JOURNAL, STARTER_BYTE, Home
+from holdfast.farside.system.nofollow import open_plain
 from holdfast.farside.system.refusal import Refused
 
 UNSETTLED = "unsettled"
@@ -56,12 +56,11 @@ def queued(home: Home, plan: Plan) -> Optional[str]:
 
 
 def is_started(final: str, plan: Dict[str, Any]) -> bool:
-    try:
-        with open(os.path.join(final, "plan.json")) as source:
-            there = json.load(source)
-    except FileNotFoundError:
+    path = os.path.join(final, "plan.json")
+    there = read_record(path)
+    if there is None and not os.path.lexists(path):
         return False
-    except ValueError:  # a power cut took it; the journal had been kept before
+    if there is None:  # a power cut took it; the journal had been kept before
         created = [event for event in JournalWriter(os.path.join(final, JOURNAL)).events() if event["e"] == "created"]
         there = created[0] if created else {}
     if there.get("generation") != plan["generation"]:
@@ -118,7 +117,7 @@ def _make_folder(run: NewRun, final: str) -> Any:
 
 
 def _lock(final: str) -> int:
-    lock = os.open(os.path.join(final, "lock"), os.O_RDWR | os.O_CLOEXEC)
+    lock = open_plain(os.path.join(final, "lock"), os.O_RDWR)
     deadline = time.monotonic() + PATIENCE
     while not kernel.lock(lock, STARTER_BYTE):
         if time.monotonic() > deadline:

@@ -15,10 +15,14 @@ from holdfast.farside.run.attendance import BRIEF_GRACE, Attendance, Stopped
 from holdfast.farside.run.bare_run import BareRun, Ending
 from holdfast.farside.run.gpu_steps import REFUSED as NO_GPU
 from holdfast.farside.run.gpu_steps import DriverAsked, DriverHeard, GpusChecked, GpuStep, asked_by
+from holdfast.farside.run.guarded import FromGuardian, Helpers
+from holdfast.farside.run.kept_files import HeldLock
+from holdfast.farside.run.run_group import RunGroup
 from holdfast.farside.system import files, kernel
 from holdfast.farside.system.bound_plan import RunCommand, bind
 from holdfast.farside.system.children import CannotStart, Exit, Stop
-from holdfast.farside.system.layout import OUTPUT, SHIPPED, SUPERVISOR_BYTE, Home
+from holdfast.farside.system.layout import BOUND, LOCK, OUTPUT, SHIPPED, SUPERVISOR_BYTE, SUPERVISOR_NAME, Home
+from holdfast.farside.system.nofollow import open_plain, read_plain
 from holdfast.farside.system.output import Pump, Redactor
 from holdfast.farside.system.refusal import Refused
 
@@ -33,14 +37,24 @@ _REASONS = {"cancel": "canceled", "time-limit": "time-limit", "stopped": "stoppe
 class Supervisor:
     """`given` is where leases of GPUs are handed to the guardian, if the plan has any."""
 
-    def __init__(self, home: Home, folder: str, secrets: Dict[str, str], pipe: List[int], given: Any = None) -> None:
+    def __init__(
+        self,
+        home: Home,
+        folder: str,
+        secrets: Dict[str, str],
+        pipe: List[int],
+        given: Any = None,
+        from_guardian: Optional[FromGuardian] = None,
+    ) -> None:
+        self._from_guardian = from_guardian or FromGuardian(RunGroup(), Helpers())
         self.home, self.folder, self.secrets, self.pipe = home, folder, secrets, pipe
         self._given = given
         self.work = os.path.join(folder, "work")
-        with open(os.path.join(folder, "plan.json")) as source:
-            self.plan: Dict[str, Any] = json.load(source)
+        self.plan: Dict[str, Any] = json.loads(read_plain(os.path.join(folder, "plan.json"), files.LARGEST_RECORD))
         self.attendance = Attendance(home, folder, float(self.plan["limits"]["grace"]))
         self.attendant, self.journal = self.attendance.attendant, self.attendance.journal
+        self.attendance.group, self.attendance.enter = self._from_guardian.group, self._from_guardian.wait
+        self.attendant.tell_helper = self._from_guardian.helpers.add
         self.runner = BareRun(home, self.attendance.supervision(), self.attendant)
         """Where the command runs: this machine itself, until the plan's container is known."""
         self.stamps: Dict[str, files.Stamp] = {}
@@ -52,10 +66,11 @@ class Supervisor:
     def main(self) -> None:
         """Everything, in order. Whatever goes wrong becomes the reason in the journal's last line."""
         kernel.become_subreaper()
-        kernel.set_name("hf-supervisor")
-        lock = os.open(os.path.join(self.folder, "lock"), os.O_RDWR | os.O_CLOEXEC)
+        kernel.set_name(SUPERVISOR_NAME)
+        lock = open_plain(os.path.join(self.folder, LOCK), os.O_RDWR)
         if not kernel.lock(lock, SUPERVISOR_BYTE) or self.journal.ended() is not None:
             return  # the guardian was killed before this, and who found nothing here writes or wrote the end
+        self.attendance.keepers.append(HeldLock(self.folder, SUPERVISOR_BYTE, lock).keep)
         self.attendance.hear_earlier_cancel()
         ending = self._ending()
         if self.gpus is not None:
@@ -161,6 +176,7 @@ class Supervisor:
             known = Known(self.home, plan, heard.report, self.runner.place())
             self.prepared = prepare(known, shop, bool(self.plan["prepare"]))
         environment = self.prepared.environment
+        self.attendance.keepers.append(environment.keep)
         self.journal.append(
             "environment",
             id=environment.id,
@@ -183,8 +199,7 @@ class Supervisor:
         heard.look_at(prefix_of(python), version, self.runner.platform)
 
     def _keep(self, bound: Dict[str, Any]) -> None:
-        with open(os.path.join(self.folder, "bound.json"), "w") as target:
-            target.write(json.dumps(bound))
+        files.write_whole(os.path.join(self.folder, BOUND), json.dumps(bound))
 
     def _command(self, bound: Dict[str, Any], facts: Dict[str, str], gpus: GpusChecked) -> RunCommand:
         secrets = {name: self.secrets[name] for name in self.plan["secrets"] if name in self.secrets}
@@ -205,6 +220,7 @@ class Supervisor:
         reader, writer = self.pipe
         pump = Pump(reader, os.path.join(self.folder, OUTPUT), Redactor(self.secrets.values()))
         watched = checked.watch()
+        self.attendance.enter()
         os.write(writer, checked.header())  # through the pipe: it is before the script's first byte in every case
         try:
             pid = self.runner.start(command, pump, writer)
@@ -216,7 +232,7 @@ class Supervisor:
         result = self.attendant.attend(pid, pump, limit, self.attendance.tell_stopping, watchdog)
         stop = self.attendant.stop  # a request that comes later finds a script that ended by itself
         result, ending = self.runner.finish(result, pump, stop)
-        self.exited = (time.time(), result)
+        self.exited = (self.journal.clock().now(), result)
         self.journal.append("exited", code=result.code, signal=result.signal)
         left = self.attendant.grace_left() if stop else min(self.attendant.grace, _LONGEST_GRACE)
         self.attendance.sweep(max(left, BRIEF_GRACE), pump)

@@ -8,7 +8,7 @@ import os
 import select
 import signal
 import time
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from holdfast.farside.system import kernel
 from holdfast.farside.system.output import Pump
@@ -138,9 +138,12 @@ def spawn(
 class Attendant:
     """Waits for one main process of the run, and attends to output, cancel requests and the time limit meanwhile."""
 
-    def __init__(self, signals: Signals, grace: float, stop_asked: Any) -> None:
+    def __init__(self, signals: Signals, grace: float, stop_asked: Any, keep: Any = None) -> None:
+        """`keep`: what SIGHUP, which the guardian sends, asks for."""
         self._signals = signals
-        self._stop_asked = stop_asked
+        self._stop_asked, self._keep = stop_asked, keep
+        self.tell_helper: Callable[[int], None] = _nothing
+        """Called with each process that the supervisor starts for itself."""
         self.grace = grace
         self.stop: Optional[Stop] = None
         self.exits: Dict[int, Exit] = {}
@@ -195,6 +198,10 @@ class Attendant:
             pump.move()
         arrived = self._signals.arrived()  # before reaping: a child that ends after that sends a signal that stays
         self._reap()
+        if signal.SIGHUP in arrived and self._keep is not None:
+            self._keep()
+            if pump is not None:
+                pump.keep()
         self._note(arrived)
 
     def _note(self, arrived: List[int]) -> None:
@@ -210,6 +217,10 @@ class Attendant:
     def _reap(self) -> None:
         for pid, ended in ended_children():
             self.exits[pid] = ended
+
+
+def _nothing(pid: int) -> None:
+    pass
 
 
 def _milliseconds(seconds: float) -> int:

@@ -9,12 +9,19 @@ import stat
 import time
 from typing import IO, Any, Callable, Dict, Iterator, List, Optional, Tuple
 
+from holdfast.farside.system import foreign
 from holdfast.farside.system.digests import sha256
 from holdfast.farside.system.layout import object_path, relative_parts
+from holdfast.farside.system.nofollow import Entry, open_folder, read_plain, read_regular, remove_at, walk_below
 from holdfast.farside.system.refusal import Refused
+from holdfast.farside.system.reserved_names import reserved_path
 
 OUTPUTS = "outputs"
+REMOVING = ".removing-"
+"""How the name of what is being removed begins, until it is gone."""
 _MOST_LISTED = 1000
+LARGEST_RECORD = 256 << 20
+"""Bytes of a file with JSON that is read: a manifest of a million files has fewer."""
 _FICLONE = 0x40049409
 
 Stamp = Tuple[int, int]
@@ -46,6 +53,60 @@ def whole(path: str, mode: Optional[int] = None, is_durable: bool = False) -> It
     except BaseException:
         unlink(new)
         raise
+
+
+def is_at(path: str, descriptor: int) -> bool:
+    """Whether the open file is the one at `path`, and not one that was removed, or replaced."""
+    try:
+        return os.path.samestat(os.lstat(path), os.fstat(descriptor))
+    except OSError:
+        return False
+
+
+def renewed(descriptor: int, path: str) -> int:
+    """For the only writer of a file that others may remove: puts back at `path` what is open as `descriptor`, before
+    what was written there since. Returns the descriptor to go on with, and closes the other; where that fails, as on a
+    full disk, it raises OSError and nothing has changed."""
+    if is_at(path, descriptor):
+        return descriptor
+    flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        there: Optional[int] = os.open(path, flags)
+    except FileNotFoundError:
+        there = None
+    if there is not None and _begins_with(there, descriptor):
+        os.close(descriptor)  # another process of the run put it back
+        return there
+    try:
+        with whole(path, 0o600) as target:
+            for source in (descriptor,) if there is None else (descriptor, there):
+                for block in _blocks(source):
+                    target.write(block)
+    finally:
+        if there is not None:
+            os.close(there)
+    found = os.open(path, flags)
+    os.close(descriptor)
+    return found
+
+
+def _begins_with(one: int, other: int) -> bool:
+    place = 0
+    for block in _blocks(other):
+        if os.pread(one, len(block), place) != block:
+            return False
+        place += len(block)
+    return True
+
+
+def _blocks(descriptor: int) -> Iterator[bytes]:
+    place = 0
+    while True:
+        block = os.pread(descriptor, 1 << 18, place)
+        if not block:
+            return
+        yield block
+        place += len(block)
 
 
 def unlink(path: str) -> None:
@@ -80,6 +141,9 @@ def find_object(stores: List[str], digest: str) -> Optional[str]:
 def materialise(snapshot: str, stores: List[str], work: str) -> Dict[str, Stamp]:
     """Write the snapshot's files below `work`, as copies (or reflinks), never hard links. Returns each file's stamp."""
     manifest = json.loads(_read_object(stores, snapshot).decode("utf-8"))
+    reserved = reserved_path([str(row[0]) for row in manifest["files"]])
+    if reserved is not None:
+        raise Refused("refused", "`%s` is a name that git or Holdfast keeps for itself." % reserved)
     stamps: Dict[str, Stamp] = {}
     folders = set()
     clone = True
@@ -127,51 +191,32 @@ def written(work: str, stamps: Dict[str, Stamp]) -> Tuple[Listing, Listing, int]
     return outputs, others, count
 
 
-def walk(root: str, problems: List[str], beat: Callable[[], None] = lambda: None) -> List[Tuple[str, os.stat_result]]:
+def walk(root: str, problems: List[str], beat: Callable[[], None] = lambda: None) -> List[Entry]:
     """Files and links below `root` by relative path, sorted; links are not followed. A folder that the script closed to
     itself is opened again: it is the user's. What still cannot be looked at is added to `problems`. `beat` is called
     all the time."""
-    found = []
+    found: List[Entry] = []
 
     def note(error: OSError) -> None:
-        if os.path.exists(root):
+        if os.path.lexists(root):
             problems.append("`%s` cannot be looked at: %s." % (error.filename, error.strerror))
 
-    for folder, folders, names in os.walk(root, onerror=note):
-        for name in folders:
-            _open_folder(os.path.join(folder, name))
-        linked = [name for name in folders if os.path.islink(os.path.join(folder, name))]
-        for name in names + linked:
-            full = os.path.join(folder, name)
-            beat()
-            try:
-                found.append((os.path.relpath(full, root), os.lstat(full)))
-            except OSError:
-                continue
+    found += walk_below(os.path.dirname(root), os.path.basename(root), note, beat)
     return sorted(found, key=lambda each: each[0])
 
 
-def _open_folder(path: str) -> None:
-    try:
-        status = os.lstat(path)
-        if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_IRWXU != stat.S_IRWXU:
-            os.chmod(path, status.st_mode | stat.S_IRWXU)
-    except OSError:
-        pass
-
-
 def _read_object(stores: List[str], digest: str) -> bytes:
-    path = find_object(stores, digest)
-    if path is None:
+    descriptor = _open_object(stores, digest)
+    if descriptor is None:
         raise Refused("storage", "The snapshot `%s` is not in the store." % digest)
-    with open(path, "rb") as source:
+    with os.fdopen(descriptor, "rb") as source:
         return source.read()
 
 
 def _open_object(stores: List[str], digest: str) -> Optional[int]:
     for store in stores:
         try:
-            return os.open(object_path(store, digest), os.O_RDONLY | os.O_CLOEXEC)
+            return os.open(object_path(store, digest), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         except FileNotFoundError:
             continue
     return None
@@ -211,20 +256,36 @@ def _reflink(reader: int, writer: int) -> bool:
 
 def remove_tree(path: str) -> None:
     """Delete a folder, also where the script took away its own permissions; links are removed, never followed."""
-    import shutil
-
-    aside = os.path.join(os.path.dirname(path), ".removing-%s-%d" % (os.path.basename(path), int(time.time() * 1000)))
+    folder, name = os.path.split(path)
+    aside = name if name.startswith(REMOVING) else "%s%s-%d" % (REMOVING, name, int(time.time() * 1000))
     try:
-        os.rename(path, aside)  # whole or gone: a half-removed folder is never seen under its name
+        parent = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except FileNotFoundError:
         return
-    os.chmod(aside, 0o700)
-    for folder, folders, _ in os.walk(aside):
-        for name in folders:
-            full = os.path.join(folder, name)
-            if not os.path.islink(full):
-                os.chmod(full, 0o700)
-    shutil.rmtree(aside)
+    try:
+        # Whole or gone: a half-removed folder is never seen under its name.
+        if aside != name:
+            os.rename(name, aside, src_dir_fd=parent, dst_dir_fd=parent)
+        remove_at(parent, aside)
+    except FileNotFoundError:
+        return
+    finally:
+        os.close(parent)
+
+
+def remove_below(folder: str, path: str) -> None:
+    """Delete what is at `path` below a folder that a script can write to. Gone, or behind a link, is success."""
+    above, name = os.path.split(path)
+    try:
+        parent = open_folder(folder, above)
+    except (OSError, Refused):
+        return
+    try:
+        remove_at(parent, name)
+    except OSError:
+        pass  # what is left goes with the environment
+    finally:
+        os.close(parent)
 
 
 def remove_path(path: str) -> None:
@@ -246,11 +307,22 @@ def size_freed(path: str) -> int:
     return status.st_size if status.st_nlink == 1 else 0
 
 
-def read_json(path: str) -> Optional[Dict[str, Any]]:
-    """An object in a file; None if there is none, or it cannot be read."""
+def read_record(path: str) -> Optional[Dict[str, Any]]:
+    """As `read_json`, of a file in a run's folder: one that is a link is none."""
     try:
-        with open(path, "rb") as source:
-            found = json.loads(source.read().decode("utf-8", "replace"))
-    except (OSError, ValueError):
+        return _parsed(read_plain(path, LARGEST_RECORD))
+    except (OSError, Refused):
         return None
+
+
+def read_json(path: str) -> Optional[Dict[str, Any]]:
+    """An object in a file; None if there is none, or it cannot be read, or is larger than such files are."""
+    try:
+        return _parsed(read_regular(path, LARGEST_RECORD))
+    except (OSError, ValueError):  # a path may be none
+        return None
+
+
+def _parsed(data: bytes) -> Optional[Dict[str, Any]]:
+    found = foreign.parsed(data.decode("utf-8", "replace"))
     return found if isinstance(found, dict) else None

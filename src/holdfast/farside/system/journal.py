@@ -3,17 +3,50 @@
 import errno
 import json
 import os
-import time
 from typing import Any, Dict, List, Optional
 
+from holdfast.farside.system import foreign
+from holdfast.farside.system.clock import Clock, clock_of
+from holdfast.farside.system.files import is_at, renewed
+from holdfast.farside.system.nofollow import open_plain
+from holdfast.farside.system.refusal import Refused
+from holdfast.farside.system.whole_lines import WholeLines, pieces
+
 Event = Dict[str, Any]
+_LONGEST_FIRST = 1 << 16
+_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT
 
 
 class JournalWriter:
     """One writer at a time: the supervisor, after its death the guardian, after both the agent that holds the locks."""
 
-    def __init__(self, path: str, reserve: Optional[str] = None) -> None:
+    def __init__(self, path: str, reserve: Optional[str] = None, keeps: bool = False) -> None:
+        """`keeps`: for an owner of the run, which has the journal open. If a cleaner takes the file, it comes back."""
         self.path, self._reserve = path, reserve
+        self._clock: Optional[Clock] = None
+        self._kept = open_plain(path, _FLAGS) if keeps else -1
+
+    def clock(self) -> Clock:
+        """The run's, by which its events are told."""
+        if self._clock is None:
+            self._clock = clock_of(_first_event(self.path))
+        return self._clock
+
+    def begin(self, **keys: Any) -> None:
+        """The first event, from which the run's clock goes."""
+        self._clock = Clock()
+        self.append("created", clock=self._clock.offset, **keys)
+
+    def keep(self) -> bool:
+        """Whether the file had been taken. A disk without room is no reason to end: the next line tries again."""
+        if self._kept < 0 or is_at(self.path, self._kept):
+            return False
+        try:
+            os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+            self._kept = renewed(self._kept, self.path)
+        except OSError:
+            return False
+        return True
 
     def append(self, event: str, **keys: Any) -> None:
         """On a full disk the reserve, a file kept for this, is given up first."""
@@ -34,15 +67,20 @@ class JournalWriter:
     def shrink_reserve(self, size: int) -> None:
         """Give up all of the reserve but `size` bytes, for output that has no room."""
         try:
-            os.truncate(self._reserve or "", size)
-        except OSError:
-            pass  # it was given up already
+            descriptor = open_plain(self._reserve or "", os.O_WRONLY)
+        except (OSError, Refused):
+            return  # it was given up already
+        try:
+            os.ftruncate(descriptor, size)
+        finally:
+            os.close(descriptor)
 
     def _append(self, event: str, keys: Dict[str, Any]) -> None:
-        record = {"t": round(time.time(), 4), "e": event}
+        record = {"t": round(self.clock().now(), 4), "e": event}
         record.update(keys)
         line = json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
-        descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self.keep()
+        descriptor = open_plain(self.path, _FLAGS)
         try:
             if _is_torn(descriptor):
                 line = b"\n" + line
@@ -55,28 +93,40 @@ class JournalWriter:
         return read_events(self.path)
 
     def ended(self) -> Optional[Event]:
-        for event in reversed(self.events()):
-            if event["e"] == "ended":
-                return event
-        return None
+        """The last end. Only lines that look like one are parsed: this is asked every few seconds."""
+        found = [event for event in read_events(self.path, b'"ended"') if event["e"] == "ended"]
+        return found[-1] if found else None
 
 
-def read_events(path: str) -> List[Event]:
-    """Whole lines that parse; anything else is passed over, as every reader does."""
+def _first_event(path: str) -> Event:
     try:
-        with open(path, "rb") as source:
-            lines = source.read().split(b"\n")[:-1]
+        with os.fdopen(open_plain(path), "rb") as source:
+            return foreign.mapping(foreign.parsed(source.readline(_LONGEST_FIRST)))
+    except (OSError, Refused):
+        return {}
+
+
+def read_events(path: str, having: bytes = b"") -> List[Event]:
+    """Whole lines that parse, of those that have these bytes; anything else is passed over, as every reader does."""
+    found, whole = [], WholeLines()
+    try:
+        with os.fdopen(open_plain(path), "rb") as source:
+            for piece in pieces(source):
+                for line in whole.feed(piece):
+                    event = foreign.parsed(line) if having in line else None
+                    if isinstance(event, dict) and isinstance(event.get("e"), str):
+                        found.append(event)
     except FileNotFoundError:
         return []
-    found = []
-    for line in lines:
-        try:
-            event = json.loads(line.decode("utf-8"))
-        except ValueError:
-            continue
-        if isinstance(event, dict) and isinstance(event.get("e"), str):
-            found.append(event)
     return found
+
+
+def events_there(path: str) -> List[Event]:
+    """As `read_events`; none where the file cannot be read, or something else stands in its place."""
+    try:
+        return read_events(path)
+    except OSError:
+        return []
 
 
 def _is_torn(descriptor: int) -> bool:

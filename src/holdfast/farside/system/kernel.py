@@ -5,12 +5,16 @@ import errno
 import fcntl
 import os
 import struct
-from typing import Optional
+from typing import Dict, Optional
 
 _SET_PDEATHSIG, _SET_NAME, _SET_CHILD_SUBREAPER = 1, 15, 36
 _FLOCK = struct.Struct("hhqqi4x")
 _IN_MODIFY, _IN_MOVED_TO, _IN_CREATE = 0x2, 0x80, 0x100
 _IN_NONBLOCK, _IN_CLOEXEC = 0o4000, 0o2000000
+_AT_FDCWD, _AT_SYMLINK_NOFOLLOW = -100, 0x100
+_UTIME_NOW, _UTIME_OMIT = (1 << 30) - 1, (1 << 30) - 2
+_TOUCHED = struct.pack("@llll", 0, _UTIME_NOW, 0, _UTIME_OMIT)
+"""Two `timespec`, whose numbers have the size of C's `long`."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -44,6 +48,21 @@ def boot_id() -> str:
         return ""
 
 
+def pid_namespace() -> int:
+    """Two processes see each other in /proc if this is the same for both; 0 where it cannot be told."""
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        return 0
+
+
+def touch_read(path: str) -> bool:
+    """Lets a file count as read just now, and leaves the time of its last change. A link is not followed. Returns
+    whether that worked. `os.utime` would set both times, and undo a change that comes in between."""
+    done: int = _libc.utimensat(_AT_FDCWD, os.fsencode(path), _TOUCHED, _AT_SYMLINK_NOFOLLOW)
+    return done == 0
+
+
 def lock(descriptor: int, byte: int, shared: bool = False) -> bool:
     """Take a record lock on one byte, without waiting. It is gone within a millisecond of this process's death,
     whatever its children inherited; closing any descriptor of the same file in this process drops it too."""
@@ -60,11 +79,17 @@ def unlock(descriptor: int, byte: int) -> None:
     fcntl.lockf(descriptor, fcntl.LOCK_UN, 1, byte, os.SEEK_SET)
 
 
+def lock_place(descriptor: int) -> Dict[str, int]:
+    """Which file a lock is held on, and from which pid namespace: what another process needs to judge its absence."""
+    return {"lock": os.fstat(descriptor).st_ino, "namespace": pid_namespace()}
+
+
 def lock_holder(path: str, byte: int) -> Optional[int]:
     """The pid of the process that holds the byte, without disturbing it; None when no process does, 0 when it is on
-    another host or outside this pid namespace."""
+    another host or outside this pid namespace. None too for a file that is gone, whose lock may be held:
+    `lost_locks.holder` finds that."""
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     try:

@@ -5,6 +5,7 @@ import os
 import re
 from typing import List
 
+from holdfast.farside.system.ownership import give_back, is_own
 from holdfast.farside.system.refusal import Refused
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}\Z")
@@ -23,12 +24,16 @@ SAMPLES, GPU_FACTS = "gpu.jsonl", "gpu.json"
 """What was seen of the GPUs while the script ran, and what was known of them before."""
 STACKS = "stacks"
 """Where the Python processes of a run write their stacks when they are asked to."""
+BUILD = "build"
+"""In a run's folder: what installers read and write while its environment is made."""
 CONTAINER, FIFO, INSIDE = "container.json", "output.fifo", "inside"
 """In the folder of a run in a container: what it is, its output's way out, and what the launcher in it reads and
 writes."""
-OWNER, SECRETS, CANCEL = "owner.json", "secrets", "cancel"
+LOCK = "lock"
+"""In a run's folder: who has the run holds bytes of it."""
+OWNER, SECRETS, CANCEL, BOUND = "owner.json", "secrets", "cancel", "bound.json"
 """In a run's folder: who has it; what its supervisor reads and deletes, where an engine starts that later; the wish
-that it ends."""
+that it ends; its command with all holes filled."""
 GENERATION = "HOLDFAST_GENERATION"
 """The variable that every process of a run has with a value of its own, and no other process has."""
 GUARDIAN_BYTE, SUPERVISOR_BYTE, STARTER_BYTE = 0, 1, 2
@@ -39,6 +44,7 @@ MARKER = ".holdfast-home"
 """In every folder of Holdfast's: nothing is removed from one that does not have it."""
 
 GUARDIAN_NAME = "hf-guardian"
+SUPERVISOR_NAME = "hf-supervisor"
 KEEPER_NAME = "hf-keeper"
 READER_NAME = "hf-gpus"
 """Of the process that asks NVML; a sick driver may hold it for ever."""
@@ -64,9 +70,9 @@ class Home:
     CONTAINED = ("docker.json", "images", "container-home")
     NAMES = STATE + BUILT + CONTAINED + ("objects", "share", "runs", "settings.json", "shells", "engines")
     PASSING = (".removing-", ".purging-", "settings.json.new-", "machine.new-", "docker.json.new-", ".hf-new-")
-    CLIENTS = ("keys", "askpass", "ssh-")
-    """How names begin of what Holdfast puts there as a client on this machine: keys of other
-    machines are never purged."""
+    CLIENTS = ("keys", "askpass", "ssh-", "projects", "run-")
+    """How names begin of what Holdfast puts there as a client on this machine: keys of other machines, and which
+    projects are this account's, are never purged."""
 
     def make(self) -> None:
         """For this account alone, and marked as Holdfast's. A repeat changes nothing; a folder that holds something
@@ -90,6 +96,30 @@ class Home:
                 json.dump({"format": 1, "found": True} if found else {"format": 1}, target)
         except OSError:
             pass
+
+    def refuse_other_owner(self) -> None:
+        """Raises Refused where a folder of ours in it is another account's, or a link of ours leads to such a one: who
+        owns it decides what runs from there and what is removed."""
+        try:
+            with os.scandir(self.path) as entries:
+                ours = [entry for entry in entries if entry.name in self.NAMES]
+        except OSError:
+            return  # not there yet; what needs it says so
+        for entry in ours:
+            place = entry.path
+            try:
+                owners = [(entry.stat(follow_symlinks=False), place)]
+                if entry.is_symlink():
+                    owners.append((os.stat(place), os.path.realpath(place)))
+            except OSError:
+                continue  # gone, or a link that leads nowhere
+            for status, owned in owners:
+                if not is_own(status):
+                    raise Refused(
+                        "refused",
+                        "`%s` belongs to another account: nothing is read or written there." % place,
+                        _remedy(owned),
+                    )
 
     def marker(self) -> str:
         return os.path.join(self.path, MARKER)
@@ -154,6 +184,11 @@ class Home:
 
     def versions(self) -> str:
         return os.path.join(self.path, "farside")
+
+
+def _remedy(path: str) -> str:
+    another = "give Holdfast another folder on that machine."
+    return "G" + another[1:] if os.geteuid() == 0 else "If it is yours: %s; else %s" % (give_back(path), another)
 
 
 def checked(name: str) -> str:

@@ -6,6 +6,9 @@ import json
 import os
 from typing import Callable, Iterable, List, Optional, Set, Tuple
 
+from holdfast.farside.system.files import renewed
+from holdfast.farside.system.nofollow import open_plain
+
 MASK = b"***"
 SHORTEST_SECRET = 4
 _MOST_HELD = 1 << 16
@@ -92,7 +95,8 @@ class Pump:
         self._moved = moved
         self.open = True
         self.blocked = ""
-        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._path = path
+        self._file = open_plain(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         self._redactor = redactor
         self._pending = b""
         os.set_blocking(pipe, False)
@@ -118,12 +122,20 @@ class Pump:
             self._moved()
         return moved
 
+    def keep(self) -> None:
+        """Put the file back if it was taken. Where there is no room, it goes on as it is."""
+        try:
+            self._file = renewed(self._file, self._path)
+        except OSError:
+            pass
+
     def finish(self) -> int:
         """Take what is still in the pipe and what was held back, close the file. Returns how many bytes were lost."""
         while self.move():
             pass
         self._pending += self._redactor.finish()
         self._write()
+        self.keep()
         os.close(self._file)
         self.open = False
         return len(self._pending)

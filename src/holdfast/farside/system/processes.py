@@ -8,7 +8,16 @@ from typing import Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from holdfast.farside.system import kernel
 from holdfast.farside.system.files import names_in
-from holdfast.farside.system.layout import ENGINE_NAMES, GUARDIAN_BYTE, GUARDIAN_NAME, READER_NAME, SAMPLER_NAME, Home
+from holdfast.farside.system.layout import (
+    ENGINE_NAMES,
+    GUARDIAN_BYTE,
+    GUARDIAN_NAME,
+    LOCK,
+    READER_NAME,
+    SAMPLER_NAME,
+    Home,
+)
+from holdfast.farside.system.lost_locks import LostLocks
 
 
 class Process(NamedTuple):
@@ -106,9 +115,16 @@ def send(process: Process, number: int) -> bool:
     return True
 
 
-def sweep(
-    grace: float, tick: Callable[[float], None], spared: Spared, patience: float = 20.0, own: Spared = set
-) -> List[EndedProcess]:
+class SweepRules(NamedTuple):
+    """Which descendants are let be, and what ends all others at once, where there is such a thing: one that forks
+    quicker than it is looked for."""
+
+    spared: Spared = set
+    own: Spared = set
+    kill: Callable[[], None] = lambda: None
+
+
+def sweep(grace: float, tick: Callable[[float], None], rules: SweepRules, patience: float = 20.0) -> List[EndedProcess]:
     """End every descendant of this process, which must be a subreaper. SIGTERM first, SIGKILL after `grace` seconds.
 
     `tick(seconds)` waits at most that long, reaps children and drains output; it returns early when a child ended.
@@ -119,7 +135,7 @@ def sweep(
     give_up = kill_at + patience
     pause = 0.002
     while True:
-        living = _living(spared, own)
+        living = _living(rules.spared, rules.own)
         now = time.monotonic()
         if not living:
             return list(ended.values())
@@ -128,6 +144,8 @@ def sweep(
                 ended[(process.pid, process.start)] = EndedProcess(process.pid, process.name, "survived")
             return list(ended.values())
         _signal_each(living, ended, kill=now >= kill_at)
+        if now >= kill_at:
+            rules.kill()
         tick(pause if now >= kill_at else min(max(kill_at - now, 0.001), 0.1))
         pause = min(pause * 1.5, 0.25)
 
@@ -178,12 +196,18 @@ def carrying(mark: bytes) -> List[Process]:
 
 
 def other_guardians(home: Home, folder: str) -> Set[int]:
-    """The pids of all guardians of this host but that of the run in `folder`. The lock proves what the name claims."""
-    found = set()
+    """The pids of all guardians of this host but that of the run in `folder`. The lock proves what the name claims; it
+    is held as before where a cleaner took its file."""
+    lost = LostLocks()
+    found = lost.holders_below(home.runs(), "/" + LOCK, GUARDIAN_BYTE) - {os.getppid()}
     for project in names_in(home.runs()):
         for run in names_in(os.path.join(home.runs(), project)):
             other = os.path.join(home.runs(), project, run)
-            holder = None if other == folder else kernel.lock_holder(os.path.join(other, "lock"), GUARDIAN_BYTE)
-            if holder:
-                found.add(holder)
+            if other == folder:
+                continue
+            try:
+                holder = kernel.lock_holder(os.path.join(other, LOCK), GUARDIAN_BYTE)
+                found |= {holder} if holder else set()
+            except OSError:  # a script has put something else there
+                found |= lost.users(other, (GUARDIAN_BYTE,)) - {os.getppid()}
     return found

@@ -24,8 +24,8 @@ def template_names() -> list[tuple[str, str]]:
     return sorted(_DESCRIPTIONS.items())
 
 
-def create_project(path: Path, name: str, template: str) -> Project:
-    """Make the project `name` in the folder `path`, which must be new or empty."""
+def create_project(path: Path, name: str, template: str, home: Path) -> Project:
+    """Make the project `name` in the folder `path`, which must be new or empty. `home`: Holdfast's on this machine."""
     if template not in _DESCRIPTIONS:
         raise UnknownName("template", template, _DESCRIPTIONS, "See `holdfast project sample list`.")
     if not name.strip() or not name.isprintable() or "/" in name or "\\" in name or name in (".", ".."):
@@ -39,7 +39,7 @@ def create_project(path: Path, name: str, template: str) -> Project:
         reason = error.strerror or str(error)
         hint = "Choose a folder that you may write to, with `--path`."
         raise StorageError(f"The project cannot be written to `{folder}`: {reason}.", hint) from error
-    return Project(folder, identity, name, is_bare=False)
+    return Project(folder, identity, name, False, home)
 
 
 def _require_empty(folder: Path) -> None:

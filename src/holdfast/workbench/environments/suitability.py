@@ -6,7 +6,7 @@ from holdfast.environments.fixes import apply_fixes
 from holdfast.environments.replacements import find_replacements
 from holdfast.environments.spec_findings import SpecFinding
 from holdfast.errors import ConfigurationError, HostError, NotAvailable
-from holdfast.frozen import dataclass
+from holdfast.frozen import dataclass, replace
 from holdfast.hosts.client import Client
 from holdfast.hosts.replies import Installed
 from holdfast.project.configuration import Configuration, load_configuration, read_environment_spec
@@ -66,6 +66,7 @@ class EnvironmentCheck:
 
 def check(project: Project, question: EnvironmentCheckRequest, context: Context) -> EnvironmentCheck:
     """Raises ConfigurationError for files that cannot be read, or cannot be fixed."""
+    context = replace(context, only_looks=True)
     configuration, spec = _read(project, question, context)
     fixed: tuple[SpecFinding, ...] = ()
     if question.fix and spec is not None:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 from holdfast.errors import FarSideError, HostError, StorageError
+from holdfast.farside.system.folders import walked
 from holdfast.history.records import DIVERGED
 from holdfast.hosts.connection import Push
 from holdfast.workbench.following.mirror import Mirror, View, stopped_writer
@@ -133,12 +134,16 @@ class Follower:
                 ended.append(push)
             return mirror.apply(push)
 
+        connection.spill = take
         due = time.monotonic() + (every or 0.0)
         while not ended:
             left = None if every is None else due - time.monotonic()
             push = link.next_push(connection, session.host.name, left, has_pulse) if left is None or left > 0 else None
             if push is not None:
-                if take(push):
+                if push.kind == "problem":
+                    session.hear_problem(push)
+                    yield session.warning()
+                elif take(push):
                     yield _GREW
             elif every is not None and due <= time.monotonic():
                 is_well = yield from self._fetch_outputs(take)
@@ -173,7 +178,7 @@ class Follower:
 def _bytes_at_home(folder: Path) -> int:
     """Of the run, in whatever file; a copy that was set aside is not progress."""
     total = 0
-    for place, _, names in os.walk(folder):
+    for place, _, names in walked(os.fspath(folder)):
         for name in names:
             if DIVERGED not in name:
                 with contextlib.suppress(OSError):

@@ -4,6 +4,7 @@ read by any number, each from its own place."""
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import sys
@@ -14,6 +15,7 @@ from holdfast.errors import HostError, StorageError
 from holdfast.history import journal_fold as journals
 from holdfast.history.records import DIVERGED
 from holdfast.hosts.connection import Push, prefix_checksum
+from holdfast.regular_files import open_regular
 from holdfast.whole_files import move, try_lock
 from holdfast.workbench.reach import events
 
@@ -50,11 +52,12 @@ class Mirror:
             raise HostError(f"The far side sent a file `{push.file}` that no run has.")
         path = self._folder / push.file
         try:
-            path.parent.mkdir(exist_ok=True)
+            _require_folder(path.parent)
             if push.kind == "restart":
                 _set_aside(path)
                 return True
-            with path.open("ab") as target:
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+            with os.fdopen(open_regular(path, flags, follows_link=False), "ab") as target:
                 if target.tell() != push.offset:
                     raise HostError(f"The far side sent `{push.file}` from byte {push.offset}, not {target.tell()}.")
                 target.write(push.data)
@@ -79,19 +82,21 @@ class View:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._shown: dict[str, tuple[int, int]] = {}
+        self._journal = journals.JournalReader()
 
     def news(self) -> Iterator[events.Event]:
         """What the copies have that was not shown. The journal is read first: its end implies the whole output."""
-        lines = self._take("journal.jsonl", whole_lines=True)
-        parsed = journals.parse_journal(lines).events
-        phases = [each for each in parsed if isinstance(each, _PHASES)]
-        for event in parsed:
-            if event not in phases[:-1]:  # those are over
-                yield events.Recorded(self._folder.name, event)
+        while data := self._take("journal.jsonl"):
+            parsed = list(self._journal.feed(data))
+            phases = [place for place, each in enumerate(parsed) if isinstance(each, _PHASES)]
+            over = set(phases[:-1])
+            for place, event in enumerate(parsed):
+                if place not in over:
+                    yield events.Recorded(self._folder.name, event)
         while output := self._take("driver_log"):
             yield events.OutputArrived(self._folder.name, output)
 
-    def _take(self, name: str, whole_lines: bool = False) -> bytes:
+    def _take(self, name: str) -> bytes:
         """The next bytes of a copy; from its beginning if it was set aside and begun again."""
         try:
             with (self._folder / name).open("rb") as source:
@@ -99,11 +104,11 @@ class View:
                 seen, offset = self._shown.get(name, (identity, 0))
                 source.seek(offset if seen == identity else 0)
                 begin = source.tell()
-                data = source.read() if whole_lines else source.read(_PIECE)
+                data = source.read(_PIECE)
         except FileNotFoundError:
             return b""
-        if whole_lines:
-            data = data[: data.rfind(b"\n") + 1]
+        if name == "journal.jsonl" and seen != identity:
+            self._journal = journals.JournalReader()
         self._shown[name] = (identity, begin + len(data))
         return data
 
@@ -112,7 +117,7 @@ class View:
 def writer_lock(folder: Path) -> Iterator[bool]:
     """Whether this process is the one that may write the copies. Released when it ends, however it ends."""
     try:
-        descriptor = os.open(_place_of_lock(folder), os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = open_regular(_place_of_lock(folder), os.O_RDWR | os.O_CREAT, follows_link=False, mode=0o600)
     except OSError as error:
         raise StorageError(
             f"The run's folder `{folder}` cannot be written: {error.strerror}.", "Check its permissions and the disk."
@@ -146,6 +151,12 @@ def _place_of_lock(folder: Path) -> Path:
     if sys.platform == "win32":
         return folder.with_name(f".{folder.name.removesuffix('.new')}.{_WRITER}")
     return folder / _WRITER
+
+
+def _require_folder(folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    if folder.is_symlink():
+        raise OSError(errno.ELOOP, "is a link", str(folder))
 
 
 def _set_aside(path: Path) -> None:

@@ -12,15 +12,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.errors import FarSideError, HostError, ProjectError, StateError, StorageError
+from holdfast.farside.system.folders import walked
 from holdfast.history.index import Index
+from holdfast.history.records import MOST_KEPT
 from holdfast.history.run_folder import COLLECTED
 from holdfast.hosts.client import Client
 from holdfast.hosts.connection import Connection, Push
 from holdfast.hosts.replies import FilePage, FileRow
-from holdfast.model import Reason
+from holdfast.model import IMPORTED, Reason
 from holdfast.project.file_names import unstorable
 from holdfast.project.folder import Project
+from holdfast.shown_text import pasted
 from holdfast.whole_files import set_executable, write_whole
+from holdfast.workbench.following.kept_links import is_absolute, remove_leaving
 from holdfast.workbench.following.session import Session, session_of
 from holdfast.workbench.following.transfer import PARTS, FarRun, Receiver, WantedFile, make_way
 from holdfast.workbench.reach import events, link
@@ -29,6 +33,9 @@ from holdfast.workbench.reach.context import Context
 OUTPUTS, _UPLOADS = "work/outputs", "uploads"
 _ROOTS = {OUTPUTS: "outputs", _UPLOADS: "uploads"}
 """Folders of a run on its host, and what they are called at home."""
+_MOST_NOTES = 100
+MOST_FILES = 1_000_000
+"""Outputs of a run that are listed: they are held in memory."""
 _SAME_TIME = 2000
 """Nanoseconds: some systems keep times no finer."""
 Fetch = Callable[[str, Path], None]
@@ -66,7 +73,7 @@ def collect(session: Session, limit: int | None = None) -> Iterator[events.Event
             raise _cannot_store(error.message, run.run_id) from error
         except OSError as error:
             raise _cannot_store(f"{folder}: {error.strerror}", run.run_id) from error
-        notes = collector.notes
+        notes = _first(collector.notes)
         if collector.errors:
             raise _cannot_store("; ".join(collector.errors[:5]), run.run_id)
     _mark_collected(folder, notes, are_left)
@@ -120,9 +127,10 @@ def bring_outputs_home(project: Project, run_id: str, context: Context) -> Itera
             raise _cannot_store(f"{session.folder}: {error.strerror}", run_id) from error
         if collector.errors:
             raise _cannot_store("; ".join(collector.errors[:5]), run_id)
-        _mark_collected(session.folder, collector.notes, outputs_left=False)
+        notes = _first(collector.notes)
+        _mark_collected(session.folder, notes, outputs_left=False)
         Index(project.state_directory).renew(run_id)
-        for note in collector.notes:
+        for note in notes:
             yield events.Noted(note, run_id)
 
 
@@ -135,15 +143,17 @@ def _far_run(session: Session, has_ended: bool) -> FarRun:
 
 
 def _keep_lock(session: Session) -> None:
-    """From now on the spec means the packages that it was resolved to for this run."""
+    """From now on the spec means the versions that it was resolved to for this run. A run that was imported adds them
+    where the project has none: what it asked for is its host's word, too."""
     if not (session.folder / "environment.json").exists():
         return
     from holdfast.environments.environment_plan import keep_lock, read_lock
 
-    lock, plan = read_lock(session.folder / "environment.json"), session.folders.plan(session.run_id)["environment"]
-    if lock is not None and plan and not plan["exact"]:
+    lock, plan = read_lock(session.folder / "environment.json"), session.folders.plan(session.run_id).get("environment")
+    if lock is not None and isinstance(plan, dict) and plan.get("exact") is False:
+        is_newer = plan.get("upgrade") is True and IMPORTED not in session.submission.properties
         with contextlib.suppress(OSError):  # it will be resolved again
-            keep_lock(session.project.state_directory, lock, str(plan["spec"]), replace=bool(plan["upgrade"]))
+            keep_lock(session.project.state_directory, lock, str(plan.get("spec")), replace=is_newer)
 
 
 class _FarFile(NamedTuple):
@@ -192,6 +202,9 @@ class Collector:
         for each in chosen:  # last: no file is written through a link
             if each.kind == "l":
                 self._make_link(each)
+        for root in roots:
+            for path, target in remove_leaving(self._folder / _ROOTS[root]):
+                self.notes.append(f"`{path}` is a link to `{target}`, which leads outside the folder: not fetched.")
         if is_exact and is_whole:
             self._remove_others({each.near for each in chosen}, [_ROOTS[root] for root in roots])
         return len(chosen) < len(listed)
@@ -206,6 +219,10 @@ class Collector:
             for row in page.files:
                 self._add(row, found)
             begin += len(page.files)
+            if begin > MOST_FILES:
+                raise HostError(
+                    f"The run has more than {MOST_FILES:,} output files on its machine.", "Pack them there: tar, zip."
+                )
             if begin >= page.total or not page.files:
                 break
         refused = unstorable(each.near for each in found)
@@ -222,7 +239,8 @@ class Collector:
         path = row.path
         root = next((each for each in _ROOTS if path.startswith(f"{each}/")), None)
         if root is None or not is_below(path) or row.kind not in ("f", "l"):
-            self.notes.append(f"The machine names a file `{path}` that cannot be one of the run's: not fetched.")
+            if len(self.notes) < MOST_KEPT:
+                self.notes.append(f"The machine names a file `{path}` that cannot be one of the run's: not fetched.")
             return
         name = path[len(root) + 1 :]
         # `holdfast.upload` writes under a name of its own first; a kill can leave one behind.
@@ -261,7 +279,7 @@ class Collector:
         near, destination = self._folder / top, self._folder / each.near
         resolved = os.path.normpath(os.path.join(destination.parent, each.target))
         inside = resolved == os.fspath(near) or resolved.startswith(os.fspath(near) + os.sep)
-        if os.path.isabs(each.target) or not inside:
+        if is_absolute(each.target) or not inside:
             self.notes.append(f"`{name}` is a link to `{each.target}`, outside the folder: not fetched.")
             return
         try:
@@ -276,7 +294,7 @@ class Collector:
 
     def _remove_others(self, listed: set[str], tops: list[str]) -> None:
         for top in tops:
-            for place, _, names in os.walk(self._folder / top, topdown=False):
+            for place, _, names in reversed(list(walked(os.fspath(self._folder / top)))):
                 for name in names:
                     if (Path(place) / name).relative_to(self._folder).as_posix() not in listed:
                         (Path(place) / name).unlink()
@@ -299,6 +317,11 @@ def _checked(path: str) -> str:
     return path
 
 
+def _first(notes: list[str]) -> list[str]:
+    left = len(notes) - _MOST_NOTES
+    return notes if left <= 0 else [*notes[:_MOST_NOTES], f"{left} more files did not come home."]
+
+
 def _mark_collected(folder: Path, notes: list[str], outputs_left: bool) -> None:
     """`outputs_left`: what the script wrote to `outputs/` is on its host only, as was asked for."""
     content = json.dumps({"format": 1, "notes": notes, "outputs_left": outputs_left})
@@ -311,12 +334,12 @@ def _mark_collected(folder: Path, notes: list[str], outputs_left: bool) -> None:
 def _cannot_store(reason: str, run_id: str) -> StorageError:
     return StorageError(
         f"The outputs of `{run_id}` cannot be brought home: {reason}.",
-        f"They are kept on their machine. Make room, then: holdfast logs -r {run_id}",
+        f"They are kept on their machine. Make room, then: holdfast logs -r {pasted(run_id)}",
     )
 
 
 def _gone(path: str, run_id: str) -> ProjectError:
     return ProjectError(
         f"The run `{run_id}` has no file `{path}` any more, here or on its machine.",
-        f"What it has: holdfast history info -r {run_id}",
+        f"What it has: holdfast history info -r {pasted(run_id)}",
     )

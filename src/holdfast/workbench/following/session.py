@@ -9,24 +9,30 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import os
 from collections.abc import Iterator
 from typing import Any
 
 from holdfast.errors import ConfigurationError, ElsewhereError, StorageError
+from holdfast.farside.system.whole_lines import pieces
 from holdfast.history import journal_fold as journals
 from holdfast.history.records import read_run
 from holdfast.history.run_folder import RunFolders
 from holdfast.hosts.client import Client, Reply
-from holdfast.hosts.connection import Connection
+from holdfast.hosts.connection import Connection, Push
 from holdfast.hosts.host import Host
 from holdfast.hosts.replies import Followed
 from holdfast.model import Place, Run, Submission
 from holdfast.project.folder import Project
+from holdfast.regular_files import open_regular
+from holdfast.shown_text import pasted
 from holdfast.workbench.following.mirror import Mirror, writer_lock
-from holdfast.workbench.reach import link
+from holdfast.workbench.reach import events, link
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.run_hosts import DetachedHost, RunHosts
 
+_LONGEST = 1000
+"""Characters of what a host says about a run."""
 ANOTHER_MACHINE = "another machine answers at this address"
 ANOTHER_FOLDER = "the target's folder is another one now"
 
@@ -55,6 +61,8 @@ class Session:
         self.is_writer = False
         self.was_reached = False
         """Whether the host has answered: then a lost link is worth trying again."""
+        self.problem = ""
+        """Why the host cannot say whether the run is alive, as it said last."""
         self._connection: Connection | None = None
         self._is_shared = self._was_connected = False
         self._asked: Reply[Followed] | None = None
@@ -69,11 +77,13 @@ class Session:
     def time_to_finish(self) -> float | None:
         """Seconds that a run which is being ended still has, as far as is known here. None if it is not being ended, or
         has ended."""
-        begun = [each for each in self._journal().events if isinstance(each, journals.EndingBegan)]
-        if not begun or self.read().ending is not None:
+        begun = None
+        for event in self._journal():
+            begun = event if isinstance(event, journals.EndingBegan) else begun
+        if begun is None or self.read().ending is not None:
             return None
         now = self.context.now() + (self.folders.clock_offset(self.run_id) or 0.0)
-        return max(0.0, begun[-1].time + begun[-1].grace - now)
+        return max(0.0, begun.time + begun.grace - now)
 
     @contextlib.contextmanager
     def writing(self, held: bool = False) -> Iterator[bool]:
@@ -97,6 +107,19 @@ class Session:
     def far(self) -> Client:
         return Client(self.connection())
 
+    def hear_problem(self, push: Push) -> None:
+        """The host cannot judge the run, which stays as it is."""
+        self.problem = push.data.decode("utf-8", "replace")[:_LONGEST]
+
+    def warning(self) -> events.Warned:
+        """Of the problem."""
+        return events.Warned(
+            f"Whether {self.run_id} is alive cannot be told: {self.problem}.",
+            "If it is over, remove it with what it wrote: "
+            f"holdfast experiment clean -r {pasted(self.run_id)} --discard-outputs",
+            self.run_id,
+        )
+
     def share(self, connection: Connection) -> None:
         """Use a connection that answers, and that the caller closes."""
         self._connection, self._is_shared = connection, True
@@ -114,7 +137,7 @@ class Session:
     def patience(self, is_followed: bool = True, progress: int = 0) -> link.Patience:
         """How long to try again after a lost link: for ever while a run on another machine `is_followed`."""
         tries = None if is_followed and not self.host.is_here else len(link.TRIES)
-        advice = f"The run goes on. Follow it again: holdfast logs -f -r {self.run_id}"
+        advice = f"The run goes on. Follow it again: holdfast logs -f -r {pasted(self.run_id)}"
         return link.Patience(tries, advice, progress)
 
     def to_follow(self) -> dict[str, Any]:
@@ -162,7 +185,7 @@ class Session:
         must not start any more: the host takes its name, and the next look finds how that went. Raises
         ElsewhereError."""
         self.require_place()
-        if any(isinstance(event, journals.Created) for event in self._journal().events):
+        if any(isinstance(event, journals.Created) for event in self._journal()):
             self.write_end("lost", "")
         else:
             self.give_up()
@@ -172,18 +195,19 @@ class Session:
         ending = {"reason": reason, "code": None, "signal": None, "detail": detail, "by": "client"}
         record = {"t": self.context.now(), "e": "ended", **ending}
         try:
-            with (self.folder / "journal.jsonl").open("ab") as target:
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+            with os.fdopen(open_regular(self.folder / "journal.jsonl", flags, follows_link=False), "ab") as target:
                 target.write(json.dumps(record).encode() + b"\n")
         except OSError as error:
             raise StorageError(
                 f"The end of `{self.run_id}` cannot be recorded: {error.strerror}.", "Make room on the project's disk."
             ) from error
 
-    def _journal(self) -> journals.Journal:
-        try:
-            return journals.parse_journal((self.folder / "journal.jsonl").read_bytes())
-        except FileNotFoundError:
-            return journals.parse_journal(b"")
+    def _journal(self) -> Iterator[journals.JournalEvent]:
+        reader = journals.JournalReader()
+        with contextlib.suppress(FileNotFoundError), (self.folder / "journal.jsonl").open("rb") as source:
+            for piece in pieces(source):
+                yield from reader.feed(piece)
 
     def _other_machine(self, known: Place, now: Place | None) -> ElsewhereError:
         names = (now.node if now is not None else "", known.node)
@@ -192,13 +216,13 @@ class Session:
             f"Another machine than the one that {self.run_id} was sent to answers at {self.host.name}{which}. The run "
             "may be on the other one.",
             f"Put the name by which `{known.node or 'that machine'}` alone is reached into `address` of "
-            f"{self.submission.target}.compute, then: holdfast status -r {self.run_id}\n"
+            f"{self.submission.target}.compute, then: holdfast status -r {pasted(self.run_id)}\n"
             "To use several machines behind one name, attach each by a name of its own.",
             ANOTHER_MACHINE,
         )
 
     def _other_folder(self, known: Place, now: Place) -> ElsewhereError:
-        again = f"holdfast status -r {self.run_id}"
+        again = f"holdfast status -r {pasted(self.run_id)}"
         if self.host.is_here:
             remedy = f"Look with that one: HOLDFAST_HOME={known.folder} {again}"
         else:

@@ -11,13 +11,16 @@ import json
 import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from io import FileIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from holdfast.errors import HoldfastError, HostError
+from holdfast.farside.system.folders import remove_folder
 from holdfast.hosts.client import Client
 from holdfast.hosts.connection import PIECE, Connection, Push
 from holdfast.hosts.replies import Streaming
+from holdfast.regular_files import open_regular
 from holdfast.snapshots.store import CHUNK, digest_of_stream
 from holdfast.whole_files import move, set_executable, try_lock
 from holdfast.workbench.reach import events, link
@@ -28,7 +31,9 @@ STALE = 86400.0
 """Seconds after which a process's own folder is taken for one that a killed process left."""
 _TOGETHER = 1000
 """Files that are asked for at once."""
-_BINARY = getattr(os, "O_BINARY", 0)
+_LONGEST = 4000
+"""Characters of a reason."""
+_BINARY, _NO_LINK = getattr(os, "O_BINARY", 0), getattr(os, "O_NOFOLLOW", 0)
 _KINDS = ("piece", "packed", "whole", "failed")
 _OF_THIS_NAME = (errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL, errno.EISDIR, errno.ENOTDIR, errno.ENOTEMPTY)
 
@@ -132,7 +137,8 @@ class Receiver:
 
     def _fail(self, push: Push) -> None:
         reason = _json(push)
-        text = str(reason.get("message", f"`{push.file}` cannot be read."))
+        said = reason.get("message")
+        text = said[:_LONGEST] if isinstance(said, str) else f"`{push.file}` cannot be read."
         (self.errors if reason.get("kind") == "storage" else self.notes).append(text.rstrip("."))
 
     def _finish(self, wanted: WantedFile, part: PartialFile, push: Push) -> None:
@@ -146,7 +152,7 @@ class Receiver:
         set_executable(part.path, end.get("executable") is True)
         time_of_change = end.get("mtime_ns")
         if isinstance(time_of_change, int) and (self._run.has_ended or end.get("steady") is True):
-            with contextlib.suppress(OSError, OverflowError):
+            with contextlib.suppress(OSError, OverflowError, ValueError):
                 os.utime(part.path, ns=(time_of_change, time_of_change))
         try:
             make_way(wanted.destination, wanted.root)
@@ -161,7 +167,10 @@ class Receiver:
         """Tell the far side to send no more of this, and skip what is on its way."""
         with contextlib.suppress(HoldfastError):
             self._ask_for([])
-            while (push := self._connection.next_push(0)) is not None:
+            for _ in range(_TOGETHER):  # not for as long as something comes
+                push = self._connection.next_push(0)
+                if push is None:
+                    return
                 if not self._is_mine(push):
                     self._other(push)
 
@@ -181,7 +190,7 @@ def make_way(destination: Path, root: Path) -> None:
         place.mkdir(parents=True, exist_ok=True)
     root.mkdir(parents=True, exist_ok=True)
     if destination.is_dir() and not destination.is_symlink():
-        _remove_tree(destination, ignore_errors=False)
+        remove_folder(os.fspath(destination))
 
 
 def _move(source: Path, destination: Path) -> None:
@@ -224,7 +233,7 @@ def _parts_folder(shared: Path) -> Iterator[Path]:
     they remove."""
     shared.parent.mkdir(parents=True, exist_ok=True)
     lock = shared.with_name(f"{shared.name}.lock")
-    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+    descriptor = open_regular(lock, os.O_RDWR | os.O_CREAT, follows_link=False, mode=0o600)
     try:
         if not try_lock(descriptor):
             with _own_folder(shared) as own:
@@ -232,6 +241,8 @@ def _parts_folder(shared: Path) -> Iterator[Path]:
             return
         _remove_stale(shared, lock)
         shared.mkdir(exist_ok=True)
+        if shared.is_symlink():
+            raise OSError(errno.ELOOP, "is a link", os.fspath(shared))
         try:
             yield shared
         finally:
@@ -249,7 +260,7 @@ class PartialFile:
         self.length = 0
         self._hash = hashlib.sha256()
         self._descriptor: int | None = None
-        with contextlib.suppress(FileNotFoundError), path.open("rb", buffering=0) as source:
+        with contextlib.suppress(FileNotFoundError), _opened(path) as source:
             while data := source.read(CHUNK):
                 self._hash.update(data)
                 self.length += len(data)
@@ -281,7 +292,7 @@ class PartialFile:
                 return False
             if not self._is_continued:
                 return True
-            with self.path.open("rb", buffering=0) as source:  # what came first was written by another process
+            with _opened(self.path) as source:  # what came first was written by another process
                 return digest_of_stream(source) == digest
         except FileNotFoundError:
             return False
@@ -300,10 +311,14 @@ class PartialFile:
     def _opened(self) -> int:
         """At its end, even if another process changes it: a hole would have the right size."""
         if self._descriptor is None:
-            flags = os.O_WRONLY | os.O_APPEND | _BINARY
+            flags = os.O_WRONLY | os.O_APPEND | _BINARY | _NO_LINK
             flags |= 0 if self.length else os.O_CREAT | os.O_TRUNC
-            self._descriptor = os.open(self.path, flags, 0o666)
+            self._descriptor = open_regular(self.path, flags, follows_link=False)
         return self._descriptor
+
+
+def _opened(path: Path) -> FileIO:
+    return FileIO(open_regular(path, follows_link=False))
 
 
 @contextlib.contextmanager
@@ -326,7 +341,6 @@ def _remove_stale(shared: Path, lock: Path) -> None:
                 _remove_tree(folder)
 
 
-def _remove_tree(folder: Path, ignore_errors: bool = True) -> None:
-    import shutil  # rarely needed
-
-    shutil.rmtree(folder, ignore_errors)
+def _remove_tree(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        remove_folder(os.fspath(folder))

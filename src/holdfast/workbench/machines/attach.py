@@ -40,6 +40,7 @@ from holdfast.project.folder import (
     share_identity,
 )
 from holdfast.project.problems import Mistake
+from holdfast.project.provenance import ORIGIN, forget
 from holdfast.workbench.machines.answers import Ways
 from holdfast.workbench.machines.docker_check import Docked, Wish, examine
 from holdfast.workbench.machines.first_login import Door, Entered, Entrance, check_key_file
@@ -217,7 +218,8 @@ def _remove_unused_state(project: Project) -> None:
     """What `ensure_identity` has made, unless something was put beside it."""
     folder, ours = project.state_directory, (IDENTITY_FILE, ".gitignore")
     with contextlib.suppress(OSError):
-        if all(each.name in ours for each in folder.iterdir()):
+        if all(each.name in (*ours, ORIGIN) for each in folder.iterdir()):
+            forget(folder, project.home)
             for name in ours:
                 (folder / name).unlink(missing_ok=True)
             folder.rmdir()

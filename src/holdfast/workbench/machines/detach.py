@@ -18,6 +18,7 @@ from holdfast.hosts.replies import Inventory
 from holdfast.project import compute
 from holdfast.project.compute import CONTAINER_TYPES, REMOTE_TYPES, ComputeTarget, compute_names, examine_compute
 from holdfast.project.folder import Project
+from holdfast.shown_text import pasted
 from holdfast.workbench.machines import target_files
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
@@ -79,7 +80,7 @@ def _refuse_living(project: Project, name: str, there: Inventory) -> None:
     waiting = [run for run, target in unfinished if target == name or _place(project, target) == place]
     remedies = []
     if own and waiting:
-        ends = " && ".join(f"holdfast cancel -r {run}" for run in waiting[:5])
+        ends = " && ".join(f"holdfast cancel -r {pasted(run)}" for run in waiting[:5])
         remedies.append(f"End {'it' if own == 1 else 'them'} first: {ends}")
     if there.living > own or not waiting:
         whose = "of other projects or laptops " if remedies else ""
@@ -103,13 +104,13 @@ def _refuse_unfinished(project: Project, name: str, force: bool) -> None:
     if left and not force:
         raise StateError(
             f"The outputs of {', '.join(left[:5])}{' …' if len(left) > 5 else ''} are on `{name}` only.",
-            f"Fetch them: holdfast history download -r {left[0]} -d DIR. To leave or lose them: --force",
+            f"Fetch them: holdfast history download -r {pasted(left[0])} -d DIR. To leave or lose them: --force",
         )
     if waiting and not force:
         count = "1 run has" if len(waiting) == 1 else f"{len(waiting)} runs have"
         raise StateError(
             f"{count} not ended on `{name}`, or not brought everything home: {', '.join(waiting[:5])}.",
-            f"Look first: holdfast status -r {waiting[0]}. To detach it all the same: --force",
+            f"Look first: holdfast status -r {pasted(waiting[0])}. To detach it all the same: --force",
         )
 
 

@@ -7,13 +7,14 @@ from collections.abc import Generator, Iterator
 from holdfast.codec import encode
 from holdfast.containers import Docker, Names
 from holdfast.errors import FarSideError, Unreachable
-from holdfast.frozen import dataclass
+from holdfast.frozen import dataclass, replace
 from holdfast.hosts.client import Client, Reply
 from holdfast.hosts.connection import Connection
 from holdfast.hosts.machine_report import DockerReport, GpuState, MachineFacts, Trial
 from holdfast.project.compute import ComputeTarget
 from holdfast.project.container_keys import DEFAULT_IMAGE
 from holdfast.project.quantities import format_size
+from holdfast.shown_text import pasted
 from holdfast.workbench.machines.machine_findings import MachineFinding, as_sentence, version_of
 from holdfast.workbench.reach import events
 
@@ -54,6 +55,12 @@ class Wish:
         return self.target.base_docker_image or DEFAULT_IMAGE
 
     @property
+    def tried(self) -> ComputeTarget:
+        """An attach was asked for. A check only looks: with the words of the project for Docker left out, its container
+        has nothing but what is in the image."""
+        return self.target if self.attaches else replace(self.target, docker_arguments=())
+
+    @property
     def file(self) -> str:
         return self.target.file or ""
 
@@ -76,7 +83,7 @@ def examine(
         return Docked(engine, None, tuple(found))
     has_gpus = facts.gpus.state is GpuState.OK and bool(facts.gpus.devices)
     yield events.Doing(f"trying a container of {wish.image} on {name} …")
-    container = encode(Docker(wish.target).plan(Names("", "", "")))
+    container = encode(Docker(wish.tried).plan(Names("", "", "")))
     asked = far.docker_try(container, wish.attaches, has_gpus and wish.nvidia is not False)
     trial: Trial | None = None
     try:
@@ -115,14 +122,15 @@ def engine_findings(engine: DockerReport) -> Iterator[MachineFinding]:
             f"{engine.title} is the account's own there (rootless), and ends when `{engine.user}` logs out, with every "
             "container.",
             f"Over there, once: loginctl enable-linger (or, its administrator: sudo loginctl enable-linger "
-            f"{engine.user}).",
+            f"{pasted(engine.user)}).",
         )
     if engine.leftovers:
         names = [each.name for each in engine.leftovers]
         shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
         yield MachineFinding(
             f"Containers of runs that are over are left there: {shown}.",
-            f"Over there: {engine.kind} rm -f {' '.join(names)}. `holdfast experiment clean --all` removes them too.",
+            f"Over there: {engine.kind} rm -f {' '.join(map(pasted, names))}. "
+            "`holdfast experiment clean --all` removes them too.",
         )
 
 
@@ -167,7 +175,7 @@ def _without_image(error: FarSideError, wish: Wish) -> MachineFinding:
     if error.kind == "image-absent":
         return MachineFinding(f"The image `{wish.image}` is not on the machine.", "The first run fetches it.")
     other = f"Or name another image in {wish.file} (`baseDockerImage`)."
-    again = f"Then look again: holdfast computetarget check {wish.target.name}"
+    again = f"Then look again: holdfast computetarget check {pasted(wish.target.name)}"
     remedy = " ".join([*([as_sentence(error.hint)] if error.hint else []), other, again])
     return MachineFinding(f"{as_sentence(error.message)} No container could be tried.", remedy)
 

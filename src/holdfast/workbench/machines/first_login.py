@@ -16,6 +16,7 @@ from holdfast.hosts.connection import Connection
 from holdfast.hosts.keys import Key, ensure_key, key_path, remove_key
 from holdfast.hosts.replies import Authorized
 from holdfast.hosts.ssh import Destination, Login, Near, Ssh
+from holdfast.shown_text import pasted
 from holdfast.workbench.machines.answers import Answers, Ways, machine_of
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import PASSWORD_VARIABLE, Context
@@ -250,14 +251,14 @@ def check_key_file(path: Path) -> Path:
     if not path.is_file() or not os.access(path, os.R_OK):
         raise UsageError(f"There is no key `{path}` that you may read.", "Give the private half: --private-key-file F")
     if path.suffix == ".pub":
-        raise UsageError(f"`{path}` is the public half.", f"--private-key-file {path.with_suffix('')}")
+        raise UsageError(f"`{path}` is the public half.", f"--private-key-file {pasted(str(path.with_suffix('')))}")
     return path
 
 
 def _by_hand(host: Ssh) -> str:
     key = host.destination.private_key
     line = host.destination.by_hand()
-    return line if key is None else line.replace("ssh ", f"ssh -i {key} ", 1)
+    return line if key is None else line.replace("ssh ", f"ssh -i {pasted(str(key))} ", 1)
 
 
 def _comment(target: str, context: Context) -> str:
@@ -284,7 +285,7 @@ def _keys_refused(name: str, error: LoginNeeded, put: Authorized, stays: str) ->
     if put.open_to_others:
         return LoginNeeded(
             f"{name} takes no keys from this account, because others may write to {put.open_to_others[0]}. {undone}",
-            f"Over there: chmod go-w {' '.join(put.open_to_others)}. Then attach again.",
+            f"Over there: chmod go-w {' '.join(map(pasted, put.open_to_others))}. Then attach again.",
             error.methods,
         )
     return LoginNeeded(

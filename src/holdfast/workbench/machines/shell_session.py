@@ -13,6 +13,7 @@ from holdfast.model import Reason
 from holdfast.project.compute import CONTAINER_TYPES
 from holdfast.project.configuration import load_configuration
 from holdfast.project.folder import Project
+from holdfast.shown_text import pasted
 from holdfast.workbench.following.session import session_of
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import host_of
@@ -69,7 +70,9 @@ def enter_target(
     except FarSideError as error:
         if error.kind != _NOT_BUILT:
             raise
-        named = "".join(f" {option} {name}" for option, name in (("-c", run_configuration), ("-t", target)) if name)
+        named = "".join(
+            f" {option} {pasted(name)}" for option, name in (("-c", run_configuration), ("-t", target)) if name
+        )
         raise ProjectError(error.message, f"Build it first: holdfast experiment prepare{named}") from error
 
 

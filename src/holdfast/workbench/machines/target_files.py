@@ -12,6 +12,8 @@ from holdfast.project.compute import ComputeTarget, compute_names, read_compute,
 from holdfast.project.folder import BUILTIN, CONFIGURATION_FOLDER, Project, check_name, file_stems
 from holdfast.project.problems import Problem
 from holdfast.project.runconfig import RunConfiguration, read_runconfig, render_runconfig, runconfig_names
+from holdfast.shown_text import pasted
+from holdfast.whole_files import create_new
 from holdfast.workbench.reach.targets import PLANNED, not_available
 
 
@@ -60,10 +62,13 @@ def write_target(project: Project, target: ComputeTarget) -> list[str]:
 def create_runconfig(project: Project, name: str, target: str) -> list[str]:
     check_name("run configuration", name)
     if target not in compute_names(project.root):
-        hint = f"If it is a machine that is not attached yet: holdfast computetarget attach remote -n {target} -a HOST"
+        attach = f"holdfast computetarget attach remote -n {pasted(target)} -a HOST"
+        hint = f"If it is a machine that is not attached yet: {attach}"
         raise UnknownName("compute target", target, compute_names(project.root), hint)
     text = render_runconfig(RunConfiguration(name, target))
-    return _write_new(project, {f"{name}{runconfig.SUFFIX}": text}, f"holdfast runconfiguration delete -n {name}")
+    return _write_new(
+        project, {f"{name}{runconfig.SUFFIX}": text}, f"holdfast runconfiguration delete -n {pasted(name)}"
+    )
 
 
 def list_targets(project: Project) -> list[ListedFile]:
@@ -119,7 +124,7 @@ def _require_file(project: Project, kind: str, name: str, suffix: str) -> None:
 
 
 def _detaching(name: str) -> str:
-    return f"holdfast computetarget detach -n {name}"
+    return f"holdfast computetarget detach -n {pasted(name)}"
 
 
 def _refuse_existing(project: Project, names: list[str], removal: str) -> None:
@@ -136,9 +141,10 @@ def _write_new(project: Project, texts: dict[str, str], removal: str) -> list[st
     try:
         folder.mkdir(exist_ok=True)
         for name, text in texts.items():
-            new = folder / f".{name}.new-{os.getpid()}"
+            new = folder / f".{name}.new-{os.urandom(8).hex()}"
             written.append(new)
-            new.write_text(text, encoding="utf-8", newline="\n")
+            with create_new(new) as file:
+                file.write(text.encode())
         for name, new in zip(texts, tuple(written), strict=True):
             os.link(new, folder / name)
             written.append(folder / name)

@@ -12,13 +12,14 @@ from typing import Any
 from holdfast.codec import encode, recover
 from holdfast.errors import ElsewhereError, HoldfastError, HostError, HostKeyRefused, LoginNeeded
 from holdfast.frozen import dataclass, field, replace
-from holdfast.model import Place
+from holdfast.model import ClockTime, Place
 from holdfast.project.folder import Project
+from holdfast.regular_files import read_regular
 from holdfast.whole_files import write_whole
 from holdfast.workbench.reach.context import Context
 
 LOGIN_NEEDED = "login needed"
-_FORMAT = 1
+_FORMAT, _MOST = 1, 1 << 24
 CLOCK_OFF = 60.0
 """Seconds by which a host's clock may be off before the user is told."""
 
@@ -31,14 +32,14 @@ class Contact:
     that another machine or folder has than the one that answers, each with the time since and the reason."""
 
     snapshot: str | None = None
-    reached: float | None = None
-    unreachable_since: float | None = None
+    reached: ClockTime | None = None
+    unreachable_since: ClockTime | None = None
     reason: str = ""
-    clock_offset: float | None = None
+    clock_offset: ClockTime | None = None
     machine: str = ""
     folder: str = ""
     node: str = ""
-    elsewhere: Mapping[str, tuple[float, str]] = field(default_factory=dict)
+    elsewhere: Mapping[str, tuple[ClockTime, str]] = field(default_factory=dict)
 
     @property
     def place(self) -> Place | None:
@@ -48,7 +49,7 @@ class Contact:
 def read(project: Project, host: str) -> Contact:
     """`host` is the name of a `Host`."""
     try:
-        data: Any = json.loads(_file(project, host).read_bytes())
+        data: Any = json.loads(read_regular(_file(project, host), _MOST, follows_link=False))
     except (OSError, ValueError, RecursionError):
         return Contact()
     if not isinstance(data, dict) or data.get("format") != _FORMAT or data.get("host") != host:

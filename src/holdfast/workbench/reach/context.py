@@ -21,7 +21,8 @@ PASSWORD_VARIABLE = "HOLDFAST_PASSWORD"  # noqa: S105 - the name of a variable, 
 @dataclass(frozen=True)
 class Context:
     """`home` is Holdfast's folder on this machine, `environment` the variables, `directory` where the command was
-    typed, `ask` answers questions of ssh (None: the user cannot be asked)."""
+    typed, `ask` answers questions of ssh (None: the user cannot be asked). `only_looks`: the command starts no program
+    that a project names, or that chooses by the project's files."""
 
     home: Path
     environment: Mapping[str, str]
@@ -29,6 +30,7 @@ class Context:
     user_home: Path
     now: Callable[[], float] = time.time
     ask: Ask | None = None
+    only_looks: bool = False
 
     def for_children(self) -> dict[str, str]:
         """The variables without what no child may see."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.errors import NotAvailable
 from holdfast.frozen import dataclass
+from holdfast.installed_programs import find_program
 from holdfast.project.compute import CONTAINER_TYPES, REMOTE_TYPES, ComputeTarget
 from holdfast.workbench.reach.context import Context
 
@@ -36,15 +38,16 @@ class Product:
         return self.host.is_here and not self.container.has_image
 
 
-def product_of(target: ComputeTarget, context: Context) -> Product:
-    """Raises NotAvailable for a type that this version knows but cannot run."""
+def product_of(target: ComputeTarget, context: Context, secrets: Collection[str] = ()) -> Product:
+    """Raises NotAvailable for a type that this version knows but cannot run. `secrets`: variables that a run here gets
+    by its plan, and that none of its other processes is to have."""
     from holdfast.plan import DIRECT, EnginePlan
 
     engine = EnginePlan(context.environment.get(ENGINE) or DIRECT)
-    return Product(host_of(target, context), engine, container_of(target))
+    return Product(host_of(target, context, secrets), engine, container_of(target))
 
 
-def host_of(target: ComputeTarget, context: Context) -> Host:
+def host_of(target: ComputeTarget, context: Context, secrets: Collection[str] = ()) -> Host:
     """The host alone. Raises as `product_of` does."""
     if target.type in PLANNED:
         raise not_available(target.type)
@@ -55,7 +58,7 @@ def host_of(target: ComputeTarget, context: Context) -> Host:
         return Ssh(destination_of(target, context), near_side(context), target.home or DEFAULT_HOME)
     from holdfast.hosts.host import Local
 
-    return Local(context.home, context.environment)
+    return Local(context.home, {name: value for name, value in context.environment.items() if name not in secrets})
 
 
 def container_of(target: ComputeTarget) -> Container:
@@ -75,16 +78,21 @@ def destination_of(target: ComputeTarget, context: Context) -> Destination:
 
 
 def near_side(context: Context) -> Near:
-    """`HOLDFAST_SSH` names another ssh, with options if need be: `ssh -F file`."""
+    """`HOLDFAST_SSH` names another ssh, with options if need be: `ssh -F file`. Raises HostError where others may write
+    to Holdfast's folder here: it has keys, and the program that asks for passwords."""
     import shlex
 
-    from holdfast.hosts.shared_connection import runtime_folder
+    from holdfast.hosts.own_home import require_own
+    from holdfast.hosts.socket_folder import runtime_folder
     from holdfast.hosts.ssh import Near
 
-    program = tuple(shlex.split(context.environment.get("HOLDFAST_SSH", ""), posix=os.name != "nt")) or ("ssh",)
+    require_own(context.home)
+    words = shlex.split(context.environment.get("HOLDFAST_SSH", ""), posix=os.name != "nt") or ["ssh"]
+    if not os.path.dirname(words[0]):  # the usual place where it is missing: the error names it
+        words[0] = find_program(words[0], context.environment) or f"/usr/bin/{words[0]}"
     temporary = context.environment.get("TMPDIR") or context.environment.get("TEMP") or "/tmp"  # noqa: S108 - a folder of our own is made in it
-    runtime = runtime_folder(context.environment.get("XDG_RUNTIME_DIR"), Path(temporary))
-    return Near(context.home, context.environment, runtime, program, context.ask)
+    runtime = runtime_folder(context.environment.get("XDG_RUNTIME_DIR"), Path(temporary), context.home)
+    return Near(context.home, context.environment, runtime, tuple(words), context.ask)
 
 
 def not_available(kind: str) -> NotAvailable:

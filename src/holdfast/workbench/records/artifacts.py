@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.errors import FarSideError, HoldfastError, StorageError, UnknownName, UsageError
+from holdfast.farside.system.folders import walked
+from holdfast.farside.system.reserved_names import reserved_path
 from holdfast.frozen import dataclass
 from holdfast.history.records import read_run
 from holdfast.history.run_folder import RunFolders
 from holdfast.project.folder import Project
+from holdfast.shown_text import pasted
 from holdfast.snapshots.patterns import RuleSet, parse_rules
 from holdfast.snapshots.store import CHUNK, digest_of_stream
 from holdfast.whole_files import set_executable, storage_error, whole
@@ -96,8 +99,8 @@ def download(project: Project, asked: DownloadRequest, context: Context) -> Iter
     with contextlib.ExitStack() as stack:
         fetch: Fetch | None = None
         for done, each in enumerate(chosen, 1):
-            target = asked.destination / each.path
             try:
+                target = _place(asked.destination, each.path)
                 if isinstance(each, Artifact):
                     copy_whole(each.file, target)
                 else:
@@ -129,7 +132,7 @@ def _walk(folder: Path) -> Iterator[Artifact | LinkLeftOut]:
     """Files below the artifact folders. A link counts as the file it leads to, if the run has it."""
     inside = os.path.realpath(folder)
     for top in _FOLDERS:
-        for place, folders, names in os.walk(folder / top):
+        for place, folders, names in walked(os.fspath(folder / top)):
             folders.sort()
             for name in sorted(names):
                 file = Path(place, name)
@@ -206,7 +209,11 @@ def _spellings(path: str) -> list[str]:
 
 def _unknown(run_id: str, path: str, valid: Iterable[str]) -> UnknownName:
     return UnknownName(
-        "artifact", path, valid, f"All of them: holdfast history info -r {run_id}", place=f"run {run_id}"
+        "artifact",
+        path,
+        valid,
+        f"All of them: holdfast history info -r {pasted(run_id)}",
+        place=f"run {run_id}",
     )
 
 
@@ -215,6 +222,16 @@ def _checked(path: str) -> str:
     if path.startswith("/") or ".." in parts or "" in parts:
         raise UsageError(f"`{path}` is not a path inside of the run.", "Give it as `history info` shows it.")
     return path
+
+
+def _place(destination: Path, path: str) -> Path:
+    """Where a file of the run goes. Raises StorageError for what git or Holdfast would read there as their own."""
+    if reserved_path([path]) is not None:
+        raise StorageError(
+            f"`{path}` was not copied: git or Holdfast keeps the name for itself.",
+            "Let the script write it under another name, or into an archive.",
+        )
+    return destination / path
 
 
 def _fetching(project: Project, run_id: str, context: Context) -> contextlib.AbstractContextManager[Fetch]:
@@ -241,7 +258,7 @@ def _together(failures: list[HoldfastError], count: int) -> HoldfastError:
     if len(failures) > _NAMED:
         lines.append(f"  and {len(failures) - _NAMED} more")
     hints = dict.fromkeys(each.hint for each in failures)
-    return StorageError(f"{len(failures)} of {count} files were not copied:\n" + "\n".join(lines), "\n".join(hints))
+    return StorageError(f"{len(failures)} of {count} files were not copied:", "\n".join(hints), lines)
 
 
 def _require_room(targets: list[Path], overwrite: bool) -> None:

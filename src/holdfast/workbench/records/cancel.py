@@ -14,6 +14,7 @@ from holdfast.history.run_folder import RunFolders
 from holdfast.hosts.client import Client
 from holdfast.model import Run
 from holdfast.project.folder import Project
+from holdfast.shown_text import pasted
 from holdfast.workbench.following.follower import Follower
 from holdfast.workbench.following.mirror import stopped_writer
 from holdfast.workbench.following.session import Session, session_of
@@ -45,7 +46,7 @@ def cancel(
     elif wait:
         yield events.Warned(
             "The run was asked to end. How it ends is not seen here: the process that copies it is stopped.",
-            f"Continue that one, or look later: holdfast status -r {session.run_id}",
+            f"Continue that one, or look later: holdfast status -r {pasted(session.run_id)}",
         )
 
 
@@ -76,7 +77,7 @@ def try_to_ask(project: Project, run: str, context: Context) -> UnreachableRun:
     _require_unknown(found)
     raise StateError(
         f"{host} answers, so {run_id} is not given up.",
-        f"Where it is: holdfast status -r {run_id}\nTo end it: holdfast cancel -r {run_id}",
+        f"Where it is: holdfast status -r {pasted(run_id)}\nTo end it: holdfast cancel -r {pasted(run_id)}",
     )
 
 
@@ -89,7 +90,7 @@ def abandon(project: Project, unreachable: UnreachableRun, context: Context) -> 
 
 def _ask_to_end(session: Session, grace: float | None) -> Iterator[events.Event]:
     """Over a new connection, and over another one if that broke: asking twice changes nothing."""
-    gone = f"If the machine is gone for good: holdfast cancel -r {session.run_id} --abandon"
+    gone = f"If the machine is gone for good: holdfast cancel -r {pasted(session.run_id)} --abandon"
     patience = Patience(1, f"The run was not asked to end; try again later.\n{gone}")
     while True:
         try:
@@ -119,5 +120,5 @@ def _require_unknown(run: Run) -> None:
     if run.status.is_final and run.ending is not None:
         raise StateError(
             f"{run.run_id} is not given up: it has ended already. {run.how_it_ended()}",
-            f"All of it: holdfast history info -r {run.run_id}",
+            f"All of it: holdfast history info -r {pasted(run.run_id)}",
         )

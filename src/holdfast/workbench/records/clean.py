@@ -16,6 +16,7 @@ from holdfast.model import IMPORTED
 from holdfast.project.compute import BUILTIN_LOCAL, compute_names
 from holdfast.project.folder import Project
 from holdfast.project.quantities import format_size
+from holdfast.shown_text import pasted
 from holdfast.workbench.following.session import Session
 from holdfast.workbench.reach import contacts, events
 from holdfast.workbench.reach.context import Context
@@ -86,7 +87,7 @@ def clean(project: Project, rubbish: Rubbish, context: Context) -> Iterator[even
             with each.host.connect() as connection:
                 yield from _bring_home(each, connection)
                 contacts.reached(project, each.host.name, context.now())
-                yield from _clean_host(connection, folders, [run.run_id for run in each.sessions], rubbish.discard)
+                yield from _clean_host(connection, folders, each.sessions, rubbish)
                 yield from _clean_rest(connection, rubbish)
         except HostError as error:
             warning = _warning(project, each, error, context)
@@ -136,13 +137,17 @@ def _bring_home(runs: HostRuns, connection: Connection) -> Iterator[events.Event
 
 
 def _clean_host(
-    connection: Connection, folders: RunFolders, run_ids: Sequence[str], discard: bool
+    connection: Connection, folders: RunFolders, sessions: Sequence[Session], rubbish: Rubbish
 ) -> Iterator[events.Event]:
-    left = [run_id for run_id in run_ids if folders.outputs_are_left(run_id) and not discard]
+    """A run that its host cannot judge goes only if it is named, and its outputs may go too."""
+    run_ids = [session.run_id for session in sessions]
+    left = [run_id for run_id in run_ids if folders.outputs_are_left(run_id) and not rubbish.discard]
     home = [run_id for run_id in run_ids if folders.is_collected(run_id) and run_id not in left]
+    if rubbish.runs is not None and rubbish.discard:
+        home += [session.run_id for session in sessions if session.problem and session.run_id not in home]
     for run_id in run_ids:
         if run_id in left:
-            fetch = f"holdfast history download -r {run_id} -d DIR"
+            fetch = f"holdfast history download -r {pasted(run_id)} -d DIR"
             yield events.Removed(run_id, 0, f"its outputs are only there; {fetch} or --discard-outputs")
         elif run_id not in home:
             yield events.Removed(run_id, 0, "it has not ended, or its outputs are not at home yet")

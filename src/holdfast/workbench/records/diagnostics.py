@@ -9,13 +9,14 @@ import platform
 import re
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from holdfast import __version__
+from holdfast.codec import recover
 from holdfast.errors import StorageError
-from holdfast.frozen import dataclass
+from holdfast.frozen import dataclass, field
 from holdfast.history.run_folder import RunFolders
 from holdfast.project.credentials import looks_secret
 from holdfast.project.folder import Project
@@ -32,6 +33,29 @@ _EVERYDAY = frozenset(
     ("true", "false", "none", "null", "auto", "default", "info", "debug", "warn", "warning", "error", "utf8", "utf-8")
 )
 """Hiding these would spoil the logs and hide nothing."""
+
+
+@dataclass(frozen=True)
+class _Plan:
+    secrets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _RunConfiguration:
+    environment_variables: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _ComputeTarget:
+    docker_arguments: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Configuration:
+    """What is asked of a run's configuration: what has another shape counts as empty."""
+
+    run_configuration: _RunConfiguration = field(default_factory=_RunConfiguration)
+    compute_target: _ComputeTarget = field(default_factory=_ComputeTarget)
 
 
 def write_diagnostics(project: Project, run: str, destination: Path, context: Context) -> list[str]:
@@ -67,20 +91,19 @@ def _versions() -> dict[str, str]:
 def _values_to_hide(folders: RunFolders, run_id: str, context: Context) -> list[str]:
     """The secrets, as far as this shell still has them, and the values of the run configuration's variables: whatever
     they are called, they are private. Longest first, so that none leaves a part of another."""
-    secrets = [context.environment.get(name, "") for name in folders.plan(run_id).get("secrets", [])]
-    configured = folders.configuration(run_id).get("run_configuration", {}).get("environment_variables") or {}
-    values = secrets + [
-        str(value) for name, value in configured.items() if looks_secret(name) or not _is_everyday(str(value))
-    ]
-    values += _in_docker_arguments(folders.configuration(run_id).get("compute_target", {}).get("docker_arguments"))
+    configuration = recover(_Configuration, folders.configuration(run_id))
+    configured = configuration.run_configuration.environment_variables
+    values = [context.environment.get(name, "") for name in recover(_Plan, folders.plan(run_id)).secrets]
+    values += [str(value) for name, value in configured.items() if looks_secret(name) or not _is_everyday(str(value))]
+    values += _in_docker_arguments(configuration.compute_target.docker_arguments)
     lines = {line for value in values for line in (value, *value.splitlines()) if len(line) >= _SHORTEST_HIDDEN}
     escaped = {json.dumps(line, ensure_ascii=is_ascii)[1:-1] for line in lines for is_ascii in (True, False)}
     return sorted(lines | escaped, key=len, reverse=True)
 
 
-def _in_docker_arguments(words: Any) -> Iterator[str]:
+def _in_docker_arguments(words: Iterable[Any]) -> Iterator[str]:
     """Values of secrets that were given to `docker run`, in spite of the warning."""
-    for word in words or ():
+    for word in words:
         name, _, value = str(word).removeprefix("--env=").removeprefix("-e").partition("=")
         if looks_secret(name):
             yield value

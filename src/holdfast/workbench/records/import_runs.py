@@ -20,6 +20,7 @@ from holdfast.model import IMPORTED, Place, Submission
 from holdfast.project.compute import ComputeTarget
 from holdfast.project.folder import Project, ensure_identity, ensure_state_directory
 from holdfast.project.quantities import format_size
+from holdfast.shown_text import pasted
 from holdfast.workbench.following.session import Session
 from holdfast.workbench.reach import contacts, events
 from holdfast.workbench.reach.context import Context
@@ -28,6 +29,10 @@ from holdfast.workbench.records.recover_snapshot import FarSnapshot, recover_sna
 from holdfast.workbench.records.refresh import FETCHED_BY_THE_WAY, HostRuns, look
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}\Z")
+
+
+_MOST_RUNS = 1_000_000
+"""That are held in memory."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,7 @@ def import_run(project: Project, run: str, target: str, context: Context) -> Ite
         if not whole:
             raise UsageError(
                 f"There is no run `{run}`, neither here nor on `{target}`.",
-                f"The runs that `{target}` has of this project: holdfast history import -t {target}",
+                f"The runs that `{target}` has of this project: holdfast history import -t {pasted(target)}",
             )
         if len(whole) > 1:
             names = ", ".join(each.run_id for each in whole[:5]) + (" …" if len(whole) > 5 else "")
@@ -94,6 +99,11 @@ class _Importer:
         while True:
             page = self._far().known_runs(project_id, match, after)
             found += page.runs
+            if len(found) > _MOST_RUNS:
+                raise HostError(
+                    f"`{self._target.name}` lists more than {_MOST_RUNS:,} runs.",
+                    "Name one: holdfast history import -r ID",
+                )
             if not page.more or not page.runs:
                 return [each for each in found if _RUN_ID.match(each.run_id) and not each.run_id.endswith(".new")]
             after = [found[-1].project_id, found[-1].run_id]
@@ -194,7 +204,8 @@ def _found(project: Project, name: str, context: Context) -> tuple[ComputeTarget
 def _chosen(project: Project, target: str, wanted: str | None, projects: list[FarProject]) -> FarProject:
     if not projects:
         raise ProjectError(
-            f"`{target}` has no runs at all.", f"Is it the right account? holdfast computetarget show {target}"
+            f"`{target}` has no runs at all.",
+            f"Is it the right account? holdfast computetarget show {pasted(target)}",
         )
     if wanted is None:
         found = [each for each in projects if each.id == project.id]
@@ -212,7 +223,8 @@ def _chosen(project: Project, target: str, wanted: str | None, projects: list[Fa
         else f"no runs of this project (id {project.id or 'not given yet'})"
     )
     raise ProjectError(
-        f"`{target}` has {what}.", f"{listed}\nTo bring those of one: holdfast history import -t {target} --project ID"
+        f"`{target}` has {what}.",
+        f"{listed}\nTo bring those of one: holdfast history import -t {pasted(target)} --project ID",
     )
 
 

@@ -17,6 +17,8 @@ from holdfast.snapshots.manifest import ManifestEntry, decode
 from holdfast.snapshots.store import ObjectStore, is_digest
 from holdfast.workbench.following.transfer import inflated
 
+MOST_MANIFEST = 256 << 20
+"""Bytes: of more than a million files."""
 _MOST_IN_ONE = 2000
 """Contents asked for in one request."""
 _AHEAD = 4
@@ -58,16 +60,18 @@ def recover_snapshot(connection: Connection, objects: Path, snapshot: FarSnapsho
 
 def _manifest(connection: Connection, store: ObjectStore, snapshot: FarSnapshot) -> tuple[ManifestEntry, ...] | None:
     if not store.has(snapshot.digest):
-        data = b""
+        data = bytearray()
         while True:
             answer, body = _send(connection, snapshot, _Part((snapshot.digest,), len(data))).wait_with_body()
             size, piece = answer.sizes[0] if answer.sizes else None, inflated(body)
             if size is None:
                 return None
             data += piece
+            if len(data) > MOST_MANIFEST:
+                raise HostError(f"The far side's list of files has more than {MOST_MANIFEST >> 20} MB.", "Try again.")
             if len(data) >= size or not piece:
                 break
-        _keep(store, data, snapshot.digest)
+        _keep(store, bytes(data), snapshot.digest)
     return decode(store.read(snapshot.digest))
 
 

@@ -77,7 +77,8 @@ def refresh(project: Project, context: Context, looking: Looking | None = None) 
         try:
             host = of_project.of_run(run_id)
         except HoldfastError as error:
-            yield events.Warned(f"{run_id} on `{target}` could not be asked about: {error.message}", error.hint, run_id)
+            why = " ".join(line.strip() for line in error.lines)
+            yield events.Warned(f"{run_id} on `{target}` could not be asked about: {why}", error.hint, run_id)
             continue
         runs = hosts.setdefault(place_of(host), HostRuns(host, target))
         runs.sessions.append(Session(project, run_id, host, context))
@@ -123,6 +124,7 @@ def look(
                 session.settle_missing()
                 changed.add(session.run_id)
         _pull(connection, [session for session in missing if session not in elsewhere], heard, changed)
+        yield from (session.warning() for session in mine if session.problem)
         for session in mine:
             with elsewhere.noticed(session):
                 yield from _finish(session, runs.target, None if session.run_id in whole else FETCHED_BY_THE_WAY)
@@ -301,6 +303,7 @@ def _pull(
     if not sessions:
         return []
     mirrors = {session.run_id: Mirror(session.folder) for session in sessions}
+    of_id = {session.run_id: session for session in sessions}
     missing = Client(connection).follow([each.to_follow() for each in sessions], stay=False).wait().missing
     heard()
     waiting = set(mirrors) - set(missing)
@@ -316,6 +319,8 @@ def _pull(
             raise HostError(f"The far side sent something of a run `{push.run_id}` that was not asked about.")
         if mirrors[push.run_id].apply(push):
             changed.add(push.run_id)
+        elif push.kind == "problem":
+            of_id[push.run_id].hear_problem(push)
         elif push.kind == "level":
             waiting.discard(push.run_id)
     return [session for session in sessions if session.run_id in missing]

@@ -6,6 +6,7 @@ from holdfast.errors import FarSideError, StateError
 from holdfast.frozen import replace
 from holdfast.hosts.client import Client
 from holdfast.hosts.replies import Stack
+from holdfast.shown_text import pasted
 from holdfast.workbench.following.session import Session
 
 STATES = {
@@ -27,7 +28,7 @@ def stacks_of(session: Session) -> tuple[Stack, ...]:
     if run.status.is_final:
         raise StateError(
             f"The run `{run.run_id}` has ended, so it has no stacks. {run.how_it_ended()}".strip(),
-            f"Its output: holdfast logs -r {run.run_id}",
+            f"Its output: holdfast logs -r {pasted(run.run_id)}",
         )
     with session.host.connect() as connection:
         try:
@@ -35,6 +36,6 @@ def stacks_of(session: Session) -> tuple[Stack, ...]:
         except FarSideError as error:
             if error.kind not in _NOTHING_TO_ASK:
                 raise
-            hint = error.hint or f"How it ended: holdfast status -r {run.run_id}"
+            hint = error.hint or f"How it ended: holdfast status -r {pasted(run.run_id)}"
             raise StateError(error.message, hint) from error
     return tuple(replace(each, state=STATES.get(each.state, each.state)) for each in found)

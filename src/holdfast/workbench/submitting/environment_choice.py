@@ -3,31 +3,35 @@ is asked about environments by the same plans."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from holdfast.codec import encode
 from holdfast.containers import Exact, Names
 from holdfast.environments.environment_plan import Wishes, locks_of, plan_environment, read_lock, summary_of
-from holdfast.errors import ProjectError, StateError
+from holdfast.errors import HoldfastError, ProjectError, StateError
 from holdfast.frozen import replace
 from holdfast.history.records import read_run
 from holdfast.history.run_folder import RunFolders
 from holdfast.hosts.host import Host
-from holdfast.model import Reason
+from holdfast.model import IMPORTED, Reason, Run
 from holdfast.plan import EnvironmentPlan, Hole, Text, text
 from holdfast.project.compute import CONTAINER_TYPES
 from holdfast.project.configuration import Configuration
 from holdfast.project.environment_spec import EnvironmentSpec, spec_digest, variables_in
 from holdfast.project.folder import Project
+from holdfast.shown_text import pasted
 from holdfast.workbench.reach.context import Context
-from holdfast.workbench.reach.targets import container_of
+from holdfast.workbench.reach.targets import container_of, host_of
 from holdfast.workbench.submitting.interpreter import find_python
 from holdfast.workbench.submitting.tools import find_uv, uv_name
 
 LOCK = "environment.json"
 """In a run's folder: the lock of what it ran in."""
 _EXPORTS = "exports"
+_IMAGE_ID = r"sha256:[0-9a-f]{64}"
+"""A host says which image a run had: anything else could be the name of another image here."""
 _UNPINNED = "not pinned"
 """Which Python a container gets then: its image's own, or one that is brought."""
 
@@ -76,39 +80,60 @@ def plan_environment_of_run(
     ran in was its image and nothing else, and so will this one."""
     folders = RunFolders(project.state_directory)
     run_id = folders.resolve(run)
+    _require_own_word(folders, run_id, configuration, context)
     if configuration.target.type in CONTAINER_TYPES:
         image = image_of_run(project, run_id)
         if image is not None and image.python is not None:
             return None
     lock = read_lock(folders.path(run_id) / LOCK)
     before = folders.plan(run_id).get("environment")
-    if lock is None or not isinstance(before, dict):
-        record = read_run(folders, run_id)
-        if record.ending is not None and record.ending.reason is Reason.PREPARATION:
-            raise StateError(
-                f"The run `{run_id}` has no environment that could be used again. {record.ending.sentence()}",
-                record.remedy(),
-            )
-        if record.image and not isinstance(before, dict) and configuration.target.type not in CONTAINER_TYPES:
-            raise ProjectError(
-                f"The run `{run_id}` ran on the Python of its image {record.image}, and the target "
-                f"`{configuration.target.name}` has no container.",
-                f"Name the target that it ran on, or another one with containers: -t {record.submission.target}",
-            )
-        raise _nothing_to_use_again(run_id)
+    if lock is None or not isinstance(before, dict) or lock["spec"] != before.get("spec"):
+        raise _why_not(read_run(folders, run_id), isinstance(before, dict), configuration)
     python, (program, tools) = _interpreter(project, configuration, is_here, context), _program(is_here)
-    exact = Wishes(lock, False, rebuild)
+    spec = EnvironmentSpec(locked=str(before.get("locked") or ""))
     return replace(
-        plan_environment(EnvironmentSpec(), "", python, program, (), exact),
+        plan_environment(spec, lock["spec"], python, program, (), Wishes(lock, False, rebuild)),
         tools=tools,
         summary=str(before.get("summary", "")),
         requirements=_pairs(before.get("requirements")),
+        constraints=_pairs(before.get("constraints")),
         options=_texts(before.get("options")),
         arguments=_texts(before.get("arguments")),
         channels=_texts(before.get("channels")),
         conda=_pairs(before.get("conda")),
-        secrets=tuple(_secrets_of_plan(before, configuration, context)),
+        secrets=tuple(secrets_of_run(project, run_id, configuration, context)),
     )
+
+
+def _why_not(run: Run, had_one: bool, configuration: Configuration) -> HoldfastError:
+    """Why the environment of a run cannot be used again; `had_one`: its plan has one."""
+    if run.ending is not None and run.ending.reason is Reason.PREPARATION:
+        return StateError(
+            f"The run `{run.run_id}` has no environment that could be used again. {run.ending.sentence()}",
+            run.remedy(),
+        )
+    if run.image and not had_one and configuration.target.type not in CONTAINER_TYPES:
+        return ProjectError(
+            f"The run `{run.run_id}` ran on the Python of its image {run.image}, and the target "
+            f"`{configuration.target.name}` has no container.",
+            f"Name the target that it ran on, or another one with containers: -t {pasted(run.submission.target)}",
+        )
+    return _nothing_to_use_again(run.run_id)
+
+
+def _require_own_word(folders: RunFolders, run_id: str, configuration: Configuration, context: Context) -> None:
+    """What an imported run asked for is known from its host alone, so it counts on that host and on no other."""
+    if _is_imported(folders, run_id) and folders.host_name(run_id) != host_of(configuration.target, context).name:
+        target = folders.submission(run_id).target
+        raise StateError(
+            f"The run `{run_id}` was imported: only `{target}` says what its environment is, and the target "
+            f"`{configuration.target.name}` is another machine.",
+            f"Submit there: -t {pasted(target)}. Or submit without --environment-of, with the project's own packages.",
+        )
+
+
+def _is_imported(folders: RunFolders, run_id: str) -> bool:
+    return IMPORTED in folders.submission(run_id).properties
 
 
 def image_of_run(project: Project, run: str) -> Exact | None:
@@ -119,7 +144,7 @@ def image_of_run(project: Project, run: str) -> Exact | None:
     if not isinstance(before, dict):
         return None
     record = read_run(folders, run_id)
-    if record.image_id is None:
+    if record.image_id is None or not re.fullmatch(_IMAGE_ID, record.image_id, re.ASCII):
         raise _nothing_to_use_again(run_id)
     python = before.get("python")
     return Exact(record.image_id, record.image or record.image_id, python if isinstance(python, str) else None)
@@ -145,15 +170,22 @@ def planned_container(project: Project, configuration: Configuration) -> dict[st
 def _nothing_to_use_again(run_id: str) -> StateError:
     return StateError(
         f"The run `{run_id}` has no environment that could be used again.",
-        f"It ran on the user's own Python, or its record is not at home yet: holdfast experiment status -r {run_id}",
+        "It ran on the user's own Python, or its record is not at home yet: "
+        f"holdfast experiment status -r {pasted(run_id)}",
     )
 
 
 def secrets_of_run(project: Project, run: str, configuration: Configuration, context: Context) -> Mapping[str, str]:
-    """As `secrets_of`, for the environment of an earlier run. Those whose values are not known here are left out."""
+    """As `secrets_of`, for the environment of an earlier run. Those whose values are not known here are left out. Which
+    variables an imported run wants is its host's word: it gets those that the project's own files name."""
     folders = RunFolders(project.state_directory)
-    before = folders.plan(folders.resolve(run)).get("environment")
-    return _secrets_of_plan(before, configuration, context) if isinstance(before, dict) else {}
+    run_id = folders.resolve(run)
+    before = folders.plan(run_id).get("environment")
+    if not isinstance(before, dict):
+        return {}
+    found = _secrets_of_plan(before, configuration, context)
+    own = secrets_of(configuration, context) if _is_imported(folders, run_id) else found
+    return {name: value for name, value in found.items() if name in own}
 
 
 def _secrets_of_plan(before: Mapping[str, Any], configuration: Configuration, context: Context) -> Mapping[str, str]:
@@ -162,11 +194,12 @@ def _secrets_of_plan(before: Mapping[str, Any], configuration: Configuration, co
 
 
 def _pairs(value: Any) -> tuple[tuple[str, str], ...]:
-    return tuple((str(each[0]), str(each[1])) for each in value or () if isinstance(each, list) and len(each) == 2)
+    found = value if isinstance(value, list) else ()
+    return tuple((str(each[0]), str(each[1])) for each in found if isinstance(each, list) and len(each) == 2)
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    return tuple(str(each) for each in value or ())
+    return tuple(str(each) for each in value) if isinstance(value, list) else ()
 
 
 def _program(is_here: bool) -> tuple[Text, tuple[str, ...]]:

@@ -1,4 +1,8 @@
-"""Which Python a run uses when the user's own is wanted: the active one, where the command is typed."""
+"""Which Python a run uses when the user's own is wanted: the active one, where the command is typed.
+
+A command that only looks starts none of them: what a project names, or chooses by its files, runs when the project
+does.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,11 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 from holdfast.errors import HoldfastError, ProjectError
+from holdfast.installed_programs import find_program
+from holdfast.regular_files import read_regular
 from holdfast.workbench.reach.context import Context
 
 _NAMES = ("python", "python3")
@@ -23,14 +28,14 @@ def find_python(location: str | None, root: Path, context: Context) -> str:
         return _active(names, context)
     path = Path(location).expanduser()
     if len(path.parts) == 1:
-        found = _on_path(location, context.environment)
+        found = find_program(location, context.environment)
         if found is None:
             raise _not_found(location)
         return _without_shim(found, context, f"`pythonLocation: {location}`")
     full = path if path.is_absolute() else root / path
     if not os.access(full, os.X_OK) or full.is_dir():
         raise _not_found(os.fspath(full))
-    if not re.match(r"python3|python$|pypy", full.name):
+    if not context.only_looks and not re.match(r"python3|python$|pypy", full.name):
         _require_python(os.fspath(full), context)
     return os.fspath(full)
 
@@ -44,18 +49,10 @@ def _active(names: tuple[str, ...], context: Context) -> str:
             if os.access(candidate, os.X_OK):
                 return candidate
     for name in names:
-        found = _on_path(name, context.environment)
+        found = find_program(name, context.environment)
         if found is not None:
             return _without_shim(found, context)
     return sys.executable
-
-
-def _on_path(name: str, environment: Mapping[str, str]) -> str | None:
-    for folder in environment.get("PATH", os.defpath).split(os.pathsep):
-        candidate = os.path.join(folder or ".", name)
-        if os.path.isfile(candidate) and os.access(candidate, os.X_OK):
-            return os.path.abspath(candidate)
-    return None
 
 
 def _without_shim(path: str, context: Context, asked_for: str = "") -> str:
@@ -63,6 +60,8 @@ def _without_shim(path: str, context: Context, asked_for: str = "") -> str:
     with open(path, "rb") as source:
         if source.read(2) != b"#!":
             return path
+    if context.only_looks:
+        return _chosen_by_pyenv(Path(path), context) or path
     command = [path, "-c", "import sys; print(sys.executable)"]
     try:
         answer = subprocess.run(
@@ -80,6 +79,36 @@ def _without_shim(path: str, context: Context, asked_for: str = "") -> str:
         remedy = "Fix the line in the compute target, or remove it." if asked_for else "Try: python --version"
         raise ProjectError(f"{what} does not start: {said}", remedy) from error
     return answer.stdout.strip() or path
+
+
+_VERSION = re.compile(r"[A-Za-z0-9][\w.+-]*(?:/envs/[A-Za-z0-9][\w.+-]*)?")
+
+
+def _chosen_by_pyenv(shim: Path, context: Context) -> str | None:
+    """What pyenv's shim would start, found in pyenv's own folder; None if that is not known."""
+    base = shim.parent.parent
+    if shim.parent.name != "shims" or not (base / "versions").is_dir():
+        return None
+    text = context.environment.get("PYENV_VERSION", "")
+    places = [each / ".python-version" for each in (context.directory, *context.directory.parents)]
+    for file in () if text else (*places, base / "version"):
+        try:
+            text = read_regular(file, 4096).decode()
+            break
+        except (OSError, ValueError):
+            continue
+    for name in re.split(r"[\s:]+", text):
+        fitting = [name, *_newest_first(base / "versions", f"{name}.")] if _VERSION.fullmatch(name) else []
+        for version in fitting:
+            python = base / "versions" / version / "bin" / "python"
+            if os.access(python, os.X_OK):
+                return os.fspath(python)
+    return None
+
+
+def _newest_first(folder: Path, prefix: str) -> list[str]:
+    names = [each.name for each in folder.iterdir() if re.fullmatch(re.escape(prefix) + r"[\d.]+", each.name)]
+    return sorted(names, key=lambda name: [int(part) for part in re.findall(r"\d+", name)], reverse=True)
 
 
 def _require_python(path: str, context: Context) -> None:

@@ -16,6 +16,7 @@ from holdfast.project.compute import CONTAINER_TYPES
 from holdfast.project.configuration import Configuration
 from holdfast.project.folder import Project
 from holdfast.project.gpu_wishes import GpuWishes, gpu_request
+from holdfast.shown_text import pasted
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import Product
 from holdfast.workbench.submitting.interpreter import find_python
@@ -183,7 +184,10 @@ def require_environment(request: SubmitRequest, configuration: Configuration) ->
     is_wanted = request.prepare_only or wishes.upgrade or is_anew
     if is_wanted and configuration.environment is None:
         target = configuration.target
-        where = target.file or f"a compute target of its own: holdfast computetarget attach local --name {target.name}2"
+        where = (
+            target.file
+            or f"a compute target of its own: holdfast computetarget attach local --name {pasted(target.name)}2"
+        )
         whose = "the image's" if target.type in CONTAINER_TYPES else "your"
         raise ProjectError(
             f"The target `{target.name}` runs on {whose} own Python as it is: there is no environment to prepare.",
@@ -242,22 +246,21 @@ def _inside(project: Project, script: str, base: Path) -> str:
 
 
 def _no_script(script: str, full: Path) -> ProjectError:
-    from holdfast.errors import nearest
+    from holdfast.errors import nearest, on_one_line
 
     if full.is_dir():
-        inside = [f"{script.rstrip('/')}/{name}" for name in _python_files(full)]
-        hint = (
-            f"Name the script in it: {', '.join(inside[:10])}"
-            if inside
-            else "In that folder there are no Python files."
-        )
+        inside = [on_one_line(f"{script.rstrip('/')}/{name}") for name in _python_files(full)]
+        hint = f"Name the script in it: {', '.join(inside[:10])}" if inside else "It has no Python files."
         return ProjectError(f"`{script}` is a folder, not a script.", hint)
+    if os.path.lexists(full):
+        return ProjectError(f"`{script}` is no regular file.", "Name a script.")
     names = _python_files(full.parent)
     guess = nearest(full.stem, [name[:-3] for name in names])
-    shown = ", ".join(names[:10]) or "no Python files"
+    hint = (
+        f"That folder has: {', '.join(map(on_one_line, names[:10]))}" if names else "That folder has no Python files."
+    )
     return ProjectError(
-        f"There is no script `{script}`.",
-        f"Did you mean `{guess}.py`?" if guess else f"In that folder there are: {shown}",
+        f"There is no script `{script}`.", f"Did you mean `{on_one_line(guess)}.py`?" if guess else hint
     )
 
 

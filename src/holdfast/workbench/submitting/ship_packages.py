@@ -6,13 +6,14 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from holdfast.codec import encode
 from holdfast.containers import Names
-from holdfast.environments.environment_plan import Lock, keep_lock
+from holdfast.environments.environment_plan import Lock, is_lock, is_own, keep_lock, keep_own
 from holdfast.environments.foreign_resolution import (
     ForeignMachine,
     Installer,
@@ -20,7 +21,7 @@ from holdfast.environments.foreign_resolution import (
     resolve_for,
     wheel_files,
 )
-from holdfast.errors import FarSideError, NotAvailable, PreparationError
+from holdfast.errors import FarSideError, HostError, NotAvailable, PreparationError
 from holdfast.frozen import replace
 from holdfast.hosts.client import Client
 from holdfast.hosts.connection import Connection
@@ -54,12 +55,13 @@ def ship(
     yield events.Doing(f"asking {intent.configuration.target.name} which packages fit it")
     there = shipping.ask(plan)
     lock = there.lock
-    if lock is None:
-        yield events.Doing(f"choosing packages for {there.machine}")
-        lock = shipping.resolve(plan, there.machine)
-        there = shipping.ask(replace(plan, locks=(lock,), upgrade=False))
-    if lock["conda"]:
+    if lock is not None and lock["conda"]:
         raise _no_conda()
+    is_enough = there.is_built and not plan.rebuild
+    if lock is None or not (is_enough or shipping.is_own(lock)):
+        yield events.Doing(f"choosing packages for {there.machine}")
+        lock = shipping.resolve(plan, lock, there.machine)
+        there = shipping.ask(replace(plan, locks=(lock,), upgrade=False))
     settled = replace(plan, locks=(lock,), upgrade=False)
     will_build = intent.configuration.run.prepare_environment or intent.request.prepare_only
     if will_build and (plan.rebuild or not there.is_built):
@@ -120,17 +122,29 @@ class _Shipping:
                 f"{target.name} has no Python {wanted}, and packages do not bring one. It has: {answer.found}.",
                 "Pin one of these in the environment's file, or install that Python over there.",
             )
-        return _There(ForeignMachine(answer.platform, answer.python[1], answer.driver or ""), answer.lock, answer.built)
+        if not re.fullmatch(r"3\.\d+\.\d+[a-z0-9]*", answer.python[1], re.ASCII):
+            raise HostError(f"{target.name} says that its Python is `{answer.python[1]}`, which is no version.")
+        lock = answer.lock if answer.lock is not None and is_lock(answer.lock) else None
+        return _There(ForeignMachine(answer.platform, answer.python[1], answer.driver or ""), lock, answer.built)
 
     def _container(self) -> dict[str, Any]:
         project = self._intent.project
         plan = container_plan(self._intent, Names("", project.id, project.name))
         return {} if plan is None else {"container": encode(plan)}
 
-    def resolve(self, plan: EnvironmentPlan, machine: ForeignMachine) -> Lock:
+    def is_own(self, lock: Lock) -> bool:
+        """Whether this machine chose the packages: what a host says is not downloaded here in its own words."""
+        return is_own(self._context.home, lock)
+
+    def resolve(self, plan: EnvironmentPlan, known: Lock | None, machine: ForeignMachine) -> Lock:
+        """`known`: the lock that the host would take. It may name any: the project's own count."""
+        if known is not None and (known in plan.locks or not plan.locks):
+            plan = replace(plan, locks=(known,))
         lock = resolve_for(machine, plan, self._installer(plan))
-        with contextlib.suppress(OSError):  # it is chosen again the next time
-            keep_lock(self._intent.project.state_directory, lock, plan.spec, replace=plan.upgrade)
+        if not plan.exact:
+            with contextlib.suppress(OSError):  # it is chosen again the next time
+                keep_own(self._context.home, lock)
+                keep_lock(self._intent.project.state_directory, lock, plan.spec, replace=True)
         return lock
 
     def bring(self, plan: EnvironmentPlan, lock: Lock, machine: ForeignMachine) -> Generator[events.Event, None, str]:

@@ -17,6 +17,7 @@ from holdfast.hosts.client import Reply
 from holdfast.hosts.replies import Hello, Started
 from holdfast.model import Place
 from holdfast.plan import Plan
+from holdfast.shown_text import pasted
 from holdfast.snapshots.store import ObjectStore
 from holdfast.workbench.following.follower import Follower
 from holdfast.workbench.following.outputs import collect
@@ -93,7 +94,7 @@ def _has_begun(session: Session, error: HoldfastError) -> bool:
             return True
         Follower(session).copy()
     except (HostError, StorageError):
-        error.hint = f"{error.hint}\nWhether it started: holdfast status -r {session.run_id}".strip()
+        error.hint = f"{error.hint}\nWhether it started: holdfast status -r {pasted(session.run_id)}".strip()
         raise error from None
     return False
 
@@ -104,7 +105,7 @@ def _pause(patience: Patience, error: HostError, run_id: str) -> float:
     except HostError as refusal:
         raise HostError(
             f"The connection broke while the run was being started: {refusal.message}",
-            f"Whether it started: holdfast status -r {run_id}",
+            f"Whether it started: holdfast status -r {pasted(run_id)}",
         ) from refusal
 
 

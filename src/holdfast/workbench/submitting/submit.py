@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from holdfast.frozen import replace
 from holdfast.project.configuration import lacks_environment_file, load_configuration
 from holdfast.project.folder import BUILTIN, CONFIGURATION_FOLDER, Project, ensure_identity, ensure_state_directory
 from holdfast.project.runconfig import CONDA_FILE
@@ -34,7 +35,8 @@ def dry_run(project: Project, request: SubmitRequest, context: Context) -> Itera
     """Everything up to the plan. Takes the snapshot, since the plan names it; starts and records nothing."""
     from holdfast.workbench.submitting.launch import rehearse
 
-    yield from rehearse(_read(project, request, context), context)
+    looking = replace(context, only_looks=True)
+    yield from rehearse(_read(project, request, looking), looking)
 
 
 def submit(
@@ -125,7 +127,7 @@ def _read(project: Project, request: SubmitRequest, context: Context) -> Intent:
     if not request.prepare_only:
         asked_gpus(request.gpu, configuration)  # refuses what contradicts itself, before anything is done
     job = find_job(project, request, configuration, context)
-    product = product_of(configuration.target, context)
+    product = product_of(configuration.target, context, wanted_secrets(request, configuration))
     project = ensure_identity(project, context.user_home)
     ensure_state_directory(project, context.user_home)
     return Intent(project, request, configuration, job, product)

@@ -12,6 +12,7 @@ from pathlib import Path
 from holdfast.errors import HostError, NotAvailable
 from holdfast.hosts.client import Client
 from holdfast.hosts.connection import Connection
+from holdfast.installed_programs import find_program
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 
@@ -37,7 +38,7 @@ def find_uv() -> str:
 
         return find_uv_bin()
     except (ImportError, FileNotFoundError):
-        found = shutil.which("uv")
+        found = find_program("uv", os.environ)
         if found is None:
             raise NotAvailable(
                 "The program `uv`, which builds environments, was not found.",
@@ -116,7 +117,7 @@ def _program_for(uv: str, name: str, architecture: str, libc: str, context: Cont
 
 def _fetch(uv: str, name: str, platform: str, folder: Path) -> None:
     """From the package index, as its maker publishes it; whole or not at all."""
-    new = folder.with_name(f".{folder.name}.{os.getpid()}.new")
+    new = folder.with_name(f".{folder.name}.{os.urandom(8).hex()}.new")
     try:
         _install(uv, name, platform, new)
         _put(new, folder)

@@ -154,7 +154,7 @@ def test_a_container_writes_to_the_real_folder_as_this_user_and_leaves_nothing(f
 
 def test_a_container_is_tried_with_what_the_target_says_and_removed_by_its_name(fake, tmp_path):
     words = ["--network", "hots", "--cpus", "99", "--restart", "always"]
-    fake.attempt(container=container(options=words, volumes=[volume(tmp_path)], shm="1g"))
+    fake.attempt(pull=True, container=container(options=words, volumes=[volume(tmp_path)], shm="1g"))
     (run,) = fake.calls("run")
     assert " ".join(words) in run
     assert "--shm-size 1g" in run
@@ -162,6 +162,13 @@ def test_a_container_is_tried_with_what_the_target_says_and_removed_by_its_name(
     assert run.index("--rm=false") > run.index("--restart"), "what is left is removed by us"
     (gone,) = fake.calls("rm")
     assert f"--name {gone.split()[-1]} " in run
+
+
+def test_a_container_of_a_check_has_no_folder_of_the_project_and_no_rights(fake, tmp_path):
+    fake.attempt(container=container(options=["--network", "bridge"], volumes=[volume(tmp_path)]))
+    (run,) = fake.calls("run")
+    assert "--network bridge --cap-drop ALL --security-opt no-new-privileges" in run
+    assert f"source={tmp_path}," not in run
 
 
 def volume(source: Path) -> dict[str, Any]:

@@ -74,10 +74,16 @@ def make(engine: Any, home: Home, folder: Path) -> room.RoomContainer:
     return room.RoomContainer(engine, IMAGE, WANTED, home, str(folder))
 
 
+def mount_fields(words: list[str]) -> list[list[str]]:
+    return [words[place + 1].split(",") for place, word in enumerate(words) if word == "--mount"]
+
+
 def mounts(words: list[str]) -> dict[str, bool]:
     """Each mounted path, and whether it may be written to."""
-    fields = [words[place + 1].split(",") for place, word in enumerate(words) if word == "--mount"]
-    return {each[1].partition("=")[2]: "readonly" not in each for each in fields}
+    return {
+        each[1 if each[0] == "type=tmpfs" else 2].partition("=")[2]: "readonly" not in each
+        for each in mount_fields(words)
+    }
 
 
 def test_nothing_is_started_before_a_command_is_run_and_one_container_serves_all_commands(container, engine, tmp_path):
@@ -96,10 +102,26 @@ def test_the_home_is_one_mount_so_that_files_can_be_hard_links(container, engine
 
     found = mounts(engine.made())
     assert found[home.path] is True
-    assert not [path for path in found if path.startswith(home.path + "/")]
+    assert not [path for path in found if path.startswith((home.cache(), home.environments(), home.pythons()))]
     assert engine.made()[engine.made().index("--network") + 1] == "bridge"
     assert "holdfast.run=p_1" in engine.made()
     assert f"holdfast.home={home.path}" in engine.made()
+
+
+def test_of_the_home_a_build_writes_to_nothing_that_is_run_outside_of_containers(engine, home):
+    for name in ("runs/p/r/work", "runs/p/other", "farside", "tools", "keys", "objects", "container-home"):
+        os.makedirs(os.path.join(home.path, name))
+    Path(home.path, "settings.json").touch()
+
+    make(engine, home, Path(home.run("p", "r"))).start(["uv"], {}, None)
+
+    kinds = {each[1].partition("=")[2]: each[0] for each in mount_fields(engine.made()) if each[0] == "type=tmpfs"}
+    for name in ("runs", "farside", "keys", "objects", "container-home"):
+        assert kinds[os.path.join(home.path, name)] == "type=tmpfs"
+    found = mounts(engine.made())
+    assert [found[os.path.join(home.path, each)] for each in ("tools", "settings.json")] == [False, False]
+    shown = {path.partition(home.run("p", "r") + "/")[2] for path, is_writable in found.items() if is_writable}
+    assert {each for each in shown if each} == {"work", "build", "room.fifo"}
 
 
 def test_a_cache_on_another_disk_is_mounted_where_it_is(engine, home, tmp_path):

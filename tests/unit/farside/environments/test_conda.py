@@ -28,7 +28,8 @@ def test_a_solve_is_asked_for_the_targets_system_and_driver():
     specs, network = ["https://h/t/tk/c::x", "numpy"], {"verify": False, "credentials": CHANNELS.credentials}
 
     def request(cuda: str) -> object:
-        return json.loads(conda_build.solve_request(specs, CHANNELS, PLATFORM, cuda, [package("x")], "/cache"))
+        locked = [{**package("x"), "build": "0", "subdir": "noarch", "url": "file:///evil"}]
+        return json.loads(conda_build.solve_request(specs, CHANNELS, PLATFORM, cuda, locked, "/cache"))
 
     for cuda in ("12.4", ""):
         assert request(cuda) == {
@@ -37,7 +38,7 @@ def test_a_solve_is_asked_for_the_targets_system_and_driver():
             "channels": [{"name": name, "urls": list(urls)} for name, urls in CHANNELS.groups],
             "platform": "linux-64",
             "virtual": {"glibc": "2.36", "cuda": cuda or None},
-            "locked": [package("x")],
+            "preferred": [["x", "1.0", "0", "noarch"]],
             "priority": "strict",
             "cache": "/cache",
             "network": {**network, "secret_urls": CHANNELS.secret_urls},
@@ -126,8 +127,9 @@ def test_the_worker_is_a_program_beside_this_module():
 
 
 def test_packages_of_another_platform_are_not_preferred():
-    packages = [{"name": each, "subdir": each} for each in ("noarch", "linux-64", "linux-aarch64", "win-64")]
+    folders = ("noarch", "linux-64", "linux-aarch64", "win-64")
+    locked = [{"name": each, "version": "1", "build": "0", "subdir": each} for each in folders]
 
-    found = conda_build._of_this_platform(packages, "linux-x86_64-glibc2.36")
+    request = json.loads(conda_build.solve_request(["x"], CHANNELS, PLATFORM, "", locked, "/cache"))
 
-    assert [each["name"] for each in found] == ["noarch", "linux-64"]
+    assert [each[0] for each in request["preferred"]] == ["noarch", "linux-64"]

@@ -11,7 +11,8 @@ import sys
 import pytest
 
 from holdfast.farside.environments import conda_build, conda_worker
-from holdfast.farside.environments.conda_worker import Failed, Reporter, concerned, failure, without_secrets
+from holdfast.farside.environments.conda_build import CondaProblem, about_spec
+from holdfast.farside.environments.conda_worker import Failed, Reporter, failure, without_secrets
 
 
 class GatewayError(Exception):
@@ -53,6 +54,10 @@ def test_an_error_of_the_system_is_about_storage():
 )
 def test_secrets_in_addresses_are_left_out(text, plain):
     assert without_secrets(text) == plain
+
+
+def concerned(reason: str, specs: list[str]) -> str:
+    return about_spec(CondaProblem("unsatisfiable", reason, ""), specs).spec
 
 
 def test_the_spec_concerned_is_the_one_that_the_solver_names_first():

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.farside.environments.built_environment import Known
-from holdfast.farside.environments.locks import is_honest, is_lock, make_lock, torch_backend
+from holdfast.farside.environments.locks import make_lock, torch_backend
 from holdfast.farside.environments.platforms import platform_name
 
 OLD = {"driver": "470.57.02", "cuda": "11.4", "devices": [{"name": "K80", "capability": [3, 7], "state": "ok"}]}
@@ -37,25 +37,6 @@ CONDA = [{"name": "python", "version": "3.11.2", "url": "u", "sha256": "s"}]
 def test_a_lock_is_for_its_platform_python_and_driver(home, gpus, lock, expected):
     given = {"platform": platform_name(), "python": "3.11.2", "requirements": "", **lock}
     assert Known(home, {"python": "3.11"}, gpus).fits(make_lock("spec", **given)) is expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (TORCH, True),
-        ("mine @ https://host/mine-1-py3-none-any.whl \\\n    --hash=sha256:aa\n", True),
-        ("${HOLDFAST_FILES}/w/x-1-py3-none-any.whl \\\n    --hash=sha256:aa\n", True),
-        ("--index-url https://evil/simple\nsix==1 \\\n    --hash=sha256:aa\n", False),
-        ("-r /etc/passwd\n", False),
-        ("six @ https://evil/six-1-py3-none-any.whl \\\n    --hash=sha256:aa\n", False),
-        ("${HOLDFAST_FILES}/../x.whl\n", False),
-    ],
-)
-def test_a_lock_from_elsewhere_may_say_which_packages_and_nothing_else(text, expected):
-    asked = ["mine @ https://host/mine-1-py3-none-any.whl", "${HOLDFAST_FILES}/w/x-1-py3-none-any.whl", "six"]
-
-    lock = make_lock("spec", "p", "3.11.2", text)
-    assert (is_lock(lock) and is_honest(lock, asked)) is expected
 
 
 @pytest.mark.parametrize(

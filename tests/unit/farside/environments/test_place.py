@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from holdfast.farside.environments import place as places
 from holdfast.farside.environments.built_environment import Known
-from holdfast.farside.environments.locks import Lock, lock_digest, make_lock
+from holdfast.farside.environments.locks import Lock, keep_own, lock_digest, make_lock
 from holdfast.farside.environments.place import BuildPlace
 from holdfast.farside.environments.platforms import platform_name
 from holdfast.farside.system.layout import Home
@@ -42,6 +43,7 @@ def make(home: Home, name: str, mark: str) -> None:
     (folder / "bin").mkdir(parents=True)
     (folder / "bin" / "python").symlink_to(sys.executable)
     (folder / ".complete").write_text(mark)
+    (folder / "environment.json").write_text(json.dumps(lock()))
 
 
 def found(home: Home, place: type[BuildPlace], **more: object) -> str | None:
@@ -83,6 +85,8 @@ def test_what_is_noted_for_one_place_or_another_run_had_there_is_not_found_for_a
     assert (found(home, BuildPlace), found(home, Elsewhere)) == ("e1", None)
     made = f'{{"lock": "{lock_digest(lock())}", "python": "3.11.2", "compiled": ["x"], "place": "elsewhere"}}'
     make(home, "e2", made)
+    assert found(home, Elsewhere, exact=True) is None, "another machine made the lock"
+    keep_own(home.locks(), lock())
     assert (found(home, BuildPlace, exact=True), found(home, Elsewhere, exact=True)) == (None, "e2")
 
 

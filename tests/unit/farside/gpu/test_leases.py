@@ -15,6 +15,7 @@ import pytest
 
 from holdfast.farside.gpu.lease import leases, registry
 from holdfast.farside.gpu.lease.leases import Lease, LeaseHolder, lease
+from holdfast.farside.gpu.lease.registry import Ticket
 from holdfast.farside.gpu.request import GpuRequest
 from holdfast.farside.system.refusal import Refused
 from kit.waiting import wait_for
@@ -266,6 +267,45 @@ def test_a_place_that_outlives_its_run_delays_no_other_run(driver, report_of, mo
     finally:
         registry.close(places)
     assert driver.told == []
+
+
+def test_a_run_that_takes_no_turn_is_passed_when_the_driver_has_long_had_nothing_against_it(driver, report_of):
+    """What keeps the first from a device may be what keeps all from it."""
+    busy, free = report_of({"processes": [process(os.getpid())]}), report_of({})
+    _, places = registry.queue_up(1, [free["devices"][0]["uuid"]])
+    try:
+        driver.lease(GpuRequest(gpus=1), free, busy, free, busy, free, free)
+    finally:
+        registry.close(places)
+    assert driver.waited_for() == ["1 run ahead"]
+    assert 5 * leases.TURN <= driver.clock - 1000 < 6 * leases.TURN
+
+
+@pytest.mark.parametrize(("gpus", "wanted"), [(2, 1), (1, 2)], ids=["for the first", "for the next"])
+def test_a_run_whose_turn_has_not_come_is_not_passed(driver, report_of, gpus, wanted):
+    report = report_of({}, {})
+    uuids = [each["uuid"] for each in report["devices"]]
+    held = registry.take(uuids[:1], LeaseHolder(None, "theirs", 1))
+    _, places = registry.queue_up(gpus, uuids)
+
+    def go_on_after_ten_minutes() -> None:
+        if driver.clock > 1600:
+            registry.close([*(held or ()), *places])
+
+    driver.then = go_on_after_ten_minutes
+    driver.lease(GpuRequest(gpus=wanted), report)
+    assert driver.waited_for() == ["1 run ahead"]
+    assert driver.asked == 1
+
+
+def test_it_takes_longer_to_pass_runs_of_more_accounts(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    idle, mine = leases._Idle(), Ticket(9, 9, 1, frozenset("a"))
+    ahead = [Ticket(1, 1, 1, frozenset("a"), uid=1), Ticket(2, 2, 1, frozenset("a"), uid=2)]
+    for clock[0], is_due in ((0, False), (leases.TURN * 2 - 1, False), (leases.TURN * 2, True)):
+        assert idle.is_to_check(ahead, mine, {"a"}) is is_due
+    assert [idle.is_passed({"a"}), idle.is_passed(set()), idle.is_passed({"a"}), idle.is_passed({"a"})] == [0, 0, 0, 1]
 
 
 @pytest.mark.parametrize(("count", "said"), [(1, "1 run ahead"), (2, "2 runs ahead")])

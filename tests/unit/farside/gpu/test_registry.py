@@ -10,9 +10,14 @@ import pytest
 
 from holdfast.farside.gpu.lease import registry
 from holdfast.farside.gpu.lease.registry import LeaseHolder, LeaseState, mark, parse
+from holdfast.farside.system.unix_sockets import BoundSocket, bound
 
-LINE = "0000000000000000: 00000002 00000000 00000000 0001 01 12345 "
-ONE = LeaseHolder(1000, "mine_1", 4242)
+ONE = LeaseHolder(os.geteuid(), "mine_1", 4242)
+
+
+def of(uid: int | None, *names: str) -> list[BoundSocket]:
+    """Sockets that an account made."""
+    return [BoundSocket(each.encode(), uid) for each in names]
 
 
 @pytest.fixture
@@ -43,10 +48,9 @@ def test_all_devices_are_taken_or_none_and_who_has_them_is_known(uuids, take):
     taken = take(uuids[:2])
     assert registry.take(uuids[1:], LeaseHolder(1001, "theirs", 1)) is None
     state = registry.read()
-    assert set(uuids) & state.taken == set(uuids[:2])
-    assert [state.holder(each) for each in uuids] == [ONE, ONE, None]
+    assert [state.leases.get(each) for each in uuids] == [ONE, ONE, None]
     registry.close(taken)
-    assert not set(uuids) & registry.read().taken
+    assert not set(uuids) & set(registry.read().leases)
 
 
 def test_a_ticket_is_seen_by_others_until_its_sockets_are_closed(uuids, opened):
@@ -59,19 +63,18 @@ def test_a_ticket_is_seen_by_others_until_its_sockets_are_closed(uuids, opened):
 
 
 def test_a_long_name_of_a_run_is_cut_from_its_left_and_the_lock_counts(uuids, take):
-    take(uuids[:1], LeaseHolder(4294967294, "r" * 140 + "_1794774034208", 4194304))
-    holder = registry.read().holder(uuids[0])
-    assert holder is not None
-    assert holder.uid == 4294967294
+    take(uuids[:1], LeaseHolder(None, "r" * 140 + "_1794774034208", 4194304))
+    holder = registry.read().leases[uuids[0]]
+    assert holder.uid == os.geteuid()
     assert len(holder.run) > 50 and holder.run.startswith("~rr") and holder.run.endswith("_1794774034208")
 
 
 @pytest.mark.parametrize(("name", "is_cut"), [("iris", False), ("p" * 90, True), ("r" * 200, True), ("ü" * 90, True)])
 def test_a_waiting_run_is_named_and_a_name_that_is_too_long_does_not_cost_its_place(uuids, opened, name, is_cut):
-    ticket, sockets = registry.queue_up(128, uuids, LeaseHolder(4294967294, f"{name}_1794774034208", 7))
+    ticket, sockets = registry.queue_up(3, uuids, LeaseHolder(None, f"{name}_1794774034208", 7))
     opened += sockets
     (found,) = [each for each in registry.read().tickets if each.usable == frozenset(uuids)]
-    assert (found.time, found.uid) == (ticket.time, 4294967294)
+    assert (found.time, found.uid) == (ticket.time, os.geteuid())
     assert found.run.endswith("_1794774034208")
     assert (found.run != f"{name}_1794774034208") is is_cut
 
@@ -91,35 +94,83 @@ def test_a_guardian_that_is_gone_does_not_take_a_lease(uuids, take, opened):
     assert not registry.hand_over(given, taken)
 
 
-def test_other_sockets_and_odd_names_are_left_alone():
-    names = ["@/tmp/.X11-unix/X0", "/run/x", "@holdfast-gpu-of/1/2", "@holdfast-gpu-of/ab/x/y/z", "@holdfast-gpux", ""]
-    names += [f"@holdfast-gpu-wants/{each}" for each in ("1", "xyz-1-1-1/GPU-1", "1-1-1/GPU-1")]
-    assert parse("Num RefCount\n" + "".join(f"{LINE}{name}\n" for name in names)) == LeaseState(frozenset(), (), {})
+UUID = "GPU-11111111-2222-3333-4444-555555555555"
+NOW = f"{5 * 10**9:016x}"
+ODD_NAMES = {
+    "another program's": ["/tmp/.X11-unix/X0", "holdfast-gpux", "holdfast-gpu", "holdfast-gpu/"],
+    "a holder that is cut": ["holdfast-gpu-of/1/2", f"holdfast-gpu-of/{mark(UUID)}/7", "holdfast-gpu-of/ab/7/mine_1"],
+    "a ticket that is cut": ["holdfast-gpu-wants/1", f"holdfast-gpu-wants/{NOW}-5-1-0/"],
+    "no number": [f"holdfast-gpu-wants/{each}-1-0/{UUID}" for each in ("xyz-1", f"{NOW}-x", f"{NOW}--1", f"{NOW}-1_0")],
+    "digits of another script": [f"holdfast-gpu-wants/{NOW}-\u0661-1-0/{UUID}"],
+    "no process has it": [
+        f"holdfast-gpu-wants/{NOW}-{each}-1-0/{UUID}" for each in (0, 2**22 + 1, 9999999, 2**31, 2**64)
+    ],
+    "no GPUs, or more than it could use": [f"holdfast-gpu-wants/{NOW}-5-{each}-0/{UUID}" for each in (0, 2, 9**9)],
+    "too large a time": [f"holdfast-gpu-wants/{2**64:x}-5-1-0/{UUID}", f"holdfast-gpu-wants/{'9' * 60}-5-1-0/{UUID}"],
+    "escapes": [f"holdfast-gpu/{UUID}\x1b[2J", f"holdfast-gpu-of/{mark(UUID)}/7/x\x1b]0;y\a", "holdfast-gpu/\n"],
+    "a sentence": [f"holdfast-gpu-of/{mark(UUID)}/7/a of root; GPU 1", f"holdfast-gpu-waits/{NOW}-5-0/a b"],
+}
+
+
+@pytest.mark.parametrize("names", ODD_NAMES.values(), ids=ODD_NAMES)
+def test_names_that_no_run_gives_are_ignored(names):
+    assert parse(of(1000, *names)) == LeaseState({}, ())
+    assert parse([BoundSocket(f"holdfast-gpu/{UUID}".encode() + each, 1000) for each in (b"\xff", b"\0")]).leases == {}
 
 
 def test_names_of_instances_may_have_slashes():
     uuid = "MIG-GPU-11111111-2222-3333-4444-555555555555/7/0"
-    found = parse(f"{LINE}@holdfast-gpu/{uuid}\n{LINE}@holdfast-gpu-of/{mark(uuid)}/7/8/a/b\n")
-    assert found.holder(uuid) == LeaseHolder(7, "a/b", 8)
-    (ticket,) = parse(f"{LINE}@holdfast-gpu-wants/0000000000000010-5-2-1f/{uuid}\n").tickets
-    assert ticket[:5] == (16, 5, 2, frozenset([uuid]), 31)
+    found = parse(of(7, f"holdfast-gpu/{uuid}", f"holdfast-gpu-of/{mark(uuid)}/8/b"))
+    assert found.leases == {uuid: LeaseHolder(7, "b", 8)}
+    (ticket,) = parse(of(7, f"holdfast-gpu-wants/0000000000000010-5-1-1f/{uuid}")).tickets
+    assert ticket == (16, 5, 1, frozenset([uuid]), 31, 7, "")
+
+
+@pytest.mark.parametrize(
+    ("names", "holder"),
+    [
+        (of(7, f"holdfast-gpu-of/{mark(UUID)}/8/mine_1"), LeaseHolder(7, "mine_1", 8)),
+        (of(8, f"holdfast-gpu-of/{mark(UUID)}/8/mine_1"), LeaseHolder(7, "", None)),
+        (of(None, f"holdfast-gpu-of/{mark(UUID)}/8/mine_1"), LeaseHolder(7, "", None)),
+        (of(7, *(f"holdfast-gpu-of/{mark(UUID)}/8/{each}" for each in "ab")), LeaseHolder(7, "", None)),
+        (of(7, f"holdfast-gpu-of/{mark(UUID)}/0/mine_1"), LeaseHolder(7, "mine_1", None)),
+    ],
+    ids=["the holder says", "another account says", "nobody knows who says", "two say", "no process"],
+)
+def test_who_holds_a_lease_is_said_by_the_account_that_made_the_lock(names, holder):
+    assert parse([*of(7, f"holdfast-gpu/{UUID}"), *names]).leases == {UUID: holder}
+
+
+def test_an_account_adds_nothing_to_the_ticket_of_another():
+    key, other = f"holdfast-gpu-wants/{NOW}-5-1-0", UUID.replace("5", "6")
+    says = f"holdfast-gpu-waits/{NOW}-5-0"
+    state = parse([*of(7, f"{key}/{UUID}", f"{says}/mine"), *of(8, f"{key}/{other}", f"{says}/hers")])
+    assert {(each.uid, each.usable, each.run) for each in state.tickets} == {
+        (7, frozenset([UUID]), "mine"),
+        (8, frozenset([other]), "hers"),
+    }
 
 
 def test_the_longest_name_of_a_ticket_is_short_enough(opened, monkeypatch):
     uuid = f"MIG-GPU-{os.urandom(4).hex()}-2222-3333-4444-555555555555/13/0"
     monkeypatch.setattr(os, "getpid", lambda: 2**22)
     monkeypatch.setattr(registry, "_namespace", lambda: 0xFFFFFF)
-    ticket, sockets = registry.queue_up(128, [uuid])
+    _, sockets = registry.queue_up(128, [uuid])
     opened += sockets
-    assert ticket in registry.read().tickets
+    assert [each for each in bound(b"holdfast-gpu-wants/") if each.name.endswith(f"-128-ffffff/{uuid}".encode())]
 
 
 def test_a_process_of_another_namespace_is_not_taken_for_one_of_this(uuids):
     mine, sockets = registry.queue_up(1, uuids)
     registry.close(sockets)
     gone = mine._replace(pid=2**22 + 5)  # no process has that number
-    assert registry.is_away(gone) and registry.is_here(gone)
-    for elsewhere in (mine.namespace ^ 1, 0):
-        assert not registry.is_away(gone._replace(namespace=elsewhere))
-        assert not registry.is_here(gone._replace(namespace=elsewhere))
-    assert not registry.is_away(mine)
+    assert registry.present([gone, mine]) == [mine]
+    elsewhere = [gone._replace(namespace=each) for each in (mine.namespace ^ 1, 0)]
+    assert registry.present(elsewhere) == elsewhere
+
+
+def test_a_ticket_is_of_its_accounts_process_and_from_its_time(uuids):
+    mine, sockets = registry.queue_up(1, uuids)
+    registry.close(sockets)
+    lies = [mine._replace(time=0), mine._replace(time=registry.now() + 10**12), mine._replace(uid=os.geteuid() + 1)]
+    assert registry.present([*lies, mine]) == [mine]

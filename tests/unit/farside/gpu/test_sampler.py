@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -142,8 +143,8 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, asked: int = -1) -> None:
         self.now, self.waits, self.asked = 50.0, 0, asked
-        clock = SimpleNamespace(time=lambda: 1000.0 + self.now, monotonic=lambda: self.now)
-        monkeypatch.setattr("holdfast.farside.gpu.watch.sampler.time", clock)
+        self.clock: Any = SimpleNamespace(now=lambda: 1000.0 + self.now)
+        monkeypatch.setattr("holdfast.farside.gpu.watch.sampler.time", SimpleNamespace(monotonic=lambda: self.now))
         monkeypatch.setattr("holdfast.farside.gpu.watch.sampler.signal", SimpleNamespace(sigtimedwait=self.wait))
 
     def wait(self, _: object, seconds: float) -> object:
@@ -172,7 +173,7 @@ class Slow(Made):
 def test_looks_that_a_slow_driver_left_no_time_for_are_counted_before_the_next(tmp_path, monkeypatch):
     clock = Clock(monkeypatch)
     with pytest.raises(SystemExit):
-        watch(Slow(clock, 0.1, 2.5, 0.1), WHOSE, Lines(str(tmp_path / "lines")))
+        watch(Slow(clock, 0.1, 2.5, 0.1), WHOSE, Lines(str(tmp_path / "lines")), clock.clock)
     lines = (tmp_path / "lines").read_bytes()
     assert [tick.time for tick in read(lines).ticks] == [1050.0, 1051.0, 1054.0]
     assert read(lines).skipped == 2
@@ -182,7 +183,7 @@ def test_looks_that_a_slow_driver_left_no_time_for_are_counted_before_the_next(t
 def test_a_look_that_is_asked_for_is_told_so(tmp_path, monkeypatch):
     slow = Slow(Clock(monkeypatch, asked=2), 0.0, 0.0, 0.0, 0.0)
     with pytest.raises(SystemExit):
-        watch(slow, WHOSE, Lines(str(tmp_path / "lines")))
+        watch(slow, WHOSE, Lines(str(tmp_path / "lines")), slow.clock.clock)
     assert slow.looks == [(0, False), (0, False), (0, True), (0, False)]
     assert [tick.time for tick in read((tmp_path / "lines").read_bytes()).ticks] == [1050.0, 1051.0, 1051.5, 1052.0]
 

@@ -3,7 +3,6 @@ weeks."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,15 +32,14 @@ class Watched:
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, known: GpuFacts) -> None:
         self.now, self.notes, self.folder = START, list[str](), folder
-        clock = SimpleNamespace(time=lambda: self.now, monotonic=lambda: self.now)
+        clock: Any = SimpleNamespace(now=lambda: self.now, monotonic=lambda: self.now)
         monkeypatch.setattr(watchdog, "time", clock)
         folder.mkdir(parents=True, exist_ok=True)
         self.file = folder / "gpu.jsonl"
         self.file.write_bytes(encode_start(START, "nvml") + encode_devices(samples([row()]).devices))
         self.output = folder / "driver_log"
         self.output.touch()
-        os.utime(self.output, (START, START))
-        self.dog = GpuWatchdog(str(folder), known, "run_1", self.notes.append)
+        self.dog = GpuWatchdog(str(folder), known, "run_1", self.notes.append, clock)
 
     def look(self, rows: Sequence[Row]) -> None:
         with self.file.open("ab") as target:
@@ -200,8 +198,8 @@ def test_use_is_not_forgotten(begin):
     run = begin(asked=False, by="", quiet_after=20.0)
     run.go(5, BUSY)
     for _ in range(20):
-        run.output.touch()
-        os.utime(run.output, (run.now, run.now))
+        with run.output.open("a") as target:
+            target.write("at work\n")
         run.go(10, QUIET)
     assert run.notes == []
     run.go(60, QUIET)

@@ -4,7 +4,6 @@
 cannot be known is said to be unknown.
 """
 
-import json
 import os
 from typing import Any, Dict, Optional, Sequence
 
@@ -17,6 +16,7 @@ from holdfast.farside.gpu.judge.reasons import NOT_USED, UNKNOWN, Cause, DeviceU
 from holdfast.farside.gpu.judge.use import never_started, not_asked, not_used, used
 from holdfast.farside.gpu.request import GpuRequest
 from holdfast.farside.gpu.samples import Samples
+from holdfast.farside.system import foreign
 from holdfast.farside.system.layout import GPU_FACTS, SAMPLES
 
 
@@ -73,7 +73,9 @@ def conclude(folder: str, end: End, request: Optional[GpuRequest] = None) -> Dic
     if facts is None:
         facts = gpu_facts.NOTHING._replace(request=request or GpuRequest())
     try:
-        seen = samples.read(_content(os.path.join(folder, SAMPLES)))
+        file = samples.Following(os.path.join(folder, SAMPLES))
+        file.read_on()
+        seen = file.samples()
     except _ANYTHING:
         return _damaged(facts)
     return judged(facts, end, seen)
@@ -95,7 +97,7 @@ def _damaged(facts: GpuFacts) -> Dict[str, Any]:
 
 def _facts(path: str) -> Optional[GpuFacts]:
     try:
-        return gpu_facts.parse(json.loads(_content(path).decode("utf-8")))
+        return gpu_facts.parse(foreign.parsed(_content(path)))
     except (ValueError, RecursionError):
         return None
 

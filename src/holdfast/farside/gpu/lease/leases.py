@@ -3,7 +3,7 @@ it waits, and takes no device that another process computes on."""
 
 import socket
 import time
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
+from typing import Callable, Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from holdfast.farside.gpu.devices import GpuDevice, devices, units
 from holdfast.farside.gpu.lease import registry
@@ -105,6 +105,9 @@ _MANY = 8
 ASK_EVERY = 2.0
 """Seconds between questions to the driver while it does not answer, or another user's process is in the way."""
 _MOST_NAMED = 2
+TURN = 30.0
+"""Seconds for which the first in the queue may leave free devices unused, for each account that is ahead."""
+_UNKNOWN = LeaseHolder(None, "", None)
 
 
 class Lease(NamedTuple):
@@ -172,8 +175,13 @@ class _Waiting:
         self._asked: Optional[float] = None
         self._asked_of: Tuple[str, ...] = ()
         self._problem = ""
+        # The time in a ticket is its account's word. Only what is there now can have come before this run. The kernel
+        # does not list all at one moment, and might miss one while another goes.
+        self._earlier = {each.place for _ in range(2) for each in registry.read().tickets}
+        self._idle = _Idle()
 
     def until_given(self, tell: Callable[[str], None], wait: Callable[[float], None], who: LeaseHolder) -> Lease:
+        lost: Tuple[str, ...] = ()
         while True:
             state = self._read()
             chosen = self._choose(state)
@@ -181,21 +189,30 @@ class _Waiting:
             if chosen and sockets is not None:
                 by_uuid = {each.uuid: each for each in self._units}
                 return Lease(tuple(by_uuid[each] for each in chosen), tuple(sockets))
-            if chosen:
+            if chosen and chosen != lost:
+                lost = chosen
                 wait(AT_ONCE)
                 continue
+            if chosen:  # held all the same, by a socket that the system does not list
+                state = state._replace(leases={**dict.fromkeys(chosen, _UNKNOWN), **state.leases})
             tell("%s: %s" % (_waiting_for(self._ticket.gpus), self._reason(state)))
             wait(_SOON if len(state.tickets) < _MANY else LATER)
 
     def _read(self) -> LeaseState:
         """With those who are before this run. One that is stopped keeps its place, and no run waits for it."""
         state = registry.read()
-        ahead = [each for each in before(state.tickets, self._ticket) if not registry.is_away(each)]
+        earlier = [each for each in before(state.tickets, self._ticket) if each.place in self._earlier]
+        ahead = registry.present(earlier)
+        free = {each.uuid for each in self._units if each.uuid not in state.leases}
+        if self._idle.is_to_check(ahead, self._ticket, free):
+            self._look()
+            if self._idle.is_passed(set() if self._problem else free - set(self._obstacles)):
+                ahead = []
         return state._replace(tickets=tuple(ahead))
 
     def _choose(self, state: LeaseState) -> Optional[Tuple[str, ...]]:
         """Asks the driver only if other leases and earlier tickets leave enough devices for this run."""
-        free = [each.uuid for each in self._units if each.uuid not in state.taken]
+        free = [each.uuid for each in self._units if each.uuid not in state.leases]
         if allocate(state.tickets, self._ticket, free) is None:
             self._asked, self._problem = None, ""
             self._driver.forget()
@@ -252,12 +269,42 @@ class _Waiting:
         for each in self._units:
             if each.uuid in self._lost and self._request.gpus == ALL:
                 continue  # and is not waited for
-            if each.uuid in state.taken:
-                found.append("%s is held by %s" % (each.label, _named(state.holder(each.uuid))))
+            if each.uuid in state.leases:
+                found.append("%s is held by %s" % (each.label, _named(state.leases[each.uuid])))
             elif each.uuid in self._obstacles:
                 found.append(self._obstacles[each.uuid])
         more = len(found) - _MOST_NAMED
         return "; ".join(found[:_MOST_NAMED]) + ("; %d more" % more if more > 0 else "")
+
+
+class _Idle:
+    """Whether the first in the queue does not take what it could have: a ticket costs nothing, and whoever has it may
+    hang. The driver has to say twice, `TURN` apart, that nothing else is in its way."""
+
+    def __init__(self) -> None:
+        self._tickets: Tuple[Ticket, ...] = ()
+        self._unused: FrozenSet[str] = frozenset()
+        self._since, self._was_clear = 0.0, False
+
+    def is_to_check(self, ahead: Sequence[Ticket], mine: Ticket, free: Set[str]) -> bool:
+        """Whether the same devices have been enough for the first, whoever that was, and for this run, for long."""
+        self._tickets = (ahead[0], mine) if ahead else ()
+        unused = frozenset(free) if ahead and _is_enough(free, self._tickets) else frozenset()
+        if unused != self._unused:
+            self._unused, self._since, self._was_clear = unused, time.monotonic(), False
+        accounts = len({each.uid for each in ahead})
+        return bool(unused) and time.monotonic() - self._since >= TURN * accounts
+
+    def is_passed(self, clear: Set[str]) -> bool:
+        """`clear`: of the free devices, those that the driver has just said nothing against."""
+        is_clear, was_clear = _is_enough(clear, self._tickets), self._was_clear
+        self._since, self._was_clear = time.monotonic(), is_clear
+        return is_clear and was_clear
+
+
+def _is_enough(free: Set[str], tickets: Sequence[Ticket]) -> bool:
+    """For each of them alone."""
+    return all(len(each.usable & free) >= each.gpus for each in tickets)
 
 
 def _changes(tell: Callable[[str], None]) -> Callable[[str], None]:
@@ -278,5 +325,8 @@ def _waiting_for(count: Union[int, str, None]) -> str:
     return "waiting for a GPU" if count in (1, None) else "waiting for %s GPUs" % count
 
 
-def _named(holder: Optional[LeaseHolder]) -> str:
-    return "another run" if holder is None else "the run %s of %s" % (holder.run, user_name(holder.uid))
+def _named(holder: LeaseHolder) -> str:
+    """The account is the kernel's word, the run that account's."""
+    if holder.uid is None:
+        return "the run %s of an unknown account" % holder.run if holder.run else "another run"
+    return "%s of %s" % ("the run " + holder.run if holder.run else "a process", user_name(holder.uid))

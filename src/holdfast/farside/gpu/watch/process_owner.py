@@ -12,7 +12,8 @@ from typing import Dict, List, Optional, Tuple
 
 from holdfast.farside.gpu.occupants import MPS_SERVER
 from holdfast.farside.system import kernel, processes
-from holdfast.farside.system.layout import GENERATION, GUARDIAN_NAME
+from holdfast.farside.system.layout import GENERATION, GUARDIAN_BYTE, GUARDIAN_NAME, LOCK
+from holdfast.farside.system.lost_locks import is_held_by
 from holdfast.farside.system.processes import Process
 
 OWN, OTHER, UNMATCHED = "own", "other", "unmatched"
@@ -51,7 +52,7 @@ class Belonging:
         for _ in range(_HIGHEST):
             if _is_same(current, self._guardian) or _is_same(current, self._launcher):
                 return OWN
-            if current.name == GUARDIAN_NAME:
+            if current.name == GUARDIAN_NAME and is_held_by(current.pid, LOCK, GUARDIAN_BYTE, self._root):
                 return OTHER
             above = self._look(current.parent) if current.parent > 0 else None
             if above is None:

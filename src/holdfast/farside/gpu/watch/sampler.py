@@ -18,7 +18,10 @@ from holdfast.farside.gpu.watch import source
 from holdfast.farside.gpu.watch.process_owner import OTHER, OWN, UNMATCHED, Belonging
 from holdfast.farside.machine import gpus
 from holdfast.farside.system import kernel
-from holdfast.farside.system.layout import ENTRY, INSIDE, SAMPLER_NAME, SAMPLES
+from holdfast.farside.system.clock import WALL, Clock
+from holdfast.farside.system.journal import JournalWriter
+from holdfast.farside.system.layout import ENTRY, INSIDE, JOURNAL, SAMPLER_NAME, SAMPLES
+from holdfast.farside.system.nofollow import open_plain
 
 LOOKS_BETWEEN = 10
 """A lost device is asked again after so many looks at the others."""
@@ -43,21 +46,22 @@ def main(folder: str, guardian: int, generation: str) -> None:
     environment = dict(os.environ)
     lines = Lines(os.path.join(folder, SAMPLES))
     kind = source.kind(environment)
-    lines.write(samples.encode_start(time.time(), kind), is_owed=True)
+    clock = JournalWriter(os.path.join(folder, JOURNAL)).clock()
+    lines.write(samples.encode_start(clock.now(), kind), is_owed=True)
     if kind in (source.NVML, source.AMDSMI):
-        watch(_origin(kind, environment), belonging(folder, guardian, generation), lines)
+        watch(_origin(kind, environment), belonging(folder, guardian, generation), lines, clock)
     else:
         named = [GpuDevice(number, *each) for number, each in enumerate(gpus.name_others())]
         lines.write(samples.encode_devices(named), is_owed=True)
     os._exit(0)  # unloading a library is one more chance to hang
 
 
-def watch(origin: source.Source, whose: Belonging, lines: "Lines") -> None:
+def watch(origin: source.Source, whose: Belonging, lines: "Lines", clock: Clock = WALL) -> None:
     """Write samples until this process is ended. Returns at once if there is nothing to watch."""
     try:
         origin.open()
     except source.Unusable as problem:
-        lines.write(samples.encode_problem(time.time(), str(problem)), is_owed=True)
+        lines.write(samples.encode_problem(clock.now(), str(problem)), is_owed=True)
         return
     devices = origin.devices()
     lines.write(samples.encode_devices(devices), is_owed=True)
@@ -67,7 +71,7 @@ def watch(origin: source.Source, whose: Belonging, lines: "Lines") -> None:
     schedule = Schedule(time.monotonic())
     is_asked, missed = False, 0
     while True:
-        now = time.time()
+        now = clock.now()
         if missed and lines.write(samples.encode_skipped(now, missed)):
             missed = 0
         sampler.look(now, is_asked)
@@ -100,8 +104,7 @@ class Lines:
     def _append(self, data: bytes) -> int:
         try:
             if self._descriptor is None:
-                flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-                self._descriptor = os.open(self._path, flags, 0o600)
+                self._descriptor = open_plain(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             return os.write(self._descriptor, data)
         except OSError:
             return 0

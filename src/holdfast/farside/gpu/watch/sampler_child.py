@@ -1,7 +1,6 @@
 """The sampler as the supervisor has it: a child that may hang in a sick driver, and is never waited for without end;
 and the end of processes that it sees holding memory of a GPU when the script is gone."""
 
-import json
 import os
 import signal
 import time
@@ -13,7 +12,10 @@ from holdfast.farside.gpu.watch.process_owner import OWN, Belonging
 from holdfast.farside.gpu.watch.sampler import belonging, command
 from holdfast.farside.system import processes
 from holdfast.farside.system.children import Attendant, CannotStart, inherited_environment, spawn
-from holdfast.farside.system.layout import CONTROL, SAMPLES
+from holdfast.farside.system.files import read_record
+from holdfast.farside.system.journal import JournalWriter
+from holdfast.farside.system.layout import CONTROL, JOURNAL, SAMPLES
+from holdfast.farside.system.nofollow import open_plain
 from holdfast.farside.system.processes import EndedProcess, Process
 from holdfast.farside.system.programs import BRIEFLY
 
@@ -28,14 +30,16 @@ class Sampling:
     def __init__(self, folder: str, guardian: int, attendant: Attendant) -> None:
         self._folder, self._guardian, self._attendant = folder, guardian, attendant
         self._generation = _generation(folder)
+        self._clock = JournalWriter(os.path.join(folder, JOURNAL)).clock()
         self._following = Following(os.path.join(folder, SAMPLES))
-        log = os.open(os.path.join(folder, CONTROL), os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        log = open_plain(os.path.join(folder, CONTROL), os.O_WRONLY | os.O_APPEND)
         try:
             argv = command(folder, guardian, self._generation)
             self.pid = spawn(argv, inherited_environment(), "/", log)
         finally:
             os.close(log)
         attendant.expect(self.pid)
+        attendant.tell_helper(self.pid)
 
     @property
     def is_alive(self) -> bool:
@@ -58,7 +62,7 @@ class Sampling:
     def look_now(self, patience: float = PATIENCE) -> Optional[Tuple[Row, ...]]:
         """A fresh row for each device; None if no answer comes in time, empty if all devices are lost."""
         self.samples()  # of a long run that takes a while, which is not the driver's
-        began = time.time()
+        began = self._clock.now()
         deadline = time.monotonic() + patience
         asked = False
         while True:
@@ -86,11 +90,10 @@ class Sampling:
 
 def _generation(folder: str) -> str:
     """A text that only this run's processes carry: a shell that a person opened in its environment does not."""
-    try:
-        with open(os.path.join(folder, "plan.json")) as source:
-            return str(json.load(source)["generation"])
-    except (ValueError, LookupError, TypeError):
+    plan = read_record(os.path.join(folder, "plan.json"))
+    if plan is None or "generation" not in plan:
         raise CannotStart("the plan of the run is damaged")
+    return str(plan["generation"])
 
 
 def _lost(samples: Samples) -> Set[int]:

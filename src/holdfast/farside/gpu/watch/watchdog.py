@@ -10,6 +10,7 @@ from holdfast.farside.gpu.judge.evidence import FEWEST_LOOKS, idle_for, is_on, p
 from holdfast.farside.gpu.samples import Following, Samples, Tick, period
 from holdfast.farside.system import children
 from holdfast.farside.system.children import Stop
+from holdfast.farside.system.clock import WALL, Clock
 from holdfast.farside.system.layout import OUTPUT, SAMPLES
 
 GPU_IDLE = "gpu-idle"
@@ -23,9 +24,14 @@ _FAULTS = (ArithmeticError, AttributeError, LookupError, OSError, TypeError, Val
 class GpuWatchdog(children.Watchdog):
     """The supervisor calls `look` while it waits for the script, at the latest at `due`, a time of `time.monotonic`."""
 
-    def __init__(self, folder: str, facts: GpuFacts, run: str, note: Callable[[str], None]) -> None:
+    def __init__(
+        self, folder: str, facts: GpuFacts, run: str, note: Callable[[str], None], clock: Clock = WALL
+    ) -> None:
+        """`clock` is the run's."""
         self._folder, self._facts, self._run, self._note = folder, facts, run, note
-        self._started = time.time()
+        self._clock = clock
+        self._started = self._spoke = self._clock.now()
+        self._said = 0
         request = facts.request
         limits = [each for each in (request.stop_if_idle, request.quiet_after) if each]
         self._longest = max(limits, default=0.0)
@@ -45,7 +51,7 @@ class GpuWatchdog(children.Watchdog):
             return None
         self.due = time.monotonic() + self._pause
         try:
-            return self._judge(time.time())
+            return self._judge(self._clock.now())
         except _FAULTS:  # files that are damaged, or a note that has no room: no run ends for that
             return None
 
@@ -95,12 +101,14 @@ class GpuWatchdog(children.Watchdog):
         """Of a run that is meant to use a GPU, or has used one. Others are not expected to."""
         limit = self._facts.request.quiet_after
         try:
-            spoke = os.stat(os.path.join(self._folder, OUTPUT)).st_mtime
+            said = os.stat(os.path.join(self._folder, OUTPUT)).st_size
         except OSError:
             return
-        if not limit or not self._matters or min(idle, now - max(spoke, self._started)) < limit:
+        if said != self._said:
+            self._said, self._spoke = said, now
+        if not limit or not self._matters or min(idle, now - self._spoke) < limit:
             return
-        if self._quiet_since is None or spoke > self._quiet_since:  # once for each silence
+        if self._quiet_since is None or self._spoke > self._quiet_since:  # once for each silence
             self._quiet_since = now
             text = "No output and no GPU work for %s. Where its Python is: holdfast experiment stacks -r %s"
             self._note(text % (_minutes(limit), self._run))

@@ -1,0 +1,60 @@
+"""Holdfast's folder on this machine: programs, keys and settings are taken from it, so it must be this account's own,
+and nobody else may write to it. Over SSH `bootstrap.py` looks at the same."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from holdfast.errors import HostError, StorageError
+from holdfast.farside.system.ownership import OTHERS_WRITE, account_name, give_back, is_own
+from holdfast.shown_text import pasted
+
+_ANOTHER = "give Holdfast a folder of its own: export HOLDFAST_HOME=DIR"
+
+
+def require_own(home: Path, version: str = "") -> None:
+    """Raises HostError where another account owns the folder, its `farside` or the `version` in that, or others may
+    write there; StorageError where that cannot be told. What is not there yet is made later, for this account alone."""
+    if not hasattr(os, "geteuid"):
+        return
+    try:
+        _require_own(home, version)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StorageError(
+            f"Holdfast's folder `{home}` cannot be used: {error.strerror}.",
+            "Set HOLDFAST_HOME to a folder that you may write to, with free space.",
+        ) from error
+
+
+def _require_own(home: Path, version: str) -> None:
+    is_closed = False
+    for path in (home, home / "farside", home / "farside" / version) if version else (home, home / "farside"):
+        status = os.stat(path)
+        if not is_own(status):
+            raise HostError(
+                f"`{path}` belongs to another account{_called(status.st_uid)}: nothing is run from there.",
+                _remedy(path),
+            )
+        if status.st_mode & OTHERS_WRITE:
+            if not is_closed:
+                raise HostError(
+                    f"Others may write to `{path}`: nothing is run from there.",
+                    f"If it is yours: chmod go-w {pasted(str(path))}; else {_ANOTHER}",
+                )
+            os.chmod(path, stat.S_IMODE(status.st_mode) & ~OTHERS_WRITE)  # made under umask 002; nobody could get there
+        is_closed = is_closed or not status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+
+
+def _remedy(path: Path) -> str:
+    if os.geteuid() == 0:
+        return f"With sudo, take root's own home: sudo -H holdfast …; else {_ANOTHER}"
+    return f"If it is yours: {give_back(str(path))}; else {_ANOTHER}"
+
+
+def _called(uid: int) -> str:
+    name = account_name(uid)
+    return f" (`{name}`)" if name else ""

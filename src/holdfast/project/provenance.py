@@ -1,0 +1,271 @@
+"""Whether this account made a project's `.holdfast/`: no other is used, because anyone can put one into a repository.
+
+A folder that Holdfast makes gets a random token. Holdfast's folder on this machine keeps a record of that token with
+the folder's inode and owner; no clone or archive can write there. A project that is moved on its disk keeps all three.
+
+A clone, an unpacked archive or a copy has another inode, even if the token came along: `holdfast project trust` adds a
+record for it. The token need not be secret, and may have records for several folders and in the homes of several users.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import stat
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from holdfast.errors import ProjectError, StorageError
+from holdfast.project.tracked_files import tracks_below
+from holdfast.regular_files import odd_entry_in, read_regular, what_is_odd
+from holdfast.shown_text import pasted
+from holdfast.whole_files import storage_error, write_once, write_whole
+
+STATE_FOLDER = ".holdfast"
+GITIGNORE = ".gitignore"
+ORIGIN = "origin.json"
+"""In the project's folder: the token."""
+RECORDS = "projects"
+"""In Holdfast's folder on this machine: one file for each token and inode."""
+_HOME_MARK = ".holdfast-home"
+_FORMAT = 1
+_MOST = 1 << 16
+_HALF_WRITTEN_SECONDS = 2.0
+"""How long another process may take between making the token's file and filling it."""
+_SHOWN = 5
+_WITH_LINKS = ("outputs", "uploads")
+"""Of a run: a script may write links there, and they come along if they stay inside."""
+
+
+def is_made(state: Path, home: Path) -> bool:
+    """False: there is nothing yet that could be used. Raises ProjectError where this account did not make it."""
+    try:
+        return _is_made(state, home)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise storage_error(error, "read the project's own folder", state) from error
+
+
+def _is_made(state: Path, home: Path) -> bool:
+    found = os.lstat(state)
+    _require_folder(state, found)
+    token = _token(state)
+    if token is None:
+        if _is_new(state):
+            return False
+        token = _finished_token(state)  # another process may have made it meanwhile
+    record = None if token is None else _record(home, token, found)
+    if record is None:
+        _refuse_machines_own(state, home)
+        raise ProjectError(
+            f"Holdfast does not know `{state}`: it came with a repository, was copied, or was made with another "
+            "HOLDFAST_HOME.",
+            f"To begin without its runs: mv {pasted(str(state))} {pasted(str(state) + '-old')}\n"
+            "To take them over: holdfast project trust",
+        )
+    _refuse_links(state)
+    if record.get("tracked") is not True:
+        _refuse_tracked(state)
+    return True
+
+
+def make(state: Path, home: Path) -> None:
+    """Make the folder, and remember that. Of two processes at once, both use the same one. Raises OSError."""
+    with contextlib.suppress(FileExistsError):
+        state.mkdir(mode=0o700)
+    if not is_made(state, home):
+        token = _new_token()
+        place = _remember(state, home, token)
+        if not write_once(state / ORIGIN, _render({"token": token}), 0o600):
+            place.unlink(missing_ok=True)  # another process was quicker
+        is_made(state, home)
+    write_once(state / GITIGNORE, b"*\n")
+
+
+def trust(state: Path, home: Path) -> None:
+    """Take over a folder in whatever way it came. It keeps its token, if it has one: others who use it have records of
+    that. Raises what `require_plain` raises, and StorageError where it cannot be written down."""
+    require_plain(state, home)
+    try:
+        token = _read_token(state)
+        if token is None:
+            token = _new_token()
+            write_whole(state / ORIGIN, _render({"token": token}), 0o600)
+        _remember(state, home, token)
+    except OSError as error:
+        raise storage_error(error, "take the project's own folder over", state) from error
+    is_made(state, home)
+
+
+def require_plain(state: Path, home: Path) -> None:
+    """Raises ProjectError for a folder that cannot be taken over: with links or special files, or not a project's."""
+    try:
+        _require_folder(state, os.lstat(state))
+        _refuse_machines_own(state, home)
+        others = list(links_and_special_files(state))
+    except OSError as error:
+        raise storage_error(error, "read the project's own folder", state) from error
+    if others:
+        shown = ", ".join(f"`{each}`" for each in others[:_SHOWN]) + (" …" if len(others) > _SHOWN else "")
+        raise ProjectError(
+            f"`{state}` holds links or special files, which Holdfast never makes there: {shown}",
+            f"Remove them, then run this again. To begin without these runs: mv {STATE_FOLDER} {STATE_FOLDER}-old",
+        )
+
+
+def forget(state: Path, home: Path) -> None:
+    """Before the folder is removed."""
+    token = _token(state)
+    if token is not None:
+        _place(home, token, os.lstat(state)).unlink(missing_ok=True)
+    (state / ORIGIN).unlink(missing_ok=True)
+
+
+def links_and_special_files(state: Path) -> Iterator[str]:
+    """Paths below the folder of what is neither a file nor a folder. Links that a script wrote among its outputs and
+    that stay there are none."""
+    folders = [state]
+    while folders:
+        folder = folders.pop()
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(Path(entry.path))
+                elif not entry.is_file(follow_symlinks=False) and not _stays_inside(state, Path(entry.path)):
+                    yield Path(entry.path).relative_to(state).as_posix()
+
+
+def _stays_inside(state: Path, path: Path) -> bool:
+    parts = path.relative_to(state).parts
+    if len(parts) < 4 or parts[0] != "runs" or parts[2] not in _WITH_LINKS or not path.is_symlink():
+        return False
+    top = os.path.realpath(state.joinpath(*parts[:3]))
+    return os.path.realpath(path).startswith(top + os.sep)
+
+
+def _require_folder(state: Path, found: os.stat_result) -> None:
+    if stat.S_ISLNK(found.st_mode):
+        raise ProjectError(
+            f"`{state}` is a link, and Holdfast does not follow it.",
+            f"Remove the link: rm {pasted(str(state))}\nTo keep the runs elsewhere, move the whole project there.",
+        )
+    if not stat.S_ISDIR(found.st_mode):
+        raise ProjectError(f"`{state}` is not a folder.", f"Remove it: rm {pasted(str(state))}")
+
+
+def _refuse_machines_own(state: Path, home: Path) -> None:
+    is_home = os.path.realpath(state) == os.path.realpath(home)
+    if is_home or os.path.lexists(state / _HOME_MARK):
+        raise ProjectError(
+            f"`{state}` is Holdfast's own folder on this machine, so `{state.parent}` cannot be a project.",
+            "Make a folder for the project, move the script there, and run the command in it.",
+        )
+
+
+def _refuse_links(state: Path) -> None:
+    """One may have come after the folder was made: git replaces files that it ignores. A pipe would be waited for."""
+    odd = odd_entry_in(state)
+    if odd is not None:
+        raise ProjectError(what_is_odd(odd), f"Remove it, and find out how it came there: rm {pasted(odd)}")
+
+
+def _refuse_tracked(state: Path) -> None:
+    """A branch may bring files into a folder that this account made: git writes over what it ignores."""
+    if tracks_below(state):
+        raise ProjectError(
+            f"Git tracks files in `{state}`: they came with a commit, and Holdfast does not use them.",
+            f"To remove them and keep your own runs: git rm -rqf {pasted(str(state))}\n"
+            f"If you committed them yourself: git rm -rq --cached {pasted(str(state))}",
+        )
+
+
+def _is_new(state: Path) -> bool:
+    """Whether nothing is in the folder but what `make` begins with."""
+    with os.scandir(state) as entries:
+        return all(_begins(entry) for entry in entries)
+
+
+def _begins(entry: os.DirEntry[str]) -> bool:
+    is_ours = entry.name == GITIGNORE or entry.name.startswith(f".{ORIGIN}.")
+    return is_ours and entry.is_file(follow_symlinks=False)
+
+
+def _new_token() -> str:
+    return os.urandom(16).hex()
+
+
+def _remember(state: Path, home: Path, token: str) -> Path:
+    """Write a record for the folder with that token, and return its place."""
+    found = os.lstat(state)
+    place = _place(home, token, found)
+    about = {"path": os.fspath(state), "inode": found.st_ino, "owner": found.st_uid, "tracked": tracks_below(state)}
+    try:
+        for folder in (home, place.parent):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_whole(place, _render(about), 0o600)
+    except OSError as error:
+        raise _about_home(error, "note that this project is yours", place) from error
+    return place
+
+
+def _record(home: Path, token: str, found: os.stat_result) -> Mapping[str, object] | None:
+    """What is noted of this very folder. The device is not compared: machines that share a network disk number it
+    differently."""
+    place = _place(home, token, found)
+    try:
+        values: dict[str, object] = json.loads(read_regular(place, _MOST))
+        return values if (values["inode"], values["owner"]) == (found.st_ino, found.st_uid) else None
+    except (FileNotFoundError, ValueError, TypeError, KeyError, RecursionError):
+        return None
+    except OSError as error:
+        raise _about_home(error, "look up whether this project is yours", place) from error
+
+
+def _about_home(error: OSError, doing: str, place: Path) -> StorageError:
+    found = storage_error(error, doing, place)
+    return StorageError(found.message, f"{found.hint}\nTo keep Holdfast's own files elsewhere, set HOLDFAST_HOME.")
+
+
+def _token(state: Path) -> str | None:
+    try:
+        return _read_token(state)
+    except OSError:
+        return None
+
+
+def _read_token(state: Path) -> str | None:
+    """None: there is none, or no valid one. Raises OSError where that cannot be told."""
+    try:
+        token = json.loads(read_regular(state / ORIGIN, _MOST, follows_link=False))["token"]
+    except (FileNotFoundError, ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return token if isinstance(token, str) and re.fullmatch(r"[0-9a-f]{32}", token) else None
+
+
+def _finished_token(state: Path) -> str | None:
+    """On a disk without hard links the file is there before its content is."""
+    give_up = time.monotonic() + _HALF_WRITTEN_SECONDS
+    while _is_empty(state / ORIGIN) and time.monotonic() < give_up:
+        time.sleep(0.01)
+    return _token(state)
+
+
+def _is_empty(path: Path) -> bool:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_size == 0
+
+
+def _place(home: Path, token: str, found: os.stat_result) -> Path:
+    """A copy has the token too, and a record of its own."""
+    return home / RECORDS / f"{token}-{found.st_ino}.json"
+
+
+def _render(values: dict[str, object]) -> bytes:
+    return json.dumps({"format": _FORMAT, **values}, indent=2).encode() + b"\n"

@@ -1,0 +1,60 @@
+"""Files that somebody else may have made, read without surprises: only regular ones, and only so much of them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+
+_EXTRA = getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+
+
+def read_regular(path: Path | str, most: int, follows_link: bool = True) -> bytes:
+    """What is in the file. Raises OSError for one that is not there, has more than `most` bytes, or is a folder, a FIFO
+    or a device: it never waits for one. `follows_link`: `path` itself may be a link to a regular file."""
+    with os.fdopen(open_regular(path, follows_link=follows_link), "rb") as source:
+        data = source.read(most + 1)
+    if len(data) > most:
+        raise OSError(errno.EFBIG, f"larger than {most} bytes", str(path))
+    return data
+
+
+def open_regular(path: Path | str, flags: int = os.O_RDONLY, follows_link: bool = True, mode: int = 0o666) -> int:
+    """A descriptor of a regular file; the same holds for links and for what is no file. `mode`: of one that is made."""
+    if not follows_link and os.path.islink(path):  # Windows has no O_NOFOLLOW
+        raise OSError(errno.ELOOP, "is a link", str(path))
+    descriptor = os.open(path, flags & ~os.O_TRUNC | _EXTRA | (0 if follows_link else _NO_LINK), mode)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    if flags & os.O_TRUNC:
+        os.ftruncate(descriptor, 0)
+    return descriptor
+
+
+def odd_entry_in(folder: Path | str, within: Sequence[str] = ()) -> str | None:
+    """The first link or special file, such as a pipe, in the folder or in those `within` it, or that path itself where
+    it is a link. None also where the folder is not there or cannot be listed: it cannot be used either."""
+    try:
+        if os.path.islink(folder):
+            return os.fspath(folder)
+        inner = []
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if not entry.is_file(follow_symlinks=False) and not entry.is_dir(follow_symlinks=False):
+                    return entry.path
+                if entry.name in within:
+                    inner.append(entry.path)
+    except OSError:
+        return None
+    return next((found for each in inner if (found := odd_entry_in(each)) is not None), None)
+
+
+def what_is_odd(path: str) -> str:
+    """A sentence about an entry that `odd_entry_in` found."""
+    if os.path.islink(path):
+        return f"`{path}` is a link, and Holdfast does not follow it."
+    return f"`{path}` is neither a file nor a folder."

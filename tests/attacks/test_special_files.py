@@ -1,0 +1,155 @@
+"""Pipes, devices, sockets and files without an end where a project has its files: each is named, and none is waited
+for."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from holdfast.snapshots.editable import editable_warnings
+from holdfast.snapshots.take import take_snapshot
+
+HANG = 120.0
+"""Seconds after which a command counts as one that never ends."""
+
+
+def _pipe(place: Path) -> None:
+    os.mkfifo(place)
+
+
+def _device(place: Path) -> None:
+    place.symlink_to("/dev/zero")
+
+
+def _terminal(place: Path) -> None:
+    place.symlink_to("/dev/ptmx")
+
+
+def _socket(place: Path) -> None:
+    here = os.getcwd()
+    os.chdir(place.parent)  # the path of a socket must be short
+    try:
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind(place.name)
+    finally:
+        os.chdir(here)
+
+
+def _endless(place: Path) -> None:
+    with place.open("wb") as file:
+        file.truncate(1 << 42)
+
+
+KINDS: dict[str, Callable[[Path], None]] = {
+    "pipe": _pipe,
+    "device": _device,
+    "terminal": _terminal,
+    "socket": _socket,
+    "endless": _endless,
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    root = tmp_path / "project"
+    files = {
+        "aml_config/x.runconfig": "Target: x\nFramework: Python\nCondaDependenciesFile: requirements.txt\n",
+        "aml_config/x.compute": "type: local\nuserManagedEnvironment: false\n",
+        "aml_config/y.runconfig": "Target: x\nFramework: Python\nCondaDependenciesFile: conda.yml\n",
+        "aml_config/z.runconfig": "Target: x\nFramework: Python\nCondaDependenciesFile: uv.lock\n",
+        "aml_config/p.runconfig": "Target: x\nFramework: Python\nCondaDependenciesFile: pyproject.toml\n",
+        "requirements.txt": "-r more.txt\n-c limits.txt\n./own.whl\n",
+        "more.txt": "six\n",
+        "limits.txt": "six<2\n",
+        "own.whl": "",
+        "conda.yml": "dependencies:\n- python=3.11\n",
+        "pyproject.toml": '[project]\nname = "p"\nversion = "1"\nrequires-python = ">=3.10"\ndependencies = []\n',
+        "uv.lock": 'version = 1\nrequires-python = ">=3.10"\n\n[[package]]\nname = "p"\nversion = "1"\n'
+        'source = { virtual = "." }\n',
+        "train.py": "print(1)\n",
+    }
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    return root
+
+
+def _run(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "holdfast", *words]
+    return subprocess.run(argv, cwd=project, capture_output=True, text=True, timeout=HANG, check=False)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "endless"])
+@pytest.mark.parametrize(
+    ("file", "configuration"),
+    [
+        (".amlignore", "y"),
+        ("aml_config/project.json", "y"),
+        ("aml_config/x.runconfig", "x"),
+        ("aml_config/x.compute", "x"),
+        ("conda.yml", "y"),
+        ("requirements.txt", "x"),
+        ("more.txt", "x"),
+        ("limits.txt", "x"),
+        ("own.whl", "x"),
+        ("pyproject.toml", "p"),
+        ("pyproject.toml", "z"),
+        (".python-version", "p"),
+        ("uv.lock", "z"),
+        ("train.py", "y"),
+    ],
+)
+def test_a_command_names_the_file_and_ends(project: Path, file: str, configuration: str, kind: str) -> None:
+    if kind == "endless" and file == "own.whl":
+        return  # a large package is one
+    (project / file).unlink(missing_ok=True)
+    KINDS[kind](project / file)
+    if file == ".amlignore" and kind == "endless":
+        os.truncate(project / file, 1 << 25)  # it ships, so that it has to have an end
+    elif kind == "endless":
+        (project / ".amlignore").write_text(f"/{file}\n")
+    found = _run(project, "submit", "--dry-run", "-c", configuration, "train.py")
+    assert "internal error" not in found.stderr
+    assert "Traceback" not in found.stderr
+    name = Path(file).name.removesuffix(".runconfig").removesuffix(".compute")
+    assert name in found.stderr, found.stderr
+    if kind == "pipe":
+        for words in (["environment", "check", "-c", configuration], ["history", "list"], ["computetarget", "list"]):
+            assert "internal error" not in _run(project, *words).stderr
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "terminal", "socket"])
+@pytest.mark.parametrize(
+    "file", [".gitignore", "sub/.gitignore", "data", "sub/.git", "sub/.git/info/exclude", "sub/pyvenv.cfg"]
+)
+def test_a_snapshot_is_taken_beside_it(project: Path, tmp_path: Path, file: str, kind: str) -> None:
+    (project / file).parent.mkdir(parents=True, exist_ok=True)
+    KINDS[kind](project / file)
+    found = take_snapshot(project, tmp_path / "state", None, {**os.environ, "PATH": ""})
+    assert found.files >= 10
+    if file == "data" and kind in ("pipe", "socket"):
+        assert "`data` is a socket, a pipe or a device" in found.warnings[0].message
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "file",
+    [
+        "pyvenv.cfg",
+        "lib/python3.11/site-packages/a-1.dist-info/direct_url.json",
+        "lib/python3.11/site-packages/a.egg-link",
+    ],
+)
+def test_an_environment_that_a_target_names_is_looked_at(tmp_path: Path, file: str, kind: str) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "pyvenv.cfg").write_text("home = /usr/bin\n")
+    (tmp_path / file).unlink(missing_ok=True)
+    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+    KINDS[kind](tmp_path / file)
+    assert editable_warnings(tmp_path / "bin" / "python", tmp_path) == []
