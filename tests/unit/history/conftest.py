@@ -1,4 +1,4 @@
-"""Made-up runs: `archive` writes run folders as submitting and following do."""
+"""Made-up runs: `archive` writes run folders as submitting and following do, `history` shows them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
+from holdfast.cli.main import main
 from holdfast.history.run_folder import RunFolders
 from holdfast.model import Submission
+from kit.projects import own_state
 
 BEGIN = 1_521_077_190.506
 COMPLETED: tuple[Mapping[str, Any], ...] = (
@@ -99,3 +101,30 @@ def in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     monkeypatch.undo()
     time.tzset()
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> None:
+    """The `.holdfast` of the archive is one that this account made."""
+    own_state(tmp_path)
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def history(
+    own: None, in_utc: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Callable[..., Outcome]:
+    """`history("list")` runs `holdfast history list` in the project, `history("asset", …)` runs `holdfast asset …`."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: str) -> Outcome:
+        capfd.readouterr()
+        code = main(["asset", *words[1:]] if words[0] == "asset" else ["history", *words])
+        return Outcome(code, *capfd.readouterr())
+
+    return run

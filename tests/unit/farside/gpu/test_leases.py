@@ -1,72 +1,18 @@
-"""What a run waits for, what Holdfast says meanwhile, and what it refuses."""
+"""The devices that a run gets, what keeps it from them, and what it is refused."""
 
 from __future__ import annotations
 
-import getpass
 import os
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from holdfast.farside.gpu.lease import leases, registry
-from holdfast.farside.gpu.lease.leases import Lease, LeaseHolder, lease
-from holdfast.farside.gpu.lease.registry import Ticket
 from holdfast.farside.gpu.request import GpuRequest
 from holdfast.farside.system.refusal import Refused
-from kit.waiting import wait_for
+from unit.farside.gpu.conftest import process
 
 GIB = 1 << 30
-
-
-class Driver:
-    """Returns the next report at each call, and repeats the last one; time passes during waits."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.reports: list[dict[str, Any]] = []
-        self.told: list[str] = []
-        self.asked = 0
-        self.clock = 1000.0
-        self.then: Callable[[], object] = lambda: None
-        self.leases: list[Lease] = []
-        monkeypatch.setattr(time, "monotonic", lambda: self.clock)
-
-    def ask(self) -> dict[str, Any]:
-        self.asked += 1
-        return self.reports.pop(0) if len(self.reports) > 1 else self.reports[0]
-
-    def waited_for(self) -> list[str]:
-        """The messages, without their common beginning."""
-        return [each.partition(": ")[2] for each in self.told]
-
-    def wait(self, seconds: float) -> None:
-        self.clock += seconds
-        assert self.clock < 1000 + 3600, f"it waits without end: {self.told}"
-        self.then()
-
-    def lease(self, request: GpuRequest, *reports: dict[str, Any], run: str = "mine") -> Lease:
-        """The first report is known in advance; the others are the driver's answers."""
-        self.reports = list(reports[1:] or reports)
-        who = LeaseHolder(os.getuid(), run, os.getpid())
-        found = lease(request, reports[0], self.ask, self.told.append, self.wait, who)
-        self.leases.append(found)
-        return found
-
-
-@pytest.fixture
-def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Driver]:
-    made = Driver(monkeypatch)
-    yield made
-    for each in made.leases:
-        registry.close(each.sockets)
-
-
-def process(pid: int, **changes: Any) -> dict[str, Any]:
-    return {"pid": pid, "memory": GIB, "kind": "compute", "instance": None, **changes}
 
 
 def test_what_is_free_is_had_at_once_and_nothing_is_said(driver, report_of):
@@ -76,15 +22,6 @@ def test_what_is_free_is_had_at_once_and_nothing_is_said(driver, report_of):
     assert [(each.label, each.cdi) for each in found.units] == [("GPU 0", "0"), ("GPU 1", "1")]
     assert (driver.told, driver.asked) == ([], 1)
     assert not any(each.usable & set(found.uuids) for each in registry.read().tickets)
-
-
-def test_a_device_that_another_has_is_waited_for_by_name(driver, report_of):
-    report = report_of({}, {}, {})
-    held = driver.lease(GpuRequest(gpus="all"), report, run="theirs")
-    driver.then = lambda: registry.close(held.sockets)
-    assert driver.lease(GpuRequest(gpus=1), report).units[0].number == 0
-    by = f"is held by the run theirs of {getpass.getuser()}"
-    assert driver.waited_for() == [f"GPU 0 {by}; GPU 1 {by}; 1 more"]
 
 
 def test_a_strangers_process_is_in_the_way_until_it_is_gone_and_is_named_once(driver, report_of):
@@ -216,131 +153,6 @@ def test_instances_that_are_cut_anew_meanwhile_are_queued_up_for_anew(driver, re
 
     found = driver.lease(GpuRequest(gpus=gpus), cut("old"), cut("new"))
     assert found.uuids == (f"MIG-new-{os.getpid()}",)
-
-
-@pytest.fixture
-def waiter(report_of) -> Iterator[subprocess.Popen[str]]:
-    """A run that came before and could use the only device."""
-    code = (
-        "import sys; from holdfast.farside.gpu.lease import registry\n"
-        "places = registry.queue_up(1, sys.argv[1:]); print(flush=True); input()"
-    )
-    argv = [sys.executable, "-c", code, report_of({})["devices"][0]["uuid"]]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None and process.stdout.readline() == "\n"
-        yield process
-        process.kill()
-
-
-def test_a_stopped_run_delays_no_other_and_has_its_place_when_it_goes_on(driver, report_of, waiter):
-    def stopped() -> bool:
-        with open(f"/proc/{waiter.pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] == "T"
-
-    waits: list[bool] = []
-
-    def stop_then_go_on() -> None:
-        waits.append(stopped())
-        waiter.send_signal(signal.SIGSTOP)
-        wait_for(stopped)
-
-    driver.then = stop_then_go_on
-    first = driver.lease(GpuRequest(gpus=1), report_of({}))
-    assert waits == [False]
-    assert driver.waited_for() == ["1 run ahead"]
-    registry.close(first.sockets)
-    waiter.send_signal(signal.SIGCONT)
-    wait_for(lambda: not stopped())
-    driver.then = stop_then_go_on
-    driver.lease(GpuRequest(gpus=1), report_of({}))
-    assert waits == [False, False]
-
-
-def test_a_place_that_outlives_its_run_delays_no_other_run(driver, report_of, monkeypatch):
-    with subprocess.Popen(["true"]) as gone:
-        pass
-    with monkeypatch.context() as changed:
-        changed.setattr(os, "getpid", lambda: gone.pid)
-        _, places = registry.queue_up(1, [report_of({})["devices"][0]["uuid"]])
-    try:
-        driver.lease(GpuRequest(gpus=1), report_of({}))
-    finally:
-        registry.close(places)
-    assert driver.told == []
-
-
-def test_a_run_that_takes_no_turn_is_passed_when_the_driver_has_long_had_nothing_against_it(driver, report_of):
-    """What keeps the first from a device may be what keeps all from it."""
-    busy, free = report_of({"processes": [process(os.getpid())]}), report_of({})
-    _, places = registry.queue_up(1, [free["devices"][0]["uuid"]])
-    try:
-        driver.lease(GpuRequest(gpus=1), free, busy, free, busy, free, free)
-    finally:
-        registry.close(places)
-    assert driver.waited_for() == ["1 run ahead"]
-    assert 5 * leases.TURN <= driver.clock - 1000 < 6 * leases.TURN
-
-
-@pytest.mark.parametrize(("gpus", "wanted"), [(2, 1), (1, 2)], ids=["for the first", "for the next"])
-def test_a_run_whose_turn_has_not_come_is_not_passed(driver, report_of, gpus, wanted):
-    report = report_of({}, {})
-    uuids = [each["uuid"] for each in report["devices"]]
-    held = registry.take(uuids[:1], LeaseHolder(None, "theirs", 1))
-    _, places = registry.queue_up(gpus, uuids)
-
-    def go_on_after_ten_minutes() -> None:
-        if driver.clock > 1600:
-            registry.close([*(held or ()), *places])
-
-    driver.then = go_on_after_ten_minutes
-    driver.lease(GpuRequest(gpus=wanted), report)
-    assert driver.waited_for() == ["1 run ahead"]
-    assert driver.asked == 1
-
-
-def test_it_takes_longer_to_pass_runs_of_more_accounts(monkeypatch):
-    clock = [0.0]
-    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
-    idle, mine = leases._Idle(), Ticket(9, 9, 1, frozenset("a"))
-    ahead = [Ticket(1, 1, 1, frozenset("a"), uid=1), Ticket(2, 2, 1, frozenset("a"), uid=2)]
-    for clock[0], is_due in ((0, False), (leases.TURN * 2 - 1, False), (leases.TURN * 2, True)):
-        assert idle.is_to_check(ahead, mine, {"a"}) is is_due
-    assert [idle.is_passed({"a"}), idle.is_passed(set()), idle.is_passed({"a"}), idle.is_passed({"a"})] == [0, 0, 0, 1]
-
-
-@pytest.mark.parametrize(("count", "said"), [(1, "1 run ahead"), (2, "2 runs ahead")])
-def test_one_who_is_not_next_hears_how_many_are(driver, report_of, count, said):
-    uuids = [each["uuid"] for each in report_of({})["devices"]]
-    places = [registry.queue_up(1, uuids)[1] for _ in range(count)]
-    driver.then = lambda: registry.close([each for sockets in places for each in sockets])
-    driver.lease(GpuRequest(gpus=1), report_of({}))
-    assert driver.waited_for() == [said]
-
-
-def test_to_stop_waiting_gives_up_the_place(driver, report_of):
-    report = report_of({"processes": [process(os.getpid())]})
-
-    def stop() -> None:
-        raise KeyboardInterrupt
-
-    driver.then = stop
-    with pytest.raises(KeyboardInterrupt):
-        driver.lease(GpuRequest(gpus=1), report)
-    uuid = report["devices"][0]["uuid"]
-    assert not any(uuid in each.usable for each in registry.read().tickets)
-
-
-def test_a_quicker_run_makes_the_other_try_again(driver, report_of, monkeypatch):
-    take, lost = registry.take, list[Any]()
-
-    def take_late(uuids: tuple[str, ...], who: LeaseHolder) -> Any:
-        if not lost:
-            lost.extend(take(uuids, LeaseHolder(0, "quicker", 1)) or [])
-        return take(uuids, who)
-
-    monkeypatch.setattr(registry, "take", take_late)
-    assert driver.lease(GpuRequest(gpus=1), report_of({}, {})).units[0].number == 1
-    registry.close(lost)
 
 
 def test_instances_of_a_device_are_leased_one_by_one(driver, report_of):
