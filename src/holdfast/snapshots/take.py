@@ -14,7 +14,7 @@ from holdfast.frozen import dataclass
 from holdfast.snapshots.cache import Cache, CacheWriter, Known, load_cache, writing_cache
 from holdfast.snapshots.ignore import FileListing, begin_listing
 from holdfast.snapshots.manifest import encode_rows
-from holdfast.snapshots.patterns import typed_line, with_slashes
+from holdfast.snapshots.patterns import with_slashes
 from holdfast.snapshots.store import ObjectStore, is_digest
 from holdfast.snapshots.warnings import (
     LFS_POINTER,
@@ -24,6 +24,7 @@ from holdfast.snapshots.warnings import (
     content_warnings,
     shown,
     special_file,
+    unreadable_file,
 )
 
 __all__ = ["Progress", "Snapshot", "SnapshotWarning", "take_snapshot"]
@@ -119,7 +120,7 @@ class _Reading:
             except NotADirectoryError:
                 continue
             except OSError as error:
-                self.warnings.append(_unreadable(path, error))
+                self.warnings.append(unreadable_file(path, error))
             self._files += 1
             if self._files % _FILES_PER_REPORT == 0:
                 self._report()
@@ -247,12 +248,6 @@ def _same(before: os.stat_result, after: os.stat_result) -> bool:
         after.st_ctime_ns,
         after.st_size,
     )
-
-
-def _unreadable(path: str, error: OSError) -> SnapshotWarning:
-    line = typed_line(os.fsencode(path))
-    message = f"{shown(path)} cannot be read ({error.strerror}) and is left out."
-    return SnapshotWarning(path, message, f"Make it readable (chmod u+r), or write `/{line}` into .amlignore.")
 
 
 def _restless(path: str) -> SnapshotWarning:

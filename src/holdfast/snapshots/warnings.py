@@ -46,9 +46,13 @@ def _escape(character: str) -> str:
 
 
 def special_file(path: str) -> SnapshotWarning:
-    line = typed_line(os.fsencode(path))
-    message = f"{shown(path)} is a socket, a pipe or a device and is left out."
-    return SnapshotWarning(path, message, f"Write `/{line}` into .amlignore to leave it out without this note.")
+    remedy = "Write {line} into .amlignore to leave it out without this note."
+    return _left_out(path, "is a socket, a pipe or a device", remedy)
+
+
+def unreadable_file(path: str, error: OSError) -> SnapshotWarning:
+    remedy = "Make it readable (chmod u+r), or write {line} into .amlignore."
+    return _left_out(path, f"cannot be read ({error.strerror})", remedy)
 
 
 def reserved_name(path: str) -> SnapshotWarning:
@@ -58,6 +62,12 @@ def reserved_name(path: str) -> SnapshotWarning:
 
 def content_warnings(rows: Sequence[Row], pointers: Iterable[str]) -> tuple[SnapshotWarning, ...]:
     return (*_large(rows), *_pointers(sorted(pointers)), *_links(rows))
+
+
+def _left_out(path: str, why: str, remedy: str) -> SnapshotWarning:
+    """`remedy` has `{line}` where the path as a line of .amlignore stands."""
+    line = f"`/{typed_line(os.fsencode(path))}`"
+    return SnapshotWarning(path, f"{shown(path)} {why} and is left out.", remedy.format(line=line))
 
 
 def _large(rows: Sequence[Row]) -> Iterable[SnapshotWarning]:
