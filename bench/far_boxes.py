@@ -91,6 +91,8 @@ def disconnect(place: Place) -> None:
 
 
 def kept_connections(place: Place) -> list[Path]:
-    """The sockets of their masters; their names are 16 hexadecimal digits."""
-    found = (place.root / "tmp").glob(f"holdfast-*/{'[0-9a-f]' * 16}")
+    """The sockets of their masters; their names are 16 hexadecimal digits. In Holdfast's folder where its path is short
+    enough, else in the folder for temporary files."""
+    name = "[0-9a-f]" * 16
+    found = (*place.home.glob(f".holdfast/run-*/{name}"), *(place.root / "tmp").glob(f"*/{name}"))
     return [path for path in found if path.is_socket()]
