@@ -7,8 +7,8 @@ from collections import deque
 
 from holdfast.project.folder import find_project
 from holdfast.workbench.reach.context import read_context
-from holdfast.workbench.submitting.run_plan import SubmitRequest
 from holdfast.workbench.submitting.submit import submit
+from holdfast.workbench.submitting.submit_request import SubmitRequest
 
 count, *configurations = sys.argv[1:]
 context = read_context()

@@ -9,8 +9,8 @@ from holdfast.history.index import Index
 from holdfast.project.folder import find_project
 from holdfast.workbench.reach.context import read_context
 from holdfast.workbench.records.refresh import refresh
-from holdfast.workbench.submitting.run_plan import SubmitRequest
 from holdfast.workbench.submitting.submit import submit
+from holdfast.workbench.submitting.submit_request import SubmitRequest
 
 count = int(sys.argv[1])
 context = read_context()

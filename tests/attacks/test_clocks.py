@@ -17,8 +17,8 @@ from holdfast.farside.system.journal import JournalWriter
 from holdfast.history.run_folder import RunFolders
 from holdfast.project.folder import find_project
 from holdfast.workbench.reach.context import Context
-from holdfast.workbench.submitting.run_plan import SubmitRequest
 from holdfast.workbench.submitting.submit import submit
+from holdfast.workbench.submitting.submit_request import SubmitRequest
 from kit.gpu_values import facts, holding, row, samples
 
 YEAR = 365 * 86400.0

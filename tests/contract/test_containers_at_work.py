@@ -19,7 +19,7 @@ from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.records.cancel import cancel
 from holdfast.workbench.submitting import submit as submitting
-from holdfast.workbench.submitting.run_plan import SubmitRequest
+from holdfast.workbench.submitting.submit_request import SubmitRequest
 from integration.docker.conftest import docker, docker_template, shared_docker  # noqa: F401 - fixtures
 from integration.runs.conftest import end_what_is_left
 from kit.docker.images import PYTHON

@@ -22,8 +22,8 @@ from holdfast.snapshots.store import ObjectStore
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import Product
 from holdfast.workbench.submitting import submit as submitting
-from holdfast.workbench.submitting.run_plan import SubmitRequest
 from holdfast.workbench.submitting.send import Sender
+from holdfast.workbench.submitting.submit_request import SubmitRequest
 from integration.interpreters import FOUND
 from kit.homes import furnish
 from kit.laptops import ended

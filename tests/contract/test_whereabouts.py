@@ -25,7 +25,7 @@ from holdfast.workbench.records import import_runs, refresh
 from holdfast.workbench.records.cancel import cancel
 from holdfast.workbench.records.clean import Rubbish, clean
 from holdfast.workbench.submitting import submit
-from holdfast.workbench.submitting.run_plan import SubmitRequest
+from holdfast.workbench.submitting.submit_request import SubmitRequest
 from kit.laptops import NOON, Behind, Box, Laptop, ended, removed
 from kit.waiting import wait_for
 

@@ -27,7 +27,7 @@ from holdfast.workbench.reach.targets import Product
 from holdfast.workbench.records import refresh
 from holdfast.workbench.records.refresh import Looking
 from holdfast.workbench.submitting import submit
-from holdfast.workbench.submitting.run_plan import SubmitRequest
+from holdfast.workbench.submitting.submit_request import SubmitRequest
 from kit.homes import furnish
 from kit.projects import project_at
 

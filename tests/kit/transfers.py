@@ -22,8 +22,8 @@ from holdfast.workbench.reach import events, link, run_hosts
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import Product
 from holdfast.workbench.submitting import submit as submitting
-from holdfast.workbench.submitting.run_plan import SubmitRequest
 from holdfast.workbench.submitting.send import Sender
+from holdfast.workbench.submitting.submit_request import SubmitRequest
 from kit.projects import own_state, project_at
 from kit.relay import Relayed
 

@@ -20,8 +20,9 @@ from holdfast.project.folder import Project
 from holdfast.project.runconfig import runconfig_names
 from holdfast.regular_files import read_regular
 from holdfast.workbench.reach.context import Context
-from holdfast.workbench.submitting.run_plan import SubmitRequest, find_job
+from holdfast.workbench.submitting.job import find_job
 from holdfast.workbench.submitting.submit import from_here
+from holdfast.workbench.submitting.submit_request import SubmitRequest
 
 WHERE = ("run_configuration", "target")
 """Options that say where a run goes. Their one-letter forms are noticed too, before a name that is known here."""

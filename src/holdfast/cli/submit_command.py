@@ -39,7 +39,7 @@ from holdfast.shown_text import pasted
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.submitting import submit
-from holdfast.workbench.submitting.run_plan import EnvironmentWishes, SubmitRequest
+from holdfast.workbench.submitting.submit_request import EnvironmentWishes, SubmitRequest
 
 
 def _environment_options(command: Callable[..., Any]) -> Callable[..., Any]:

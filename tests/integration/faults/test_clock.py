@@ -11,8 +11,8 @@ import pytest
 
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.events import RunCreated
-from holdfast.workbench.submitting.run_plan import SubmitRequest
 from holdfast.workbench.submitting.submit import submit
+from holdfast.workbench.submitting.submit_request import SubmitRequest
 from kit.projects import project_at
 from kit.waiting import wait_for
 

@@ -20,7 +20,7 @@ from holdfast.workbench.environments.inventory import _one
 from holdfast.workbench.environments.suitability import EnvironmentCheck, Remark
 from holdfast.workbench.reach import events
 from holdfast.workbench.records.clean import CleanLimits, Rubbish
-from holdfast.workbench.submitting.run_plan import EnvironmentWishes, SubmitRequest
+from holdfast.workbench.submitting.submit_request import EnvironmentWishes, SubmitRequest
 
 SUBMISSION = Submission("p_1", 1, "p", "p", "", (), "local", "local", "local", "a" * 64, 5.0, "g")
 RUN = Run(SUBMISSION, Status.COMPLETED, Ending(Reason.COMPLETED, 0), environment="0123456789abcdef", python="3.11.2")

@@ -27,8 +27,8 @@ from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.records import inspection
 from holdfast.workbench.records.inspection import inspect
-from holdfast.workbench.submitting.run_plan import SubmitRequest
 from holdfast.workbench.submitting.submit import dry_run
+from holdfast.workbench.submitting.submit_request import SubmitRequest
 from kit.gpu_values import GIB, series
 from kit.projects import home
 

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.cli.main import command_tree, main
 from holdfast.cli.options import artifact_names, run_names, runconfig_names, target_names, target_types, template_names
-from holdfast.workbench.submitting.run_plan import SubmitRequest
+from holdfast.workbench.submitting.submit_request import SubmitRequest
 from kit.projects import own_state
 
 

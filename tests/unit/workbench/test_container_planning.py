@@ -16,7 +16,9 @@ from holdfast.project.configuration import load_configuration
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import product_of
 from holdfast.workbench.submitting import environment_choice, run_plan
-from holdfast.workbench.submitting.run_plan import EnvironmentWishes, Identity, Intent, Job, SubmitRequest, make_plan
+from holdfast.workbench.submitting.job import Job
+from holdfast.workbench.submitting.run_plan import Identity, Intent, make_plan
+from holdfast.workbench.submitting.submit_request import EnvironmentWishes, SubmitRequest
 from kit.projects import own_state, project_at
 
 ID = "sha256:" + "ab" * 32

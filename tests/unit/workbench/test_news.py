@@ -8,8 +8,8 @@ import pytest
 
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
-from holdfast.workbench.submitting.run_plan import SubmitRequest
 from holdfast.workbench.submitting.submit import submit
+from holdfast.workbench.submitting.submit_request import SubmitRequest
 from kit.projects import project_at
 
 BUILTIN = "`type: local` and `userManagedEnvironment: false`, as two lines of aml_config/local.compute, would build it."

@@ -13,15 +13,9 @@ from holdfast.plan import Plan, RunLimits, text
 from holdfast.project.configuration import load_configuration
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import product_of
-from holdfast.workbench.submitting.run_plan import (
-    Identity,
-    Intent,
-    Job,
-    SubmitRequest,
-    find_job,
-    make_plan,
-    secret_values,
-)
+from holdfast.workbench.submitting.job import Job, find_job
+from holdfast.workbench.submitting.run_plan import Identity, Intent, make_plan, secret_values
+from holdfast.workbench.submitting.submit_request import SubmitRequest
 from kit.projects import project_at
 
 

@@ -28,7 +28,8 @@ from holdfast.workbench.following.session import Session
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.submitting.interpreter import find_python
-from holdfast.workbench.submitting.run_plan import Identity, Intent, Job, make_plan
+from holdfast.workbench.submitting.job import Job
+from holdfast.workbench.submitting.run_plan import Identity, Intent, make_plan
 from holdfast.workbench.submitting.start import Order, start
 
 _NO_RUN_YET = "<run>"

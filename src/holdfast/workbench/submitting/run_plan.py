@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Mapping
-from pathlib import Path
 
 from holdfast.containers import Names
 from holdfast.errors import NotAvailable, ProjectError, UsageError
@@ -20,40 +19,11 @@ from holdfast.shown_text import pasted
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import Product
 from holdfast.workbench.submitting.interpreter import find_python
+from holdfast.workbench.submitting.job import Job
+from holdfast.workbench.submitting.submit_request import SubmitRequest
 
 _DEFAULT_GRACE = 10.0
 SHORTEST_SECRET = 4
-
-
-@dataclass(frozen=True)
-class EnvironmentWishes:
-    """What was typed about the environment: that of another run, resolved anew, built anew, its packages sent."""
-
-    of_run: str | None = None
-    upgrade: bool = False
-    rebuild: bool = False
-    ship_packages: bool = False
-
-
-@dataclass(frozen=True)
-class SubmitRequest:
-    """What was typed. `script` None: the run configuration's `ArgumentVector` names it, before `arguments`."""
-
-    script: str | None = None
-    arguments: tuple[str, ...] = ()
-    run_configuration: str | None = None
-    target: str | None = None
-    time_limit: float | None = None
-    grace: float | None = None
-    secrets: tuple[str, ...] = ()
-    conda_file: str | None = None
-    spark_file: str | None = None
-    sync_outputs: float | None = None
-    fetch_outputs: bool = True
-    environment: EnvironmentWishes = EnvironmentWishes()
-    gpu: GpuWishes = GpuWishes()
-    prepare_only: bool = False
-    """Nothing is run: the environment is wanted, and the user sees it being made."""
 
 
 @dataclass(frozen=True)
@@ -70,45 +40,12 @@ class Intent:
 
 
 @dataclass(frozen=True)
-class Job:
-    """What will run: the script by its path in the project, and its arguments."""
-
-    script: str
-    words: tuple[str, ...]
-    arguments: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Identity:
     """What tells this run from every other; made when its id was reserved."""
 
     run_id: str
     generation: str
     snapshot: str
-
-
-def find_job(project: Project, request: SubmitRequest, configuration: Configuration, context: Context) -> Job:
-    """The words after `python`, with `$file` replaced. The script must lie inside the project and exist."""
-    if request.prepare_only:
-        return Job("", (), ())
-    vector = configuration.run.argument_vector
-    if request.script is None:
-        if vector and vector[0] == "$file" and request.arguments:
-            named = replace(request, script=request.arguments[0], arguments=request.arguments[1:])
-            return find_job(project, named, configuration, context)
-        if not vector or vector[0] == "$file":
-            raise UsageError(
-                "No script is named.",
-                "Write it after the options: holdfast submit -c CONFIGURATION train.py, or into `ArgumentVector`.",
-            )
-        script = _inside(project, vector[0], project.root)
-        arguments = (*vector[1:], *request.arguments)
-        return Job(script, (script, *arguments), arguments)
-    script = _inside(project, request.script, context.directory)
-    if "$file" not in vector:  # the vector is for another script: what was typed stands alone
-        return Job(script, (script, *request.arguments), request.arguments)
-    words = (*(script if word == "$file" else word for word in vector), *request.arguments)
-    return Job(script, words, words[vector.index("$file") + 1 :])
 
 
 def make_plan(intent: Intent, identity: Identity, context: Context) -> Plan:
@@ -229,43 +166,6 @@ def secret_values(names: tuple[str, ...], job: Job, context: Context) -> Mapping
             )
         values[name] = value
     return values
-
-
-def _inside(project: Project, script: str, base: Path) -> str:
-    full = Path(os.path.normpath(base / Path(script).expanduser()))
-    try:
-        relative = full.relative_to(project.root)
-    except ValueError:
-        raise ProjectError(
-            f"The script `{script}` lies outside the project `{project.root}`.",
-            "Move it into the project's folder, or submit from the folder that it belongs to.",
-        ) from None
-    if not full.is_file():
-        raise _no_script(script, full)
-    return relative.as_posix()
-
-
-def _no_script(script: str, full: Path) -> ProjectError:
-    from holdfast.errors import nearest, on_one_line
-
-    if full.is_dir():
-        inside = [on_one_line(f"{script.rstrip('/')}/{name}") for name in _python_files(full)]
-        hint = f"Name the script in it: {', '.join(inside[:10])}" if inside else "It has no Python files."
-        return ProjectError(f"`{script}` is a folder, not a script.", hint)
-    if os.path.lexists(full):
-        return ProjectError(f"`{script}` is no regular file.", "Name a script.")
-    names = _python_files(full.parent)
-    guess = nearest(full.stem, [name[:-3] for name in names])
-    hint = (
-        f"That folder has: {', '.join(map(on_one_line, names[:10]))}" if names else "That folder has no Python files."
-    )
-    return ProjectError(
-        f"There is no script `{script}`.", f"Did you mean `{on_one_line(guess)}.py`?" if guess else hint
-    )
-
-
-def _python_files(folder: Path) -> list[str]:
-    return sorted(each.name for each in folder.glob("*.py")) if folder.is_dir() else []
 
 
 def _spark(configuration: Configuration) -> NotAvailable:

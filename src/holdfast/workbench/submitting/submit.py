@@ -17,15 +17,15 @@ from holdfast.project.runconfig import CONDA_FILE
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import product_of
+from holdfast.workbench.submitting.job import find_job
 from holdfast.workbench.submitting.run_plan import (
     Intent,
-    SubmitRequest,
     asked_gpus,
-    find_job,
     require_environment,
     secret_values,
     wanted_secrets,
 )
+from holdfast.workbench.submitting.submit_request import SubmitRequest
 
 if TYPE_CHECKING:
     from holdfast.workbench.submitting.early_login import Ahead

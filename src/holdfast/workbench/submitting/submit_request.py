@@ -1,0 +1,37 @@
+"""What was typed after `submit` or `prepare`, as a value."""
+
+from __future__ import annotations
+
+from holdfast.frozen import dataclass
+from holdfast.project.gpu_wishes import GpuWishes
+
+
+@dataclass(frozen=True)
+class EnvironmentWishes:
+    """What was typed about the environment: that of another run, resolved anew, built anew, its packages sent."""
+
+    of_run: str | None = None
+    upgrade: bool = False
+    rebuild: bool = False
+    ship_packages: bool = False
+
+
+@dataclass(frozen=True)
+class SubmitRequest:
+    """What was typed. `script` None: the run configuration's `ArgumentVector` names it, before `arguments`."""
+
+    script: str | None = None
+    arguments: tuple[str, ...] = ()
+    run_configuration: str | None = None
+    target: str | None = None
+    time_limit: float | None = None
+    grace: float | None = None
+    secrets: tuple[str, ...] = ()
+    conda_file: str | None = None
+    spark_file: str | None = None
+    sync_outputs: float | None = None
+    fetch_outputs: bool = True
+    environment: EnvironmentWishes = EnvironmentWishes()
+    gpu: GpuWishes = GpuWishes()
+    prepare_only: bool = False
+    """Nothing is run: the environment is wanted, and the user sees it being made."""
