@@ -58,7 +58,7 @@ FROM_THE_FAR_SIDE = {
     "shown_text": ("system.harmless",),
     "history": ("gpu.samples", "gpu.judge.evidence", "system.folders", "system.whole_lines"),
     "plan": ("gpu.request",),
-    "project": ("gpu.request",),
+    "project": ("gpu.request", "system.ownership", "system.reserved_names"),
     "snapshots": ("system.reserved_names",),
     "workbench": ("gpu.request", "system.folders", "system.reserved_names", "system.whole_lines"),
     "presenting": ("engines.engine", "gpu.request"),

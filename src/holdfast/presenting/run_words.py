@@ -259,7 +259,12 @@ def taken_over(found: FoundState) -> list[str]:
     shown = [f"{count} on {at_most(one_line(name), 40)}" for name, count in targets[:5]]
     shown += [f"{counted(len(targets) - 5, 'more target')}"] if len(targets) > 5 else []
     shown += [f"{found.unreadable} cannot be read"] if found.unreadable else []
+    who = found.influence
+    whose = f"It belongs to another account (`{one_line(who.owner)}`), which can change these runs and add others."
     return [
         f"{one_line(found.place)} holds {counted(found.runs, 'run')}{': ' if shown else ''}{', '.join(shown)}.",
         "They will be shown as yours, and new runs prefer the package versions of their locks.",
+        *([whose] if who.owner else []),
+        *(["Other accounts may write there, and could change or add runs."] if who.is_open else []),
+        *(["Git tracks it: runs that later commits bring will be shown as yours, too."] if who.is_tracked else []),
     ]

@@ -17,20 +17,24 @@ import stat
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from holdfast.errors import ProjectError, StorageError
-from holdfast.project.tracked_files import tracks_below
+from holdfast.farside.system.ownership import OTHERS_WRITE, account_name, is_own
+from holdfast.project.tracked_files import Tracked, tracked_of
 from holdfast.regular_files import odd_entry_in, read_regular, what_is_odd
 from holdfast.shown_text import pasted
 from holdfast.whole_files import storage_error, write_once, write_whole
 
 STATE_FOLDER = ".holdfast"
 GITIGNORE = ".gitignore"
+_ALL_IGNORED = b"*\n"
 ORIGIN = "origin.json"
 """In the project's folder: the token."""
 RECORDS = "projects"
 """In Holdfast's folder on this machine: one file for each token and inode."""
 _HOME_MARK = ".holdfast-home"
+_GIT = ".git"
 _FORMAT = 1
 _MOST = 1 << 16
 _HALF_WRITTEN_SECONDS = 2.0
@@ -38,6 +42,15 @@ _HALF_WRITTEN_SECONDS = 2.0
 _SHOWN = 5
 _WITH_LINKS = ("outputs", "uploads")
 """Of a run: a script may write links there, and they come along if they stay inside."""
+
+
+class Influence(NamedTuple):
+    """Who can change a folder besides this account: another `owner`, by name or number, other accounts that may write
+    there, commits that git brings."""
+
+    owner: str
+    is_open: bool
+    is_tracked: bool
 
 
 def is_made(state: Path, home: Path) -> bool:
@@ -56,6 +69,7 @@ def _is_made(state: Path, home: Path) -> bool:
     token = _token(state)
     if token is None:
         if _is_new(state):
+            _require_own(state, found)
             return False
         token = _finished_token(state)  # another process may have made it meanwhile
     record = None if token is None else _record(home, token, found)
@@ -64,10 +78,10 @@ def _is_made(state: Path, home: Path) -> bool:
         raise ProjectError(
             f"Holdfast does not know `{state}`: it came with a repository, was copied, or was made with another "
             "HOLDFAST_HOME.",
-            f"To begin without its runs: mv {pasted(str(state))} {pasted(str(state) + '-old')}\n"
-            "To take them over: holdfast project trust",
+            f"To begin without its runs: {_begin_anew(state)}\nTo take them over: holdfast project trust",
         )
     _refuse_links(state)
+    _refuse_repository(state)
     if record.get("tracked") is not True:
         _refuse_tracked(state)
     return True
@@ -75,15 +89,19 @@ def _is_made(state: Path, home: Path) -> bool:
 
 def make(state: Path, home: Path) -> None:
     """Make the folder, and remember that. Of two processes at once, both use the same one. Raises OSError."""
-    with contextlib.suppress(FileExistsError):
-        state.mkdir(mode=0o700)
+    if not is_made(state, home):
+        _refuse_tracked(state)
+        with contextlib.suppress(FileExistsError):
+            state.mkdir(mode=0o700)
+        _shut_others_out(state)
     if not is_made(state, home):
         token = _new_token()
-        place = _remember(state, home, token)
+        place = _remember(state, home, token, is_trusted=False)
         if not write_once(state / ORIGIN, _render({"token": token}), 0o600):
             place.unlink(missing_ok=True)  # another process was quicker
         is_made(state, home)
-    write_once(state / GITIGNORE, b"*\n")
+        write_whole(state / GITIGNORE, _ALL_IGNORED)  # one that was there may be anybody's
+    write_once(state / GITIGNORE, _ALL_IGNORED)
 
 
 def trust(state: Path, home: Path) -> None:
@@ -95,7 +113,7 @@ def trust(state: Path, home: Path) -> None:
         if token is None:
             token = _new_token()
             write_whole(state / ORIGIN, _render({"token": token}), 0o600)
-        _remember(state, home, token)
+        _remember(state, home, token, is_trusted=True)
     except OSError as error:
         raise storage_error(error, "take the project's own folder over", state) from error
     is_made(state, home)
@@ -106,6 +124,7 @@ def require_plain(state: Path, home: Path) -> None:
     try:
         _require_folder(state, os.lstat(state))
         _refuse_machines_own(state, home)
+        _refuse_repository(state)
         others = list(links_and_special_files(state))
     except OSError as error:
         raise storage_error(error, "read the project's own folder", state) from error
@@ -113,8 +132,19 @@ def require_plain(state: Path, home: Path) -> None:
         shown = ", ".join(f"`{each}`" for each in others[:_SHOWN]) + (" …" if len(others) > _SHOWN else "")
         raise ProjectError(
             f"`{state}` holds links or special files, which Holdfast never makes there: {shown}",
-            f"Remove them, then run this again. To begin without these runs: mv {STATE_FOLDER} {STATE_FOLDER}-old",
+            f"Remove them, then run this again.\nTo begin without its runs: {_begin_anew(state)}",
         )
+
+
+def influence_on(state: Path) -> Influence:
+    """Raises StorageError for a folder that is not there."""
+    try:
+        found = os.lstat(state)
+    except OSError as error:
+        raise storage_error(error, "read the project's own folder", state) from error
+    owner = "" if is_own(found) else account_name(found.st_uid) or str(found.st_uid)
+    is_open = hasattr(os, "geteuid") and bool(found.st_mode & OTHERS_WRITE)
+    return Influence(owner, is_open, tracked_of(state) is not None)
 
 
 def forget(state: Path, home: Path) -> None:
@@ -151,10 +181,38 @@ def _require_folder(state: Path, found: os.stat_result) -> None:
     if stat.S_ISLNK(found.st_mode):
         raise ProjectError(
             f"`{state}` is a link, and Holdfast does not follow it.",
-            f"Remove the link: rm {pasted(str(state))}\nTo keep the runs elsewhere, move the whole project there.",
+            f"Remove the link: {_untracked_first(state)}rm {pasted(str(state))}\n"
+            "To keep the runs elsewhere, move the whole project there.",
         )
     if not stat.S_ISDIR(found.st_mode):
-        raise ProjectError(f"`{state}` is not a folder.", f"Remove it: rm {pasted(str(state))}")
+        hint = f"Remove it: {_untracked_first(state)}rm {pasted(str(state))}"
+        raise ProjectError(f"`{state}` is not a folder.", hint)
+
+
+def _require_own(state: Path, found: os.stat_result) -> None:
+    """Nobody was asked about an empty folder. If another account made it, that account can change all in it later."""
+    if not is_own(found):
+        name = account_name(found.st_uid)
+        raise ProjectError(
+            f"`{state}` belongs to another account{f' (`{name}`)' if name else ''}, which could change runs in it.",
+            "Make a folder for the project, move the script there, and run the command in it.\n"
+            "To use this one all the same: holdfast project trust",
+        )
+
+
+def _shut_others_out(state: Path) -> None:
+    """Of a folder that was there, such as one that an archive brought. Disks without permissions are left as they
+    are."""
+    if not hasattr(os, "geteuid"):
+        return
+    descriptor = os.open(state, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        found = os.fstat(descriptor)
+        if is_own(found) and found.st_mode & OTHERS_WRITE:
+            with contextlib.suppress(OSError):
+                os.fchmod(descriptor, stat.S_IMODE(found.st_mode) & ~OTHERS_WRITE)
+    finally:
+        os.close(descriptor)
 
 
 def _refuse_machines_own(state: Path, home: Path) -> None:
@@ -173,14 +231,49 @@ def _refuse_links(state: Path) -> None:
         raise ProjectError(what_is_odd(odd), f"Remove it, and find out how it came there: rm {pasted(odd)}")
 
 
+def _refuse_repository(state: Path) -> None:
+    """A submodule, or a clone: what git fetches for it lands among the runs."""
+    if os.path.lexists(state / _GIT):
+        raise ProjectError(
+            f"`{state}` is a git repository: its files came with commits, and Holdfast does not use them.",
+            f"To begin without its runs: {_begin_anew(state)}",
+        )
+
+
 def _refuse_tracked(state: Path) -> None:
     """A branch may bring files into a folder that this account made: git writes over what it ignores."""
-    if tracks_below(state):
+    tracked = tracked_of(state)
+    if tracked is None:
+        return
+    if tracked.is_whole:
         raise ProjectError(
-            f"Git tracks files in `{state}`: they came with a commit, and Holdfast does not use them.",
-            f"To remove them and keep your own runs: git rm -rqf {pasted(str(state))}\n"
-            f"If you committed them yourself: git rm -rq --cached {pasted(str(state))}",
+            f"Git tracks `{state}` as a submodule or a link, and could put files of others there.",
+            f"To keep only your own runs in it: {_git_rm(tracked)}",
         )
+    raise ProjectError(
+        f"Git tracks files in `{state}`: they came with a commit, and Holdfast does not use them.",
+        f"To remove them and keep your own runs: {_git_rm(tracked, deletes=True)}\n"
+        f"If you committed them yourself: {_git_rm(tracked)}",
+    )
+
+
+def _begin_anew(state: Path) -> str:
+    """The command that puts the folder aside. If git tracks it, git would bring it back, so git has to know."""
+    aside = f"{state}-old"
+    while os.path.lexists(aside):
+        aside += "-old"
+    return f"{_untracked_first(state)}mv {pasted(str(state))} {pasted(aside)}"
+
+
+def _untracked_first(state: Path) -> str:
+    tracked = tracked_of(state)
+    return f"{_git_rm(tracked)} && " if tracked else ""
+
+
+def _git_rm(tracked: Tracked, deletes: bool = False) -> str:
+    """Git forgets the folder's files; they stay, unless it `deletes` them."""
+    words = ["git", "-C", str(tracked.top), "rm", "-rqf" if deletes else "-rq", *(() if deletes else ("--cached",))]
+    return " ".join(map(pasted, [*words, *(["--sparse"] if tracked.is_sparse else []), "--", tracked.name]))
 
 
 def _is_new(state: Path) -> bool:
@@ -198,11 +291,15 @@ def _new_token() -> str:
     return os.urandom(16).hex()
 
 
-def _remember(state: Path, home: Path, token: str) -> Path:
-    """Write a record for the folder with that token, and return its place."""
+def _remember(state: Path, home: Path, token: str, is_trusted: bool) -> Path:
+    """Write a record for the folder with that token, and return its place. Only the user's word lets the folder be
+    another account's, or git put files there."""
     found = os.lstat(state)
+    if not is_trusted:
+        _require_own(state, found)
+    is_tracked = is_trusted and tracked_of(state) is not None
     place = _place(home, token, found)
-    about = {"path": os.fspath(state), "inode": found.st_ino, "owner": found.st_uid, "tracked": tracks_below(state)}
+    about = {"path": os.fspath(state), "inode": found.st_ino, "owner": found.st_uid, "tracked": is_tracked}
     try:
         for folder in (home, place.parent):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -22,6 +22,7 @@ class FoundState:
     runs: int
     targets: Mapping[str, int]
     unreadable: int
+    influence: provenance.Influence
 
 
 def examine(project: Project) -> FoundState | None:
@@ -37,7 +38,7 @@ def examine(project: Project) -> FoundState | None:
     for run_id in ids:
         with contextlib.suppress(HoldfastError):
             targets[folders.submission(run_id).target] += 1
-    return FoundState(str(state), len(ids), targets, len(ids) - targets.total())
+    return FoundState(str(state), len(ids), targets, len(ids) - targets.total(), provenance.influence_on(state))
 
 
 def take_over(project: Project) -> None:
