@@ -17,10 +17,10 @@ import stat
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from holdfast.errors import ProjectError, StorageError
 from holdfast.farside.system.ownership import OTHERS_WRITE, account_name, is_own
+from holdfast.frozen import dataclass
 from holdfast.project.tracked_files import Tracked, tracked_of
 from holdfast.regular_files import odd_entry_in, read_regular, what_is_odd
 from holdfast.shown_text import pasted
@@ -44,7 +44,8 @@ _WITH_LINKS = ("outputs", "uploads")
 """Of a run: a script may write links there, and they come along if they stay inside."""
 
 
-class Influence(NamedTuple):
+@dataclass(frozen=True)
+class Influence:
     """Who can change a folder besides this account: another `owner`, by name or number, other accounts that may write
     there, commits that git brings."""
 

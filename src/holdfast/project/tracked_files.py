@@ -8,8 +8,8 @@ import mmap
 import os
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
+from holdfast.frozen import dataclass
 from holdfast.regular_files import open_regular, read_regular
 
 _MOST = 1 << 12
@@ -26,7 +26,8 @@ _IS_SPARSE = 0x4000
 """In the second field of flags: the file is not checked out."""
 
 
-class Tracked(NamedTuple):
+@dataclass(frozen=True)
+class Tracked:
     """What git tracks of a folder. `name`: the folder's, in the work tree `top` and as git spells it. `is_whole`: the
     folder itself, as a submodule or a link, and not files in it. `is_sparse`: it is not checked out."""
 
@@ -36,9 +37,8 @@ class Tracked(NamedTuple):
     is_sparse: bool
 
 
-class _Entry(NamedTuple):
-    name: bytes
-    is_sparse: bool
+_Entry = tuple[bytes, bool]
+"""The name, and whether it is sparse."""
 
 
 def tracked_of(folder: Path) -> Tracked | None:
@@ -65,9 +65,9 @@ def _tracked_by(top: Path, folder: Path) -> Tracked | None:
             return _spelled(top, folder, indexes)
         if not any(_may_name(data, path) for data in indexes.values()):
             return None
-        for entry in _entries_up_to(path + b"0", indexes):  # the character after a slash
-            if entry.name == path or entry.name.startswith(path + b"/"):
-                return Tracked(top, os.fsdecode(path), entry.name == path, entry.is_sparse)
+        for name, is_sparse in _entries_up_to(path + b"0", indexes):  # the character after a slash
+            if name == path or name.startswith(path + b"/"):
+                return Tracked(top, os.fsdecode(path), name == path, is_sparse)
     return None
 
 
@@ -82,13 +82,13 @@ def _spelled(top: Path, folder: Path, indexes: dict[Path, bytes]) -> Tracked | N
     from holdfast.farside.system.reserved_names import reserved_path  # rarely needed
 
     depth = len(folder.relative_to(top).parts)
-    for entry in _entries_up_to(None, indexes):
-        parts = os.fsdecode(entry.name).rstrip("/").split("/")
+    for name, is_sparse in _entries_up_to(None, indexes):
+        parts = os.fsdecode(name).rstrip("/").split("/")
         if len(parts) >= depth and reserved_path([parts[depth - 1]]) is not None:
             with contextlib.suppress(OSError):
                 if os.path.samefile(top.joinpath(*parts[: depth - 1]), folder.parent):
-                    is_whole = len(parts) == depth and not entry.name.endswith(b"/")
-                    return Tracked(top, "/".join(parts[:depth]), is_whole, entry.is_sparse)
+                    is_whole = len(parts) == depth and not name.endswith(b"/")
+                    return Tracked(top, "/".join(parts[:depth]), is_whole, is_sparse)
     return None
 
 
@@ -132,7 +132,7 @@ def _entries_up_to(last: bytes | None, indexes: dict[Path, bytes]) -> Iterator[_
 
 def _sorted_entries(data: bytes, size: int, last: bytes | None, without: Collection[int] = ()) -> Iterator[_Entry]:
     for place, (entry, _) in enumerate(_read(data, size)):
-        if last is not None and entry.name > last:
+        if last is not None and entry[0] > last:
             return
         if place not in without:
             yield entry
@@ -157,7 +157,7 @@ def _read(data: bytes, size: int) -> Iterator[tuple[_Entry, int]]:
         if min(len(name), _LONGEST) != flags & _LONGEST:
             return
         at = end + 1 if version == b"\0\0\0\4" else start + ((end - start) // 8 + 1) * 8
-        yield _Entry(name, is_extended and bool(more & _IS_SPARSE)), at
+        yield (name, is_extended and bool(more & _IS_SPARSE)), at
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
