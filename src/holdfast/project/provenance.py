@@ -91,18 +91,23 @@ def _is_made(state: Path, home: Path) -> bool:
 def make(state: Path, home: Path) -> None:
     """Make the folder, and remember that. Of two processes at once, both use the same one. Raises OSError."""
     if not is_made(state, home):
-        _refuse_tracked(state)
-        with contextlib.suppress(FileExistsError):
-            state.mkdir(mode=0o700)
-        _shut_others_out(state)
-    if not is_made(state, home):
-        token = _new_token()
-        place = _remember(state, home, token, is_trusted=False)
-        if not write_once(state / ORIGIN, _render({"token": token}), 0o600):
-            place.unlink(missing_ok=True)  # another process was quicker
-        is_made(state, home)
-        write_whole(state / GITIGNORE, _ALL_IGNORED)  # one that was there may be anybody's
+        _make(state, home)
     write_once(state / GITIGNORE, _ALL_IGNORED)
+
+
+def _make(state: Path, home: Path) -> None:
+    _refuse_tracked(state)
+    with contextlib.suppress(FileExistsError):
+        state.mkdir(mode=0o700)
+    _shut_others_out(state)
+    if is_made(state, home):
+        return  # by another process, meanwhile
+    token = _new_token()
+    place = _remember(state, home, token, is_trusted=False)
+    if not write_once(state / ORIGIN, _render({"token": token}), 0o600):
+        place.unlink(missing_ok=True)  # another process was quicker
+    is_made(state, home)
+    write_whole(state / GITIGNORE, _ALL_IGNORED)  # one that was there may be anybody's
 
 
 def trust(state: Path, home: Path) -> None:
