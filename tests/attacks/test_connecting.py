@@ -93,6 +93,10 @@ WHERE_A_RUN_GOES_ON = (
     ("experiment", "forward", "8080", "-r", "GOING"),
     ("experiment", "clean", "--all"),
 )
+BY_THE_RUN_CONFIGURATION_LOCAL = (
+    ("submit", "train.py"),
+    ("environment", "check"),
+)
 TO_THE_TARGET = (
     ("submit", "-c", "evil", "train.py"),
     ("experiment", "shell", "-c", "evil"),
@@ -119,6 +123,13 @@ def test_these_connect_to_nothing_that_the_project_names(words, reached, command
 @pytest.mark.parametrize("words", (*WHERE_A_RUN_GOES_ON, *TO_THE_TARGET), ids=" ".join)
 def test_these_connect_to_the_address_that_the_file_has_now(words, reached, command):
     command(*reached.typed(words))
+    assert "evil.example.com" in reached.log.read_text()
+
+
+@pytest.mark.parametrize("words", BY_THE_RUN_CONFIGURATION_LOCAL, ids=" ".join)
+def test_what_is_called_local_is_where_the_project_says(words, reached, command):
+    (reached.root / "aml_config" / "evil.runconfig").rename(reached.root / "aml_config" / "local.runconfig")
+    command(*words)
     assert "evil.example.com" in reached.log.read_text()
 
 
