@@ -140,15 +140,18 @@ def _sorted_entries(data: bytes, size: int, last: bytes | None, without: Collect
 
 def _read(data: bytes, size: int) -> Iterator[tuple[_Entry, int]]:
     """Each entry, and where the next one begins; up to the first that makes no sense."""
-    version, name, at = data[4:8], b"", _HEADER
+    is_shared, name, at = data[4:8] == b"\0\0\0\4", b"", _HEADER
     for _ in range(int.from_bytes(data[8:12], "big")):
         start, at = at, at + _TIMES_AND_MODES + size
-        flags, more = (int.from_bytes(data[place : place + 2], "big") for place in (at, at + 2))
-        is_extended = bool(flags & _IS_EXTENDED)
-        at += 4 if is_extended else 2
-        kept = 0
-        if version == b"\0\0\0\4":
-            left_out, at = _number(data, at)
+        if at + 5 > len(data):
+            return
+        flags, is_sparse, kept = data[at] << 8 | data[at + 1], False, 0
+        at += 2
+        if flags & _IS_EXTENDED:
+            is_sparse = bool(data[at] << 8 & _IS_SPARSE)
+            at += 2
+        if is_shared:
+            left_out, at = (data[at], at + 1) if data[at] < 0x80 else _number(data, at)
             kept = len(name) - left_out
         end = data.find(b"\0", at)
         if end < 0 or kept < 0:
@@ -156,8 +159,8 @@ def _read(data: bytes, size: int) -> Iterator[tuple[_Entry, int]]:
         name = name[:kept] + data[at:end]
         if min(len(name), _LONGEST) != flags & _LONGEST:
             return
-        at = end + 1 if version == b"\0\0\0\4" else start + ((end - start) // 8 + 1) * 8
-        yield (name, is_extended and bool(more & _IS_SPARSE)), at
+        at = end + 1 if is_shared else start + ((end - start) // 8 + 1) * 8
+        yield (name, is_sparse), at
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
