@@ -14,10 +14,12 @@ from holdfast.project.pyproject import read_pyproject, read_uv_lock
 from holdfast.project.requirements import read_requirements
 from holdfast.project.runconfig import read_runconfig
 from holdfast.project.spark import read_spark
+from holdfast.project.tracked_files import tracked_of
 from holdfast.snapshots import editable
 from holdfast.snapshots.patterns import parse_rules
 from kit.fuzzing import Reader, in_file, json_of
 
+HASH = bytes(range(20))
 YAML = b"""# a target
 type: remotedocker
 address: me@gpu1:22
@@ -113,3 +115,24 @@ def project_readers(root: Path) -> Iterator[Reader]:
     yield Reader("pylock.toml", wheels, [PYLOCK], "bytes", refusals)
     url = json_of({"url": "file:///a/b", "dir_info": {"editable": True}})
     yield Reader("direct_url.json", in_file(root, "direct_url.json", editable._editable_folder), [url])
+    tracked = in_file(root / "repository" / ".git", "index", lambda path: tracked_of(root / "repository" / ".holdfast"))
+    (root / "repository" / ".git" / f"sharedindex.{HASH.hex()}").write_bytes(_index(2, ".holdfast", ".holdfast/a"))
+    yield Reader("git's index", tracked, [_index(4, ".gitignore", ".holdfast/a", "t.py"), _index(2, "a")], "bytes")
+
+
+def _index(version: int, *names: str) -> bytes:
+    """Of git, split: it shares entries with another one, and one of those is deleted."""
+    entries, before = b"", b""
+    for name in map(str.encode, names):
+        entry = bytes(60) + len(name).to_bytes(2, "big")
+        if version == 4:
+            kept = next((at for at in range(len(name)) if before[at : at + 1] != name[at : at + 1]), len(name))
+            entry += bytes([len(before) - kept]) + name[kept:] + b"\0"
+        else:
+            entry += name + bytes(8 - (62 + len(name)) % 8)
+        entries, before = entries + entry, name
+    words = (1 << 33).to_bytes(8, "big") + (1).to_bytes(8, "big")  # a word that says that one follows, and that one
+    deleted = (2).to_bytes(4, "big") + (2).to_bytes(4, "big") + words + bytes(4)
+    link = HASH + deleted
+    head = b"DIRC" + version.to_bytes(4, "big") + len(names).to_bytes(4, "big")
+    return head + entries + b"link" + len(link).to_bytes(4, "big") + link + bytes(20)
