@@ -18,3 +18,4 @@ from kit.other_account import other  # noqa: F401
 from kit.planted import adopted, clone, docs, theirs  # noqa: F401
 from unit.cli.conftest import command, recorded  # noqa: F401
 from unit.farside.conftest import home, make_living  # noqa: F401
+from unit.farside.gpu.conftest import driver, report_of  # noqa: F401

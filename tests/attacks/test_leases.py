@@ -82,7 +82,7 @@ BAD_TICKETS = {
     "no GPUs": {"count": "0"},
     "digits of another script": {"pid": "\u0661"},
     "a time before its process": {},
-    "a process of another account": {"pid": "1"},
+    "a process of another account": {"pid": "1", "time": "{time}"},
 }
 
 
@@ -97,9 +97,11 @@ EACH = {name: (words,) for name, words in BAD_TICKETS.items()}
 def test_a_bad_ticket_that_is_there_first_is_not_waited_for(simulated, ada, mallory, tickets):
     gpus = simulated(Device())
     names = [wants(gpus.uuids()[0], **words) for words in tickets]
-    with squatting(mallory.uid, *names), waiting(gpus, uid=ada.uid) as run:
-        assert run.has()[1] == tuple(gpus.uuids())
-        assert run.told == []
+    with squatting(mallory.uid, *names):
+        assert inventory(gpus)["queue"] == []  # the only place for one of the future, which is before nobody
+        with waiting(gpus, uid=ada.uid) as run:
+            assert run.has()[1] == tuple(gpus.uuids())
+            assert run.told == []
 
 
 def test_numbers_and_words_that_no_run_would_say_kill_nobody(simulated, ada, mallory):
@@ -184,7 +186,16 @@ def test_tickets_that_take_no_turn_hold_nobody_up_for_long(simulated, mallory, a
     elsewhere = f"{NAMESPACE ^ 1:x}"
     names = [wants(uuid, time=f"{number:016x}", space=elsewhere) for number in range(count)]
     with squatting(mallory.uid, *names):
-        assert at_ease(gpus, minutes=2) == [f"{count} run{'s' if count > 1 else ''} ahead"]
+        said = f"{count} runs ahead, the first of" if count > 1 else "1 run ahead, of"
+        assert at_ease(gpus, minutes=2) == [f"{said} {mallory.name}"]
+
+
+def test_a_ticket_for_a_gpu_that_does_not_exist_holds_nobody_up_for_long(simulated, mallory, at_ease):
+    """Its process and its moment are real ones."""
+    gpus = simulated(Device())
+    names = [wants(uuid, time="{time}", count="2") for uuid in (*gpus.uuids(), "GPU-none")]
+    with squatting(mallory.uid, *names):
+        assert at_ease(gpus, minutes=2) == [f"1 run ahead, of {mallory.name}"]
 
 
 def test_the_tickets_of_another_account_do_not_change_mine(simulated, ada, mallory):

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.farside.gpu.lease import leases, registry
+from holdfast.farside.gpu.lease import registry
+from holdfast.farside.gpu.lease.idle_tickets import TURN, IdleTickets, Seen
 from holdfast.farside.gpu.lease.leases import LeaseHolder
 from holdfast.farside.gpu.lease.registry import Ticket
 from holdfast.farside.gpu.request import GpuRequest
@@ -90,7 +91,7 @@ def test_a_run_that_takes_no_turn_is_passed_when_the_driver_has_long_had_nothing
     finally:
         registry.close(places)
     assert driver.waited_for() == ["1 run ahead"]
-    assert 5 * leases.TURN <= driver.clock - 1000 < 6 * leases.TURN
+    assert 5 * TURN <= driver.clock - 1000 < 6 * TURN
 
 
 @pytest.mark.parametrize(("gpus", "wanted"), [(2, 1), (1, 2)], ids=["for the first", "for the next"])
@@ -111,13 +112,20 @@ def test_a_run_whose_turn_has_not_come_is_not_passed(driver, report_of, gpus, wa
 
 
 def test_it_takes_longer_to_pass_runs_of_more_accounts(monkeypatch):
-    clock = [0.0]
+    clock, idle, mine = [0.0], IdleTickets(frozenset("a")), Ticket(9, 9, 1, frozenset("a"), uid=0)
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
-    idle, mine = leases._Idle(), Ticket(9, 9, 1, frozenset("a"))
     ahead = [Ticket(1, 1, 1, frozenset("a"), uid=1), Ticket(2, 2, 1, frozenset("a"), uid=2)]
-    for clock[0], is_due in ((0, False), (leases.TURN * 2 - 1, False), (leases.TURN * 2, True)):
-        assert idle.is_to_check(ahead, mine, {"a"}) is is_due
-    assert [idle.is_passed({"a"}), idle.is_passed(set()), idle.is_passed({"a"}), idle.is_passed({"a"})] == [0, 0, 0, 1]
+    asked, clear, passed = [], frozenset("a"), []
+
+    def look() -> Seen:
+        asked.append(clock[0])
+        return Seen(frozenset() if len(asked) == 2 else clear, {"a": frozenset()})
+
+    for clock[0] in range(20 * 60):
+        if not idle.rest(ahead, mine, {}, look):
+            passed.append(clock[0])
+    assert asked[:4] == [TURN * 2 * each for each in (1, 2, 3, 4)]
+    assert passed[0] == TURN * 2 * 4
 
 
 @pytest.mark.parametrize(("count", "said"), [(1, "1 run ahead"), (2, "2 runs ahead")])

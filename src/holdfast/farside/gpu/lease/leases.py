@@ -7,6 +7,7 @@ from typing import Callable, Dict, FrozenSet, List, NamedTuple, Optional, Sequen
 
 from holdfast.farside.gpu.devices import GpuDevice, devices, units
 from holdfast.farside.gpu.lease import registry
+from holdfast.farside.gpu.lease.idle_tickets import IdleTickets, Seen
 from holdfast.farside.gpu.lease.registry import LeaseHolder, LeaseState, Ticket, allocate, before
 from holdfast.farside.gpu.occupants import strangers, user_name
 from holdfast.farside.gpu.phrases import memory, seconds
@@ -105,8 +106,6 @@ _MANY = 8
 ASK_EVERY = 2.0
 """Seconds between questions to the driver while it does not answer, or another user's process is in the way."""
 _MOST_NAMED = 2
-TURN = 30.0
-"""Seconds for which the first in the queue may leave free devices unused, for each account that is ahead."""
 _UNKNOWN = LeaseHolder(None, "", None)
 
 
@@ -157,6 +156,7 @@ class _Wanted:
     def __init__(self, request: GpuRequest, report: Report) -> None:
         self.request = request
         found, least = units(report), request.min_memory
+        self.works = frozenset(each.uuid for each in found)
         self.usable = [each for each in found if not least or (each.memory_total or 0) >= least]
         self.gpus = max(1, len(self.usable)) if request.gpus == ALL else int(request.gpus or 1)
         if len(self.usable) < self.gpus:
@@ -178,10 +178,11 @@ class _Waiting:
         # The time in a ticket is its account's word. Only what is there now can have come before this run. The kernel
         # does not list all at one moment, and might miss one while another goes.
         self._earlier = {each.place for _ in range(2) for each in registry.read().tickets}
-        self._idle = _Idle()
+        self._idle = IdleTickets(wanted.works)
+        self._users: Dict[str, FrozenSet[Optional[int]]] = {}
+        self._denied: Dict[str, int] = {}
 
     def until_given(self, tell: Callable[[str], None], wait: Callable[[float], None], who: LeaseHolder) -> Lease:
-        lost: Tuple[str, ...] = ()
         while True:
             state = self._read()
             chosen = self._choose(state)
@@ -189,12 +190,14 @@ class _Waiting:
             if chosen and sockets is not None:
                 by_uuid = {each.uuid: each for each in self._units}
                 return Lease(tuple(by_uuid[each] for each in chosen), tuple(sockets))
-            if chosen and chosen != lost:
-                lost = chosen
-                wait(AT_ONCE)
-                continue
-            if chosen:  # held all the same, by a socket that the system does not list
-                state = state._replace(leases={**dict.fromkeys(chosen, _UNKNOWN), **state.leases})
+            if chosen:
+                is_new = not set(chosen) <= set(self._denied)
+                self._denied.update((each, self._denied.get(each, 0) + 1) for each in chosen)
+                if is_new:
+                    wait(AT_ONCE)
+                    continue
+                # held all the same, by a socket that the system does not list
+                state = state._replace(leases={**dict.fromkeys(self._denied, _UNKNOWN), **state.leases})
             tell("%s: %s" % (_waiting_for(self._ticket.gpus), self._reason(state)))
             wait(_SOON if len(state.tickets) < _MANY else LATER)
 
@@ -203,16 +206,19 @@ class _Waiting:
         state = registry.read()
         earlier = [each for each in before(state.tickets, self._ticket) if each.place in self._earlier]
         ahead = registry.present(earlier)
-        free = {each.uuid for each in self._units if each.uuid not in state.leases}
-        if self._idle.is_to_check(ahead, self._ticket, free):
-            self._look()
-            if self._idle.is_passed(set() if self._problem else free - set(self._obstacles)):
-                ahead = []
+        ahead = self._idle.rest(ahead, self._ticket, state.leases, self._seen)
         return state._replace(tickets=tuple(ahead))
 
+    def _seen(self) -> Seen:
+        self._look()
+        clear = {each.uuid for each in self._units if each.uuid not in self._obstacles}
+        return Seen(frozenset() if self._problem else frozenset(clear), self._users)
+
     def _choose(self, state: LeaseState) -> Optional[Tuple[str, ...]]:
-        """Asks the driver only if other leases and earlier tickets leave enough devices for this run."""
+        """Asks the driver only if other leases and earlier tickets leave enough devices for this run. Those that could
+        not be had before are the last to be tried."""
         free = [each.uuid for each in self._units if each.uuid not in state.leases]
+        free.sort(key=lambda each: self._denied.get(each, 0))
         if allocate(state.tickets, self._ticket, free) is None:
             self._asked, self._problem = None, ""
             self._driver.forget()
@@ -237,13 +243,15 @@ class _Waiting:
             return
         self._count(report)
         found = {each.uuid: each for each in devices(report)}
+        there = {each.uuid: strangers(each.strangers) for each in units(report)}
+        self._users = {uuid: frozenset(one.uid for one in others) for uuid, others in there.items()}
         self._obstacles = {}
         least = self._request.min_memory
         for each in self._units:
             if each.uuid in self._lost:
                 self._obstacles[each.uuid] = "%s does not work" % each.label
                 continue
-            others, free = strangers(found[each.uuid].strangers), found[each.uuid].memory_free
+            others, free = there[each.uuid], found[each.uuid].memory_free
             if others:
                 self._obstacles[each.uuid] = "%s is used by %s" % (each.label, others[0].text)
             elif least and free is not None and free < least:
@@ -260,9 +268,8 @@ class _Waiting:
             raise _Rearranged
 
     def _reason(self, state: LeaseState) -> str:
-        ahead = len(state.tickets)
-        if ahead:
-            return "%d run%s ahead" % (ahead, "" if ahead == 1 else "s")
+        if state.tickets:
+            return _ahead(state.tickets, self._ticket)
         if self._problem:
             return self._problem
         found: List[str] = []
@@ -275,36 +282,6 @@ class _Waiting:
                 found.append(self._obstacles[each.uuid])
         more = len(found) - _MOST_NAMED
         return "; ".join(found[:_MOST_NAMED]) + ("; %d more" % more if more > 0 else "")
-
-
-class _Idle:
-    """Whether the first in the queue does not take what it could have: a ticket costs nothing, and whoever has it may
-    hang. The driver has to say twice, `TURN` apart, that nothing else is in its way."""
-
-    def __init__(self) -> None:
-        self._tickets: Tuple[Ticket, ...] = ()
-        self._unused: FrozenSet[str] = frozenset()
-        self._since, self._was_clear = 0.0, False
-
-    def is_to_check(self, ahead: Sequence[Ticket], mine: Ticket, free: Set[str]) -> bool:
-        """Whether the same devices have been enough for the first, whoever that was, and for this run, for long."""
-        self._tickets = (ahead[0], mine) if ahead else ()
-        unused = frozenset(free) if ahead and _is_enough(free, self._tickets) else frozenset()
-        if unused != self._unused:
-            self._unused, self._since, self._was_clear = unused, time.monotonic(), False
-        accounts = len({each.uid for each in ahead})
-        return bool(unused) and time.monotonic() - self._since >= TURN * accounts
-
-    def is_passed(self, clear: Set[str]) -> bool:
-        """`clear`: of the free devices, those that the driver has just said nothing against."""
-        is_clear, was_clear = _is_enough(clear, self._tickets), self._was_clear
-        self._since, self._was_clear = time.monotonic(), is_clear
-        return is_clear and was_clear
-
-
-def _is_enough(free: Set[str], tickets: Sequence[Ticket]) -> bool:
-    """For each of them alone."""
-    return all(len(each.usable & free) >= each.gpus for each in tickets)
 
 
 def _changes(tell: Callable[[str], None]) -> Callable[[str], None]:
@@ -323,6 +300,16 @@ def _waiting_for(count: Union[int, str, None]) -> str:
     if count == ALL:
         return "waiting for the GPUs"
     return "waiting for a GPU" if count in (1, None) else "waiting for %s GPUs" % count
+
+
+def _ahead(tickets: Sequence[Ticket], mine: Ticket) -> str:
+    """Names the account that the user may ask, if that is another one."""
+    count, first = len(tickets), tickets[0].uid
+    text = "%d run%s ahead" % (count, "" if count == 1 else "s")
+    if first == mine.uid:
+        return text
+    whose = "an unknown account" if first is None else user_name(first)
+    return "%s, %s %s" % (text, "of" if count == 1 else "the first of", whose)
 
 
 def _named(holder: LeaseHolder) -> str:
