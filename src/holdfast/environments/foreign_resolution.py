@@ -18,7 +18,7 @@ from holdfast.environments.environment_plan import FORMAT, Lock
 from holdfast.errors import NotAvailable, PreparationError
 from holdfast.farside.environments import drivers
 from holdfast.farside.environments.installer_errors import NETWORK, explain
-from holdfast.farside.environments.locks import package_lines, torch_backend
+from holdfast.farside.environments.locks import package_lines, torch_backend, without_notes
 from holdfast.farside.environments.pins import differences, narrowed, pins, summary_of
 from holdfast.farside.environments.settings import translated
 from holdfast.frozen import dataclass, field, replace
@@ -90,7 +90,7 @@ def _exactly(made: dict[str, Any], wanted: dict[str, Any]) -> Lock:
 
 def wheel_files(lock: Lock, machine: ForeignMachine, plan: EnvironmentPlan, uv: Installer) -> tuple[WheelFile, ...]:
     """Asks the indexes where the packages of a lock are, except those that lie in the project."""
-    text = str(lock["requirements"])
+    text = without_notes(str(lock["requirements"]))
     if not text.strip():
         return ()
     unfit = re.search(r"^(?P<name>\S+) @ git\+", text, re.MULTILINE)

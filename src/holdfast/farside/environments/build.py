@@ -13,7 +13,15 @@ from holdfast.farside.environments.conda_build import CondaPart, python_packages
 from holdfast.farside.environments.drivers import machine_of
 from holdfast.farside.environments.installed import compiled, lines, packages_of_prefix
 from holdfast.farside.environments.installer_errors import explain, reason_of
-from holdfast.farside.environments.locks import Lock, lock_digest, make_lock, minor, package_lines, torch_backend
+from holdfast.farside.environments.locks import (
+    Lock,
+    lock_digest,
+    make_lock,
+    minor,
+    package_lines,
+    torch_backend,
+    without_notes,
+)
 from holdfast.farside.environments.pins import differences, narrowed, pins, summary_of
 from holdfast.farside.environments.place import CONDA, BuildPlace, Interpreter, choose, satisfies, version_list
 from holdfast.farside.environments.resolve import Resolver
@@ -282,9 +290,10 @@ class Maker:
 
     def _install(self, path: str, lock: Lock, venv: Optional[List[str]]) -> None:
         """`venv` makes the environment; None where conda has done so."""
+        text = without_notes(lock["requirements"])
         if self._known.shipped:
             with shipped_packages.laid_out(self._home, self._known.shipped, self._shop.build_folder) as folder:
-                text = shipped_packages.from_folder(lock["requirements"], folder)
+                text = shipped_packages.from_folder(text, folder)
                 self._sync(path, [text], shipped_packages.install_arguments(folder), venv)
             return
         extra = uv.for_sync(self._plan["arguments"]) + torch_backend(lock)
@@ -292,7 +301,7 @@ class Maker:
             extra.append("--no-cache")  # what is there may be what is wrong
         if any(each.startswith("--extra-index-url") for each in self._plan["options"]):
             extra += ["--index-strategy", "unsafe-best-match"]  # hashes say which file is meant
-        self._sync(path, self._plan["options"] + [lock["requirements"]], extra, venv)
+        self._sync(path, self._plan["options"] + [text], extra, venv)
 
     def _sync(self, path: str, texts: List[str], extra: List[str], venv: Optional[List[str]]) -> None:
         wanted = os.path.join(self._shop.build_folder, "requirements.lock")

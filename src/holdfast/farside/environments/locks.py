@@ -64,13 +64,14 @@ def torch_backend(lock: Lock) -> List[str]:
 def lock_digest(lock: Lock) -> str:
     """Of what gets installed: the notes that tell who asked for a package do not count."""
     packages = [[each.get("url"), each.get("sha256")] for each in lock["conda"]]
-    content = [FORMAT, lock["platform"], minor(lock["python"]), _without_notes(lock["requirements"]), packages]
+    content = [FORMAT, lock["platform"], minor(lock["python"]), without_notes(lock["requirements"]), packages]
     if lock.get("build"):
         content.append(lock["build"])
     return hashlib.sha256(json.dumps(content).encode("utf-8")).hexdigest()
 
 
-def _without_notes(requirements: str) -> str:
+def without_notes(requirements: str) -> str:
+    """What counts of it. An installer gets exactly this: it may take something else for a note."""
     lines = [line.rstrip() for line in requirements.splitlines()]
     return "\n".join(line for line in lines if line and not line.lstrip().startswith("#"))
 
@@ -82,7 +83,7 @@ def minor(version: str) -> str:
 
 def package_lines(requirements: str) -> List[str]:
     """The packages of a requirements file, without hashes and notes."""
-    lines = _without_notes(requirements).splitlines()
+    lines = without_notes(requirements).splitlines()
     return [re.sub(r"\s*\\$", "", line) for line in lines if not line.startswith((" ", "\t", "-"))]
 
 

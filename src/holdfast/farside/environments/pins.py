@@ -8,9 +8,9 @@ _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _PIN = re.compile(r"(%s)==([0-9](?:[0-9A-Za-z.!+_-]*[0-9A-Za-z])?)" % _NAME, re.ASCII)
 _HASH = re.compile(r"--hash=[a-z0-9]+:[0-9a-fA-F]+", re.ASCII)
 _HASH_LINE = re.compile(r" *(--hash=[a-z0-9]+:[0-9a-fA-F]+) ?(\\?)", re.ASCII)
-_COMMENT = re.compile(r"(?:^|\s)#[^\r]*", re.ASCII)
-"""Up to what another reader may take for the end of the line."""
-_SPACES = {ord(each): " " for each in "\n\r\t"}
+_COMMENT = re.compile(r"(?:^|\s)#.*", re.ASCII)
+_SPACES = {ord(each): " " for each in "\n\t"}
+"""Without a carriage return, which is the end of a line for some readers only, as for uv."""
 _CONDA_NAME = re.compile(r"[a-z0-9_][a-z0-9._-]*", re.ASCII)
 _CONDA_WORD = re.compile(r"[0-9A-Za-z_][0-9A-Za-z._!+-]*", re.ASCII)
 _MOST_NAMED = 3

@@ -37,7 +37,7 @@ def test_packages_are_read_with_their_hashes():
 
 
 def test_comments_behind_packages_and_hashes_are_none_of_them():
-    text = "six==1.16.0  # via x\na==1 \\\n    --hash=sha256:aa \\\n    --hash=sha256:bb # via -r y\nb==2\t#\r\n"
+    text = "six==1.16.0  # via x\na==1 \\\n    --hash=sha256:aa \\\n    --hash=sha256:bb # via -r y\nb==2\t#\n"
     assert entries(text) == [
         LockedPackage("six==1.16.0", ()),
         LockedPackage("a==1", ("sha256:aa", "sha256:bb")),
@@ -62,6 +62,8 @@ def test_comments_behind_packages_and_hashes_are_none_of_them():
         "six==1.0  # via x \\\n    --hash=sha256:aa",
         "six==1.0  # via x\r--index-url https://evil/simple",
         "# via x\r--index-url https://evil/simple",
+        "six==1.0\r",
+        "six==1.0 \\\n#x\r    --hash=sha256:aa",
         "six==1.0\x1b[2J",
     ],
 )
