@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -119,7 +120,38 @@ def test_no_hook_runs(trap: Trap, place: str) -> None:
     _hooks(trap, trap.top / place)
     trap.configure(f"core.hooksPath={place}", "core.untrackedCache=true", "core.splitIndex=true", "index.sparse=true")
     _ask_everything(trap.top)
+    # Git 2.39 runs no hook for any of these questions. It does for this one, which is asked of it in the same way.
+    trap.configure("core.splitIndex=false")
+    Git()._run(os.fsencode(trap.top), [b"update-index", b"--assume-unchanged", b"train.py"])
     assert trap.says() == ""
+
+
+_ASKED: dict[str, Callable[[Git, bytes], object]] = {
+    "ls-files": lambda git, top: git.ask_for_files(top, [b"x"]).wait(),
+    "--literal-pathspecs": lambda git, top: git.is_tracked(top, b"train.py"),
+    "check-ignore": lambda git, top: git.ignoring_rule(top, b"train.py"),
+}
+
+
+@pytest.mark.parametrize("question", _ASKED)
+def test_each_question_has_every_switch(tmp_path: Path, question: str) -> None:
+    """Some are redundant, so that no repository shows that one is missing: git before 2.45 ignores GIT_NO_LAZY_FETCH,
+    GIT_ALLOW_PROTOCOL has the same effect later, and none of the questions has a hook, a pager or an optional lock."""
+    git = tmp_path / "bin" / "git"
+    git.parent.mkdir()
+    git.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path}/words\nenv > {tmp_path}/variables\n')
+    git.chmod(0o755)
+    _ASKED[question](Git({"PATH": f"{git.parent}:{os.environ['PATH']}", "GIT_DIR": "/x"}), os.fsencode(tmp_path))
+    switches = "core.fsmonitor=false", "core.hooksPath=/dev/null", "safe.bareRepository=explicit"
+    words = ["--no-pager", *(word for switch in switches for word in ("-c", switch)), question]
+    assert (tmp_path / "words").read_text().splitlines()[: len(words)] == words
+    assert {each for each in (tmp_path / "variables").read_text().splitlines() if each.startswith("GIT_")} == {
+        "GIT_ALLOW_PROTOCOL=",
+        "GIT_NO_LAZY_FETCH=1",
+        "GIT_OPTIONAL_LOCKS=0",
+        "GIT_TERMINAL_PROMPT=0",
+        f"GIT_WORK_TREE={tmp_path}",
+    }
 
 
 @pytest.mark.parametrize("way", ["include", "worktree"])
@@ -158,8 +190,9 @@ def test_a_folder_that_looks_like_a_repository_is_none(trap: Trap, tmp_path: Pat
         config.write(f"[core]\n\tfsmonitor = {trap.program}\n\tworktree = {tmp_path / 'elsewhere'}\n\tbare = false\n")
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "config").write_text("of others")
-    listed = list_files(project)
-    assert "HEAD" in listed.paths
+    (project / "info" / "exclude").write_text("train.py\n")
+    (project / "train.py").write_text("own")
+    assert {"HEAD", "train.py"} <= set(list_files(project).paths), "its rules count"
     assert trap.says() == ""
 
 

@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from holdfast.environments.uv_export import export_lock
 from holdfast.errors import HoldfastError
 from holdfast.farside.environments.user_python import look_at
 from holdfast.hosts.client import Client
 from holdfast.hosts.host import Local
+from holdfast.project.configuration import read_environment_spec
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.submitting.interpreter import find_python
 from kit.docker.daemon import Daemon
@@ -191,6 +193,22 @@ def test_a_lock_is_read_without_what_the_project_says_to_uv(
     command("environment", "check", "-c", "evil")
     assert hostile.says() == ""
     assert not (tmp_path / "of-uv").exists()
+
+
+def test_uv_is_asked_for_a_lock_with_every_switch(tmp_path: Path) -> None:
+    """With `--frozen`, uv 0.13 opens no connection for `export`: `--offline` holds for one that would, and no project
+    shows that it is missing."""
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "p"\nversion = "1"\n')
+    (tmp_path / "uv.lock").write_text("version = 1\n")
+    uv = tmp_path / "uv"
+    uv.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path}/words\n')
+    uv.chmod(0o755)
+    spec, problems = read_environment_spec(tmp_path, "uv.lock")
+    assert spec is not None, problems
+    export_lock(spec, tmp_path, str(uv), tmp_path / "cache")
+    words = (tmp_path / "words").read_text().splitlines()
+    assert words[:3] == ["export", "--project", str(tmp_path)]
+    assert {"--no-config", "--no-cache", "--frozen", "--no-emit-project", "--offline"} <= set(words)
 
 
 def test_a_check_of_a_container_starts_nothing_of_the_project(
