@@ -54,7 +54,7 @@ STAIRS = {
 """Folders inside a layer, from the bottom up: each may import those before it. `gpu` is the folder itself, without its
 subfolders."""
 FROM_THE_FAR_SIDE = {
-    "hosts": ("system.frames", "system.digests", "system.ownership"),
+    "hosts": ("system.frames", "system.digests", "system.ownership", "system.layout", "system.closed_home"),
     "shown_text": ("system.harmless",),
     "history": ("gpu.samples", "gpu.judge.evidence", "system.folders", "system.whole_lines"),
     "plan": ("gpu.request",),

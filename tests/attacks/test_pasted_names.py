@@ -123,12 +123,12 @@ def test_a_target_of_a_clone_is_named_as_one_word(name, command, tmp_path):
 
 @pytest.mark.parametrize("folder", ["/scratch/$(touch pwned)", "/scratch/a b; touch pwned", "/home/me/.holdfast"])
 def test_a_folder_that_a_machine_names_is_one_word_for_both_shells(folder, tmp_path):
-    """The hint is `ssh HOST chmod go-w FOLDER`: the shell here reads it, and then the one over there."""
+    """The hint is `ssh HOST chmod go-rwx FOLDER`: the shell here reads it, and then the one over there."""
     error = refused(SshAddress("me@gpu1", "ssh me@gpu1"), "open", folder)
     line = hinted(error.hint, "ssh me@gpu1").partition("; else")[0]
     here = pasting(line, tmp_path / "shell")
     assert here[:2] == ["ssh", "me@gpu1"]
-    assert pasting(" ".join(here[2:]), tmp_path / "far") == ["chmod", "go-w", folder]
+    assert pasting(" ".join(here[2:]), tmp_path / "far") == ["chmod", "go-rwx", folder]
 
 
 def test_a_file_of_host_keys_that_ssh_names_is_one_word(tmp_path):

@@ -13,6 +13,7 @@ from unittest import mock
 
 import pytest
 
+from holdfast.farside.system.closed_home import require_closed
 from holdfast.farside.system.layout import Home
 from holdfast.farside.system.refusal import Refused
 from holdfast.shown_text import pasted
@@ -110,7 +111,7 @@ def test_a_folder_of_the_home_that_is_anothers_is_not_used(name, how, tmp_path, 
     assert done.code == 245 and f"`{home / name}` belongs to another account" in done.err
     assert tree(theirs) == before
     with pytest.raises(Refused):
-        Home(str(home)).refuse_other_owner()
+        require_closed(Home(str(home)))
 
 
 @pytest.mark.parametrize("dangling", ["cache", "objects", "share", "tools"])
@@ -122,7 +123,7 @@ def test_a_link_that_leads_nowhere_does_not_end_the_search(dangling, tmp_path, n
     os.chown(home.runs(), 12345, 12345)
     (tmp_path / "home" / dangling).symlink_to("/nowhere")
     with mock.patch("os.scandir", _links_first), pytest.raises(Refused, match="/runs`"):
-        home.refuse_other_owner()
+        require_closed(home)
 
 
 @contextlib.contextmanager
@@ -143,9 +144,10 @@ def test_who_once_used_sudo_is_told_how_to_keep_the_runs(how, tmp_path, needs, m
         os.chown(home.runs(), 12345, 12345, follow_symlinks=False)
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
     with pytest.raises(Refused) as caught:
-        home.refuse_other_owner()
+        require_closed(home)
     command = f"sudo chown -R 12345 {pasted(str(runs))}"
-    assert caught.value.hint == f"If it is yours: {command}; else give Holdfast another folder on that machine."
+    here = f"On `{os.uname().nodename}`, if it is yours: {command}"
+    assert caught.value.hint == f"{here}; else give Holdfast another folder on that machine."
 
 
 def test_a_link_of_the_user_to_a_disk_of_the_user_is_used(tmp_path, isolated, command):

@@ -128,7 +128,7 @@ def is_own(home: Path, lock: Lock) -> bool:
 
 def keep_own(home: Path, lock: Lock) -> None:
     """Note that this machine made the lock."""
-    (home / FOLDER).mkdir(parents=True, exist_ok=True)
+    (home / FOLDER).mkdir(mode=0o700, parents=True, exist_ok=True)
     far.keep_own(str(home / FOLDER), dict(lock))
 
 

@@ -18,6 +18,7 @@ from holdfast.farside.operations.subscription import Subscription, subscribe
 from holdfast.farside.run.liveness import adjudicate, elsewhere, is_alive, wait_until_on_host
 from holdfast.farside.run.run_start import give_up, queued, start_or_give_up
 from holdfast.farside.system import frames, kernel
+from holdfast.farside.system.closed_home import require_closed
 from holdfast.farside.system.frames import Message
 from holdfast.farside.system.layout import ENTRY, Home
 from holdfast.farside.system.nofollow import describe
@@ -112,7 +113,7 @@ class Agent:
 
     def _answer(self, operation: table.Operation, message: Message, body: bytes) -> _Answer:
         if not self._is_own:
-            self.home.refuse_other_owner()
+            require_closed(self.home)
             self._is_own = True
         if operation.module == table.AGENT:
             return getattr(self, "_" + operation.function)(message, body)

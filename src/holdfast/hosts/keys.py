@@ -8,11 +8,13 @@ import glob
 import hashlib
 import os
 import re
+import stat
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 from holdfast.errors import HostError, StorageError
+from holdfast.farside.system.ownership import is_only_ours, make_private
 from holdfast.frozen import dataclass
 from holdfast.installed_programs import find_program
 
@@ -53,7 +55,7 @@ def is_ours(path: Path, home: Path) -> bool:
 def ensure_key(path: Path, comment: str, environment: Mapping[str, str]) -> Key:
     """The key at `path`, made if it is not there. `environment` is for `ssh-keygen`."""
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(os.fspath(path.parent))
         if not path.exists():
             _make(path, comment, environment)
         path.chmod(0o600)
@@ -96,8 +98,11 @@ def _make(path: Path, comment: str, environment: Mapping[str, str]) -> None:
 
 
 def _public_line(path: Path, environment: Mapping[str, str]) -> str:
+    """From the public half, which anybody who could write there may have replaced: then from the private one."""
     with contextlib.suppress(FileNotFoundError):
-        line = _public_path(path).read_text(encoding="utf-8").strip()
+        status = _public_path(path).lstat()
+        is_ours = stat.S_ISREG(status.st_mode) and (is_only_ours(status) or not hasattr(os, "geteuid"))
+        line = "" if not is_ours else _public_path(path).read_text(encoding="utf-8").strip()
         if len(line.split()) > 1 and "\n" not in line:
             return line
     return _run(["-y", "-P", "", "-f", os.fspath(path)], environment)

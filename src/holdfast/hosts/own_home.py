@@ -3,31 +3,43 @@ and nobody else may write to it. Over SSH `bootstrap.py` looks at the same."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from pathlib import Path
 
 from holdfast.errors import HostError, StorageError
-from holdfast.farside.system.ownership import OTHERS_WRITE, account_name, give_back, is_own
+from holdfast.farside.system.closed_home import Exposed, look
+from holdfast.farside.system.layout import Home
+from holdfast.farside.system.ownership import OTHERS_WRITE, account_name, give_back, is_own, make_private
 from holdfast.shown_text import pasted
 
 _ANOTHER = "give Holdfast a folder of its own: export HOLDFAST_HOME=DIR"
 
 
 def require_own(home: Path, version: str = "") -> None:
-    """Raises HostError where another account owns the folder, its `farside` or the `version` in that, or others may
-    write there; StorageError where that cannot be told. What is not there yet is made later, for this account alone."""
+    """Raises HostError where another account owns the folder, its `farside`, the `version` in that, or anything else
+    of Holdfast's there, or where others may write to such a thing or put another in its place; StorageError where
+    that cannot be told. What is not there yet is made later, for this account alone."""
     if not hasattr(os, "geteuid"):
         return
     try:
-        _require_own(home, version)
-    except FileNotFoundError:
-        return
+        with contextlib.suppress(FileNotFoundError):
+            _require_own(home, version)
+        look(Home(os.fspath(home)))
+    except Exposed as found:
+        remedy = f"If it is yours: {found.command}; else {_ANOTHER}" if found.command else _without_command(home)
+        raise HostError(found.message, remedy) from None
     except OSError as error:
         raise StorageError(
             f"Holdfast's folder `{home}` cannot be used: {error.strerror}.",
             "Set HOLDFAST_HOME to a folder that you may write to, with free space.",
         ) from error
+
+
+def make_own(folder: Path) -> None:
+    """A folder in Holdfast's, and those above it that are missing, for this account alone. There already is success."""
+    make_private(os.fspath(folder))
 
 
 def _require_own(home: Path, version: str) -> None:
@@ -43,7 +55,7 @@ def _require_own(home: Path, version: str) -> None:
             if not is_closed:
                 raise HostError(
                     f"Others may write to `{path}`: nothing is run from there.",
-                    f"If it is yours: chmod go-w {pasted(str(path))}; else {_ANOTHER}",
+                    f"If it is yours: chmod go-rwx {pasted(str(home))}; else {_ANOTHER}",
                 )
             os.chmod(path, stat.S_IMODE(status.st_mode) & ~OTHERS_WRITE)  # made under umask 002; nobody could get there
         is_closed = is_closed or not status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
@@ -53,6 +65,10 @@ def _remedy(path: Path) -> str:
     if os.geteuid() == 0:
         return f"With sudo, take root's own home: sudo -H holdfast …; else {_ANOTHER}"
     return f"If it is yours: {give_back(str(path))}; else {_ANOTHER}"
+
+
+def _without_command(home: Path) -> str:
+    return _remedy(home) if os.geteuid() == 0 else _ANOTHER[0].upper() + _ANOTHER[1:]
 
 
 def _called(uid: int) -> str:

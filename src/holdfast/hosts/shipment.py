@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from holdfast.errors import HostError
-from holdfast.farside.system.ownership import OTHERS_WRITE, is_only_ours
+from holdfast.farside.system.ownership import OTHERS_WRITE, is_only_ours, make_private
 from holdfast.frozen import dataclass
 from holdfast.whole_files import write_durably, write_whole
 
@@ -49,8 +49,8 @@ def far_side(home: Path) -> FarSide:
         digest = _digest(_contents(sources))
         if newest < time.time_ns() - _SETTLED:
             with contextlib.suppress(OSError):  # then the next command reads the files again
-                home.mkdir(mode=0o700, parents=True, exist_ok=True)
-                write_whole(memory, f"{digest}\n{state}".encode())
+                make_private(os.fspath(home))
+                write_whole(memory, f"{digest}\n{state}".encode(), 0o600)
     return FarSide(digest, sources)
 
 
@@ -109,8 +109,7 @@ def install(shipped: FarSide, home: Path) -> Path:
     if _is_whole(final, shipped):
         return final
     contents = shipped.contents()
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    (home / "farside").mkdir(mode=0o700, exist_ok=True)
+    make_private(os.fspath(home / "farside"))
     new = home / "farside" / f".new-{shipped.digest}-{os.urandom(8).hex()}"
     try:
         for name, content in (*contents, (COMPLETE, "\n".join(name for name, _ in contents).encode())):

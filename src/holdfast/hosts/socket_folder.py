@@ -9,6 +9,7 @@ import stat
 from pathlib import Path
 
 from holdfast.farside.system.digests import sha256
+from holdfast.farside.system.ownership import make_private
 from holdfast.whole_files import write_whole
 
 LONGEST_PATH = 104 - 18
@@ -57,7 +58,7 @@ def _made_with_sockets(folder: Path) -> bool:
     import socket  # 3 ms, and only the first time
 
     with contextlib.suppress(OSError):
-        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(os.fspath(folder.parent))
     if not _made(folder):
         return False
     probe = folder / f"new-{os.urandom(4).hex()}"
@@ -89,7 +90,7 @@ def _remembered(memory: Path, temporary: Path) -> Path | None:
         except OSError:
             return None
         try:
-            memory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(os.fspath(memory.parent))
             write_whole(memory, os.fsencode(folder), 0o600)
         except OSError:
             folder.rmdir()  # nobody would find it again

@@ -79,7 +79,7 @@ def refused(host: SshAddress, word: str, rest: str) -> HostError | StorageError:
     if word == "open":
         return HostError(
             f"Others may write to `{rest}` on {host.name}: nothing is run from there.",
-            f"If it is yours: {host.by_hand} {_over_there('chmod', 'go-w', rest)}; else {_ANOTHER_HOME}",
+            f"If it is yours: {host.by_hand} {_over_there('chmod', 'go-rwx', rest)}; else {_ANOTHER_HOME}",
         )
     if word == "cannot":
         number, _, path = rest.partition(" ")

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.errors import StorageError
+from holdfast.farside.system.ownership import make_private
 from holdfast.whole_files import write_whole
 
 _FINGERPRINT = r"(?:SHA256|MD5):[A-Za-z0-9+/=:]+"
@@ -193,7 +194,7 @@ def write_own(path: Path, text: str, mode: int) -> None:
     try:
         if path.exists() and path.read_text(encoding="utf-8") == text:
             return
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(os.fspath(path.parent))
         write_whole(path, text.encode(), mode)
     except OSError as error:
         raise StorageError(

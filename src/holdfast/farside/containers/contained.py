@@ -11,17 +11,19 @@ from holdfast.farside.containers.daemon import DockerClient, forget
 from holdfast.farside.containers.docker_errors import DOCKER, NO_GPUS, NO_PROGRAM
 from holdfast.farside.containers.docker_options import Around, Volume, WantedContainer
 from holdfast.farside.containers.images import Image, find
-from holdfast.farside.containers.launcher import EVENTS, IN, LOCK
+from holdfast.farside.containers.launcher import EVENTS, IN
 from holdfast.farside.containers.launcher_words import parse_event
 from holdfast.farside.containers.outfit import Furniture, require_gpus, require_python, require_sources, traced
 from holdfast.farside.containers.removal import LAST_WORDS, is_launcher_alive, remove_named, tidy, wait_for_launcher
 from holdfast.farside.environments.built_environment import bytecode
 from holdfast.farside.environments.workshop import Supervision
 from holdfast.farside.machine import gpus as machine_gpus
+from holdfast.farside.system import launcher_lock
 from holdfast.farside.system.bound_plan import RunCommand
 from holdfast.farside.system.children import CannotStart
 from holdfast.farside.system.files import remove_below, write_whole
 from holdfast.farside.system.layout import CONTAINER, ENTRY, FIFO, INSIDE, SHIPPED, STACKS, Home
+from holdfast.farside.system.ownership import make_private
 from holdfast.farside.system.refusal import Refused
 
 if TYPE_CHECKING:
@@ -169,15 +171,15 @@ class Contained:
     def end(self) -> None:
         """Nothing runs in it when this returns. Of a container whose launcher has ended there is nothing to do."""
         if self._is_made and (not self._has_started or is_launcher_alive(self.inside)):
-            self.remove()
-            wait_for_launcher(self.inside, LAST_WORDS, time.sleep)
+            wait_for_launcher(self.inside, LAST_WORDS, time.sleep, is_removed=self.remove())
 
-    def remove(self, patience: float = 0.0) -> None:
+    def remove(self, patience: float = 0.0) -> bool:
         """Remove the container and its volumes. Gone already is success. If Docker needs longer than `patience`
-        seconds, `clean` removes it later."""
+        seconds, `clean` removes it later. Returns whether it is gone."""
         tidy(self.folder)
         if self._is_made:
             self._is_made = not remove_named(self.docker, self.wanted.name, patience)
+        return not self._is_made
 
     def drop_bytecode(self) -> None:
         """That of the run's own modules, which are not imported again."""
@@ -226,8 +228,8 @@ class Contained:
         os.mkdir(self.inside, 0o700)
         for name in (IN, EVENTS):
             os.mkfifo(os.path.join(self.inside, name), 0o600)
-        os.close(os.open(os.path.join(self.inside, LOCK), os.O_WRONLY | os.O_CREAT, 0o600))
-        os.makedirs(self.home.container_home(), exist_ok=True)
+        launcher_lock.make(self.inside)
+        make_private(self.home.container_home())
 
     def _words(self, script: RunCommand, way: str) -> List[str]:
         furniture = Furniture(self.home, self.daemon, self.account, script.prefix)

@@ -19,6 +19,7 @@ from holdfast.farside.containers.outfit import (
 from holdfast.farside.containers.removal import is_launcher_alive, planned
 from holdfast.farside.system.harmless import pasted
 from holdfast.farside.system.layout import INSIDE, Home
+from holdfast.farside.system.ownership import make_private
 from holdfast.farside.system.refusal import Refused
 
 _STARTED = """command -v "$1" >/dev/null 2>&1 || [ -e "$1" ] || {
@@ -117,9 +118,9 @@ def _way(docker: DockerClient, ways: List[str], image: str) -> str:
 
 def _mounts(furniture: Furniture, image: Image, wanted: docker_options.WantedContainer) -> List[docker_options.Volume]:
     home = furniture.home
-    os.makedirs(home.container_home(), exist_ok=True)
+    make_private(home.container_home())
     accounts = os.path.join(home.images(), image.short)
-    os.makedirs(accounts, exist_ok=True)
+    make_private(accounts)
     return under_real_names(furniture.folders()) + furniture.accounts(image, accounts) + list(wanted.volumes)
 
 

@@ -287,7 +287,7 @@ def _remembered(home: Home, sign: Mark) -> Optional[Daemon]:
 def _remember(home: Home, sign: Mark, info: Dict[str, Any]) -> None:
     kept = {name: info[name] for name in _KEPT if name in info}
     try:
-        write_whole(home.docker(), json.dumps({"format": FORMAT, "mark": sign, "info": kept}))
+        write_whole(home.docker(), json.dumps({"format": FORMAT, "mark": sign, "info": kept}), 0o600)
     except OSError:
         pass  # it is asked again
 

@@ -22,6 +22,7 @@ from holdfast.farside.system import foreign
 from holdfast.farside.system.files import read_json, write_whole
 from holdfast.farside.system.harmless import pasted
 from holdfast.farside.system.layout import CONTROL, Home
+from holdfast.farside.system.ownership import make_private
 from holdfast.farside.system.refusal import Refused
 
 _KEY = "baseDockerImage"
@@ -203,7 +204,7 @@ def _known(docker: DockerClient, described: Described, home: Home) -> Probed:
     if known is not None:
         return known
     found = look(docker, described.id, home)
-    os.makedirs(folder, exist_ok=True)
+    make_private(folder)
     write_whole(path, json.dumps(dict(found._asdict(), format=FORMAT)))
     return found
 

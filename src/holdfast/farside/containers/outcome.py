@@ -89,8 +89,8 @@ def _without_words(contained: Contained, pause: Pause, is_stopped: bool, end: fl
     ended = Exit(None, int(signal.SIGKILL))
     state = ask(contained)
     if is_launcher_alive(contained.inside):
-        contained.remove()
-        if not wait_for_launcher(contained.inside, _GIVEN_UP, pause):
+        is_removed = contained.remove()
+        if not wait_for_launcher(contained.inside, _GIVEN_UP, pause, is_removed):
             note = "Processes of the container `%s` could not be ended." % contained.wanted.name
             return ContainerOutcome(ended, None if is_stopped else {"reason": "killed"}, [], 0, [note])
     if is_stopped:

@@ -8,10 +8,10 @@ from typing import Any, Callable, Dict, List, Optional, Set
 from holdfast.farside.containers.daemon import DockerClient
 from holdfast.farside.containers.docker_errors import is_gone
 from holdfast.farside.containers.docker_options import HOME_LABEL, PROJECT_LABEL, RUN_LABEL
-from holdfast.farside.containers.launcher import EVENTS, IN, LOCK
+from holdfast.farside.containers.launcher import EVENTS, IN
 from holdfast.farside.containers.launcher_words import read_last_words
-from holdfast.farside.system import kernel
 from holdfast.farside.system.files import read_record, unlink
+from holdfast.farside.system.launcher_lock import is_untouched, launcher_of
 from holdfast.farside.system.layout import CONTAINER, ENGINE_NAMES, FIFO, INSIDE
 from holdfast.farside.system.processes import pids
 from holdfast.farside.system.refusal import Refused
@@ -36,25 +36,27 @@ def end(folder: str, pause: Pause) -> None:
     inside = os.path.join(folder, INSIDE)
     has_room = os.path.lexists(os.path.join(folder, ROOM_FIFO))
     if not wait_for_launcher(inside, LAST_WORDS, pause) or has_room:
-        remove(folder)
-        wait_for_launcher(inside, LAST_WORDS, pause)
+        wait_for_launcher(inside, LAST_WORDS, pause, is_removed=remove(folder))
 
 
-def remove(folder: str, patience: float = PATIENCE, settling: float = 0.0) -> None:
+def remove(folder: str, patience: float = PATIENCE, settling: float = 0.0) -> bool:
     """All containers of the run in `folder`, by their labels: one that has its name may be another's. None is
     success. What Docker does not remove within `patience` seconds is found later. Where the run's own was never up, one
-    may be in the making: for `settling` seconds it is waited for."""
+    may be in the making: for `settling` seconds it is waited for. Returns whether none is left, as Docker says."""
     container = planned(folder)
     if container is None:
-        return
+        return True
     tidy(folder)
     deadline = time.monotonic() + (0.0 if os.path.exists(os.path.join(folder, CONTAINER)) else settling)
     try:
         docker = DockerClient(str(container["program"]))
-        while _is_asked(docker, _labels(folder, container), patience) and time.monotonic() < deadline:
+        while True:
+            is_none_left = _is_gone(docker, _labels(folder, container), patience)
+            if is_none_left is None or time.monotonic() >= deadline:
+                return bool(is_none_left)
             time.sleep(_BETWEEN)
     except Refused:
-        pass
+        return False
 
 
 def remove_named(docker: DockerClient, name: str, patience: float) -> bool:
@@ -85,13 +87,14 @@ def _labels(folder: str, container: Dict[str, Any]) -> List[str]:
     return ["%s=%s" % (HOME_LABEL, home)] + named
 
 
-def _is_asked(docker: DockerClient, labels: List[str], patience: float) -> bool:
-    """Whether Docker answers at all. What has these labels is gone then."""
+def _is_gone(docker: DockerClient, labels: List[str], patience: float) -> Optional[bool]:
+    """Whether nothing with these labels is left. None: Docker does not answer."""
     filters = [word for label in labels for word in ("--filter", "label=" + label)]
     found = docker.call(["ps", "-a", "-q", "--no-trunc"] + filters, patience)
     if not found.is_good or not found.output.split():
-        return found.is_good
-    return docker.call(["rm", "-f", "-v"] + found.output.split(), patience).code is not None
+        return True if found.is_good else None
+    removed = docker.call(["rm", "-f", "-v"] + found.output.split(), patience)
+    return None if removed.code is None else removed.is_good
 
 
 def swept(folder: str) -> List[List[Any]]:
@@ -108,17 +111,15 @@ def tidy(folder: str) -> None:
 
 
 def is_launcher_alive(inside: str) -> bool:
-    """By its lock, which no death leaves behind. It is the container's first process: all others end with it."""
-    try:
-        return kernel.lock_holder(os.path.join(inside, LOCK), 0) is not None
-    except OSError:
-        return True  # the script has put something else there, which tells nothing
+    """Where its lock was taken, or something else is in its place, nothing tells: then it counts as alive."""
+    return launcher_of(inside) is not None or not is_untouched(inside)
 
 
-def wait_for_launcher(inside: str, seconds: float, pause: Pause) -> bool:
-    """Whether it has ended within that time."""
+def wait_for_launcher(inside: str, seconds: float, pause: Pause, is_removed: bool = False) -> bool:
+    """Whether it has ended within that time. `is_removed`: there is no container any more, so that only a launcher that
+    is seen alive is waited for."""
     deadline = time.monotonic() + seconds
-    while is_launcher_alive(inside):
+    while launcher_of(inside) is not None if is_removed else is_launcher_alive(inside):
         if time.monotonic() > deadline:
             return False
         pause(0.01)

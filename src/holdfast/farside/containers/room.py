@@ -6,8 +6,9 @@ of that stands in an argument, in `docker inspect` or in a file.
 
 import os
 import re
+import stat
 import time
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, Iterable, List, Optional, Sequence
 from urllib.parse import unquote
 
 from holdfast.farside.containers import docker_options
@@ -133,6 +134,7 @@ class RoomContainer(Room):
         for name, value in self._wanted.labels:
             words += ["--label", "%s=%s" % (name, value)]
         for path in self._hidden():
+            _let_through(path, self._mounted())
             words += docker_options.hidden(path) if os.path.isdir(path) else _covered(path)
         for path, is_writable in sorted(self._mounted().items()):
             words += docker_options.mount(path, path, is_writable)
@@ -210,6 +212,14 @@ def _is_below(path: str, folders: Sequence[str]) -> bool:
 def _is_passing(path: str) -> bool:
     """It may be gone before the container is made, and Docker would make it anew, as root."""
     return os.path.basename(path).startswith(Home.PASSING)
+
+
+def _let_through(path: str, mounted: Iterable[str]) -> None:
+    """What is mounted below a hidden folder is reached through the empty one in its place. That is root's, and Docker
+    gives it the mode of the folder: others may go through, and still not see what is in it."""
+    mode = stat.S_IMODE(os.stat(path).st_mode)
+    if not mode & stat.S_IXOTH and any(each.startswith(path + os.sep) for each in mounted):
+        os.chmod(path, mode | stat.S_IXGRP | stat.S_IXOTH)  # noqa: S103 - to go through, not to read or write
 
 
 def _covered(path: str) -> List[str]:

@@ -174,7 +174,7 @@ def set_start(home: Home, how: str) -> None:
             pass
         return
     home.make()
-    write_whole(path, json.dumps({"format": FORMAT, "start": how}))
+    write_whole(path, json.dumps({"format": FORMAT, "start": how}), 0o600)
 
 
 def user_unit_works() -> Tuple[bool, str]:

@@ -31,6 +31,7 @@ from holdfast.farside.machine import pythons
 from holdfast.farside.system.children import inherited_environment
 from holdfast.farside.system.files import write_whole
 from holdfast.farside.system.layout import Home
+from holdfast.farside.system.ownership import make_private
 from holdfast.farside.system.refusal import Refused
 
 
@@ -49,7 +50,7 @@ def _bring_uv(home: Home, path: str, shop: Workshop) -> None:
         if result.code != 0 or not os.path.exists(os.path.join(new, "bin", "uv")):
             reason = explain(result.output, []).sentence()
             raise Refused("preparation", "uv for %s could not be fetched: %s" % (platform, reason))
-        os.makedirs(folder, exist_ok=True)
+        make_private(folder)
         os.chmod(os.path.join(new, "bin", "uv"), 0o700)
         os.rename(os.path.join(new, "bin", "uv"), path)  # in one step: once it is found it can be run
     finally:

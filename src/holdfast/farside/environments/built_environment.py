@@ -21,14 +21,15 @@ from holdfast.farside.environments.place import BuildPlace, satisfies
 from holdfast.farside.environments.workshop import Tell
 from holdfast.farside.system import kernel
 from holdfast.farside.system.files import is_at, names_in, read_json, read_record, remove_tree, write_whole
-from holdfast.farside.system.layout import BUILD_BYTE, USE_BYTE, Home
+from holdfast.farside.system.harmless import pasted
+from holdfast.farside.system.layout import BUILD_BYTE, BYTECODE, USE_BYTE, Home
 from holdfast.farside.system.lost_locks import LostLocks
+from holdfast.farside.system.ownership import give_back, make_private, may_be_believed
 from holdfast.farside.system.refusal import Refused
 
 COMPLETE = ".complete"
 LOCK = "environment.json"
 _CACHED = "__pycache__"
-_BYTECODE = ".bytecode"
 _WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
 Build = Callable[[], Dict[str, Any]]
@@ -42,12 +43,13 @@ class Environment:
         self.id = name
         self.path = home.environment(name)
         for folder in (home.environments(), home.cache(), home.pythons()):
-            os.makedirs(folder, exist_ok=True)
+            make_private(folder)
         self._lock = os.open(self.path + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def use(self, also_after_exec: bool = False) -> bool:
         """Holds the environment against removal. False if it is not complete. `also_after_exec`: the program that this
-        process becomes holds it too."""
+        process becomes holds it too. Raises Refused where another account made it."""
+        self._require_trusted()
         if not self.is_complete() or not kernel.lock(self._lock, USE_BYTE, shared=True):
             return False  # the process that holds it alone is removing it, or building it anew
         if not self.is_complete():  # removed between the look and the lock
@@ -75,6 +77,7 @@ class Environment:
 
     def ensure(self, build: Build, anew: bool, wait: Callable[[float], None], tell: Tell) -> bool:
         """Builds it unless it is complete; `anew` builds it in any case. Returns whether it was built just now."""
+        self._require_trusted()
         waited = False
         while not self._locks(BUILD_BYTE):
             if not waited:
@@ -100,6 +103,19 @@ class Environment:
 
     def mark(self) -> Dict[str, Any]:
         return read_mark(self.path)
+
+    def _require_trusted(self) -> None:
+        """Who could write to its folder once may have put it there."""
+        try:
+            status = os.lstat(self.path)
+        except FileNotFoundError:
+            return
+        if not may_be_believed(status):
+            raise Refused(
+                "preparation",
+                "the environment `%s` belongs to another account" % self.path,
+                "If it is yours: %s; else remove it: sudo rm -rf %s" % (give_back(self.path), pasted(self.path)),
+            )
 
     def _locks(self, byte: int) -> bool:
         """Whether this process has it alone: not while another has it of a file that a cleaner took."""
@@ -142,7 +158,7 @@ def read_mark(path: str) -> Dict[str, Any]:
 
 def bytecode(path: str) -> str:
     """Where Python keeps bytecode in containers, in which all else of the environment is read-only."""
-    return os.path.join(path, _BYTECODE)
+    return os.path.join(path, BYTECODE)
 
 
 def keep_lock(path: str, lock: Lock) -> None:

@@ -9,6 +9,7 @@ from holdfast.farside.environments.built_environment import Environment, Known
 from holdfast.farside.environments.locks import Lock, write_lock
 from holdfast.farside.environments.workshop import Workshop
 from holdfast.farside.system.layout import ENVIRONMENT
+from holdfast.farside.system.ownership import make_private
 from holdfast.farside.system.refusal import Refused
 
 
@@ -24,7 +25,7 @@ class PreparedEnvironment(NamedTuple):
 def prepare(known: Known, shop: Workshop, may_build: bool) -> PreparedEnvironment:
     """The run's folder gets the lock."""
     began = time.monotonic()
-    os.makedirs(known.home.locks(), exist_ok=True)
+    make_private(known.home.locks())
     found = None if known.plan["rebuild"] or known.plan["upgrade"] else known.find()
     built = False
     if found is None:

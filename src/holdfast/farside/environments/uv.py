@@ -16,6 +16,7 @@ from holdfast.farside.system import kernel
 from holdfast.farside.system.files import names_in
 from holdfast.farside.system.layout import BUILD_BYTE, Home, checked, object_path
 from holdfast.farside.system.lost_locks import LostLocks
+from holdfast.farside.system.ownership import OTHERS_WRITE, make_private, may_be_believed
 from holdfast.farside.system.refusal import Refused
 
 CACHE = "uv"
@@ -132,9 +133,18 @@ def _shown(size: float) -> str:
 
 def require_tools(home: Home, names: List[str]) -> None:
     """Refuse, so that they get sent, where one is not here."""
-    missing = [name for name in names if not os.path.exists(path_of(home, name))]
+    missing = [name for name in names if not _is_here(path_of(home, name))]
     if missing:
         raise Refused("tools", "These programs are not here yet: %s." % ", ".join(missing))
+
+
+def _is_here(path: str) -> bool:
+    """One that another account put there, or may change, is sent anew."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return False
+    return may_be_believed(status) and not status.st_mode & OTHERS_WRITE
 
 
 def path_of(home: Home, name: str) -> str:
@@ -149,7 +159,7 @@ def place(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
     source = object_path(home.objects(), message["digest"])
     if not os.path.exists(source):
         raise Refused("incomplete", "The program `%s` has not arrived." % message["name"])
-    os.makedirs(os.path.dirname(path), exist_ok=True)
+    make_private(os.path.dirname(path))
     new = "%s.new-%s" % (path, os.urandom(8).hex())
     try:
         os.link(source, new)

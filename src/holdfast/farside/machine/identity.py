@@ -57,7 +57,7 @@ def _kept(home: Home) -> str:
         return found
     new = "%s.new-%s" % (path, os.urandom(8).hex())
     try:
-        with open(new, "x") as target:
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w") as target:
             target.write(os.urandom(16).hex() + "\n")
         try:
             os.link(new, path)  # the first one wins: all others read it

@@ -15,6 +15,7 @@ from holdfast.farside.operations.logout import lingers
 from holdfast.farside.system.bound_plan import bind
 from holdfast.farside.system.files import remove_tree
 from holdfast.farside.system.layout import Home
+from holdfast.farside.system.ownership import make_private
 from holdfast.farside.system.refusal import Refused
 
 Message = Dict[str, Any]
@@ -158,7 +159,7 @@ class _Trial(NamedTuple):
     def _folder(self) -> str:
         self.home.make()
         folder = os.path.join(self.home.path, "proofs", "docker-" + os.urandom(6).hex())
-        os.makedirs(folder, mode=0o700)
+        make_private(folder)
         os.mkfifo(os.path.join(folder, PIPE), 0o600)
         return folder
 

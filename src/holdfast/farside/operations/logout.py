@@ -13,6 +13,7 @@ from holdfast.farside.operations.account import account_name
 from holdfast.farside.system import kernel
 from holdfast.farside.system.children import CannotStart, inherited_environment
 from holdfast.farside.system.layout import Home, checked
+from holdfast.farside.system.ownership import make_private
 from holdfast.farside.system.programs import Program, collect
 from holdfast.farside.system.refusal import Refused
 
@@ -25,7 +26,7 @@ def begin(home: Home, token: str) -> Dict[str, Any]:
     """Start a process exactly as a guardian is started; it holds a lock until it is looked for."""
     path = _path(home, token)
     home.make()
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    make_private(os.path.dirname(path))
     answer = direct.start_detached(home, PROOF_NAME, become_proof, {"token": token})
     if answer != "ok":
         raise Refused(

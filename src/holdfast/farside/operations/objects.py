@@ -13,6 +13,7 @@ from holdfast.farside.system.digests import sha256
 from holdfast.farside.system.files import names_in, unlink, whole
 from holdfast.farside.system.frames import CHUNK, MAX_BODY
 from holdfast.farside.system.layout import Home, object_path
+from holdfast.farside.system.ownership import make_private
 from holdfast.farside.system.refusal import Refused
 
 STALE = 86400.0
@@ -161,7 +162,7 @@ class Arrivals:
 
     def _final(self, digest: str) -> str:
         path = object_path(self._home.objects(), digest)
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        make_private(os.path.dirname(path))
         return path
 
     def _have(self, digest: str) -> None:
@@ -171,7 +172,7 @@ class Arrivals:
 
     def _part(self, name: str) -> str:
         folder = incoming(self._home)
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        make_private(folder)
         return os.path.join(folder, name)
 
     def _parts(self, digests: Iterable[str]) -> Dict[str, int]:

@@ -17,6 +17,7 @@ from holdfast.farside.system.bound_plan import bind
 from holdfast.farside.system.children import inherited_environment
 from holdfast.farside.system.files import names_in, read_record
 from holdfast.farside.system.layout import BOUND, GENERATION, INSIDE, Home, checked
+from holdfast.farside.system.ownership import make_private
 from holdfast.farside.system.refusal import Refused
 
 OLD = 3600.0
@@ -38,7 +39,7 @@ def prepare(home: Home, message: Dict[str, Any]) -> Dict[str, Any]:
         description = {"directory": account, "environment": message["variables"], "python": python}
     description["words"] = [str(word) for word in message.get("words", [])]
     folder = os.path.join(home.path, "shells")
-    os.makedirs(folder, mode=0o700, exist_ok=True)
+    make_private(folder)
     _forget_old(folder)
     token = os.urandom(8).hex()
     descriptor = os.open(os.path.join(folder, token), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -9,8 +9,9 @@ import time
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from holdfast.farside.run.liveness import adjudicate, elsewhere, is_alive
-from holdfast.farside.system import kernel, lost_locks, processes
+from holdfast.farside.system import lost_locks, processes
 from holdfast.farside.system.harmless import pasted
+from holdfast.farside.system.launcher_lock import launcher_of
 from holdfast.farside.system.layout import (
     GUARDIAN_BYTE,
     GUARDIAN_NAME,
@@ -216,7 +217,7 @@ def _members(folder: str, run: str) -> List[Process]:
     if planned(folder) is None:
         root = lost_locks.holder(lock, GUARDIAN_BYTE) or supervisor
     else:
-        root = kernel.lock_holder(os.path.join(folder, INSIDE, LOCK), 0)
+        root = launcher_of(os.path.join(folder, INSIDE))
     if root == 0:
         raise Refused("refused", "The processes of `%s` cannot be seen from where Holdfast runs on this host." % run)
     found = members(root, supervisor) if root else []

@@ -21,6 +21,7 @@ from holdfast.farside.system.layout import (
     SHIPPED,
     Home,
 )
+from holdfast.farside.system.ownership import make_private
 
 EVERY = 600.0
 """Seconds between looks at the run's own files."""
@@ -73,7 +74,7 @@ class KeptFiles:
             if not os.path.exists(os.path.join(self._home.path, MARKER)):
                 self._home.make()
             for name in ("", *_FOLDERS):
-                os.makedirs(os.path.join(self._folder, name), mode=0o700, exist_ok=True)
+                make_private(os.path.join(self._folder, name))
         except OSError:
             pass
         self._lock.keep()

@@ -9,12 +9,14 @@ from holdfast.farside.system import kernel
 from holdfast.farside.system.files import read_record, unlink
 from holdfast.farside.system.journal import JournalWriter
 from holdfast.farside.system.layout import CONTROL, JOURNAL, OUTPUT, RESERVE, SECRETS, SHIPPED, STACKS
+from holdfast.farside.system.ownership import make_private
 
 _RESERVE_SIZE = 1 << 16
 
 
 def create_folder(path: str, plan: Dict[str, Any], records: Dict[str, Any]) -> None:
-    os.makedirs(path, mode=0o700)
+    make_private(os.path.dirname(path))
+    os.mkdir(path, 0o700)
     for name in ("metrics", "uploads"):
         os.mkdir(os.path.join(path, name))
     for name in (OUTPUT, CONTROL, STACKS):

@@ -24,6 +24,7 @@ from holdfast.farside.system.children import CannotStart, Exit, Stop
 from holdfast.farside.system.layout import BOUND, LOCK, OUTPUT, SHIPPED, SUPERVISOR_BYTE, SUPERVISOR_NAME, Home
 from holdfast.farside.system.nofollow import open_plain, read_plain
 from holdfast.farside.system.output import Pump, Redactor
+from holdfast.farside.system.ownership import closed_to_others, make_private
 from holdfast.farside.system.refusal import Refused
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ class Supervisor:
         self.stamps = files.materialise(self.plan["snapshot"], bind(self.plan["stores"], facts), self.work)
 
     def _make_share(self, facts: Dict[str, str]) -> None:
-        os.makedirs(bind(self.plan["share"], facts), exist_ok=True)
+        make_private(bind(self.plan["share"], facts))
 
     def _facts(self) -> Dict[str, str]:
         inherited = os.environ.get("PYTHONPATH", "")
@@ -174,7 +175,8 @@ class Supervisor:
         with self.runner.room() as room:
             shop = Workshop(self.attendance.supervision(), self.secrets, plan["secrets"], room)
             known = Known(self.home, plan, heard.report, self.runner.place())
-            self.prepared = prepare(known, shop, bool(self.plan["prepare"]))
+            with closed_to_others():  # runs use what is made here long after, whatever the umask of this one is
+                self.prepared = prepare(known, shop, bool(self.plan["prepare"]))
         environment = self.prepared.environment
         self.attendance.keepers.append(environment.keep)
         self.journal.append(

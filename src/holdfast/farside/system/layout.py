@@ -5,7 +5,7 @@ import os
 import re
 from typing import List
 
-from holdfast.farside.system.ownership import give_back, is_own
+from holdfast.farside.system.ownership import make_private
 from holdfast.farside.system.refusal import Refused
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}\Z")
@@ -34,6 +34,8 @@ LOCK = "lock"
 OWNER, SECRETS, CANCEL, BOUND = "owner.json", "secrets", "cancel", "bound.json"
 """In a run's folder: who has it; what its supervisor reads and deletes, where an engine starts that later; the wish
 that it ends; its command with all holes filled."""
+BYTECODE = ".bytecode"
+"""In an environment: what containers compile. It is made with the folders for bytecode beside its modules."""
 GENERATION = "HOLDFAST_GENERATION"
 """The variable that every process of a run has with a value of its own, and no other process has."""
 GUARDIAN_BYTE, SUPERVISOR_BYTE, STARTER_BYTE = 0, 1, 2
@@ -79,8 +81,9 @@ class Home:
         else is left as it is (`operations/account.py` says whose that is)."""
         if os.path.exists(self.marker()):
             return
+        make_private(os.path.dirname(self.path))
         try:
-            os.makedirs(self.path, mode=0o700)
+            os.mkdir(self.path, 0o700)
         except FileExistsError:
             others = [name for name in os.listdir(self.path) if name not in self.STATE]
             if any(not name.startswith(self.CLIENTS + self.PASSING) for name in others):
@@ -92,34 +95,11 @@ class Home:
     def mark(self, found: bool) -> None:
         """`found`: the folder was there before Holdfast was. A disk that takes nothing is no reason not to answer."""
         try:
-            with open(self.marker(), "x") as target:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            with os.fdopen(os.open(self.marker(), flags, 0o600), "w") as target:
                 json.dump({"format": 1, "found": True} if found else {"format": 1}, target)
         except OSError:
             pass
-
-    def refuse_other_owner(self) -> None:
-        """Raises Refused where a folder of ours in it is another account's, or a link of ours leads to such a one: who
-        owns it decides what runs from there and what is removed."""
-        try:
-            with os.scandir(self.path) as entries:
-                ours = [entry for entry in entries if entry.name in self.NAMES]
-        except OSError:
-            return  # not there yet; what needs it says so
-        for entry in ours:
-            place = entry.path
-            try:
-                owners = [(entry.stat(follow_symlinks=False), place)]
-                if entry.is_symlink():
-                    owners.append((os.stat(place), os.path.realpath(place)))
-            except OSError:
-                continue  # gone, or a link that leads nowhere
-            for status, owned in owners:
-                if not is_own(status):
-                    raise Refused(
-                        "refused",
-                        "`%s` belongs to another account: nothing is read or written there." % place,
-                        _remedy(owned),
-                    )
 
     def marker(self) -> str:
         return os.path.join(self.path, MARKER)
@@ -184,11 +164,6 @@ class Home:
 
     def versions(self) -> str:
         return os.path.join(self.path, "farside")
-
-
-def _remedy(path: str) -> str:
-    another = "give Holdfast another folder on that machine."
-    return "G" + another[1:] if os.geteuid() == 0 else "If it is yours: %s; else %s" % (give_back(path), another)
 
 
 def checked(name: str) -> str:

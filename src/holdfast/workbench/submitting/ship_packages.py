@@ -25,6 +25,7 @@ from holdfast.errors import FarSideError, HostError, NotAvailable, PreparationEr
 from holdfast.frozen import replace
 from holdfast.hosts.client import Client
 from holdfast.hosts.connection import Connection
+from holdfast.hosts.own_home import make_own
 from holdfast.plan import EnvironmentPlan
 from holdfast.project.quantities import format_size
 from holdfast.snapshots.manifest import encode_rows
@@ -170,6 +171,7 @@ class _Shipping:
         files = wheel_files(lock, machine, plan, uv)
         wanted = list({each.sha256: each for each in files if not self._store.has(each.sha256)}.values())
         _remove_half_written(self._store.root, self._context.now())
+        make_own(self._context.home / "cache")  # the store makes what is in it, as the umask is
         lines = [_filled(each, uv.secrets) for each in (*plan.options, " ".join(plan.arguments))]
         lines += [_filled(text, uv.secrets) for text, _ in plan.requirements]
         access = Access(self._variables, lines, self._context.user_home)
@@ -211,7 +213,7 @@ def _read_rows(path: Path) -> list[_Row] | None:
 
 def _write_rows(path: Path, rows: Sequence[_Row]) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_own(path.parent)
         write_whole(path, json.dumps(rows).encode())
     except OSError as error:
         raise cannot_write(path.parent, error) from error

@@ -12,6 +12,7 @@ from pathlib import Path
 from holdfast.errors import HostError, NotAvailable
 from holdfast.hosts.client import Client
 from holdfast.hosts.connection import Connection
+from holdfast.hosts.own_home import make_own
 from holdfast.installed_programs import find_program
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
@@ -119,6 +120,7 @@ def _fetch(uv: str, name: str, platform: str, folder: Path) -> None:
     """From the package index, as its maker publishes it; whole or not at all."""
     new = folder.with_name(f".{folder.name}.{os.urandom(8).hex()}.new")
     try:
+        make_own(folder.parent)
         _install(uv, name, platform, new)
         _put(new, folder)
     finally:
@@ -141,7 +143,6 @@ def _install(uv: str, name: str, platform: str, new: Path) -> None:
 
 def _put(new: Path, folder: Path) -> None:
     """In its place, unless another process was faster."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
     if not (folder / "bin" / "uv").exists():
         shutil.rmtree(folder, ignore_errors=True)  # a part of it, left by a process that was killed
     try:

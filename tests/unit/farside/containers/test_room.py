@@ -296,3 +296,12 @@ def test_a_container_that_docker_takes_for_running_a_moment_longer_is_said_so(co
     monkeypatch.setattr(container, "_is_there", lambda: next(answers))
     with pytest.raises(Refused, match="is gone"):
         container.ended(Result(137, "", None))
+
+
+def test_a_closed_folder_is_passed_through_where_something_below_it_is_mounted(tmp_path):
+    """Docker gives the empty folder in its place the same mode, and root as its owner."""
+    for name in ("runs", "keys"):
+        (tmp_path / name).mkdir(mode=0o700)
+        room._let_through(str(tmp_path / name), [str(tmp_path / "runs" / "p" / "r" / "work")])
+    modes = {name: (tmp_path / name).stat().st_mode & 0o777 for name in ("runs", "keys")}
+    assert modes == {"runs": 0o711, "keys": 0o700}

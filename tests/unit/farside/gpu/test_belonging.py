@@ -45,8 +45,8 @@ class Proc:
         for file in (self.root / str(pid)).iterdir():
             file.unlink()
 
-    def belonging(self, inside_lock: Path | None = None) -> Belonging:
-        return Belonging(GUARDIAN, GENERATION, None if inside_lock is None else str(inside_lock), str(self.root))
+    def belonging(self, inside: Path | None = None) -> Belonging:
+        return Belonging(GUARDIAN, GENERATION, None if inside is None else str(inside), str(self.root))
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def test_what_is_in_the_containers_control_group_or_below_it_is_the_runs(group, 
     proc.add(503, 500, cgroup=re.sub(r"(/\S*1234\S*)", r"\1/init", group))
     proc.add(505, 500, cgroup=group.replace("1234", "12345"))
     proc.add(506, 500, cgroup=host)
-    belonging = proc.belonging(inside / "lock")
+    belonging = proc.belonging(inside)
     assert [belonging.of(pid) for pid in (first, 501, 502, 503)] == [OWN, OWN, OWN, OWN]
     assert [belonging.of(pid) for pid in (505, 506)] == [OTHER, OTHER]
 
@@ -153,7 +153,7 @@ def test_a_control_group_that_the_guardian_is_in_too_proves_nothing(proc, tmp_pa
     inside = make_living(tmp_path / "inside")
     proc.add(launcher(inside), 1, cgroup=HOST)
     proc.add(600, 1, cgroup=HOST)
-    assert proc.belonging(inside / "lock").of(600) == OTHER
+    assert proc.belonging(inside).of(600) == OTHER
 
 
 def test_no_process_is_a_stranger_for_good_before_the_launcher_is_known(proc, tmp_path, make_living):
@@ -161,7 +161,7 @@ def test_no_process_is_a_stranger_for_good_before_the_launcher_is_known(proc, tm
     inside.mkdir()
     (inside / "lock").touch()
     proc.add(700, 1, cgroup=DOCKER)
-    belonging = proc.belonging(inside / "lock")
+    belonging = proc.belonging(inside)
     assert belonging.of(700) == OTHER
     make_living(inside)
     proc.add(launcher(inside), 1, cgroup=DOCKER)
@@ -172,7 +172,7 @@ def test_another_process_with_the_launchers_pid_is_not_the_launcher(proc, tmp_pa
     inside = make_living(tmp_path / "inside")
     first = launcher(inside)
     proc.add(first, 1, cgroup=DOCKER)
-    belonging = proc.belonging(inside / "lock")
+    belonging = proc.belonging(inside)
     assert belonging.of(first) == OWN
     proc.add(first, 1, "sshd", start=99, cgroup=HOST)
     proc.add(800, first, cgroup=HOST)

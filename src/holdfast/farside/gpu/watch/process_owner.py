@@ -11,23 +11,23 @@ import os
 from typing import Dict, List, Optional, Tuple
 
 from holdfast.farside.gpu.occupants import MPS_SERVER
-from holdfast.farside.system import kernel, processes
+from holdfast.farside.system import processes
+from holdfast.farside.system.launcher_lock import launcher_of
 from holdfast.farside.system.layout import GENERATION, GUARDIAN_BYTE, GUARDIAN_NAME, LOCK
 from holdfast.farside.system.lost_locks import is_held_by
 from holdfast.farside.system.processes import Process
 
 OWN, OTHER, UNMATCHED = "own", "other", "unmatched"
-_LAUNCHER_BYTE = 0
 _HIGHEST = 1000
 """Generations; no chain is as long, and one that is read while it changes must end."""
 
 
 class Belonging:
-    """`inside_lock` is the file whose first byte the launcher in the run's container holds; it may not be there yet.
+    """`inside` is the folder in which the launcher of the run's container has its lock; it may not be there yet.
     `root` is /proc."""
 
-    def __init__(self, guardian: int, generation: str, inside_lock: Optional[str] = None, root: str = "/proc") -> None:
-        self._root, self._inside_lock = root, inside_lock
+    def __init__(self, guardian: int, generation: str, inside: Optional[str] = None, root: str = "/proc") -> None:
+        self._root, self._inside = root, inside
         self._mark = ("%s=%s" % (GENERATION, generation)).encode("utf-8")
         self._guardian = self._look(guardian)
         self._launcher: Optional[Process] = None
@@ -68,12 +68,10 @@ class Belonging:
 
     def _find_launcher(self) -> None:
         """The kernel says who holds the lock, in numbers of this pid namespace: Docker need not be asked."""
-        if self._launcher is not None or self._inside_lock is None:
+        if self._launcher is not None or self._inside is None:
             return
-        try:
-            self._launcher = self._look(kernel.lock_holder(self._inside_lock, _LAUNCHER_BYTE) or 0)
-        except OSError:
-            return
+        if os.path.isdir(self._inside):
+            self._launcher = self._look(launcher_of(self._inside, self._root) or 0)
         if self._launcher is not None and self._guardian is not None:
             here = _groups(self._read(self._guardian.pid, "cgroup"))
             there = _groups(self._read(self._launcher.pid, "cgroup"))
@@ -81,7 +79,7 @@ class Belonging:
             self._groups = {name: path for name, path in there.items() if not _is_below(here.get(name, path), path)}
 
     def _waits_for_launcher(self) -> bool:
-        return self._launcher is None and self._inside_lock is not None and os.path.exists(self._inside_lock)
+        return self._launcher is None and self._inside is not None and os.path.isdir(self._inside)
 
     def _is_in_container(self, pid: int) -> bool:
         if not self._groups:

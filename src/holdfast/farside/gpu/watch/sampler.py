@@ -35,7 +35,7 @@ def command(folder: str, guardian: int, generation: str) -> List[str]:
 
 def belonging(folder: str, guardian: int, generation: str) -> Belonging:
     """Of the run in `folder`."""
-    return Belonging(guardian, generation, os.path.join(folder, INSIDE, "lock"))
+    return Belonging(guardian, generation, os.path.join(folder, INSIDE))
 
 
 def main(folder: str, guardian: int, generation: str) -> None:

@@ -1,0 +1,101 @@
+"""Holdfast's folder on a machine is this account's alone: what runs comes from there, and what lies there is believed.
+
+Others may enter the folder if its owner likes. Then they may write to nothing in it, nor to the folders inside those
+from which programs run. If nobody else can enter it, only links out of it need a look.
+"""
+
+import os
+import stat
+from typing import Iterator, Tuple
+
+from holdfast.farside.system.harmless import pasted
+from holdfast.farside.system.layout import BYTECODE, Home
+from holdfast.farside.system.ownership import OTHERS_WRITE, give_back, is_own, is_private, may_be_believed, open_above
+from holdfast.farside.system.refusal import Refused
+
+_LISTED = ("environments", "locks", "tools", "cache", "pythons", "runs")
+"""Folders whose entries are looked at too: earlier versions made them as the umask was."""
+
+
+class Exposed(Exception):
+    """Something that another account made or may change. `command` of the owner closes it; empty where none does."""
+
+    def __init__(self, message: str, command: str) -> None:
+        Exception.__init__(self, message)
+        self.message, self.command = message, command
+
+
+def require_closed(home: Home) -> None:
+    """Raises Refused, in the words for a client of this machine, where `look` finds something."""
+    try:
+        look(home)
+    except Exposed as found:
+        another = "ive Holdfast another folder on that machine."
+        here = "On `%s`, if it is yours: %s; else g%s" % (os.uname().nodename, found.command, another)
+        raise Refused("refused", found.message, here if found.command else "G" + another) from None
+
+
+def look(home: Home) -> None:
+    """Raises Exposed where something of ours is another account's, or others may write to it or put something else in
+    its place. What is not there is left to those who need it."""
+    try:
+        is_open = not is_private(os.stat(home.path))
+        with os.scandir(home.path) as entries:
+            ours = [entry for entry in entries if entry.name in home.NAMES or entry.name.startswith(home.CLIENTS)]
+    except OSError:
+        return  # not there yet; what needs it says so
+    if ours:
+        _require_no_swap(home.path)
+    for entry in ours:
+        try:
+            _look_at(entry, home.path, is_open)
+        except OSError:
+            continue  # gone, or a link that leads nowhere
+
+
+def _look_at(entry: "os.DirEntry[str]", closing: str, is_open: bool) -> None:
+    """`closing`: the folder that its owner closes to others, if they may write here."""
+    status, place = entry.stat(follow_symlinks=False), entry.path
+    _require_owner(status, entry.path, place)
+    if entry.is_symlink():
+        place = closing = os.path.realpath(place)
+        status, is_open = os.stat(place), True
+        _require_owner(status, entry.path, place)
+        _require_no_swap(place)
+    _require_unwritten(status, place, closing, is_open)
+    if entry.name in _LISTED and stat.S_ISDIR(status.st_mode):
+        for inner, path in _inside(place, entry.name):
+            if not may_be_believed(inner):
+                _require_owner(inner, path, path)
+            _require_unwritten(inner, path, closing, is_open and not is_private(status))
+
+
+def _inside(folder: str, name: str) -> Iterator[Tuple[os.stat_result, str]]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            try:
+                yield entry.stat(follow_symlinks=False), entry.path
+                if name == "environments":
+                    path = os.path.join(entry.path, BYTECODE)  # as open as the others
+                    yield os.lstat(path), path
+            except OSError:
+                continue  # removed meanwhile, or it has none
+
+
+def _require_owner(status: os.stat_result, shown: str, owned: str) -> None:
+    if not is_own(status):
+        command = "" if os.geteuid() == 0 else give_back(owned)
+        raise Exposed("`%s` belongs to another account: nothing is read or written there." % shown, command)
+
+
+def _require_unwritten(status: os.stat_result, place: str, closing: str, is_open: bool) -> None:
+    if is_open and status.st_mode & OTHERS_WRITE and not stat.S_ISLNK(status.st_mode):
+        message = "Others may write to `%s`: nothing is read or written there." % place
+        raise Exposed(message, "chmod go-rwx %s" % pasted(closing))
+
+
+def _require_no_swap(place: str) -> None:
+    above = open_above(place)
+    if above:
+        command = "chmod go-w %s" % pasted(above) if is_own(os.stat(above)) else ""
+        raise Exposed("Others may write to `%s`, and so replace `%s`." % (above, place), command)
