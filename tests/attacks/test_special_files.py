@@ -84,9 +84,9 @@ def project(tmp_path: Path) -> Path:
     return root
 
 
-def _run(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def _run(project: Path, *words: str, patience: float = HANG) -> subprocess.CompletedProcess[str]:
     argv = [sys.executable, "-m", "holdfast", *words]
-    return subprocess.run(argv, cwd=project, capture_output=True, text=True, timeout=HANG, check=False)
+    return subprocess.run(argv, cwd=project, capture_output=True, text=True, timeout=patience, check=False)
 
 
 UNREADABLE = "is not a file|not a regular file|is larger than 1 MB|larger than 1048576 bytes"
@@ -160,7 +160,7 @@ def test_a_command_names_the_file_and_ends(
 def test_a_link_to_an_asset_is_read_only_where_it_is_a_file(project: Path, kind: str) -> None:
     (project / "assets").mkdir()
     KINDS[kind](project / "assets" / "m.link")
-    found = _run(project, "asset", "download", "-l", "assets/m.link", "-d", "out")
+    found = _run(project, "asset", "download", "-l", "assets/m.link", "-d", "out", patience=30.0)
     assert found.returncode == ExitCode.STORAGE, found.stderr
     assert "Could not read the link: " in found.stderr and "m.link" in found.stderr
 
