@@ -390,7 +390,7 @@ class Run:
         return max(0.0, (self.exited or self.ended) - self.started)
 
     def running_time(self, now: float) -> float | None:
-        """Seconds since the script started, by this machine's clock `now`, or how long it ran."""
+        """Seconds since the script started, or how long it ran; `now` is by the run's clock."""
         if self.started is None or self.ended is not None or self.status is Status.ABANDONED:
             return self.duration
-        return max(0.0, (self.exited or now + (self.clock_offset or 0.0)) - self.started)
+        return max(0.0, (self.exited or now) - self.started)

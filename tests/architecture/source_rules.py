@@ -58,9 +58,10 @@ FROM_THE_FAR_SIDE = {
     "shown_text": ("system.harmless",),
     "history": ("gpu.samples", "gpu.judge.evidence", "system.folders", "system.whole_lines"),
     "plan": ("gpu.request",),
-    "project": ("gpu.request", "system.ownership", "system.reserved_names"),
-    "snapshots": ("system.reserved_names",),
-    "workbench": ("gpu.request", "system.folders", "system.reserved_names", "system.whole_lines"),
+    "project": ("gpu.request", "system.ownership", "system.real_paths", "system.reserved_names"),
+    "snapshots": ("system.real_paths", "system.reserved_names"),
+    "workbench": ("gpu.request", "system.folders", "system.real_paths", "system.reserved_names", "system.whole_lines"),
+    "cli": ("system.real_paths",),
     "presenting": ("engines.engine", "gpu.request"),
     "environments": (
         "environments.installer_errors",
@@ -68,6 +69,7 @@ FROM_THE_FAR_SIDE = {
         "environments.locks",
         "environments.pins",
         "environments.settings",
+        "system.real_paths",
     ),
 }
 """Parts of the far side that the near side uses too: both ends of a wire, and knowledge about installers. All others

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 import tracemalloc
 from types import SimpleNamespace
 from typing import Any, cast
@@ -10,18 +12,22 @@ from typing import Any, cast
 import pytest
 
 from holdfast import frozen
+from holdfast.environments.environment_plan import read_lock
 from holdfast.errors import HoldfastError, HostError
 from holdfast.farside.gpu import samples
 from holdfast.farside.system.whole_lines import WholeLines
 from holdfast.history import records
 from holdfast.history.metrics import summarize
-from holdfast.hosts import far_end, inbox
-from holdfast.hosts.connection import MOST_PUSHED, Connection
+from holdfast.hosts import complaints, inbox
+from holdfast.hosts.connection import MOST_PUSHED, Carrier, Connection, Push
+from holdfast.hosts.far_end import Said
 from holdfast.hosts.replies import Contents, FilePage, FileRow, KnownRun, RunPage
 from holdfast.workbench.following import outputs
-from holdfast.workbench.following.mirror import View
+from holdfast.workbench.following.mirror import Mirror, View
 from holdfast.workbench.following.outputs import Collector
 from holdfast.workbench.following.transfer import FarRun
+from holdfast.workbench.machines.port_forward import REFUSED, _near_port, _Tunnel
+from holdfast.workbench.reach import events
 from holdfast.workbench.records import import_runs, recover_snapshot
 from kit.hostile import hostile, memory
 from kit.journals import folded, parsed
@@ -41,7 +47,7 @@ def test_of_endless_complaints_only_the_end_is_kept():
         with pytest.raises(HostError, match="last words"):
             connection.request("hello")
         assert memory() - before < 100 * MIB
-        assert len(connection._end._complaints) <= far_end.KEPT_COMPLAINTS
+        assert len(connection._end._complaints.kept) <= complaints.KEPT
 
 
 def test_of_a_megabyte_of_complaints_only_the_end_is_kept():
@@ -50,7 +56,57 @@ def test_of_a_megabyte_of_complaints_only_the_end_is_kept():
         assert connection.request("hello") == 7
         with pytest.raises(HostError):
             connection.request("hello")
-        assert 0 < len(connection._end._complaints) <= far_end.KEPT_COMPLAINTS
+        assert 0 < len(connection._end._complaints.kept) <= complaints.KEPT
+
+
+@pytest.mark.parametrize("end", ["", "\\n"], ids=["one line", "lines"])
+def test_of_endless_complaints_about_a_port_only_the_end_is_kept(end):
+    """And the one that is waited for is noticed, also where it comes in two parts."""
+    said = f"[os.write(2, b'e' * 65535 + b'{end or 'e'}') for _ in range(3200)]"
+    program = f"import os, time; {said}; os.write(2, b'{REFUSED[:9]}'); time.sleep(0.1); os.write(2, b'{REFUSED[9:]}')"
+    heard: list[Said] = []
+
+    def explain(said: Said) -> HostError:
+        heard.append(said)
+        return HostError("It ended.")
+
+    carrier = Carrier(
+        lambda port: [sys.executable, "-c", f"{program}; time.sleep(1000)"],
+        os.environ,
+        explain,
+    )
+    before = memory()
+    tunnel = _Tunnel(carrier, events.PortOpened(8888, near_port=_near_port(1, None), host="gpu1"))
+    try:
+        assert isinstance(next(tunnel.watch()), events.Warned)
+    finally:
+        tunnel.end()
+    tunnel.why()
+    assert REFUSED in heard[0].stderr and len(heard[0].stderr) <= complaints.KEPT
+    assert memory() - before < 60 * MIB
+
+
+def test_a_far_side_that_begins_a_file_again_and_again_is_refused(tmp_path):
+    copies = Mirror(tmp_path)
+    with pytest.raises(HostError, match="began `driver_log` again more than 20 times"):
+        for _ in range(1000):
+            copies.apply(Push("data", "r", "driver_log", 0, b"x"))
+            copies.apply(Push("restart", "r", "driver_log", 0, b""))
+    assert len(os.listdir(tmp_path)) == 21
+
+
+def test_of_old_copies_of_many_files_some_are_named_and_the_rest_is_counted(recorded):
+    run_id = recorded.add()
+    for number in range(500):
+        (recorded.folders.path(run_id) / "metrics" / f"{number}-a.jsonl.diverged-1").touch()
+    notes = records.read_run(recorded.folders, run_id).notes
+    assert (len(notes), notes[-1]) == (21, "480 more old copies have `.diverged-` in their names.")
+
+
+def test_a_lock_without_an_end_is_none(tmp_path):
+    with (tmp_path / "environment.json").open("wb") as lock:
+        lock.truncate(1 << 42)
+    assert read_lock(tmp_path / "environment.json") is None
 
 
 def test_a_login_shell_that_prints_without_end_is_given_up():

@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from holdfast.farside.containers import container_age
 from holdfast.farside.gpu.request import GpuRequest
 from holdfast.farside.gpu.samples import Tick, encode_devices, encode_start, encode_tick
 from holdfast.farside.gpu.watch.watchdog import GpuWatchdog
 from holdfast.farside.system import kernel
+from holdfast.farside.system.clock import seconds_since_boot
 from holdfast.farside.system.journal import JournalWriter
 from holdfast.history.run_folder import RunFolders
+from holdfast.hosts.replies import Followed
+from holdfast.model import Submission
 from holdfast.project.folder import find_project
+from holdfast.workbench.following.session import Session
+from holdfast.workbench.reach.boot_clock import SinceBoot
 from holdfast.workbench.reach.context import Context
+from holdfast.workbench.reach.run_hosts import DetachedHost
 from holdfast.workbench.submitting.submit import submit
 from holdfast.workbench.submitting.submit_request import SubmitRequest
 from kit.gpu_values import facts, holding, row, samples
+from kit.projects import own_state, project_at
 
 YEAR = 365 * 86400.0
 
@@ -54,6 +64,88 @@ def test_a_run_of_an_earlier_boot_or_version_is_told_by_the_clock(tmp_path, set_
     monkeypatch.setenv("HOLDFAST_BOOT_ID", "another")
     JournalWriter(str(tmp_path / "journal.jsonl")).append("ended", reason="host-rebooted")
     assert JournalWriter(str(tmp_path / "journal.jsonl")).events()[-1]["t"] == pytest.approx(time.time(), abs=60)
+
+
+@pytest.fixture
+def going_on(tmp_path) -> Callable[[float, SinceBoot | None], Session]:
+    """`going_on(now, since_boot)`: the run, as a command sees it on a laptop whose clock says `now`."""
+    own_state(tmp_path)
+    folders = RunFolders(tmp_path / ".holdfast")
+    run_id = folders.reserve("r", 1.0)
+    submission = Submission(run_id, 1, "p", "r", "t.py", (), "far", "far", "gpu1", "a" * 64, 1.0, "g")
+    folders.commit(run_id, submission, {"format": 1}, {"run": {}})
+    (folders.path(run_id) / "journal.jsonl").write_text('{"t": 1000.0, "e": "started", "pid": 7, "argv": []}\n')
+
+    def see(now: float, since_boot: SinceBoot | None) -> Session:
+        context = Context(tmp_path, {}, tmp_path, tmp_path, lambda: now, lambda: since_boot)
+        return Session(project_at(tmp_path), run_id, DetachedHost("gpu1", ()), context)
+
+    return see
+
+
+def hear(session: Session, clock: float) -> None:
+    """The host tells the time of the run."""
+    session.hear_clock(Followed({}, None, {session.run_id: clock}))
+
+
+def shown(session: Session) -> float | None:
+    return session.read().running_time(session.time_there())
+
+
+@pytest.mark.parametrize("step", [-3600.0, 3600.0, YEAR])
+def test_how_long_a_run_is_going_on_is_not_by_a_clock_that_is_set_meanwhile(going_on, step):
+    hear(going_on(1100.0, SinceBoot("b", 50.0)), 1100.0)
+    assert shown(going_on(1100.0, SinceBoot("b", 50.0))) == 100.0
+    assert shown(going_on(1130.0 + step, SinceBoot("b", 80.0))) == 130.0
+    hear(going_on(1130.0 + step, SinceBoot("b", 80.0)), 1130.0)
+    assert shown(going_on(1140.0 + step, SinceBoot("b", 90.0))) == 140.0
+
+
+@pytest.mark.parametrize(
+    "since_boot", [None, SinceBoot("c", 5.0)], ids=["no such clock", "another start of the laptop"]
+)
+def test_where_only_clocks_can_be_asked_they_are(going_on, since_boot):
+    hear(going_on(1100.0, SinceBoot("b", 50.0)), 1100.0)
+    assert shown(going_on(1160.0, since_boot)) == 160.0
+    session = going_on(1160.0, since_boot)
+    session.folders.write_clock(session.run_id, "gpu1", 3600.0, 0.0)
+    assert shown(going_on(1160.0, since_boot)) == 3760.0
+
+
+@pytest.mark.parametrize("step", [-YEAR, -3600.0, 3600.0, YEAR])
+def test_the_time_to_finish_of_a_run_is_not_by_the_laptops_clock(going_on, step):
+    hear(going_on(1100.0, SinceBoot("b", 50.0)), 1100.0)
+    session = going_on(1104.0 + step, SinceBoot("b", 54.0))
+    with (session.folder / "journal.jsonl").open("a") as journal:
+        journal.write('{"t": 1100.0, "e": "ending", "cause": "cancel", "grace": 10.0}\n')
+    assert session.time_to_finish() == 6.0
+
+
+def test_status_asks_how_long_a_run_has_run_by_the_runs_own_clock(bench):
+    """One of the clocks was set since they were compared."""
+    run_id = bench.begin("import time\nprint('up', flush=True)\ntime.sleep(1000)\n")
+    record = bench.near(run_id) / "host.json"
+    record.write_text(json.dumps({**json.loads(record.read_text()), "clock_offset": YEAR}))
+    shown = bench.run("status", "-r", run_id, "-o", "table").out
+    assert re.search(r"Duration +[0-9.]+m?s", shown), shown
+    ahead = json.loads(record.read_text())["run_ahead"]
+    assert ahead + seconds_since_boot() == pytest.approx(time.time(), abs=60)
+
+
+@pytest.mark.parametrize("step", [-3600.0, 3600.0, YEAR])
+def test_a_container_at_work_is_not_old_because_the_clock_was_set(set_clock, step):
+    label, made = container_age.begun(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    set_clock(step)
+    assert 0 <= container_age.age(label, made) + 1 < 60
+
+
+@pytest.mark.parametrize(
+    "label", ["", "x", "another-start 5", f"{kernel.boot_id()} 99999999999", f"{kernel.boot_id()} 1e400", " 5", "nan"]
+)
+def test_any_label_of_a_container_is_read(label):
+    made = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 3600))
+    assert container_age.age(label, made) > 3000
+    container_age.age(label, "9999-99-99T99:99:99Z")
 
 
 @pytest.mark.parametrize("offset", ["1e400", "NaN", '"x"', "null", "[]", "true", "-1e300"])

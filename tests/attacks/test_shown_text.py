@@ -29,6 +29,16 @@ from unit.cli.conftest import Terminal
 
 STEERING = "a\x1b[2Jb\x1b]0;title\x07c\x9b31md\x7fe\u202efdp.exe\u202c\u2066g\u2028h\u200bi\r\nerror: j\x85k\udcff"
 """An escape, a window's title, CSI in one character, DEL, a word backwards, line breaks of four kinds, a lone byte."""
+SHAPING = {*"\u200c\u200d\u180b\u180c\u180d\u180f", *map(chr, range(0xFE00, 0xFE10))}
+"""They join letters and emoji, or choose the form of the one before them."""
+SIGNS = {*"\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"}
+"""Arabic, Syriac and Kaithi signs that enclose numbers: formats to Unicode, and seen."""
+INVISIBLE = (
+    *(0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), *range(0x200B, 0x2010)),
+    *(*range(0x202A, 0x202F), *range(0x2060, 0x2070), 0x3164, *range(0xFE00, 0xFE10), 0xFEFF, 0xFFA0),
+    *(*range(0xFFF0, 0xFFF9), *range(0x1BCA0, 0x1BCA4), *range(0x1D173, 0x1D17B), *range(0xE0000, 0xE1000)),
+)
+"""What Unicode calls default ignorable: programs that cannot show it show nothing."""
 KEPT = [
     "größe",
     "日本語 ファイル.txt",
@@ -39,6 +49,7 @@ KEPT = [
     "🏳️‍🌈",
     "e\u0301",
     "a\u00a0b",
+    "ᠮᠣᠩᠭᠣᠯ\u180b",
     "naïve “quoted”",
 ]
 
@@ -52,9 +63,20 @@ def is_harmless(text: str) -> bool:
 @given(st.text(st.characters(), max_size=80))
 def test_no_text_keeps_what_steers_a_terminal_and_a_second_look_changes_nothing(text):
     shown = one_line(text)
-    controls = {each for each in shown if unicodedata.category(each) in ("Cc", "Cs", "Zl", "Zp")}
-    assert not controls and "\u202e" not in shown and "\n" not in shown
+    hidden = {each for each in shown if unicodedata.category(each) in ("Cc", "Cf", "Cs", "Zl", "Zp")}
+    assert hidden <= SHAPING | SIGNS and "\n" not in shown
     assert one_line(shown) == shown
+
+
+EVERY = "".join(map(chr, range(0x110000)))
+
+
+def test_of_all_characters_only_those_that_shape_others_show_nothing():
+    formats = {each for each in EVERY if unicodedata.category(each) == "Cf"}
+    assert {each for each in formats if one_line(each) == each} == SIGNS | (SHAPING & formats)
+    harmful = set(re.findall(HARMFUL, EVERY))
+    assert not {*map(chr, INVISIBLE)} - harmful - SHAPING
+    assert not [each for each in harmful if shown_text.is_harmless(each)], "what looks plain is looked at, too"
 
 
 @pytest.mark.parametrize("text", KEPT)

@@ -4,6 +4,7 @@ for."""
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -12,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.errors import ExitCode
+from holdfast.farside.environments import user_python
+from holdfast.farside.machine import pythons
 from holdfast.snapshots.editable import editable_warnings
 from holdfast.snapshots.take import take_snapshot
 
@@ -59,11 +63,11 @@ KINDS: dict[str, Callable[[Path], None]] = {
 def project(tmp_path: Path) -> Path:
     root = tmp_path / "project"
     files = {
-        "aml_config/x.runconfig": "Target: x\nFramework: Python\nCondaDependenciesFile: requirements.txt\n",
-        "aml_config/x.compute": "type: local\nuserManagedEnvironment: false\n",
-        "aml_config/y.runconfig": "Target: x\nFramework: Python\nCondaDependenciesFile: conda.yml\n",
-        "aml_config/z.runconfig": "Target: x\nFramework: Python\nCondaDependenciesFile: uv.lock\n",
-        "aml_config/p.runconfig": "Target: x\nFramework: Python\nCondaDependenciesFile: pyproject.toml\n",
+        "aml_config/night.runconfig": "Target: box7\nFramework: Python\nCondaDependenciesFile: requirements.txt\n",
+        "aml_config/box7.compute": "type: local\nuserManagedEnvironment: false\n",
+        "aml_config/y.runconfig": "Target: box7\nFramework: Python\nCondaDependenciesFile: conda.yml\n",
+        "aml_config/z.runconfig": "Target: box7\nFramework: Python\nCondaDependenciesFile: uv.lock\n",
+        "aml_config/p.runconfig": "Target: box7\nFramework: Python\nCondaDependenciesFile: pyproject.toml\n",
         "requirements.txt": "-r more.txt\n-c limits.txt\n./own.whl\n",
         "more.txt": "six\n",
         "limits.txt": "six<2\n",
@@ -80,32 +84,62 @@ def project(tmp_path: Path) -> Path:
     return root
 
 
-def _run(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def _run(project: Path, *words: str, patience: float = HANG) -> subprocess.CompletedProcess[str]:
     argv = [sys.executable, "-m", "holdfast", *words]
-    return subprocess.run(argv, cwd=project, capture_output=True, text=True, timeout=HANG, check=False)
+    return subprocess.run(argv, cwd=project, capture_output=True, text=True, timeout=patience, check=False)
+
+
+UNREADABLE = "is not a file|not a regular file|is larger than 1 MB|larger than 1048576 bytes"
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "endless"])
 @pytest.mark.parametrize(
-    ("file", "configuration"),
+    ("file", "configuration", "code", "told"),
     [
-        (".amlignore", "y"),
-        ("aml_config/project.json", "y"),
-        ("aml_config/x.runconfig", "x"),
-        ("aml_config/x.compute", "x"),
-        ("conda.yml", "y"),
-        ("requirements.txt", "x"),
-        ("more.txt", "x"),
-        ("limits.txt", "x"),
-        ("own.whl", "x"),
-        ("pyproject.toml", "p"),
-        ("pyproject.toml", "z"),
-        (".python-version", "p"),
-        ("uv.lock", "z"),
-        ("train.py", "y"),
+        (
+            ".amlignore",
+            "y",
+            0,
+            r"`\.amlignore` cannot be read \((not a regular file|larger than)",
+        ),
+        ("aml_config/project.json", "y", ExitCode.STORAGE, rf"project\.json` cannot be read: ({UNREADABLE})"),
+        (
+            "aml_config/night.runconfig",
+            "night",
+            (ExitCode.USAGE, ExitCode.CONFIGURATION),
+            rf"no run configuration `night`|night\.runconfig: ({UNREADABLE})",
+        ),
+        (
+            "aml_config/box7.compute",
+            "night",
+            ExitCode.CONFIGURATION,
+            rf"night\.runconfig:1: Target: .*`box7`|box7\.compute: ({UNREADABLE})",
+        ),
+        ("conda.yml", "y", ExitCode.CONFIGURATION, rf"  conda\.yml: ({UNREADABLE})"),
+        ("requirements.txt", "night", ExitCode.CONFIGURATION, rf"  requirements\.txt: ({UNREADABLE})"),
+        ("more.txt", "night", ExitCode.CONFIGURATION, rf"  more\.txt: ({UNREADABLE})|`more\.txt` is outside"),
+        ("limits.txt", "night", ExitCode.CONFIGURATION, rf"  limits\.txt: ({UNREADABLE})|`limits\.txt` is outside"),
+        (
+            "own.whl",
+            "night",
+            (ExitCode.PROJECT, ExitCode.CONFIGURATION),
+            rf"own\.whl`, which the environment is made from, cannot be read: ({UNREADABLE})|`\./own\.whl` is outside",
+        ),
+        ("pyproject.toml", "p", ExitCode.CONFIGURATION, rf"  pyproject\.toml: ({UNREADABLE})"),
+        (
+            "pyproject.toml",
+            "z",
+            ExitCode.CONFIGURATION,
+            rf"no `pyproject\.toml` beside|project\.toml: ({UNREADABLE})",
+        ),
+        (".python-version", "p", ExitCode.CONFIGURATION, rf"  \.python-version: ({UNREADABLE})"),
+        ("uv.lock", "z", ExitCode.CONFIGURATION, r"  uv\.lock: (there is no such file|is too large to be a lock)"),
+        ("train.py", "y", ExitCode.PROJECT, r"`train\.py` (is no regular file|is left out of the snapshot)"),
     ],
 )
-def test_a_command_names_the_file_and_ends(project: Path, file: str, configuration: str, kind: str) -> None:
+def test_a_command_names_the_file_and_ends(
+    project: Path, file: str, configuration: str, code: int | tuple[int, ...], told: str, kind: str
+) -> None:
     if kind == "endless" and file == "own.whl":
         return  # a large package is one
     (project / file).unlink(missing_ok=True)
@@ -115,13 +149,44 @@ def test_a_command_names_the_file_and_ends(project: Path, file: str, configurati
     elif kind == "endless":
         (project / ".amlignore").write_text(f"/{file}\n")
     found = _run(project, "submit", "--dry-run", "-c", configuration, "train.py")
-    assert "internal error" not in found.stderr
-    assert "Traceback" not in found.stderr
-    name = Path(file).name.removesuffix(".runconfig").removesuffix(".compute")
-    assert name in found.stderr, found.stderr
+    assert found.returncode in (code if isinstance(code, tuple) else (code,)), found.stderr
+    assert re.search(told, found.stderr), found.stderr
     if kind == "pipe":
         for words in (["environment", "check", "-c", configuration], ["history", "list"], ["computetarget", "list"]):
             assert "internal error" not in _run(project, *words).stderr
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_link_to_an_asset_is_read_only_where_it_is_a_file(project: Path, kind: str) -> None:
+    (project / "assets").mkdir()
+    KINDS[kind](project / "assets" / "m.link")
+    found = _run(project, "asset", "download", "-l", "assets/m.link", "-d", "out", patience=30.0)
+    assert found.returncode == ExitCode.STORAGE, found.stderr
+    assert "Could not read the link: " in found.stderr and "m.link" in found.stderr
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("file", ["pyvenv.cfg", "bin/python3", "bin/python3.11"])
+def test_a_python_that_a_target_names_is_looked_at(project: Path, file: str, kind: str) -> None:
+    (project / "venv" / "bin").mkdir(parents=True)
+    (project / "venv" / "bin" / "python3").symlink_to("python3.11")
+    (project / "venv" / "bin" / "python3.11").write_bytes(b"\x7fELF")
+    (project / "venv" / file).unlink(missing_ok=True)
+    KINDS[kind](project / "venv" / file)
+    for each in (project / "venv" / "bin").iterdir():
+        if not each.is_symlink():
+            each.chmod(0o755)
+    (project / ".amlignore").write_text("/venv/\n")
+    (project / "aml_config/box7.compute").write_text("type: local\npythonLocation: venv/bin/python3\n")
+    for words in (("environment", "check", "-c", "night"), ("submit", "--dry-run", "-c", "night", "train.py")):
+        found = _run(project, *words)
+        assert found.returncode != ExitCode.INTERNAL, found.stderr
+        assert "Traceback" not in found.stderr
+    python = str(project / "venv" / "bin" / "python3")
+    user_python.beside(python)
+    user_python.is_script(python)
+    pythons.version_by_place(python)
+    pythons._is_program(python)
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "terminal", "socket"])

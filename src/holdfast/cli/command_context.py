@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.cli.questions import asker
 from holdfast.errors import ConfigurationError, UnknownName
+from holdfast.farside.system.real_paths import real_path
 from holdfast.frozen import replace
 from holdfast.project.folder import Project, find_project
 from holdfast.workbench.reach.context import Context, read_context
@@ -53,7 +54,7 @@ def tell_if_shipped(project: Project, folder: Path, context: Context) -> None:
     from holdfast.snapshots.ignore import AMLIGNORE, explain
     from holdfast.snapshots.patterns import typed_line
 
-    place, root = folder.resolve(), project.root.resolve()
+    place, root = Path(real_path(folder)), Path(real_path(project.root))
     if root not in place.parents:
         return
     inside = place.relative_to(root).as_posix()

@@ -69,7 +69,7 @@ def status_command(run: str, target: str | None, output: Output) -> None:
     record = run_as_dict(found)
     silence = silences(project, [found.run_id], context).get(found.run_id) if found.ending is None else None
     if output.chosen_format() == "table" and output.query is None:
-        running = found.running_time(context.now())
+        running = found.running_time(session.time_there())
         record["duration"] = short_duration(running) or None
         record["status"] = status_mark(found, silence, context.now()).text
         notes = notes_of(found)

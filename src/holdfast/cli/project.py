@@ -11,6 +11,7 @@ from holdfast.cli.command_context import current_context, current_project, tell_
 from holdfast.cli.options import RUN_HELP, run_names, runconfig_names, target_option, template_names
 from holdfast.cli.output_format import CliCommand, Column, Output, output_options
 from holdfast.errors import ExitCode, UsageError
+from holdfast.farside.system.real_paths import real_path
 from holdfast.history.run_folder import RunFolders
 from holdfast.presenting.run_words import taken_over
 from holdfast.project.compute import render_address
@@ -89,7 +90,7 @@ def restore_command(run: str, path: Path | None, overwrite: bool) -> None:
     folders = RunFolders(project.state_directory)
     submission = folders.submission(folders.resolve(run))
     destination = path or context.directory / submission.run_id
-    if not overwrite and destination.resolve() != project.root.resolve():
+    if not overwrite and real_path(destination) != real_path(project.root):
         require_room(destination)
     store = ObjectStore(project.state_directory / "objects")
     count = restore_snapshot(store, submission.snapshot, destination, overwrite)

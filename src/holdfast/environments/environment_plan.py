@@ -16,7 +16,7 @@ from holdfast.farside.environments import locks as far
 from holdfast.frozen import dataclass
 from holdfast.plan import EnvironmentPlan, Hole, Text, text
 from holdfast.project.environment_spec import EnvironmentSpec, Requirement, is_option
-from holdfast.regular_files import odd_entry_in
+from holdfast.regular_files import odd_entry_in, read_regular
 from holdfast.whole_files import write_whole
 
 FORMAT = far.FORMAT
@@ -24,6 +24,8 @@ FOLDER = "locks"
 """In the project's state, and in Holdfast's folder on each machine."""
 
 _MOST = 16
+_LARGEST = 64_000_000
+"""Bytes of a lock: a host may have made it."""
 """Locks of a spec that are sent along: platforms times Pythons are fewer."""
 
 Lock = Mapping[str, Any]
@@ -84,7 +86,7 @@ def _placed(requirements: Sequence[Requirement]) -> tuple[tuple[str, str], ...]:
 def read_lock(path: Path) -> Lock | None:
     """The lock in a file; None if there is none, or none that this version can read."""
     try:
-        found = json.loads(path.read_bytes())
+        found = json.loads(read_regular(path, _LARGEST, follows_link=False))
     except (OSError, ValueError, RecursionError):
         return None
     return found if is_lock(found) else None

@@ -18,11 +18,12 @@ from holdfast.environments.spec_findings import SpecFinding
 from holdfast.errors import ConfigurationError, StorageError
 from holdfast.frozen import dataclass
 from holdfast.project.credentials import without_credentials
-from holdfast.project.documents import BYTE_ORDER_MARK, read_text, render_scalar
+from holdfast.project.documents import BYTE_ORDER_MARK, MAXIMUM_BYTES, read_text, render_scalar
 from holdfast.project.nodes import ListNode, MapNode, Node, Scalar, parse_nodes
 from holdfast.project.problems import Mistake, Problem
 from holdfast.project.pyproject import parse_toml
 from holdfast.project.requirement_lines import in_one_spelling, logical_lines, parse_options
+from holdfast.regular_files import read_regular
 from holdfast.whole_files import whole
 
 
@@ -220,7 +221,7 @@ def _write_all(root: Path, texts: Mapping[str, bytes]) -> None:
                 before[root / file] = all_of_them.enter_context(_written(root, file, content))
     except StorageError:
         for path, content in before.items():
-            if path.read_bytes() != content:
+            if read_regular(path, MAXIMUM_BYTES) != content:
                 path.write_bytes(content)
         raise
 
@@ -233,7 +234,7 @@ def _written(root: Path, file: str, content: bytes) -> Iterator[bytes]:
         with whole(path) as temporary:
             temporary.write_bytes(content)
             temporary.chmod(stat.S_IMODE(path.stat().st_mode))
-            yield path.read_bytes()
+            yield read_regular(path, MAXIMUM_BYTES)
     except OSError as error:
         remedy = "Check its permissions and the disk. Nothing was changed."
         raise StorageError(f"`{file}` cannot be written: {error.strerror}.", remedy) from error

@@ -21,6 +21,7 @@ from holdfast.farside.environments.installer_errors import NETWORK, explain
 from holdfast.farside.environments.locks import package_lines, torch_backend, without_notes
 from holdfast.farside.environments.pins import differences, narrowed, pins, summary_of
 from holdfast.farside.environments.settings import translated
+from holdfast.farside.system.real_paths import real_path
 from holdfast.frozen import dataclass, field, replace
 from holdfast.plan import EnvironmentPlan
 from holdfast.project.pyproject import parse_toml
@@ -100,7 +101,7 @@ def wheel_files(lock: Lock, machine: ForeignMachine, plan: EnvironmentPlan, uv: 
             "Build a wheel of it (uv build --wheel), put it into the project and name its path.",
         )
     with tempfile.TemporaryDirectory(prefix="holdfast-") as made:
-        folder = Path(made).resolve()
+        folder = Path(real_path(made))
         _write(folder / _LOCK, [*plan.options, text])
         words = [*torch_backend(dict(lock)), "--no-deps", "--format", "pylock.toml", "--output-file", _FILES]
         _run(uv, folder, [_LOCK, *words, *_arguments(machine, plan)], plan, machine)
@@ -109,7 +110,7 @@ def wheel_files(lock: Lock, machine: ForeignMachine, plan: EnvironmentPlan, uv: 
 
 def _compiled(machine: ForeignMachine, plan: EnvironmentPlan, uv: Installer, more: Sequence[str]) -> str:
     with tempfile.TemporaryDirectory(prefix="holdfast-") as made:
-        folder = Path(made).resolve()
+        folder = Path(real_path(made))
         _write(folder / _WANTED, [*plan.options, *(text for text, _ in plan.requirements)])
         words = [_WANTED, *more, "--generate-hashes", "--no-header", "--output-file", _LOCK]
         if plan.constraints:
@@ -222,7 +223,7 @@ def read_wheel_files(pylock: str, requirements: str, folder: Path, project: Path
 
 def _of_project(requirements: str, project: Path) -> set[str]:
     """The wheels that the lock names by their path in the project."""
-    inside = project.resolve().as_uri() + "/"
+    inside = Path(real_path(project)).as_uri() + "/"
     named = re.findall(r"^(?:\S+ @ )?\$\{HOLDFAST_FILES\}/(\S+)", requirements, re.MULTILINE)
     return {urljoin(inside, quote(each.partition("[")[0])) for each in named}
 
@@ -248,7 +249,7 @@ def _candidates(package: _Package, folder: Path) -> Iterator[WheelFile]:
     rows = (*package.wheels, *((package.archive,) if package.archive is not None else ()))
     for row in rows:
         try:
-            url = row.url if row.url is not None else (folder / row.path).resolve().as_uri()
+            url = row.url if row.url is not None else Path(real_path(folder / row.path)).as_uri()
             name = row.name or unquote(urlsplit(url).path.rpartition("/")[2])
         except ValueError:  # no address, or no path
             continue

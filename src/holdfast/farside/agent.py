@@ -20,7 +20,8 @@ from holdfast.farside.run.run_start import give_up, queued, start_or_give_up
 from holdfast.farside.system import frames, kernel
 from holdfast.farside.system.closed_home import require_closed
 from holdfast.farside.system.frames import Message
-from holdfast.farside.system.layout import ENTRY, Home
+from holdfast.farside.system.journal import JournalWriter
+from holdfast.farside.system.layout import ENTRY, JOURNAL, Home
 from holdfast.farside.system.nofollow import describe
 from holdfast.farside.system.output import widen
 from holdfast.farside.system.refusal import Refused
@@ -212,17 +213,18 @@ class Agent:
         when it has all; with `stay`, go on sending until the run ends. The answer comes first, so that no
         pushes collect. One that stays may ask for a word every `alive` seconds, and then gets one, news or not: a link
         that died says nothing either."""
-        missing, found = {}, []
+        missing, found, clocks = {}, [], {}
         for asked in message["runs"]:
             folder = self.home.run(asked["project"], asked["run"])
             try:
                 found.append(subscribe(folder, asked))
+                clocks[asked["run"]] = JournalWriter(os.path.join(folder, JOURNAL)).clock().now()
             except Refused as refusal:
                 missing[asked["run"]] = refusal.message
         pulse = message.get("alive") if message.get("stay") else None
         if pulse is not None:
             self._pulse = max(0.05, float(pulse))
-        self._reply({"id": message.get("id"), "ok": {"missing": missing, "alive": pulse}})
+        self._reply({"id": message.get("id"), "ok": {"missing": missing, "alive": pulse, "clocks": clocks}})
         self._judge(found)
         for subscription in found:
             if message.get("stay"):

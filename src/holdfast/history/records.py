@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ from holdfast.whole_files import storage_error
 
 MOST_KEPT = 1000
 """Notes of a run, and processes that had to be ended."""
+_COPIES_NAMED = 20
 DIVERGED = ".diverged-"
 """In the name of a copy that was not the beginning of the host's file: kept beside the new one."""
 
@@ -106,12 +107,15 @@ def read_run(folders: RunFolders, run_id: str) -> Run:
         run = _with_note(run, f"Outputs stay on the run's machine, as asked (--no-outputs). Fetch them: {fetch}")
     for note in folders.notes_at_home(run_id) if run.status.is_final else ():
         run = _with_note(run, note)
-    for name in _diverged(folder):
+    return replace(run, notes=(*run.notes, *_notes_on_copies(_diverged(folder))))
+
+
+def _notes_on_copies(names: list[str]) -> Iterator[str]:
+    for name in names[:_COPIES_NAMED]:
         original = name.partition(DIVERGED)[0]
-        run = _with_note(
-            run, f"`{original}` on the host differed from the copy here; the old copy is kept as `{name}`."
-        )
-    return run
+        yield f"`{original}` on the host differed from the copy here; the old copy is kept as `{name}`."
+    if len(names) > _COPIES_NAMED:
+        yield f"{len(names) - _COPIES_NAMED} more old copies have `{DIVERGED}` in their names."
 
 
 def _abandoned(run: Run, why: str | None) -> Run:

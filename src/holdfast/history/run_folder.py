@@ -19,7 +19,7 @@ from holdfast.errors import StorageError, UnknownName, UsageError, nearest
 from holdfast.farside.system.folders import remove_folder
 from holdfast.frozen import dataclass
 from holdfast.model import RECORD_FORMAT, ClockTime, Place, Submission
-from holdfast.regular_files import odd_entry_in, what_is_odd
+from holdfast.regular_files import odd_entry_in, read_regular, what_is_odd
 from holdfast.shown_text import pasted
 from holdfast.whole_files import move, storage_error, sync_folder, write_durably, write_whole
 
@@ -34,6 +34,8 @@ ABANDONED = "abandoned.json"
 """The run was given up: when, and why its host could not be asked."""
 WITHIN = ("metrics", ".incoming")
 """Folders of a run in which its files lie too. What a script wrote, links among it, is in `outputs` and `uploads`."""
+_LARGEST = 64_000_000
+"""Bytes of a record."""
 NEWEST = 5
 """Runs that are named if one is not found."""
 
@@ -46,6 +48,8 @@ class _HostRecord:
     folder: str = ""
     node: str = ""
     clock_offset: ClockTime | None = None
+    boot: str = ""
+    run_ahead: ClockTime | None = None
 
 
 class RunFolders:
@@ -193,6 +197,12 @@ class RunFolders:
         """Seconds by which the clock of the run's host was ahead of this machine's; None if it is this machine's."""
         return recover(_HostRecord, self._known(run_id, HOST)).clock_offset
 
+    def run_ahead(self, run_id: str, boot: str) -> float | None:
+        """Seconds by which the run's clock is ahead of the time since this machine's start `boot`; None if its host
+        has not been heard since."""
+        found = recover(_HostRecord, self._known(run_id, HOST))
+        return found.run_ahead if found.boot == boot else None
+
     def place(self, run_id: str) -> Place | None:
         """The only place where the run can have been started. None: it was never sent, or its machine could not be
         identified."""
@@ -216,6 +226,11 @@ class RunFolders:
         with contextlib.suppress(OSError):
             self._write_host(run_id, {"host": host, "clock_offset": offset, "uncertainty": uncertainty})
 
+    def write_run_ahead(self, run_id: str, boot: str, ahead: float) -> None:
+        """If it cannot be written, how long the run has been going on is told by the clocks of both machines."""
+        with contextlib.suppress(OSError):
+            self._write_host(run_id, {"boot": boot, "run_ahead": ahead})
+
     def submission(self, run_id: str) -> Submission:
         data = self._object(run_id, SUBMISSION)
         try:
@@ -236,7 +251,8 @@ class RunFolders:
     def _known(self, run_id: str, name: str) -> dict[str, Any]:
         """What a file of the run holds; empty if it cannot be read."""
         try:
-            return recover(dict[str, Any], json.loads((self.path(run_id) / name).read_bytes()))
+            data = read_regular(self.path(run_id) / name, _LARGEST, follows_link=False)
+            return recover(dict[str, Any], json.loads(data))
         except (OSError, StorageError, ValueError, RecursionError):
             return {}
 
@@ -278,7 +294,7 @@ class RunFolders:
     def _read(self, run_id: str, name: str) -> object:
         path = self.path(run_id) / name
         try:
-            return json.loads(path.read_bytes())
+            return json.loads(read_regular(path, _LARGEST, follows_link=False))
         except (FileNotFoundError, NotADirectoryError) as error:
             if not self.path(run_id).is_dir():
                 raise _unknown(run_id, self.all_ids()) from error

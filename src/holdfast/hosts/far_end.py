@@ -1,4 +1,4 @@
-"""The process that is, or leads to, the far end of a connection, and the two threads that read from it."""
+"""The process that is, or leads to, the far end of a connection, and the threads that read from it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from typing import Any, BinaryIO
 from holdfast.errors import HoldfastError, HostError, Unreachable
 from holdfast.farside.system import frames
 from holdfast.frozen import dataclass
+from holdfast.hosts.complaints import Complaints
 
 _KEPT_BEFORE = 2048
 MOST_BEFORE = 4 << 20
 """Bytes that a login shell may print before the far side's first word."""
 _MOST_WORDS = 8
 """That the far end says before it is ready."""
-KEPT_COMPLAINTS, _LINES_KEPT = 1 << 16, 40
-"""Bytes and lines of stderr, the last ones."""
 _MOST_UNTAKEN = 64 << 20
 """Bytes that are still read when the connection has been closed: of what was on its way."""
 _HEADER = 16
@@ -66,14 +65,10 @@ class FarEnd:
         self._nonce, self._hand_over, self._supply = nonce, hand_over, supply
         self._ear = _Ear(_present(self._process.stdout).detach())  # type: ignore[attr-defined] # it is buffered
         self._stdout = io.BufferedReader(self._ear)
-        self._complaints = b""
+        self._complaints = Complaints(self._process.stderr)
         self._before = b""
-        self._readers = [
-            threading.Thread(target=self._read_frames, daemon=True),
-            threading.Thread(target=self._read_complaints, daemon=True),
-        ]
-        for reader in self._readers:
-            reader.start()
+        self._reader = threading.Thread(target=self._read_frames, daemon=True)
+        self._reader.start()
 
     @property
     def heard_at(self) -> float:
@@ -102,12 +97,10 @@ class FarEnd:
             self.kill()
 
     def said(self) -> Said:
-        for reader in self._readers[::-1]:
-            if reader is not threading.current_thread():
-                reader.join(1.0)
-        lines = self._complaints.decode("utf-8", "replace").strip().splitlines(keepends=True)
-        stderr = "".join(lines[-_LINES_KEPT:])
-        return Said(self._process.poll(), stderr, self._before.decode("utf-8", "replace"))
+        self._complaints.join(1.0)
+        if self._reader is not threading.current_thread():
+            self._reader.join(1.0)
+        return Said(self._process.poll(), self._complaints.text(), self._before.decode("utf-8", "replace"))
 
     def _read_frames(self) -> None:
         stdout = self._stdout
@@ -183,12 +176,6 @@ class FarEnd:
             f"The login shell there printed more than {MOST_BEFORE >> 20} MB, and the far side was not heard.",
             "Find what its start-up files print (~/.bashrc, ~/.profile), and have them print it in terminals only.",
         )
-
-    def _read_complaints(self) -> None:
-        """Always, so that what leads there never waits; only the end is kept."""
-        with _present(self._process.stderr) as stream:
-            while data := stream.read1(1 << 16):  # type: ignore[attr-defined] # it is buffered
-                self._complaints = (self._complaints + data)[-KEPT_COMPLAINTS:]
 
 
 class _Ear(io.RawIOBase):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple
 
 from holdfast.codec import Between
-from holdfast.frozen import dataclass
+from holdfast.frozen import dataclass, field
 from holdfast.model import ClockTime, Place
 
 Seconds = ClockTime
@@ -53,10 +53,11 @@ class Started:
 @dataclass(frozen=True)
 class Followed:
     """`missing`: the runs that are not there, and why. `alive`: something will be heard so often; None: nothing is
-    promised."""
+    promised. `clocks`: the time now of each other run, by its own clock."""
 
     missing: Mapping[str, str]
     alive: float | None
+    clocks: Mapping[str, Seconds] = field(default_factory=dict)
 
 
 class FileRow(NamedTuple):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.errors import ConfigurationError, UnknownName
+from holdfast.farside.system.real_paths import real_path
 from holdfast.frozen import dataclass, replace
 from holdfast.project.compute import CONTAINER_TYPES, ComputeTarget, compute_names, examine_compute
 from holdfast.project.folder import BUILTIN, CONFIGURATION_FOLDER, Project, refuse_paths
@@ -133,9 +134,9 @@ def _runconfig_name(project: Project, written: str) -> str:
         return written
     folder, file = os.path.split(written)
     if folder:
-        home = os.path.realpath(project.root / CONFIGURATION_FOLDER)
+        home = real_path(project.root / CONFIGURATION_FOLDER)
         # Typed in the project's folder, or below it with the way back up.
-        if home not in (os.path.realpath(project.root / folder), os.path.realpath(folder)):
+        if home not in (real_path(project.root / folder), real_path(folder)):
             refuse_paths("run configuration", written)
     name = file.removesuffix(SUFFIX)
     refuse_paths("run configuration", name)

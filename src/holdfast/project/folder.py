@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import HoldfastError, ProjectError, StorageError, UsageError
+from holdfast.farside.system.real_paths import real_path
 from holdfast.frozen import dataclass, replace
 from holdfast.project import provenance
 from holdfast.project.provenance import STATE_FOLDER
@@ -105,7 +106,7 @@ def share_identity(project: Project) -> None:
 
 def ensure_state_directory(project: Project, user_home: Path | None = None) -> Path:
     """`.holdfast/` with its `.gitignore`. Refuses `/` and `user_home`, where `.holdfast` is the machine's own."""
-    is_home = user_home is not None and os.path.realpath(project.root) == os.path.realpath(user_home)
+    is_home = user_home is not None and real_path(project.root) == real_path(user_home)
     if is_home or project.root == project.root.parent:
         raise ProjectError(
             f"`{project.root}` cannot be a project: all that lies below it would belong to it.",

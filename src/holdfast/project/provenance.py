@@ -20,6 +20,7 @@ from pathlib import Path
 
 from holdfast.errors import ProjectError, StorageError
 from holdfast.farside.system.ownership import OTHERS_WRITE, account_name, is_own
+from holdfast.farside.system.real_paths import real_path
 from holdfast.frozen import dataclass
 from holdfast.project.tracked_files import Tracked, tracked_of
 from holdfast.regular_files import odd_entry_in, read_regular, what_is_odd
@@ -179,8 +180,8 @@ def _stays_inside(state: Path, path: Path) -> bool:
     parts = path.relative_to(state).parts
     if len(parts) < 4 or parts[0] != "runs" or parts[2] not in _WITH_LINKS or not path.is_symlink():
         return False
-    top = os.path.realpath(state.joinpath(*parts[:3]))
-    return os.path.realpath(path).startswith(top + os.sep)
+    top = real_path(state.joinpath(*parts[:3]))
+    return real_path(path).startswith(top + os.sep)
 
 
 def _require_folder(state: Path, found: os.stat_result) -> None:
@@ -222,7 +223,7 @@ def _shut_others_out(state: Path) -> None:
 
 
 def _refuse_machines_own(state: Path, home: Path) -> None:
-    is_home = os.path.realpath(state) == os.path.realpath(home)
+    is_home = real_path(state) == real_path(home)
     if is_home or os.path.lexists(state / _HOME_MARK):
         raise ProjectError(
             f"`{state}` is Holdfast's own folder on this machine, so `{state.parent}` cannot be a project.",

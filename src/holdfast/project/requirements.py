@@ -11,6 +11,7 @@ import posixpath
 import re
 from pathlib import Path
 
+from holdfast.farside.system.real_paths import real_path
 from holdfast.frozen import dataclass, replace
 from holdfast.project.credentials import Concealer
 from holdfast.project.documents import BYTE_ORDER_MARK, MAXIMUM_BYTES, read_text
@@ -289,8 +290,8 @@ class RequirementLines:
 
     def _is_inside(self, relative: str) -> bool:
         """Links that lead out of the project would lead nowhere on the machine."""
-        top = os.path.realpath(self.root).rstrip(os.sep)
-        return (os.path.realpath(self.root / relative) + os.sep).startswith(top + os.sep)
+        top = real_path(self.root).rstrip(os.sep)
+        return (real_path(self.root / relative) + os.sep).startswith(top + os.sep)
 
     def _note(self, relative: str) -> None:
         if relative not in self.files:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from holdfast.farside.system.real_paths import real_path
 from holdfast.regular_files import read_regular
 from holdfast.snapshots.warnings import SnapshotWarning, shown
 
@@ -41,13 +42,13 @@ def editable_installs(python: Path, home: Path | None = None) -> list[tuple[str,
 
 
 def editable_warnings(python: Path, project_root: Path, home: Path | None = None) -> list[SnapshotWarning]:
-    root = Path(os.path.realpath(project_root))
+    root = Path(real_path(project_root))
     installs = editable_installs(python, home)
     return [_warning(package, folder, root) for package, folder in installs if package != _OURS]
 
 
 def _warning(package: str, folder: Path, root: Path) -> SnapshotWarning:
-    place = Path(os.path.realpath(folder))
+    place = Path(real_path(folder))
     if place != root and root not in place.parents:
         live = f"The package `{package}` is used live from {shown(str(folder))}"
         message = f"{live}, so a later edit reaches the run."
@@ -67,13 +68,13 @@ def _site_packages(python: Path, home: Path | None) -> Iterator[Path]:
     prefix = python.parent.parent
     configuration = _read_lines(prefix / "pyvenv.cfg")
     if configuration is None:
-        yield from _below(Path(os.path.realpath(python)), home)
+        yield from _below(Path(real_path(python)), home)
         return
     yield from _libraries(prefix, "python*")
     settings = dict(_setting(line) for line in configuration)
     if settings.get("include-system-site-packages") == "true" and settings.get("home"):
         base = Path(settings["home"])
-        yield from _below(Path(os.path.realpath(base / python.name)), home)
+        yield from _below(Path(real_path(base / python.name)), home)
 
 
 def _below(interpreter: Path, home: Path | None) -> Iterator[Path]:
@@ -92,7 +93,7 @@ def _libraries(prefix: Path, library: str) -> Iterator[Path]:
     for folder in ("lib", "lib64"):
         for packages in ("site-packages", "dist-packages"):
             for site in sorted(prefix.glob(f"{folder}/{library}/{packages}")):
-                real = os.path.realpath(site)
+                real = real_path(site)
                 if real not in seen:
                     seen.add(real)
                     yield site

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from holdfast.errors import ProjectError
-from holdfast.farside.system.reserved_names import reserved_path
+from holdfast.farside.system import real_paths, reserved_names
 from holdfast.frozen import dataclass, field
 from holdfast.regular_files import read_regular
 from holdfast.shown_text import pasted
@@ -157,7 +157,7 @@ class _Project:
     """A listing in the making."""
 
     def __init__(self, root: Path, environment: Mapping[str, str] | None, more_rules: bytes = b"") -> None:
-        self.root = with_slashes(os.fsencode(os.path.realpath(root)))
+        self.root = with_slashes(os.fsencode(real_paths.real_path(root)))
         self.git = Git(environment)
         self._is_git_stuck = False
         if not os.path.isdir(self.root):
@@ -174,9 +174,9 @@ class _Project:
     def listing(self, fingerprint: str) -> FileListing:
         joined = os.fsdecode(b"\0".join(self._files))  # one conversion for all names: none of them can hold a NUL
         paths = tuple(joined.split("\0")) if joined else ()
-        if reserved_path(paths) is not None:
-            self.warnings += [reserved_name(path) for path in paths if reserved_path([path]) is not None]
-            paths = tuple(path for path in paths if reserved_path([path]) is None)
+        if reserved_names.reserved_path(paths) is not None:
+            self.warnings += [reserved_name(path) for path in paths if reserved_names.reserved_path([path]) is not None]
+            paths = tuple(path for path in paths if reserved_names.reserved_path([path]) is None)
         executable = {os.fsdecode(path): known for path, known in self._executable.items()}
         return FileListing(paths, tuple(self.warnings), "" if self.warnings else fingerprint, executable)
 

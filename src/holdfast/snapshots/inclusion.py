@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from holdfast.farside.system.real_paths import real_path
 from holdfast.snapshots.ignore import explain, list_files, up_to_link
 from holdfast.snapshots.patterns import typed_line, with_slashes
 from holdfast.snapshots.warnings import LARGE
@@ -20,7 +21,7 @@ def lines_to_ship(root: Path, relative_path: str, environment: Mapping[str, str]
     ships with them too.
     """
     relative = with_slashes(os.fsencode(os.path.normpath(relative_path)))
-    wanted = os.fsdecode(up_to_link(os.fsencode(os.path.realpath(root)), relative))
+    wanted = os.fsdecode(up_to_link(os.fsencode(real_path(root)), relative))
     before = frozenset(list_files(root, environment).paths)
     heavy: Lines = ()
     for lines in _candidates(root, wanted, environment):

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from holdfast.errors import ProjectError, StorageError
+from holdfast.farside.system.real_paths import real_path
 from holdfast.project.file_names import unstorable
 from holdfast.regular_files import open_regular
 from holdfast.snapshots.manifest import ManifestEntry, decode
@@ -34,7 +35,7 @@ def restore_snapshot(store: ObjectStore, digest: str, destination: Path, overwri
     for path, reason in unstorable(entry.path for entry in entries).items():
         message = f"{shown(path)} cannot be restored on this system: {reason}."
         raise StorageError(message, "Restore the run on a Linux machine.")
-    base = os.path.realpath(destination)
+    base = real_path(destination)
     _require_folder(base, destination)
     differing = list(_differing(entries, base))
     _refuse(differing, destination, overwrite)

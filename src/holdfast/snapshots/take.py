@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
+from holdfast.farside.system.real_paths import real_path
 from holdfast.frozen import dataclass
 from holdfast.snapshots.cache import Cache, CacheWriter, Known, load_cache, writing_cache
 from holdfast.snapshots.ignore import FileListing, begin_listing
@@ -68,7 +69,7 @@ def take_snapshot(
     """
     pending = begin_listing(root, environment)
     # Git lists files on another core while we look at those we know.
-    base = os.path.realpath(root)
+    base = real_path(root)
     store = ObjectStore(state / "objects")
     cache = load_cache(state)
     unchanged = cache.unchanged(base)

@@ -4,7 +4,7 @@ import os
 import re
 from typing import Dict, List, NamedTuple
 
-from holdfast.farside.containers import docker_options
+from holdfast.farside.containers import container_age, docker_options
 from holdfast.farside.containers.daemon import Daemon, DockerClient
 from holdfast.farside.containers.docker_errors import explain
 from holdfast.farside.containers.pull import UNFIT
@@ -87,6 +87,7 @@ def common_words(docker: DockerClient, home: Home) -> List[str]:
 def whose_words(daemon: Daemon, home: Home) -> List[str]:
     words = docker_options.identity(daemon, os.getuid(), os.getgid(), os.getgroups()) + docker_options.security(daemon)
     words += ["--label", "%s=%s" % (docker_options.HOME_LABEL, home.path)]
+    words += ["--label", "%s=%s" % (container_age.LABEL, container_age.begun())]
     return words + ["--label", "%s=%d" % (docker_options.USER_LABEL, os.getuid())]
 
 

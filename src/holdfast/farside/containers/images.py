@@ -23,6 +23,7 @@ from holdfast.farside.system.files import read_json, write_whole
 from holdfast.farside.system.harmless import pasted
 from holdfast.farside.system.layout import CONTROL, Home
 from holdfast.farside.system.ownership import make_private
+from holdfast.farside.system.real_paths import real_path
 from holdfast.farside.system.refusal import Refused
 
 _KEY = "baseDockerImage"
@@ -271,7 +272,7 @@ class InImage(BuildPlace):
 
     def identity(self, path: str) -> str:
         if self._is_brought(path):
-            return os.path.realpath(path)
+            return real_path(path)
         real = [each.real for each in self.image.pythons if each.path == path]
         return "%s:%s" % (self.image.id, path if is_of_environment(path) else (real + [path])[0])
 

@@ -14,6 +14,7 @@ from holdfast.farside.environments.built_environment import bytecode
 from holdfast.farside.machine import gpus as machine_gpus
 from holdfast.farside.system.files import write_whole
 from holdfast.farside.system.layout import Home
+from holdfast.farside.system.real_paths import real_path
 from holdfast.farside.system.refusal import Refused
 
 PROXIES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy", "ftp_proxy")
@@ -67,7 +68,7 @@ def under_real_names(volumes: List[Volume]) -> List[Volume]:
     """Also where links lead to: what was made on the machine may name its own files so."""
     found = list(volumes)
     for each in volumes:
-        real = os.path.realpath(each.source)
+        real = real_path(each.source)
         if each.target == each.source and real not in [other.target for other in found]:
             found.append(Volume(real, real, each.is_writable))
     return found

@@ -22,6 +22,7 @@ from holdfast.farside.environments.workshop import Result, Room, Start
 from holdfast.farside.system.children import inherited_environment
 from holdfast.farside.system.files import names_in
 from holdfast.farside.system.layout import BUILD, SHIPPED, Home
+from holdfast.farside.system.real_paths import real_path
 from holdfast.farside.system.refusal import Refused
 
 PATIENCE = 120.0
@@ -153,9 +154,9 @@ class RoomContainer(Room):
         for path in [os.path.join(root, name) for root in self._homes() for name in _WRITTEN + _READ]:
             is_written = os.path.basename(path) in _WRITTEN
             if os.path.exists(path) and (os.path.islink(path) or not is_written):
-                found[os.path.realpath(path) if os.path.islink(path) else path] = is_written
+                found[real_path(path) if os.path.islink(path) else path] = is_written
         for name in ("work", BUILD, FIFO):
-            for path in {os.path.join(self._folder, name), os.path.join(os.path.realpath(self._folder), name)}:
+            for path in {os.path.join(self._folder, name), os.path.join(real_path(self._folder), name)}:
                 if os.path.exists(path):
                     found[path] = True
         found.setdefault(SHIPPED, False)
@@ -167,7 +168,7 @@ class RoomContainer(Room):
 
     def _homes(self) -> List[str]:
         """By both of its names, if it has two."""
-        return sorted({self._home.path, os.path.realpath(self._home.path)})
+        return sorted({self._home.path, real_path(self._home.path)})
 
     def _own_home(self) -> str:
         """Not that of scripts in containers, who could put settings for installers there."""

@@ -32,6 +32,7 @@ from holdfast.farside.environments.frameworks import (
 )
 from holdfast.farside.environments.installed import WHEEL, InstalledPackage
 from holdfast.farside.environments.platforms import platform_name
+from holdfast.farside.system.real_paths import real_path
 
 ERROR, WARNING = "error", "warning"
 CPU_BUILD = "cpu-build"
@@ -362,4 +363,4 @@ def prefix_of(python: str) -> str:
     prefix = os.path.dirname(os.path.dirname(python))
     if os.path.exists(os.path.join(prefix, "pyvenv.cfg")) or os.path.exists(os.path.join(prefix, "conda-meta")):
         return prefix
-    return os.path.dirname(os.path.dirname(os.path.realpath(python)))
+    return os.path.dirname(os.path.dirname(real_path(python)))

@@ -5,6 +5,8 @@ import re
 from typing import Iterable, List, NamedTuple, Optional, Tuple
 
 from holdfast.farside.system.files import names_in
+from holdfast.farside.system.nofollow import beginning
+from holdfast.farside.system.real_paths import real_path
 
 WHEEL, CONDA = "wheel", "conda"
 _PYTHON = re.compile(r"python(3\.\d+)\Z")
@@ -65,8 +67,8 @@ def site_folders(prefix: str) -> List[str]:
             below = (".",) if python == "site-packages" else ("site-packages", "dist-packages")
             for kind in below:
                 folder = os.path.normpath(os.path.join(prefix, library, python, kind))
-                if os.path.isdir(folder) and os.path.realpath(folder) not in seen:
-                    seen.add(os.path.realpath(folder))
+                if os.path.isdir(folder) and real_path(folder) not in seen:
+                    seen.add(real_path(folder))
                     found.append(folder)
     return found
 
@@ -89,10 +91,7 @@ def normalized(name: str) -> str:
 def read_text(path: str, longest: int = _LONGEST) -> str:
     """Empty if it is not there or cannot be read. A few files are as large as they like: not more than `longest`."""
     try:
-        if not os.path.isfile(path):
-            return ""  # a pipe would wait for ever
-        with open(path, "rb") as source:
-            return source.read(longest).decode("utf-8", "replace")
+        return beginning(path, longest).decode("utf-8", "replace")
     except (OSError, ValueError):
         return ""
 

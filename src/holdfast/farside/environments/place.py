@@ -11,6 +11,7 @@ from holdfast.farside.system.children import CannotStart, inherited_environment
 from holdfast.farside.system.files import names_in
 from holdfast.farside.system.layout import Home
 from holdfast.farside.system.programs import Program, collect
+from holdfast.farside.system.real_paths import real_path
 
 _BUILD = re.compile(r"-linux-(x86_64|aarch64|ppc64le|s390x|riscv64)-(gnu|musl)\Z")
 PATIENCE = 5.0
@@ -158,11 +159,11 @@ class BuildPlace:
 
     def identity(self, path: str) -> str:
         """A text that differs for every two Pythons; it becomes part of the environment's name."""
-        return os.path.realpath(path)
+        return real_path(path)
 
     def noted_as(self, pin: str, path: str) -> str:
         """The key for the note of which environment a lock became: the pin, or else the Python's real path."""
-        return pin or os.path.realpath(path)
+        return pin or real_path(path)
 
     def about(self, interpreter: str) -> Dict[str, str]:
         """Fields to add to the mark of an environment that is made with this Python."""

@@ -9,7 +9,8 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 from holdfast.farside.environments.installed import lines, packages_of_prefix, site_folders
 from holdfast.farside.machine.pythons import version_by_place
 from holdfast.farside.system.children import inherited_environment
-from holdfast.farside.system.nofollow import read_regular
+from holdfast.farside.system.nofollow import beginning, read_regular
+from holdfast.farside.system.real_paths import real_path
 from holdfast.farside.system.refusal import Refused
 
 _LONGEST = 1 << 20
@@ -52,7 +53,7 @@ def beside(python: str) -> Tuple[str, List[str]]:
 
 def _known(python: str) -> Tuple[str, str, Optional[Dict[str, str]]]:
     """Version, prefix, and what a virtual environment says of itself."""
-    prefix, real = os.path.dirname(os.path.dirname(python)), os.path.realpath(python)
+    prefix, real = os.path.dirname(os.path.dirname(python)), real_path(python)
     settings = _settings(prefix)
     if settings is None:
         prefix = os.path.dirname(os.path.dirname(real))
@@ -64,8 +65,7 @@ def _known(python: str) -> Tuple[str, str, Optional[Dict[str, str]]]:
 def is_script(python: str) -> bool:
     """Whether it is one that chooses a Python, as pyenv has it."""
     try:
-        with open(python, "rb") as source:
-            return source.read(2) == b"#!"
+        return beginning(python, 2) == b"#!"
     except OSError:
         return False
 

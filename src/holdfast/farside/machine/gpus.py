@@ -15,6 +15,7 @@ from holdfast.farside.system.children import Attendant, CannotStart, inherited_e
 from holdfast.farside.system.files import names_in
 from holdfast.farside.system.layout import ENTRY
 from holdfast.farside.system.programs import BRIEFLY, Program, collect
+from holdfast.farside.system.real_paths import real_path
 
 NO_DRIVER, OK, FAILED, TIMED_OUT = "no-driver", "ok", "failed", "timed-out"
 LIBRARY = "libnvidia-ml.so.1"
@@ -215,7 +216,7 @@ def _cards(root: str) -> Dict[str, str]:
             continue
         if not _read(os.path.join(device, "class")).startswith(_DISPLAY):
             continue
-        pci = os.path.basename(os.path.realpath(device))
+        pci = os.path.basename(real_path(device))
         own = _read(os.path.join(device, "product_name"))
         found[pci] = "%s %s" % (_MAKERS[maker], own or _listed(root, maker, model) or model)
     return found

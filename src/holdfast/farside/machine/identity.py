@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Sequence
 from holdfast.farside.system import kernel
 from holdfast.farside.system.digests import sha256
 from holdfast.farside.system.layout import Home
+from holdfast.farside.system.real_paths import real_path
 
 SYSTEM = ("/etc/machine-id", "/var/lib/dbus/machine-id")
 _KEPT = "machine"
@@ -26,7 +27,7 @@ def machine_id(home: Home) -> str:
 
 def place(home: Home) -> List[str]:
     """The machine, and Holdfast's folder on it, whatever links lead there."""
-    return [machine_id(home), os.path.realpath(home.path)]
+    return [machine_id(home), real_path(home.path)]
 
 
 def elsewhere(created: Dict[str, Any], home: Home) -> str:

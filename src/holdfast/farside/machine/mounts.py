@@ -4,6 +4,8 @@ import os
 import re
 from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional
 
+from holdfast.farside.system.real_paths import real_path
+
 NETWORK = frozenset(
     ("nfs", "nfs3", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "lustre", "gpfs", "mmfs", "beegfs", "glusterfs")
     + ("panfs", "pvfs2", "orangefs", "wekafs", "quobyte", "ocfs2", "gfs2", "9p", "davfs")
@@ -60,7 +62,7 @@ def mount_of(path: str, mounts: List[Mount]) -> Optional[Mount]:
 
 def folder_facts(path: str, mounts: List[Mount]) -> Dict[str, Any]:
     """Of the folder, or of the nearest one above it that exists."""
-    there = os.path.realpath(path)
+    there = real_path(path)
     while not os.path.isdir(there) and there != "/":
         there = os.path.dirname(there)
     mount = mount_of(there, mounts)

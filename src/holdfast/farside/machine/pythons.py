@@ -6,11 +6,14 @@ import re
 from typing import Dict, List, Optional, Tuple
 
 from holdfast.farside.system.files import names_in
+from holdfast.farside.system.nofollow import beginning
+from holdfast.farside.system.real_paths import real_path
 
 MOST = 40
 MOST_STARTED = 8
 QUESTION = "import sys; print('python %d.%d.%d' % sys.version_info[:3])"
 _NAME = re.compile(r"python(3(\.\d+)?)?\Z")
+_NOTED = rb"^version(?:_info)?\s*=\s*(3\.[0-9]+\.[0-9]+)"
 _FULL = re.compile(r"3\.\d+\.\d+")
 _FOLDERS = ("/usr/bin", "/usr/local/bin", "/opt/conda/bin", "/opt/conda/envs/*/bin")
 _HOME_FOLDERS = (
@@ -47,17 +50,16 @@ def version_by_place(path: str) -> Optional[str]:
     """The full version where its folder tells it: an environment's note, pyenv's folder, conda's record."""
     prefix = os.path.dirname(os.path.dirname(path))
     try:
-        with open(os.path.join(prefix, "pyvenv.cfg")) as source:
-            noted = re.search(r"^version(?:_info)?\s*=\s*(3\.\d+\.\d+)", source.read(), re.MULTILINE)
+        noted = re.search(_NOTED, beginning(os.path.join(prefix, "pyvenv.cfg"), 1 << 16), re.MULTILINE)
         if noted:
-            return noted.group(1)
+            return noted.group(1).decode("ascii")
     except (OSError, ValueError):
         pass
     for record in glob.glob(os.path.join(glob.escape(prefix), "conda-meta", "python-3.*.json")):
         conda = _FULL.search(os.path.basename(record))
         if conda:
             return conda.group(0)
-    for name in (os.path.basename(prefix), os.path.basename(os.path.dirname(os.path.dirname(os.path.realpath(path))))):
+    for name in (os.path.basename(prefix), os.path.basename(os.path.dirname(os.path.dirname(real_path(path))))):
         named = re.match(r"(?:cpython-)?(3\.\d+\.\d+)(?:\Z|-)", name)
         if named:
             return named.group(1)
@@ -66,7 +68,7 @@ def version_by_place(path: str) -> Optional[str]:
 
 def _version_by_name(path: str) -> Optional[str]:
     """`3.11` of a file that is called python3.11."""
-    named = re.match(r"python(3\.\d+)", os.path.basename(os.path.realpath(path)))
+    named = re.match(r"python(3\.\d+)", os.path.basename(real_path(path)))
     return named.group(1) if named else None
 
 
@@ -91,8 +93,7 @@ def _names(folder: str) -> List[str]:
 
 def _is_program(path: str) -> bool:
     try:
-        with open(path, "rb") as source:
-            return os.access(path, os.X_OK) and source.read(2) != b"#!"
+        return os.access(path, os.X_OK) and beginning(path, 2) != b"#!"
     except OSError:
         return False
 
@@ -100,4 +101,4 @@ def _is_program(path: str) -> bool:
 def _identity(path: str) -> str:
     """Equal for names of the same Python. A virtual environment's Python differs from the one it links to."""
     prefix = os.path.dirname(os.path.dirname(path))
-    return prefix if os.path.exists(os.path.join(prefix, "pyvenv.cfg")) else os.path.realpath(path)
+    return prefix if os.path.exists(os.path.join(prefix, "pyvenv.cfg")) else real_path(path)

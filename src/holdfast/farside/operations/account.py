@@ -10,6 +10,7 @@ from holdfast.farside.system.children import inherited_environment
 from holdfast.farside.system.files import names_in
 from holdfast.farside.system.harmless import pasted
 from holdfast.farside.system.layout import SHIPPED, Home
+from holdfast.farside.system.real_paths import real_path
 from holdfast.farside.system.refusal import Refused
 
 
@@ -70,7 +71,7 @@ def is_ours(home: Home) -> bool:
 
 def _is_protected(path: str) -> bool:
     """The root, the account's own folder, and what that lies in."""
-    for each in {os.path.abspath(path), os.path.realpath(path)}:
+    for each in {os.path.abspath(path), real_path(path)}:
         below = each.rstrip("/") + "/"
         if below == "/" or any((own + "/").startswith(below) for own in _own_folders()):
             return True
@@ -86,7 +87,7 @@ def _tighten(home: Home, mode: int) -> str:
     if not mode & (stat.S_IRWXG | stat.S_IRWXO):
         return ""
     if os.path.islink(home.path):
-        real = os.path.realpath(home.path)
+        real = real_path(home.path)
         raise Refused(
             "not-ours",
             "`%s` is a link to `%s`, which others may enter (mode %03o)." % (home.path, real, mode & 0o777),
@@ -102,12 +103,12 @@ def _tighten(home: Home, mode: int) -> str:
 
 def _is_usual(path: str) -> bool:
     """`~/.holdfast` itself: as a link it may lead to a folder that another user uses too."""
-    real = os.path.realpath(path)
+    real = real_path(path)
     return any(real == os.path.join(own, _USUAL) for own in _own_folders())
 
 
 def _own_folders() -> Set[str]:
-    return {os.path.realpath(folder) for folder in (account_home(), os.path.expanduser("~")) if folder}
+    return {real_path(folder) for folder in (account_home(), os.path.expanduser("~")) if folder}
 
 
 _ENOUGH = 5 << 30
@@ -118,7 +119,7 @@ def places(home: Home) -> Dict[str, Any]:
     """`network`: the kind of network file system that the folder is on, empty for none; `local`: a better place for it,
     None where there is none."""
     mounted = mounts.read_mounts(inherited_environment())
-    mount = mounts.mount_of(os.path.realpath(home.path), mounted)
+    mount = mounts.mount_of(real_path(home.path), mounted)
     if mount is None or not mount.is_network:
         return {"network": "", "local": None}
     return {"network": mount.kind, "local": local_place(candidates(account_name()), mounted, _ENOUGH)}

@@ -12,6 +12,7 @@ from holdfast.farside.operations.account import account_home
 from holdfast.farside.system.files import whole
 from holdfast.farside.system.layout import Home
 from holdfast.farside.system.ownership import OTHERS_WRITE
+from holdfast.farside.system.real_paths import real_path
 from holdfast.farside.system.refusal import Refused
 
 KEY_STAYS = "key-stays"
@@ -27,7 +28,7 @@ def authorize(_home: Home, line: str) -> Dict[str, Any]:
     path = os.path.join(home, ".ssh", "authorized_keys")
     made = [each for each in (path, os.path.dirname(path)) if not os.path.lexists(each)]
     added = add_line(path, line)
-    real = os.path.realpath(path)
+    real = real_path(path)
     looked_at = [home, os.path.dirname(path), path] + ([os.path.dirname(real)] if os.path.islink(path) else [])
     open_to_others = [each for each in looked_at if os.stat(each).st_mode & OTHERS_WRITE]
     return {"file": path, "added": added, "made": len(made), "open_to_others": open_to_others}
@@ -90,7 +91,7 @@ def remove_lines(path: str, body: str) -> int:
                     raise
                 raise Refused(
                     KEY_STAYS,
-                    "The key stays in `%s`: this account may not change that file's folder." % os.path.realpath(path),
+                    "The key stays in `%s`: this account may not change that file's folder." % real_path(path),
                     "Take the line with %s… out of it by hand." % body[:40],
                 )
     return len(lines) - len(kept)
@@ -128,7 +129,7 @@ def _has_key(line: bytes, body: str) -> bool:
 
 def _replace(path: str, content: bytes) -> None:
     """Replaces the file whole, so that a full disk locks no user out; of a link, the file that it leads to."""
-    real = os.path.realpath(path)
+    real = real_path(path)
     with whole(real, 0o600, is_durable=True) as target:
         target.write(content)
         _take_after(real, target.fileno())

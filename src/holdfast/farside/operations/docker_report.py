@@ -4,7 +4,7 @@ container that does what runs do: writes to Holdfast's folder, speaks through a 
 import os
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from holdfast.farside.containers import docker_options, images
+from holdfast.farside.containers import container_age, docker_options, images
 from holdfast.farside.containers.daemon import Daemon, DockerClient, forget
 from holdfast.farside.containers.docker_errors import DOCKER, ELSEWHERE, NO_GPUS, explain
 from holdfast.farside.containers.outfit import require_gpus, require_python, require_sources, traced
@@ -154,6 +154,7 @@ class _Trial(NamedTuple):
             words += docker_options.mount(volume.source, volume.target, volume.is_writable)
         words += ["--label", "%s=%s" % (docker_options.HOME_LABEL, self.home.path)]
         words += ["--label", "%s=%d" % (docker_options.USER_LABEL, os.getuid())]
+        words += ["--label", "%s=%s" % (container_age.LABEL, container_age.begun())]
         return words + ["--entrypoint", "/bin/sh", self.image, "-c", _SCRIPT, "holdfast", folder, self.python]
 
     def _folder(self) -> str:

@@ -1,11 +1,9 @@
 """Containers of this home whose run is over: what a supervisor that was killed could not remove any more."""
 
-import calendar
 import os
-import re
-import time
 from typing import Any, Dict, Iterator, List
 
+from holdfast.farside.containers.container_age import LABEL, age
 from holdfast.farside.containers.daemon import DockerClient
 from holdfast.farside.containers.docker_errors import explain
 from holdfast.farside.containers.docker_options import HOME_LABEL, PROJECT_LABEL, RUN_LABEL, SHELL_LABEL
@@ -18,7 +16,6 @@ PATIENCE = 60.0
 YOUNG = 600.0
 """Seconds in which a container that is no run's may be at work."""
 _LIVING = ("running", "paused", "restarting")
-_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:\.\d+)?(?:Z| ?([+-])(\d\d):?(\d\d))?")
 
 
 def find(home: Home) -> List[Dict[str, str]]:
@@ -61,7 +58,8 @@ def _over(home: Home, docker: DockerClient, rows: List[Dict[str, Any]]) -> Itera
         state = str(foreign.mapping(row.get("State")).get("Status", ""))
         if SHELL_LABEL in labels and state in _LIVING:
             continue  # a person is in it, for as long as that may be
-        if _is_at_work(home, project, run, str(row.get("Created", ""))):
+        is_young = age(str(labels.get(LABEL, "")), str(row.get("Created", ""))) < YOUNG
+        if _is_at_work(home, project, run) if run and project else is_young:
             continue
         yield {
             "name": str(row.get("Name", "")).lstrip("/"),
@@ -72,21 +70,9 @@ def _over(home: Home, docker: DockerClient, rows: List[Dict[str, Any]]) -> Itera
         }
 
 
-def _is_at_work(home: Home, project: str, run: str, created: str) -> bool:
-    if not run or not project:
-        return time.time() - _seconds(created) < YOUNG
+def _is_at_work(home: Home, project: str, run: str) -> bool:
     try:
         folder = home.run(project, run)
     except Refused:
         return True  # not one of ours, whatever it says
     return os.path.isdir(folder) and is_alive(folder)
-
-
-def _seconds(created: str) -> float:
-    """Docker says when in UTC, Podman in the machine's own time with its distance. What cannot be read is now."""
-    found = _MOMENT.match(created)
-    if found is None:
-        return time.time()
-    moment, sign, hours, minutes = found.groups()
-    distance = int(sign + "1") * (int(hours) * 3600 + int(minutes) * 60) if sign else 0
-    return float(calendar.timegm(time.strptime(moment.replace(" ", "T"), "%Y-%m-%dT%H:%M:%S")) - distance)

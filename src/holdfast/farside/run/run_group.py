@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 from holdfast.farside.system import processes
 from holdfast.farside.system.folders import walked
 from holdfast.farside.system.processes import EndedProcess
+from holdfast.farside.system.real_paths import real_path
 
 NAME = "holdfast-"
 ROOTS = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
@@ -121,7 +122,7 @@ def group_of(events: List[Dict[str, Any]]) -> RunGroup:
     generation = next((str(event.get("generation")) for event in events if event["e"] == "created"), "")
     path = next((str(event["group"]) for event in events if event.get("group")), "")
     is_known = generation and os.path.basename(path) == NAME + generation and path.startswith(ROOTS)
-    return RunGroup(path if is_known and os.path.realpath(path) == path and os.path.isdir(path) else "")
+    return RunGroup(path if is_known and real_path(path) == path and os.path.isdir(path) else "")
 
 
 def _is_removed(folder: str) -> bool:

@@ -11,6 +11,7 @@ from typing import Iterator, Tuple
 from holdfast.farside.system.harmless import pasted
 from holdfast.farside.system.layout import BYTECODE, Home
 from holdfast.farside.system.ownership import OTHERS_WRITE, give_back, is_own, is_private, may_be_believed, open_above
+from holdfast.farside.system.real_paths import real_path
 from holdfast.farside.system.refusal import Refused
 
 _LISTED = ("environments", "locks", "tools", "cache", "pythons", "runs")
@@ -58,7 +59,7 @@ def _look_at(entry: "os.DirEntry[str]", closing: str, is_open: bool) -> None:
     status, place = entry.stat(follow_symlinks=False), entry.path
     _require_owner(status, entry.path, place)
     if entry.is_symlink():
-        place = closing = os.path.realpath(place)
+        place = closing = real_path(place)
         status, is_open = os.stat(place), True
         _require_owner(status, entry.path, place)
         _require_no_swap(place)

@@ -3,17 +3,17 @@
 import os
 import re
 
-_BLANK = "\u034f\u115f\u1160\u2800\u3164\uffa0"
+_BLANK = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
 """Letters and signs that show nothing, and count as printable all the same."""
-_BLANKS = frozenset(_BLANK)
+_BLANKS = frozenset(_BLANK).union(map(chr, range(0xE0100, 0xE01F0)))  # these stand for variants of ideographs
 HARMFUL_IN_LINES = (
     "[\\x00-\\x09\\x0b-\\x1f\\x7f-\\x9f"  # controls: ESC, CSI, OSC
     "\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069"  # change the order in which text is shown
     "\\u2028\\u2029"  # line breaks
-    "\\xad\\u180e\\u200b\\u2060-\\u2065\\u206a-\\u206f\\ufeff\\ufff9-\\ufffb\\U000e0000-\\U000e007f"  # invisible
-    "\\ud800-\\udfff"  # bytes that are not UTF-8; joiners of letters and emoji (U+200C, U+200D) are none of these
-    + _BLANK
-    + "]"
+    "\\xad\\u180e\\u200b\\u2060-\\u2065\\u206a-\\u206f\\ufeff\\ufff0-\\ufffb"  # invisible
+    "\\U00013430-\\U0001343f\\U0001bca0-\\U0001bca3\\U0001d173-\\U0001d17a\\U000e0000-\\U000e0fff"
+    "\\ud800-\\udfff" + _BLANK + "]"  # bytes that are not UTF-8
+    # What shapes the letter or emoji before it is none of these: U+180B-180D, U+180F, U+200C, U+200D, U+FE00-FE0F.
 )
 HARMFUL = "[\\n" + HARMFUL_IN_LINES[1:]
 """One more harms on one line: the line break."""

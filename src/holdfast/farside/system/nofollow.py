@@ -72,6 +72,12 @@ def read_regular(path: str, most: int) -> bytes:
     return _all(_regular(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), path), path, most)
 
 
+def beginning(path: str, most: int) -> bytes:
+    """The first bytes of a file anywhere, as `read_regular` opens it. Raises OSError."""
+    with os.fdopen(_regular(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), path), "rb") as source:
+        return source.read(most)
+
+
 def stat_below(folder: str, path: str) -> os.stat_result:
     """As `lstat`: of a link the link's own. Raises OSError where a folder on the way is one."""
     parts = relative_parts(path)

@@ -6,6 +6,7 @@ import stat
 from typing import Iterator
 
 from holdfast.farside.system.harmless import pasted
+from holdfast.farside.system.real_paths import real_path
 
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
@@ -63,7 +64,7 @@ def open_above(path: str) -> str:
     """The folder above `path` in which others may put something else in its place; empty for none. What is below a
     folder that nobody else can enter is out of their reach. Which group writes to an administrator's folder is that
     one's word."""
-    for place in {os.path.abspath(path), os.path.realpath(path)}:
+    for place in {os.path.abspath(path), real_path(path)}:
         above = os.path.dirname(place)
         folders = [above]
         while os.path.dirname(above) != above:

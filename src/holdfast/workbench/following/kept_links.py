@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-_MOST_STEPS = 10_000
-"""A way that takes more parts than that leads in a circle, or is made to look so."""
+_LONGEST = 4096
+"""Characters of a path below the folder: no program can name a longer one."""
 
 
 class LeavingLink(NamedTuple):
@@ -25,15 +25,16 @@ def remove_leaving(top: Path) -> Iterator[LeavingLink]:
     that is no folder, is left as it is."""
     if top.is_symlink():
         return
-    waiting = [os.fspath(top)]
+    waiting, ways = [os.fspath(top)], _Ways(top)
     while waiting:
         links, folders = _links_and_folders(waiting.pop())
         waiting += reversed(folders)
         for link in map(Path, links):
-            if leads_out(top, link.relative_to(top).parts):
+            path = link.relative_to(top).as_posix()
+            if ways.lead_out(path):
                 target = os.readlink(link)
                 link.unlink()
-                yield LeavingLink(link.relative_to(top).as_posix(), target)
+                yield LeavingLink(path, target)
 
 
 def _links_and_folders(place: str) -> tuple[list[str], list[str]]:
@@ -48,26 +49,41 @@ def _links_and_folders(place: str) -> tuple[list[str], list[str]]:
     return sorted(links), sorted(folders)
 
 
-def leads_out(top: Path, parts: tuple[str, ...]) -> bool:
-    """Whether the way to `parts` below the folder leaves it, part by part. One that ends nowhere does not."""
-    waiting, there = list(reversed(parts)), list[str]()
-    for _ in range(_MOST_STEPS):
-        if not waiting:
-            return False
-        part = waiting.pop()
-        if part == "..":
-            if not there:
+class _Ways:
+    """Where links below a folder lead. Each is read once, however many others lead over it."""
+
+    def __init__(self, top: Path) -> None:
+        self._top = os.fspath(top)
+        self._ends: dict[str, str | None] = {}
+        """By the place of a link, `/a/b` below the folder. None: it leads out, in a circle, or is on the way now."""
+
+    def lead_out(self, path: str) -> bool:
+        """Whether the way to `path` leaves the folder, part by part. One that ends nowhere does not."""
+        waiting, there = path.split("/")[::-1], ""
+        while waiting:
+            part = waiting.pop()
+            step = f"{there}/{part}"
+            if part.startswith("/"):  # no name, but a link, whose end is reached
+                self._ends[part] = there
+            elif part == "..":
+                if not there:
+                    return True
+                there = there.rpartition("/")[0]
+            elif part in ("", "."):
+                continue
+            elif len(step) > _LONGEST:
                 return True
-            there.pop()
-        elif part not in ("", "."):
-            target = _target(top.joinpath(*there, part))
-            if target is None:
-                there.append(part)
+            elif step in self._ends or (target := _target(self._top + step)) is None:
+                end = self._ends.get(step, step)
+                if end is None:
+                    return True
+                there = end
             elif is_absolute(target):
                 return True
             else:
-                waiting += reversed(target.replace(os.sep, "/").split("/"))
-    return True
+                self._ends[step] = None
+                waiting += [step, *target.replace(os.sep, "/").split("/")[::-1]]
+        return False
 
 
 def is_absolute(target: str) -> bool:
@@ -75,7 +91,7 @@ def is_absolute(target: str) -> bool:
     return target.startswith(("/", os.sep)) or bool(os.path.splitdrive(target)[0])
 
 
-def _target(path: Path) -> str | None:
+def _target(path: str) -> str | None:
     try:
         return os.readlink(path)
     except (OSError, ValueError):

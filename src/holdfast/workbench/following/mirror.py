@@ -21,6 +21,8 @@ from holdfast.workbench.reach import events
 
 _WRITER = "writer.lock"
 _PIECE = 1 << 20
+_MOST_ASIDE = 20
+"""Copies of one file that are kept beside it."""
 _PHASES = (journals.PhaseBegan, journals.Queued, journals.ScriptStarted)
 _FILES = ("journal.jsonl", "driver_log", "control_log", "environment.json", "gpu.jsonl")
 _NAME = re.compile(rf"({'|'.join(map(re.escape, _FILES))}|metrics/[0-9]+-[A-Za-z0-9]{{1,64}}\.jsonl)\Z")
@@ -160,10 +162,16 @@ def _require_folder(folder: Path) -> None:
 
 
 def _set_aside(path: Path) -> None:
-    """A copy that is not the beginning of the far file is kept under another name, never spliced."""
-    number = 1
-    while path.exists():
+    """A copy that is not the beginning of the far file is kept under another name, never spliced. Raises
+    HostError for a host that begins a file again and again."""
+    if not path.exists():
+        return
+    for number in range(1, _MOST_ASIDE + 1):
         other = path.with_name(f"{path.name}{DIVERGED}{number}")
-        if not other.exists():
+        if not os.path.lexists(other):
             move(path, other)
-        number += 1
+            return
+    raise HostError(
+        f"The far side began `{path.name}` again more than {_MOST_ASIDE} times.",
+        f"The earlier copies are in `{path.parent}`. To take another one, remove those of `{path.name}`.",
+    )

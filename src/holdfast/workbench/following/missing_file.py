@@ -10,8 +10,9 @@ from pathlib import Path
 
 from holdfast.model import Reason, Run
 from holdfast.project.folder import CONFIGURATION_FOLDER
+from holdfast.regular_files import read_regular
 
-_TAIL = 16384
+_TAIL, _LARGEST = 16384, 64_000_000
 _MISSING = (
     r"No such file or directory: b?'((?:[^'\\\n]|\\.)+)'",
     r"can't open file '([^'\n]+)'",
@@ -57,7 +58,7 @@ def _packages_file(folder: Path) -> str:
     from holdfast.project.runconfig import CONDA_FILE
 
     try:
-        configuration = json.loads((folder / "configuration.json").read_bytes())
+        configuration = json.loads(read_regular(folder / "configuration.json", _LARGEST))
         return str(configuration["run_configuration"]["conda_dependencies_file"])
     except (OSError, ValueError, LookupError, TypeError):
         return CONDA_FILE

@@ -32,6 +32,8 @@ from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.run_hosts import DetachedHost, RunHosts
 
 _LONGEST = 1000
+_SAME_MOMENT = 0.5
+"""Seconds that two answers of a host may differ by, as they take time to come."""
 """Characters of what a host says about a run."""
 ANOTHER_MACHINE = "another machine answers at this address"
 ANOTHER_FOLDER = "the target's folder is another one now"
@@ -82,8 +84,25 @@ class Session:
             begun = event if isinstance(event, journals.EndingBegan) else begun
         if begun is None or self.read().ending is not None:
             return None
-        now = self.context.now() + (self.folders.clock_offset(self.run_id) or 0.0)
-        return max(0.0, begun.time + begun.grace - now)
+        return max(0.0, begun.time + begun.grace - self.time_there())
+
+    def time_there(self) -> float:
+        """Now, by the run's clock as its host told it last. If this machine was restarted since, or cannot tell: by the
+        clocks of both machines."""
+        since_boot = self.context.boot_clock()
+        ahead = None if since_boot is None else self.folders.run_ahead(self.run_id, since_boot.boot)
+        if since_boot is None or ahead is None:
+            return self.context.now() + (self.folders.clock_offset(self.run_id) or 0.0)
+        return since_boot.seconds + ahead
+
+    def hear_clock(self, answer: Followed) -> None:
+        """Keep what the host told, unless that is known."""
+        there, since_boot = answer.clocks.get(self.run_id), self.context.boot_clock()
+        if there is None or since_boot is None:
+            return
+        known, ahead = self.folders.run_ahead(self.run_id, since_boot.boot), round(there - since_boot.seconds, 3)
+        if known is None or abs(known - ahead) > _SAME_MOMENT:
+            self.folders.write_run_ahead(self.run_id, since_boot.boot, ahead)
 
     @contextlib.contextmanager
     def writing(self, held: bool = False) -> Iterator[bool]:
@@ -158,6 +177,7 @@ class Session:
         self.was_reached = True
         if not answer.missing:
             self.folders.take_up_again(self.run_id)
+            self.hear_clock(answer)
         return answer
 
     def require_place(self) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import queue
+import contextlib
 import socket
 import subprocess
-import threading
 import time
 from collections.abc import Generator, Iterator
 
 from holdfast.errors import HoldfastError, HostError, UsageError
+from holdfast.hosts.complaints import Complaints
 from holdfast.hosts.connection import Carrier
 from holdfast.hosts.far_end import Said
 from holdfast.project.folder import Project
@@ -58,13 +58,8 @@ class _Tunnel:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            encoding="utf-8",
-            errors="replace",
         )
-        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self._said: list[str] = []
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+        self._complaints = Complaints(self._process.stderr, REFUSED.encode())
 
     def watch(self) -> Generator[events.Event, None, bool]:
         """Until it ends; returns whether the port was open in between."""
@@ -73,11 +68,11 @@ class _Tunnel:
             if not is_open and not _is_free(self._opening.near_port):
                 is_open = True
                 yield self._opening
-            try:
-                line = self._lines.get(timeout=1.0 if is_open else _LOOK)
-            except queue.Empty:
-                continue
-            if REFUSED in line and not told:
+            pause = 1.0 if is_open else _LOOK
+            if told:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._process.wait(pause)
+            elif self._complaints.heard.wait(pause):
                 told = True
                 yield events.Warned(
                     f"Nothing listens on port {self._opening.port} of {self._opening.host} yet.",
@@ -88,17 +83,10 @@ class _Tunnel:
     def end(self) -> None:
         self._process.kill()
         self._process.wait()
-        self._reader.join(1.0)
+        self._complaints.join(1.0)
 
     def why(self) -> HoldfastError:
-        return self._carrier.explain(Said(self._process.returncode, "".join(self._said), ""))
-
-    def _read(self) -> None:
-        if self._process.stderr is not None:
-            with self._process.stderr as stream:
-                for line in stream:
-                    self._said = [*self._said[-39:], line]
-                    self._lines.put(line)
+        return self._carrier.explain(Said(self._process.returncode, self._complaints.text(), ""))
 
 
 def _near_port(port: int, wanted: int | None) -> int:

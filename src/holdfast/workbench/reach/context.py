@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import ProjectError, UsageError
 from holdfast.frozen import dataclass
+from holdfast.workbench.reach.boot_clock import SinceBoot, read_boot_clock
 
 if TYPE_CHECKING:
     from holdfast.hosts.ssh_questions import Ask
@@ -29,6 +30,7 @@ class Context:
     directory: Path
     user_home: Path
     now: Callable[[], float] = time.time
+    boot_clock: Callable[[], SinceBoot | None] = read_boot_clock
     ask: Ask | None = None
     only_looks: bool = False
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import FarSideError, HoldfastError, StorageError, UnknownName, UsageError
 from holdfast.farside.system.folders import walked
+from holdfast.farside.system.real_paths import real_path
 from holdfast.farside.system.reserved_names import reserved_path
 from holdfast.frozen import dataclass
 from holdfast.history.records import read_run
@@ -130,14 +131,14 @@ def digest_of(file: Path) -> str:
 
 def _walk(folder: Path) -> Iterator[Artifact | LinkLeftOut]:
     """Files below the artifact folders. A link counts as the file it leads to, if the run has it."""
-    inside = os.path.realpath(folder)
+    inside = real_path(folder)
     for top in _FOLDERS:
         for place, folders, names in walked(os.fspath(folder / top)):
             folders.sort()
             for name in sorted(names):
                 file = Path(place, name)
                 path = file.relative_to(folder).as_posix()
-                real = os.path.realpath(file)
+                real = real_path(file)
                 if os.path.commonpath([inside, real]) != inside or not os.path.isfile(real):
                     yield LinkLeftOut(path)
                 else:

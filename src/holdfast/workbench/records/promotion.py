@@ -14,12 +14,15 @@ from holdfast.errors import ProjectError, UnknownName, UsageError
 from holdfast.frozen import dataclass
 from holdfast.history.run_folder import RunFolders
 from holdfast.project.folder import Project
+from holdfast.regular_files import read_regular
 from holdfast.whole_files import storage_error, write_whole
 from holdfast.workbench.records.artifacts import copy_whole, digest_of, find_artifact
 
 _LINK_FORMAT = 1
 _ASSETS = "assets"
 _LINK_SUFFIX = ".link"
+_LARGEST = 1_000_000
+"""Bytes of a link: the file may come from a clone."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,7 @@ def download_asset(project: Project, file: Path, destination: Path, overwrite: b
 
 def read_link(file: Path) -> Link:
     try:
-        data: Any = json.loads(file.read_bytes())
+        data: Any = json.loads(read_regular(file, _LARGEST))
     except FileNotFoundError as error:
         folder = file.parent
         known = [str(folder / each.name) for each in folder.glob("*.link")] if folder.is_dir() else []

@@ -304,12 +304,13 @@ def _pull(
         return []
     mirrors = {session.run_id: Mirror(session.folder) for session in sessions}
     of_id = {session.run_id: session for session in sessions}
-    missing = Client(connection).follow([each.to_follow() for each in sessions], stay=False).wait().missing
+    answer = Client(connection).follow([each.to_follow() for each in sessions], stay=False).wait()
     heard()
-    waiting = set(mirrors) - set(missing)
+    waiting = set(mirrors) - set(answer.missing)
     for session in sessions:
         if session.run_id in waiting:
             session.folders.take_up_again(session.run_id)
+            session.hear_clock(answer)
     while waiting:
         push = connection.next_push(None)
         heard()
@@ -323,7 +324,7 @@ def _pull(
             of_id[push.run_id].hear_problem(push)
         elif push.kind == "level":
             waiting.discard(push.run_id)
-    return [session for session in sessions if session.run_id in missing]
+    return [session for session in sessions if session.run_id in answer.missing]
 
 
 def _finish(session: Session, target: str, limit: int | None) -> Iterator[events.Event]:

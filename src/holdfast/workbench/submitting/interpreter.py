@@ -14,7 +14,7 @@ from pathlib import Path
 
 from holdfast.errors import HoldfastError, ProjectError
 from holdfast.installed_programs import find_program
-from holdfast.regular_files import read_regular
+from holdfast.regular_files import open_regular, read_regular
 from holdfast.workbench.reach.context import Context
 
 _NAMES = ("python", "python3")
@@ -57,9 +57,13 @@ def _active(names: tuple[str, ...], context: Context) -> str:
 
 def _without_shim(path: str, context: Context, asked_for: str = "") -> str:
     """pyenv's and asdf's shims are scripts that choose by the current folder, at 100 ms a start: ask once, here."""
-    with open(path, "rb") as source:
-        if source.read(2) != b"#!":
-            return path
+    try:
+        with os.fdopen(open_regular(path), "rb") as source:
+            is_script = source.read(2) == b"#!"
+    except OSError:
+        is_script = False
+    if not is_script:
+        return path
     if context.only_looks:
         return _chosen_by_pyenv(Path(path), context) or path
     command = [path, "-c", "import sys; print(sys.executable)"]
