@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from holdfast.farside.containers.removal import is_launcher_alive
+from holdfast.farside.system.launcher_lock import launcher_of
 from integration.products.test_runs import WAITING
 from integration.runs.conftest import is_gone
 from kit import processes
@@ -153,6 +153,6 @@ def test_a_run_that_is_gone_from_its_machine_is_lost_and_not_completed(bench):
     bench.kill_owners(run_id)
     wait_for(lambda: is_gone(script), what="the script ends with its supervisor")
     inside = bench.far(run_id) / "inside"
-    wait_for(lambda: not is_launcher_alive(str(inside)), what="the launcher of its container writes no more")
+    wait_for(lambda: launcher_of(str(inside)) is None, what="the launcher of its container writes no more")
     shutil.rmtree(bench.far(run_id))
     assert bench.record(run_id)["reason"] == "lost"
