@@ -269,6 +269,10 @@ class Submission:
     """Seconds between two fetches of outputs while a client follows the run. None: they are fetched at its end."""
     fetch_outputs: bool = True
     """False: outputs stay on the host until the user asks for them."""
+    command: tuple[str, ...] = ()
+    """The words of the run, if they are more than a script's name and `arguments`."""
+    folder: str = ""
+    """Where it starts, relative to the project."""
     format: int = RECORD_FORMAT
 
 

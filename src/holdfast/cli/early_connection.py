@@ -26,6 +26,7 @@ WITH_VALUE = frozenset(
         "--time-limit",
         "--grace",
         "--secret",
+        "--env",
         "-d",
         "--conda-file",
         "-s",
@@ -38,6 +39,8 @@ WITH_VALUE = frozenset(
     )
 )
 BUILDING = ("--upgrade", "--rebuild", "--ship-packages")
+COMMAND_BEGINS = ("-m", "--")
+"""Words of `submit` that begin the command line of the run, as any word without a dash does."""
 FLAGS = frozenset(("-a", "--async", "--wait", "--no-outputs", *BUILDING, "--verbose", "--debug"))
 
 
@@ -94,7 +97,7 @@ def submitted_to(arguments: list[str]) -> TypedTarget | None:
     found: dict[str, str] = {}
     while words:
         word = words.pop(0)
-        if not word.startswith("-"):
+        if not word.startswith("-") or word in COMMAND_BEGINS:
             named = word if word.endswith(".runconfig") else None
             return TypedTarget(
                 found.get("-c", found.get("--run-configuration", named)), found.get("-t", found.get("--target"))
@@ -107,6 +110,21 @@ def submitted_to(arguments: list[str]) -> TypedTarget | None:
             found[word] = words.pop(0)
         elif needs_value is not False or has_value:
             return None
+    return None
+
+
+def begin_of_command(words: Sequence[str]) -> int | None:
+    """The index of the first word after the options of `submit`; None if that cannot be told."""
+    index = 0
+    while index < len(words):
+        word = words[index]
+        if not word.startswith("-") or word in COMMAND_BEGINS:
+            return index
+        option, has_value, _ = word.partition("=")
+        needs_value = takes_value(option)
+        if needs_value is None:
+            return None
+        index += 2 if needs_value and not has_value else 1
     return None
 
 

@@ -1,5 +1,5 @@
-"""Options on the wrong side of the script: those of `submit` after it, which the script gets, and the script's before
-it."""
+"""Where the options of `submit` end and the command line of the run begins; options on the wrong side of the script:
+those of `submit` after it, which the script gets, and the script's before it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import NamedTuple
 import click
 
 from holdfast.cli import terminal
+from holdfast.cli.early_connection import begin_of_command
 from holdfast.cli.output_format import CliCommand
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.project.compute import compute_names
@@ -20,7 +21,7 @@ from holdfast.project.folder import Project
 from holdfast.project.runconfig import runconfig_names
 from holdfast.regular_files import read_regular
 from holdfast.workbench.reach.context import Context
-from holdfast.workbench.submitting.job import find_job
+from holdfast.workbench.submitting.job import Job, find_job
 from holdfast.workbench.submitting.submit import from_here
 from holdfast.workbench.submitting.submit_request import SubmitRequest
 
@@ -37,6 +38,9 @@ class SubmitCommand(CliCommand):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.meta[_TYPED] = typed = tuple(args)
+        begin = begin_of_command(args)
+        if begin is not None and args[begin] != _END:  # `-m` is Python's option
+            args = [*args[:begin], _END, *args[begin:]]
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as problem:
@@ -46,6 +50,13 @@ class SubmitCommand(CliCommand):
                 f"An option of the script goes after it: {ctx.command_path} {moved}\n"
                 f"Those of submit: {ctx.command_path} --help",
             ) from None
+
+
+def is_after_end(invocation: click.Context) -> bool:
+    """Whether the user typed `--` before the command line of the run."""
+    typed: tuple[str, ...] = invocation.meta[_TYPED]
+    begin = begin_of_command(typed)
+    return begin is not None and typed[begin] == _END
 
 
 class MisplacedOption(NamedTuple):
@@ -60,13 +71,19 @@ def warn_misplaced(project: Project, request: SubmitRequest, context: Context) -
     """`submit train.py --gpus 1` gives `--gpus 1` to the script: warns if the script does not know it."""
     invocation = click.get_current_context()
     typed: tuple[str, ...] = invocation.meta[_TYPED]
-    first = len(typed) - len(invocation.params["arguments"])
-    before, script, arguments = typed[: first - 1], typed[first - 1], typed[first:]
-    if before[-1:] == (_END,):  # `submit -- train.py --gpus 1`: the user has said where the options of submit end
+    if is_after_end(invocation):  # `submit -- train.py --gpus 1`: the user has said where the options of submit end
         return
+    first = len(typed) - len(invocation.params["arguments"])
     options = _options(invocation)
+    if not any(_misplaced(typed[first:], options, project.root)):
+        return
+    job = _job(project, request, context)
+    if job is None or not job.script:
+        return  # options of any program
+    first = max(first, len(typed) - len(job.arguments))  # what stands before the script is its launcher's
+    before, script, arguments = typed[: first - 1], typed[first - 1], typed[first:]
     found = list(_misplaced(arguments, options, project.root))
-    text = _text_of_script(project, request, context) if found else ""
+    text = _text_of(project.root / job.script)
     found = [each for each in found if not _knows(text, each.name)]
     if not found:
         return
@@ -115,14 +132,20 @@ def _is_place(words: Sequence[str], option: click.Option, root: Path) -> bool:
     return known is not None and len(words) == 2 and words[1] in known(root)
 
 
-def _text_of_script(project: Project, request: SubmitRequest, context: Context) -> str:
-    """Empty if there is none: submit itself will say why."""
+def _job(project: Project, request: SubmitRequest, context: Context) -> Job | None:
+    """None if there is none: submit itself will say why."""
     try:
         files = [from_here(each, project, context) for each in (request.conda_file, request.spark_file)]
         configuration = load_configuration(project, request.run_configuration, request.target, *files)
-        script = find_job(project, request, configuration, context).script
-        return read_regular(project.root / script, _LARGEST_SCRIPT).decode("utf-8", "replace")
-    except (HoldfastError, OSError):
+        return find_job(project, request, configuration, context)
+    except HoldfastError:
+        return None
+
+
+def _text_of(script: Path) -> str:
+    try:
+        return read_regular(script, _LARGEST_SCRIPT).decode("utf-8", "replace")
+    except OSError:
         return ""
 
 

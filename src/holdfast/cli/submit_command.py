@@ -13,7 +13,7 @@ import click
 from holdfast.cli import terminal
 from holdfast.cli.command_context import current_context, current_project
 from holdfast.cli.early_connection import AHEAD
-from holdfast.cli.misplaced import SubmitCommand, warn_misplaced
+from holdfast.cli.misplaced import SubmitCommand, is_after_end, warn_misplaced
 from holdfast.cli.options import (
     DURATION,
     Decorator,
@@ -40,6 +40,7 @@ from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.submitting import submit
 from holdfast.workbench.submitting.submit_request import EnvironmentWishes, SubmitRequest
+from holdfast.workbench.submitting.variables import typed_variables
 
 
 def _environment_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -122,6 +123,13 @@ def _gpu_option(wish: GpuWish) -> Decorator:
     "--secret", "secrets", multiple=True, metavar="NAME", help="Pass this variable; its value is never written."
 )
 @click.option(
+    "--env",
+    "variables",
+    multiple=True,
+    metavar="NAME[=VALUE]",
+    help="Set this variable for the run, or pass on its value from this shell. Values are recorded.",
+)
+@click.option(
     "-s",
     "--spark-file",
     type=click.Path(dir_okay=False),
@@ -149,6 +157,7 @@ def submit_command(
     time_limit: float | None,
     grace: float | None,
     secrets: tuple[str, ...],
+    variables: tuple[str, ...],
     conda_file: str | None,
     spark_file: str | None,
     sync_outputs: float | None,
@@ -165,6 +174,9 @@ def submit_command(
     The project is copied as it is now; a later edit does not reach the run. `outputs/` comes home by itself. Exits
     with the script's own exit code; Holdfast's own failures are 240 to 254.
 
+    SCRIPT may be any command: `torchrun --nproc-per-node 4 train.py`, `-m package.train`, `bash run.sh`. It runs in
+    the folder where you type it, with the run's Python first on its PATH. `--` before it says that it is no file.
+
     SCRIPT may also be a run configuration, `NAME.runconfig`: its `ArgumentVector` then names the script, and
     ARGUMENTS follow its own.
     """
@@ -177,7 +189,9 @@ def submit_command(
     named, chosen = (None, script) if script.endswith(".runconfig") else (script, run_configuration)
     files = (conda_file, spark_file)
     outputs = (sync_outputs, not no_outputs)
-    request = SubmitRequest(named, arguments, chosen, target, time_limit, grace, secrets, *files, *outputs, wishes, gpu)
+    words = (is_after_end(click.get_current_context()), typed_variables(variables, context))
+    limits = (time_limit, grace)
+    request = SubmitRequest(named, arguments, chosen, target, *limits, secrets, *files, *outputs, wishes, gpu, *words)
     project = current_project(context)
     warn_misplaced(project, request, context)
     if dry_run:

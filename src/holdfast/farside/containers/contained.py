@@ -16,6 +16,7 @@ from holdfast.farside.containers.launcher_words import parse_event
 from holdfast.farside.containers.outfit import Furniture, require_gpus, require_python, require_sources, traced
 from holdfast.farside.containers.removal import LAST_WORDS, is_launcher_alive, remove_named, tidy, wait_for_launcher
 from holdfast.farside.environments.built_environment import bytecode
+from holdfast.farside.environments.user_python import path_of
 from holdfast.farside.environments.workshop import Supervision
 from holdfast.farside.machine import gpus as machine_gpus
 from holdfast.farside.system import launcher_lock
@@ -72,12 +73,13 @@ class Contained:
 
     def facts(self, python: Optional[str]) -> Dict[str, str]:
         """What the plan's holes are in the container. `python`: the image's own that is asked for."""
-        path = self.image.environment.get("PYTHONPATH", "")
+        modules, asked = self.image.environment.get("PYTHONPATH", ""), self.wanted.python or python
+        found = self.image.python(asked) or ""
         return {
-            "path": self.image.path,
-            "pythonpath": os.pathsep + path if path else "",
+            "path": path_of(found, asked, self.image.path),
+            "pythonpath": os.pathsep + modules if modules else "",
             "architecture": self.image.build_name,
-            "python": self.image.python(self.wanted.python or python) or "",
+            "python": found,
         }
 
     def require_python(self, found: str) -> None:

@@ -277,7 +277,7 @@ def _bytes(text: str) -> bytes:
 
 def _explained(error: OSError, program: str) -> str:
     if error.errno == errno.ENOENT:
-        return "there is no program `%s` in the container" % program
+        return "there is no program `%s` %s" % (program, "in the container" if "/" in program else "on its PATH there")
     if error.errno == errno.ENOEXEC:
         return "`%s` is not a program for this container" % program
     return "`%s`: %s" % (program, error.strerror)

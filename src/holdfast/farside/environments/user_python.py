@@ -104,6 +104,12 @@ def find_python(location: Optional[str], work: str) -> str:
     return full
 
 
+def path_of(python: str, location: Optional[str], path: str) -> str:
+    """The PATH that finds the programs beside the Python of a run first, where `location` names one. The first Python
+    of PATH has its place there."""
+    return path if not python or (location or NAMES[0]) in NAMES else os.path.dirname(python) + os.pathsep + path
+
+
 def _on_path(names: Tuple[str, ...]) -> Optional[str]:
     for name in names:
         for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):

@@ -5,7 +5,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
-from holdfast.farside.environments.user_python import beside, find_python
+from holdfast.farside.environments.user_python import beside, find_python, path_of
 from holdfast.farside.environments.workshop import Room, Supervision
 from holdfast.farside.run.run_group import NAME, RunGroup
 from holdfast.farside.system.bound_plan import holes
@@ -48,8 +48,10 @@ class BareRun:
     def find(self, plan: Dict[str, Any], work: str, require_driver: Callable[[], None]) -> Dict[str, str]:
         """What the plan's holes are at this place, once the files are there: the Python may be one of them, and is
         looked for only where the plan leaves it open. `require_driver` is called before anything is fetched."""
-        is_open = "python" in holes([plan["command"], plan["environment"]])
-        return {"python": find_python(plan.get("python"), work) if is_open else ""}
+        if "python" not in holes([plan["command"], plan["environment"]]):
+            return {"python": ""}
+        python = find_python(plan.get("python"), work)
+        return {"python": python, "path": path_of(python, plan.get("python"), os.environ.get("PATH", os.defpath))}
 
     def room(self) -> Room:
         """Where the environment is built."""

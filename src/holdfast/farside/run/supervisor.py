@@ -113,6 +113,7 @@ class Supervisor:
         if self.plan["command"] is None:  # only the environment was asked for
             return {"reason": "completed", "code": 0}
         bound = bind(self.plan["command"], facts)
+        self._make_directory(bound["directory"])
         self._look_at_frameworks(bound["python"], heard)
         shown = heard.lease().show(bound["environment"], runner.variables)
         checked = shown.check(runner.give(shown.units()))
@@ -144,6 +145,13 @@ class Supervisor:
     def _write_files(self, facts: Dict[str, str]) -> None:
         os.makedirs(self.work)
         self.stamps = files.materialise(self.plan["snapshot"], bind(self.plan["stores"], facts), self.work)
+
+    def _make_directory(self, path: str) -> None:
+        """The working folder: no file of the snapshot need be in it."""
+        try:
+            os.makedirs(path, exist_ok=True)
+        except OSError as error:  # a link that leads nowhere, for one
+            raise CannotStart("`%s`: %s" % (path, error.strerror))
 
     def _make_share(self, facts: Dict[str, str]) -> None:
         make_private(bind(self.plan["share"], facts))

@@ -250,7 +250,8 @@ def _kill(pid: int, number: int) -> None:
 
 def _explain(error: BaseException, program: str, directory: str) -> str:
     if isinstance(error, FileNotFoundError) and os.path.isdir(directory):
-        return "there is no program `%s` on this machine" % program
+        where = "on this machine" if "/" in program else "on the PATH of this run"
+        return "there is no program `%s` %s" % (program, where)
     if isinstance(error, OSError) and error.errno == errno.ENOEXEC:
         return "`%s` is not a program for this machine" % program
     return "`%s`: %s" % (program, getattr(error, "strerror", None) or error)

@@ -1,4 +1,4 @@
-"""What a run starts: the script that the request names, or the run configuration, and its arguments."""
+"""What a run starts: a script, a module or a command, by the words that were typed or by the run configuration."""
 
 from __future__ import annotations
 
@@ -10,74 +10,144 @@ from holdfast.frozen import dataclass, replace
 from holdfast.project.configuration import Configuration
 from holdfast.project.folder import Project
 from holdfast.workbench.reach.context import Context
+from holdfast.workbench.submitting.named_file import PYTHONS, CommandFolder, NamedFile, find_file, has_file, is_script
 from holdfast.workbench.submitting.submit_request import SubmitRequest
+
+FILE = "$file"
+_WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
+"""Options of Python whose value is a word of its own. After `-c` and `-m`, all words are the program's."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """What will run: the script by its path in the project, and its arguments."""
+    """`words` follow the run's Python or, without `is_python`, begin with a program of its PATH. `name` is what a
+    person calls it; `script` is the file of the project that it is about, if there is one. It starts in `folder`,
+    relative to the project and empty for the project itself."""
 
-    script: str
+    name: str
     words: tuple[str, ...]
     arguments: tuple[str, ...]
+    script: str = ""
+    is_python: bool = True
+    folder: str = ""
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """For the record, where name and arguments do not say it all."""
+        if self.is_python:
+            return (PYTHONS[0], *self.words) if len(self.words) > len(self.arguments) + 1 else ()
+        return self.words
 
 
 def find_job(project: Project, request: SubmitRequest, configuration: Configuration, context: Context) -> Job:
-    """The words after `python`, with `$file` replaced. The script must lie inside the project and exist."""
+    """With `$file` replaced. What it names in the project must exist there."""
     if request.prepare_only:
         return Job("", (), ())
     vector = configuration.run.argument_vector
     if request.script is None:
-        if vector and vector[0] == "$file" and request.arguments:
+        if vector and vector[0] == FILE and request.arguments:
             named = replace(request, script=request.arguments[0], arguments=request.arguments[1:])
             return find_job(project, named, configuration, context)
-        if not vector or vector[0] == "$file":
+        if not vector or FILE in vector:
             raise UsageError(
                 "No script is named.",
                 "Write it after the options: holdfast submit -c CONFIGURATION train.py, or into `ArgumentVector`.",
             )
-        script = _inside(project, vector[0], project.root)
-        arguments = (*vector[1:], *request.arguments)
-        return Job(script, (script, *arguments), arguments)
-    script = _inside(project, request.script, context.directory)
-    if "$file" not in vector:  # the vector is for another script: what was typed stands alone
-        return Job(script, (script, *request.arguments), request.arguments)
-    words = (*(script if word == "$file" else word for word in vector), *request.arguments)
-    return Job(script, words, words[vector.index("$file") + 1 :])
+        return _job((*vector, *request.arguments), CommandFolder(project.root, ""))
+    place = CommandFolder(project.root, _folder(project, context))
+    typed = (request.script, *request.arguments)
+    if request.is_command and not (is_script(request.script) and has_file(place, request.script)):
+        return _command(typed, place)
+    if FILE in vector and has_file(place, request.script):  # a vector for another script does not count
+        typed = (*(request.script if word == FILE else word for word in vector), *request.arguments)
+    return _job(typed, place)
 
 
-def _inside(project: Project, script: str, base: Path) -> str:
-    full = Path(os.path.normpath(base / Path(script).expanduser()))
+def _folder(project: Project, context: Context) -> str:
+    """Where the user is, relative to the project."""
     try:
-        relative = full.relative_to(project.root)
+        found = Path(os.path.abspath(context.directory)).relative_to(project.root).as_posix()
     except ValueError:
-        raise ProjectError(
-            f"The script `{script}` lies outside the project `{project.root}`.",
-            "Move it into the project's folder, or submit from the folder that it belongs to.",
-        ) from None
-    if not full.is_file():
-        raise _no_script(script, full)
-    return relative.as_posix()
+        return ""
+    return "" if found == "." else found
 
 
-def _no_script(script: str, full: Path) -> ProjectError:
-    from holdfast.errors import nearest, on_one_line
+def _job(words: tuple[str, ...], place: CommandFolder) -> Job:
+    first = words[0]
+    if first.startswith("-") and not has_file(place, first):
+        return _python(words, place)
+    if first in PYTHONS and not has_file(place, first):
+        if len(words) == 1:
+            raise UsageError(f"`{first}` needs a script or a module.", "For example: holdfast submit train.py")
+        return _python(words[1:], place)
+    is_elsewhere = os.path.isabs(first) and not place.path(first).is_relative_to(place.root)
+    if is_script(first) or has_file(place, first) or ("/" in first and not is_elsewhere):
+        return _of_file(find_file(place, first), words[1:], place)
+    _refuse_mistyped(first, place)
+    return _command(words, place)
 
-    if full.is_dir():
-        inside = [on_one_line(f"{script.rstrip('/')}/{name}") for name in _python_files(full)]
-        hint = f"Name the script in it: {', '.join(inside[:10])}" if inside else "It has no Python files."
-        return ProjectError(f"`{script}` is a folder, not a script.", hint)
-    if os.path.lexists(full):
-        return ProjectError(f"`{script}` is no regular file.", "Name a script.")
-    names = _python_files(full.parent)
-    guess = nearest(full.stem, [name[:-3] for name in names])
-    hint = (
-        f"That folder has: {', '.join(map(on_one_line, names[:10]))}" if names else "That folder has no Python files."
-    )
+
+def _of_file(file: NamedFile, arguments: tuple[str, ...], place: CommandFolder) -> Job:
+    words = (*file.opening, file.typed, *arguments)
+    return Job(file.path, words, arguments, file.path, file.is_python, place.folder)
+
+
+def _python(words: tuple[str, ...], place: CommandFolder) -> Job:
+    """Words after `python`: its options come before the script, or the module."""
+    index = 0
+    while index < len(words) and words[index].startswith("-") and words[index][:2] not in ("-m", "-c"):
+        index += 2 if words[index] in _WITH_VALUE else 1
+    if index >= len(words):
+        raise UsageError(
+            "Python needs a script or a module.", "Name it after the options: -u train.py, -m package.train"
+        )
+    first, rest = words[index], words[index + 1 :]
+    if not first.startswith("-"):
+        if os.path.isdir(place.path(first)):  # with a `__main__.py`
+            return Job(place.inside(first), words, rest, "", True, place.folder)
+        file = find_file(place, first, for_python=True)
+        return Job(file.path, (*words[:index], file.typed, *rest), rest, file.path, True, place.folder)
+    named, arguments = (first[2:], rest) if len(first) > 2 else (rest[0] if rest else "", rest[1:])
+    if not named:
+        raise UsageError(f"`{first}` needs a value.", "For example: holdfast submit -m package.train")
+    name = named if first.startswith("-m") else "python -c"
+    return Job(name, words, arguments, _file_of_module(named, place) if name == named else "", True, place.folder)
+
+
+def _command(words: tuple[str, ...], place: CommandFolder) -> Job:
+    """A program of the run's PATH. It is called after the script or module of the project that it starts; without one,
+    by its own first two words (`dvc repro`)."""
+    for index, word in enumerate(words[1:], 1):
+        before = words[index - 1]
+        module = _file_of_module(word, place) if before in ("-m", "--module") else ""
+        if module or (is_script(word) and not before.startswith("--") and has_file(place, word)):
+            script = module or find_file(place, word, for_python=True).path
+            return Job(word if module else script, words, words[index + 1 :], script, False, place.folder)
+    has_verb = len(words) > 1 and words[1].isidentifier() and words[1].islower()
+    name = " ".join((os.path.basename(words[0]), *words[1 : 1 + has_verb]))
+    return Job(name, words, words[1 + has_verb :], "", False, place.folder)
+
+
+def _file_of_module(name: str, place: CommandFolder) -> str:
+    """The project's file of a module that is found from the working folder; empty for any other module."""
+    if not all(part.isidentifier() for part in name.split(".")):
+        return ""
+    path = name.replace(".", "/")
+    found = (each for each in (f"{path}.py", f"{path}/__main__.py") if has_file(place, each))
+    return place.inside(next(found, ""))
+
+
+def _refuse_mistyped(word: str, place: CommandFolder) -> None:
+    """A name that stands for a script: a program of that name is hardly meant."""
+    if "/" in word:
+        return
+    if os.path.isdir(place.path(word)) or os.path.lexists(place.path(word)) or has_file(place, f"{word}.py"):
+        find_file(place, word)
+
+
+def not_found(program: str) -> ProjectError:
+    """Of a program that this machine does not have."""
     return ProjectError(
-        f"There is no script `{script}`.", f"Did you mean `{on_one_line(guess)}.py`?" if guess else hint
+        f"`{program}` is neither a file of this project nor a program on the PATH.",
+        "If it is a script, type its path. If it is a program, install it, or activate its environment.",
     )
-
-
-def _python_files(folder: Path) -> list[str]:
-    return sorted(each.name for each in folder.glob("*.py")) if folder.is_dir() else []

@@ -147,6 +147,8 @@ def _in_background(project: Project, context: Context) -> Generator[events.Event
 
 
 def _require_script(project: Project, snapshot: Snapshot, job: Job, context: Context) -> None:
+    if not job.script:
+        return
     from holdfast.snapshots.store import ObjectStore
 
     manifest = ObjectStore(project.state_directory / "objects").read(snapshot.digest)
@@ -165,13 +167,13 @@ def _require_script(project: Project, snapshot: Snapshot, job: Job, context: Con
 
 def _submission(intent: Intent, plan: Plan, context: Context) -> Submission:
     project, configuration, job = intent.project, intent.configuration, intent.job
-    number = Index(project.state_directory).next_run_number(job.script, plan.run)
+    number = Index(project.state_directory).next_run_number(job.name, plan.run)
     return Submission(
         run_id=plan.run,
         run_number=number,
         project_id=project.id,
         project_name=project.name,
-        script_name=job.script,
+        script_name=job.name,
         arguments=job.arguments,
         run_configuration=configuration.run.name,
         target=configuration.target.name,
@@ -184,6 +186,8 @@ def _submission(intent: Intent, plan: Plan, context: Context) -> Submission:
         properties=_properties(intent),
         sync_outputs=intent.request.sync_outputs,
         fetch_outputs=intent.request.fetch_outputs,
+        command=job.command,
+        folder=job.folder,
     )
 
 

@@ -21,6 +21,7 @@ from holdfast.workbench.reach.targets import Product
 from holdfast.workbench.submitting.interpreter import find_python
 from holdfast.workbench.submitting.job import Job
 from holdfast.workbench.submitting.submit_request import SubmitRequest
+from holdfast.workbench.submitting.variables import given_variables, path_variables
 
 _DEFAULT_GRACE = 10.0
 SHORTEST_SECRET = 4
@@ -61,8 +62,9 @@ def make_plan(intent: Intent, identity: Identity, context: Context) -> Plan:
         container = replace(container, python=None)  # also where the target would use the image's own
     share = _share(target.native_shared_directory, project, is_here)
     shown = Text((*share.parts, "/")) if container is None else text(container.share)
-    variables = _variables(project, configuration, identity, shown, environment is not None)
-    command = _command(intent, variables, environment is not None, context)
+    interpreter = _interpreter(intent, environment is not None, context)
+    given = given_variables(intent.configuration, project.name, (identity.run_id, identity.generation), shown)
+    given |= path_variables(interpreter, environment is not None, configuration.run.environment_variables, context)
     grace = next(each for each in (request.grace, run.grace_time, _DEFAULT_GRACE) if each is not None)
     return Plan(
         run=identity.run_id,
@@ -71,7 +73,7 @@ def make_plan(intent: Intent, identity: Identity, context: Context) -> Plan:
         snapshot=identity.snapshot,
         stores=_stores(intent),
         share=share,
-        command=None if request.prepare_only else command,
+        command=None if request.prepare_only else _command(intent, given, interpreter),
         limits=RunLimits(grace, request.time_limit if request.time_limit is not None else run.time_limit),
         environment=environment,
         prepare=run.prepare_environment or request.prepare_only,
@@ -101,17 +103,20 @@ def container_plan(intent: Intent, names: Names, gpus: int | str | None = None) 
     return container.plan(names, image_of_run(intent.project, of_run), gpus)
 
 
-def _command(intent: Intent, variables: dict[str, Text], is_managed: bool, context: Context) -> Command:
+def _command(intent: Intent, variables: dict[str, Text], interpreter: Text) -> Command:
+    job = intent.job
+    words = tuple(text(word) for word in job.words)
+    argv = (interpreter, *words) if job.is_python else words
+    directory = text(Hole.WORK, f"/{job.folder}") if job.folder else text(Hole.WORK)
+    return Command(argv, variables, directory, interpreter)
+
+
+def _interpreter(intent: Intent, is_managed: bool, context: Context) -> Text:
     if is_managed:
-        interpreter = text(Hole.ENVIRONMENT, "/bin/python")
-    elif intent.product.is_this_system:
-        interpreter = text(find_python(intent.configuration.target.python_location, intent.project.root, context))
-    else:  # found by the far side
-        interpreter = text(Hole.PYTHON)
-    words = intent.job.words
-    if words and words[0].startswith("-"):  # a script of such a name would be an option of Python
-        words = (f"./{words[0]}", *words[1:])
-    return Command((interpreter, *(text(word) for word in words)), variables, text(Hole.WORK), interpreter)
+        return text(Hole.ENVIRONMENT, "/bin/python")
+    if intent.product.is_this_system:
+        return text(find_python(intent.configuration.target.python_location, intent.project.root, context))
+    return text(Hole.PYTHON)  # found by the far side
 
 
 def require_environment(request: SubmitRequest, configuration: Configuration) -> None:
@@ -159,7 +164,7 @@ def secret_values(names: tuple[str, ...], job: Job, context: Context) -> Mapping
                 "it could not be taken out of the output.",
                 "Pass something that short under EnvironmentVariables instead.",
             )
-        if any(value in argument for argument in job.arguments):
+        if any(value in word for word in job.words):
             raise UsageError(
                 f"The value of the secret `{name}` stands in the script's arguments, which are recorded.",
                 f'Let the script read it: os.environ["{name}"]',
@@ -211,36 +216,3 @@ def _share(directory: str | None, project: Project, is_here: bool) -> Text:
     if not is_here and (directory == "~" or directory.startswith("~/")):
         return text(Hole.ACCOUNT, f"{directory[1:].rstrip('/')}/{project.id}")
     return text(posixpath.join(os.path.expanduser(directory) if is_here else directory, project.id))
-
-
-def _variables(
-    project: Project, configuration: Configuration, identity: Identity, share: Text, is_managed: bool
-) -> dict[str, Text]:
-    given = {name: text(value) for name, value in configuration.run.environment_variables.items()}
-    own_path = configuration.run.environment_variables.get("PYTHONPATH", "")
-    variables = {
-        **given,
-        "HOLDFAST_RUN_ID": text(identity.run_id),
-        "HOLDFAST_GENERATION": text(identity.generation),
-        "HOLDFAST_RUN_DIRECTORY": text(Hole.RUN),
-        "HOLDFAST_PROJECT": text(project.name),
-        "HOLDFAST_TARGET": text(configuration.target.name),
-        "HOLDFAST_RUN_CONFIGURATION": text(configuration.run.name),
-        "AZUREML_RUN_ID": text(identity.run_id),
-        "AZUREML_NATIVE_SHARE_DIRECTORY": share,
-        "PYTHONUNBUFFERED": given.get("PYTHONUNBUFFERED", text("1")),
-        "PYTHONFAULTHANDLER": given.get("PYTHONFAULTHANDLER", text("1")),
-        "PYTHONIOENCODING": given.get("PYTHONIOENCODING", text("utf-8")),
-        "PYTHONPATH": text(
-            Hole.FARSIDE,
-            ":",  # of the machine that runs it, which is Linux; not of this one
-            Hole.FARSIDE,
-            "/holdfast/farside/shim",
-            f":{own_path}" if own_path else "",
-            Hole.PYTHONPATH,
-        ),
-    }
-    if is_managed:
-        variables["VIRTUAL_ENV"] = text(Hole.ENVIRONMENT)
-        variables["PATH"] = given.get("PATH", text(Hole.ENVIRONMENT, "/bin:", Hole.PATH))
-    return variables

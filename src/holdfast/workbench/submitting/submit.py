@@ -11,13 +11,17 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from holdfast.frozen import replace
-from holdfast.project.configuration import lacks_environment_file, load_configuration
+from holdfast.installed_programs import find_program
+from holdfast.project.configuration import Configuration, lacks_environment_file, load_configuration
 from holdfast.project.folder import BUILTIN, CONFIGURATION_FOLDER, Project, ensure_identity, ensure_state_directory
 from holdfast.project.runconfig import CONDA_FILE
+from holdfast.shown_text import pasted
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import product_of
-from holdfast.workbench.submitting.job import find_job
+from holdfast.workbench.submitting.interpreter import find_python
+from holdfast.workbench.submitting.job import Job, find_job, not_found
+from holdfast.workbench.submitting.named_file import PYTHONS
 from holdfast.workbench.submitting.run_plan import (
     Intent,
     asked_gpus,
@@ -26,6 +30,7 @@ from holdfast.workbench.submitting.run_plan import (
     wanted_secrets,
 )
 from holdfast.workbench.submitting.submit_request import SubmitRequest
+from holdfast.workbench.submitting.variables import recorded_secrets
 
 if TYPE_CHECKING:
     from holdfast.workbench.submitting.early_login import Ahead
@@ -76,6 +81,11 @@ def _news(intent: Intent, was_known: bool) -> Iterator[events.Event]:
             f"`{root}` is a project of its own from now on, and only this folder ships. To ship all of the repository, "
             "submit from its top folder."
         )
+    request = intent.request
+    if request.script in PYTHONS and not request.is_command and request.arguments[:1] and intent.job.script:
+        yield events.Noted(f"`{request.script}` can be left out: holdfast submit {pasted(request.arguments[0])}")
+    for name in recorded_secrets(request.variables):
+        yield events.Warned(f"The value of `{name}` is in the run's record. To keep it out: --secret {pasted(name)}")
     target, run = intent.configuration.target, intent.configuration.run
     if lacks_environment_file(intent.project, run, target) and intent.request.environment.of_run is None:
         yield events.Noted(_about_no_packages(intent.project))
@@ -126,11 +136,25 @@ def _read(project: Project, request: SubmitRequest, context: Context) -> Intent:
     require_environment(request, configuration)
     if not request.prepare_only:
         asked_gpus(request.gpu, configuration)  # refuses what contradicts itself, before anything is done
+    if request.variables:
+        variables = {**configuration.run.environment_variables, **dict(request.variables)}
+        configuration = replace(configuration, run=replace(configuration.run, environment_variables=variables))
     job = find_job(project, request, configuration, context)
     product = product_of(configuration.target, context, wanted_secrets(request, configuration))
+    if product.is_this_system and configuration.environment is None and request.environment.of_run is None:
+        _require_program(job, configuration, project, context)
     project = ensure_identity(project, context.user_home)
     ensure_state_directory(project, context.user_home)
     return Intent(project, request, configuration, job, product)
+
+
+def _require_program(job: Job, configuration: Configuration, project: Project, context: Context) -> None:
+    """What the run's PATH is on another machine, or in an environment that is not built yet, is not known here."""
+    if job.is_python or "/" in job.words[0] or find_program(job.words[0], context.environment):
+        return
+    python = find_python(configuration.target.python_location, project.root, context)
+    if find_program(job.words[0], {"PATH": os.path.dirname(python)}) is None:
+        raise not_found(job.words[0])
 
 
 def from_here(file: str | None, project: Project, context: Context) -> str | None:

@@ -18,7 +18,9 @@ class EnvironmentWishes:
 
 @dataclass(frozen=True)
 class SubmitRequest:
-    """What was typed. `script` None: the run configuration's `ArgumentVector` names it, before `arguments`."""
+    """What was typed. `script` is the first word of the command line, `is_command`: after `--`, so rather a program
+    than a file of that name. None: the run configuration's `ArgumentVector` stands before `arguments`. `variables`:
+    what `--env` gives, by name."""
 
     script: str | None = None
     arguments: tuple[str, ...] = ()
@@ -33,5 +35,7 @@ class SubmitRequest:
     fetch_outputs: bool = True
     environment: EnvironmentWishes = EnvironmentWishes()
     gpu: GpuWishes = GpuWishes()
+    is_command: bool = False
+    variables: tuple[tuple[str, str], ...] = ()
     prepare_only: bool = False
     """Nothing is run: the environment is wanted, and the user sees it being made."""
