@@ -62,6 +62,8 @@ _KEYS: Mapping[str, Callable[[Run], Any]] = {
     "run_number": lambda run: run.submission.run_number,
     "script_name": lambda run: run.submission.script_name,
     "arguments": lambda run: list(run.submission.arguments),
+    "command": lambda run: list(run.submission.command),
+    "folder": lambda run: run.submission.folder,
     "run_configuration": lambda run: run.submission.run_configuration,
     "target": lambda run: run.submission.target,
     "target_type": lambda run: run.submission.target_type,

@@ -12,7 +12,7 @@ from typing import Any
 
 from holdfast.frozen import dataclass
 from holdfast.history.queries import duration_text
-from holdfast.model import Run, UseState
+from holdfast.model import Run, Submission, UseState
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,8 @@ def _facts(run: Run) -> dict[str, str]:
     submission = run.submission
     facts = {
         "script": submission.script_name,
+        "command": _command(submission),
+        "folder": submission.folder or None,
         "commit": submission.properties.get("commit"),
         "run configuration": submission.run_configuration,
         "target": submission.target,
@@ -115,6 +117,12 @@ def _facts(run: Run) -> dict[str, str]:
         "GPU": _gpu_use(run),
     }
     return {name: value for name, value in facts.items() if value is not None}
+
+
+def _command(submission: Submission) -> str | None:
+    """Without the arguments, which are compared one by one. None for a script that is started as it is."""
+    words = submission.command
+    return shlex.join(words[: len(words) - len(submission.arguments)]) if words else None
 
 
 def _gpu_use(run: Run) -> str | None:

@@ -112,6 +112,10 @@ def _use(use: GpuUse) -> str:
 def _what_was_asked(inspection: Inspection) -> Iterator[Row]:
     run, submission = inspection.run, inspection.run.submission
     yield "Script", submission.script_name
+    if submission.command:
+        yield "Command", shlex.join(submission.command)
+    if submission.folder:
+        yield "Folder", submission.folder
     if submission.arguments:
         yield "Arguments", shlex.join(submission.arguments)
     yield "Number", str(submission.run_number)

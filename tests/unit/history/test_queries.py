@@ -96,6 +96,8 @@ def test_a_run_has_the_keys_of_the_original_and_our_own(archive):
         "run_number": 4,
         "script_name": "train.py",
         "arguments": ["--rate", "0.1"],
+        "command": [],
+        "folder": "",
         "run_configuration": "local",
         "target": "local",
         "target_type": "local",

@@ -27,7 +27,7 @@ def missing_file_sentence(root: Path, folder: Path, run: Run, environment: Mappi
     if run.ending is None or run.ending.reason is not Reason.EXIT_CODE:
         return ""
     text = _tail(folder / "driver_log")
-    for relative in _candidates(text, run.run_id):
+    for relative in _candidates(text, run.run_id, run.submission.folder):
         if os.path.exists(root / relative):
             found = _rule(root, relative, environment)
             if found:
@@ -97,12 +97,13 @@ def _tail(path: Path) -> str:
         return ""
 
 
-def _candidates(text: str, run_id: str) -> list[str]:
-    """Paths relative to the project that the output's last words may mean, the last mentioned first."""
+def _candidates(text: str, run_id: str, folder: str) -> list[str]:
+    """Paths relative to the project that the output's last words may mean, the last mentioned first. `folder` is where
+    the run started."""
     found: list[str] = []
     for pattern in _MISSING:
         for name in re.findall(pattern, text):
-            inside = name.partition("/".join(("", run_id, "work", "")))[2] or name
+            inside = name.partition("/".join(("", run_id, "work", "")))[2] or os.path.join(folder, name)
             normal = os.path.normpath(inside)
             if not os.path.isabs(normal) and not normal.startswith(".."):
                 found.append(normal)

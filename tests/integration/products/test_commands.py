@@ -1,0 +1,63 @@
+"""Commands that are more than a Python file, the same on each product. `conftest.py` says which are tried."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+WHO = "import os, sys; print(os.path.basename(os.getcwd()), *sys.argv[1:])"
+ON_PATH = """
+import os, shutil, sys
+beside = os.path.dirname(sys.executable)
+print(shutil.which("python3") is not None, os.path.isdir(beside))
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "out", "name"),
+    [
+        (["-m", "package.train", "a b"], "sub a b\n", "package.train"),
+        (["python", "package/train.py"], "sub\n", "sub/package/train.py"),
+        (["run.sh", "a", "b c"], "sub a b c\n", "sub/run.sh"),
+        (["--", "sh", "-c", "echo $0 $1", "a", "b"], "a b\n", "sh"),
+    ],
+    ids=["module", "python", "shell script", "program"],
+)
+def test_a_command_runs_where_it_was_typed_and_is_called_as_a_person_would(bench, words, out, name):
+    bench.write("aml_config/README", "")
+    bench.write("sub/package/__init__.py", "")
+    bench.write("sub/package/train.py", WHO)
+    bench.write("sub/run.sh", '#!/bin/sh\necho "$(basename "$PWD")" "$@"\n')
+    result = bench.command("submit", *words, cwd=bench.root / "sub")
+    record = bench.record()
+    assert (result.out, result.code) == (out, 0)
+    assert (record["script_name"], record["status"]) == (name, "Completed")
+
+
+def test_the_folder_of_a_command_need_not_have_files(bench):
+    bench.write("aml_config/README", "")
+    (bench.root / "empty").mkdir()
+    result = bench.command("submit", "pwd", cwd=bench.root / "empty")
+    assert (result.out.rstrip().endswith("/work/empty"), result.code) == (True, 0)
+
+
+def test_the_programs_of_the_runs_python_are_on_its_path(bench):
+    bench.write("t.py", ON_PATH)
+    assert bench.submit("t.py").out == "True True\n"
+
+
+def test_variables_that_are_typed_reach_the_command_and_its_record(bench, monkeypatch):
+    monkeypatch.setenv("FROM_HERE", "of this shell")
+    result = bench.submit("--env", "TYPED=a b", "--env", "FROM_HERE", "--", "printenv", "TYPED", "FROM_HERE")
+    assert (result.out, result.code) == ("a b\nof this shell\n", 0)
+    run_id = bench.record()["run_id"]
+    recorded = json.loads((bench.near(run_id) / "configuration.json").read_text())["run_configuration"]
+    assert recorded["environment_variables"] == {"TYPED": "a b", "FROM_HERE": "of this shell"}
+
+
+def test_a_program_that_is_not_there_is_named(bench, target):
+    result = bench.submit("--", "no-such-program", "train")
+    assert result.code != 0 and "no-such-program" in result.err
+    if target != "local":
+        assert bench.record()["reason"] == "cannot-start"
