@@ -27,6 +27,7 @@ WITH_VALUE = frozenset(
         "--grace",
         "--secret",
         "--env",
+        "--processes-per-node",
         "-d",
         "--conda-file",
         "-s",
@@ -41,7 +42,7 @@ WITH_VALUE = frozenset(
 BUILDING = ("--upgrade", "--rebuild", "--ship-packages")
 COMMAND_BEGINS = ("-m", "--")
 """Words of `submit` that begin the command line of the run, as any word without a dash does."""
-FLAGS = frozenset(("-a", "--async", "--wait", "--no-outputs", *BUILDING, "--verbose", "--debug"))
+FLAGS = frozenset(("-a", "--async", "--wait", "--no-outputs", "--tag-output", *BUILDING, "--verbose", "--debug"))
 
 
 @dataclass(frozen=True)

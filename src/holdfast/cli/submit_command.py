@@ -39,7 +39,7 @@ from holdfast.shown_text import pasted
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.submitting import submit
-from holdfast.workbench.submitting.submit_request import EnvironmentWishes, SubmitRequest
+from holdfast.workbench.submitting.submit_request import CommandWishes, EnvironmentWishes, SubmitRequest
 from holdfast.workbench.submitting.variables import typed_variables
 
 
@@ -77,6 +77,39 @@ def _build_options(command: Callable[..., Any]) -> Callable[..., Any]:
         help="Choose and download packages here and send them: for machines without internet.",
     )
     return newer(anew(sent(with_wishes)))
+
+
+def _command_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """How the command line is started; the command gets it as `how`."""
+
+    @functools.wraps(command)
+    def with_how(
+        *arguments: Any, variables: tuple[str, ...], copies: int | None, tag_output: bool, **options: Any
+    ) -> Any:
+        if tag_output and copies is None:
+            raise UsageError("--tag-output is about several processes.", "Add --processes-per-node N.")
+        is_program = is_after_end(click.get_current_context())
+        how = CommandWishes(is_program, typed_variables(variables, current_context()), copies, tag_output)
+        return command(*arguments, how=how, **options)
+
+    tagged = click.option(
+        "--tag-output", is_flag=True, help="With --processes-per-node: show what all print, each line with its rank."
+    )
+    several = click.option(
+        "--processes-per-node",
+        "copies",
+        type=click.IntRange(1, 1024),
+        metavar="N",
+        help="Start the command N times, with RANK, WORLD_SIZE, MASTER_ADDR and so on; shows what rank 0 prints.",
+    )
+    variable = click.option(
+        "--env",
+        "variables",
+        multiple=True,
+        metavar="NAME[=VALUE]",
+        help="Set this variable for the run, or pass on its value from this shell. Values are recorded.",
+    )
+    return variable(several(tagged(with_how)))
 
 
 def _gpu_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -123,13 +156,6 @@ def _gpu_option(wish: GpuWish) -> Decorator:
     "--secret", "secrets", multiple=True, metavar="NAME", help="Pass this variable; its value is never written."
 )
 @click.option(
-    "--env",
-    "variables",
-    multiple=True,
-    metavar="NAME[=VALUE]",
-    help="Set this variable for the run, or pass on its value from this shell. Values are recorded.",
-)
-@click.option(
     "-s",
     "--spark-file",
     type=click.Path(dir_okay=False),
@@ -143,6 +169,7 @@ def _gpu_option(wish: GpuWish) -> Decorator:
     help="Bring outputs home so often while the run is followed, e.g. 10m; at its end always.",
 )
 @click.option("--no-outputs", is_flag=True, help="Leave outputs on the machine; `history download` fetches them.")
+@_command_options
 @_environment_options
 @_gpu_options
 @click.option("--dry-run", is_flag=True, help="Show the plan and stop.")
@@ -157,7 +184,7 @@ def submit_command(
     time_limit: float | None,
     grace: float | None,
     secrets: tuple[str, ...],
-    variables: tuple[str, ...],
+    how: CommandWishes,
     conda_file: str | None,
     spark_file: str | None,
     sync_outputs: float | None,
@@ -189,9 +216,8 @@ def submit_command(
     named, chosen = (None, script) if script.endswith(".runconfig") else (script, run_configuration)
     files = (conda_file, spark_file)
     outputs = (sync_outputs, not no_outputs)
-    words = (is_after_end(click.get_current_context()), typed_variables(variables, context))
     limits = (time_limit, grace)
-    request = SubmitRequest(named, arguments, chosen, target, *limits, secrets, *files, *outputs, wishes, gpu, *words)
+    request = SubmitRequest(named, arguments, chosen, target, *limits, secrets, *files, *outputs, wishes, gpu, how)
     project = current_project(context)
     warn_misplaced(project, request, context)
     if dry_run:

@@ -61,3 +61,13 @@ def test_a_program_that_is_not_there_is_named(bench, target):
     assert result.code != 0 and "no-such-program" in result.err
     if target != "local":
         assert bench.record()["reason"] == "cannot-start"
+
+
+def test_several_processes_are_one_run(bench):
+    bench.write("t.py", "import os, sys\nprint('rank', os.environ['RANK'], 'of', os.environ['WORLD_SIZE'])\n")
+    assert bench.submit("--processes-per-node", "2", "t.py").out == "rank 0 of 2\n"
+    tagged = bench.submit("--processes-per-node", "2", "--tag-output", "t.py").out
+    assert sorted(tagged.splitlines()) == ["[rank 0] rank 0 of 2", "[rank 1] rank 1 of 2"]
+    bench.write("t.py", "import os, sys\nsys.exit(int(os.environ['RANK']) * 7)\n")
+    assert bench.submit("--processes-per-node", "2", "t.py").code == 7
+    assert bench.record()["script_name"] == "t.py"

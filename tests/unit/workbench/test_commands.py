@@ -10,7 +10,7 @@ from holdfast.errors import HoldfastError, ProjectError, UsageError
 from holdfast.project.configuration import load_configuration
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.submitting.job import Job, find_job
-from holdfast.workbench.submitting.submit_request import SubmitRequest
+from holdfast.workbench.submitting.submit_request import CommandWishes, SubmitRequest
 from kit.projects import project_at
 
 FILES = {
@@ -40,7 +40,7 @@ def typed(root: Path, *words: str, folder: str = "", is_command: bool = False, v
     (root / "aml_config").mkdir(exist_ok=True)
     (root / "aml_config/x.runconfig").write_text(f"Target: local\nFramework: Python\nArgumentVector: {vector}\n")
     first, arguments = (words[0], words[1:]) if words else (None, ())
-    project, request = project_at(root), SubmitRequest(first, arguments, "x", is_command=is_command)
+    project, request = project_at(root), SubmitRequest(first, arguments, "x", how=CommandWishes(is_program=is_command))
     return find_job(
         project, request, load_configuration(project, "x", None), Context(root / "h", {}, root / folder, root)
     )

@@ -56,7 +56,7 @@ def find_job(project: Project, request: SubmitRequest, configuration: Configurat
         return _job((*vector, *request.arguments), CommandFolder(project.root, ""))
     place = CommandFolder(project.root, _folder(project, context))
     typed = (request.script, *request.arguments)
-    if request.is_command and not (is_script(request.script) and has_file(place, request.script)):
+    if request.how.is_program and not (is_script(request.script) and has_file(place, request.script)):
         return _command(typed, place)
     if FILE in vector and has_file(place, request.script):  # a vector for another script does not count
         typed = (*(request.script if word == FILE else word for word in vector), *request.arguments)

@@ -20,7 +20,7 @@ from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.targets import Product
 from holdfast.workbench.submitting.interpreter import find_python
 from holdfast.workbench.submitting.job import Job
-from holdfast.workbench.submitting.submit_request import SubmitRequest
+from holdfast.workbench.submitting.submit_request import CommandWishes, SubmitRequest
 from holdfast.workbench.submitting.variables import given_variables, path_variables
 
 _DEFAULT_GRACE = 10.0
@@ -106,9 +106,18 @@ def container_plan(intent: Intent, names: Names, gpus: int | str | None = None) 
 def _command(intent: Intent, variables: dict[str, Text], interpreter: Text) -> Command:
     job = intent.job
     words = tuple(text(word) for word in job.words)
-    argv = (interpreter, *words) if job.is_python else words
+    argv = (*_copies(intent.request.how, interpreter), *((interpreter, *words) if job.is_python else words))
     directory = text(Hole.WORK, f"/{job.folder}") if job.folder else text(Hole.WORK)
     return Command(argv, variables, directory, interpreter)
+
+
+def _copies(how: CommandWishes, interpreter: Text) -> tuple[Text, ...]:
+    """The words before a command that is started several times."""
+    if how.copies is None:
+        return ()
+    program = text(Hole.FARSIDE, "/holdfast/farside/run/processes_per_node.py")
+    shown = "tag" if how.tags_output else "first"
+    return (interpreter, text("-I"), text("-S"), program, text(str(how.copies)), text(shown))
 
 
 def _interpreter(intent: Intent, is_managed: bool, context: Context) -> Text:

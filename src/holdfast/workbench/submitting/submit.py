@@ -82,9 +82,9 @@ def _news(intent: Intent, was_known: bool) -> Iterator[events.Event]:
             "submit from its top folder."
         )
     request = intent.request
-    if request.script in PYTHONS and not request.is_command and request.arguments[:1] and intent.job.script:
+    if request.script in PYTHONS and not request.how.is_program and request.arguments[:1] and intent.job.script:
         yield events.Noted(f"`{request.script}` can be left out: holdfast submit {pasted(request.arguments[0])}")
-    for name in recorded_secrets(request.variables):
+    for name in recorded_secrets(request.how.variables):
         yield events.Warned(f"The value of `{name}` is in the run's record. To keep it out: --secret {pasted(name)}")
     target, run = intent.configuration.target, intent.configuration.run
     if lacks_environment_file(intent.project, run, target) and intent.request.environment.of_run is None:
@@ -136,8 +136,8 @@ def _read(project: Project, request: SubmitRequest, context: Context) -> Intent:
     require_environment(request, configuration)
     if not request.prepare_only:
         asked_gpus(request.gpu, configuration)  # refuses what contradicts itself, before anything is done
-    if request.variables:
-        variables = {**configuration.run.environment_variables, **dict(request.variables)}
+    if request.how.variables:
+        variables = {**configuration.run.environment_variables, **dict(request.how.variables)}
         configuration = replace(configuration, run=replace(configuration.run, environment_variables=variables))
     job = find_job(project, request, configuration, context)
     product = product_of(configuration.target, context, wanted_secrets(request, configuration))

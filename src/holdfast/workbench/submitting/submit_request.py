@@ -17,10 +17,20 @@ class EnvironmentWishes:
 
 
 @dataclass(frozen=True)
+class CommandWishes:
+    """How the command line is started. `is_program`: it came after `--`, so its first word is rather a program than a
+    file of that name. `variables`: by name. `copies` None: it is started once."""
+
+    is_program: bool = False
+    variables: tuple[tuple[str, str], ...] = ()
+    copies: int | None = None
+    tags_output: bool = False
+
+
+@dataclass(frozen=True)
 class SubmitRequest:
-    """What was typed. `script` is the first word of the command line, `is_command`: after `--`, so rather a program
-    than a file of that name. None: the run configuration's `ArgumentVector` stands before `arguments`. `variables`:
-    what `--env` gives, by name."""
+    """What was typed. `script` is the first word of the command line; None: the run configuration's `ArgumentVector`
+    stands before `arguments`."""
 
     script: str | None = None
     arguments: tuple[str, ...] = ()
@@ -35,7 +45,6 @@ class SubmitRequest:
     fetch_outputs: bool = True
     environment: EnvironmentWishes = EnvironmentWishes()
     gpu: GpuWishes = GpuWishes()
-    is_command: bool = False
-    variables: tuple[tuple[str, str], ...] = ()
+    how: CommandWishes = CommandWishes()
     prepare_only: bool = False
     """Nothing is run: the environment is wanted, and the user sees it being made."""
