@@ -15,6 +15,7 @@ import pytest
 
 from holdfast.project.provenance import GITIGNORE
 from kit.planted import PROJECT, git
+from kit.projects import own_state
 from unit.cli.conftest import Recorded
 
 Command = Callable[..., Any]
@@ -88,14 +89,14 @@ def test_a_folder_that_git_tracks_is_not_made_anew(upstream, enter, command):
     done = command("submit", "--dry-run", "train.py")
     assert done.code == PROJECT and not (mine / ".holdfast").exists()
     paste(done.err, 0, mine)
-    assert command("submit", "--dry-run", "train.py").code == 0
+    own_state(Path.cwd())
 
 
 def test_who_begins_anew_as_the_hint_says_does_not_get_later_runs(upstream, enter, command):
     bring_a_run(upstream)
     mine = enter()
     paste(command("history", "list").err, 0, mine)
-    assert command("submit", "--dry-run", "train.py").code == 0
+    own_state(Path.cwd())
     assert is_used(command)
     git(mine, "commit", "-q", "-m", "without")
     bring_a_run(upstream)
@@ -129,7 +130,7 @@ def test_every_form_of_the_index_is_understood(form, place, upstream, enter, com
     monkeypatch.chdir(mine / place)
     git(mine, "config", "index.version", number)
     git(mine, "config", "feature.manyFiles", str(form == "many files").lower())
-    assert command("submit", "--dry-run", "train.py").code == 0
+    own_state(Path.cwd())
     assert is_used(command)
     if "split" in form:
         git(mine, "config", "splitIndex.maxPercentChange", "100")
@@ -157,7 +158,7 @@ def test_a_sparse_clone_is_told_what_works_there(upstream, enter, command):
     done = command("submit", "--dry-run", "train.py")
     assert done.code == PROJECT
     paste(done.err, 0, mine)
-    assert command("submit", "--dry-run", "train.py").code == 0
+    own_state(Path.cwd())
 
 
 @pytest.mark.parametrize("is_ours", [True, False])
@@ -170,7 +171,7 @@ def test_a_repository_further_up_writes_there_too(is_ours, upstream, enter, comm
     monkeypatch.chdir(mine / "sub")
     if is_ours:
         git(mine / "sub", "init", "-q")
-    assert command("submit", "--dry-run", "train.py").code == 0
+    own_state(Path.cwd())
     bring_a_run(upstream, "sub/.holdfast")
     pull(mine)
     done = command("history", "list")
@@ -182,7 +183,7 @@ def test_a_repository_further_up_writes_there_too(is_ours, upstream, enter, comm
 def test_a_spelling_that_this_disk_takes_for_the_folder_counts(upstream, enter, command):
     """Links stand for what a disk of macOS or Windows does by itself."""
     mine = enter()
-    assert command("submit", "--dry-run", "train.py").code == 0
+    own_state(Path.cwd())
     (mine / ".GIT").symlink_to(".git")
     bring_a_run(upstream, "other/.HoldFast")
     pull(mine)
@@ -228,7 +229,7 @@ def test_a_submodule_in_its_place_is_not_used_and_does_not_come_back(nested, ent
     assert command("submit", "--dry-run", "train.py").code == PROJECT
     (mine / "aside").rename(mine / ".holdfast")
     paste(command("history", "list").err, 0, mine)
-    assert command("submit", "--dry-run", "train.py").code == 0
+    own_state(Path.cwd())
     git(mine, "commit", "-q", "-m", "without")
     nested()
     for attempt in (pull, update):
@@ -239,7 +240,7 @@ def test_a_submodule_in_its_place_is_not_used_and_does_not_come_back(nested, ent
 
 def test_a_submodule_that_comes_later_leaves_the_own_runs(nested, enter, command):
     mine = enter()
-    assert command("submit", "--dry-run", "train.py").code == 0
+    own_state(Path.cwd())
     nested()
     pull(mine)
     done = command("history", "list")
@@ -256,17 +257,17 @@ def test_a_submodule_that_nobody_fetched_yet_is_no_empty_folder(nested, enter, c
     assert done.code == PROJECT
     assert list((mine / ".holdfast").iterdir()) == []
     paste(done.err, 0, mine)
-    assert command("submit", "--dry-run", "train.py").code == 0
+    own_state(Path.cwd())
 
 
 def test_a_repository_in_the_folder_is_refused(enter, command):
     mine = enter()
-    assert command("submit", "--dry-run", "train.py").code == 0
+    own_state(Path.cwd())
     git(mine / ".holdfast", "init", "-q")
     done = command("history", "list")
     assert done.code == PROJECT and re.search(r"`.*\.holdfast` is a git repository", done.err)
     paste(done.err, 0, mine)
-    assert command("submit", "--dry-run", "train.py").code == 0
+    own_state(Path.cwd())
 
 
 def test_a_tracked_link_in_its_place_is_removed_for_good(upstream, enter, command):
@@ -275,5 +276,5 @@ def test_a_tracked_link_in_its_place_is_removed_for_good(upstream, enter, comman
     mine = enter()
     paste(command("history", "list").err, 0, mine)
     git(mine, "commit", "-q", "-m", "git knows that it is gone")
-    assert command("submit", "--dry-run", "train.py").code == 0
+    own_state(Path.cwd())
     assert is_used(command)

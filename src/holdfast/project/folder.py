@@ -105,19 +105,40 @@ def share_identity(project: Project) -> None:
 
 
 def ensure_state_directory(project: Project, user_home: Path | None = None) -> Path:
-    """`.holdfast/` with its `.gitignore`. Refuses `/` and `user_home`, where `.holdfast` is the machine's own."""
-    is_home = user_home is not None and real_path(project.root) == real_path(user_home)
-    if is_home or project.root == project.root.parent:
-        raise ProjectError(
-            f"`{project.root}` cannot be a project: all that lies below it would belong to it.",
-            "Make a folder for the project, move the script there, and run the command in it.",
-        )
+    """`.holdfast/` with its `.gitignore`. Raises ProjectError where the folder cannot be a project's."""
+    _refuse_as_project(project, user_home)
     directory = project.state_directory
     try:
         provenance.make(directory, project.home)
     except OSError as error:
         raise _cannot_write(Path(os.fsdecode(error.filename or directory)), error) from error
     return directory
+
+
+def require_state_directory(project: Project, user_home: Path | None = None) -> None:
+    """Raises what `ensure_state_directory` raises of a folder that cannot be used. Makes nothing."""
+    _refuse_as_project(project, user_home)
+    provenance.require_usable(project.state_directory, project.home)
+
+
+def _refuse_as_project(project: Project, user_home: Path | None) -> None:
+    """Raises ProjectError for `/` and for a folder that is shared as /tmp is, to which strangers' files belong, and for
+    `user_home`, where `.holdfast` is the machine's own."""
+    is_home = user_home is not None and real_path(project.root) == real_path(user_home)
+    if is_home or project.root == project.root.parent or _is_shared(project.root):
+        raise ProjectError(
+            f"`{project.root}` cannot be a project: all that lies below it would belong to it.",
+            "Make a folder for the project, move the script there, and run the command in it.",
+        )
+
+
+def _is_shared(folder: Path) -> bool:
+    """Whether everybody may make files there that only they can remove."""
+    try:
+        mode = os.stat(folder).st_mode
+    except OSError:
+        return False
+    return bool(mode & stat.S_ISVTX and mode & stat.S_IWOTH)
 
 
 def run_prefix(name: str) -> str:

@@ -96,6 +96,12 @@ def make(state: Path, home: Path) -> None:
     write_once(state / GITIGNORE, _ALL_IGNORED)
 
 
+def require_usable(state: Path, home: Path) -> None:
+    """Raises what `make` raises of a folder that it does not make or use. Makes nothing."""
+    if not is_made(state, home):
+        _refuse_tracked(state)
+
+
 def _make(state: Path, home: Path) -> None:
     _refuse_tracked(state)
     with contextlib.suppress(FileExistsError):

@@ -26,6 +26,9 @@ class _Readable(Protocol):
 class ObjectStore:
     """`root` is the folder with the fan-out (`ab/cdef…`); it is made when the first object is put."""
 
+    keeps = True
+    """Whether what is put is there later."""
+
     def __init__(self, root: Path) -> None:
         self.root = root
         self._plain: set[str] = set()
@@ -181,6 +184,33 @@ class ObjectStore:
             yield
         except OSError as error:
             raise cannot_write(self.root, error) from error
+
+
+class LookingStore(ObjectStore):
+    """Names contents and writes none. What `put_bytes` got, such as a manifest, can be read back."""
+
+    keeps = False
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self._put: dict[str, bytes] = {}
+
+    def put_bytes(self, data: bytes) -> str:
+        digest = hashlib.sha256(data).hexdigest()
+        self._put[digest] = data
+        return digest
+
+    def put_stream(self, stream: _Readable, on_chunk: Callable[[int], None] | None = None) -> tuple[str, int]:
+        hashing, size = hashlib.sha256(), 0
+        while chunk := stream.read(CHUNK):
+            hashing.update(chunk)
+            size += len(chunk)
+            if on_chunk:
+                on_chunk(len(chunk))
+        return hashing.hexdigest(), size
+
+    def read(self, digest: str) -> bytes:
+        return self._put[digest] if digest in self._put else super().read(digest)
 
 
 def digest_of_stream(source: _Readable, target: BinaryIO | None = None) -> str:

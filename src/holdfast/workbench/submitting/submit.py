@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING
 
 from holdfast.frozen import replace
 from holdfast.project.configuration import lacks_environment_file, load_configuration
-from holdfast.project.folder import BUILTIN, CONFIGURATION_FOLDER, Project, ensure_identity, ensure_state_directory
+from holdfast.project.folder import (
+    BUILTIN,
+    CONFIGURATION_FOLDER,
+    Project,
+    ensure_identity,
+    ensure_state_directory,
+    require_state_directory,
+)
 from holdfast.project.runconfig import CONDA_FILE
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
@@ -31,8 +38,11 @@ if TYPE_CHECKING:
     from holdfast.workbench.submitting.early_login import Ahead
 
 
+_NO_ID_YET = "<project>"
+
+
 def dry_run(project: Project, request: SubmitRequest, context: Context) -> Iterator[events.Event]:
-    """Everything up to the plan. Takes the snapshot, since the plan names it; starts and records nothing."""
+    """Everything up to the plan. Names the snapshot, as the plan does; starts, records and writes nothing."""
     from holdfast.workbench.submitting.launch import rehearse
 
     looking = replace(context, only_looks=True)
@@ -128,8 +138,12 @@ def _read(project: Project, request: SubmitRequest, context: Context) -> Intent:
         asked_gpus(request.gpu, configuration)  # refuses what contradicts itself, before anything is done
     job = find_job(project, request, configuration, context)
     product = product_of(configuration.target, context, wanted_secrets(request, configuration))
-    project = ensure_identity(project, context.user_home)
-    ensure_state_directory(project, context.user_home)
+    if context.only_looks:
+        require_state_directory(project, context.user_home)
+        project = replace(project, id=project.id or _NO_ID_YET)
+    else:
+        project = ensure_identity(project, context.user_home)
+        ensure_state_directory(project, context.user_home)
     return Intent(project, request, configuration, job, product)
 
 
