@@ -69,6 +69,7 @@ FROM_THE_FAR_SIDE = {
         "environments.locks",
         "environments.pins",
         "environments.settings",
+        "system.ownership",
         "system.real_paths",
     ),
 }
@@ -301,6 +302,24 @@ def slow_values(modules: list[Module]) -> list[str]:
         for name in imports(module)
         if name.split(".")[0] == "dataclasses"
     ]
+
+
+def half_private_folders(modules: list[Module]) -> list[str]:
+    """Folders made with a mode together with those above, which the mode is not for: use `make_private`."""
+    return [
+        f"{module.name}:{node.lineno} makes the folders above as the umask says"
+        for module in modules
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        if _gives_mode_to_the_last(node.func.attr, node)
+    ]
+
+
+def _gives_mode_to_the_last(name: str, call: ast.Call) -> bool:
+    given = {each.arg for each in call.keywords}
+    if name == "makedirs":
+        return "mode" in given or len(call.args) > 1
+    return name == "mkdir" and "parents" in given and ("mode" in given or bool(call.args))
 
 
 def undocumented(modules: list[Module]) -> list[str]:

@@ -121,6 +121,20 @@ def test_an_ordinary_user_s_umask_is_no_hindrance(umask, bench):
         os.umask(before)
 
 
+def test_missing_folders_above_the_home_are_made_for_this_account_alone(bench, tmp_path):
+    """Else the second command refuses the home that the first has made."""
+    place = tmp_path / "a" / "b" / "hold"
+    bench.write("t.py", "print('up')\n")
+    before = os.umask(0o002)
+    try:
+        for _ in range(2):
+            result = bench.submit("t.py", env={"HOLDFAST_HOME": str(place)})
+            assert result.code == 0, result.err
+    finally:
+        os.umask(before)
+    assert [each.stat().st_mode & 0o777 for each in (place, *place.parents[:2])] == [0o700] * 3
+
+
 def test_a_home_that_an_older_version_made_under_umask_002_is_closed_and_used(bench, planted):
     """Its folder is for the account alone, so nobody else could get to what lies in it."""
     bench.home.chmod(0o700)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.farside.environments import locks as far
+from holdfast.farside.system.ownership import make_private
 from holdfast.frozen import dataclass
 from holdfast.plan import EnvironmentPlan, Hole, Text, text
 from holdfast.project.environment_spec import EnvironmentSpec, Requirement, is_option
@@ -130,8 +131,9 @@ def is_own(home: Path, lock: Lock) -> bool:
 
 def keep_own(home: Path, lock: Lock) -> None:
     """Note that this machine made the lock."""
-    (home / FOLDER).mkdir(mode=0o700, parents=True, exist_ok=True)
-    far.keep_own(str(home / FOLDER), dict(lock))
+    folder = str(home / FOLDER)
+    make_private(folder)
+    far.keep_own(folder, dict(lock))
 
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from holdfast.errors import ProjectError, StorageError
-from holdfast.farside.system.ownership import OTHERS_WRITE, account_name, is_own
+from holdfast.farside.system.ownership import OTHERS_WRITE, account_name, is_own, make_private
 from holdfast.farside.system.real_paths import real_path
 from holdfast.frozen import dataclass
 from holdfast.project.tracked_files import Tracked, tracked_of
@@ -308,8 +308,7 @@ def _remember(state: Path, home: Path, token: str, is_trusted: bool) -> Path:
     place = _place(home, token, found)
     about = {"path": os.fspath(state), "inode": found.st_ino, "owner": found.st_uid, "tracked": is_tracked}
     try:
-        for folder in (home, place.parent):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(os.fspath(place.parent))
         write_whole(place, _render(about), 0o600)
     except OSError as error:
         raise _about_home(error, "note that this project is yours", place) from error
