@@ -16,11 +16,11 @@ from holdfast.farside.run.bare_run import BareRun, Ending
 from holdfast.farside.run.gpu_steps import REFUSED as NO_GPU
 from holdfast.farside.run.gpu_steps import DriverAsked, DriverHeard, GpusChecked, GpuStep, asked_by
 from holdfast.farside.run.guarded import FromGuardian, Helpers
-from holdfast.farside.run.kept_files import HeldLock
 from holdfast.farside.run.run_group import RunGroup
 from holdfast.farside.system import files, kernel
 from holdfast.farside.system.bound_plan import RunCommand, bind
 from holdfast.farside.system.children import CannotStart, Exit, Stop
+from holdfast.farside.system.held_lock import HeldLock
 from holdfast.farside.system.layout import BOUND, LOCK, OUTPUT, SHIPPED, SUPERVISOR_BYTE, SUPERVISOR_NAME, Home
 from holdfast.farside.system.nofollow import open_plain, read_plain
 from holdfast.farside.system.output import Pump, Redactor
@@ -68,10 +68,11 @@ class Supervisor:
         """Everything, in order. Whatever goes wrong becomes the reason in the journal's last line."""
         kernel.become_subreaper()
         kernel.set_name(SUPERVISOR_NAME)
-        lock = open_plain(os.path.join(self.folder, LOCK), os.O_RDWR)
+        path = os.path.join(self.folder, LOCK)
+        lock = open_plain(path, os.O_RDWR)
         if not kernel.lock(lock, SUPERVISOR_BYTE) or self.journal.ended() is not None:
             return  # the guardian was killed before this, and who found nothing here writes or wrote the end
-        self.attendance.keepers.append(HeldLock(self.folder, SUPERVISOR_BYTE, lock).keep)
+        self.attendance.keepers.append(HeldLock(path, SUPERVISOR_BYTE, lock).keep)
         self.attendance.hear_earlier_cancel()
         ending = self._ending()
         if self.gpus is not None:
