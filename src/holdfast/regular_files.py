@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import stat
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 _EXTRA = getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+
+LARGEST_RECORD = 64_000_000
+"""Bytes of what a host may have written: a record of a run, a lock."""
+
+
+class NotJson(ValueError):
+    """Also of JSON that is nested too deep for Python to read."""
+
+
+def read_json(path: Path | str, most: int, follows_link: bool = True) -> Any:
+    """What the JSON in the file says, of any shape. Raises OSError as `read_regular` does, and NotJson."""
+    data = read_regular(path, most, follows_link)
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise NotJson(str(error)) from error
 
 
 def read_regular(path: Path | str, most: int, follows_link: bool = True) -> bytes:

@@ -23,7 +23,7 @@ from holdfast.farside.system.ownership import OTHERS_WRITE, account_name, is_own
 from holdfast.farside.system.real_paths import real_path
 from holdfast.frozen import dataclass
 from holdfast.project.tracked_files import Tracked, tracked_of
-from holdfast.regular_files import odd_entry_in, read_regular, what_is_odd
+from holdfast.regular_files import odd_entry_in, read_json, what_is_odd
 from holdfast.shown_text import pasted
 from holdfast.whole_files import storage_error, write_once, write_whole
 
@@ -320,9 +320,9 @@ def _record(home: Path, token: str, found: os.stat_result) -> Mapping[str, objec
     differently."""
     place = _place(home, token, found)
     try:
-        values: dict[str, object] = json.loads(read_regular(place, _MOST))
+        values: dict[str, object] = read_json(place, _MOST)
         return values if (values["inode"], values["owner"]) == (found.st_ino, found.st_uid) else None
-    except (FileNotFoundError, ValueError, TypeError, KeyError, RecursionError):
+    except (FileNotFoundError, ValueError, TypeError, KeyError):
         return None
     except OSError as error:
         raise _about_home(error, "look up whether this project is yours", place) from error
@@ -343,8 +343,8 @@ def _token(state: Path) -> str | None:
 def _read_token(state: Path) -> str | None:
     """None: there is none, or no valid one. Raises OSError where that cannot be told."""
     try:
-        token = json.loads(read_regular(state / ORIGIN, _MOST, follows_link=False))["token"]
-    except (FileNotFoundError, ValueError, TypeError, KeyError, RecursionError):
+        token = read_json(state / ORIGIN, _MOST, follows_link=False)["token"]
+    except (FileNotFoundError, ValueError, TypeError, KeyError):
         return None
     return token if isinstance(token, str) and re.fullmatch(r"[0-9a-f]{32}", token) else None
 

@@ -184,7 +184,7 @@ def test_a_token_that_cannot_be_read_is_not_replaced(tmp_path, monkeypatch):
     def refuse(path: Path, *_: object, **__: object) -> bytes:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(provenance, "read_regular", refuse)
+    monkeypatch.setattr(provenance, "read_json", refuse)
     with pytest.raises(StorageError, match="take the project's own folder over"):
         provenance.trust(state, home())
     assert (state / "origin.json").read_bytes() == before
