@@ -93,6 +93,11 @@ def make(state: Path, home: Path) -> None:
     """Make the folder, and remember that. Of two processes at once, both use the same one. Raises OSError."""
     if not is_made(state, home):
         _make(state, home)
+    hide_from_git(state)
+
+
+def hide_from_git(state: Path) -> None:
+    """Of a folder that is made. Raises OSError."""
     write_once(state / GITIGNORE, _ALL_IGNORED)
 
 
