@@ -10,10 +10,14 @@ import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from holdfast.errors import HostError, StorageError
+from holdfast.farside.system import closed_home
+from holdfast.hosts import own_home
+from holdfast.hosts.host import Local
 from holdfast.hosts.own_home import require_own
 from holdfast.hosts.shipment import far_side
 from kit.accounts import Account
@@ -91,6 +95,13 @@ def test_nothing_is_run_from_a_home_that_others_may_write_to(folder, mode, bench
     assert f"{command};" in result.err
     subprocess.run(command.split(), check=True)
     assert bench.submit("t.py").code == 0, "the remedy helps"
+
+
+def test_a_command_examines_its_own_home_once(bench, planted, monkeypatch):
+    looked = mock.Mock(wraps=closed_home.look)
+    monkeypatch.setattr(own_home, "look", looked)
+    assert Local(bench.home, os.environ).argv("nonce")[-2] == str(bench.home)
+    assert looked.call_count == 1
 
 
 @pytest.mark.parametrize("kind", ["owner", "mode"])

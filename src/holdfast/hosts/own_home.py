@@ -6,27 +6,50 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from holdfast.errors import HostError, StorageError
 from holdfast.farside.system.closed_home import Exposed, look
 from holdfast.farside.system.layout import Home
-from holdfast.farside.system.ownership import OTHERS_WRITE, account_name, give_back, is_own, make_private
+from holdfast.farside.system.ownership import OTHERS_WRITE, account_name, give_back, is_only_ours, is_own, make_private
 from holdfast.shown_text import pasted
 
 _ANOTHER = "give Holdfast a folder of its own: export HOLDFAST_HOME=DIR"
 
 
-def require_own(home: Path, version: str = "") -> None:
-    """Raises HostError where another account owns the folder, its `farside`, the `version` in that, or anything else
-    of Holdfast's there, or where others may write to such a thing or put another in its place; StorageError where
-    that cannot be told. What is not there yet is made later, for this account alone."""
+def require_own(home: Path) -> None:
+    """Raises HostError where the folder, or anything of Holdfast's in it, belongs to another account; and where others
+    may write to such a thing, or put another in its place. Raises StorageError where that cannot be told. What is not
+    there yet is made later, for this account alone."""
     if not hasattr(os, "geteuid"):
         return
-    try:
+    with _told(home):
         with contextlib.suppress(FileNotFoundError):
-            _require_own(home, version)
+            _require_own((home, home / "farside"))
         look(Home(os.fspath(home)))
+
+
+def require_own_version(home: Path, digest: str) -> None:
+    """The same for one version of the far side, after `require_own`: only its folder is looked at."""
+    if not hasattr(os, "geteuid"):
+        return
+    with _told(home), contextlib.suppress(FileNotFoundError):
+        version = home / "farside" / digest
+        if not is_only_ours(os.stat(version)):
+            _require_own((home, home / "farside", version))
+
+
+def make_own(folder: Path) -> None:
+    """A folder in Holdfast's, and those above it that are missing, for this account alone. There already is success."""
+    make_private(os.fspath(folder))
+
+
+@contextlib.contextmanager
+def _told(home: Path) -> Iterator[None]:
+    """What is found, in words for people."""
+    try:
+        yield
     except Exposed as found:
         remedy = f"If it is yours: {found.command}; else {_ANOTHER}" if found.command else _without_command(home)
         raise HostError(found.message, remedy) from None
@@ -37,14 +60,10 @@ def require_own(home: Path, version: str = "") -> None:
         ) from error
 
 
-def make_own(folder: Path) -> None:
-    """A folder in Holdfast's, and those above it that are missing, for this account alone. There already is success."""
-    make_private(os.fspath(folder))
-
-
-def _require_own(home: Path, version: str) -> None:
-    is_closed = False
-    for path in (home, home / "farside", home / "farside" / version) if version else (home, home / "farside"):
+def _require_own(paths: Sequence[Path]) -> None:
+    """`paths` begin with the home; each lies in the one before."""
+    home, is_closed = paths[0], False
+    for path in paths:
         status = os.stat(path)
         if not is_own(status):
             raise HostError(
