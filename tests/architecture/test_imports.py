@@ -25,6 +25,7 @@ RULES: list[Callable[[list[Module]], list[str]]] = [
     source_rules.repeated_names,
     source_rules.slow_values,
     source_rules.half_private_folders,
+    source_rules.stray_docstrings,
     source_rules.undocumented,
     source_rules.missing_files,
 ]
@@ -107,6 +108,7 @@ BROKEN = [
     ("half_private_folders", {"cli/a.py": "os.makedirs(path, mode=0o700, exist_ok=True)"}, "cli.a:1 makes"),
     ("half_private_folders", {"cli/a.py": "path.mkdir(mode=0o700, parents=True)"}, "cli.a:1 makes"),
     ("half_private_folders", {"cli/a.py": "path.mkdir(0o700, parents=True)"}, "cli.a:1 makes"),
+    ("stray_docstrings", {"cli/a.py": 'A = 1\nB = 2\n"""Of B."""\n"""Of A."""'}, "cli.a:4 is a second docstring"),
     ("undocumented", {"workbench/a.py": "x = 1"}, "holdfast.workbench.a has no docstring"),
     ("missing_files", {"cli/a.py": '"""As in `b.py`."""'}, "holdfast.cli.a names `b.py`, which does not exist"),
     ("missing_files", {"cli/a.py": "x = 1  # see `hosts/a.py`"}, "cli.a names `hosts/a.py`, which does not exist"),
@@ -134,6 +136,7 @@ ALLOWED = {
     "project/templates/digits/train.py": "import sklearn\nprint(1)",
     "workbench/__init__.py": "",
     "hosts/p.py": '"""Doc."""\nos.makedirs(a, exist_ok=True)\nb.mkdir(0o700)\nb.mkdir(parents=True)',
+    "hosts/d.py": '"""Doc."""\nA = 1\n"""Of A."""\nB = 2\n"""Of B."""',
 }
 
 
