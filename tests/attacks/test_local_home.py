@@ -80,7 +80,7 @@ def test_nothing_is_run_from_a_home_that_another_account_owns(folder, bench, pla
     give(place, other)
     result = bench.submit("t.py")
     assert result.code == 245 and not planted.exists()
-    assert f"`{place}` belongs to another account (`{other.name}`)" in result.err
+    assert f"`{place}`: it belongs to another account (`{other.name}`)" in result.err
     assert "sudo -H holdfast" in result.err, "these tests run as root"
 
 
@@ -92,7 +92,7 @@ def test_nothing_is_run_from_a_home_that_others_may_write_to(folder, mode, bench
     result = bench.submit("t.py")
     assert result.code == 245 and not planted.exists()
     command = f"chmod go-rwx {bench.home}"
-    assert f"{command};" in result.err
+    assert f"If it is yours: {command}\n" in result.err
     subprocess.run(command.split(), check=True)
     assert bench.submit("t.py").code == 0, "the remedy helps"
 
@@ -162,7 +162,7 @@ def test_root_with_the_home_of_another_account_is_told_how_to_take_its_own(bench
     give(home, other)
     result = bench.submit("t.py", env={"HOLDFAST_HOME": str(home)})
     assert result.code == 245 and not planted.exists()
-    assert f"belongs to another account (`{other.name}`): nothing is run from there." in result.err
+    assert f"Holdfast does not use `{home}`: it belongs to another account (`{other.name}`)." in result.err
     assert "sudo -H holdfast" in result.err
 
 
