@@ -93,7 +93,7 @@ def test_all_files_of_a_run_may_go_and_its_record_is_whole(bench):
     wait_for((folder / "driver_log").exists, what="the output is back")
     unharmed(bench, run_id, folder, go)
     assert [event["e"] for event in bench.journal(run_id)][: len(told) + 1] == [*told, "note"]
-    assert bench.record(run_id)["notes"][0].startswith("Files of the run were removed while it ran")
+    assert bench.record(run_id)["notes"][0].startswith("Something removed files of this run.")
 
 
 def test_a_run_whose_whole_folder_is_removed_ends_as_it_does_and_is_not_called_lost(bench):

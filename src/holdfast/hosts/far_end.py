@@ -135,7 +135,7 @@ class FarEnd:
                 self.stdin.write(self._supply())
                 self.stdin.flush()
         raise HostError(
-            "The machine did not start Holdfast's program: it keeps asking for it.",
+            f"The machine asked for Holdfast's program {_MOST_WORDS} times and did not start it.",
             "Check the machine: holdfast computetarget check NAME",
         )
 
@@ -173,7 +173,7 @@ class FarEnd:
                 return None
             seen = (seen + byte)[-_KEPT_BEFORE:]
         raise HostError(
-            f"The login shell there printed more than {MOST_BEFORE >> 20} MB, and the far side was not heard.",
+            f"The login shell printed over {MOST_BEFORE >> 20} MB before Holdfast could start.",
             "Find what its start-up files print (~/.bashrc, ~/.profile), and have them print it in terminals only.",
         )
 

@@ -106,8 +106,8 @@ class Environment:
         if not may_be_believed(status):
             raise Refused(
                 "preparation",
-                "the environment `%s` belongs to another account" % self.path,
-                "If it is yours: %s; else remove it: sudo rm -rf %s" % (give_back(self.path), pasted(self.path)),
+                "the environment `%s` belongs to another account." % self.path,
+                "If it is yours: %s; if not, remove it: sudo rm -rf %s" % (give_back(self.path), pasted(self.path)),
             )
 
     def _locks(self, byte: int) -> bool:

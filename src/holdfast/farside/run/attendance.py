@@ -16,9 +16,7 @@ from holdfast.farside.system.processes import other_guardians
 
 BRIEF_GRACE = 2.0
 _LEFT_FOR_THE_END = 16384
-_TAKEN = (
-    "Files of the run were removed while it ran; Holdfast made its own again. What the script wrote there may be lost."
-)
+_TAKEN = "Something removed files of this run. Holdfast restored its own; the script's may be lost."
 
 
 class Stopped(Exception):

@@ -257,7 +257,7 @@ class Supervisor:
     def _refused_ending(self, refusal: Refused) -> Ending:
         whole = ("%s %s" % (refusal.message, refusal.hint)).strip()
         if refusal.kind in ("storage", "preparation"):
-            return {"reason": refusal.kind, "detail": refusal.message}
+            return {"reason": refusal.kind, "detail": whole}
         if refusal.kind == NO_GPU:
             return {"reason": "gpu-required", "detail": whole}
         if "cannot-start" in (self.runner.refused_as, refusal.kind):

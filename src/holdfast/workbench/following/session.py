@@ -133,7 +133,7 @@ class Session:
     def warning(self) -> events.Warned:
         """Of the problem."""
         return events.Warned(
-            f"Whether {self.run_id} is alive cannot be told: {self.problem}.",
+            f"Cannot tell whether {self.run_id} is alive: {self.problem}.",
             "If it is over, remove it with what it wrote: "
             f"holdfast experiment clean -r {pasted(self.run_id)} --discard-outputs",
             self.run_id,

@@ -68,7 +68,7 @@ def _no_script(script: str, full: Path) -> ProjectError:
         hint = f"Name the script in it: {', '.join(inside[:10])}" if inside else "It has no Python files."
         return ProjectError(f"`{script}` is a folder, not a script.", hint)
     if os.path.lexists(full):
-        return ProjectError(f"`{script}` is no regular file.", "Name a script.")
+        return ProjectError(f"`{script}` is not a regular file.", "Name a script.")
     names = _python_files(full.parent)
     guess = nearest(full.stem, [name[:-3] for name in names])
     hint = (
