@@ -57,6 +57,8 @@ STAIRS = {
 subfolders."""
 FROM_THE_FAR_SIDE = {
     "hosts": ("system.frames", "system.digests", "system.ownership", "system.layout", "system.closed_home"),
+    "errors": ("system.harmless",),
+    "regular_files": ("system.harmless",),
     "shown_text": ("system.harmless",),
     "history": ("gpu.samples", "gpu.judge.evidence", "system.folders", "system.whole_lines"),
     "plan": ("gpu.request",),

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from holdfast.regular_files import NotJson, open_regular, read_json, read_regular
+from holdfast.regular_files import NotJson, open_regular, read_json, read_regular, what_is_odd
 
 
 def test_a_file_and_a_link_to_one_are_read(tmp_path):
@@ -45,3 +45,15 @@ def test_what_is_no_json_is_one_error(data, tmp_path):
     (tmp_path / "file").write_bytes(data)
     with pytest.raises(NotJson):
         read_json(tmp_path / "file", 1 << 20)
+
+
+def test_a_link_among_holdfast_s_own_files_is_named_with_what_removes_it(tmp_path):
+    link, pipe = str(tmp_path / "a link"), str(tmp_path / "pipe")
+    os.symlink("elsewhere", link)
+    os.mkfifo(pipe)
+    assert what_is_odd(link) == (
+        f"`{link}` is a link, and Holdfast follows none here.",
+        f"Remove it: rm '{link}'\nThen check what created it.",
+    )
+    message, remedy = what_is_odd(pipe, "git rm x && ")
+    assert "neither a file" in message and remedy.startswith(f"Remove it: git rm x && rm {pipe}\n")

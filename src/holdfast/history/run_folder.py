@@ -20,7 +20,6 @@ from holdfast.farside.system.folders import remove_folder
 from holdfast.frozen import dataclass
 from holdfast.model import RECORD_FORMAT, ClockTime, Place, Submission
 from holdfast.regular_files import LARGEST_RECORD, NotJson, odd_entry_in, read_json, what_is_odd
-from holdfast.shown_text import pasted
 from holdfast.whole_files import move, storage_error, sync_folder, write_durably, write_whole
 
 SUBMISSION = "submission.json"
@@ -115,7 +114,7 @@ class RunFolders:
         if run_id not in self._plain:
             odd = odd_entry_in(folder, WITHIN)
             if odd is not None:
-                raise StorageError(what_is_odd(odd), f"Remove it, and find out how it came there: rm {pasted(odd)}")
+                raise StorageError(*what_is_odd(odd))
             self._plain.add(run_id)
         return folder
 

@@ -191,11 +191,8 @@ def _stays_inside(state: Path, path: Path) -> bool:
 
 def _require_folder(state: Path, found: os.stat_result) -> None:
     if stat.S_ISLNK(found.st_mode):
-        raise ProjectError(
-            f"`{state}` is a link, and Holdfast does not follow it.",
-            f"Remove the link: {_untracked_first(state)}rm {pasted(str(state))}\n"
-            "To keep the runs elsewhere, move the whole project there.",
-        )
+        message, remedy = what_is_odd(str(state), _untracked_first(state))
+        raise ProjectError(message, f"{remedy}\nTo keep the runs elsewhere, move the whole project there.")
     if not stat.S_ISDIR(found.st_mode):
         hint = f"Remove it: {_untracked_first(state)}rm {pasted(str(state))}"
         raise ProjectError(f"`{state}` is not a folder.", hint)
@@ -240,7 +237,7 @@ def _refuse_links(state: Path) -> None:
     """One may have come after the folder was made: git replaces files that it ignores. A pipe would be waited for."""
     odd = odd_entry_in(state)
     if odd is not None:
-        raise ProjectError(what_is_odd(odd), f"Remove it, and find out how it came there: rm {pasted(odd)}")
+        raise ProjectError(*what_is_odd(odd))
 
 
 def _refuse_repository(state: Path) -> None:
