@@ -224,7 +224,7 @@ class _Project:
     def _amlignore(self) -> list[Pattern]:
         try:
             return parse_rules(read_regular(Path(os.fsdecode(self.root), AMLIGNORE), LONGEST_RULES), AMLIGNORE)
-        except (FileNotFoundError, IsADirectoryError):
+        except FileNotFoundError:
             return []
         except OSError as error:
             if os.path.isdir(os.path.join(self.root, os.fsencode(AMLIGNORE))):

@@ -15,8 +15,7 @@ from holdfast.farside.run.attendance import BRIEF_GRACE, Attendance, Stopped
 from holdfast.farside.run.bare_run import BareRun, Ending
 from holdfast.farside.run.gpu_steps import REFUSED as NO_GPU
 from holdfast.farside.run.gpu_steps import DriverAsked, DriverHeard, GpusChecked, GpuStep, asked_by
-from holdfast.farside.run.guarded import FromGuardian, Helpers
-from holdfast.farside.run.run_group import RunGroup
+from holdfast.farside.run.guarded import FromGuardian
 from holdfast.farside.system import files, kernel
 from holdfast.farside.system.bound_plan import RunCommand, bind
 from holdfast.farside.system.children import CannotStart, Exit, Stop
@@ -44,18 +43,15 @@ class Supervisor:
         folder: str,
         secrets: Dict[str, str],
         pipe: List[int],
-        given: Any = None,
-        from_guardian: Optional[FromGuardian] = None,
+        given: Any,
+        from_guardian: FromGuardian,
     ) -> None:
-        self._from_guardian = from_guardian or FromGuardian(RunGroup(), Helpers())
         self.home, self.folder, self.secrets, self.pipe = home, folder, secrets, pipe
         self._given = given
         self.work = os.path.join(folder, "work")
         self.plan: Dict[str, Any] = json.loads(read_plain(os.path.join(folder, "plan.json"), files.LARGEST_RECORD))
-        self.attendance = Attendance(home, folder, float(self.plan["limits"]["grace"]))
+        self.attendance = Attendance(home, folder, float(self.plan["limits"]["grace"]), from_guardian)
         self.attendant, self.journal = self.attendance.attendant, self.attendance.journal
-        self.attendance.group, self.attendance.enter = self._from_guardian.group, self._from_guardian.wait
-        self.attendant.tell_helper = self._from_guardian.helpers.add
         self.runner = BareRun(home, self.attendance.supervision(), self.attendant)
         """Where the command runs: this machine itself, until the plan's container is known."""
         self.stamps: Dict[str, files.Stamp] = {}
