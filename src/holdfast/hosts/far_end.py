@@ -38,9 +38,9 @@ class Said:
 
 
 class FarEnd:
-    """`hand_over` gets, with this end, all that comes: what the far end says first (a line each), then frames, None at
-    the end of the stream, an error where it is damaged; and how much memory that takes. It returns when there is room,
-    and nothing more is read before. `supply` is sent where the far end says that it needs it."""
+    """`hand_over` gets all that comes, with this end and the memory that it takes. First come lines that the far end
+    says, then frames. None stands for the end of the stream, an error for a damaged one. `hand_over` returns when there
+    is room, and nothing more is read before. `supply` is sent where the far end says that it needs it."""
 
     def __init__(
         self,

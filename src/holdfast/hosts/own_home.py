@@ -19,9 +19,9 @@ _CHOOSE = "export HOLDFAST_HOME=DIR"
 
 
 def require_own(home: Path) -> None:
-    """Raises HostError where the folder, or anything of Holdfast's in it, belongs to another account; and where others
-    may write to such a thing, or put another in its place. Raises StorageError where that cannot be told. What is not
-    there yet is made later, for this account alone."""
+    """Raises HostError where the folder, or anything of Holdfast's in it, belongs to another account. Also where others
+    may write to such a thing, or put another in its place. Raises StorageError if it cannot look. What is not there yet
+    is made later, for this account alone."""
     if not hasattr(os, "geteuid"):
         return
     with _told(home):
