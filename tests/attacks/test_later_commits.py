@@ -10,9 +10,11 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
+from holdfast.farside.system import reserved_names
 from holdfast.project.provenance import GITIGNORE
 from kit.planted import PROJECT, git
 from kit.projects import own_state
@@ -194,6 +196,19 @@ def test_a_spelling_that_this_disk_takes_for_the_folder_counts(upstream, enter, 
     assert done.code == PROJECT
     paste(done.err, 0, mine)
     assert is_used(command) and not (mine / ".HoldFast").exists()
+
+
+def test_on_such_a_disk_the_names_of_many_files_are_looked_at_all_at_once(upstream, enter, command, monkeypatch):
+    for number in range(100):
+        (upstream / f"{number}.txt").touch()
+    commit(upstream)
+    mine = enter()
+    assert command("submit", "--dry-run", "train.py").code == 0
+    (mine / ".GIT").symlink_to(".git")
+    looked = mock.Mock(wraps=reserved_names.reserved_path)
+    monkeypatch.setattr(reserved_names, "reserved_path", looked)
+    assert is_used(command)
+    assert [len(call.args[0]) > 100 for call in looked.call_args_list] == [True]
 
 
 @pytest.fixture

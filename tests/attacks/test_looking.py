@@ -121,7 +121,7 @@ def test_the_far_side_reads_a_python_and_does_not_start_it(hostile: Hostile, tmp
     tool = hostile.program("venv/bin/python")
     (tmp_path / "venv" / "pyvenv.cfg").write_text("home = /usr/bin\nversion = 3.11.2\n")
     with Local(tmp_path / "home", os.environ).connect() as connection:
-        with pytest.raises(HoldfastError, match="starts no program"):
+        with pytest.raises(HoldfastError, match="Checks run no program"):
             Client(connection).environment_check({"python": str(tool)})
         tool.write_bytes(b"\x7fELF")
         found = Client(connection).environment_check({"python": str(tool)})

@@ -250,7 +250,7 @@ def test_what_is_taken_over_is_shown_in_lines_of_its_own(command, recorded, monk
         "",
         [
             f"{recorded.root}/.holdfast holds 1 run: 1 on local.",
-            "They will be shown as yours, and new runs prefer the package versions of their locks.",
-            "It is yours now.",
+            "Holdfast will show them as yours. New runs will prefer the package versions in their locks.",
+            f"Holdfast now uses {recorded.root}/.holdfast.",
         ],
     )

@@ -18,11 +18,11 @@ from holdfast.project.problems import Mistake, Problem, errors_in
 from holdfast.project.pyproject import LARGEST_LOCK, project_of, read_indexes
 from holdfast.project.requirement_lines import logical_lines, parse_package
 from holdfast.project.requirements import RequirementSource
-from holdfast.regular_files import read_regular
+from holdfast.regular_files import LARGEST_RECORD, read_regular
 from holdfast.whole_files import write_whole
 
 SECONDS = 60
-_FORMAT, _MOST = 1, 1 << 26
+_FORMAT = 1
 
 
 def export_lock(spec: EnvironmentSpec, root: Path, uv: str, cache: Path) -> EnvironmentSpec:
@@ -64,7 +64,7 @@ def _cached(spec: EnvironmentSpec, root: Path, uv: str, cache: Path) -> str:
         digest.update(read_regular(root / file, LARGEST_LOCK) + b"\0")
     kept = cache / f"{digest.hexdigest()}.txt"
     try:
-        return read_regular(kept, _MOST, follows_link=False).decode("utf-8")
+        return read_regular(kept, LARGEST_RECORD, follows_link=False).decode("utf-8")
     except (OSError, ValueError):
         pass
     text = _exported(spec, root, uv)

@@ -6,29 +6,52 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from holdfast.errors import HostError, StorageError
 from holdfast.farside.system.closed_home import Exposed, look
 from holdfast.farside.system.layout import Home
-from holdfast.farside.system.ownership import OTHERS_WRITE, account_name, give_back, is_own, make_private
+from holdfast.farside.system.ownership import OTHERS_WRITE, account_name, give_back, is_only_ours, is_own, make_private
 from holdfast.shown_text import pasted
 
-_ANOTHER = "give Holdfast a folder of its own: export HOLDFAST_HOME=DIR"
+_CHOOSE = "export HOLDFAST_HOME=DIR"
 
 
-def require_own(home: Path, version: str = "") -> None:
-    """Raises HostError where another account owns the folder, its `farside`, the `version` in that, or anything else
-    of Holdfast's there, or where others may write to such a thing or put another in its place; StorageError where
-    that cannot be told. What is not there yet is made later, for this account alone."""
+def require_own(home: Path) -> None:
+    """Raises HostError where the folder, or anything of Holdfast's in it, belongs to another account. Also where others
+    may write to such a thing, or put another in its place. Raises StorageError if it cannot look. What is not there yet
+    is made later, for this account alone."""
     if not hasattr(os, "geteuid"):
         return
-    try:
+    with _told(home):
         with contextlib.suppress(FileNotFoundError):
-            _require_own(home, version)
+            _require_own((home, home / "farside"))
         look(Home(os.fspath(home)))
+
+
+def require_own_version(home: Path, digest: str) -> None:
+    """The same for one version of the far side, after `require_own`: only its folder is looked at."""
+    if not hasattr(os, "geteuid"):
+        return
+    with _told(home), contextlib.suppress(FileNotFoundError):
+        version = home / "farside" / digest
+        if not is_only_ours(os.stat(version)):
+            _require_own((home, home / "farside", version))
+
+
+def make_own(folder: Path) -> None:
+    """A folder in Holdfast's, and those above it that are missing, for this account alone. There already is success."""
+    make_private(os.fspath(folder))
+
+
+@contextlib.contextmanager
+def _told(home: Path) -> Iterator[None]:
+    """What is found, in words for people."""
+    try:
+        yield
     except Exposed as found:
-        remedy = f"If it is yours: {found.command}; else {_ANOTHER}" if found.command else _without_command(home)
+        remedy = _if_yours(found.command) if found.command else _without_command()
         raise HostError(found.message, remedy) from None
     except OSError as error:
         raise StorageError(
@@ -37,38 +60,41 @@ def require_own(home: Path, version: str = "") -> None:
         ) from error
 
 
-def make_own(folder: Path) -> None:
-    """A folder in Holdfast's, and those above it that are missing, for this account alone. There already is success."""
-    make_private(os.fspath(folder))
-
-
-def _require_own(home: Path, version: str) -> None:
-    is_closed = False
-    for path in (home, home / "farside", home / "farside" / version) if version else (home, home / "farside"):
+def _require_own(paths: Sequence[Path]) -> None:
+    """`paths` begin with the home; each lies in the one before."""
+    home, is_closed = paths[0], False
+    for path in paths:
         status = os.stat(path)
         if not is_own(status):
             raise HostError(
-                f"`{path}` belongs to another account{_called(status.st_uid)}: nothing is run from there.",
+                f"Holdfast does not use `{path}`: it belongs to another account{_called(status.st_uid)}.",
                 _remedy(path),
             )
         if status.st_mode & OTHERS_WRITE:
             if not is_closed:
                 raise HostError(
-                    f"Others may write to `{path}`: nothing is run from there.",
-                    f"If it is yours: chmod go-rwx {pasted(str(home))}; else {_ANOTHER}",
+                    f"Holdfast does not use `{path}`: others may write to it.",
+                    _if_yours(f"chmod go-rwx {pasted(str(home))}"),
                 )
             os.chmod(path, stat.S_IMODE(status.st_mode) & ~OTHERS_WRITE)  # made under umask 002; nobody could get there
         is_closed = is_closed or not status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
 
 
 def _remedy(path: Path) -> str:
-    if os.geteuid() == 0:
-        return f"With sudo, take root's own home: sudo -H holdfast …; else {_ANOTHER}"
-    return f"If it is yours: {give_back(str(path))}; else {_ANOTHER}"
+    """Where another account owns it."""
+    return _as_root() if os.geteuid() == 0 else _if_yours(give_back(str(path)))
 
 
-def _without_command(home: Path) -> str:
-    return _remedy(home) if os.geteuid() == 0 else _ANOTHER[0].upper() + _ANOTHER[1:]
+def _as_root() -> str:
+    return f"With sudo, use root's own home: sudo -H holdfast …\nOr choose another folder: {_CHOOSE}"
+
+
+def _if_yours(command: str) -> str:
+    return f"If it is yours: {command}\nIf not, choose another folder: {_CHOOSE}"
+
+
+def _without_command() -> str:
+    return _as_root() if os.geteuid() == 0 else f"Choose another folder: {_CHOOSE}"
 
 
 def _called(uid: int) -> str:

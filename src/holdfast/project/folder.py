@@ -43,13 +43,28 @@ class Project:
     is_bare: bool
     home: Path
 
-    @cached_property
+    @property
     def state_directory(self) -> Path:
         """`.holdfast/`, which need not be there: the one way to it. Raises ProjectError where this account did not make
-        it, before anything in it is opened. Looked at once for a command; `ensure_state_directory` looks again."""
-        path = self.root / STATE_FOLDER
-        provenance.is_made(path, self.home)
-        return path
+        it, before anything in it is opened. Looked at once for a command, and again while it is made."""
+        return self._state.path
+
+    @cached_property
+    def _state(self) -> _State:
+        return _State(self.root / STATE_FOLDER, self.home)
+
+    def with_identity(self, identity: str, name: str) -> Project:
+        """The same project; what was found of its folder stays known."""
+        found = replace(self, id=identity, name=name)
+        vars(found)["_state"] = self._state
+        return found
+
+
+class _State:
+    """The project's `.holdfast/`, as it was found."""
+
+    def __init__(self, path: Path, home: Path) -> None:
+        self.path, self.is_made = path, provenance.is_made(path, home)
 
 
 def find_project(start: Path, home: Path) -> Project:
@@ -89,7 +104,7 @@ def ensure_identity(project: Project, user_home: Path | None = None) -> Project:
     found = _read_identity(path, follows_link=False)
     if not found.id:
         raise ProjectError(f"`{path}` has no id.", "Delete the file; the next command makes a new one.")
-    return replace(project, id=found.id)
+    return project.with_identity(found.id, project.name)
 
 
 def share_identity(project: Project) -> None:
@@ -107,18 +122,23 @@ def share_identity(project: Project) -> None:
 def ensure_state_directory(project: Project, user_home: Path | None = None) -> Path:
     """`.holdfast/` with its `.gitignore`. Raises ProjectError where the folder cannot be a project's."""
     _refuse_as_project(project, user_home)
-    directory = project.state_directory
+    state = project._state
     try:
-        provenance.make(directory, project.home)
+        if state.is_made:
+            provenance.hide_from_git(state.path)
+        else:
+            provenance.make(state.path, project.home)
+            state.is_made = True
     except OSError as error:
-        raise _cannot_write(Path(os.fsdecode(error.filename or directory)), error) from error
-    return directory
+        raise _cannot_write(Path(os.fsdecode(error.filename or state.path)), error) from error
+    return state.path
 
 
 def require_state_directory(project: Project, user_home: Path | None = None) -> None:
     """Raises what `ensure_state_directory` raises of a folder that cannot be used. Makes nothing."""
     _refuse_as_project(project, user_home)
-    provenance.require_usable(project.state_directory, project.home)
+    if not project._state.is_made:
+        provenance.refuse_tracked(project.state_directory)
 
 
 def _refuse_as_project(project: Project, user_home: Path | None) -> None:
@@ -197,7 +217,7 @@ def _project(root: Path, is_bare: bool, home: Path) -> Project:
     except HoldfastError:  # a command that needs the folder says so
         return project
     own = _read_identity(state / IDENTITY_FILE, follows_link=False)
-    return replace(project, id=own.id, name=shared.name or own.name or project.name)
+    return project.with_identity(own.id, shared.name or own.name or project.name)
 
 
 def _read_identity(path: Path, follows_link: bool = True) -> _Identity:

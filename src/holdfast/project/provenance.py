@@ -19,11 +19,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from holdfast.errors import ProjectError, StorageError
-from holdfast.farside.system.ownership import OTHERS_WRITE, account_name, is_own
+from holdfast.farside.system.ownership import OTHERS_WRITE, account_name, is_own, make_private
 from holdfast.farside.system.real_paths import real_path
 from holdfast.frozen import dataclass
 from holdfast.project.tracked_files import Tracked, tracked_of
-from holdfast.regular_files import odd_entry_in, read_regular, what_is_odd
+from holdfast.regular_files import odd_entry_in, read_json, what_is_odd
 from holdfast.shown_text import pasted
 from holdfast.whole_files import storage_error, write_once, write_whole
 
@@ -85,7 +85,7 @@ def _is_made(state: Path, home: Path) -> bool:
     _refuse_links(state)
     _refuse_repository(state)
     if record.get("tracked") is not True:
-        _refuse_tracked(state)
+        refuse_tracked(state)
     return True
 
 
@@ -93,17 +93,16 @@ def make(state: Path, home: Path) -> None:
     """Make the folder, and remember that. Of two processes at once, both use the same one. Raises OSError."""
     if not is_made(state, home):
         _make(state, home)
+    hide_from_git(state)
+
+
+def hide_from_git(state: Path) -> None:
+    """Of a folder that is made. Raises OSError."""
     write_once(state / GITIGNORE, _ALL_IGNORED)
 
 
-def require_usable(state: Path, home: Path) -> None:
-    """Raises what `make` raises of a folder that it does not make or use. Makes nothing."""
-    if not is_made(state, home):
-        _refuse_tracked(state)
-
-
 def _make(state: Path, home: Path) -> None:
-    _refuse_tracked(state)
+    refuse_tracked(state)
     with contextlib.suppress(FileExistsError):
         state.mkdir(mode=0o700)
     _shut_others_out(state)
@@ -192,11 +191,8 @@ def _stays_inside(state: Path, path: Path) -> bool:
 
 def _require_folder(state: Path, found: os.stat_result) -> None:
     if stat.S_ISLNK(found.st_mode):
-        raise ProjectError(
-            f"`{state}` is a link, and Holdfast does not follow it.",
-            f"Remove the link: {_untracked_first(state)}rm {pasted(str(state))}\n"
-            "To keep the runs elsewhere, move the whole project there.",
-        )
+        message, remedy = what_is_odd(str(state), _untracked_first(state))
+        raise ProjectError(message, f"{remedy}\nTo keep the runs elsewhere, move the whole project there.")
     if not stat.S_ISDIR(found.st_mode):
         hint = f"Remove it: {_untracked_first(state)}rm {pasted(str(state))}"
         raise ProjectError(f"`{state}` is not a folder.", hint)
@@ -241,7 +237,7 @@ def _refuse_links(state: Path) -> None:
     """One may have come after the folder was made: git replaces files that it ignores. A pipe would be waited for."""
     odd = odd_entry_in(state)
     if odd is not None:
-        raise ProjectError(what_is_odd(odd), f"Remove it, and find out how it came there: rm {pasted(odd)}")
+        raise ProjectError(*what_is_odd(odd))
 
 
 def _refuse_repository(state: Path) -> None:
@@ -253,7 +249,7 @@ def _refuse_repository(state: Path) -> None:
         )
 
 
-def _refuse_tracked(state: Path) -> None:
+def refuse_tracked(state: Path) -> None:
     """A branch may bring files into a folder that this account made: git writes over what it ignores."""
     tracked = tracked_of(state)
     if tracked is None:
@@ -314,8 +310,7 @@ def _remember(state: Path, home: Path, token: str, is_trusted: bool) -> Path:
     place = _place(home, token, found)
     about = {"path": os.fspath(state), "inode": found.st_ino, "owner": found.st_uid, "tracked": is_tracked}
     try:
-        for folder in (home, place.parent):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(os.fspath(place.parent))
         write_whole(place, _render(about), 0o600)
     except OSError as error:
         raise _about_home(error, "note that this project is yours", place) from error
@@ -327,9 +322,9 @@ def _record(home: Path, token: str, found: os.stat_result) -> Mapping[str, objec
     differently."""
     place = _place(home, token, found)
     try:
-        values: dict[str, object] = json.loads(read_regular(place, _MOST))
+        values: dict[str, object] = read_json(place, _MOST)
         return values if (values["inode"], values["owner"]) == (found.st_ino, found.st_uid) else None
-    except (FileNotFoundError, ValueError, TypeError, KeyError, RecursionError):
+    except (FileNotFoundError, ValueError, TypeError, KeyError):
         return None
     except OSError as error:
         raise _about_home(error, "look up whether this project is yours", place) from error
@@ -350,8 +345,8 @@ def _token(state: Path) -> str | None:
 def _read_token(state: Path) -> str | None:
     """None: there is none, or no valid one. Raises OSError where that cannot be told."""
     try:
-        token = json.loads(read_regular(state / ORIGIN, _MOST, follows_link=False))["token"]
-    except (FileNotFoundError, ValueError, TypeError, KeyError, RecursionError):
+        token = read_json(state / ORIGIN, _MOST, follows_link=False)["token"]
+    except (FileNotFoundError, ValueError, TypeError, KeyError):
         return None
     return token if isinstance(token, str) and re.fullmatch(r"[0-9a-f]{32}", token) else None
 

@@ -82,7 +82,10 @@ def _spelled(top: Path, folder: Path, indexes: dict[Path, bytes]) -> Tracked | N
     from holdfast.farside.system.reserved_names import reserved_path  # rarely needed
 
     depth = len(folder.relative_to(top).parts)
-    for name, is_sparse in _entries_up_to(None, indexes):
+    entries = list(_entries_up_to(None, indexes))
+    if reserved_path([os.fsdecode(name) for name, _ in entries]) is None:  # all at once is quick
+        return None
+    for name, is_sparse in entries:
         parts = os.fsdecode(name).rstrip("/").split("/")
         if len(parts) >= depth and reserved_path([parts[depth - 1]]) is not None:
             with contextlib.suppress(OSError):

@@ -214,9 +214,8 @@ class _Project:
         remedy = "Type `git status` there to see what git wants."
         if isinstance(failure, GitStuckError):
             self._is_git_stuck = True  # the next repository would take as long
-            remedy = (
-                f"Remove what is no file where git expects one. To find it: find {pasted(os.fsdecode(folder))} -type p"
-            )
+            find = f"find {pasted(os.fsdecode(folder))} -type p"
+            remedy = f"Git is waiting for a pipe. Find it with `{find}`, then remove it."
         if "dubious ownership" in reason or "safe.directory" in reason:
             remedy = f"git config --global --add safe.directory {pasted(os.fsdecode(folder))}"
         message = f"git could not list the files ({reason}); the .gitignore files were read without it."
@@ -225,7 +224,7 @@ class _Project:
     def _amlignore(self) -> list[Pattern]:
         try:
             return parse_rules(read_regular(Path(os.fsdecode(self.root), AMLIGNORE), LONGEST_RULES), AMLIGNORE)
-        except (FileNotFoundError, IsADirectoryError):
+        except FileNotFoundError:
             return []
         except OSError as error:
             if os.path.isdir(os.path.join(self.root, os.fsencode(AMLIGNORE))):

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from holdfast.errors import StorageError
-from holdfast.regular_files import open_regular
-from holdfast.shown_text import pasted
+from holdfast.regular_files import open_regular, what_is_odd
 
 CHUNK = 1 << 20
 
@@ -132,10 +131,7 @@ class ObjectStore:
     def _refuse_link(self, folder: Path) -> None:
         if folder.name not in self._plain:
             if folder.is_symlink():
-                raise StorageError(
-                    f"`{folder}` is a link, and Holdfast does not follow it.",
-                    f"Remove it, and find out how it came there: rm {pasted(str(folder))}",
-                )
+                raise StorageError(*what_is_odd(str(folder)))
             self._plain.add(folder.name)
 
     @contextmanager

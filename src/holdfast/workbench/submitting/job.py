@@ -9,6 +9,7 @@ from holdfast.errors import ProjectError, UsageError
 from holdfast.frozen import dataclass, replace
 from holdfast.project.configuration import Configuration
 from holdfast.project.folder import Project
+from holdfast.shown_text import one_line
 from holdfast.workbench.reach.context import Context
 from holdfast.workbench.submitting.submit_request import SubmitRequest
 
@@ -61,22 +62,18 @@ def _inside(project: Project, script: str, base: Path) -> str:
 
 
 def _no_script(script: str, full: Path) -> ProjectError:
-    from holdfast.errors import nearest, on_one_line
+    from holdfast.errors import nearest
 
     if full.is_dir():
-        inside = [on_one_line(f"{script.rstrip('/')}/{name}") for name in _python_files(full)]
+        inside = [one_line(f"{script.rstrip('/')}/{name}") for name in _python_files(full)]
         hint = f"Name the script in it: {', '.join(inside[:10])}" if inside else "It has no Python files."
         return ProjectError(f"`{script}` is a folder, not a script.", hint)
     if os.path.lexists(full):
-        return ProjectError(f"`{script}` is no regular file.", "Name a script.")
+        return ProjectError(f"`{script}` is not a regular file.", "Name a script.")
     names = _python_files(full.parent)
     guess = nearest(full.stem, [name[:-3] for name in names])
-    hint = (
-        f"That folder has: {', '.join(map(on_one_line, names[:10]))}" if names else "That folder has no Python files."
-    )
-    return ProjectError(
-        f"There is no script `{script}`.", f"Did you mean `{on_one_line(guess)}.py`?" if guess else hint
-    )
+    hint = f"That folder has: {', '.join(map(one_line, names[:10]))}" if names else "That folder has no Python files."
+    return ProjectError(f"There is no script `{script}`.", f"Did you mean `{one_line(guess)}.py`?" if guess else hint)
 
 
 def _python_files(folder: Path) -> list[str]:

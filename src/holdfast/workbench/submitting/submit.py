@@ -140,7 +140,7 @@ def _read(project: Project, request: SubmitRequest, context: Context) -> Intent:
     product = product_of(configuration.target, context, wanted_secrets(request, configuration))
     if context.only_looks:
         require_state_directory(project, context.user_home)
-        project = replace(project, id=project.id or _NO_ID_YET)
+        project = project.with_identity(project.id or _NO_ID_YET, project.name)
     else:
         project = ensure_identity(project, context.user_home)
         ensure_state_directory(project, context.user_home)
