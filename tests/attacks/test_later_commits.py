@@ -113,7 +113,7 @@ def test_who_takes_it_over_is_told_that_git_tracks_it(upstream, enter, command):
     bring_a_run(upstream)
     enter()
     done = command("project", "trust", "--yes")
-    assert done.code == 0 and any(line.startswith("Git tracks it") for line in done.err.splitlines())
+    assert done.code == 0 and any(line.startswith("Git tracks this") for line in done.err.splitlines())
     assert "iris" in command("history", "list", "--no-refresh").out
 
 
@@ -203,7 +203,7 @@ def test_on_such_a_disk_the_names_of_many_files_are_looked_at_all_at_once(upstre
         (upstream / f"{number}.txt").touch()
     commit(upstream)
     mine = enter()
-    assert command("submit", "--dry-run", "train.py").code == 0
+    own_state(mine)
     (mine / ".GIT").symlink_to(".git")
     looked = mock.Mock(wraps=reserved_names.reserved_path)
     monkeypatch.setattr(reserved_names, "reserved_path", looked)
