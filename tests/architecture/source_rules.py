@@ -56,13 +56,20 @@ STAIRS = {
 """Folders inside a layer, from the bottom up: each may import those before it. `gpu` is the folder itself, without its
 subfolders."""
 FROM_THE_FAR_SIDE = {
-    "hosts": ("system.frames", "system.digests", "system.ownership", "system.layout", "system.closed_home"),
+    "hosts": ("system.frames", "system.digests", "system.ownership", "system.layout"),
     "errors": ("system.harmless",),
     "regular_files": ("system.harmless",),
     "shown_text": ("system.harmless",),
     "history": ("gpu.samples", "gpu.judge.evidence", "system.folders", "system.whole_lines"),
     "plan": ("gpu.request",),
-    "project": ("gpu.request", "system.ownership", "system.real_paths", "system.reserved_names"),
+    "project": (
+        "gpu.request",
+        "system.closed_home",
+        "system.layout",
+        "system.ownership",
+        "system.real_paths",
+        "system.reserved_names",
+    ),
     "snapshots": ("system.real_paths", "system.reserved_names"),
     "workbench": ("gpu.request", "system.folders", "system.real_paths", "system.reserved_names", "system.whole_lines"),
     "cli": ("system.real_paths",),

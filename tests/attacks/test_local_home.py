@@ -16,10 +16,10 @@ import pytest
 
 from holdfast.errors import HostError, StorageError
 from holdfast.farside.system import closed_home
-from holdfast.hosts import own_home
 from holdfast.hosts.host import Local
-from holdfast.hosts.own_home import require_own
 from holdfast.hosts.shipment import far_side
+from holdfast.project import own_home
+from holdfast.project.own_home import require_own
 from kit.accounts import Account
 from kit.homes import furnish
 

@@ -22,7 +22,7 @@ from holdfast.farside.system.layout import Home
 from holdfast.farside.system.ownership import make_private
 from holdfast.farside.system.refusal import Refused
 from holdfast.hosts.keys import ensure_key
-from holdfast.hosts.own_home import require_own
+from holdfast.project.own_home import require_own
 from integration.remote.benches import FarBench
 from kit.accounts import premises
 

@@ -251,6 +251,7 @@ def test_what_is_taken_over_is_shown_in_lines_of_its_own(command, recorded, monk
         [
             f"{recorded.root}/.holdfast holds 1 run: 1 on local.",
             "Holdfast will show them as yours. New runs will prefer the package versions in their locks.",
+            "Of a copy, they are the runs of the original: `cancel` and `clean` act there, too.",
             f"Holdfast now uses {recorded.root}/.holdfast.",
         ],
     )

@@ -11,8 +11,8 @@ from typing import Protocol
 
 from holdfast.errors import HostError, NotAvailable, StorageError
 from holdfast.hosts.connection import Carrier, Connection, new_nonce
-from holdfast.hosts.own_home import require_own, require_own_version
 from holdfast.hosts.shipment import far_side, install
+from holdfast.project.own_home import require_own, require_own_version
 
 
 class Host(Protocol):

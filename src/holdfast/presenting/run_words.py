@@ -267,6 +267,7 @@ def taken_over(found: FoundState) -> list[str]:
     return [
         f"{one_line(found.place)} holds {counted(found.runs, 'run')}{': ' if shown else ''}{', '.join(shown)}.",
         "Holdfast will show them as yours. New runs will prefer the package versions in their locks.",
+        *(["Of a copy, they are the runs of the original: `cancel` and `clean` act there, too."] if found.runs else []),
         *([whose] if who.owner else []),
         *(["Other accounts may write there, and could change or add runs."] if who.is_open else []),
         *([_GIT_BRINGS_MORE] if who.is_tracked else []),

@@ -22,6 +22,7 @@ from holdfast.errors import ProjectError, StorageError
 from holdfast.farside.system.ownership import OTHERS_WRITE, account_name, is_own, make_private
 from holdfast.farside.system.real_paths import real_path
 from holdfast.frozen import dataclass
+from holdfast.project.own_home import require_own_folder
 from holdfast.project.tracked_files import Tracked, tracked_of
 from holdfast.regular_files import odd_entry_in, read_json, what_is_odd
 from holdfast.shown_text import pasted
@@ -67,6 +68,7 @@ def is_made(state: Path, home: Path) -> bool:
 
 def _is_made(state: Path, home: Path) -> bool:
     found = os.lstat(state)
+    _refuse_machines_own(state, home)
     _require_folder(state, found)
     token = _token(state)
     if token is None:
@@ -76,12 +78,7 @@ def _is_made(state: Path, home: Path) -> bool:
         token = _finished_token(state)  # another process may have made it meanwhile
     record = None if token is None else _record(home, token, found)
     if record is None:
-        _refuse_machines_own(state, home)
-        raise ProjectError(
-            f"Holdfast does not know `{state}`: it came with a repository, was copied, or was made with another "
-            "HOLDFAST_HOME.",
-            f"To begin without its runs: {_begin_anew(state)}\nTo take them over: holdfast project trust",
-        )
+        raise _unknown(state, home, found)
     _refuse_links(state)
     _refuse_repository(state)
     if record.get("tracked") is not True:
@@ -103,6 +100,7 @@ def hide_from_git(state: Path) -> None:
 
 def _make(state: Path, home: Path) -> None:
     refuse_tracked(state)
+    require_own_folder(home)  # or a project would be left that nothing knows
     with contextlib.suppress(FileExistsError):
         state.mkdir(mode=0o700)
     _shut_others_out(state)
@@ -134,8 +132,8 @@ def trust(state: Path, home: Path) -> None:
 def require_plain(state: Path, home: Path) -> None:
     """Raises ProjectError for a folder that cannot be taken over: with links or special files, or not a project's."""
     try:
-        _require_folder(state, os.lstat(state))
         _refuse_machines_own(state, home)
+        _require_folder(state, os.lstat(state))
         _refuse_repository(state)
         others = list(links_and_special_files(state))
     except OSError as error:
@@ -224,6 +222,28 @@ def _shut_others_out(state: Path) -> None:
         os.close(descriptor)
 
 
+def _unknown(state: Path, home: Path, found: os.stat_result) -> ProjectError:
+    begin = f"To begin without its runs: {_begin_anew(state)}"
+    if _was_known(state, home, found):
+        return ProjectError(
+            f"`{state}` was made here, but a commit or another program has replaced its {ORIGIN}.",
+            f"To use all that is in it now, your runs and theirs: holdfast project trust\n{begin}",
+        )
+    return ProjectError(
+        f"Holdfast does not know `{state}`: it was cloned, copied or restored, or HOLDFAST_HOME is another one.",
+        f"{begin}\nTo take them over: holdfast project trust",
+    )
+
+
+def _was_known(state: Path, home: Path, found: os.stat_result) -> bool:
+    """Whether there is a record of this very folder with another token."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        for place in (home / RECORDS).glob(f"*-{found.st_ino}.json"):
+            if read_json(place, _MOST).get("path") == os.fspath(state):
+                return True
+    return False
+
+
 def _refuse_machines_own(state: Path, home: Path) -> None:
     is_home = real_path(state) == real_path(home)
     if is_home or os.path.lexists(state / _HOME_MARK):
@@ -260,9 +280,9 @@ def refuse_tracked(state: Path) -> None:
             f"To keep only your own runs in it: {_git_rm(tracked)}",
         )
     raise ProjectError(
-        f"Git tracks files in `{state}`: they came with a commit, and Holdfast does not use them.",
-        f"To remove them and keep your own runs: {_git_rm(tracked, deletes=True)}\n"
-        f"If you committed them yourself: {_git_rm(tracked)}",
+        f"Git tracks files in `{state}`, so commits of others can bring runs. Holdfast does not use it.",
+        f"If they are from others, delete what git tracks: {_git_rm(tracked, deletes=True)}\n"
+        f"If you committed your own runs, keep them and let git forget them: {_git_rm(tracked)}",
     )
 
 
@@ -321,6 +341,8 @@ def _record(home: Path, token: str, found: os.stat_result) -> Mapping[str, objec
     """What is noted of this very folder. The device is not compared: machines that share a network disk number it
     differently."""
     place = _place(home, token, found)
+    if os.path.lexists(place):  # nobody else may write it
+        require_own_folder(home)
     try:
         values: dict[str, object] = read_json(place, _MOST)
         return values if (values["inode"], values["owner"]) == (found.st_ino, found.st_uid) else None

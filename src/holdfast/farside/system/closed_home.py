@@ -47,7 +47,7 @@ def look(home: Home) -> None:
     except OSError:
         return  # not there yet; what needs it says so
     if ours:
-        _require_no_swap(home.path)
+        require_no_swap(home.path)
     for entry in ours:
         try:
             _look_at(entry, home.path, is_open)
@@ -63,7 +63,7 @@ def _look_at(entry: "os.DirEntry[str]", closing: str, is_open: bool) -> None:
         place = closing = real_path(place)
         status, is_open = os.stat(place), True
         _require_owner(status, entry.path, place)
-        _require_no_swap(place)
+        require_no_swap(place)
     _require_unwritten(status, place, closing, is_open)
     if entry.name in _LISTED and stat.S_ISDIR(status.st_mode):
         for inner, path in _inside(place, entry.name):
@@ -96,7 +96,10 @@ def _require_unwritten(status: os.stat_result, place: str, closing: str, is_open
         raise Exposed(message, "chmod go-rwx %s" % pasted(closing))
 
 
-def _require_no_swap(place: str) -> None:
+def require_no_swap(place: str) -> None:
+    """Raises Exposed where others may put something else in the place of that folder, which need not be there yet."""
+    while not os.path.lexists(os.path.dirname(place)):
+        place = os.path.dirname(place)
     above = open_above(place)
     if above:
         command = "chmod go-w %s" % pasted(above) if is_own(os.stat(above)) else ""

@@ -25,8 +25,8 @@ from holdfast.errors import FarSideError, HostError, NotAvailable, PreparationEr
 from holdfast.frozen import replace
 from holdfast.hosts.client import Client
 from holdfast.hosts.connection import Connection
-from holdfast.hosts.own_home import make_own
 from holdfast.plan import EnvironmentPlan
+from holdfast.project.own_home import make_own
 from holdfast.project.quantities import format_size
 from holdfast.shown_text import pasted
 from holdfast.snapshots.manifest import encode_rows

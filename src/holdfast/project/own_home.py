@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from holdfast.errors import HostError, StorageError
-from holdfast.farside.system.closed_home import Exposed, look
-from holdfast.farside.system.layout import Home
+from holdfast.farside.system.closed_home import Exposed, look, require_no_swap
+from holdfast.farside.system.layout import MARKER, Home
 from holdfast.farside.system.ownership import OTHERS_WRITE, account_name, give_back, is_only_ours, is_own, make_private
 from holdfast.shown_text import pasted
 
@@ -28,6 +28,18 @@ def require_own(home: Path) -> None:
         with contextlib.suppress(FileNotFoundError):
             _require_own((home, home / "farside"))
         look(Home(os.fspath(home)))
+
+
+def require_own_folder(home: Path) -> None:
+    """The same for the folder alone, before anything is believed from there; where it is not there yet, for those above
+    it, before it is made."""
+    if not hasattr(os, "geteuid"):
+        return
+    with _told(home):
+        if os.path.lexists(home):
+            _require_own((home,))
+        else:
+            require_no_swap(os.fspath(home))
 
 
 def require_own_version(home: Path, digest: str) -> None:
@@ -72,17 +84,20 @@ def _require_own(paths: Sequence[Path]) -> None:
             )
         if status.st_mode & OTHERS_WRITE:
             if not is_closed:
-                raise HostError(
-                    f"Holdfast does not use `{path}`: others may write to it.",
-                    _if_yours(f"chmod go-rwx {pasted(str(home))}"),
-                )
+                is_shared = bool(status.st_mode & stat.S_ISVTX)
+                remedy = _without_command() if is_shared else _if_yours(f"chmod go-rwx {pasted(str(home))}")
+                raise HostError(f"Holdfast does not use `{path}`: others may write to it.", remedy)
             os.chmod(path, stat.S_IMODE(status.st_mode) & ~OTHERS_WRITE)  # made under umask 002; nobody could get there
         is_closed = is_closed or not status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
 
 
 def _remedy(path: Path) -> str:
-    """Where another account owns it."""
-    return _as_root() if os.geteuid() == 0 else _if_yours(give_back(str(path)))
+    """Where another account owns it. What is not Holdfast's, such as /tmp, is not to be taken from its owner."""
+    if os.geteuid() == 0:
+        return _as_root()
+    is_named = path.name in (".holdfast", *Home.NAMES)
+    is_ours = is_named or any(os.path.lexists(path / each) for each in (MARKER, *Home.NAMES))
+    return _if_yours(give_back(str(path))) if is_ours else _without_command()
 
 
 def _as_root() -> str:
