@@ -112,7 +112,7 @@ def test_who_takes_it_over_is_told_that_git_tracks_it(upstream, enter, command):
     bring_a_run(upstream)
     enter()
     done = command("project", "trust", "--yes")
-    assert done.code == 0 and any(line.startswith("Git tracks it") for line in done.err.splitlines())
+    assert done.code == 0 and any(line.startswith("Git tracks this folder") for line in done.err.splitlines())
     assert "iris" in command("history", "list", "--no-refresh").out
 
 
