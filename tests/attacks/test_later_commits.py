@@ -14,6 +14,7 @@ from unittest import mock
 
 import pytest
 
+from holdfast.errors import ProjectError
 from holdfast.farside.system import reserved_names
 from holdfast.project.provenance import GITIGNORE
 from kit.planted import PROJECT, git
@@ -89,7 +90,10 @@ def test_a_folder_that_git_tracks_is_not_made_anew(upstream, enter, command):
     mine = enter()
     (mine / ".holdfast").rename(mine / ".holdfast-old")
     done = command("submit", "--dry-run", "train.py")
-    assert done.code == PROJECT and not (mine / ".holdfast").exists()
+    assert done.code == PROJECT
+    with pytest.raises(ProjectError):
+        own_state(mine)
+    assert not (mine / ".holdfast").exists()
     paste(done.err, 0, mine)
     own_state(Path.cwd())
 
