@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import tempfile
@@ -12,8 +13,13 @@ from typing import NamedTuple
 import pytest
 from uv import find_uv_bin
 
+from holdfast.environments.environment_plan import Wishes, plan_environment
+from holdfast.environments.foreign_resolution import ForeignMachine, Installer, resolve_for, wheel_files
 from holdfast.environments.uv_export import export_lock
+from holdfast.plan import EnvironmentPlan, text
 from holdfast.project.configuration import read_environment_spec
+from holdfast.project.environment_spec import EnvironmentSpec, Requirement
+from kit.wheels import make_wheel
 
 NEIGHBOUR = 23999
 PROJECT = '[project]\nname = "p"\nversion = "1"\nrequires-python = ">=3.10"\ndependencies = ["six"]\n'
@@ -72,12 +78,21 @@ def sticky(needs: Callable[..., None]) -> Iterator[Sticky]:
     shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize("home", ["elsewhere", "beside the project", "none"])
-def test_a_workspace_above_does_not_replace_the_packages_of_a_lock(sticky, home, tmp_path, monkeypatch):
-    homes = {"elsewhere": tmp_path / "home", "beside the project": sticky.folder / "home", "none": tmp_path / "none"}
-    if home != "none":
-        homes[home].mkdir(mode=0o700)
+HOMES = ["elsewhere", "beside the project", "none"]
+
+
+def home_at(place: str, sticky: Sticky, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Holdfast's folder; where it is missing, temporary folders are beside the project."""
     monkeypatch.setattr(tempfile, "tempdir", str(sticky.folder))
+    home = sticky.folder / "home" if place == "beside the project" else tmp_path / "home"
+    if place != "none":
+        home.mkdir(mode=0o700)
+    return home
+
+
+@pytest.mark.parametrize("place", HOMES)
+def test_a_workspace_above_does_not_replace_the_packages_of_a_lock(sticky, place, tmp_path, monkeypatch):
+    home = home_at(place, sticky, tmp_path, monkeypatch)
     (sticky.project / "pyproject.toml").write_text(PROJECT)
     (sticky.project / "uv.lock").write_text(LOCK)
     members = '["*", "*/*", "*/*/*"]'
@@ -85,6 +100,32 @@ def test_a_workspace_above_does_not_replace_the_packages_of_a_lock(sticky, home,
     sticky.planted("uv.lock", LOCK.replace("1.17.0", "1.0.0").replace('virtual = "."', 'virtual = "p"'))
     spec, problems = read_environment_spec(sticky.project, "uv.lock")
     assert spec is not None, problems
-    found = export_lock(spec, sticky.project, find_uv_bin(), tmp_path / "cache", homes[home])
+    found = export_lock(spec, sticky.project, find_uv_bin(), tmp_path / "cache", home)
     assert found.locked == f"six==1.17.0 --hash=sha256:{'ab' * 32}\n"
     assert not list(sticky.folder.rglob("*-uv-*"))
+
+
+@pytest.mark.parametrize("place", HOMES)
+@pytest.mark.parametrize("file", ["uv.toml", "pyproject.toml"])
+def test_settings_above_a_temporary_folder_do_not_choose_packages(sticky, place, file, tmp_path, monkeypatch):
+    """The user's own settings still count: they name where the package is from."""
+    home, wheels = home_at(place, sticky, tmp_path, monkeypatch), tmp_path / "wheels"
+    make_wheel(wheels, "one", "1.0")
+    config = tmp_path / "config" / "uv" / "uv.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(f'find-links = ["{wheels}"]\n')
+    make_wheel(sticky.folder / "evil", "one", "6.6")
+    table = "[tool.uv]\n" if file == "pyproject.toml" else ""
+    sticky.planted(file, f'{table}find-links = ["{sticky.folder}/evil"]\n')
+    variables = {**os.environ, "UV_NO_INDEX": "1", "XDG_CONFIG_HOME": str(tmp_path / "config")}
+    uv = Installer(find_uv_bin(), variables, {}, sticky.project, home)
+    spec = EnvironmentSpec(pip=(Requirement("one", 1, "r.txt"),))
+    machine, plan = ForeignMachine("linux-x86_64-glibc2.36", "3.11.2"), of_spec(spec)
+    lock = resolve_for(machine, plan, uv)
+    assert lock["requirements"].startswith("one==1.0 ")
+    (found,) = wheel_files(lock, machine, plan, uv)
+    assert found.url == (wheels / found.name).as_uri()
+
+
+def of_spec(spec: EnvironmentSpec) -> EnvironmentPlan:
+    return plan_environment(spec, "s" * 64, text("python"), text("uv"), (), Wishes())
