@@ -19,6 +19,9 @@ from holdfast.environments.uv_export import export_lock
 from holdfast.plan import EnvironmentPlan, text
 from holdfast.project.configuration import read_environment_spec
 from holdfast.project.environment_spec import EnvironmentSpec, Requirement
+from holdfast.project.tracked_files import tracked_of
+from holdfast.snapshots.git_files import revision
+from holdfast.snapshots.ignore import explain, list_files
 from kit.wheels import make_wheel
 
 NEIGHBOUR = 23999
@@ -129,3 +132,51 @@ def test_settings_above_a_temporary_folder_do_not_choose_packages(sticky, place,
 
 def of_spec(spec: EnvironmentSpec) -> EnvironmentPlan:
     return plan_environment(spec, "s" * 64, text("python"), text("uv"), (), Wishes())
+
+
+def plant_repository(sticky: Sticky) -> None:
+    """With a commit, an index that has files of the project, and rules that leave its script out."""
+    git = ("git", "-c", "safe.directory=*", "-c", "user.name=n", "-c", "user.email=n@example.org")
+    sticky.run(*git, "init", "-q", "-b", "main")
+    sticky.run(*git, "hash-object", "-w", "--stdin")
+    sticky.planted(".gitignore", "/p/*.py\n")
+    sticky.planted(".git/info/exclude", "/train.py\n")
+    blob = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+    for name in ("p/.holdfast/runs/x", "p/secret"):
+        sticky.run(*git, "update-index", "--add", "--cacheinfo", f"100644,{blob},{name}")
+    sticky.run(*git, "commit", "-q", "-m1")
+
+
+@pytest.mark.parametrize("is_every_folder_safe", [False, True])
+def test_a_repository_above_decides_nothing(sticky, is_every_folder_safe, tmp_path, monkeypatch):
+    if is_every_folder_safe:  # as images for building often have it
+        (tmp_path / ".gitconfig").write_text("[safe]\n\tdirectory = *\n")
+        monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / ".gitconfig"))
+    (sticky.project / "train.py").write_text("print(1)\n")
+    (sticky.project / "data.txt").write_text("1\n")
+    plant_repository(sticky)
+    listed = list_files(sticky.project)
+    assert (sorted(listed.paths), listed.warnings) == (["data.txt", "train.py"], ())
+    assert explain(sticky.project, "train.py") is None
+    assert revision(sticky.project) is None
+    assert tracked_of(sticky.project / ".holdfast") is None
+    (sticky.project / ".git").mkdir()  # no repository: git would look further up
+    assert set(list_files(sticky.project).paths) == {"data.txt", "train.py"}
+    assert explain(sticky.project, "train.py") is None
+
+
+def test_a_repository_above_that_this_account_made_counts(sticky):
+    (sticky.project / "train.py").write_text("print(1)\n")
+    subprocess.run(["git", "init", "-q"], cwd=sticky.folder, check=True)
+    (sticky.folder / ".gitignore").write_text("/p/*.py\n")
+    assert list_files(sticky.project).paths == ()
+
+
+def test_a_repository_above_counts_if_its_owner_alone_may_write_around_it(sticky):
+    """As a project of a group, or one that `sudo` is used in."""
+    (sticky.project / "train.py").write_text("print(1)\n")
+    plant_repository(sticky)
+    sticky.folder.chmod(0o775)
+    os.chown(sticky.folder, NEIGHBOUR, NEIGHBOUR)
+    assert tracked_of(sticky.project / ".holdfast") is not None
+    assert list_files(sticky.project).paths == ()

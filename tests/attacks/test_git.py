@@ -151,6 +151,7 @@ def test_each_question_has_every_switch(tmp_path: Path, question: str) -> None:
         "GIT_OPTIONAL_LOCKS=0",
         "GIT_TERMINAL_PROMPT=0",
         f"GIT_WORK_TREE={tmp_path}",
+        f"GIT_CEILING_DIRECTORIES={tmp_path.parent}",
     }
 
 

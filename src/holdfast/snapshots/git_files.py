@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.frozen import dataclass, field
 from holdfast.installed_programs import find_program
+from holdfast.project.folders_above import counts_above
 from holdfast.regular_files import read_regular
 from holdfast.snapshots.patterns import Pattern, literal
 
@@ -116,11 +117,14 @@ class PendingGitFiles:
             self._failure = failure
 
 
-def work_tree_of(folder: bytes) -> bytes | None:
-    """The nearest folder, this one or above, that has a `.git`: no process is started to find out."""
+def work_tree_of(folder: bytes, project: bytes = b"") -> bytes | None:
+    """The nearest folder, this one or above, that has a `.git`: no process is started to find out. None where that is
+    above the project (by default `folder`) and a stranger's."""
+    own = len(project or folder)
     while True:
-        if os.path.lexists(os.path.join(folder, b".git")):
-            return folder
+        git = os.path.join(folder, b".git")
+        if os.path.lexists(git):
+            return folder if len(folder) >= own or counts_above(git) else None
         parent = os.path.dirname(folder)
         if parent == folder:
             return None
@@ -169,6 +173,7 @@ class Git:
             raise GitMissingError("there is no git on PATH")
         environment = {name: value for name, value in variables.items() if name not in _FOREIGN}
         environment.update(_QUIET, **_CLOSED, GIT_WORK_TREE=os.fsdecode(top))
+        environment["GIT_CEILING_DIRECTORIES"] = os.fsdecode(os.path.dirname(top))  # not another one further up
         switches = [os.fsencode(word) for switch in _SWITCHES for word in ("-c", switch)]
         command = [os.fsencode(program), b"--no-pager", *switches, *arguments]
         pipe = subprocess.PIPE
@@ -286,12 +291,9 @@ _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 def revision(root: Path) -> str | None:
     """The id of the folder's commit, from git's own files: a process would cost more than the answer. None outside a
     work tree, before the first commit, and where these files are not as git writes them."""
-    for folder in (root, *root.parents):
-        git = folder / ".git"
-        if git.exists():
-            found = _head(git)
-            return found if found is not None and _COMMIT.fullmatch(found) else None
-    return None
+    top = work_tree_of(os.fsencode(root))
+    found = None if top is None else _head(Path(os.fsdecode(top), ".git"))
+    return found if found is not None and _COMMIT.fullmatch(found) else None
 
 
 def _head(git: Path) -> str | None:

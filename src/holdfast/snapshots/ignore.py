@@ -362,7 +362,7 @@ def _explain_by_rules_of_git(project: _Project, path: bytes) -> Rule | None:
 
 def _explain_by_git(project: _Project, path: bytes) -> Rule | None:
     whole = project.root + b"/" + path
-    top = git_files.work_tree_of(os.path.dirname(whole))
+    top = git_files.work_tree_of(os.path.dirname(whole), project.root)
     if top is None:
         raise GitError("not in a work tree")
     if len(top) > len(project.root):  # a repository inside the project: the rules around it come first
