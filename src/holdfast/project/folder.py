@@ -16,6 +16,7 @@ from holdfast.errors import HoldfastError, ProjectError, StorageError, UsageErro
 from holdfast.farside.system.real_paths import real_path
 from holdfast.frozen import dataclass, replace
 from holdfast.project import provenance
+from holdfast.project.folders_above import counts_above
 from holdfast.project.provenance import STATE_FOLDER
 from holdfast.regular_files import read_regular
 from holdfast.shown_text import pasted
@@ -193,12 +194,7 @@ class _Identity:
 
 
 def _refuse_project_above(found: Path, here: Path) -> None:
-    """In a folder that others can write to, such as /tmp, anyone can make a project of all that lies below it. Who owns
-    the folder that the project is in can change all below anyway: a group's project is taken."""
-    if found.parent == here or not hasattr(os, "getuid"):
-        return
-    owner, around = os.lstat(found).st_uid, os.stat(found.parent)
-    if owner in (os.getuid(), 0) or (owner == around.st_uid and not around.st_mode & stat.S_IWOTH):
+    if found.parent == here or counts_above(found):
         return
     raise ProjectError(
         f"`{found}` belongs to another account, so the folders below it are not taken for that project.",

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from holdfast.frozen import dataclass
+from holdfast.project.folders_above import counts_above
 from holdfast.regular_files import open_regular, read_regular
 
 _MOST = 1 << 12
@@ -43,11 +44,11 @@ _Entry = tuple[bytes, bool]
 
 def tracked_of(folder: Path) -> Tracked | None:
     """None where there is no work tree, or its index cannot be read. Work trees may lie in each other: git would write
-    to the folder in any of them."""
+    to the folder in any of them. A stranger's above the project is none: nobody runs git there for this account."""
     for top in (folder.parent, *folder.parent.parents):
         if os.path.lexists(top / ".git"):
             try:
-                found = _tracked_by(top, folder)
+                found = _tracked_by(top, folder) if top == folder.parent or counts_above(top / ".git") else None
             except OSError:
                 continue
             if found is not None:

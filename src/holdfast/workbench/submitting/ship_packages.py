@@ -164,7 +164,7 @@ class _Shipping:
 
     def _installer(self, plan: EnvironmentPlan) -> Installer:
         known = {name: self._secrets[name] for name in plan.secrets if name in self._secrets}
-        return Installer(find_uv(), self._variables, known, self._intent.project.root)
+        return Installer(find_uv(), self._variables, known, self._intent.project.root, self._context.home)
 
     def _download(
         self, plan: EnvironmentPlan, lock: Lock, machine: ForeignMachine
