@@ -13,9 +13,10 @@ from typing import NamedTuple
 import pytest
 
 from holdfast.snapshots.git_files import Git, revision
-from holdfast.snapshots.git_process import Bounds, GitError, GitStuckError, GitTooLargeError
+from holdfast.snapshots.git_process import Bounds, GitBusyError, GitError, GitStuckError, GitTooLargeError
 from holdfast.snapshots.ignore import explain, list_files
 from holdfast.snapshots.take import take_snapshot
+from holdfast.snapshots.warnings import unlisted_by_git
 from kit import processes
 from kit.waiting import wait_for
 
@@ -298,6 +299,13 @@ def test_a_file_of_the_project_is_not_taken_for_git(trap: Trap, monkeypatch: pyt
     assert trap.says() == ""
 
 
+def endless_work(trap: Trap) -> None:
+    """Git tries each way to spread the patterns over the folders."""
+    (trap.top / "/".join("a" * 40)).mkdir(parents=True)
+    (trap.top / "/".join("a" * 40) / "c").write_text("")
+    (trap.top / ".gitignore").write_text("**/a/" * 20 + "b\n")
+
+
 def large_rules(trap: Trap) -> None:
     with (trap.top / ".gitignore").open("wb") as file:
         file.truncate(1 << 27)
@@ -313,6 +321,7 @@ def large_file_of_git(trap: Trap) -> None:
 
 
 _GREEDY: dict[Callable[[Trap], None], tuple[type[GitError], str]] = {
+    endless_work: (GitBusyError, "computed"),
     large_rules: (GitTooLargeError, "memory"),
     endless_link: (GitTooLargeError, "commondir"),
     large_file_of_git: (GitTooLargeError, "commondir"),
@@ -320,14 +329,23 @@ _GREEDY: dict[Callable[[Trap], None], tuple[type[GitError], str]] = {
 
 
 @pytest.mark.parametrize("makes_greedy", _GREEDY)
-def test_git_gets_only_so_much_memory(trap: Trap, makes_greedy: Callable[[Trap], None]) -> None:
+def test_git_gets_only_so_much_time_and_memory(trap: Trap, makes_greedy: Callable[[Trap], None]) -> None:
     trap.git("sparse-checkout", "disable")
     makes_greedy(trap)
-    small = Git(bounds=Bounds(patience=0.2, memory=1 << 26))
+    small = Git(bounds=Bounds(patience=0.2, effort=0.5, memory=1 << 26))
     with pytest.raises(GitError) as caught:
         small.ask_for_files(os.fsencode(trap.top), [b"x"]).wait()
     kind, word = _GREEDY[makes_greedy]
     assert type(caught.value) is kind and word in str(caught.value)
+
+
+def test_the_command_that_finds_endless_patterns_finds_them(trap: Trap, tmp_path: Path) -> None:
+    endless_work(trap)
+    (tmp_path / "clone" / "sub" / ".gitignore").write_text("**/logs\na/**/b\n")
+    failure = GitBusyError("git has computed for 60 seconds without an answer")
+    command = unlisted_by_git(".", str(trap.top), failure).remedy.partition(": ")[2]
+    said = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True).stdout
+    assert [line.partition(":")[0] for line in said.splitlines()] == [str(trap.top / ".gitignore")]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits another process")

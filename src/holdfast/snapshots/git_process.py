@@ -32,6 +32,10 @@ class GitStuckError(GitError):
     """Git waits for something that may never come."""
 
 
+class GitBusyError(GitStuckError):
+    """Git works, and no end can be seen."""
+
+
 class GitTooLargeError(GitStuckError):
     """Git needs more memory than it may have, or would."""
 
@@ -39,10 +43,11 @@ class GitTooLargeError(GitStuckError):
 @dataclass(frozen=True)
 class Bounds:
     """`patience`: seconds in which git has to do something; one that waits for the other end of a FIFO does not.
-    `memory`: bytes, where the system counts
+    `effort`: seconds of processor time for the next part of its answer. `memory`: bytes, where the system counts
     them. A million files take 5 seconds and a quarter of a gigabyte."""
 
     patience: float = 10.0
+    effort: float = 60.0
     memory: int = 1 << 30
 
 
@@ -80,26 +85,33 @@ class GitProcess:
         from subprocess import TimeoutExpired
 
         more: bytes | None = given
-        waited, before = 0.0, ""
+        waited, before, length, spent = 0.0, "", 0, 0.0
         while True:
             try:
                 return self._process.communicate(more, timeout=self._bounds.patience)
-            except TimeoutExpired:
+            except TimeoutExpired as late:
                 more, waited = None, waited + self._bounds.patience
-            activity = _activity(self._process.pid)
+                said = len(late.output or b"") + len(late.stderr or b"")
+            activity, seconds = _look_at(self._process.pid)
+            if said != length:
+                length, spent = said, seconds
             if activity == before if activity else waited >= _LONGEST:
                 raise GitStuckError("git waits for a file that it cannot read to its end")
+            if seconds - spent >= self._bounds.effort:
+                raise GitBusyError(f"git has computed for {seconds - spent:.0f} seconds without an answer")
             before = activity
 
 
-def _activity(pid: int) -> str:
-    """A text that is another one after the process has done something; empty where the system does not tell."""
+def _look_at(pid: int) -> tuple[str, float]:
+    """A text that is another one after the process has done something, empty where the system does not tell; and its
+    seconds of processor time."""
     try:
         with open(f"/proc/{pid}/status") as status, open(f"/proc/{pid}/stat") as stat:
             switches = [line for line in status if "ctxt_switches" in line]
-            return "".join([*switches, *stat.read().rpartition(")")[2].split()[11:13]])
+            ticks = stat.read().rpartition(")")[2].split()[11:13]
+            return "".join([*switches, *ticks]), sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
     except OSError:
-        return ""
+        return "", 0.0
 
 
 def _failure(errors: bytes, code: int) -> GitError:

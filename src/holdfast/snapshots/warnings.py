@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from holdfast.frozen import dataclass
 from holdfast.project.quantities import format_size
 from holdfast.shown_text import pasted
-from holdfast.snapshots.git_process import GitError, GitStuckError, GitTooLargeError
+from holdfast.snapshots.git_process import GitBusyError, GitError, GitStuckError, GitTooLargeError
 from holdfast.snapshots.patterns import typed_line
 
 LARGE = 100_000_000
@@ -60,7 +60,9 @@ def unreadable_file(path: str, error: OSError) -> SnapshotWarning:
 def unlisted_by_git(path: str, folder: str, failure: GitError) -> SnapshotWarning:
     """`folder`: the repository, as a command there has it."""
     reason = str(failure)
-    if isinstance(failure, GitTooLargeError):
+    if isinstance(failure, GitBusyError):
+        remedy = f"Look for patterns with many `**`: grep -r --include=.gitignore '[*][*].*[*][*]' {pasted(folder)}"
+    elif isinstance(failure, GitTooLargeError):
         remedy = f"Run no git there before you know why. Large rules: find {pasted(folder)} -name .gitignore -size +1M"
     elif isinstance(failure, GitStuckError):
         remedy = f"Remove what is no file where git expects one. To find it: find {pasted(folder)} -type p"
