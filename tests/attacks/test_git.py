@@ -142,13 +142,15 @@ _ASKED: dict[str, Callable[[Git, bytes], object]] = {
 @pytest.mark.parametrize("question", _ASKED)
 def test_each_question_has_every_switch(tmp_path: Path, question: str) -> None:
     """Some are redundant, so that no repository shows that one is missing: git before 2.45 ignores GIT_NO_LAZY_FETCH,
-    GIT_ALLOW_PROTOCOL has the same effect later, and none of the questions has a hook, a pager or an optional lock."""
+    GIT_ALLOW_PROTOCOL has the same effect later, also as `protocol.allow`, git before 2.40 knows no `fetch.bundleURI`,
+    and none of the questions has a hook, a pager or an optional lock."""
     git = tmp_path / "bin" / "git"
     git.parent.mkdir()
     git.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path}/words\nenv > {tmp_path}/variables\n')
     git.chmod(0o755)
     _ASKED[question](Git({"PATH": f"{git.parent}:{os.environ['PATH']}", "GIT_DIR": "/x"}), os.fsencode(tmp_path))
-    switches = "core.fsmonitor=false", "core.hooksPath=/dev/null", "safe.bareRepository=explicit"
+    switches = ["core.fsmonitor=false", "core.hooksPath=/dev/null", "safe.bareRepository=explicit"]
+    switches += ["fetch.bundleURI=", "credential.helper=", "core.askPass=", "protocol.allow=never"]
     words = ["--no-pager", *(word for switch in switches for word in ("-c", switch)), question]
     assert (tmp_path / "words").read_text().splitlines()[: len(words)] == words
     assert {each for each in (tmp_path / "variables").read_text().splitlines() if each.startswith("GIT_")} == {
@@ -159,6 +161,15 @@ def test_each_question_has_every_switch(tmp_path: Path, question: str) -> None:
         f"GIT_WORK_TREE={tmp_path}",
         f"GIT_CEILING_DIRECTORIES={tmp_path.parent}",
     }
+
+
+@pytest.mark.parametrize("setting", ["credential.helper", "credential.https://host.example.helper", "core.askPass"])
+def test_no_program_is_asked_for_a_password(trap: Trap, setting: str) -> None:
+    """None of the questions needs one; this is asked of git in the same way."""
+    trap.configure(f"{setting}={{trap}}")
+    with pytest.raises(GitError):
+        Git()._run(os.fsencode(trap.top), [b"credential", b"fill"], b"url=https://host.example/x\n\n")
+    assert trap.says() == ""
 
 
 @pytest.mark.parametrize("way", ["include", "worktree"])

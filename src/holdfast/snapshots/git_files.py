@@ -37,8 +37,17 @@ _FOREIGN = (
     "GIT_NOGLOB_PATHSPECS",
     "GIT_ICASE_PATHSPECS",
 )
-_SWITCHES = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "safe.bareRepository=explicit")
-"""No program of the repository runs, and a folder that only looks like a repository is none."""
+_SWITCHES = (
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "safe.bareRepository=explicit",
+    "fetch.bundleURI=",
+    "credential.helper=",
+    "core.askPass=",
+    "protocol.allow=never",
+)
+"""No program of the repository runs, and a folder that only looks like a repository is none. The last four are for a
+git that would fetch all the same (2.40 to 2.44 do not know GIT_NO_LAZY_FETCH): no address and no login is tried."""
 _CLOSED = {"GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1"}
 """Nothing is fetched, not even what a partial clone lacks: the first holds for every git, the second for those that
 know it (2.45) does so before a process is started."""
