@@ -136,6 +136,7 @@ REACHED_ONLY_WHERE_IT_IS = {
     "holdfast.hosts.socket_folder os.geteuid",  # both behind the same question of `runtime_folder`
     "holdfast.hosts.socket_folder socket.AF_UNIX",
     "holdfast.hosts.shared_connection socket.AF_UNIX",  # asked for a path that `own_socket` or ssh's own settings gave
+    "holdfast.snapshots.git_process os.sysconf",  # behind a file of /proc, which could be opened
 }
 
 BROKEN = """
