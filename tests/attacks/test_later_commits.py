@@ -4,6 +4,7 @@ when it was made, by a form of the index that is rare, by a submodule, by a repo
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import shutil
 import subprocess
@@ -297,3 +298,11 @@ def test_a_tracked_link_in_its_place_is_removed_for_good(upstream, enter, comman
     git(mine, "commit", "-q", "-m", "git knows that it is gone")
     own_state(Path.cwd())
     assert is_used(command)
+
+
+def test_what_is_no_index_beside_the_index_hides_nothing(upstream, enter, command):
+    bring_a_run(upstream)
+    mine = enter()
+    (mine / ".git" / "sharedindex.a").mkdir()
+    os.mkfifo(mine / ".git" / "sharedindex.b")
+    assert not is_used(command)

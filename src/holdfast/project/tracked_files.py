@@ -103,7 +103,7 @@ def _index_files(git: Path) -> Iterator[Path]:
         git = git.parent / named
     if (git / "index").exists():
         yield git / "index"
-        yield from git.glob("sharedindex.*")
+        yield from (each for each in git.glob("sharedindex.*") if each.is_file())
 
 
 @contextlib.contextmanager
