@@ -25,6 +25,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
 
+from holdfast.farside.system.harmless import one_line
+
 
 class ExitCode(IntEnum):
     """Holdfast's own exit codes. Documented in `docs/reference/exit-codes.md`, which a test compares with this."""
@@ -66,11 +68,6 @@ class UsageError(HoldfastError):
     exit_code = ExitCode.USAGE
 
 
-def on_one_line(name: str) -> str:
-    """A name for a hint, whose lines are lines of our own: one with a line break must not add to them."""
-    return name if name.isprintable() else name.encode("unicode_escape").decode("ascii")
-
-
 class UnknownName(UsageError):
     """`kind` is what the name should have been (`run configuration`); `valid` are the names that exist, `place` where
     they do (`run iris_1`)."""
@@ -80,9 +77,9 @@ class UnknownName(UsageError):
         guess = nearest(name, self.valid)
         lines = []
         if guess:
-            lines.append(f"Did you mean `{on_one_line(guess)}`?")
+            lines.append(f"Did you mean `{one_line(guess)}`?")
         if self.valid:
-            shown = ", ".join(map(on_one_line, self.valid[:20])) + (" …" if len(self.valid) > 20 else "")
+            shown = ", ".join(map(one_line, self.valid[:20])) + (" …" if len(self.valid) > 20 else "")
             lines.append(f"There is: {shown}")
         if hint:
             lines.append(hint)

@@ -3,13 +3,33 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import stat
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+from holdfast.farside.system.harmless import pasted
 
 _EXTRA = getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+
+LARGEST_RECORD = 64_000_000
+"""Bytes of what a host may have written: a record of a run, a lock."""
+
+
+class NotJson(ValueError):
+    """Also of JSON that is nested too deep for Python to read."""
+
+
+def read_json(path: Path | str, most: int, follows_link: bool = True) -> Any:
+    """What the JSON in the file says, of any shape. Raises OSError as `read_regular` does, and NotJson."""
+    data = read_regular(path, most, follows_link)
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise NotJson(str(error)) from error
 
 
 def read_regular(path: Path | str, most: int, follows_link: bool = True) -> bytes:
@@ -53,8 +73,8 @@ def odd_entry_in(folder: Path | str, within: Sequence[str] = ()) -> str | None:
     return next((found for each in inner if (found := odd_entry_in(each)) is not None), None)
 
 
-def what_is_odd(path: str) -> str:
-    """A sentence about an entry that `odd_entry_in` found."""
-    if os.path.islink(path):
-        return f"`{path}` is a link, and Holdfast does not follow it."
-    return f"`{path}` is neither a file nor a folder."
+def what_is_odd(path: str, first: str = "") -> tuple[str, str]:
+    """A sentence about a link or an entry that `odd_entry_in` found, and the remedy. `first`: the beginning of the
+    command that removes it."""
+    what = "is a link, and Holdfast follows none here" if os.path.islink(path) else "is neither a file nor a folder"
+    return f"`{path}` {what}.", f"Remove it: {first}rm {pasted(path)}\nThen check what created it."

@@ -6,11 +6,13 @@ The map is `docs/architecture.md`; `RANKS` below is its line of arrows.
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeGuard
 
 RANKS = {
     "errors": 0,
@@ -54,11 +56,20 @@ STAIRS = {
 """Folders inside a layer, from the bottom up: each may import those before it. `gpu` is the folder itself, without its
 subfolders."""
 FROM_THE_FAR_SIDE = {
-    "hosts": ("system.frames", "system.digests", "system.ownership", "system.layout", "system.closed_home"),
+    "hosts": ("system.frames", "system.digests", "system.ownership", "system.layout"),
+    "errors": ("system.harmless",),
+    "regular_files": ("system.harmless",),
     "shown_text": ("system.harmless",),
     "history": ("gpu.samples", "gpu.judge.evidence", "system.folders", "system.whole_lines"),
     "plan": ("gpu.request",),
-    "project": ("gpu.request", "system.ownership", "system.real_paths", "system.reserved_names"),
+    "project": (
+        "gpu.request",
+        "system.closed_home",
+        "system.layout",
+        "system.ownership",
+        "system.real_paths",
+        "system.reserved_names",
+    ),
     "snapshots": ("system.real_paths", "system.reserved_names"),
     "workbench": ("gpu.request", "system.folders", "system.real_paths", "system.reserved_names", "system.whole_lines"),
     "cli": ("system.real_paths",),
@@ -69,6 +80,7 @@ FROM_THE_FAR_SIDE = {
         "environments.locks",
         "environments.pins",
         "environments.settings",
+        "system.ownership",
         "system.real_paths",
     ),
 }
@@ -303,12 +315,43 @@ def slow_values(modules: list[Module]) -> list[str]:
     ]
 
 
+def half_private_folders(modules: list[Module]) -> list[str]:
+    """Folders made with a mode together with those above, which the mode is not for: use `make_private`."""
+    return [
+        f"{module.name}:{node.lineno} makes the folders above as the umask says"
+        for module in modules
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        if _gives_mode_to_the_last(node.func.attr, node)
+    ]
+
+
+def _gives_mode_to_the_last(name: str, call: ast.Call) -> bool:
+    given = {each.arg for each in call.keywords}
+    if name == "makedirs":
+        return "mode" in given or len(call.args) > 1
+    return name == "mkdir" and "parents" in given and ("mode" in given or bool(call.args))
+
+
 def undocumented(modules: list[Module]) -> list[str]:
     """Files without a docstring; an empty `__init__.py` needs none."""
     return [
         f"{module.name} has no docstring"
         for module in modules
         if module.tree.body and not ast.get_docstring(module.tree)
+    ]
+
+
+def stray_docstrings(modules: list[Module]) -> list[str]:
+    """Two strings in a row: one of them stands under another name than the one that it explains."""
+    return [
+        f"{module.name}:{later.lineno} is a second docstring in a row"
+        for module in modules
+        for node in ast.walk(module.tree)
+        for body in (getattr(node, "body", None),)
+        if isinstance(body, list)
+        for earlier, later in itertools.pairwise(body)
+        if _is_string(earlier) and _is_string(later)
     ]
 
 
@@ -330,8 +373,8 @@ def missing_files(modules: list[Module]) -> list[str]:
 
 def _comments(module: Module) -> Iterator[str]:
     for node in ast.walk(module.tree):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            yield node.value.value
+        if _is_string(node):
+            yield ast.literal_eval(node.value)
     yield from _COMMENT.findall(module.path.read_text(encoding="utf-8"))
 
 
@@ -379,11 +422,13 @@ def _module_of(name: str, names: set[str]) -> str:
 def _length(function: Function) -> int:
     """Lines from `def` to the end, without the docstring, which does not make a function long."""
     first = function.body[0]
-    is_docstring = (
-        isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
-    )
-    words = (first.end_lineno or 0) - first.lineno + 1 if is_docstring else 0
+    words = (first.end_lineno or 0) - first.lineno + 1 if _is_string(first) else 0
     return (function.end_lineno or 0) - function.lineno + 1 - words
+
+
+def _is_string(node: ast.AST) -> TypeGuard[ast.Expr]:
+    """A statement that is nothing else, such as a docstring."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def _parameters(function: Function) -> int:

@@ -24,6 +24,8 @@ RULES: list[Callable[[list[Module]], list[str]]] = [
     source_rules.inner_imports,
     source_rules.repeated_names,
     source_rules.slow_values,
+    source_rules.half_private_folders,
+    source_rules.stray_docstrings,
     source_rules.undocumented,
     source_rules.missing_files,
 ]
@@ -102,6 +104,11 @@ BROKEN = [
         "Volume is a class of",
     ),
     ("repeated_names", {"cli/a.py": "", "hosts/a.py": ""}, "a is the name of holdfast.cli.a and holdfast.hosts.a"),
+    ("half_private_folders", {"cli/a.py": "os.makedirs(path, 0o700)"}, "cli.a:1 makes the folders above"),
+    ("half_private_folders", {"cli/a.py": "os.makedirs(path, mode=0o700, exist_ok=True)"}, "cli.a:1 makes"),
+    ("half_private_folders", {"cli/a.py": "path.mkdir(mode=0o700, parents=True)"}, "cli.a:1 makes"),
+    ("half_private_folders", {"cli/a.py": "path.mkdir(0o700, parents=True)"}, "cli.a:1 makes"),
+    ("stray_docstrings", {"cli/a.py": 'A = 1\nB = 2\n"""Of B."""\n"""Of A."""'}, "cli.a:4 is a second docstring"),
     ("undocumented", {"workbench/a.py": "x = 1"}, "holdfast.workbench.a has no docstring"),
     ("missing_files", {"cli/a.py": '"""As in `b.py`."""'}, "holdfast.cli.a names `b.py`, which does not exist"),
     ("missing_files", {"cli/a.py": "x = 1  # see `hosts/a.py`"}, "cli.a names `hosts/a.py`, which does not exist"),
@@ -128,6 +135,8 @@ ALLOWED = {
     "cli/a.py": '"""Doc."""\nimport click\n@group.command()\ndef f(a, b, c, d, e, f, g): print(a)',
     "project/templates/digits/train.py": "import sklearn\nprint(1)",
     "workbench/__init__.py": "",
+    "hosts/p.py": '"""Doc."""\nos.makedirs(a, exist_ok=True)\nb.mkdir(0o700)\nb.mkdir(parents=True)',
+    "hosts/d.py": '"""Doc."""\nA = 1\n"""Of A."""\nB = 2\n"""Of B."""',
 }
 
 

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from holdfast.project.folder import ensure_identity
+from kit.projects import project_at
 from unit.cli.conftest import Recorded
 
 
@@ -38,7 +40,7 @@ def reached(tmp_path: Path, command: Callable[..., Any], monkeypatch: pytest.Mon
     (root / "aml_config" / "evil.compute").write_text("type: remote\naddress: evil.example.com\nusername: me\n")
     (root / "aml_config" / "evil.runconfig").write_text("Target: evil\nFramework: Python\n")
     (root / "train.py").write_text("print(1)\n")
-    assert command("submit", "--dry-run", "train.py").code == 0
+    ensure_identity(project_at(root))
     recorded = Recorded(root)
     runs = []
     for is_ended in (True, False):

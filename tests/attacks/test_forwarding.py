@@ -53,6 +53,25 @@ def test_no_process_on_the_box_finds_the_agent_while_a_run_is_followed(far_bench
     assert found == []
 
 
+def test_a_shell_does_not_get_the_agent_either(far_bench, agent, tmp_path):
+    """Over a connection of the user's own, which would forward it; Holdfast's own would not."""
+    bench = far_bench()
+    ssh = bench.box.client
+    shared = f"ControlMaster auto\nControlPath {tmp_path}/shared\n"
+    ssh.config.write_text(f"ForwardAgent yes\nIdentityAgent {agent}\n{shared}{ssh.config.read_text()}")
+    bench.write("t.py", "print(1)\n")
+    ssh.run("-MNf", bench.box.name, env={"SSH_AUTH_SOCK": str(agent)})
+    try:
+        assert bench.submit("t.py", env={"SSH_AUTH_SOCK": str(agent)}).code == 0
+        words = ("sh", "-c", "echo agent: ${SSH_AUTH_SOCK:-none}")
+        done = bench.run("experiment", "shell", "-r", "last", "--", *words, env={"SSH_AUTH_SOCK": str(agent)})
+        by_hand = ssh.run(bench.box.name, "--", "echo agent: $SSH_AUTH_SOCK", env={"SSH_AUTH_SOCK": str(agent)})
+    finally:
+        ssh.run("-O", "exit", bench.box.name)
+    assert done.out == "agent: none\n"
+    assert "agent: /tmp/ssh-" in by_hand.stdout
+
+
 def _owner(name):
     try:
         return os.stat(f"/tmp/{name}").st_uid

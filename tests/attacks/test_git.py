@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from holdfast.snapshots.git_files import Git, GitError, GitStuckError, revision
+from holdfast.snapshots.git_files import Git, revision
+from holdfast.snapshots.git_process import Bounds, GitBusyError, GitError, GitStuckError, GitTooLargeError
 from holdfast.snapshots.ignore import explain, list_files
 from holdfast.snapshots.take import take_snapshot
+from holdfast.snapshots.warnings import unlisted_by_git
+from kit import processes
+from kit.waiting import wait_for
 
 _IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main")
 _COMMIT = "1" * 40
@@ -136,13 +142,15 @@ _ASKED: dict[str, Callable[[Git, bytes], object]] = {
 @pytest.mark.parametrize("question", _ASKED)
 def test_each_question_has_every_switch(tmp_path: Path, question: str) -> None:
     """Some are redundant, so that no repository shows that one is missing: git before 2.45 ignores GIT_NO_LAZY_FETCH,
-    GIT_ALLOW_PROTOCOL has the same effect later, and none of the questions has a hook, a pager or an optional lock."""
+    GIT_ALLOW_PROTOCOL has the same effect later, also as `protocol.allow`, git before 2.40 knows no `fetch.bundleURI`,
+    and none of the questions has a hook, a pager or an optional lock."""
     git = tmp_path / "bin" / "git"
     git.parent.mkdir()
     git.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path}/words\nenv > {tmp_path}/variables\n')
     git.chmod(0o755)
     _ASKED[question](Git({"PATH": f"{git.parent}:{os.environ['PATH']}", "GIT_DIR": "/x"}), os.fsencode(tmp_path))
-    switches = "core.fsmonitor=false", "core.hooksPath=/dev/null", "safe.bareRepository=explicit"
+    switches = ["core.fsmonitor=false", "core.hooksPath=/dev/null", "safe.bareRepository=explicit"]
+    switches += ["fetch.bundleURI=", "credential.helper=", "core.askPass=", "protocol.allow=never"]
     words = ["--no-pager", *(word for switch in switches for word in ("-c", switch)), question]
     assert (tmp_path / "words").read_text().splitlines()[: len(words)] == words
     assert {each for each in (tmp_path / "variables").read_text().splitlines() if each.startswith("GIT_")} == {
@@ -151,7 +159,17 @@ def test_each_question_has_every_switch(tmp_path: Path, question: str) -> None:
         "GIT_OPTIONAL_LOCKS=0",
         "GIT_TERMINAL_PROMPT=0",
         f"GIT_WORK_TREE={tmp_path}",
+        f"GIT_CEILING_DIRECTORIES={tmp_path.parent}",
     }
+
+
+@pytest.mark.parametrize("setting", ["credential.helper", "credential.https://host.example.helper", "core.askPass"])
+def test_no_program_is_asked_for_a_password(trap: Trap, setting: str) -> None:
+    """None of the questions needs one; this is asked of git in the same way."""
+    trap.configure(f"{setting}={{trap}}")
+    with pytest.raises(GitError):
+        Git()._run(os.fsencode(trap.top), [b"credential", b"fill"], b"url=https://host.example/x\n\n")
+    assert trap.says() == ""
 
 
 @pytest.mark.parametrize("way", ["include", "worktree"])
@@ -224,12 +242,12 @@ def test_git_is_not_waited_for_where_a_pipe_is_a_file(trap: Trap, file: str) -> 
     pipe.unlink(missing_ok=True)
     os.mkfifo(pipe)
     with pytest.raises(GitError) as caught:
-        Git(patience=0.2).ask_for_files(os.fsencode(trap.top), [b"x"]).wait()
+        Git(bounds=Bounds(patience=0.2)).ask_for_files(os.fsencode(trap.top), [b"x"]).wait()
     assert isinstance(caught.value, GitStuckError)
 
 
 def test_a_project_with_such_a_pipe_is_listed_without_git(trap: Trap, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.snapshots.ignore.Git", lambda environment: Git(environment, 0.2))
+    monkeypatch.setattr("holdfast.snapshots.ignore.Git", lambda environment: Git(environment, Bounds(patience=0.2)))
     os.mkfifo(trap.top / ".gitignore")
     (trap.top / "inner").mkdir()
     trap._replace(top=trap.top / "inner").git("init", "-q")
@@ -290,3 +308,84 @@ def test_a_file_of_the_project_is_not_taken_for_git(trap: Trap, monkeypatch: pyt
         (trap.top / "bin" / "git").symlink_to(trap.program)
         _ask_everything(trap.top, {**os.environ, "PATH": f"{path}:{os.environ['PATH']}"})
     assert trap.says() == ""
+
+
+def endless_work(trap: Trap) -> None:
+    """Git tries each way to spread the patterns over the folders."""
+    (trap.top / "/".join("a" * 40)).mkdir(parents=True)
+    (trap.top / "/".join("a" * 40) / "c").write_text("")
+    (trap.top / ".gitignore").write_text("**/a/" * 20 + "b\n")
+
+
+def large_rules(trap: Trap) -> None:
+    with (trap.top / ".gitignore").open("wb") as file:
+        file.truncate(1 << 27)
+
+
+def endless_link(trap: Trap) -> None:
+    (trap.top / ".git" / "commondir").symlink_to("/dev/zero")
+
+
+def large_file_of_git(trap: Trap) -> None:
+    with (trap.top / ".git" / "commondir").open("wb") as file:
+        file.truncate(1 << 27)
+
+
+_GREEDY: dict[Callable[[Trap], None], tuple[type[GitError], str]] = {
+    endless_work: (GitBusyError, "computed"),
+    large_rules: (GitTooLargeError, "memory"),
+    endless_link: (GitTooLargeError, "commondir"),
+    large_file_of_git: (GitTooLargeError, "commondir"),
+}
+
+
+@pytest.mark.parametrize("makes_greedy", _GREEDY)
+def test_git_gets_only_so_much_time_and_memory(trap: Trap, makes_greedy: Callable[[Trap], None]) -> None:
+    trap.git("sparse-checkout", "disable")
+    makes_greedy(trap)
+    small = Git(bounds=Bounds(patience=0.2, effort=0.5, memory=1 << 26))
+    with pytest.raises(GitError) as caught:
+        small.ask_for_files(os.fsencode(trap.top), [b"x"]).wait()
+    kind, word = _GREEDY[makes_greedy]
+    assert type(caught.value) is kind and word in str(caught.value)
+
+
+def test_the_command_that_finds_endless_patterns_finds_them(trap: Trap, tmp_path: Path) -> None:
+    endless_work(trap)
+    (tmp_path / "clone" / "sub" / ".gitignore").write_text("**/logs\na/**/b\n")
+    failure = GitBusyError("git has computed for 60 seconds without an answer")
+    command = unlisted_by_git(".", str(trap.top), failure).remedy.partition(": ")[2]
+    said = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True).stdout
+    assert [line.partition(":")[0] for line in said.splitlines()] == [str(trap.top / ".gitignore")]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits another process")
+def test_a_git_that_outlives_us_has_limits(trap: Trap) -> None:
+    os.mkfifo(trap.top / ".gitignore")
+    asked = Git(bounds=Bounds(patience=2)).ask_for_files(os.fsencode(trap.top), [b"x"])
+    limits = Path(f"/proc/{_git_in(trap.top)}/limits").read_text()
+    found = {line[:26].strip(): line[26:].split()[:2] for line in limits.splitlines()}
+    assert found["Max data size"] == ["1073741824"] * 2
+    assert found["Max cpu time"] == ["600"] * 2
+    with pytest.raises(GitStuckError):
+        asked.wait()
+
+
+def test_git_ends_with_an_interrupted_command(trap: Trap) -> None:
+    os.mkfifo(trap.top / ".gitignore")
+    words = [sys.executable, "-m", "holdfast", "submit", "--dry-run", "train.py"]
+    with subprocess.Popen(words, cwd=trap.top, stderr=subprocess.DEVNULL, start_new_session=True) as process:
+        git = _git_in(trap.top)
+        process.send_signal(signal.SIGINT)  # to the command alone; a terminal sends it to git too
+        process.wait()
+    wait_for(lambda: not processes.is_alive(git), what="git is gone")
+
+
+def _git_in(top: Path) -> int:
+    """The process of git that works there."""
+
+    def found() -> list[int]:
+        alive = (each for each in processes.every() if each.is_alive and each.folder == str(top))
+        return [each.pid for each in alive if each.program.endswith("/git")]
+
+    return wait_for(found, what="git has begun")[0]

@@ -4,17 +4,22 @@ when it was made, by a form of the index that is rare, by a submodule, by a repo
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
+from holdfast.errors import ProjectError
+from holdfast.farside.system import reserved_names
 from holdfast.project.provenance import GITIGNORE
 from kit.planted import PROJECT, git
+from kit.projects import own_state
 from unit.cli.conftest import Recorded
 
 Command = Callable[..., Any]
@@ -86,16 +91,19 @@ def test_a_folder_that_git_tracks_is_not_made_anew(upstream, enter, command):
     mine = enter()
     (mine / ".holdfast").rename(mine / ".holdfast-old")
     done = command("submit", "--dry-run", "train.py")
-    assert done.code == PROJECT and not (mine / ".holdfast").exists()
+    assert done.code == PROJECT
+    with pytest.raises(ProjectError):
+        own_state(mine)
+    assert not (mine / ".holdfast").exists()
     paste(done.err, 0, mine)
-    assert command("submit", "--dry-run", "train.py").code == 0
+    own_state(Path.cwd())
 
 
 def test_who_begins_anew_as_the_hint_says_does_not_get_later_runs(upstream, enter, command):
     bring_a_run(upstream)
     mine = enter()
     paste(command("history", "list").err, 0, mine)
-    assert command("submit", "--dry-run", "train.py").code == 0
+    own_state(Path.cwd())
     assert is_used(command)
     git(mine, "commit", "-q", "-m", "without")
     bring_a_run(upstream)
@@ -110,7 +118,7 @@ def test_who_takes_it_over_is_told_that_git_tracks_it(upstream, enter, command):
     bring_a_run(upstream)
     enter()
     done = command("project", "trust", "--yes")
-    assert done.code == 0 and any(line.startswith("Git tracks it") for line in done.err.splitlines())
+    assert done.code == 0 and any(line.startswith("Git tracks this") for line in done.err.splitlines())
     assert "iris" in command("history", "list", "--no-refresh").out
 
 
@@ -129,7 +137,7 @@ def test_every_form_of_the_index_is_understood(form, place, upstream, enter, com
     monkeypatch.chdir(mine / place)
     git(mine, "config", "index.version", number)
     git(mine, "config", "feature.manyFiles", str(form == "many files").lower())
-    assert command("submit", "--dry-run", "train.py").code == 0
+    own_state(Path.cwd())
     assert is_used(command)
     if "split" in form:
         git(mine, "config", "splitIndex.maxPercentChange", "100")
@@ -157,7 +165,7 @@ def test_a_sparse_clone_is_told_what_works_there(upstream, enter, command):
     done = command("submit", "--dry-run", "train.py")
     assert done.code == PROJECT
     paste(done.err, 0, mine)
-    assert command("submit", "--dry-run", "train.py").code == 0
+    own_state(Path.cwd())
 
 
 @pytest.mark.parametrize("is_ours", [True, False])
@@ -170,7 +178,7 @@ def test_a_repository_further_up_writes_there_too(is_ours, upstream, enter, comm
     monkeypatch.chdir(mine / "sub")
     if is_ours:
         git(mine / "sub", "init", "-q")
-    assert command("submit", "--dry-run", "train.py").code == 0
+    own_state(Path.cwd())
     bring_a_run(upstream, "sub/.holdfast")
     pull(mine)
     done = command("history", "list")
@@ -182,7 +190,7 @@ def test_a_repository_further_up_writes_there_too(is_ours, upstream, enter, comm
 def test_a_spelling_that_this_disk_takes_for_the_folder_counts(upstream, enter, command):
     """Links stand for what a disk of macOS or Windows does by itself."""
     mine = enter()
-    assert command("submit", "--dry-run", "train.py").code == 0
+    own_state(Path.cwd())
     (mine / ".GIT").symlink_to(".git")
     bring_a_run(upstream, "other/.HoldFast")
     pull(mine)
@@ -193,6 +201,19 @@ def test_a_spelling_that_this_disk_takes_for_the_folder_counts(upstream, enter, 
     assert done.code == PROJECT
     paste(done.err, 0, mine)
     assert is_used(command) and not (mine / ".HoldFast").exists()
+
+
+def test_on_such_a_disk_the_names_of_many_files_are_looked_at_all_at_once(upstream, enter, command, monkeypatch):
+    for number in range(100):
+        (upstream / f"{number}.txt").touch()
+    commit(upstream)
+    mine = enter()
+    own_state(mine)
+    (mine / ".GIT").symlink_to(".git")
+    looked = mock.Mock(wraps=reserved_names.reserved_path)
+    monkeypatch.setattr(reserved_names, "reserved_path", looked)
+    assert is_used(command)
+    assert [len(call.args[0]) > 100 for call in looked.call_args_list] == [True]
 
 
 @pytest.fixture
@@ -228,7 +249,7 @@ def test_a_submodule_in_its_place_is_not_used_and_does_not_come_back(nested, ent
     assert command("submit", "--dry-run", "train.py").code == PROJECT
     (mine / "aside").rename(mine / ".holdfast")
     paste(command("history", "list").err, 0, mine)
-    assert command("submit", "--dry-run", "train.py").code == 0
+    own_state(Path.cwd())
     git(mine, "commit", "-q", "-m", "without")
     nested()
     for attempt in (pull, update):
@@ -239,7 +260,7 @@ def test_a_submodule_in_its_place_is_not_used_and_does_not_come_back(nested, ent
 
 def test_a_submodule_that_comes_later_leaves_the_own_runs(nested, enter, command):
     mine = enter()
-    assert command("submit", "--dry-run", "train.py").code == 0
+    own_state(Path.cwd())
     nested()
     pull(mine)
     done = command("history", "list")
@@ -256,17 +277,17 @@ def test_a_submodule_that_nobody_fetched_yet_is_no_empty_folder(nested, enter, c
     assert done.code == PROJECT
     assert list((mine / ".holdfast").iterdir()) == []
     paste(done.err, 0, mine)
-    assert command("submit", "--dry-run", "train.py").code == 0
+    own_state(Path.cwd())
 
 
 def test_a_repository_in_the_folder_is_refused(enter, command):
     mine = enter()
-    assert command("submit", "--dry-run", "train.py").code == 0
+    own_state(Path.cwd())
     git(mine / ".holdfast", "init", "-q")
     done = command("history", "list")
     assert done.code == PROJECT and re.search(r"`.*\.holdfast` is a git repository", done.err)
     paste(done.err, 0, mine)
-    assert command("submit", "--dry-run", "train.py").code == 0
+    own_state(Path.cwd())
 
 
 def test_a_tracked_link_in_its_place_is_removed_for_good(upstream, enter, command):
@@ -275,5 +296,13 @@ def test_a_tracked_link_in_its_place_is_removed_for_good(upstream, enter, comman
     mine = enter()
     paste(command("history", "list").err, 0, mine)
     git(mine, "commit", "-q", "-m", "git knows that it is gone")
-    assert command("submit", "--dry-run", "train.py").code == 0
+    own_state(Path.cwd())
     assert is_used(command)
+
+
+def test_what_is_no_index_beside_the_index_hides_nothing(upstream, enter, command):
+    bring_a_run(upstream)
+    mine = enter()
+    (mine / ".git" / "sharedindex.a").mkdir()
+    os.mkfifo(mine / ".git" / "sharedindex.b")
+    assert not is_used(command)

@@ -10,12 +10,16 @@ import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from holdfast.errors import HostError, StorageError
-from holdfast.hosts.own_home import require_own
+from holdfast.farside.system import closed_home
+from holdfast.hosts.host import Local
 from holdfast.hosts.shipment import far_side
+from holdfast.project import own_home
+from holdfast.project.own_home import require_own
 from kit.accounts import Account
 from kit.homes import furnish
 
@@ -76,7 +80,7 @@ def test_nothing_is_run_from_a_home_that_another_account_owns(folder, bench, pla
     give(place, other)
     result = bench.submit("t.py")
     assert result.code == 245 and not planted.exists()
-    assert f"`{place}` belongs to another account (`{other.name}`)" in result.err
+    assert f"`{place}`: it belongs to another account (`{other.name}`)" in result.err
     assert "sudo -H holdfast" in result.err, "these tests run as root"
 
 
@@ -88,9 +92,16 @@ def test_nothing_is_run_from_a_home_that_others_may_write_to(folder, mode, bench
     result = bench.submit("t.py")
     assert result.code == 245 and not planted.exists()
     command = f"chmod go-rwx {bench.home}"
-    assert f"{command};" in result.err
+    assert f"If it is yours: {command}\n" in result.err
     subprocess.run(command.split(), check=True)
     assert bench.submit("t.py").code == 0, "the remedy helps"
+
+
+def test_a_command_examines_its_own_home_once(bench, planted, monkeypatch):
+    looked = mock.Mock(wraps=closed_home.look)
+    monkeypatch.setattr(own_home, "look", looked)
+    assert Local(bench.home, os.environ).argv("nonce")[-2] == str(bench.home)
+    assert looked.call_count == 1
 
 
 @pytest.mark.parametrize("kind", ["owner", "mode"])
@@ -121,6 +132,20 @@ def test_an_ordinary_user_s_umask_is_no_hindrance(umask, bench):
         os.umask(before)
 
 
+def test_missing_folders_above_the_home_are_made_for_this_account_alone(bench, tmp_path):
+    """Else the second command refuses the home that the first has made."""
+    place = tmp_path / "a" / "b" / "hold"
+    bench.write("t.py", "print('up')\n")
+    before = os.umask(0o002)
+    try:
+        for _ in range(2):
+            result = bench.submit("t.py", env={"HOLDFAST_HOME": str(place)})
+            assert result.code == 0, result.err
+    finally:
+        os.umask(before)
+    assert [each.stat().st_mode & 0o777 for each in (place, *place.parents[:2])] == [0o700] * 3
+
+
 def test_a_home_that_an_older_version_made_under_umask_002_is_closed_and_used(bench, planted):
     """Its folder is for the account alone, so nobody else could get to what lies in it."""
     bench.home.chmod(0o700)
@@ -137,7 +162,7 @@ def test_root_with_the_home_of_another_account_is_told_how_to_take_its_own(bench
     give(home, other)
     result = bench.submit("t.py", env={"HOLDFAST_HOME": str(home)})
     assert result.code == 245 and not planted.exists()
-    assert f"belongs to another account (`{other.name}`): nothing is run from there." in result.err
+    assert f"Holdfast does not use `{home}`: it belongs to another account (`{other.name}`)." in result.err
     assert "sudo -H holdfast" in result.err
 
 

@@ -260,7 +260,8 @@ def test_and_refused_if_they_do_not(ground: Ground) -> None:
         run = ground.told(lambda lock, text=text: {**lock, "requirements": text})  # type: ignore[misc]  # its default
         result = ground.submit_here("--environment-of", run)
         assert result.code == 250, (name, result.err)
-        assert "cannot have exactly its environment" in result.err, name
+        assert "this machine cannot recreate the other run's environment" in result.err, name
+        assert "without --environment-of" in result.err, name
         assert installed(here()) == [], name
     assert ground.evil.seen == []
 

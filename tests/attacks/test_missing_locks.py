@@ -4,6 +4,8 @@ for it, and its owners put it back."""
 from __future__ import annotations
 
 import ctypes
+import errno
+import fcntl
 import os
 import shutil
 import signal
@@ -18,6 +20,7 @@ from holdfast.farside.environments.built_environment import Environment
 from holdfast.farside.operations import environment_list, storage
 from holdfast.farside.run import kept_files, liveness
 from holdfast.farside.system import kernel, lost_locks
+from holdfast.farside.system.held_lock import HeldLock
 from holdfast.farside.system.journal import JournalWriter
 from holdfast.farside.system.layout import GUARDIAN_BYTE, SUPERVISOR_BYTE, USE_BYTE, Home
 from holdfast.farside.system.refusal import Refused
@@ -90,7 +93,7 @@ def test_all_files_of_a_run_may_go_and_its_record_is_whole(bench):
     wait_for((folder / "driver_log").exists, what="the output is back")
     unharmed(bench, run_id, folder, go)
     assert [event["e"] for event in bench.journal(run_id)][: len(told) + 1] == [*told, "note"]
-    assert bench.record(run_id)["notes"][0].startswith("Files of the run were removed while it ran")
+    assert bench.record(run_id)["notes"][0].startswith("Something removed files of this run.")
 
 
 def test_a_run_whose_whole_folder_is_removed_ends_as_it_does_and_is_not_called_lost(bench):
@@ -199,18 +202,44 @@ def test_an_environment_in_use_is_not_removed_because_its_lock_is_gone(home):
 
 
 def test_the_user_of_an_environment_puts_its_lock_back(home):
+    used, lock = used_environment(home)
+    lock.unlink()
+    used.keep()
+    assert is_held_by_parent(lock)
+
+
+def test_an_environment_s_lock_that_the_disk_cannot_give_ends_no_run_and_is_taken_later(home, monkeypatch):
+    used, lock = used_environment(home)
+    lock.unlink()
+
+    def refused(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    before = len(os.listdir("/proc/self/fd"))
+    with monkeypatch.context() as patched:
+        patched.setattr(fcntl, "lockf", refused)
+        used.keep()
+    assert len(os.listdir("/proc/self/fd")) == before
+    used.keep()
+    assert is_held_by_parent(lock)
+
+
+def used_environment(home: Home) -> tuple[Environment, Path]:
     path = Path(home.environment("e1"))
     (path / "bin").mkdir(parents=True)
     (path / "bin" / "python").touch()
     (path / ".complete").write_text("{}")
     used = Environment(home, "e1")
     assert used.use()
-    Path(str(path) + ".lock").unlink()
-    used.keep()
+    return used, Path(str(path) + ".lock")
+
+
+def is_held_by_parent(lock: Path) -> bool:
+    """Asked in a child: a process does not see its own locks."""
     child = os.fork()
     if child == 0:
-        os._exit(0 if kernel.lock_holder(str(path) + ".lock", USE_BYTE) == os.getppid() else 1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        os._exit(0 if kernel.lock_holder(str(lock), USE_BYTE) == os.getppid() else 1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_a_lock_that_is_made_again_during_the_look_is_a_held_one(home, make_living, monkeypatch):
@@ -234,7 +263,7 @@ def kept(home) -> Iterator[kept_files.KeptFiles]:
     folder.mkdir(parents=True)
     JournalWriter(str(folder / "journal.jsonl")).append("environment", path=home.environment("e1"))
     descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT)
-    files = kept_files.KeptFiles(home, str(folder), kept_files.HeldLock(str(folder), GUARDIAN_BYTE, descriptor))
+    files = kept_files.KeptFiles(home, str(folder), HeldLock(str(folder / "lock"), GUARDIAN_BYTE, descriptor))
     files.hold()
     for _ in range(kept_files.TREES_EVERY - 1):
         files.keep()

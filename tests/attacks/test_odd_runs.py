@@ -61,7 +61,7 @@ def test_one_odd_run_blinds_nobody_and_is_named_and_can_be_cleaned(bench, which)
         bench.until_left(run_id)
     listed = bench.run("history", "list")
     assert listed.code == 0
-    assert f"Whether {odd} is alive cannot be told: `{place}` is a link." in " ".join(listed.err.split())
+    assert f"Cannot tell whether {odd} is alive: `{place}` is a link." in " ".join(listed.err.split())
     assert [bench.record(run_id)["status"] for run_id in good] == ["Completed", "Completed"]
     assert bench.run("experiment", "status", "-r", odd).code == 0
     journal = {"journal.jsonl": aside, "lock": folder / "journal.jsonl", "folder": aside / "journal.jsonl"}[which]

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import HostError
+from holdfast.farside.engines.owners import engine_named
 from holdfast.farside.environments import uv
 from holdfast.farside.environments.built_environment import Environment
 from holdfast.farside.system.closed_home import require_closed
@@ -21,7 +22,7 @@ from holdfast.farside.system.layout import Home
 from holdfast.farside.system.ownership import make_private
 from holdfast.farside.system.refusal import Refused
 from holdfast.hosts.keys import ensure_key
-from holdfast.hosts.own_home import require_own
+from holdfast.project.own_home import require_own
 from integration.remote.benches import FarBench
 from kit.accounts import premises
 
@@ -72,7 +73,7 @@ def refused(home: Path) -> tuple[str, str]:
         require_closed(Home(str(home)))
     assert near.value.message == far.value.message
     hint = str(near.value.hint)
-    command = re.fullmatch(r"If it is yours: (.*); else give Holdfast .*", hint)
+    command = re.fullmatch(r"If it is yours: (.*)\nIf not, choose another folder: export .*", hint)
     assert (command.group(1) if command else "") in far.value.hint
     return near.value.message, command.group(1) if command else ""
 
@@ -86,7 +87,7 @@ def paste(command: str) -> None:
 def test_a_home_with_something_that_others_may_write_to_is_refused_until_it_is_closed(name, mode, place):
     (place / name).chmod(mode)
     said, command = refused(place)
-    assert f"Others may write to `{place / name}`" in said
+    assert f"`{place / name}`: others may write to it." in said
     paste(command)
     require_own(place)
     require_closed(Home(str(place)))
@@ -153,7 +154,22 @@ def test_what_another_account_put_there_is_refused_in_a_home_that_was_closed_sin
     (place / name).mkdir(exist_ok=True)
     os.chown(place / name, STRANGER, STRANGER)
     place.chmod(0o700)
-    assert f"`{place / name}` belongs to another account" in refused(place)[0]
+    assert f"`{place / name}`: it belongs to another account." in refused(place)[0]
+
+
+def test_an_engine_that_others_could_have_written_is_not_loaded_and_its_owner_is_told(place, needs):
+    needs(root=True)
+    path = place / "engines" / "lab.py"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("")
+    path.chmod(0o664)
+    with pytest.raises(Refused) as open_to_others:
+        engine_named(Home(str(place)), "lab")
+    assert open_to_others.value.hint == f"If it is yours: chmod go-w {path}"
+    os.chown(path, STRANGER, STRANGER)
+    with pytest.raises(Refused) as anothers:
+        engine_named(Home(str(place)), "lab")
+    assert anothers.value.hint == f"If it is yours: sudo chown -R root {path}"
 
 
 def test_an_environment_of_another_account_is_not_used(tmp_path, needs):
@@ -255,8 +271,8 @@ def test_a_box_over_ssh_is_refused_in_the_same_way(far_bench: Callable[[], FarBe
     bench.home.chmod(0o755)
     (bench.home / "runs").chmod(0o777)
     done = bench.submit("--wait", "t.py")
-    assert done.code == 245 and f"Others may write to `{bench.home / 'runs'}`" in done.err
-    command = re.search(r"On `[^`]+`, if it is yours: (.*?); else", done.err)
+    assert done.code == 245 and f"`{bench.home / 'runs'}`: others may write" in done.err
+    command = re.search(r"If it is yours, on `[^`]+`: (.*)", done.err)
     assert command
     paste(command.group(1))
     assert bench.submit("--wait", "t.py").code == 0

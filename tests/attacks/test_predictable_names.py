@@ -108,7 +108,7 @@ def test_a_folder_of_the_home_that_is_anothers_is_not_used(name, how, tmp_path, 
     before = tree(theirs)
     (tmp_path / "train.py").write_text("print(1)\n")
     done = command("submit", "train.py")
-    assert done.code == 245 and f"`{home / name}` belongs to another account" in done.err
+    assert done.code == 245 and f"`{home / name}`: it belongs to another account" in done.err
     assert tree(theirs) == before
     with pytest.raises(Refused):
         require_closed(Home(str(home)))
@@ -146,8 +146,9 @@ def test_who_once_used_sudo_is_told_how_to_keep_the_runs(how, tmp_path, needs, m
     with pytest.raises(Refused) as caught:
         require_closed(home)
     command = f"sudo chown -R 12345 {pasted(str(runs))}"
-    here = f"On `{os.uname().nodename}`, if it is yours: {command}"
-    assert caught.value.hint == f"{here}; else give Holdfast another folder on that machine."
+    here, elsewhere = caught.value.hint.splitlines()
+    assert here == f"If it is yours, on `{os.uname().nodename}`: {command}"
+    assert elsewhere == "If not, choose another folder on that machine: holdfast computetarget attach … --home DIR"
 
 
 def test_a_link_of_the_user_to_a_disk_of_the_user_is_used(tmp_path, isolated, command):

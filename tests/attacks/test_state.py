@@ -13,7 +13,7 @@ import pytest
 from holdfast.errors import ProjectError
 from holdfast.project.folder import find_project
 from kit.planted import CLAIMED, GROUPS, PROJECT, replace_by_link, tree
-from kit.projects import home
+from kit.projects import home, own_state
 
 
 def _ordinary(state: Path, home: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_token_that_came_along_is_not_enough(theirs, clone, isolated, command,
     own.mkdir()
     (own / "train.py").write_text("print(1)\n")
     monkeypatch.chdir(own)
-    assert command("submit", "--dry-run", "train.py").code == 0
+    own_state(own)
     shutil.copy(own / ".holdfast" / "origin.json", theirs / ".holdfast" / "origin.json")
     mine = clone()
     monkeypatch.chdir(mine)
@@ -106,7 +106,7 @@ def test_a_copy_is_not_the_folder_that_was_made_here(how, isolated, command, mon
     own.mkdir()
     (own / "train.py").write_text("print(1)\n")
     monkeypatch.chdir(own)
-    assert command("submit", "--dry-run", "train.py").code == 0
+    own_state(own)
     other = isolated / "other"
     if how == "cp -a":
         subprocess.run(["cp", "-a", own, other], check=True)
@@ -140,7 +140,7 @@ def test_a_project_of_two_homes_stays_usable_in_both_after_one_took_it_over(isol
     monkeypatch.chdir(own)
     homes = [str(isolated / name) for name in ("one", "two")]
     monkeypatch.setenv("HOLDFAST_HOME", homes[0])
-    assert command("submit", "--dry-run", "train.py").code == 0
+    own_state(own)
     monkeypatch.setenv("HOLDFAST_HOME", homes[1])
     assert command("project", "trust", "--yes").code == 0
     for each in homes * 2:
@@ -153,7 +153,7 @@ def test_a_project_that_is_moved_stays_its_owners(isolated, command, monkeypatch
     own.mkdir()
     (own / "train.py").write_text("print(1)\n")
     monkeypatch.chdir(own)
-    assert command("submit", "--dry-run", "train.py").code == 0
+    own_state(own)
     (isolated / "deep" / "er").mkdir(parents=True)
     moved = own.rename(isolated / "deep" / "er" / "moved")
     monkeypatch.chdir(moved)
@@ -250,7 +250,8 @@ def test_what_is_taken_over_is_shown_in_lines_of_its_own(command, recorded, monk
         "",
         [
             f"{recorded.root}/.holdfast holds 1 run: 1 on local.",
-            "They will be shown as yours, and new runs prefer the package versions of their locks.",
-            "It is yours now.",
+            "Holdfast will show them as yours. New runs will prefer the package versions in their locks.",
+            "Of a copy, they are the runs of the original: `cancel` and `clean` act there, too.",
+            f"Holdfast now uses {recorded.root}/.holdfast.",
         ],
     )

@@ -9,16 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.errors import ProjectError
 from kit.accounts import Account
 from kit.planted import PROJECT
+from kit.projects import own_state
 
 
 @pytest.fixture
 def shared(tmp_path: Path, command: Callable[..., object], monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder in which all accounts may make files, as in /tmp, with a script."""
+    """A folder in which all accounts may make files, as on some shared disks, with a script."""
     root = tmp_path / "shared"
     root.mkdir()
-    root.chmod(0o1777)
+    root.chmod(0o777)
     (root / "train.py").write_text("print(1)\n")
     monkeypatch.chdir(root)
     return root
@@ -54,7 +56,7 @@ def test_who_takes_it_over_is_told_whose_it_is(waiting, other, command):
     assert command("submit", "--dry-run", "train.py").code == 0
 
 
-def test_one_that_is_put_there_meanwhile_is_not_used(shared, other, command, monkeypatch):
+def test_one_that_is_put_there_meanwhile_is_not_used(shared, other, monkeypatch):
     """Between the look at the place and the record of it."""
     make: Callable[..., None] = Path.mkdir
 
@@ -66,16 +68,17 @@ def test_one_that_is_put_there_meanwhile_is_not_used(shared, other, command, mon
             os.chown(path, other.uid, other.uid)
 
     monkeypatch.setattr(Path, "mkdir", and_swap)
-    assert command("submit", "--dry-run", "train.py").code == PROJECT
+    with pytest.raises(ProjectError):
+        own_state(shared)
     assert os.listdir(shared / ".holdfast") == []
 
 
-def test_an_open_folder_of_ones_own_is_closed_before_it_is_used(shared, command):
+def test_an_open_folder_of_ones_own_is_closed_before_it_is_used(shared):
     """An archive may bring one, with a file that lets git track all in it."""
     state = shared / ".holdfast"
     state.mkdir()
     (state / ".gitignore").write_text("!*\n")
     state.chmod(0o777)
-    assert command("submit", "--dry-run", "train.py").code == 0
+    own_state(shared)
     assert stat.S_IMODE(state.stat().st_mode) == 0o755
     assert (state / ".gitignore").read_text() == "*\n"

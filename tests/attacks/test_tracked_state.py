@@ -53,7 +53,7 @@ def test_runs_of_a_branch_are_not_shown_and_nobody_is_asked_about_them(visited):
 
 def test_the_command_that_is_named_leaves_the_own_runs(visited):
     bench, mine = visited
-    named = bench.run("history", "list").err.splitlines()[1].partition("runs: ")[2]
+    named = bench.run("history", "list").err.splitlines()[1].partition("tracks: ")[2]
     subprocess.run(named, shell=True, cwd=bench.root, check=True)
     assert [each["run_id"] for each in bench_list(bench)] == [mine]
 

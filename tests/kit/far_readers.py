@@ -25,7 +25,7 @@ from holdfast.farside.run import liveness, run_start
 from holdfast.farside.run.run_files import take_secrets
 from holdfast.farside.system import processes, unix_sockets
 from holdfast.farside.system.digests import prefix_checksum as prefix_checksum
-from holdfast.farside.system.files import read_json
+from holdfast.farside.system.files import read_json, read_record
 from holdfast.farside.system.layout import Home
 from holdfast.farside.system.programs import Finished
 from holdfast.farside.system.refusal import Refused
@@ -168,7 +168,7 @@ def _in_run(home: Home, run: Path, contents: dict[str, bytes], name: str) -> Cal
             _unless_refused(asked)
         liveness.adjudicate(folder)
         liveness.is_alive(folder)
-        liveness._read_request(folder, "cancel")
+        read_record(os.path.join(folder, "cancel"))
         take_secrets(folder)
 
     return read

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from kit.projects import own_state
 from unit.cli.conftest import Recorded
 
 PROJECT = 242
@@ -126,12 +127,12 @@ def clone(theirs: Path, docs: Path, tmp_path: Path) -> Callable[[], Path]:
 
 @pytest.fixture
 def adopted(isolated: Path, docs: Path, command: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The user's own project, with a snapshot and a run that goes on as far as is known."""
+    """The user's own project, with a run that goes on as far as is known."""
     root = isolated / "own"
     root.mkdir()
     (root / "train.py").write_text("print(1)\n")
     monkeypatch.chdir(root)
-    assert command("submit", "--dry-run", "train.py").code == 0
+    own_state(root)
     Recorded(root).add(files={"outputs/model": "m", "driver_log": "hi\n"})
     assert command("history", "rebuild").code == 0
     return root

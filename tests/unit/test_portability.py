@@ -132,10 +132,11 @@ def test_no_module_of_the_client_names_what_windows_lacks():
 
 REACHED_ONLY_WHERE_IT_IS = {
     "holdfast.hosts.askpass socket.AF_UNIX",  # a place that is a number is a port
-    "holdfast.hosts.own_home os.geteuid",  # behind a question for the name, which `require_own` asks first
+    "holdfast.project.own_home os.geteuid",  # behind a question for the name, which `require_own` asks first
     "holdfast.hosts.socket_folder os.geteuid",  # both behind the same question of `runtime_folder`
     "holdfast.hosts.socket_folder socket.AF_UNIX",
     "holdfast.hosts.shared_connection socket.AF_UNIX",  # asked for a path that `own_socket` or ssh's own settings gave
+    "holdfast.snapshots.git_process os.sysconf",  # behind a file of /proc, which could be opened
 }
 
 BROKEN = """

@@ -61,7 +61,7 @@ def download_command(run: str, target: str | None, directory: Path, overwrite: b
                 terminal.data(event.destination)
                 count, total = count + 1, total + event.size
             else:
-                terminal.warning(f"`{event.path}` is a link that leads out of the run: left out.")
+                terminal.warning(f"Skipped `{event.path}`: it links outside the run.")
     except StorageError:
         terminal.notice(f"{count} {'file' if count == 1 else 'files'}, {format_size(total)}; not all:")
         raise

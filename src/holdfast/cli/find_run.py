@@ -33,7 +33,12 @@ def find_run(project: Project, run: str, target: str | None, context: Context) -
     from holdfast.workbench.following.session import session_of
 
     run_id = _find_id(project, run, target, context)
-    return session_of(current_project(context), run_id, context)  # importing may have given the project its id
+    return session_of(_identified(project, context), run_id, context)
+
+
+def _identified(project: Project, context: Context) -> Project:
+    """Importing a run may have given the project its id."""
+    return project if project.id else current_project(context)
 
 
 def only_going_on(project: Project, context: Context) -> str:
@@ -106,7 +111,7 @@ def up_to_date(project: Project, *runs: str, target: str | None = None, whole: b
     folders = RunFolders(project.state_directory)
     away = frozenset(each for each in found if not folders.is_collected(each))
     if away:
-        ask_hosts(current_project(context), away, away if whole else frozenset())
+        ask_hosts(_identified(project, context), away, away if whole else frozenset())
     return found
 
 

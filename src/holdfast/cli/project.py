@@ -17,7 +17,7 @@ from holdfast.presenting.run_words import taken_over
 from holdfast.project.compute import render_address
 from holdfast.project.templates import create_project
 from holdfast.project.templates import template_names as templates
-from holdfast.shown_text import pasted
+from holdfast.shown_text import one_line, pasted
 from holdfast.snapshots.restore import require_room, restore_snapshot
 from holdfast.snapshots.store import ObjectStore
 from holdfast.workbench.machines.target_files import create_runconfig, delete_runconfig, list_runconfigs, list_targets
@@ -114,10 +114,10 @@ def trust_command(sure: bool) -> int:
         terminal.notice(f"There is nothing to take over in {project.root}.")
         return 0
     terminal.notices(taken_over(found))
-    if not sure and not terminal.agreed("Use all of this as your own?", "Taking over runs needs confirmation."):
+    if not sure and not terminal.agreed("Use these runs as your own?", "Taking over runs needs confirmation."):
         return ExitCode.DECLINED
     take_over(project)
-    terminal.notice("It is yours now.")
+    terminal.notice(f"Holdfast now uses {one_line(found.place)}.")
     return 0
 
 

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.farside.environments import locks as far
+from holdfast.farside.system.ownership import make_private
 from holdfast.frozen import dataclass
 from holdfast.plan import EnvironmentPlan, Hole, Text, text
 from holdfast.project.environment_spec import EnvironmentSpec, Requirement, is_option
-from holdfast.regular_files import odd_entry_in, read_regular
+from holdfast.regular_files import LARGEST_RECORD, NotJson, odd_entry_in, read_json
 from holdfast.whole_files import write_whole
 
 FORMAT = far.FORMAT
@@ -24,8 +25,6 @@ FOLDER = "locks"
 """In the project's state, and in Holdfast's folder on each machine."""
 
 _MOST = 16
-_LARGEST = 64_000_000
-"""Bytes of a lock: a host may have made it."""
 """Locks of a spec that are sent along: platforms times Pythons are fewer."""
 
 Lock = Mapping[str, Any]
@@ -86,8 +85,8 @@ def _placed(requirements: Sequence[Requirement]) -> tuple[tuple[str, str], ...]:
 def read_lock(path: Path) -> Lock | None:
     """The lock in a file; None if there is none, or none that this version can read."""
     try:
-        found = json.loads(read_regular(path, _LARGEST, follows_link=False))
-    except (OSError, ValueError, RecursionError):
+        found = read_json(path, LARGEST_RECORD, follows_link=False)
+    except (OSError, NotJson):
         return None
     return found if is_lock(found) else None
 
@@ -130,8 +129,9 @@ def is_own(home: Path, lock: Lock) -> bool:
 
 def keep_own(home: Path, lock: Lock) -> None:
     """Note that this machine made the lock."""
-    (home / FOLDER).mkdir(mode=0o700, parents=True, exist_ok=True)
-    far.keep_own(str(home / FOLDER), dict(lock))
+    folder = str(home / FOLDER)
+    make_private(folder)
+    far.keep_own(folder, dict(lock))
 
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"

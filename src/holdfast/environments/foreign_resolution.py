@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from holdfast.codec import decode
 from holdfast.environments.environment_plan import FORMAT, Lock
+from holdfast.environments.uv_folder import uv_folder
 from holdfast.errors import NotAvailable, PreparationError
 from holdfast.farside.environments import drivers
 from holdfast.farside.environments.installer_errors import NETWORK, explain
@@ -45,13 +45,14 @@ class ForeignMachine:
 
 @dataclass(frozen=True)
 class Installer:
-    """uv on this machine: its `program`, its `variables`, the `secrets` that the spec's addresses need beside them, and
-    the `project` that local wheels are in."""
+    """uv on this machine: its `program`, its `variables`, the `secrets` that the spec's addresses need beside them, the
+    `project` that local wheels are in, and `home`, Holdfast's folder."""
 
     program: str
     variables: Mapping[str, str]
     secrets: Mapping[str, str]
     project: Path
+    home: Path
 
     def __repr__(self) -> str:
         return f"Installer({self.program})"
@@ -100,8 +101,7 @@ def wheel_files(lock: Lock, machine: ForeignMachine, plan: EnvironmentPlan, uv: 
             f"The package `{unfit['name']}` comes out of a repository of Git's, and only wheels can be sent.",
             "Build a wheel of it (uv build --wheel), put it into the project and name its path.",
         )
-    with tempfile.TemporaryDirectory(prefix="holdfast-") as made:
-        folder = Path(real_path(made))
+    with uv_folder(uv.home) as folder:
         _write(folder / _LOCK, [*plan.options, text])
         words = [*torch_backend(dict(lock)), "--no-deps", "--format", "pylock.toml", "--output-file", _FILES]
         _run(uv, folder, [_LOCK, *words, *_arguments(machine, plan)], plan, machine)
@@ -109,8 +109,7 @@ def wheel_files(lock: Lock, machine: ForeignMachine, plan: EnvironmentPlan, uv: 
 
 
 def _compiled(machine: ForeignMachine, plan: EnvironmentPlan, uv: Installer, more: Sequence[str]) -> str:
-    with tempfile.TemporaryDirectory(prefix="holdfast-") as made:
-        folder = Path(real_path(made))
+    with uv_folder(uv.home) as folder:
         _write(folder / _WANTED, [*plan.options, *(text for text, _ in plan.requirements)])
         words = [_WANTED, *more, "--generate-hashes", "--no-header", "--output-file", _LOCK]
         if plan.constraints:

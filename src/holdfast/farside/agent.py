@@ -28,6 +28,7 @@ from holdfast.farside.system.refusal import Refused
 
 _LOOK_EVERY = 2.0
 """Seconds between looks at whether a followed run is still alive, and the fallback where inotify is not to be had."""
+_TOO_DEEP = "Find the run whose files cause it, and remove it: holdfast experiment clean -r RUN --discard-outputs"
 _TOGETHER = 0.01
 _MANY = 10
 _PAGE = 5000
@@ -106,7 +107,7 @@ class Agent:
         except OSError as error:
             self._fail_to_store(number, error)
         except RecursionError:
-            self._fail(number, "refused", "`%s` met something that is nested too deep." % message.get("op"), "")
+            self._fail(number, "refused", "`%s` met something that is nested too deep." % message.get("op"), _TOO_DEEP)
         except frames.FrameError as error:
             self._fail(number, "too-large", "The answer to `%s` does not fit: %s." % (message.get("op"), error), "")
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from holdfast.errors import StorageError
-from holdfast.shown_text import pasted
+from holdfast.regular_files import what_is_odd
 from holdfast.whole_files import FULL, READ_ONLY, storage_error, try_lock
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Database:
             raise storage_error(error, "make the folder of the index", self.path.parent) from error
         link = _link_at(self.path)
         if link is not None:
-            raise StorageError(f"`{link}` is a link, and Holdfast does not follow it.", f"Remove it: rm {pasted(link)}")
+            raise StorageError(*what_is_odd(link))
         try:
             return self._on_file(operation, BUSY_SECONDS)
         except sqlite3.Error as error:

@@ -19,8 +19,7 @@ from holdfast.errors import StorageError, UnknownName, UsageError, nearest
 from holdfast.farside.system.folders import remove_folder
 from holdfast.frozen import dataclass
 from holdfast.model import RECORD_FORMAT, ClockTime, Place, Submission
-from holdfast.regular_files import odd_entry_in, read_regular, what_is_odd
-from holdfast.shown_text import pasted
+from holdfast.regular_files import LARGEST_RECORD, NotJson, odd_entry_in, read_json, what_is_odd
 from holdfast.whole_files import move, storage_error, sync_folder, write_durably, write_whole
 
 SUBMISSION = "submission.json"
@@ -34,8 +33,6 @@ ABANDONED = "abandoned.json"
 """The run was given up: when, and why its host could not be asked."""
 WITHIN = ("metrics", ".incoming")
 """Folders of a run in which its files lie too. What a script wrote, links among it, is in `outputs` and `uploads`."""
-_LARGEST = 64_000_000
-"""Bytes of a record."""
 NEWEST = 5
 """Runs that are named if one is not found."""
 
@@ -117,7 +114,7 @@ class RunFolders:
         if run_id not in self._plain:
             odd = odd_entry_in(folder, WITHIN)
             if odd is not None:
-                raise StorageError(what_is_odd(odd), f"Remove it, and find out how it came there: rm {pasted(odd)}")
+                raise StorageError(*what_is_odd(odd))
             self._plain.add(run_id)
         return folder
 
@@ -251,9 +248,9 @@ class RunFolders:
     def _known(self, run_id: str, name: str) -> dict[str, Any]:
         """What a file of the run holds; empty if it cannot be read."""
         try:
-            data = read_regular(self.path(run_id) / name, _LARGEST, follows_link=False)
-            return recover(dict[str, Any], json.loads(data))
-        except (OSError, StorageError, ValueError, RecursionError):
+            data = read_json(self.path(run_id) / name, LARGEST_RECORD, follows_link=False)
+            return recover(dict[str, Any], data)
+        except (OSError, StorageError, ValueError):
             return {}
 
     def _write_host(self, run_id: str, about: Mapping[str, Any]) -> None:
@@ -294,14 +291,14 @@ class RunFolders:
     def _read(self, run_id: str, name: str) -> object:
         path = self.path(run_id) / name
         try:
-            return json.loads(read_regular(path, _LARGEST, follows_link=False))
+            return read_json(path, LARGEST_RECORD, follows_link=False)
         except (FileNotFoundError, NotADirectoryError) as error:
             if not self.path(run_id).is_dir():
                 raise _unknown(run_id, self.all_ids()) from error
             raise _damaged(path, "it is missing", None) from error
         except OSError as error:
             raise storage_error(error, f"read the record of run `{run_id}`", path) from error
-        except (ValueError, RecursionError) as error:
+        except NotJson as error:
             raise _damaged(path, "it is not JSON", None) from error
 
 

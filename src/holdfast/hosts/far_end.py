@@ -38,9 +38,9 @@ class Said:
 
 
 class FarEnd:
-    """`hand_over` gets, with this end, all that comes: what the far end says first (a line each), then frames, None at
-    the end of the stream, an error where it is damaged; and how much memory that takes. It returns when there is room,
-    and nothing more is read before. `supply` is sent where the far end says that it needs it."""
+    """`hand_over` gets all that comes, with this end and the memory that it takes. First come lines that the far end
+    says, then frames. None stands for the end of the stream, an error for a damaged one. `hand_over` returns when there
+    is room, and nothing more is read before. `supply` is sent where the far end says that it needs it."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class FarEnd:
                 self.stdin.write(self._supply())
                 self.stdin.flush()
         raise HostError(
-            "The machine did not start Holdfast's program: it keeps asking for it.",
+            f"The machine asked for Holdfast's program {_MOST_WORDS} times and did not start it.",
             "Check the machine: holdfast computetarget check NAME",
         )
 
@@ -173,7 +173,7 @@ class FarEnd:
                 return None
             seen = (seen + byte)[-_KEPT_BEFORE:]
         raise HostError(
-            f"The login shell there printed more than {MOST_BEFORE >> 20} MB, and the far side was not heard.",
+            f"The login shell printed over {MOST_BEFORE >> 20} MB before Holdfast could start.",
             "Find what its start-up files print (~/.bashrc, ~/.profile), and have them print it in terminals only.",
         )
 

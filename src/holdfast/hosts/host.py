@@ -11,8 +11,8 @@ from typing import Protocol
 
 from holdfast.errors import HostError, NotAvailable, StorageError
 from holdfast.hosts.connection import Carrier, Connection, new_nonce
-from holdfast.hosts.own_home import require_own
 from holdfast.hosts.shipment import far_side, install
+from holdfast.project.own_home import require_own, require_own_version
 
 
 class Host(Protocol):
@@ -90,7 +90,7 @@ class Local:
         require_own(self._home)
         try:
             shipped = far_side(self._home)
-            require_own(self._home, shipped.digest)
+            require_own_version(self._home, shipped.digest)
             folder = install(shipped, self._home)
         except OSError as error:
             raise StorageError(

@@ -1,5 +1,4 @@
-"""What came over a connection and was not taken yet. Who puts waits for room: a far side that sends faster than it is
-taken then waits too, and memory stays small."""
+"""A queue between reader threads and the thread that waits. `put` blocks while over 64 MB wait."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def _public_line(path: Path, environment: Mapping[str, str]) -> str:
 def _run(words: list[str], environment: Mapping[str, str]) -> str:
     program = find_program("ssh-keygen", environment)
     if program is None:
-        raise HostError("There is no `ssh-keygen` here.", "Install the OpenSSH client.")
+        raise HostError("`ssh-keygen` is not installed.", "Install the OpenSSH client.")
     try:
         done = subprocess.run(
             [program, *words],

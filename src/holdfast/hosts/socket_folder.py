@@ -49,7 +49,7 @@ def _is_own(folder: Path) -> bool:
 
 def _made(folder: Path) -> bool:
     with contextlib.suppress(OSError):
-        folder.mkdir(mode=0o700, parents=True)
+        make_private(os.fspath(folder))
     return _is_own(folder)
 
 

@@ -133,7 +133,7 @@ class Ssh:
 
     def in_terminal(self, words: Sequence[str]) -> list[str]:
         line = " ".join(for_any_shell(word) for word in words)
-        return self.argv([line], ["-t", "-q", *_NO_FORWARDS])
+        return self.argv([line], ["-t", "-q", *_NO_FORWARDS, *_NO_FORWARDED_KEYS])
 
     def carrier(self, port: int) -> Carrier:
         """On a connection of its own: a shared one would keep the port open after the end."""

@@ -73,13 +73,13 @@ def refused(host: SshAddress, word: str, rest: str) -> HostError | StorageError:
         )
     if word == "foreign":
         return HostError(
-            f"`{rest}` on {host.name} belongs to another account: nothing is run from there.",
-            f"Have its owner or an administrator give it to you (chown), or {_ANOTHER_HOME}",
+            f"Holdfast does not use `{rest}` on {host.name}: it belongs to another account.",
+            f"Have its owner or an administrator give it to you (chown).\nOr {_ANOTHER_HOME}",
         )
     if word == "open":
         return HostError(
-            f"Others may write to `{rest}` on {host.name}: nothing is run from there.",
-            f"If it is yours: {host.by_hand} {_over_there('chmod', 'go-rwx', rest)}; else {_ANOTHER_HOME}",
+            f"Holdfast does not use `{rest}` on {host.name}: others may write to it.",
+            f"If it is yours: {host.by_hand} {_over_there('chmod', 'go-rwx', rest)}\nIf not, {_ANOTHER_HOME}",
         )
     if word == "cannot":
         number, _, path = rest.partition(" ")

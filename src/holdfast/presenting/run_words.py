@@ -253,6 +253,9 @@ def _row(run: Run, names: list[str], silence: Silence | None, now: float) -> dic
     return row | {f"metric {name}": metric_text(run.metrics.get(name)) for name in names}
 
 
+_GIT_BRINGS_MORE = "Git tracks this folder: Holdfast will also show runs from later commits as yours."
+
+
 def taken_over(found: FoundState) -> list[str]:
     """Before a user takes over what came with a copy of a project. Names in it are anybody's."""
     targets = sorted(found.targets.items(), key=lambda each: -each[1])
@@ -263,8 +266,9 @@ def taken_over(found: FoundState) -> list[str]:
     whose = f"It belongs to another account (`{one_line(who.owner)}`), which can change these runs and add others."
     return [
         f"{one_line(found.place)} holds {counted(found.runs, 'run')}{': ' if shown else ''}{', '.join(shown)}.",
-        "They will be shown as yours, and new runs prefer the package versions of their locks.",
+        "Holdfast will show them as yours. New runs will prefer the package versions in their locks.",
+        *(["Of a copy, they are the runs of the original: `cancel` and `clean` act there, too."] if found.runs else []),
         *([whose] if who.owner else []),
         *(["Other accounts may write there, and could change or add runs."] if who.is_open else []),
-        *(["Git tracks it: runs that later commits bring will be shown as yours, too."] if who.is_tracked else []),
+        *([_GIT_BRINGS_MORE] if who.is_tracked else []),
     ]

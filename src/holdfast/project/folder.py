@@ -16,6 +16,7 @@ from holdfast.errors import HoldfastError, ProjectError, StorageError, UsageErro
 from holdfast.farside.system.real_paths import real_path
 from holdfast.frozen import dataclass, replace
 from holdfast.project import provenance
+from holdfast.project.folders_above import counts_above
 from holdfast.project.provenance import STATE_FOLDER
 from holdfast.regular_files import read_regular
 from holdfast.shown_text import pasted
@@ -43,13 +44,28 @@ class Project:
     is_bare: bool
     home: Path
 
-    @cached_property
+    @property
     def state_directory(self) -> Path:
         """`.holdfast/`, which need not be there: the one way to it. Raises ProjectError where this account did not make
-        it, before anything in it is opened. Looked at once for a command; `ensure_state_directory` looks again."""
-        path = self.root / STATE_FOLDER
-        provenance.is_made(path, self.home)
-        return path
+        it, before anything in it is opened. Looked at once for a command, and again while it is made."""
+        return self._state.path
+
+    @cached_property
+    def _state(self) -> _State:
+        return _State(self.root / STATE_FOLDER, self.home)
+
+    def with_identity(self, identity: str, name: str) -> Project:
+        """The same project; what was found of its folder stays known."""
+        found = replace(self, id=identity, name=name)
+        vars(found)["_state"] = self._state
+        return found
+
+
+class _State:
+    """The project's `.holdfast/`, as it was found."""
+
+    def __init__(self, path: Path, home: Path) -> None:
+        self.path, self.is_made = path, provenance.is_made(path, home)
 
 
 def find_project(start: Path, home: Path) -> Project:
@@ -89,7 +105,7 @@ def ensure_identity(project: Project, user_home: Path | None = None) -> Project:
     found = _read_identity(path, follows_link=False)
     if not found.id:
         raise ProjectError(f"`{path}` has no id.", "Delete the file; the next command makes a new one.")
-    return replace(project, id=found.id)
+    return project.with_identity(found.id, project.name)
 
 
 def share_identity(project: Project) -> None:
@@ -105,19 +121,45 @@ def share_identity(project: Project) -> None:
 
 
 def ensure_state_directory(project: Project, user_home: Path | None = None) -> Path:
-    """`.holdfast/` with its `.gitignore`. Refuses `/` and `user_home`, where `.holdfast` is the machine's own."""
+    """`.holdfast/` with its `.gitignore`. Raises ProjectError where the folder cannot be a project's."""
+    _refuse_as_project(project, user_home)
+    state = project._state
+    try:
+        if state.is_made:
+            provenance.hide_from_git(state.path)
+        else:
+            provenance.make(state.path, project.home)
+            state.is_made = True
+    except OSError as error:
+        raise _cannot_write(Path(os.fsdecode(error.filename or state.path)), error) from error
+    return state.path
+
+
+def require_state_directory(project: Project, user_home: Path | None = None) -> None:
+    """Raises what `ensure_state_directory` raises of a folder that cannot be used. Makes nothing."""
+    _refuse_as_project(project, user_home)
+    if not project._state.is_made:
+        provenance.refuse_tracked(project.state_directory)
+
+
+def _refuse_as_project(project: Project, user_home: Path | None) -> None:
+    """Raises ProjectError for `/` and for a folder that is shared as /tmp is, to which strangers' files belong, and for
+    `user_home`, where `.holdfast` is the machine's own."""
     is_home = user_home is not None and real_path(project.root) == real_path(user_home)
-    if is_home or project.root == project.root.parent:
+    if is_home or project.root == project.root.parent or _is_shared(project.root):
         raise ProjectError(
             f"`{project.root}` cannot be a project: all that lies below it would belong to it.",
             "Make a folder for the project, move the script there, and run the command in it.",
         )
-    directory = project.state_directory
+
+
+def _is_shared(folder: Path) -> bool:
+    """Whether everybody may make files there that only they can remove."""
     try:
-        provenance.make(directory, project.home)
-    except OSError as error:
-        raise _cannot_write(Path(os.fsdecode(error.filename or directory)), error) from error
-    return directory
+        mode = os.stat(folder).st_mode
+    except OSError:
+        return False
+    return bool(mode & stat.S_ISVTX and mode & stat.S_IWOTH)
 
 
 def run_prefix(name: str) -> str:
@@ -152,12 +194,7 @@ class _Identity:
 
 
 def _refuse_project_above(found: Path, here: Path) -> None:
-    """In a folder that others can write to, such as /tmp, anyone can make a project of all that lies below it. Who owns
-    the folder that the project is in can change all below anyway: a group's project is taken."""
-    if found.parent == here or not hasattr(os, "getuid"):
-        return
-    owner, around = os.lstat(found).st_uid, os.stat(found.parent)
-    if owner in (os.getuid(), 0) or (owner == around.st_uid and not around.st_mode & stat.S_IWOTH):
+    if found.parent == here or counts_above(found):
         return
     raise ProjectError(
         f"`{found}` belongs to another account, so the folders below it are not taken for that project.",
@@ -176,7 +213,7 @@ def _project(root: Path, is_bare: bool, home: Path) -> Project:
     except HoldfastError:  # a command that needs the folder says so
         return project
     own = _read_identity(state / IDENTITY_FILE, follows_link=False)
-    return replace(project, id=own.id, name=shared.name or own.name or project.name)
+    return project.with_identity(own.id, shared.name or own.name or project.name)
 
 
 def _read_identity(path: Path, follows_link: bool = True) -> _Identity:

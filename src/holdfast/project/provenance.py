@@ -19,11 +19,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from holdfast.errors import ProjectError, StorageError
-from holdfast.farside.system.ownership import OTHERS_WRITE, account_name, is_own
+from holdfast.farside.system.ownership import OTHERS_WRITE, account_name, is_own, make_private
 from holdfast.farside.system.real_paths import real_path
 from holdfast.frozen import dataclass
+from holdfast.project.own_home import require_own_folder
 from holdfast.project.tracked_files import Tracked, tracked_of
-from holdfast.regular_files import odd_entry_in, read_regular, what_is_odd
+from holdfast.regular_files import odd_entry_in, read_json, what_is_odd
 from holdfast.shown_text import pasted
 from holdfast.whole_files import storage_error, write_once, write_whole
 
@@ -67,6 +68,7 @@ def is_made(state: Path, home: Path) -> bool:
 
 def _is_made(state: Path, home: Path) -> bool:
     found = os.lstat(state)
+    _refuse_machines_own(state, home)
     _require_folder(state, found)
     token = _token(state)
     if token is None:
@@ -76,16 +78,11 @@ def _is_made(state: Path, home: Path) -> bool:
         token = _finished_token(state)  # another process may have made it meanwhile
     record = None if token is None else _record(home, token, found)
     if record is None:
-        _refuse_machines_own(state, home)
-        raise ProjectError(
-            f"Holdfast does not know `{state}`: it came with a repository, was copied, or was made with another "
-            "HOLDFAST_HOME.",
-            f"To begin without its runs: {_begin_anew(state)}\nTo take them over: holdfast project trust",
-        )
+        raise _unknown(state, home, found)
     _refuse_links(state)
     _refuse_repository(state)
     if record.get("tracked") is not True:
-        _refuse_tracked(state)
+        refuse_tracked(state)
     return True
 
 
@@ -93,11 +90,17 @@ def make(state: Path, home: Path) -> None:
     """Make the folder, and remember that. Of two processes at once, both use the same one. Raises OSError."""
     if not is_made(state, home):
         _make(state, home)
+    hide_from_git(state)
+
+
+def hide_from_git(state: Path) -> None:
+    """Of a folder that is made. Raises OSError."""
     write_once(state / GITIGNORE, _ALL_IGNORED)
 
 
 def _make(state: Path, home: Path) -> None:
-    _refuse_tracked(state)
+    refuse_tracked(state)
+    require_own_folder(home)  # or a project would be left that nothing knows
     with contextlib.suppress(FileExistsError):
         state.mkdir(mode=0o700)
     _shut_others_out(state)
@@ -129,8 +132,8 @@ def trust(state: Path, home: Path) -> None:
 def require_plain(state: Path, home: Path) -> None:
     """Raises ProjectError for a folder that cannot be taken over: with links or special files, or not a project's."""
     try:
-        _require_folder(state, os.lstat(state))
         _refuse_machines_own(state, home)
+        _require_folder(state, os.lstat(state))
         _refuse_repository(state)
         others = list(links_and_special_files(state))
     except OSError as error:
@@ -186,11 +189,8 @@ def _stays_inside(state: Path, path: Path) -> bool:
 
 def _require_folder(state: Path, found: os.stat_result) -> None:
     if stat.S_ISLNK(found.st_mode):
-        raise ProjectError(
-            f"`{state}` is a link, and Holdfast does not follow it.",
-            f"Remove the link: {_untracked_first(state)}rm {pasted(str(state))}\n"
-            "To keep the runs elsewhere, move the whole project there.",
-        )
+        message, remedy = what_is_odd(str(state), _untracked_first(state))
+        raise ProjectError(message, f"{remedy}\nTo keep the runs elsewhere, move the whole project there.")
     if not stat.S_ISDIR(found.st_mode):
         hint = f"Remove it: {_untracked_first(state)}rm {pasted(str(state))}"
         raise ProjectError(f"`{state}` is not a folder.", hint)
@@ -222,6 +222,28 @@ def _shut_others_out(state: Path) -> None:
         os.close(descriptor)
 
 
+def _unknown(state: Path, home: Path, found: os.stat_result) -> ProjectError:
+    begin = f"To begin without its runs: {_begin_anew(state)}"
+    if _was_known(state, home, found):
+        return ProjectError(
+            f"`{state}` was made here, but a commit or another program has replaced its {ORIGIN}.",
+            f"To use all that is in it now, your runs and theirs: holdfast project trust\n{begin}",
+        )
+    return ProjectError(
+        f"Holdfast does not know `{state}`: it was cloned, copied or restored, or HOLDFAST_HOME is another one.",
+        f"{begin}\nTo take them over: holdfast project trust",
+    )
+
+
+def _was_known(state: Path, home: Path, found: os.stat_result) -> bool:
+    """Whether there is a record of this very folder with another token."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        for place in (home / RECORDS).glob(f"*-{found.st_ino}.json"):
+            if read_json(place, _MOST).get("path") == os.fspath(state):
+                return True
+    return False
+
+
 def _refuse_machines_own(state: Path, home: Path) -> None:
     is_home = real_path(state) == real_path(home)
     if is_home or os.path.lexists(state / _HOME_MARK):
@@ -235,7 +257,7 @@ def _refuse_links(state: Path) -> None:
     """One may have come after the folder was made: git replaces files that it ignores. A pipe would be waited for."""
     odd = odd_entry_in(state)
     if odd is not None:
-        raise ProjectError(what_is_odd(odd), f"Remove it, and find out how it came there: rm {pasted(odd)}")
+        raise ProjectError(*what_is_odd(odd))
 
 
 def _refuse_repository(state: Path) -> None:
@@ -247,7 +269,7 @@ def _refuse_repository(state: Path) -> None:
         )
 
 
-def _refuse_tracked(state: Path) -> None:
+def refuse_tracked(state: Path) -> None:
     """A branch may bring files into a folder that this account made: git writes over what it ignores."""
     tracked = tracked_of(state)
     if tracked is None:
@@ -258,9 +280,9 @@ def _refuse_tracked(state: Path) -> None:
             f"To keep only your own runs in it: {_git_rm(tracked)}",
         )
     raise ProjectError(
-        f"Git tracks files in `{state}`: they came with a commit, and Holdfast does not use them.",
-        f"To remove them and keep your own runs: {_git_rm(tracked, deletes=True)}\n"
-        f"If you committed them yourself: {_git_rm(tracked)}",
+        f"Git tracks files in `{state}`, so commits of others can bring runs. Holdfast does not use it.",
+        f"If they are from others, delete what git tracks: {_git_rm(tracked, deletes=True)}\n"
+        f"If you committed your own runs, keep them and let git forget them: {_git_rm(tracked)}",
     )
 
 
@@ -308,8 +330,7 @@ def _remember(state: Path, home: Path, token: str, is_trusted: bool) -> Path:
     place = _place(home, token, found)
     about = {"path": os.fspath(state), "inode": found.st_ino, "owner": found.st_uid, "tracked": is_tracked}
     try:
-        for folder in (home, place.parent):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(os.fspath(place.parent))
         write_whole(place, _render(about), 0o600)
     except OSError as error:
         raise _about_home(error, "note that this project is yours", place) from error
@@ -320,10 +341,12 @@ def _record(home: Path, token: str, found: os.stat_result) -> Mapping[str, objec
     """What is noted of this very folder. The device is not compared: machines that share a network disk number it
     differently."""
     place = _place(home, token, found)
+    if os.path.lexists(place):  # nobody else may write it
+        require_own_folder(home)
     try:
-        values: dict[str, object] = json.loads(read_regular(place, _MOST))
+        values: dict[str, object] = read_json(place, _MOST)
         return values if (values["inode"], values["owner"]) == (found.st_ino, found.st_uid) else None
-    except (FileNotFoundError, ValueError, TypeError, KeyError, RecursionError):
+    except (FileNotFoundError, ValueError, TypeError, KeyError):
         return None
     except OSError as error:
         raise _about_home(error, "look up whether this project is yours", place) from error
@@ -344,8 +367,8 @@ def _token(state: Path) -> str | None:
 def _read_token(state: Path) -> str | None:
     """None: there is none, or no valid one. Raises OSError where that cannot be told."""
     try:
-        token = json.loads(read_regular(state / ORIGIN, _MOST, follows_link=False))["token"]
-    except (FileNotFoundError, ValueError, TypeError, KeyError, RecursionError):
+        token = read_json(state / ORIGIN, _MOST, follows_link=False)["token"]
+    except (FileNotFoundError, ValueError, TypeError, KeyError):
         return None
     return token if isinstance(token, str) and re.fullmatch(r"[0-9a-f]{32}", token) else None
 

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from holdfast.frozen import dataclass
+from holdfast.project.folders_above import counts_above
 from holdfast.regular_files import open_regular, read_regular
 
 _MOST = 1 << 12
@@ -43,11 +44,11 @@ _Entry = tuple[bytes, bool]
 
 def tracked_of(folder: Path) -> Tracked | None:
     """None where there is no work tree, or its index cannot be read. Work trees may lie in each other: git would write
-    to the folder in any of them."""
+    to the folder in any of them. A stranger's above the project is none: nobody runs git there for this account."""
     for top in (folder.parent, *folder.parent.parents):
         if os.path.lexists(top / ".git"):
             try:
-                found = _tracked_by(top, folder)
+                found = _tracked_by(top, folder) if top == folder.parent or counts_above(top / ".git") else None
             except OSError:
                 continue
             if found is not None:
@@ -82,7 +83,10 @@ def _spelled(top: Path, folder: Path, indexes: dict[Path, bytes]) -> Tracked | N
     from holdfast.farside.system.reserved_names import reserved_path  # rarely needed
 
     depth = len(folder.relative_to(top).parts)
-    for name, is_sparse in _entries_up_to(None, indexes):
+    entries = list(_entries_up_to(None, indexes))
+    if reserved_path([os.fsdecode(name) for name, _ in entries]) is None:  # all at once is quick
+        return None
+    for name, is_sparse in entries:
         parts = os.fsdecode(name).rstrip("/").split("/")
         if len(parts) >= depth and reserved_path([parts[depth - 1]]) is not None:
             with contextlib.suppress(OSError):
@@ -99,7 +103,7 @@ def _index_files(git: Path) -> Iterator[Path]:
         git = git.parent / named
     if (git / "index").exists():
         yield git / "index"
-        yield from git.glob("sharedindex.*")
+        yield from (each for each in git.glob("sharedindex.*") if each.is_file())
 
 
 @contextlib.contextmanager

@@ -112,6 +112,16 @@ class CacheWriter:
             raise cannot_write(self._state, error) from error
 
 
+class NoCache(CacheWriter):
+    """Of a snapshot that is not kept: no file is known by it later."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+
+    def commit(self, cache: Cache) -> None:
+        pass
+
+
 @contextmanager
 def writing_cache(state: Path) -> Iterator[CacheWriter]:
     """Nothing is left behind unless `commit` was called. Errors of the block pass as they are."""

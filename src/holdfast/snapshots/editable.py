@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from holdfast.farside.system.real_paths import real_path
-from holdfast.regular_files import read_regular
+from holdfast.regular_files import read_json, read_regular
 from holdfast.snapshots.warnings import SnapshotWarning, shown
 
 _LARGEST = 16_000_000
@@ -107,11 +106,11 @@ def _setting(line: str) -> tuple[str, str]:
 def _editable_folder(direct_url: Path) -> Path | None:
     """PEP 610: `{"url": "file:///folder", "dir_info": {"editable": true}}`."""
     try:
-        document = json.loads(read_regular(direct_url, _LARGEST))
+        document = read_json(direct_url, _LARGEST)
         if document["dir_info"]["editable"] is not True:
             return None
         url = urlsplit(document["url"])
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
     return Path(unquote(url.path, errors="surrogateescape")) if url.scheme == "file" and url.path else None
 

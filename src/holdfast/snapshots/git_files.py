@@ -6,6 +6,7 @@ file that never ends or begins does not hold us up (docs/decisions/0004-ignore-r
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -13,15 +14,13 @@ import sys
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from holdfast.frozen import dataclass, field
 from holdfast.installed_programs import find_program
+from holdfast.project.folders_above import counts_above
 from holdfast.regular_files import read_regular
+from holdfast.snapshots.git_process import Bounds, GitError, GitMissingError, GitProcess, GitTooLargeError, limited
 from holdfast.snapshots.patterns import Pattern, literal
-
-if TYPE_CHECKING:
-    import subprocess
 
 # A hook or an alias that starts us leaves these behind; git would look at another repository or index.
 _FOREIGN = (
@@ -38,28 +37,21 @@ _FOREIGN = (
     "GIT_NOGLOB_PATHSPECS",
     "GIT_ICASE_PATHSPECS",
 )
-_SWITCHES = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "safe.bareRepository=explicit")
-"""No program of the repository runs, and a folder that only looks like a repository is none."""
+_SWITCHES = (
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "safe.bareRepository=explicit",
+    "fetch.bundleURI=",
+    "credential.helper=",
+    "core.askPass=",
+    "protocol.allow=never",
+)
+"""No program of the repository runs, and a folder that only looks like a repository is none. The last four are for a
+git that would fetch all the same (2.40 to 2.44 do not know GIT_NO_LAZY_FETCH): no address and no login is tried."""
 _CLOSED = {"GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1"}
 """Nothing is fetched, not even what a partial clone lacks: the first holds for every git, the second for those that
 know it (2.45) does so before a process is started."""
 _QUIET = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
-_PATIENCE = 10.0
-"""Seconds in which a git that works does something. One that waits for the other end of a FIFO does not."""
-_LONGEST = 600.0
-"""Seconds, where the system does not tell what a process does."""
-
-
-class GitError(Exception):
-    """Git gave no answer; the message is its own last word."""
-
-
-class GitMissingError(GitError):
-    """There is no git on PATH."""
-
-
-class GitStuckError(GitError):
-    """Git waits for something that may never come."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +73,7 @@ class GitFiles:
 class PendingGitFiles:
     """A `git ls-files` under way. It is read while it runs: git stops when its pipe is full."""
 
-    def __init__(self, process: _Asked, question: Sequence[bytes], prefix: bytes) -> None:
+    def __init__(self, process: GitProcess, question: Sequence[bytes], prefix: bytes) -> None:
         self._process = process
         self._prefix = prefix
         self._question = question
@@ -116,11 +108,14 @@ class PendingGitFiles:
             self._failure = failure
 
 
-def work_tree_of(folder: bytes) -> bytes | None:
-    """The nearest folder, this one or above, that has a `.git`: no process is started to find out."""
+def work_tree_of(folder: bytes, project: bytes = b"") -> bytes | None:
+    """The nearest folder, this one or above, that has a `.git`: no process is started to find out. None where that is
+    above the project (by default `folder`) and a stranger's."""
+    own = len(project or folder)
     while True:
-        if os.path.lexists(os.path.join(folder, b".git")):
-            return folder
+        git = os.path.join(folder, b".git")
+        if os.path.lexists(git):
+            return folder if len(folder) >= own or counts_above(git) else None
         parent = os.path.dirname(folder)
         if parent == folder:
             return None
@@ -129,11 +124,10 @@ def work_tree_of(folder: bytes) -> bytes | None:
 
 @dataclass(frozen=True)
 class Git:
-    """Git with the variables of the caller; None: those of this process. `patience`: seconds in which it has to do
-    something."""
+    """Git with the variables of the caller; None: those of this process."""
 
     environment: Mapping[str, str] | None = None
-    patience: float = _PATIENCE
+    bounds: Bounds = Bounds()
 
     def ask_for_files(self, folder: bytes, excludes: Sequence[bytes], prefix: bytes = b"") -> PendingGitFiles:
         """Start listing a folder that lies at `prefix` in its work tree. Raises GitError.
@@ -159,7 +153,7 @@ class Git:
     def _run(self, top: bytes, arguments: Sequence[bytes], given: bytes = b"", no_match: int = 0) -> bytes:
         return self._start(top, top, arguments).answer(given, no_match)[0]
 
-    def _start(self, folder: bytes, top: bytes, arguments: Sequence[bytes]) -> _Asked:
+    def _start(self, folder: bytes, top: bytes, arguments: Sequence[bytes]) -> GitProcess:
         """Start git in `folder`, of the work tree `top`, wherever its configuration says that the work tree is."""
         import subprocess  # costs 10 ms, and only folders under git need it
 
@@ -169,51 +163,16 @@ class Git:
             raise GitMissingError("there is no git on PATH")
         environment = {name: value for name, value in variables.items() if name not in _FOREIGN}
         environment.update(_QUIET, **_CLOSED, GIT_WORK_TREE=os.fsdecode(top))
+        environment["GIT_CEILING_DIRECTORIES"] = os.fsdecode(os.path.dirname(top))  # not another one further up
+        _refuse_odd_commondir(top)
         switches = [os.fsencode(word) for switch in _SWITCHES for word in ("-c", switch)]
-        command = [os.fsencode(program), b"--no-pager", *switches, *arguments]
+        command = limited([os.fsencode(program), b"--no-pager", *switches, *arguments], self.bounds)
         pipe = subprocess.PIPE
         try:
             process = subprocess.Popen(command, cwd=folder, env=environment, stdin=pipe, stdout=pipe, stderr=pipe)
         except OSError as error:
             raise GitError(f"git could not be started: {error.strerror}") from error
-        return _Asked(process, self.patience, subprocess.TimeoutExpired)
-
-
-class _Asked:
-    """A git that was asked something; `late` is what waiting for it raises."""
-
-    def __init__(self, process: subprocess.Popen[bytes], patience: float, late: type[Exception]) -> None:
-        self._process, self._patience, self._late = process, patience, late
-
-    def answer(self, given: bytes = b"", no_match: int = 0) -> tuple[bytes, bytes]:
-        """What it printed, on both streams. Raises GitError if it did not succeed, or does nothing any more."""
-        more: bytes | None = given
-        waited, before = 0.0, ""
-        while True:
-            try:
-                output, errors = self._process.communicate(more, timeout=self._patience)
-                break
-            except self._late:
-                more, waited = None, waited + self._patience
-            now = _activity(self._process.pid)
-            if (now and now == before) or (not now and waited >= _LONGEST):
-                self._process.kill()
-                self._process.communicate()
-                raise GitStuckError("git waits for a file that it cannot read to its end")
-            before = now
-        if self._process.returncode not in (0, no_match):
-            raise GitError(_last_word(errors, self._process.returncode))
-        return output, errors
-
-
-def _activity(pid: int) -> str:
-    """A text that is another one after the process has done something; empty where the system does not tell."""
-    try:
-        with open(f"/proc/{pid}/status") as status, open(f"/proc/{pid}/stat") as stat:
-            switches = [line for line in status if "ctxt_switches" in line]
-            return "".join([*switches, *stat.read().rpartition(")")[2].split()[11:13]])
-    except OSError:
-        return ""
+        return GitProcess(process, self.bounds)
 
 
 def exclude_arguments(patterns: Iterable[Pattern], prefix: bytes) -> list[bytes]:
@@ -246,6 +205,18 @@ def taken_in_below(path: bytes, patterns: Iterable[Pattern]) -> list[bytes]:
     return found
 
 
+def _refuse_odd_commondir(top: bytes) -> None:
+    """Git reads this file to its end, however much that is, before it looks at anything else."""
+    with contextlib.suppress(OSError, ValueError):  # git finds no repository either
+        shared = _git_folder(Path(os.fsdecode(top), ".git")) / "commondir"
+        if not os.path.lexists(shared):
+            return
+        try:
+            read_regular(shared, _MOST_NAMED)
+        except OSError as error:
+            raise GitTooLargeError(f"`{shared}` is not as git writes it") from error
+
+
 _GITLINK = b" 160000 "
 _UNOPENED = re.compile(rb"^warning: could not open directory '(.*?)/?': ", re.MULTILINE)
 
@@ -271,12 +242,6 @@ def _parse_listing(output: bytes, unopened: tuple[bytes, ...]) -> GitFiles:
     return GitFiles(tuple(tracked), tuple(untracked), tuple(repositories), unopened, executable)
 
 
-def _last_word(errors: bytes, code: int) -> str:
-    lines = [line for line in os.fsdecode(errors).splitlines() if line.strip()]
-    fatal = [line for line in lines if line.startswith("fatal:")]
-    return (fatal or lines or [f"git ended with code {code}"])[0]
-
-
 _MOST_NAMED, _MOST_REFS = 4096, 16_000_000
 """Bytes of a file that holds one name, and of all refs."""
 _REF = re.compile(r"refs(?:/(?!\.)[^\s/\\:?*\[~^\x00-\x1f]+)+")
@@ -286,19 +251,14 @@ _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 def revision(root: Path) -> str | None:
     """The id of the folder's commit, from git's own files: a process would cost more than the answer. None outside a
     work tree, before the first commit, and where these files are not as git writes them."""
-    for folder in (root, *root.parents):
-        git = folder / ".git"
-        if git.exists():
-            found = _head(git)
-            return found if found is not None and _COMMIT.fullmatch(found) else None
-    return None
+    top = work_tree_of(os.fsencode(root))
+    found = None if top is None else _head(Path(os.fsdecode(top), ".git"))
+    return found if found is not None and _COMMIT.fullmatch(found) else None
 
 
 def _head(git: Path) -> str | None:
     try:
-        if git.is_file():  # a worktree or submodule: the file names the real folder
-            named = Path(_line(git).partition("gitdir:")[2].strip())
-            git = named if named.is_absolute() else git.parent / named
+        git = _git_folder(git)
         head = _line(git / "HEAD")
         if not head.startswith("ref:"):
             return head
@@ -315,6 +275,11 @@ def _head(git: Path) -> str | None:
     except (OSError, ValueError):
         return None
     return None
+
+
+def _git_folder(git: Path) -> Path:
+    """Of a worktree or submodule, the real folder: `git` is then a file that names it."""
+    return git.parent / _line(git).partition("gitdir:")[2].strip() if git.is_file() else git
 
 
 def _line(path: Path) -> str:

@@ -15,9 +15,9 @@ from holdfast.errors import ProjectError
 from holdfast.farside.system import real_paths, reserved_names
 from holdfast.frozen import dataclass, field
 from holdfast.regular_files import read_regular
-from holdfast.shown_text import pasted
 from holdfast.snapshots import git_files
-from holdfast.snapshots.git_files import Git, GitError, GitFiles, GitMissingError, GitStuckError, PendingGitFiles
+from holdfast.snapshots.git_files import Git, GitFiles, PendingGitFiles
+from holdfast.snapshots.git_process import GitError, GitMissingError, GitStuckError
 from holdfast.snapshots.patterns import Pattern, RuleSet, parse_rules, typed_line, with_slashes
 from holdfast.snapshots.walk import (
     LONGEST_RULES,
@@ -31,7 +31,7 @@ from holdfast.snapshots.walk import (
     layers_of_top,
     walk,
 )
-from holdfast.snapshots.warnings import SnapshotWarning, reserved_name, shown, special_file
+from holdfast.snapshots.warnings import SnapshotWarning, reserved_name, shown, special_file, unlisted_by_git
 
 AMLIGNORE = ".amlignore"
 
@@ -210,22 +210,13 @@ class _Project:
     def git_failed(self, folder: bytes, failure: GitError) -> None:
         if isinstance(failure, GitMissingError):
             return  # reading the .gitignore files ourselves is then what was asked for
-        reason = str(failure)
-        remedy = "Type `git status` there to see what git wants."
-        if isinstance(failure, GitStuckError):
-            self._is_git_stuck = True  # the next repository would take as long
-            remedy = (
-                f"Remove what is no file where git expects one. To find it: find {pasted(os.fsdecode(folder))} -type p"
-            )
-        if "dubious ownership" in reason or "safe.directory" in reason:
-            remedy = f"git config --global --add safe.directory {pasted(os.fsdecode(folder))}"
-        message = f"git could not list the files ({reason}); the .gitignore files were read without it."
-        self.warnings.append(SnapshotWarning(_relative(folder, self.root), message, remedy))
+        self._is_git_stuck |= isinstance(failure, GitStuckError)  # the next repository would take as long
+        self.warnings.append(unlisted_by_git(_relative(folder, self.root), os.fsdecode(folder), failure))
 
     def _amlignore(self) -> list[Pattern]:
         try:
             return parse_rules(read_regular(Path(os.fsdecode(self.root), AMLIGNORE), LONGEST_RULES), AMLIGNORE)
-        except (FileNotFoundError, IsADirectoryError):
+        except FileNotFoundError:
             return []
         except OSError as error:
             if os.path.isdir(os.path.join(self.root, os.fsencode(AMLIGNORE))):
@@ -362,7 +353,7 @@ def _explain_by_rules_of_git(project: _Project, path: bytes) -> Rule | None:
 
 def _explain_by_git(project: _Project, path: bytes) -> Rule | None:
     whole = project.root + b"/" + path
-    top = git_files.work_tree_of(os.path.dirname(whole))
+    top = git_files.work_tree_of(os.path.dirname(whole), project.root)
     if top is None:
         raise GitError("not in a work tree")
     if len(top) > len(project.root):  # a repository inside the project: the rules around it come first

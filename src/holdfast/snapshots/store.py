@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from holdfast.errors import StorageError
-from holdfast.regular_files import open_regular
-from holdfast.shown_text import pasted
+from holdfast.regular_files import open_regular, what_is_odd
 
 CHUNK = 1 << 20
 
@@ -25,6 +24,9 @@ class _Readable(Protocol):
 
 class ObjectStore:
     """`root` is the folder with the fan-out (`ab/cdef…`); it is made when the first object is put."""
+
+    keeps = True
+    """Whether what is put is there later."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -129,10 +131,7 @@ class ObjectStore:
     def _refuse_link(self, folder: Path) -> None:
         if folder.name not in self._plain:
             if folder.is_symlink():
-                raise StorageError(
-                    f"`{folder}` is a link, and Holdfast does not follow it.",
-                    f"Remove it, and find out how it came there: rm {pasted(str(folder))}",
-                )
+                raise StorageError(*what_is_odd(str(folder)))
             self._plain.add(folder.name)
 
     @contextmanager
@@ -181,6 +180,33 @@ class ObjectStore:
             yield
         except OSError as error:
             raise cannot_write(self.root, error) from error
+
+
+class LookingStore(ObjectStore):
+    """Names contents and writes none. What `put_bytes` got, such as a manifest, can be read back."""
+
+    keeps = False
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self._put: dict[str, bytes] = {}
+
+    def put_bytes(self, data: bytes) -> str:
+        digest = hashlib.sha256(data).hexdigest()
+        self._put[digest] = data
+        return digest
+
+    def put_stream(self, stream: _Readable, on_chunk: Callable[[int], None] | None = None) -> tuple[str, int]:
+        hashing, size = hashlib.sha256(), 0
+        while chunk := stream.read(CHUNK):
+            hashing.update(chunk)
+            size += len(chunk)
+            if on_chunk:
+                on_chunk(len(chunk))
+        return hashing.hexdigest(), size
+
+    def read(self, digest: str) -> bytes:
+        return self._put[digest] if digest in self._put else super().read(digest)
 
 
 def digest_of_stream(source: _Readable, target: BinaryIO | None = None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import contextlib
 import os
 import stat as modes
 import sys
@@ -12,7 +13,7 @@ from typing import BinaryIO
 
 from holdfast.farside.system.real_paths import real_path
 from holdfast.frozen import dataclass
-from holdfast.snapshots.cache import Cache, CacheWriter, Known, load_cache, writing_cache
+from holdfast.snapshots.cache import Cache, CacheWriter, Known, NoCache, load_cache, writing_cache
 from holdfast.snapshots.ignore import FileListing, begin_listing
 from holdfast.snapshots.manifest import encode_rows
 from holdfast.snapshots.patterns import with_slashes
@@ -61,8 +62,10 @@ def take_snapshot(
     progress: Progress | None = None,
     environment: Mapping[str, str] | None = None,
     opener: Callable[[str], BinaryIO] = open_regular,
+    store: ObjectStore | None = None,
 ) -> Snapshot:
-    """Snapshot the project at `root` into `state`/objects; git is started with `environment`, or with ours.
+    """Snapshot the project at `root` into `state`/objects; git is started with `environment`, or with ours. With a
+    `store` that keeps nothing, nothing is written.
 
     Raises ProjectError when `root` is not a folder and StorageError when the store cannot be written. What a
     single file does wrong (unreadable, changing, special) is a warning.
@@ -70,7 +73,7 @@ def take_snapshot(
     pending = begin_listing(root, environment)
     # Git lists files on another core while we look at those we know.
     base = real_path(root)
-    store = ObjectStore(state / "objects")
+    store = store or ObjectStore(state / "objects")
     cache = load_cache(state)
     unchanged = cache.unchanged(base)
     if store.folder_times() != cache.folders:
@@ -84,7 +87,7 @@ def take_snapshot(
     unread = [path for path in listing.paths if path not in reused]
     if complete and len(reused) == len(unchanged) and not any(os.path.lexists(f"{base}/{path}") for path in unread):
         return _as_before(cache, listing.warnings)
-    with writing_cache(state) as writer:
+    with writing_cache(state) if store.keeps else contextlib.nullcontext(NoCache()) as writer:
         stored = store.digests()
         reading = _Reading(base, store, writer, opener, progress, listing.executable)
         reading.read_all(unread)

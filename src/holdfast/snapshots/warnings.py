@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 
 from holdfast.frozen import dataclass
 from holdfast.project.quantities import format_size
+from holdfast.shown_text import pasted
+from holdfast.snapshots.git_process import GitBusyError, GitError, GitStuckError, GitTooLargeError
 from holdfast.snapshots.patterns import typed_line
 
 LARGE = 100_000_000
@@ -53,6 +55,23 @@ def special_file(path: str) -> SnapshotWarning:
 def unreadable_file(path: str, error: OSError) -> SnapshotWarning:
     remedy = "Make it readable (chmod u+r), or write {line} into .amlignore."
     return _left_out(path, f"cannot be read ({error.strerror})", remedy)
+
+
+def unlisted_by_git(path: str, folder: str, failure: GitError) -> SnapshotWarning:
+    """`folder`: the repository, as a command there has it."""
+    reason = str(failure)
+    if isinstance(failure, GitBusyError):
+        remedy = f"Look for patterns with many `**`: grep -r --include=.gitignore '[*][*].*[*][*]' {pasted(folder)}"
+    elif isinstance(failure, GitTooLargeError):
+        remedy = f"Run no git there before you know why. Large rules: find {pasted(folder)} -name .gitignore -size +1M"
+    elif isinstance(failure, GitStuckError):
+        remedy = f"Git is waiting for a pipe. Find it with `find {pasted(folder)} -type p`, then remove it."
+    elif "dubious ownership" in reason or "safe.directory" in reason:
+        remedy = f"git config --global --add safe.directory {pasted(folder)}"
+    else:
+        remedy = "Type `git status` there to see what git wants."
+    message = f"git could not list the files ({reason}); the .gitignore files were read without it."
+    return SnapshotWarning(path, message, remedy)
 
 
 def reserved_name(path: str) -> SnapshotWarning:

@@ -39,7 +39,7 @@ ARM = ForeignMachine("linux-aarch64-glibc2.31", "3.10.4")
 @pytest.fixture
 def uv(tmp_path: Path) -> Installer:
     variables = {**os.environ, **index_variables(os.environ, Path.home())}
-    return Installer(find_uv(), variables, {}, tmp_path)
+    return Installer(find_uv(), variables, {}, tmp_path, tmp_path)
 
 
 def asked(*lines: str, locks: tuple[dict[str, object], ...] = ()) -> EnvironmentPlan:

@@ -313,7 +313,7 @@ def test_nothing_is_run_from_a_folder_that_others_may_write_to(
     _hello(reach(gpu1))
     place = next(iter(gpu1.home.glob(folder))) if folder else gpu1.home
     place.chmod(0o777)
-    with pytest.raises(HostError, match="Others may write to") as refused:
+    with pytest.raises(HostError, match="others may write to") as refused:
         _hello(reach(gpu1))
     assert "chmod go-rwx" in refused.value.hint
     place.chmod(0o700)

@@ -90,7 +90,7 @@ def test_a_dry_run_shows_the_plan_with_holes_and_starts_nothing(bench):
     assert "directory    <work>" in result.out
     assert "time limit   1h" in result.out
     assert result.out.splitlines()[-1].endswith(" t.py --lr 0.1")
-    assert not (bench.root / ".holdfast" / "runs").exists() or not list((bench.root / ".holdfast" / "runs").iterdir())
+    assert [each.name for each in bench.root.iterdir()] == ["t.py"], "it leaves nothing behind"
     plan = json.loads(bench.submit("--dry-run", "-o", "json", "t.py").out)
     assert plan["command"]["directory"] == {"join": [{"hole": "work"}]}
 
@@ -175,11 +175,18 @@ def test_a_script_that_misses_an_ignored_file_is_told_which_rule_left_it_out(ben
     assert bench.submit("train.py").code == 0
 
 
-def test_the_home_folder_cannot_become_a_project(holdfast, isolated: Path):
-    (isolated / "t.py").write_text("")
-    result = holdfast("submit", "t.py", cwd=isolated)
+@pytest.mark.parametrize("typed", [("submit", "t.py"), ("submit", "--dry-run", "t.py")], ids=" ".join)
+@pytest.mark.parametrize("mode", [None, 0o1777], ids=["home", "as /tmp"])
+def test_a_folder_that_more_than_one_project_lies_in_cannot_be_one(holdfast, isolated: Path, tmp_path, mode, typed):
+    folder = isolated if mode is None else tmp_path / "shared"
+    folder.mkdir(exist_ok=True)
+    (folder / "t.py").write_text("")
+    if mode is not None:
+        folder.chmod(mode)
+    result = holdfast(*typed, cwd=folder)
     assert result.code == 242
     assert "cannot be a project" in result.err
+    assert not (folder / ".holdfast" / "project.json").exists()
 
 
 def test_pyspark_by_a_missing_line_says_so(bench):

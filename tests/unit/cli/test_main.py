@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any
+from unittest import mock
 
 import click
 import pytest
@@ -19,6 +20,7 @@ from holdfast.cli import main as entry
 from holdfast.cli import terminal
 from holdfast.cli.output_format import CliCommand, Group, Output, output_options
 from holdfast.errors import ExitCode, ProjectError
+from holdfast.project import provenance
 
 from .conftest import Terminal
 
@@ -298,3 +300,13 @@ def test_colour_is_shown_where_it_is_wanted(variables, coloured, monkeypatch):
     terminal.write(piped, terminal.Styled("warning:", "warning"), " x")
     assert shown.getvalue() == ("\x1b[1;33mwarning:\x1b[0m x\n" if coloured else "warning: x\n")
     assert piped.getvalue() == "warning: x\n"
+
+
+@pytest.mark.parametrize("words", [("history", "list"), ("submit", "--dry-run", "t.py"), ("status",)], ids=" ".join)
+def test_a_command_looks_once_whose_the_project_s_folder_is(words, command, monkeypatch, tmp_path):
+    (tmp_path / "t.py").write_text("")
+    command("submit", "--dry-run", "t.py")  # makes it
+    looked = mock.Mock(wraps=provenance.is_made)
+    monkeypatch.setattr(provenance, "is_made", looked)
+    command(*words)
+    assert looked.call_count == 1

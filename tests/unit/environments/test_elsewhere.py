@@ -37,7 +37,7 @@ open(target, "w").write("" if target.endswith(".toml") else "\\n".join(lines) + 
 @pytest.fixture
 def uv(tmp_path: Path) -> Installer:
     path = program(tmp_path / "uv", PROGRAM.format(python=sys.executable))
-    return Installer(str(path), {}, {"HOLDFAST_INDEX_1": "me:secret"}, tmp_path / "project")
+    return Installer(str(path), {}, {"HOLDFAST_INDEX_1": "me:secret"}, tmp_path / "project", tmp_path)
 
 
 def asked(uv: Installer) -> list[list[object]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -56,7 +57,7 @@ def read(root: Path, lock: str = LOCK, project: str = PROJECT) -> tuple[Environm
 def exported(root: Path, lock: str = LOCK, uv: str = find_uv_bin()) -> EnvironmentSpec:
     spec, problems = read(root, lock)
     assert spec is not None, problems
-    return export_lock(spec, root, uv, root / "cache")
+    return export_lock(spec, root, uv, root / "cache", root)
 
 
 def test_a_lock_is_exported_with_hashes_lines_and_indexes(tmp_path):
@@ -78,7 +79,7 @@ def test_an_unchanged_lock_is_exported_once_and_another_spec_is_left_as_it_is(tm
         exported(tmp_path, LOCK + "# changed\n", "/no/such/uv")
     assert all("s3cret" not in each.read_text() for each in (tmp_path / "cache").iterdir())
     other = EnvironmentSpec(file="r.txt")
-    assert export_lock(other, tmp_path, "/no/such/uv", tmp_path) is other
+    assert export_lock(other, tmp_path, "/no/such/uv", tmp_path, tmp_path) is other
 
 
 def test_a_lock_with_a_folder_of_the_project_is_refused_with_its_line(tmp_path):
@@ -91,6 +92,30 @@ def test_a_lock_with_a_folder_of_the_project_is_refused_with_its_line(tmp_path):
 def test_a_broken_lock_is_said_in_uvs_words(tmp_path):
     with pytest.raises(ConfigurationError, match=r"uv\.lock: uv cannot read it: .*uv lock"):
         exported(tmp_path, "version = 1\n[[package]\n")
+
+
+WORKSPACE = """
+[tool.uv.sources]
+six = {path = "wheels/six-1.17.0-py3-none-any.whl"}
+member = {workspace = true}
+[tool.uv.workspace]
+members = ["member"]
+"""
+
+
+def test_the_root_of_a_workspace_is_exported_with_wheels_by_their_path(tmp_path):
+    """Only the two files are copied for uv: neither the members nor the wheels are beside them."""
+    wheel = "wheels/six-1.17.0-py3-none-any.whl"
+    (tmp_path / "wheels").mkdir()
+    (tmp_path / wheel).write_bytes(b"")
+    lock = re.sub(r'source = { registry = "[^"]+" }', f'source = {{ path = "{wheel}" }}', LOCK)
+    lock = re.sub(r'url = "[^"]+"', f'filename = "{Path(wheel).name}"', lock)
+    lock = lock.replace('{ name = "six" },', '{ name = "six" }, { name = "member" },', 1)
+    lock += '\n[[package]]\nname = "member"\nversion = "1"\nsource = { virtual = "member" }\n'
+    spec, problems = read(tmp_path, lock, PROJECT + WORKSPACE)
+    assert spec is not None, problems
+    found = export_lock(spec, tmp_path, find_uv_bin(), tmp_path / "cache", tmp_path)
+    assert wheel in found.locked
 
 
 EXTRAS = '[{ name = "six", specifier = ">=1.10,<2" }, { name = "certifi", marker = "extra == \'more\'" }]'

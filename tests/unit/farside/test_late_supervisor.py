@@ -17,7 +17,9 @@ from holdfast.farside.environments.built_environment import Environment
 from holdfast.farside.environments.prepare import PreparedEnvironment
 from holdfast.farside.operations import storage
 from holdfast.farside.run import run_files
+from holdfast.farside.run.guarded import FromGuardian, Helpers
 from holdfast.farside.run.liveness import adjudicate, is_alive
+from holdfast.farside.run.run_group import RunGroup
 from holdfast.farside.run.supervisor import Supervisor
 from holdfast.farside.system import kernel
 from holdfast.farside.system.layout import GUARDIAN_BYTE, SUPERVISOR_BYTE, USE_BYTE, Home
@@ -53,7 +55,10 @@ def _supervise(folder: Path, kind: type[Supervisor] = Brief) -> int:
     if child == 0:
         code = 70
         try:
-            kind(Home(str(folder.parents[2])), str(folder), {}, list(os.pipe())).main()
+            entered, writer = os.pipe()
+            os.close(writer)
+            from_guardian = FromGuardian(RunGroup(), Helpers(), entered)
+            kind(Home(str(folder.parents[2])), str(folder), {}, list(os.pipe()), None, from_guardian).main()
             code = 0
         finally:
             os._exit(code)

@@ -36,7 +36,7 @@ def test_a_key_belongs_to_a_project_and_an_account(tmp_path):
 
 
 def test_without_ssh_keygen_it_is_said(tmp_path):
-    with pytest.raises(HostError, match="no `ssh-keygen`"):
+    with pytest.raises(HostError, match="`ssh-keygen` is not installed"):
         ensure_key(tmp_path / "keys" / "x", "", {"PATH": "/nowhere"})
 
 

@@ -195,3 +195,8 @@ def test_a_container_needs_no_list_of_packages_unless_one_is_named(tmp_path, com
     else:
         with pytest.raises(ConfigurationError, match=r"requirements\.txt|conda_dependencies\.yml"):
             load_configuration(project, "gpu", None)
+
+
+def test_a_name_in_a_hint_keeps_its_letters_and_hides_nothing():
+    hint = UnknownName("compute target", "zürich", ["zürich\n1", "blank\u2800"]).hint
+    assert "`zürich\\n1`" in hint and "blank\\u2800" in UnknownName("compute target", "x", ["blank\u2800"]).hint

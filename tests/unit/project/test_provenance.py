@@ -184,7 +184,7 @@ def test_a_token_that_cannot_be_read_is_not_replaced(tmp_path, monkeypatch):
     def refuse(path: Path, *_: object, **__: object) -> bytes:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(provenance, "read_regular", refuse)
+    monkeypatch.setattr(provenance, "read_json", refuse)
     with pytest.raises(StorageError, match="take the project's own folder over"):
         provenance.trust(state, home())
     assert (state / "origin.json").read_bytes() == before
@@ -253,9 +253,9 @@ def test_a_command_looks_once_whose_the_folder_is(tmp_path, monkeypatch):
         return False
 
     monkeypatch.setattr(provenance, "is_made", is_made)
-    project = project_at(tmp_path)
-    looked.clear()
-    again = replace(project, name="another")
+    again = project_at(tmp_path)
     assert [again.state_directory, again.state_directory] == [tmp_path / ".holdfast"] * 2
     assert looked == [tmp_path / ".holdfast"]
-    assert again == replace(project, name="another") and repr(again) == repr(replace(project, name="another"))
+    again = again.with_identity("0" * 32, "another")
+    assert (again.state_directory, len(looked)) == (tmp_path / ".holdfast", 1)
+    assert again == replace(again) and repr(again) == repr(replace(again))

@@ -29,13 +29,13 @@ def powerless() -> Iterator[Path]:
             yield folder
             return
         os.chown(folder, 65534, 65534)
-        os.setegid(65534)
-        os.seteuid(65534)
+        os.setresgid(65534, 65534, 0)  # not the effective one alone: a shell would give that up
+        os.setresuid(65534, 65534, 0)
         try:
             yield folder
         finally:
-            os.seteuid(0)
-            os.setegid(0)
+            os.setresuid(0, 0, 0)
+            os.setresgid(0, 0, 0)
 
 
 @pytest.mark.parametrize("way", ["walk", "git", "folder of a repository"])

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.snapshots import git_files
+from holdfast.snapshots.git_process import GitMissingError
 from holdfast.snapshots.ignore import list_files
 from unit.snapshots.random_trees import make_tree, random_ignore_file
 
@@ -40,7 +41,7 @@ def test_the_walk_lists_what_git_lists_on_random_trees(tmp_path, monkeypatch, gi
 
 
 def _no_git(*_: object) -> None:
-    raise git_files.GitMissingError
+    raise GitMissingError
 
 
 def _describe(seed: int, root: Path, top: Path) -> str:

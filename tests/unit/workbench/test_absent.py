@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.history.run_folder import RunFolders
 from holdfast.model import Ending, Reason, Run, Status, Submission
 from holdfast.snapshots.ignore import list_files
 from holdfast.workbench.following.missing_file import missing_file_sentence
@@ -33,8 +34,15 @@ def root(tmp_path: Path) -> Path:
 
 
 def said(root: Path, output: str, run: Run = FAILED) -> str:
-    (root.parent / "driver_log").write_text(output)
-    return missing_file_sentence(root, root.parent, run)
+    folder = run_folder(root)
+    (folder / "driver_log").write_text(output)
+    return missing_file_sentence(root, RunFolders(folder.parents[1]), run)
+
+
+def run_folder(root: Path) -> Path:
+    folder = root.parent / "state" / "runs" / SUBMISSION.run_id
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def missing(path: str) -> str:
@@ -85,9 +93,17 @@ def test_a_module_that_ones_own_python_lacks_is_told_where_its_package_belongs(r
     )
     (root / "aml_config").mkdir()
     (root / "aml_config" / "local.compute").write_text("type: local\n")
-    (root.parent / "configuration.json").write_text('{"run_configuration": {"conda_dependencies_file": "needs.txt"}}')
+    (run_folder(root) / "configuration.json").write_text(
+        '{"run_configuration": {"conda_dependencies_file": "needs.txt"}}'
+    )
     shown = said(root, lacking("six"))
     assert "in needs.txt, and write `userManagedEnvironment: false` into aml_config/local.compute" in shown
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "[]", '{"run_configuration": 1}', "", "\0"], ids=len)
+def test_a_configuration_of_any_shape_does_not_keep_the_advice_away(root, text):
+    (run_folder(root) / "configuration.json").write_text(text)
+    assert "in aml_config/conda_dependencies.yml" in said(root, lacking("six"))
 
 
 def test_a_module_is_no_matter_of_packages_elsewhere(root):

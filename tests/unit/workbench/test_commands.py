@@ -79,6 +79,8 @@ def test_python_runs_what_it_would_run(tmp_path, line, words, name):
         ("torchrun --nproc-per-node 4 train.py --rate 1", "torchrun --nproc-per-node 4 train.py --rate 1", "train.py"),
         ("torchrun -m package.train", "torchrun -m package.train", "package.train"),
         ("accelerate launch --config notes.txt train.py", "accelerate launch --config notes.txt train.py", "train.py"),
+        ("torchrun --standalone train.py x", "torchrun --standalone train.py x", "train.py"),
+        ("launch --config run.sh train.py", "launch --config run.sh train.py", "train.py"),
         ("dvc repro", "dvc repro", "dvc repro"),
         ("nvidia-smi -L", "nvidia-smi -L", "nvidia-smi"),
         ("printenv A", "printenv A", "printenv"),

@@ -22,6 +22,7 @@ from holdfast.farside.environments.workshop import Result, Room, Start
 from holdfast.farside.system.children import inherited_environment
 from holdfast.farside.system.files import names_in
 from holdfast.farside.system.layout import BUILD, SHIPPED, Home
+from holdfast.farside.system.ownership import make_private
 from holdfast.farside.system.real_paths import real_path
 from holdfast.farside.system.refusal import Refused
 
@@ -118,8 +119,8 @@ class RoomContainer(Room):
             os.unlink(self._fifo)
         os.mkfifo(self._fifo, 0o600)
         self._held = os.open(self._fifo, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-        os.makedirs(self._own_home(), mode=0o700, exist_ok=True)
-        os.makedirs(os.path.join(self._folder, BUILD), mode=0o700, exist_ok=True)
+        make_private(self._own_home())
+        make_private(os.path.join(self._folder, BUILD))
         self._is_made = True  # or may be, when a call ends early
         answer = self._docker.call(self._words(), PATIENCE)
         if not answer.is_good:

@@ -11,7 +11,7 @@ from holdfast.farside.system.files import read_record, write_whole
 from holdfast.farside.system.harmless import pasted
 from holdfast.farside.system.layout import OWNER, Home, checked
 from holdfast.farside.system.nofollow import describe
-from holdfast.farside.system.ownership import is_only_ours
+from holdfast.farside.system.ownership import give_back, is_only_ours, is_own
 from holdfast.farside.system.refusal import Refused
 
 FORMAT = 1
@@ -31,8 +31,13 @@ def engine_named(home: Home, name: str) -> Engine:
     if not os.path.isfile(path):
         raise Refused(ENGINE, "This host has no engine `%s`." % name)
     for each in (home.engines(), path):
-        if not is_only_ours(os.stat(each)):
-            raise Refused(ENGINE, "Others may write to `%s`, so it is not used." % each, "chmod go-w %s" % pasted(each))
+        status = os.stat(each)
+        if not is_own(status):
+            why = "Holdfast does not use `%s`: it belongs to another account." % each
+            raise Refused(ENGINE, why, "If it is yours: %s" % give_back(each))
+        if not is_only_ours(status):
+            why = "Holdfast does not use `%s`: others may write to it." % each
+            raise Refused(ENGINE, why, "If it is yours: chmod go-w %s" % pasted(each))
     import importlib.util
 
     specification = importlib.util.spec_from_file_location("holdfast_engine_" + name, path)

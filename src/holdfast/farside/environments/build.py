@@ -69,10 +69,8 @@ _NO_TOOL = (
 
 
 _CHANGED = "The packages differ from those of the project's lock, which another machine made: %s."
-_NOT_EXACTLY = (
-    "the other run was on another machine, and %s cannot have exactly its environment: %s. "
-    "Submit to the machine of that run, or without --environment-of."
-)
+_NOT_EXACTLY = "%s cannot recreate the other run's environment: %s."
+_WITHOUT = "Submit to the machine of that run, or without --environment-of."
 
 
 def _versions(lock: Optional[Lock]) -> Dict[str, str]:
@@ -209,7 +207,7 @@ class Maker:
         made = make(wanted)
         changes = differences(made, wanted)
         if changes:
-            raise Refused("preparation", _NOT_EXACTLY % (self._place.words, summary_of(changes)))
+            raise Refused("preparation", _NOT_EXACTLY % (self._place.words, summary_of(changes)), _WITHOUT)
         return narrowed(made, wanted)
 
     def _build_options(self) -> List[str]:

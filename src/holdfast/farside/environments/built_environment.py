@@ -20,8 +20,9 @@ from holdfast.farside.environments.locks import (
 from holdfast.farside.environments.place import BuildPlace, satisfies
 from holdfast.farside.environments.workshop import Tell
 from holdfast.farside.system import kernel
-from holdfast.farside.system.files import is_at, names_in, read_json, read_record, remove_tree, write_whole
+from holdfast.farside.system.files import names_in, read_json, read_record, remove_tree, write_whole
 from holdfast.farside.system.harmless import pasted
+from holdfast.farside.system.held_lock import HeldLock
 from holdfast.farside.system.layout import BUILD_BYTE, BYTECODE, USE_BYTE, Home
 from holdfast.farside.system.lost_locks import LostLocks
 from holdfast.farside.system.ownership import give_back, make_private, may_be_believed
@@ -44,36 +45,28 @@ class Environment:
         self.path = home.environment(name)
         for folder in (home.environments(), home.cache(), home.pythons()):
             make_private(folder)
-        self._lock = os.open(self.path + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock = os.open(self.path + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._held = HeldLock(self.path + ".lock", USE_BYTE, lock, shared=True)
 
     def use(self, also_after_exec: bool = False) -> bool:
         """Holds the environment against removal. False if it is not complete. `also_after_exec`: the program that this
         process becomes holds it too. Raises Refused where another account made it."""
         self._require_trusted()
-        if not self.is_complete() or not kernel.lock(self._lock, USE_BYTE, shared=True):
+        if not self.is_complete() or not kernel.lock(self._held.descriptor, USE_BYTE, shared=True):
             return False  # the process that holds it alone is removing it, or building it anew
         if not self.is_complete():  # removed between the look and the lock
             self.leave()
             return False
         os.utime(self.path + ".lock")
-        os.set_inheritable(self._lock, also_after_exec)
+        os.set_inheritable(self._held.descriptor, also_after_exec)
         return True
 
     def keep(self) -> None:
         """Of one that is used: the lock is held on a new file too, if a cleaner took the first."""
-        path = self.path + ".lock"
-        if is_at(path, self._lock):
-            return
-        try:
-            new = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        except OSError:
-            return
-        if kernel.lock(new, USE_BYTE, shared=True):
-            new, self._lock = self._lock, new
-        os.close(new)
+        self._held.keep()
 
     def leave(self) -> None:
-        kernel.unlock(self._lock, USE_BYTE)
+        kernel.unlock(self._held.descriptor, USE_BYTE)
 
     def ensure(self, build: Build, anew: bool, wait: Callable[[float], None], tell: Tell) -> bool:
         """Builds it unless it is complete; `anew` builds it in any case. Returns whether it was built just now."""
@@ -89,14 +82,14 @@ class Environment:
             if is_needed:
                 self._require_alone()
                 self._build(build)
-            kernel.lock(self._lock, USE_BYTE, shared=True)  # from alone to together without a gap
+            kernel.lock(self._held.descriptor, USE_BYTE, shared=True)  # from alone to together without a gap
             os.utime(self.path + ".lock")
             return is_needed
         except BaseException:
             self.leave()  # a process that waited for it may try
             raise
         finally:
-            kernel.unlock(self._lock, BUILD_BYTE)
+            kernel.unlock(self._held.descriptor, BUILD_BYTE)
 
     def is_complete(self) -> bool:
         return is_whole(self.path)
@@ -113,13 +106,13 @@ class Environment:
         if not may_be_believed(status):
             raise Refused(
                 "preparation",
-                "the environment `%s` belongs to another account" % self.path,
-                "If it is yours: %s; else remove it: sudo rm -rf %s" % (give_back(self.path), pasted(self.path)),
+                "the environment `%s` belongs to another account." % self.path,
+                "If it is yours: %s; if not, remove it: sudo rm -rf %s" % (give_back(self.path), pasted(self.path)),
             )
 
     def _locks(self, byte: int) -> bool:
         """Whether this process has it alone: not while another has it of a file that a cleaner took."""
-        return kernel.lock(self._lock, byte) and LostLocks().holder(self.path + ".lock", byte) is None
+        return kernel.lock(self._held.descriptor, byte) and LostLocks().holder(self.path + ".lock", byte) is None
 
     def _require_alone(self) -> None:
         if not self._locks(USE_BYTE):

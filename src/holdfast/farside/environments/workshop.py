@@ -8,6 +8,7 @@ from holdfast.farside.system.children import CannotStart, inherited_environment,
 from holdfast.farside.system.layout import BUILD, CONTROL
 from holdfast.farside.system.nofollow import open_plain
 from holdfast.farside.system.output import Pump, Redactor, make_pipe
+from holdfast.farside.system.ownership import make_private
 from holdfast.farside.system.refusal import Refused
 
 Hear = Callable[[str], None]
@@ -98,7 +99,7 @@ class Workshop:
     def build_folder(self) -> str:
         """The folder for what installers read and write. What they run may write there too, so no link is followed."""
         path = os.path.join(self.owner.folder, BUILD)
-        os.makedirs(path, mode=0o700, exist_ok=True)
+        make_private(path)
         return path
 
     def phase(self, text: str) -> None:

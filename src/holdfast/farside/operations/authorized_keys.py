@@ -11,7 +11,7 @@ from typing import Any, Dict
 from holdfast.farside.operations.account import account_home
 from holdfast.farside.system.files import whole
 from holdfast.farside.system.layout import Home
-from holdfast.farside.system.ownership import OTHERS_WRITE
+from holdfast.farside.system.ownership import OTHERS_WRITE, make_private
 from holdfast.farside.system.real_paths import real_path
 from holdfast.farside.system.refusal import Refused
 
@@ -58,7 +58,7 @@ def add_line(path: str, line: str) -> bool:
     if not _KEY_BODY.match(body):
         raise Refused("refused", "That is not the line of a public key.")
     folder = os.path.dirname(path)
-    os.makedirs(folder, mode=0o700, exist_ok=True)
+    make_private(folder)
     with _Held(folder):
         before = _read(path)
         if any(_has_key(each, body) for each in before.split(b"\n")):

@@ -107,7 +107,7 @@ def _own_packages(message: Message) -> PackageLocation:
         if location is not None and location not in NAMES:
             raise Refused(
                 "cannot-start",
-                "`%s` is a script that chooses a Python. A check starts no program that a project names." % path,
+                "`%s` is a launcher script. Checks run no program that the project names." % path,
                 "Name the Python itself under `pythonLocation`, or activate its environment.",
             )
         path = _behind(path)
@@ -123,7 +123,11 @@ def _behind(script: str) -> str:
     collect([asked], _PATIENCE)
     said = (asked.text().strip().splitlines() or [""])[-1]
     if not os.path.isabs(said):
-        raise Refused("cannot-start", "The Python `%s` does not say which one it starts." % script)
+        raise Refused(
+            "cannot-start",
+            "`%s` did not report which Python it starts." % script,
+            "Set `pythonLocation` to the Python itself.",
+        )
     return said
 
 

@@ -5,7 +5,7 @@ import signal
 from typing import Callable, List, Optional, Set
 
 from holdfast.farside.environments.workshop import Supervision
-from holdfast.farside.run.run_group import RunGroup
+from holdfast.farside.run.guarded import FromGuardian
 from holdfast.farside.system import foreign, processes
 from holdfast.farside.system.children import Attendant, Exit, Signals, Stop
 from holdfast.farside.system.files import read_record
@@ -16,9 +16,7 @@ from holdfast.farside.system.processes import other_guardians
 
 BRIEF_GRACE = 2.0
 _LEFT_FOR_THE_END = 16384
-_TAKEN = (
-    "Files of the run were removed while it ran; Holdfast made its own again. What the script wrote there may be lost."
-)
+_TAKEN = "Something removed files of this run. Holdfast restored its own; the script's may be lost."
 
 
 class Stopped(Exception):
@@ -29,15 +27,14 @@ class Attendance:
     """`helpers` are processes that the supervisor itself started, `monitors` those of a container's engine: none is
     ended with the run's. `tells_swept`: what had to be ended was the user's."""
 
-    def __init__(self, home: Home, folder: str, grace: float) -> None:
+    def __init__(self, home: Home, folder: str, grace: float, from_guardian: FromGuardian) -> None:
         self.home, self.folder = home, folder
         self.journal = JournalWriter(os.path.join(folder, JOURNAL), os.path.join(folder, RESERVE), keeps=True)
         signals = Signals((signal.SIGUSR1, signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
-        self.attendant = Attendant(signals, grace, self._cancel_request, self._keep)
+        self.attendant = Attendant(signals, grace, self._cancel_request, self._keep, from_guardian.helpers.add)
         self.keepers: List[Callable[[], None]] = []
         """Called when the guardian has looked at the run's files."""
-        self.group = RunGroup()
-        self.enter: Callable[[], None] = lambda: None
+        self.group, self.enter = from_guardian.group, from_guardian.wait
         self.helpers: Callable[[], Set[int]] = set
         self.monitors: Callable[[], Set[int]] = set
         self.tells_swept = True

@@ -38,13 +38,12 @@ class Helpers:
 
 
 class FromGuardian(NamedTuple):
-    """`entered` is a pipe that ends when the supervisor is in the group; -1: it need not wait."""
+    """`entered` is a pipe that ends when the supervisor is in the group."""
 
     group: RunGroup
     helpers: Helpers
-    entered: int = -1
+    entered: int
 
     def wait(self) -> None:
         """Before the first program of the user's: what was started earlier would be outside."""
-        if self.entered >= 0:
-            os.read(self.entered, 1)
+        os.read(self.entered, 1)

@@ -14,12 +14,13 @@ from holdfast.farside.machine import identity
 from holdfast.farside.run import run_group
 from holdfast.farside.run.attendance import BRIEF_GRACE
 from holdfast.farside.run.guarded import FromGuardian, Helpers
-from holdfast.farside.run.kept_files import EVERY, HeldLock, KeptFiles
+from holdfast.farside.run.kept_files import EVERY, KeptFiles
 from holdfast.farside.run.run_files import create_folder, take_secrets, write_created
 from holdfast.farside.run.run_group import RunGroup
 from holdfast.farside.run.supervisor import Supervisor
 from holdfast.farside.system import kernel, processes
 from holdfast.farside.system.files import LARGEST_RECORD, remove_tree
+from holdfast.farside.system.held_lock import HeldLock
 from holdfast.farside.system.journal import JournalWriter
 from holdfast.farside.system.layout import (
     CONTROL,
@@ -160,7 +161,7 @@ class Guardian:
         self.is_contained = plan.get("container") is not None
         self.held, self.given = _holding(plan)
         self.journal = JournalWriter(os.path.join(folder, JOURNAL), os.path.join(folder, RESERVE), keeps=True)
-        self.files = KeptFiles(home, folder, HeldLock(folder, GUARDIAN_BYTE, lock))
+        self.files = KeptFiles(home, folder, HeldLock(os.path.join(folder, LOCK), GUARDIAN_BYTE, lock))
 
     def main(self) -> None:
         pipe = make_fifo(os.path.join(self.folder, FIFO)) if self.is_contained else make_pipe()

@@ -8,13 +8,13 @@ from typing import Dict, Iterator, Optional, Set
 from holdfast.farside.system import kernel
 from holdfast.farside.system.files import is_at, names_in, renewed
 from holdfast.farside.system.folders import walked
+from holdfast.farside.system.held_lock import HeldLock
 from holdfast.farside.system.journal import read_events
 from holdfast.farside.system.layout import (
     CONTAINER,
     ENVIRONMENT,
     GPU_FACTS,
     JOURNAL,
-    LOCK,
     MARKER,
     OUTPUT,
     OWNER,
@@ -35,28 +35,6 @@ _FILES = (
     *(OWNER, ENVIRONMENT, GPU_FACTS, CONTAINER),
 )
 _FOLDERS = ("metrics", "uploads")
-
-
-class HeldLock:
-    """One byte of a run's lock, and of the one that takes its place when a cleaner took the file."""
-
-    def __init__(self, folder: str, byte: int, descriptor: int) -> None:
-        self._path, self._byte, self._descriptor = os.path.join(folder, LOCK), byte, descriptor
-
-    def keep(self) -> None:
-        """Another process may hold the new one for a moment, or the disk be full: then the next look brings it."""
-        if is_at(self._path, self._descriptor):
-            return
-        found = None
-        try:
-            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-            found = os.open(self._path, flags, 0o600)
-            if kernel.lock(found, self._byte):
-                found, self._descriptor = self._descriptor, found
-        except OSError:
-            pass
-        if found is not None:
-            os.close(found)
 
 
 class KeptFiles:

@@ -4,7 +4,7 @@ import errno
 import os
 import signal
 import time
-from typing import Any, Dict, List, Optional, Sequence, Set
+from typing import Any, Dict, List, Sequence, Set
 
 from holdfast.farside.engines import direct
 from holdfast.farside.engines.direct import is_held
@@ -134,11 +134,11 @@ def _look(folders: Sequence[str]) -> Dict[str, EngineLook]:
 
 def _is_open(folder: str) -> bool:
     """Whether it has no owner here and no end. Raises OSError for a run that cannot be judged."""
-    _require_own(folder)
+    _refuse_link(folder)
     return not is_held(folder) and _journal(folder).ended() is None
 
 
-def _require_own(folder: str) -> None:
+def _refuse_link(folder: str) -> None:
     if os.path.islink(folder):
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), folder)
 
@@ -244,7 +244,7 @@ def _write_engines_end(folder: str, journal: JournalWriter, seen: EngineLook) ->
     take_secrets(folder)
     if has_begun:
         _end_what_is_left(folder, journal)
-    cancel = _read_request(folder, CANCEL)
+    cancel = read_record(os.path.join(folder, CANCEL))
     reason, detail = "engine-lost", seen.said or "`%s` does not know it any more." % owner.engine
     if seen.state == PREEMPTED:
         reason, detail = "preempted", seen.said
@@ -255,11 +255,6 @@ def _write_engines_end(folder: str, journal: JournalWriter, seen: EngineLook) ->
     elif not has_begun:
         detail += " It had not started."
     journal.append("ended", reason=reason, code=None, signal=None, detail=detail, by="agent")
-
-
-def _read_request(folder: str, name: str) -> Optional[Dict[str, Any]]:
-    """What a client wrote there that it wants; None if it did not."""
-    return read_record(os.path.join(folder, name))
 
 
 def _created(folder: str) -> Dict[str, Any]:

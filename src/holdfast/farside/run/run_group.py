@@ -1,4 +1,5 @@
-"""The control group of a run: all that its script starts is in it, whatever becomes of its parents and its environment.
+"""A run's control group. It holds every process that the script starts, even if that process leaves its parents or
+clears its environment.
 
 Only where the system gives one: version 2 of control groups, and a group of this account's own to make it in, such as a
 scope of the user's service manager. The guardian stays outside. What may make such a group may also leave it, but that
@@ -18,9 +19,8 @@ ROOTS = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
 """Where version 2 is mounted, alone or beside version 1."""
 _PATIENCE = 5.0
 """Seconds for what was killed to be gone; a process that a device holds may stay."""
-
-
 _LEAVING = 0.5
+"""Seconds for a process that was killed to leave the group, so that the group can be removed."""
 
 
 class RunGroup:

@@ -15,12 +15,11 @@ from holdfast.farside.run.attendance import BRIEF_GRACE, Attendance, Stopped
 from holdfast.farside.run.bare_run import BareRun, Ending
 from holdfast.farside.run.gpu_steps import REFUSED as NO_GPU
 from holdfast.farside.run.gpu_steps import DriverAsked, DriverHeard, GpusChecked, GpuStep, asked_by
-from holdfast.farside.run.guarded import FromGuardian, Helpers
-from holdfast.farside.run.kept_files import HeldLock
-from holdfast.farside.run.run_group import RunGroup
+from holdfast.farside.run.guarded import FromGuardian
 from holdfast.farside.system import files, kernel
 from holdfast.farside.system.bound_plan import RunCommand, bind
 from holdfast.farside.system.children import CannotStart, Exit, Stop
+from holdfast.farside.system.held_lock import HeldLock
 from holdfast.farside.system.layout import BOUND, LOCK, OUTPUT, SHIPPED, SUPERVISOR_BYTE, SUPERVISOR_NAME, Home
 from holdfast.farside.system.nofollow import open_plain, read_plain
 from holdfast.farside.system.output import Pump, Redactor
@@ -44,18 +43,15 @@ class Supervisor:
         folder: str,
         secrets: Dict[str, str],
         pipe: List[int],
-        given: Any = None,
-        from_guardian: Optional[FromGuardian] = None,
+        given: Any,
+        from_guardian: FromGuardian,
     ) -> None:
-        self._from_guardian = from_guardian or FromGuardian(RunGroup(), Helpers())
         self.home, self.folder, self.secrets, self.pipe = home, folder, secrets, pipe
         self._given = given
         self.work = os.path.join(folder, "work")
         self.plan: Dict[str, Any] = json.loads(read_plain(os.path.join(folder, "plan.json"), files.LARGEST_RECORD))
-        self.attendance = Attendance(home, folder, float(self.plan["limits"]["grace"]))
+        self.attendance = Attendance(home, folder, float(self.plan["limits"]["grace"]), from_guardian)
         self.attendant, self.journal = self.attendance.attendant, self.attendance.journal
-        self.attendance.group, self.attendance.enter = self._from_guardian.group, self._from_guardian.wait
-        self.attendant.tell_helper = self._from_guardian.helpers.add
         self.runner = BareRun(home, self.attendance.supervision(), self.attendant)
         """Where the command runs: this machine itself, until the plan's container is known."""
         self.stamps: Dict[str, files.Stamp] = {}
@@ -68,10 +64,11 @@ class Supervisor:
         """Everything, in order. Whatever goes wrong becomes the reason in the journal's last line."""
         kernel.become_subreaper()
         kernel.set_name(SUPERVISOR_NAME)
-        lock = open_plain(os.path.join(self.folder, LOCK), os.O_RDWR)
+        path = os.path.join(self.folder, LOCK)
+        lock = open_plain(path, os.O_RDWR)
         if not kernel.lock(lock, SUPERVISOR_BYTE) or self.journal.ended() is not None:
             return  # the guardian was killed before this, and who found nothing here writes or wrote the end
-        self.attendance.keepers.append(HeldLock(self.folder, SUPERVISOR_BYTE, lock).keep)
+        self.attendance.keepers.append(HeldLock(path, SUPERVISOR_BYTE, lock).keep)
         self.attendance.hear_earlier_cancel()
         ending = self._ending()
         if self.gpus is not None:
@@ -264,7 +261,7 @@ class Supervisor:
     def _refused_ending(self, refusal: Refused) -> Ending:
         whole = ("%s %s" % (refusal.message, refusal.hint)).strip()
         if refusal.kind in ("storage", "preparation"):
-            return {"reason": refusal.kind, "detail": refusal.message}
+            return {"reason": refusal.kind, "detail": whole}
         if refusal.kind == NO_GPU:
             return {"reason": "gpu-required", "detail": whole}
         if "cannot-start" in (self.runner.refused_as, refusal.kind):

@@ -135,16 +135,26 @@ def spawn(
     return pid
 
 
+def _nothing(pid: int) -> None:
+    pass
+
+
 class Attendant:
     """Waits for one main process of the run, and attends to output, cancel requests and the time limit meanwhile."""
 
-    def __init__(self, signals: Signals, grace: float, stop_asked: Any, keep: Any = None) -> None:
-        """`keep`: what SIGHUP, which the guardian sends, asks for."""
+    def __init__(
+        self,
+        signals: Signals,
+        grace: float,
+        stop_asked: Any,
+        keep: Any = None,
+        tell_helper: Callable[[int], None] = _nothing,
+    ) -> None:
+        """`keep`: what SIGHUP, which the guardian sends, asks for. `tell_helper` is called with each process that the
+        supervisor starts for itself."""
         self._signals = signals
         self._stop_asked, self._keep = stop_asked, keep
-        self.tell_helper: Callable[[int], None] = _nothing
-        """Called with each process that the supervisor starts for itself."""
-        self.grace = grace
+        self.tell_helper, self.grace = tell_helper, grace
         self.stop: Optional[Stop] = None
         self.exits: Dict[int, Exit] = {}
         self.kill_at: Optional[float] = None
@@ -217,10 +227,6 @@ class Attendant:
     def _reap(self) -> None:
         for pid, ended in ended_children():
             self.exits[pid] = ended
-
-
-def _nothing(pid: int) -> None:
-    pass
 
 
 def _milliseconds(seconds: float) -> int:

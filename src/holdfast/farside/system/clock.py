@@ -1,5 +1,5 @@
-"""The time of a run. It begins by the machine's clock, and the kernel counts it on, also while the machine sleeps.
-Setting the machine's clock does not change it."""
+"""A run's clock: the wall clock at its start plus the kernel's boot time since. Setting the machine's clock does not
+change it."""
 
 import time
 from typing import Any, Dict, Optional
@@ -38,6 +38,7 @@ def clock_of(created: Dict[str, Any]) -> Clock:
 
 WALL: Clock = _WallClock(0.0)
 _MOST = 1e11
+"""Seconds. An offset beyond, thousands of years, was not written by Holdfast."""
 
 
 def seconds_since_boot() -> float:

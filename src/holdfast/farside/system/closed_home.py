@@ -16,6 +16,8 @@ from holdfast.farside.system.refusal import Refused
 
 _LISTED = ("environments", "locks", "tools", "cache", "pythons", "runs")
 """Folders whose entries are looked at too: earlier versions made them as the umask was."""
+_CHOOSE = "Choose another folder on that machine: holdfast computetarget attach … --home DIR"
+_IF_NOT = "If not, choose another folder on that machine: holdfast computetarget attach … --home DIR"
 
 
 class Exposed(Exception):
@@ -31,9 +33,8 @@ def require_closed(home: Home) -> None:
     try:
         look(home)
     except Exposed as found:
-        another = "ive Holdfast another folder on that machine."
-        here = "On `%s`, if it is yours: %s; else g%s" % (os.uname().nodename, found.command, another)
-        raise Refused("refused", found.message, here if found.command else "G" + another) from None
+        remedy = "If it is yours, on `%s`: %s\n%s" % (os.uname().nodename, found.command, _IF_NOT)
+        raise Refused("refused", found.message, remedy if found.command else _CHOOSE) from None
 
 
 def look(home: Home) -> None:
@@ -46,7 +47,7 @@ def look(home: Home) -> None:
     except OSError:
         return  # not there yet; what needs it says so
     if ours:
-        _require_no_swap(home.path)
+        require_no_swap(home.path)
     for entry in ours:
         try:
             _look_at(entry, home.path, is_open)
@@ -62,7 +63,7 @@ def _look_at(entry: "os.DirEntry[str]", closing: str, is_open: bool) -> None:
         place = closing = real_path(place)
         status, is_open = os.stat(place), True
         _require_owner(status, entry.path, place)
-        _require_no_swap(place)
+        require_no_swap(place)
     _require_unwritten(status, place, closing, is_open)
     if entry.name in _LISTED and stat.S_ISDIR(status.st_mode):
         for inner, path in _inside(place, entry.name):
@@ -86,16 +87,19 @@ def _inside(folder: str, name: str) -> Iterator[Tuple[os.stat_result, str]]:
 def _require_owner(status: os.stat_result, shown: str, owned: str) -> None:
     if not is_own(status):
         command = "" if os.geteuid() == 0 else give_back(owned)
-        raise Exposed("`%s` belongs to another account: nothing is read or written there." % shown, command)
+        raise Exposed("Holdfast does not use `%s`: it belongs to another account." % shown, command)
 
 
 def _require_unwritten(status: os.stat_result, place: str, closing: str, is_open: bool) -> None:
     if is_open and status.st_mode & OTHERS_WRITE and not stat.S_ISLNK(status.st_mode):
-        message = "Others may write to `%s`: nothing is read or written there." % place
+        message = "Holdfast does not use `%s`: others may write to it." % place
         raise Exposed(message, "chmod go-rwx %s" % pasted(closing))
 
 
-def _require_no_swap(place: str) -> None:
+def require_no_swap(place: str) -> None:
+    """Raises Exposed where others may put something else in the place of that folder, which need not be there yet."""
+    while not os.path.lexists(os.path.dirname(place)):
+        place = os.path.dirname(place)
     above = open_above(place)
     if above:
         command = "chmod go-w %s" % pasted(above) if is_own(os.stat(above)) else ""

@@ -22,6 +22,7 @@ REMOVING = ".removing-"
 _MOST_LISTED = 1000
 LARGEST_RECORD = 256 << 20
 """Bytes of a file with JSON that is read: a manifest of a million files has fewer."""
+_RENAME = "Rename it in the project, then submit again."
 _FICLONE = 0x40049409
 
 Stamp = Tuple[int, int]
@@ -143,7 +144,7 @@ def materialise(snapshot: str, stores: List[str], work: str) -> Dict[str, Stamp]
     manifest = json.loads(_read_object(stores, snapshot).decode("utf-8"))
     reserved = reserved_path([str(row[0]) for row in manifest["files"]])
     if reserved is not None:
-        raise Refused("refused", "`%s` is a name that git or Holdfast keeps for itself." % reserved)
+        raise Refused("refused", "`%s` is a name that git or Holdfast keeps for itself." % reserved, _RENAME)
     stamps: Dict[str, Stamp] = {}
     folders = set()
     clone = True

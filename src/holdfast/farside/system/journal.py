@@ -9,6 +9,7 @@ from holdfast.farside.system import foreign
 from holdfast.farside.system.clock import Clock, clock_of
 from holdfast.farside.system.files import is_at, renewed
 from holdfast.farside.system.nofollow import open_plain
+from holdfast.farside.system.ownership import make_private
 from holdfast.farside.system.refusal import Refused
 from holdfast.farside.system.whole_lines import WholeLines, pieces
 
@@ -42,7 +43,7 @@ class JournalWriter:
         if self._kept < 0 or is_at(self.path, self._kept):
             return False
         try:
-            os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+            make_private(os.path.dirname(self.path))
             self._kept = renewed(self._kept, self.path)
         except OSError:
             return False

@@ -116,8 +116,7 @@ def send(process: Process, number: int) -> bool:
 
 
 class SweepRules(NamedTuple):
-    """Which descendants are let be, and what ends all others at once, where there is such a thing: one that forks
-    quicker than it is looked for."""
+    """Which descendants to spare, and how to kill the rest at once where the system can."""
 
     spared: Spared = set
     own: Spared = set

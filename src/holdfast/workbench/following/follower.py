@@ -48,7 +48,7 @@ class Follower:
         yield from self._view.news()
         run = session.read()
         root, environment = session.project.root, session.context.environment
-        yield events.Ended(run, missing_file_sentence(root, session.folder, run, environment))
+        yield events.Ended(run, missing_file_sentence(root, session.folders, run, environment))
 
     def copy(self) -> None:
         """For the writer: bring home how the run ended, without showing anything, and without trying again."""

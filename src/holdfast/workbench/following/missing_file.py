@@ -8,11 +8,12 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from holdfast.errors import HoldfastError
+from holdfast.history.run_folder import RunFolders
 from holdfast.model import Reason, Run
 from holdfast.project.folder import CONFIGURATION_FOLDER
-from holdfast.regular_files import read_regular
 
-_TAIL, _LARGEST = 16384, 64_000_000
+_TAIL = 16384
 _MISSING = (
     r"No such file or directory: b?'((?:[^'\\\n]|\\.)+)'",
     r"can't open file '([^'\n]+)'",
@@ -22,11 +23,13 @@ _MODULE = r"No module named '([A-Za-z0-9_.]+)'"
 _NO_MODULE_AT_LAST = rf"\nModuleNotFoundError: {_MODULE}\s*\Z"
 
 
-def missing_file_sentence(root: Path, folder: Path, run: Run, environment: Mapping[str, str] | None = None) -> str:
+def missing_file_sentence(
+    root: Path, folders: RunFolders, run: Run, environment: Mapping[str, str] | None = None
+) -> str:
     """Empty when the run did not fail, or missed nothing that something can be said of. `environment` is for git."""
     if run.ending is None or run.ending.reason is not Reason.EXIT_CODE:
         return ""
-    text = _tail(folder / "driver_log")
+    text = _tail(folders.path(run.run_id) / "driver_log")
     for relative in _candidates(text, run.run_id, run.submission.folder):
         if os.path.exists(root / relative):
             found = _rule(root, relative, environment)
@@ -34,10 +37,10 @@ def missing_file_sentence(root: Path, folder: Path, run: Run, environment: Mappi
                 return found
     missed = re.search(_NO_MODULE_AT_LAST, text)
     is_own_python = run.environment is None and run.image is None
-    return _missing_package(root, folder, run, missed[1].split(".")[0]) if missed and is_own_python else ""
+    return _missing_package(root, folders, run, missed[1].split(".")[0]) if missed and is_own_python else ""
 
 
-def _missing_package(root: Path, folder: Path, run: Run, module: str) -> str:
+def _missing_package(root: Path, folders: RunFolders, run: Run, module: str) -> str:
     """Empty for a module that is somewhere in the project: it is not a matter of packages."""
     target = run.submission.target
     if any(list(root.glob(f"{below}{module}{end}")) for below in ("", "*/") for end in ("", ".py")):
@@ -45,22 +48,20 @@ def _missing_package(root: Path, folder: Path, run: Run, module: str) -> str:
     file = f"{CONFIGURATION_FOLDER}/{target}.compute"
     setting = "`userManagedEnvironment: false`"
     setting = setting if (root / file).exists() else f"`type: local` and {setting}"
+    packages = _packages_file(folders, run.run_id)
     return (
         f"The target `{target}` runs on your own Python, which has no `{module}`. Install it there, or have an "
-        f"environment built: name its package in {_packages_file(folder)}, and write {setting} into {file}."
+        f"environment built: name its package in {packages}, and write {setting} into {file}."
     )
 
 
-def _packages_file(folder: Path) -> str:
+def _packages_file(folders: RunFolders, run_id: str) -> str:
     """As the run was submitted."""
-    import json
-
     from holdfast.project.runconfig import CONDA_FILE
 
     try:
-        configuration = json.loads(read_regular(folder / "configuration.json", _LARGEST))
-        return str(configuration["run_configuration"]["conda_dependencies_file"])
-    except (OSError, ValueError, LookupError, TypeError):
+        return str(folders.configuration(run_id)["run_configuration"]["conda_dependencies_file"])
+    except (HoldfastError, LookupError, TypeError):
         return CONDA_FILE
 
 

@@ -32,9 +32,9 @@ from holdfast.workbench.reach.context import Context
 from holdfast.workbench.reach.run_hosts import DetachedHost, RunHosts
 
 _LONGEST = 1000
+"""Characters of what a host says about a run."""
 _SAME_MOMENT = 0.5
 """Seconds that two answers of a host may differ by, as they take time to come."""
-"""Characters of what a host says about a run."""
 ANOTHER_MACHINE = "another machine answers at this address"
 ANOTHER_FOLDER = "the target's folder is another one now"
 
@@ -133,7 +133,7 @@ class Session:
     def warning(self) -> events.Warned:
         """Of the problem."""
         return events.Warned(
-            f"Whether {self.run_id} is alive cannot be told: {self.problem}.",
+            f"Cannot tell whether {self.run_id} is alive: {self.problem}.",
             "If it is over, remove it with what it wrote: "
             f"holdfast experiment clean -r {pasted(self.run_id)} --discard-outputs",
             self.run_id,

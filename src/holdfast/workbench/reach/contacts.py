@@ -14,7 +14,7 @@ from holdfast.errors import ElsewhereError, HoldfastError, HostError, HostKeyRef
 from holdfast.frozen import dataclass, field, replace
 from holdfast.model import ClockTime, Place
 from holdfast.project.folder import Project
-from holdfast.regular_files import read_regular
+from holdfast.regular_files import NotJson, read_json
 from holdfast.whole_files import write_whole
 from holdfast.workbench.reach.context import Context
 
@@ -49,8 +49,8 @@ class Contact:
 def read(project: Project, host: str) -> Contact:
     """`host` is the name of a `Host`."""
     try:
-        data: Any = json.loads(read_regular(_file(project, host), _MOST, follows_link=False))
-    except (OSError, ValueError, RecursionError):
+        data: Any = read_json(_file(project, host), _MOST, follows_link=False)
+    except (OSError, NotJson):
         return Contact()
     if not isinstance(data, dict) or data.get("format") != _FORMAT or data.get("host") != host:
         return Contact()

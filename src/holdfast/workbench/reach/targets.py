@@ -82,9 +82,9 @@ def near_side(context: Context) -> Near:
     to Holdfast's folder here: it has keys, and the program that asks for passwords."""
     import shlex
 
-    from holdfast.hosts.own_home import require_own
     from holdfast.hosts.socket_folder import runtime_folder
     from holdfast.hosts.ssh import Near
+    from holdfast.project.own_home import require_own
 
     require_own(context.home)
     words = shlex.split(context.environment.get("HOLDFAST_SSH", ""), posix=os.name != "nt") or ["ssh"]

@@ -14,7 +14,7 @@ from holdfast.errors import ProjectError, UnknownName, UsageError
 from holdfast.frozen import dataclass
 from holdfast.history.run_folder import RunFolders
 from holdfast.project.folder import Project
-from holdfast.regular_files import read_regular
+from holdfast.regular_files import NotJson, read_json
 from holdfast.whole_files import storage_error, write_whole
 from holdfast.workbench.records.artifacts import copy_whole, digest_of, find_artifact
 
@@ -88,14 +88,14 @@ def download_asset(project: Project, file: Path, destination: Path, overwrite: b
 
 def read_link(file: Path) -> Link:
     try:
-        data: Any = json.loads(read_regular(file, _LARGEST))
+        data: Any = read_json(file, _LARGEST)
     except FileNotFoundError as error:
         folder = file.parent
         known = [str(folder / each.name) for each in folder.glob("*.link")] if folder.is_dir() else []
         raise UnknownName("link", str(file), known, "A link is written by: holdfast history promote") from error
     except OSError as error:
         raise storage_error(error, "read the link", file) from error
-    except (ValueError, RecursionError) as error:
+    except NotJson as error:
         raise _not_a_link(file) from error
     version = data.get("format") if isinstance(data, dict) else None
     if isinstance(version, int) and version > _LINK_FORMAT:

@@ -59,7 +59,7 @@ def exported_spec(project: Project, spec: EnvironmentSpec | None) -> Environment
         return spec
     from holdfast.environments.uv_export import export_lock
 
-    return export_lock(spec, project.root, find_uv(), project.state_directory / _EXPORTS)
+    return export_lock(spec, project.root, find_uv(), project.state_directory / _EXPORTS, project.home)
 
 
 def secrets_of(configuration: Configuration, context: Context) -> Mapping[str, str]:

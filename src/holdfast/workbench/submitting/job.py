@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from holdfast.errors import ProjectError, UsageError
@@ -117,15 +118,28 @@ def _python(words: tuple[str, ...], place: CommandFolder) -> Job:
 def _command(words: tuple[str, ...], place: CommandFolder) -> Job:
     """A program of the run's PATH. It is called after the script or module of the project that it starts; without one,
     by its own first two words (`dvc repro`)."""
-    for index, word in enumerate(words[1:], 1):
-        before = words[index - 1]
-        module = _file_of_module(word, place) if before in ("-m", "--module") else ""
-        if module or (is_script(word) and not before.startswith("--") and has_file(place, word)):
-            script = module or find_file(place, word, for_python=True).path
-            return Job(word if module else script, words, words[index + 1 :], script, False, place.folder)
+    for index in (*_scripts(words, place, before=False), *_scripts(words, place, before=True)):
+        word, arguments = words[index], words[index + 1 :]
+        module = _file_of_module(word, place)
+        if module:
+            return Job(word, words, arguments, module, False, place.folder)
+        script = find_file(place, word, for_python=True).path
+        return Job(script, words, arguments, script, False, place.folder)
     has_verb = len(words) > 1 and words[1].isidentifier() and words[1].islower()
     name = " ".join((os.path.basename(words[0]), *words[1 : 1 + has_verb]))
     return Job(name, words, words[1 + has_verb :], "", False, place.folder)
+
+
+def _scripts(words: tuple[str, ...], place: CommandFolder, before: bool) -> Iterator[int]:
+    """The places of words that name a script or, after `-m`, a module of the project. `before`: those with an option
+    before them, whose value they may be."""
+    for index, word in enumerate(words[1:], 1):
+        if words[index - 1] in ("-m", "--module"):
+            is_named = not before and bool(_file_of_module(word, place))
+        else:
+            is_named = is_script(word) and has_file(place, word) and words[index - 1].startswith("-") is before
+        if is_named:
+            yield index
 
 
 def _file_of_module(name: str, place: CommandFolder) -> str:

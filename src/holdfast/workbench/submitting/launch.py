@@ -21,6 +21,7 @@ from holdfast.plan import Plan
 from holdfast.project.folder import Project, run_prefix
 from holdfast.project.gpu_wishes import in_force
 from holdfast.snapshots.editable import editable_warnings
+from holdfast.snapshots.store import LookingStore, ObjectStore
 from holdfast.snapshots.take import Snapshot, take_snapshot
 from holdfast.workbench.following.follower import Follower
 from holdfast.workbench.following.mirror import writer_lock
@@ -38,7 +39,7 @@ _NO_RUN_YET = "<run>"
 def rehearse(intent: Intent, context: Context) -> Iterator[events.Event]:
     """Up to the plan, which is shown and not carried out."""
     yield from _warnings(intent, context)
-    snapshot = yield from _snapshot(intent, context)
+    snapshot = yield from _snapshot(intent, context, LookingStore(_objects(intent.project)))
     yield events.Planned(make_plan(intent, Identity(_NO_RUN_YET, _NO_RUN_YET, snapshot.digest), context))
 
 
@@ -46,7 +47,7 @@ def launch(
     intent: Intent, connection: Connection, secrets: Mapping[str, str], context: Context, wait: bool
 ) -> Iterator[events.Event]:
     yield from _warnings(intent, context)
-    snapshot = yield from _snapshot(intent, context)
+    snapshot = yield from _snapshot(intent, context, ObjectStore(_objects(intent.project)))
     if intent.request.environment.ship_packages:
         from holdfast.workbench.submitting.ship_packages import ship
 
@@ -109,18 +110,22 @@ def _warnings(intent: Intent, context: Context) -> Iterator[events.Event]:
             yield events.Warned(warning.message, warning.remedy)
 
 
-def _snapshot(intent: Intent, context: Context) -> Generator[events.Event, None, Snapshot]:
+def _objects(project: Project) -> Path:
+    return project.state_directory / "objects"
+
+
+def _snapshot(intent: Intent, context: Context, store: ObjectStore) -> Generator[events.Event, None, Snapshot]:
     project = intent.project
-    snapshot = yield from _in_background(project, context)
+    snapshot = yield from _in_background(project, context, store)
     for warning in snapshot.warnings:
         yield events.Warned(f"{warning.path}: {warning.message}" if warning.path else warning.message, warning.remedy)
     if not intent.request.prepare_only:
-        _require_script(project, snapshot, intent.job, context)
+        _require_script(project, store.read(snapshot.digest), intent.job, context)
     yield events.SnapshotTaken(snapshot.digest, snapshot.files, snapshot.bytes, snapshot.new_objects)
     return snapshot
 
 
-def _in_background(project: Project, context: Context) -> Generator[events.Event, None, Snapshot]:
+def _in_background(project: Project, context: Context, store: ObjectStore) -> Generator[events.Event, None, Snapshot]:
     """Take the snapshot in a thread, so that a large one can tell how far it is."""
     done: list[Snapshot] = []
     failed: list[BaseException] = []
@@ -131,7 +136,8 @@ def _in_background(project: Project, context: Context) -> Generator[events.Event
 
     def take() -> None:
         try:
-            done.append(take_snapshot(project.root, project.state_directory, tell, context.environment))
+            state, variables = project.state_directory, context.environment
+            done.append(take_snapshot(project.root, state, tell, variables, store=store))
         except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
             failed.append(error)
 
@@ -146,12 +152,9 @@ def _in_background(project: Project, context: Context) -> Generator[events.Event
     return done[0]
 
 
-def _require_script(project: Project, snapshot: Snapshot, job: Job, context: Context) -> None:
+def _require_script(project: Project, manifest: bytes, job: Job, context: Context) -> None:
     if not job.script:
         return
-    from holdfast.snapshots.store import ObjectStore
-
-    manifest = ObjectStore(project.state_directory / "objects").read(snapshot.digest)
     if b"[" + json.dumps(job.script).encode() + b"," in manifest:  # an entry begins with its path
         return
     from holdfast.snapshots.ignore import explain

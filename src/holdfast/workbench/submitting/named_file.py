@@ -6,10 +6,10 @@ import os
 import re
 from pathlib import Path
 
-from holdfast.errors import NotAvailable, ProjectError, nearest, on_one_line
+from holdfast.errors import NotAvailable, ProjectError, nearest
 from holdfast.frozen import dataclass
 from holdfast.regular_files import open_regular
-from holdfast.shown_text import pasted
+from holdfast.shown_text import one_line, pasted
 
 PYTHONS = ("python", "python3")
 _SUFFIXES = (".py", ".pyw", ".sh", ".bash", ".zsh", ".ipynb")
@@ -50,7 +50,7 @@ def is_script(word: str) -> bool:
 
 def has_file(place: CommandFolder, word: str) -> bool:
     path = place.path(word)
-    return path.is_relative_to(place.root) and path.is_file()
+    return path.is_relative_to(place.root) and os.path.isfile(path)
 
 
 def find_file(place: CommandFolder, word: str, for_python: bool = False) -> NamedFile:
@@ -62,7 +62,7 @@ def find_file(place: CommandFolder, word: str, for_python: bool = False) -> Name
             f"The script `{word}` lies outside the project `{place.root}`.",
             "Move it into the project's folder, or submit from the folder that it belongs to.",
         )
-    if not full.is_file():
+    if not os.path.isfile(full):
         raise _no_script(word, full)
     path, typed = full.relative_to(place.root).as_posix(), os.path.relpath(full, place.root / place.folder)
     typed = word if typed == os.path.normpath(word) else typed
@@ -123,21 +123,17 @@ def _beginning(path: Path) -> bytes:
 
 
 def _no_script(script: str, full: Path) -> ProjectError:
-    if full.is_dir():
-        inside = [on_one_line(f"{script.rstrip('/')}/{name}") for name in _python_files(full)]
+    if os.path.isdir(full):
+        inside = [one_line(f"{script.rstrip('/')}/{name}") for name in _python_files(full)]
         hint = f"Name the script in it: {', '.join(inside[:10])}" if inside else "It has no Python files."
         return ProjectError(f"`{script}` is a folder, not a script.", hint)
     if os.path.lexists(full):
-        return ProjectError(f"`{script}` is no regular file.", "Name a script.")
+        return ProjectError(f"`{script}` is not a regular file.", "Name a script.")
     names = _python_files(full.parent)
     guess = nearest(full.stem, [name[:-3] for name in names])
-    hint = (
-        f"That folder has: {', '.join(map(on_one_line, names[:10]))}" if names else "That folder has no Python files."
-    )
-    return ProjectError(
-        f"There is no script `{script}`.", f"Did you mean `{on_one_line(guess)}.py`?" if guess else hint
-    )
+    hint = f"That folder has: {', '.join(map(one_line, names[:10]))}" if names else "That folder has no Python files."
+    return ProjectError(f"There is no script `{script}`.", f"Did you mean `{one_line(guess)}.py`?" if guess else hint)
 
 
 def _python_files(folder: Path) -> list[str]:
-    return sorted(each.name for each in folder.glob("*.py")) if folder.is_dir() else []
+    return sorted(each.name for each in folder.glob("*.py")) if os.path.isdir(folder) else []

@@ -25,9 +25,10 @@ from holdfast.errors import FarSideError, HostError, NotAvailable, PreparationEr
 from holdfast.frozen import replace
 from holdfast.hosts.client import Client
 from holdfast.hosts.connection import Connection
-from holdfast.hosts.own_home import make_own
 from holdfast.plan import EnvironmentPlan
+from holdfast.project.own_home import make_own
 from holdfast.project.quantities import format_size
+from holdfast.shown_text import pasted
 from holdfast.snapshots.manifest import encode_rows
 from holdfast.snapshots.store import ObjectStore, cannot_write
 from holdfast.whole_files import write_whole
@@ -124,7 +125,10 @@ class _Shipping:
                 "Pin one of these in the environment's file, or install that Python over there.",
             )
         if not re.fullmatch(r"3\.\d+\.\d+[a-z0-9]*", answer.python[1], re.ASCII):
-            raise HostError(f"{target.name} says that its Python is `{answer.python[1]}`, which is no version.")
+            raise HostError(
+                f"{target.name} reported an invalid Python version: `{answer.python[1]}`.",
+                f"Check it: holdfast computetarget check {pasted(target.name)}",
+            )
         lock = answer.lock if answer.lock is not None and is_lock(answer.lock) else None
         return _There(ForeignMachine(answer.platform, answer.python[1], answer.driver or ""), lock, answer.built)
 
@@ -160,7 +164,7 @@ class _Shipping:
 
     def _installer(self, plan: EnvironmentPlan) -> Installer:
         known = {name: self._secrets[name] for name in plan.secrets if name in self._secrets}
-        return Installer(find_uv(), self._variables, known, self._intent.project.root)
+        return Installer(find_uv(), self._variables, known, self._intent.project.root, self._context.home)
 
     def _download(
         self, plan: EnvironmentPlan, lock: Lock, machine: ForeignMachine

@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING
 from holdfast.frozen import replace
 from holdfast.installed_programs import find_program
 from holdfast.project.configuration import Configuration, lacks_environment_file, load_configuration
-from holdfast.project.folder import BUILTIN, CONFIGURATION_FOLDER, Project, ensure_identity, ensure_state_directory
+from holdfast.project.folder import (
+    BUILTIN,
+    CONFIGURATION_FOLDER,
+    Project,
+    ensure_identity,
+    ensure_state_directory,
+    require_state_directory,
+)
 from holdfast.project.runconfig import CONDA_FILE
 from holdfast.shown_text import pasted
 from holdfast.workbench.reach import events
@@ -36,8 +43,11 @@ if TYPE_CHECKING:
     from holdfast.workbench.submitting.early_login import Ahead
 
 
+_NO_ID_YET = "<project>"
+
+
 def dry_run(project: Project, request: SubmitRequest, context: Context) -> Iterator[events.Event]:
-    """Everything up to the plan. Takes the snapshot, since the plan names it; starts and records nothing."""
+    """Everything up to the plan. Names the snapshot, as the plan does; starts, records and writes nothing."""
     from holdfast.workbench.submitting.launch import rehearse
 
     looking = replace(context, only_looks=True)
@@ -143,8 +153,12 @@ def _read(project: Project, request: SubmitRequest, context: Context) -> Intent:
     product = product_of(configuration.target, context, wanted_secrets(request, configuration))
     if product.is_this_system and configuration.environment is None and request.environment.of_run is None:
         _require_program(job, configuration, project, context)
-    project = ensure_identity(project, context.user_home)
-    ensure_state_directory(project, context.user_home)
+    if context.only_looks:
+        require_state_directory(project, context.user_home)
+        project = project.with_identity(project.id or _NO_ID_YET, project.name)
+    else:
+        project = ensure_identity(project, context.user_home)
+        ensure_state_directory(project, context.user_home)
     return Intent(project, request, configuration, job, product)
 
 

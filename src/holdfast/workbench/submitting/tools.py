@@ -12,8 +12,8 @@ from pathlib import Path
 from holdfast.errors import HostError, NotAvailable
 from holdfast.hosts.client import Client
 from holdfast.hosts.connection import Connection
-from holdfast.hosts.own_home import make_own
 from holdfast.installed_programs import find_program
+from holdfast.project.own_home import make_own
 from holdfast.workbench.reach import events
 from holdfast.workbench.reach.context import Context
 

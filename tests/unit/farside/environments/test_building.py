@@ -149,7 +149,7 @@ def test_a_mark_that_cannot_be_read_says_nothing(tmp_path):
 
 def test_one_that_is_being_removed_is_not_used(environment, home):
     ensure(environment, fill(environment))
-    kernel.unlock(environment._lock, USE_BYTE)
+    environment.leave()
     remover = os.open(environment.path + ".lock", os.O_RDWR)
     assert kernel.lock(remover, USE_BYTE)
 

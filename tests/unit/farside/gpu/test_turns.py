@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -111,9 +110,8 @@ def test_a_run_whose_turn_has_not_come_is_not_passed(driver, report_of, gpus, wa
     assert driver.asked == 1
 
 
-def test_it_takes_longer_to_pass_runs_of_more_accounts(monkeypatch):
+def test_it_takes_longer_to_pass_runs_of_more_accounts():
     clock, idle, mine = [0.0], IdleTickets(frozenset("a")), Ticket(9, 9, 1, frozenset("a"), uid=0)
-    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     ahead = [Ticket(1, 1, 1, frozenset("a"), uid=1), Ticket(2, 2, 1, frozenset("a"), uid=2)]
     asked, clear, passed = [], frozenset("a"), []
 
@@ -122,7 +120,7 @@ def test_it_takes_longer_to_pass_runs_of_more_accounts(monkeypatch):
         return Seen(frozenset() if len(asked) == 2 else clear, {"a": frozenset()})
 
     for clock[0] in range(20 * 60):
-        if not idle.rest(ahead, mine, {}, look):
+        if not idle.rest(ahead, mine, {}, look, clock[0]):
             passed.append(clock[0])
     assert asked[:4] == [TURN * 2 * each for each in (1, 2, 3, 4)]
     assert passed[0] == TURN * 2 * 4

@@ -1,7 +1,6 @@
 """Tickets whose turn nobody takes. A ticket costs nothing, says what its account likes, and its process may hang: so it
-reserves devices for a time only. Pure but for the clock."""
+reserves devices for a time only. Pure."""
 
-import time
 from typing import Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from holdfast.farside.gpu.lease.registry import LeaseHolder, Ticket, allocate
@@ -35,10 +34,15 @@ class IdleTickets:
         self._asked = -float("inf")
 
     def rest(
-        self, ahead: Sequence[Ticket], mine: Ticket, leases: Mapping[str, LeaseHolder], look: Callable[[], Seen]
+        self,
+        ahead: Sequence[Ticket],
+        mine: Ticket,
+        leases: Mapping[str, LeaseHolder],
+        look: Callable[[], Seen],
+        now: float,
     ) -> List[Ticket]:
-        """Those of `ahead` that this run still waits for. Asks the driver only where the answer may let it pass."""
-        now = time.monotonic()
+        """Those of `ahead` that this run still waits for. Asks the driver only where the answer may let it pass. `now`
+        is monotonic."""
         self._note(ahead, mine, leases, now)
         if not ahead:
             return []

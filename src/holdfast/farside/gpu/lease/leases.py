@@ -206,7 +206,7 @@ class _Waiting:
         state = registry.read()
         earlier = [each for each in before(state.tickets, self._ticket) if each.place in self._earlier]
         ahead = registry.present(earlier)
-        ahead = self._idle.rest(ahead, self._ticket, state.leases, self._seen)
+        ahead = self._idle.rest(ahead, self._ticket, state.leases, self._seen, time.monotonic())
         return state._replace(tickets=tuple(ahead))
 
     def _seen(self) -> Seen:
