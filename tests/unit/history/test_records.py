@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from holdfast.codec import decode, encode
 from holdfast.errors import StorageError
 from holdfast.history.records import read_run
-from holdfast.model import OUTCOMES, EndedProcess, Ending, FileSize, Reason, Run, Status
+from holdfast.model import OUTCOMES, EndedProcess, Ending, Reason, Run, Status
+from holdfast.written_files import FileSize
 from kit import journals
 from kit.journals import parsed
 

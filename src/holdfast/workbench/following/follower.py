@@ -19,9 +19,10 @@ from holdfast.errors import FarSideError, HostError, StorageError
 from holdfast.farside.system.folders import walked
 from holdfast.history.records import DIVERGED
 from holdfast.hosts.connection import Push
+from holdfast.workbench.following.far_listing import WRITTEN
 from holdfast.workbench.following.mirror import Mirror, View, stopped_writer
 from holdfast.workbench.following.missing_file import missing_file_sentence
-from holdfast.workbench.following.outputs import OUTPUTS, collect, collector_of
+from holdfast.workbench.following.outputs import collect, collector_of
 from holdfast.workbench.following.session import Session
 from holdfast.workbench.reach import events, link
 
@@ -153,7 +154,7 @@ class Follower:
     def _fetch_outputs(self, take: Callable[[Push], bool]) -> Generator[object, None, bool]:
         """What is there now; the end of the run makes it exact. False: it is not worth trying again before that."""
         try:
-            yield from collector_of(self._session, has_ended=False, other=take).bring((OUTPUTS,))
+            yield from collector_of(self._session, has_ended=False, other=take).bring(WRITTEN)
         except (FarSideError, StorageError, OSError) as error:
             text, run_id = getattr(error, "message", str(error)), self._session.run_id
             yield events.Warned(f"Outputs are not fetched any more while the run goes on: {text}", run_id=run_id)

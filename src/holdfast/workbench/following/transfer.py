@@ -69,6 +69,8 @@ class Receiver:
         self._connection, self._run, self._parts, self._other = connection, run, parts, other
         self.notes: list[str] = []
         """What did not come and never will: it is gone, or cannot be a file here."""
+        self.refused: list[WantedFile] = []
+        """What cannot be a file here."""
         self.errors: list[str] = []
         """What did not come and may the next time."""
         self._waiting: dict[str, tuple[WantedFile, PartialFile]] = {}
@@ -161,6 +163,7 @@ class Receiver:
             if error.errno not in _OF_THIS_NAME:
                 raise
             part.discard()
+            self.refused.append(wanted)
             self.notes.append(f"`{wanted.path}` cannot be a file here: {error.strerror}")
 
     def _stop(self) -> None:

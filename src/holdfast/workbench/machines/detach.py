@@ -99,7 +99,7 @@ def _place(project: Project, name: str) -> tuple[str | int | None, ...] | None:
 def _refuse_unfinished(project: Project, name: str, force: bool) -> None:
     waiting = [run for run, target in Index(project.state_directory).unfinished() if target == name]
     folders = RunFolders(project.state_directory)
-    left = [run for run in folders.all_ids() if folders.outputs_are_left(run)]
+    left = [run for run in folders.all_ids() if folders.is_only_there(run)]
     left = [run for run in left if folders.submission(run).target == name]
     if left and not force:
         raise StateError(
