@@ -43,7 +43,7 @@ def test_files_folders_and_globs_may_be_asked_for(recorded, command, words, expe
     assert all((recorded.root / "got" / path).read_text() == FILES[path] for path in expected)
 
 
-@pytest.mark.parametrize("word", ["outputs/nope/", "*.zip", "", ".", "../x", "!*", "#x"])
+@pytest.mark.parametrize("word", ["outputs/nope/", "*.zip", "", "../x", "!*", "#x"])
 def test_what_takes_in_nothing_is_an_unknown_name(recorded, command, word):
     run_id = recorded.add(files=FILES)
     done = command("history", "download", "-r", run_id, "-d", "got", "--artifact", word)
