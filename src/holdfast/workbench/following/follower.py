@@ -28,6 +28,8 @@ from holdfast.workbench.reach import events, link
 
 _WAIT = 0.25
 """Seconds between looks at copies that another process writes."""
+_SHOWN_EVERY = 0.1
+"""Seconds between looks at what has come while thousands of files are fetched."""
 
 _GREW, _DONE = object(), object()
 
@@ -62,6 +64,7 @@ class Follower:
         copier = threading.Thread(target=self._copy, args=(happened,), daemon=True)
         copier.start()
         yield from self._view.news()  # what is at home already: the machine does not say it again
+        shown = time.monotonic()
         while True:
             try:
                 item = happened.get(timeout=1.0)
@@ -70,7 +73,9 @@ class Follower:
                 continue
             if isinstance(item, events.Reconnected):  # what has come since then is shown after it
                 yield item
-            yield from self._view.news()
+            if not isinstance(item, events.Fetched) or time.monotonic() - shown > _SHOWN_EVERY:
+                yield from self._view.news()
+                shown = time.monotonic()
             if item is _DONE:
                 break
             if isinstance(item, BaseException):

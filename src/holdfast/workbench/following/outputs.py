@@ -230,11 +230,11 @@ class Collector:
 
     def _link_files(self, files: list[WantedFile]) -> Iterator[events.Event]:
         """On the same machine: the far side puts each file here itself."""
-        total, done, far = sum(each.size for each in files), 0, Client(self._connection)
+        total, done, far, made = sum(each.size for each in files), 0, Client(self._connection), set[Path]()
         for begin in range(0, len(files), _AT_ONCE):
             some = files[begin : begin + _AT_ONCE]
             for each in some:
-                make_way(each.destination, each.root)
+                make_way(each.destination, each.root, made)
             replies = [far.link(self._run.fields(), each.path, os.fspath(each.destination)) for each in some]
             for each, reply in zip(some, replies, strict=True):
                 try:
