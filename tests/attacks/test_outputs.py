@@ -201,7 +201,7 @@ def test_links_of_a_project_lead_neither_out_of_it_nor_to_the_run_s_own_files(tm
     home = tmp_path / "r"
     (home / "files/a").mkdir(parents=True)
     targets = {
-        "key": "/root/.ssh/id_rsa",
+        "key": "/etc/ssh/ssh_host_rsa_key",
         "a/journal": "../../journal.jsonl",
         "outputs-of-it": "../outputs/x",
         "a/up": "..",

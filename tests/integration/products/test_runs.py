@@ -130,7 +130,15 @@ def test_thousands_of_outputs_with_long_names_come_home(bench):
 
 
 def test_outputs_that_are_left_there_are_fetched_when_they_are_wanted_and_not_cleaned_before(bench, tmp_path):
-    bench.write("t.py", "import holdfast\nopen('outputs/model', 'w').write('x')\nholdfast.upload('report', 'short')\n")
+    bench.write(
+        "t.py",
+        """
+        import holdfast
+        open("outputs/model", "w").write("x")
+        open("beside", "w").write("y")
+        holdfast.upload("report", "short")
+        """,
+    )
     result = bench.submit("--no-outputs", "t.py")
     record = bench.record()
     run_id = record["run_id"]
@@ -139,11 +147,13 @@ def test_outputs_that_are_left_there_are_fetched_when_they_are_wanted_and_not_cl
     assert any(fetch in note for note in record["notes"])
     assert (bench.near(run_id) / "uploads/report").read_text() == "short"
     assert not (bench.near(run_id) / "outputs").exists()
+    assert not (bench.near(run_id) / "files").exists()
     kept = bench.run("experiment", "clean", "--all")
     assert fetch in kept.err
     assert (bench.far(run_id) / "work/outputs/model").exists()
     assert bench.run("history", "download", "-r", run_id, "-d", str(tmp_path / "got")).code == 0
     assert (tmp_path / "got/outputs/model").read_text() == "x"
+    assert (tmp_path / "got/beside").read_text() == "y"
     assert (bench.near(run_id) / "outputs/model").read_text() == "x"
     assert bench.record(run_id)["notes"] == []
     assert "stay" not in bench.run("history", "info", "-r", run_id, "-o", "table").out
