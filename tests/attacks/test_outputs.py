@@ -66,7 +66,7 @@ def require_named(bench: Any, told: str, destination: Path) -> None:
     for name in LEFT_OUT:
         assert f"`{name}` is a link to " in told, name
         assert f"`{name}` is a link to " in shown, name
-    bench.run("download", "-r", "last", "-d", str(destination))
+    assert bench.run("history", "download", "-r", "last", "-d", str(destination)).code == 0
     assert SECRET not in b"".join(each.read_bytes() for each in destination.rglob("*") if each.is_file())
 
 

@@ -111,6 +111,16 @@ def test_a_file_that_stayed_there_is_fetched_later_also_over_a_link_that_breaks(
     assert bench.host.traffic()[-1].down < 2 << 20
 
 
+def test_of_more_files_than_a_record_names_all_that_are_asked_for_are_fetched(bench, tmp_path, monkeypatch):
+    monkeypatch.setattr("holdfast.workbench.following.outputs._MOST_LEFT", 2)
+    bench.write("t.py", "for i in range(5): open('part%d' % i, 'w').write(str(i))\n")
+    run = bench.run(outputs_limit=0)
+    assert (len(run.left.files), run.left.count, run.left.size) == (2, 5, 5)
+    asked = artifacts.DownloadRequest(run.run_id, tmp_path / "here", ("part[2-4]",))
+    copied = list(artifacts.download(bench.project, asked, bench.context))
+    assert [each.path for each in copied] == ["part2", "part3", "part4"]
+
+
 def test_programs_among_the_outputs_are_programs_at_home(anywhere, tmp_path):
     anywhere.write(
         "t.py",

@@ -55,8 +55,8 @@ def download_command(
 ) -> None:
     """Copy the files of a run to a folder. Each keeps its path in the project: DIR/outputs/model.pkl.
 
-    PATH is a file, a folder (outputs/plots/), a glob ("*.pkl"), or `.` for everything, also what is only on the run's
-    machine; without one, what is at home. `-d .` in the project's top puts the files where a run by hand would.
+    PATH is a file, a folder (outputs/plots/), a glob ("*.pkl"), or `.` for everything, also what only the run's machine
+    has. Without PATH, it is what is at home. In the project's top, `-d .` puts files where a run by hand would.
     """
     if run is None and not words:
         raise UsageError("Say which run.", "holdfast history download RUN, or `last` for the newest.")

@@ -83,7 +83,8 @@ def choose(files: Sequence[FarFile], wishes: OutputWishes) -> Choice:
     elsewhere = [each.named for each in keepable if each.near.startswith(f"{FILES}/")]
     away = {f"{FILES}/{each.path}" for each in staying(elsewhere, wishes)}
     left = [each.named for each in files if each.kind == "f" and (each.near in reasons or each.near in away)]
-    return Choice([each for each in keepable if each.near not in away], left, reasons)
+    told = {each.name: reasons[each.near] for each in files if each.near in reasons}
+    return Choice([each for each in keepable if each.near not in away], left, told)
 
 
 def root_of(path: str) -> str | None:

@@ -142,6 +142,17 @@ def bring_outputs_home(project: Project, run_id: str, context: Context) -> Itera
             yield events.Noted(note, run_id)
 
 
+def left_there(project: Project, run_id: str, context: Context) -> tuple[FileSize, ...]:
+    """Every file that does not come home by itself, as the run's machine lists it now: a record names the first."""
+    session = session_of(project, run_id, context)
+    try:
+        listed = list_files(session.connection(), session.host.is_here, _far_run(session, True), [])
+        written = [each for each in listed if root_of(each.path) in WRITTEN]
+        return tuple(choose(written, session.submission.output_wishes).staying)
+    finally:
+        session.disconnect()
+
+
 def collector_of(session: Session, has_ended: bool, other: Callable[[Push], object] = lambda push: None) -> Collector:
     far, wishes = _far_run(session, has_ended), session.submission.output_wishes
     return Collector(session.connection(), session.host.is_here, far, session.folder, other).wanting(wishes)

@@ -17,13 +17,14 @@ from holdfast.farside.system.reserved_names import reserved_path
 from holdfast.frozen import dataclass
 from holdfast.history.records import read_run
 from holdfast.history.run_folder import RunFolders
+from holdfast.model import Run
 from holdfast.project.folder import Project
 from holdfast.shown_text import pasted
 from holdfast.snapshots.store import CHUNK, digest_of_stream
 from holdfast.whole_files import set_executable, storage_error, whole
 from holdfast.workbench.following.output_choice import Globs
 from holdfast.workbench.reach.context import Context
-from holdfast.written_files import FILES, FOLDERS, OUTPUTS, UPLOADS
+from holdfast.written_files import FILES, FOLDERS, OUTPUTS, UPLOADS, FileSize
 
 if TYPE_CHECKING:
     from holdfast.workbench.following.outputs import Fetch
@@ -91,7 +92,7 @@ class DownloadRequest:
 def download(project: Project, asked: DownloadRequest, context: Context) -> Iterator[Copied | LinkLeftOut]:
     """Copy artifacts of a run. A file in the way, without `overwrite`, is an error before any is copied; a file that
     cannot be copied does not keep the others from it, and is an error at the end."""
-    chosen: list[Artifact | _Away] = _chosen(project, asked) if asked.wanted else []
+    chosen: list[Artifact | _Away] = _chosen(project, asked, context) if asked.wanted else []
     if not asked.wanted or EVERYTHING in asked.wanted:
         found = list(_walk(RunFolders(project.state_directory).path(asked.run_id)))
         yield from (each for each in found if isinstance(each, LinkLeftOut))
@@ -171,16 +172,16 @@ class _Away:
     path: str
 
 
-def _chosen(project: Project, asked: DownloadRequest) -> list[Artifact | _Away]:
+def _chosen(project: Project, asked: DownloadRequest, context: Context) -> list[Artifact | _Away]:
     """Every file that one of the words means, once, in the order of the words."""
     run = read_run(RunFolders(project.state_directory), asked.run_id)
     at_home = (*artifacts(project, asked.run_id), *_logs(project, asked.run_id))
-    away = run.other_files + run.left.files
+    away = run.other_files + _left(project, run, context)
     if RunFolders(project.state_directory).outputs_are_left(asked.run_id):
         away += run.outputs
     found: dict[str, Artifact | _Away] = {each.path: _Away(each.path) for each in away}
     found |= {each.path: each for each in at_home}
-    is_listed_in_part = run.other_files_count > len(run.other_files) or run.left.count > len(run.left.files)
+    is_listed_in_part = run.other_files_count > len(run.other_files)
     chosen: dict[str, Artifact | _Away] = {}
     for word in asked.wanted:
         names = _meant(word, found)
@@ -191,6 +192,15 @@ def _chosen(project: Project, asked: DownloadRequest) -> list[Artifact | _Away]:
         else:
             raise _unknown(asked.run_id, word, found)
     return list(chosen.values())
+
+
+def _left(project: Project, run: Run, context: Context) -> tuple[FileSize, ...]:
+    """All that does not come home by itself. Of very many files the machine has the list."""
+    if run.left.count <= len(run.left.files):
+        return run.left.files
+    from holdfast.workbench.following import outputs
+
+    return outputs.left_there(project, run.run_id, context)
 
 
 def _meant(word: str, paths: Iterable[str]) -> list[str]:
