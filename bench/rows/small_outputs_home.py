@@ -93,7 +93,8 @@ def _fetch(far: FarBox, place: Place) -> float:
 def _copy(far: FarBox, place: Place) -> float:
     target = place.root / "copied"
     target.mkdir()
-    take = f"{far.ssh()} {far.name} tar c {_FOLDER} | tar x -C {target}"
+    own = "--no-same-owner --no-same-permissions"  # as for whoever is not root
+    take = f"{far.ssh()} {far.name} tar c {_FOLDER} | tar x {own} -C {target}"
     took = children.seconds(place, ["sh", "-c", take])
     _require_same(far.box.account.home / _FOLDER, target / _FOLDER)
     shutil.rmtree(target)
